@@ -1,0 +1,59 @@
+"""optdp: the best mechanism for a privacy notion, a domain and a loss, with a proof.
+
+    >>> import optdp
+    >>> sol = optdp.solve_piecewise(eps=1.0, loss="squared")
+    >>> sol.value, sol.lower_bound          # a bracket around the optimum
+    >>> sol.mechanism.randomize([0.2, 0.7]) # what you deploy
+    >>> print(sol.verify())                 # the proof, checked again without the solver
+
+Names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "solve_piecewise": "optdp.programs.piecewise",
+    "check_hypothesis": "optdp.claims.hypothesis",
+    "compare": "optdp.reports.compare",
+    "sweep": "optdp.sweep",
+    "Circle": "optdp.domains",
+    "Interval": "optdp.domains",
+    "CustomLoss": "optdp.losses",
+    "Power": "optdp.losses",
+    "LDP": "optdp.privacy",
+    "Mechanism": "optdp.mechanisms.base",
+    "Report": "optdp.reports.report",
+    "Solution": "optdp.solution",
+    "Status": "optdp.solution",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+if TYPE_CHECKING:
+    from optdp.claims.hypothesis import check_hypothesis
+    from optdp.domains import Circle, Interval
+    from optdp.losses import CustomLoss, Power
+    from optdp.mechanisms.base import Mechanism
+    from optdp.privacy import LDP
+    from optdp.programs.piecewise import solve_piecewise
+    from optdp.reports.compare import compare
+    from optdp.reports.report import Report
+    from optdp.solution import Solution, Status
+    from optdp.sweep import sweep
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'optdp' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,69 @@
+"""Checks of what users pass in. Every error names the argument, the value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+#: e^30 is 10^13: a larger epsilon promises nothing, and the probabilities that carry it sink below
+#: what double precision can hold.
+MAX_EPS = 30.0
+
+
+def real(
+    name: str,
+    value: Any,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """`value` as a float, if it is a finite real number between `low` and `high`.
+
+    **Raises** TypeError if it is not a real number (bool and str are not), ValueError if it is NaN,
+    infinite or out of range.
+    """
+    allowed = f"{name} must be a finite number"
+    if not (math.isinf(low) and math.isinf(high)):
+        left = "(" if open_low or math.isinf(low) else "["
+        right = ")" if open_high or math.isinf(high) else "]"
+        allowed = f"{name} must be a number in {left}{low:g}, {high:g}{right}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
+    number = float(value)
+    too_low = number <= low if open_low else number < low
+    too_high = number >= high if open_high else number > high
+    if not math.isfinite(number) or too_low or too_high:
+        raise ValueError(f"{name} = {value!r} is not allowed: {allowed}")
+    return number
+
+
+def integer(name: str, value: Any, *, low: int, high: int | None = None) -> int:
+    """`value` as an int, if it is a whole number between `low` and `high`.
+
+    **Raises** TypeError if it is not an integer (2.0 and True are not), ValueError if out of range.
+    """
+    allowed = f"{name} must be a whole number >= {low}" + ("" if high is None else f" and <= {high}")
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        raise ValueError(f"{name} = {value!r} is not allowed: {allowed}")
+    return number
+
+
+def epsilon(value: Any, *, zero: bool = False, name: str = "eps") -> float:
+    """A privacy parameter epsilon in (0, 30], or [0, 30] if `zero` is allowed."""
+    return real(name, value, low=0.0, high=MAX_EPS, open_low=not zero)
+
+
+def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """`value`, if it is one of the strings `allowed`. **Raises** TypeError or ValueError otherwise."""
+    text = f"{name} must be one of {', '.join(map(repr, allowed))}"
+    if not isinstance(value, str):
+        raise TypeError(f"{name} = {value!r} is not allowed: {text}")
+    if value not in allowed:
+        raise ValueError(f"{name} = {value!r} is not allowed: {text}")
+    return value

@@ -1,0 +1,19 @@
+"""Certificates from files: which class reads which type."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from optdp import _checks
+
+_HOME = {
+    "bathtub": ("optdp.certificates.bathtub", "BathtubCertificate"),
+    "constant": ("optdp.certificates.constant", "ConstantCertificate"),
+}
+
+
+def certificate_from_dict(data: dict[str, Any]) -> Any:
+    """The inverse of every certificate's `to_dict`. **Raises** ValueError for an unknown type."""
+    module, name = _HOME[_checks.choice("certificate type", data.get("type"), tuple(_HOME))]
+    return getattr(importlib.import_module(module), name).from_dict(data)

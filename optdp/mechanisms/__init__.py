@@ -1,0 +1,13 @@
+"""What users sample from: the optimal mechanisms and the published baselines."""
+
+from optdp.mechanisms.base import Mechanism as Mechanism
+from optdp.mechanisms.baselines import BASELINES as BASELINES
+from optdp.mechanisms.baselines import clamped_laplace as clamped_laplace
+from optdp.mechanisms.baselines import clamped_staircase as clamped_staircase
+from optdp.mechanisms.baselines import pm as pm
+from optdp.mechanisms.baselines import ptt as ptt
+from optdp.mechanisms.baselines import sw as sw
+from optdp.mechanisms.baselines import uniform as uniform
+from optdp.mechanisms.clamped import ClampedLaplace as ClampedLaplace
+from optdp.mechanisms.clamped import ClampedStaircase as ClampedStaircase
+from optdp.mechanisms.piecewise import PiecewiseMechanism as PiecewiseMechanism

@@ -1,0 +1,261 @@
+"""Piecewise mechanisms: a uniform floor over the domain and a window of higher density that follows the input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from optdp import _checks
+from optdp.certificates import enclosures
+from optdp.certificates.check import Check
+from optdp.domains import Circle, Interval, as_domain, domain_from_dict
+from optdp.losses import CustomLoss, Loss
+from optdp.mechanisms.base import Mechanism, as_rng
+from optdp.privacy import LDP
+
+#: Outputs are midpoints of 2^50 equal cells of the domain, so that sampling is integer arithmetic from end to end.
+CELLS = 2**50
+#: The mass under the floor is a multiple of 2^-124: a coin tossed with a 62-bit integer, and another one on a tie.
+COINS = 2**124
+HALF_COIN = 2**62
+
+Placement = Literal["centred", "linear"]
+
+
+@dataclass(frozen=True, repr=False)
+class PiecewiseMechanism(Mechanism):
+    """With probability `floor_mass` an output uniform over the domain, otherwise uniform over a window near the input.
+
+    The density is therefore `peak` inside the window and `floor` outside it: the three-piece mechanism of OGPM (seed
+    003) and, moved to the domain by an affine map, PM, SW and PTT.
+
+    **Arguments:**
+
+    - `domain`: inputs and outputs both live here.
+    - `width_cells`: window width in cells, a whole number in [1, 2^50]; `width_cells / 2^50` of the domain.
+    - `floor_coins`: the mass under the floor times 2^124, a whole number in [1, 2^124].
+    - `placement`: "centred": the window is [x - w/2, x + w/2], pushed inside at the ends of an interval (OGPM);
+      "linear": its position moves linearly with x, from one end to the other (PM, SW, PTT).
+
+    Use `PiecewiseMechanism.private(eps, width, ...)` to build one from real numbers.
+
+    **Exactness.** Both parameters are exact dyadic rationals, so that masses and likelihood ratios are exact, and
+    `randomize` draws exactly from this distribution with integers alone, then names the cell by its midpoint. Which
+    floats come out does not depend on the input beyond the stated probabilities. (Given ideal random integers: numpy's
+    default generator is not cryptographic.) Against the density on the continuum outputs are off by at most 2^-51 of
+    the width, and inputs are read to the same precision.
+    """
+
+    domain: Interval | Circle
+    width_cells: int
+    floor_coins: int
+    placement: Placement = "centred"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domain", as_domain(self.domain))
+        _checks.integer("width_cells", self.width_cells, low=1, high=CELLS)
+        _checks.integer("floor_coins", self.floor_coins, low=1, high=COINS)
+        _checks.choice("placement", self.placement, ("centred", "linear"))
+        if isinstance(self.domain, Circle) and self.placement != "centred":
+            raise ValueError(f"placement = {self.placement!r} is not allowed: on a circle it must be 'centred'")
+
+    @classmethod
+    def private(
+        cls, eps: float, width: float | Fraction, domain: Any = (0.0, 1.0), placement: Placement = "centred"
+    ) -> PiecewiseMechanism:
+        """The eps-LDP mechanism with a window of `width` (a fraction of the domain, in (0, 1]) and the least floor.
+
+        The width is rounded to 2^-50, the floor up to 2^-124, so that the likelihood ratio is a rational at most e^eps:
+        privacy holds exactly.
+        """
+        eps = _checks.epsilon(eps)
+        share = Fraction(_checks.real("width", width, low=0.0, high=1.0, open_low=True))
+        cells = min(max(round(share * CELLS), 1), CELLS)
+        # floor mass >= 1 / (1 + (E - 1) w) makes the ratio 1 + (1 - mass) / (mass w) at most E; a rational below
+        # E in its place only raises the floor.
+        ratio = enclosures.exp_below(eps)
+        mass = 1 / (1 + (ratio - 1) * Fraction(cells, CELLS))
+        return cls(as_domain(domain), cells, min(-(-mass.numerator * COINS // mass.denominator), COINS), placement)
+
+    @property
+    def exact_window(self) -> Fraction:
+        """Window width as an exact fraction of the domain."""
+        return Fraction(self.width_cells, CELLS)
+
+    @property
+    def exact_floor_mass(self) -> Fraction:
+        """Probability of ignoring the input, exactly."""
+        return Fraction(self.floor_coins, COINS)
+
+    @property
+    def exact_ratio(self) -> Fraction:
+        """The largest likelihood ratio K(y|x) / K(y|x'), exactly: peak over floor."""
+        if self.width_cells == CELLS:
+            return Fraction(1)
+        return 1 + (1 - self.exact_floor_mass) / (self.exact_floor_mass * self.exact_window)
+
+    @property
+    def window(self) -> float:
+        """Window width, in units of the domain."""
+        return float(self.exact_window * self.domain.exact_width)
+
+    @property
+    def floor_mass(self) -> float:
+        """Probability of ignoring the input."""
+        return float(self.exact_floor_mass)
+
+    @property
+    def floor(self) -> float:
+        """Density outside the window, rounded up."""
+        exact = Fraction(1) if self.width_cells == CELLS else self.exact_floor_mass
+        return enclosures.round_up(exact / self.domain.exact_width)
+
+    @property
+    def peak(self) -> float:
+        """Density inside the window, rounded down, so that peak / floor in floats keeps the promise too."""
+        mass = self.exact_floor_mass
+        return enclosures.round_down((mass + (1 - mass) / self.exact_window) / self.domain.exact_width)
+
+    def _first_cell(self, x: np.ndarray) -> np.ndarray:
+        """Index of the first cell of the window (on a circle possibly negative)."""
+        share = (x - self.domain.lower) / self.domain.width
+        if self.placement == "linear":
+            return np.minimum((share * (CELLS - self.width_cells)).astype(np.int64), CELLS - self.width_cells)
+        first = (share * CELLS).astype(np.int64) - self.width_cells // 2
+        return first if isinstance(self.domain, Circle) else np.clip(first, 0, CELLS - self.width_cells)
+
+    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+        inputs = self.domain.check(x)
+        rng = as_rng(rng)
+        cell = rng.integers(0, CELLS, size=inputs.shape)
+        within = ~self._tosses(inputs.shape, rng)
+        near = self._first_cell(inputs) + rng.integers(0, self.width_cells, size=inputs.shape)
+        cell = np.where(within, near, cell)
+        if isinstance(self.domain, Circle):
+            cell &= CELLS - 1  # modulo, CELLS being a power of two
+        return self.domain.lower + (cell + 0.5) * (self.domain.width / CELLS)
+
+    def _tosses(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """True with probability `floor_coins / COINS`, exactly."""
+        if self.floor_coins == COINS:
+            return np.ones(shape, dtype=bool)
+        high, low = divmod(self.floor_coins, HALF_COIN)
+        toss = rng.integers(0, HALF_COIN, size=shape)
+        heads = np.asarray(toss < high)
+        tie = np.asarray(toss == high)
+        if tie.any():
+            heads[tie] = rng.integers(0, HALF_COIN, size=int(tie.sum())) < low
+        return heads
+
+    def _window_start(self, x: np.ndarray) -> np.ndarray:
+        a, span = self.domain.lower, self.domain.width
+        if self.placement == "linear":
+            return a + (x - a) * (1 - self.window / span)
+        start = x - self.window / 2
+        return start if isinstance(self.domain, Circle) else np.clip(start, a, a + (span - self.window))
+
+    def density(self, y: Any, x: Any) -> np.ndarray:
+        inputs = self.domain.check(x)
+        outputs = np.asarray(y, dtype=float)
+        offset = outputs - self._window_start(inputs)
+        if isinstance(self.domain, Circle):
+            offset = np.mod(offset, self.domain.period)
+        inside = (offset >= 0) & (offset <= self.window)
+        valid = (outputs >= self.domain.lower) & (outputs <= self.domain.upper)
+        return np.where(valid, np.where(inside, self.peak, self.floor), 0.0)
+
+    def support(self, x: Any = None) -> tuple[float, float]:
+        return self.domain.lower, self.domain.upper
+
+    def mean(self, x: Any) -> np.ndarray:
+        inputs = self.domain.check(x)
+        if isinstance(self.domain, Circle):
+            return inputs
+        middle = (self.domain.lower + self.domain.upper) / 2
+        return self.floor_mass * middle + (1 - self.floor_mass) * (self._window_start(inputs) + self.window / 2)
+
+    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+        inputs, law = self.domain.check(x), self._loss(loss)
+        if isinstance(self.domain, Circle):
+            half, reach = self.window / 2, self.domain.period / 2
+            value = self._mix(law.integral(reach) / reach, law.integral(half) / half)
+            return np.full(inputs.shape, value)
+        everywhere = law.integral(inputs - self.domain.lower) + law.integral(self.domain.upper - inputs)
+        before = inputs - self._window_start(inputs)  # >= 0: the window contains the input
+        near = law.integral(np.maximum(before, 0)) + law.integral(np.maximum(self.window - before, 0))
+        return self._mix(everywhere / self.domain.width, near / self.window)
+
+    def _mix(self, far: Any, near: Any) -> Any:
+        return self.floor_mass * far + (1 - self.floor_mass) * near
+
+    def worst_input(self, loss: Any = "abs") -> float:
+        """The lower end of the domain, for every loss: on an interval no input is farther from its outputs.
+
+        The window contains the input, which cuts it into parts of lengths u and v. Its share of the loss is I(u) + I(v)
+        with I(d) = int_0^d L, at most I(u + v) because I is convex with I(0) = 0; the same holds for the floor.
+        """
+        self._loss(loss)
+        return self.domain.lower
+
+    def enclose_value(self, loss: Any = "abs") -> tuple[float, float]:
+        """(low, high) proven to contain the worst-case expected loss: ball arithmetic, or a user's loss's own brackets.
+
+        At the worst input distances are uniform over [0, reach] under the floor and over [0, w reach] in the window.
+        """
+        law: Loss = self._loss(loss)
+        mass, reach, near = self.exact_floor_mass, self.domain.exact_reach, self.exact_window * self.domain.exact_reach
+        if isinstance(law, CustomLoss):
+            far, close = law.integral_bracket(float(reach)), law.integral_bracket(float(near))
+            low, high = (float(mass) * float(far[i]) / float(reach) + float(1 - mass) * float(close[i]) / float(near)
+                         for i in (0, 1))  # fmt: skip
+            return low * (1 - 1e-14), high * (1 + 1e-14)
+        from flint import ctx
+
+        with ctx.workprec(enclosures.PRECISION):
+            q = enclosures.ball(law.exponent)
+            p, r, w = enclosures.ball(mass), enclosures.ball(reach), enclosures.ball(near)
+            value = (p * r**q + (1 - p) * w**q) / (q + 1)
+            return enclosures.round_down(value), enclosures.round_up(value)
+
+    def check_privacy(self, privacy: LDP) -> list[Check]:
+        """Exact tests: the density integrates to 1, and its likelihood ratios keep the promise."""
+        mass, window = self.exact_floor_mass, self.exact_window
+        floor = mass if self.width_cells < CELLS else Fraction(1)
+        peak = mass + (1 - mass) / window
+        total = floor * (1 - window) + peak * window
+        inside = 0 < window <= 1 and 0 < mass <= 1
+        return [
+            privacy.check(self.exact_ratio),
+            Check("mass", total == 1 and inside, f"the density integrates to {total} in exact rationals"),
+        ]
+
+    def privacy(self) -> float:
+        return enclosures.log_above(self.exact_ratio)
+
+    def _kinks(self) -> list[float]:
+        if self.placement == "linear" or isinstance(self.domain, Circle):
+            return []
+        return [self.domain.lower + self.window / 2, self.domain.upper - self.window / 2]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mechanism": "PiecewiseMechanism",
+            "domain": self.domain.to_dict(),
+            "width_cells": self.width_cells,
+            "floor_coins": self.floor_coins,
+            "placement": self.placement,
+        }
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> PiecewiseMechanism:
+        domain = domain_from_dict(data["domain"])
+        return cls(domain, data["width_cells"], data["floor_coins"], data["placement"])
+
+    def __repr__(self) -> str:
+        return (
+            f"PiecewiseMechanism on {self.domain}: density {self.peak:.6g} in a {self.placement} window of width "
+            f"{self.window:.6g}, {self.floor:.6g} elsewhere; eps = {self.privacy():.6g}"
+        )

@@ -1,0 +1,1 @@
+"""One file per design problem, each readable beside the paper it comes from."""
