@@ -20,6 +20,7 @@ _HOME = {
     "solve_piecewise": "optdp.programs.piecewise",
     "check_hypothesis": "optdp.claims.hypothesis",
     "compare": "optdp.reports.compare",
+    "gap_report": "optdp.reports.gap",
     "sweep": "optdp.sweep",
     "Circle": "optdp.domains",
     "Interval": "optdp.domains",
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from optdp.privacy import LDP
     from optdp.programs.piecewise import solve_piecewise
     from optdp.reports.compare import compare
+    from optdp.reports.gap import gap_report
     from optdp.reports.report import Report
     from optdp.solution import Solution, Status
     from optdp.sweep import sweep

@@ -243,7 +243,8 @@ def build_model(eps: float, m: int, loss: Any = "abs", domain: Any = (0.0, 1.0))
         return left + (right - left) * i / pieces
 
     model.l = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(left, right), initialize=spread)
-    model.value = pyo.Var(bounds=(0, float(law.integral(0.5 if circle else 1.0)) * (2 if circle else 1)), initialize=0.5)
+    uniform = float(law.integral(0.5)) * 2 if circle else float(law.integral(1.0))
+    model.value = pyo.Var(bounds=(0, uniform), initialize=uniform)
     for x in model.inputs:
         model.l[x, 0].fix(left)
         model.l[x, pieces].fix(right)

@@ -1,0 +1,1 @@
+"""Published claims, decided by program: each function returns a verdict, the numbers on both sides, and its grounds."""

@@ -1,0 +1,58 @@
+"""The `optdp` command. One module for each group of commands; each adds its own parsers."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import optdp
+
+#: Modules with a function `register(commands: Commands)`, in the order of the help text.
+MODULES = ("piecewise", "randomize", "tools")
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Where commands are added: `optdp NAME`, `optdp solve PROBLEM` and `optdp report PROBLEM`."""
+
+    top: Any
+    solve: Any
+    report: Any
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="optdp",
+        description="Optimal differential privacy mechanisms, with proof.",
+        epilog="Every value printed is attained by the mechanism returned, every lower bound is certified in exact arithmetic.",
+    )
+    parser.add_argument("--version", action="version", version=f"optdp {optdp.__version__}")
+    top = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    solve = top.add_parser("solve", help="the best mechanism for a problem, with its certified bracket")
+    report = top.add_parser("report", help="gap reports: optimum, bounds and published mechanisms over a grid")
+    commands = Commands(
+        top,
+        solve.add_subparsers(dest="problem", metavar="PROBLEM", required=True),
+        report.add_subparsers(dest="problem", metavar="PROBLEM", required=True),
+    )
+    for name in MODULES:
+        importlib.import_module(f"optdp.cli.{name}").register(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line. **Returns** 0, 1 if a check failed, or 2 after an error, which is one line on stderr."""
+    args = build_parser().parse_args(arguments)
+    try:
+        return int(args.run(args))
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone: nothing is left to say
+        return 0
+    except (ValueError, TypeError, RuntimeError, OSError) as error:
+        print(f"optdp: error: {error}", file=sys.stderr)
+        return 2

@@ -1,0 +1,7 @@
+"""`python -m optdp.cli`."""
+
+import sys
+
+from optdp.cli import main
+
+sys.exit(main())

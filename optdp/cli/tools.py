@@ -1,0 +1,39 @@
+"""`optdp verify` and `optdp demo`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from optdp.cli import Commands
+
+
+def register(commands: Commands) -> None:
+    """Add the commands of this module."""
+    parser = commands.top.add_parser("verify", help="check a saved solution again, without any solver")
+    parser.add_argument("solution", help="file written by `optdp solve ... --out`")
+    parser.set_defaults(run=_verify)
+
+    parser = commands.top.add_parser("demo", help="a tour: solve, prove, compare, and privatise a real column")
+    parser.add_argument("--out", default="demo-output", metavar="FOLDER", help="where the figure goes (default demo-output)")
+    parser.add_argument("--eps", type=float, default=1.0, help="privacy parameter (default 1)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the demonstration (default 0)")
+    parser.set_defaults(run=_demo)
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from optdp.solution import Solution
+
+    solution = Solution.load(args.solution)
+    verification = solution.verify()
+    print(solution)
+    print(verification)
+    print("verified" if verification else "NOT verified")
+    return 0 if verification else 1
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from optdp.demo import run
+
+    return run(args.out, eps=args.eps, seed=args.seed)

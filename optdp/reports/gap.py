@@ -1,0 +1,49 @@
+"""`optdp.gap_report`: how far from the optimum, for solutions at hand or for a whole grid of problems."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optdp import _checks
+from optdp.reports.report import Column, Report
+from optdp.solution import Solution
+
+#: Problems with a report of their own: `optdp.reports.<module>.gap_report(**spec)`.
+PROBLEMS = {"piecewise": "piecewise"}
+
+
+def gap_report(solutions_or_spec: Solution | Sequence[Solution] | Mapping[str, Any]) -> Report:
+    """A table of certified brackets.
+
+    **Arguments:** `solutions_or_spec`: one or more `Solution`s, or a mapping with "problem" (one of
+    `optdp.reports.gap.PROBLEMS`) and the keyword arguments of that problem's report, e.g.
+    `{"problem": "piecewise", "eps": [0.5, 1, 2], "loss": "squared"}`: then the published mechanisms stand beside.
+
+    **Returns** a `Report`: `.to_frame()`, `.to_markdown()`, `.to_html()`, `.plot()`.
+    """
+    if isinstance(solutions_or_spec, Mapping):
+        spec = dict(solutions_or_spec)
+        problem = _checks.choice("problem", spec.pop("problem", None), tuple(PROBLEMS))
+        module = importlib.import_module(f"optdp.reports.{PROBLEMS[problem]}")
+        report: Report = module.gap_report(**spec)
+        return report
+    solutions = [solutions_or_spec] if isinstance(solutions_or_spec, Solution) else list(solutions_or_spec)
+    wrong = next((s for s in solutions if not isinstance(s, Solution)), None)
+    if wrong is not None or not solutions:
+        raise TypeError(f"solutions_or_spec = {wrong!r} is not allowed: it must be Solutions or a mapping with 'problem'")
+    rows = [
+        {"program": s.program.name, "lower": s.lower_bound, "value": s.value, "gap": s.gap, "verified": bool(s.verify()),
+         "seconds": s.program.seconds}
+        for s in solutions
+    ]  # fmt: skip
+    columns = [
+        Column("program", "program"),
+        Column("lower", "lower bound", ".9g"),
+        Column("value", "value", ".9g"),
+        Column("gap", "gap", ".1e"),
+        Column("verified", "verified"),
+        Column("seconds", "seconds", ".3g"),
+    ]
+    return Report("Certified brackets", columns, rows, ["gap = (value - lower bound) / value; verified: checked again without the solver."])

@@ -1,0 +1,222 @@
+"""Backends for the piecewise nonlinear program as it stands: SCIP and Gurobi (global), SLSQP and Ipopt (local).
+
+Each returns the floor it found (the smallest height) with its own objective and bound. Heights, floor and losses are
+those of the given domain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optdp.domains import Circle, Interval
+from optdp.losses import CustomLoss, Loss
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a backend says, in units of the domain: nothing of it is trusted."""
+
+    floor: float
+    objective: float | None
+    bound: float | None
+    solver: str
+    message: str
+    timed_out: bool = False
+
+
+def solve(
+    eps: float, m: int, loss: Loss, domain: Interval | Circle, backend: str,
+    *, time_limit: float, starts: int, seed: int,
+) -> Found:  # fmt: skip
+    """Solve the m-piece program with "scip", "gurobi", "slsqp" or "ipopt". **Raises** RuntimeError if not installed."""
+    if backend == "slsqp":
+        return _slsqp(_Plain(eps, m, loss, domain), starts, seed)
+    if backend == "ipopt":
+        return _ipopt(_Plain(eps, m, loss, domain), starts, seed, time_limit)
+    return _pyomo(eps, m, loss, domain, backend, time_limit)
+
+
+def _pyomo(eps: float, m: int, loss: Any, domain: Interval | Circle, backend: str, time_limit: float) -> Found:
+    import pyomo.environ  # registers the solvers
+    from pyomo.contrib.solver.common.factory import SolverFactory
+    from pyomo.contrib.solver.common.results import TerminationCondition
+
+    from optdp.programs.piecewise import build_model
+
+    name, package = {"scip": ("scip_direct", "pyscipopt"), "gurobi": ("gurobi_direct_minlp", "gurobipy")}[backend]
+    solver = SolverFactory(name)
+    if not solver.available():
+        raise RuntimeError(f"backend = {backend!r} needs the package {package}: pip install {package}")
+    model = build_model(eps, m, loss, domain)
+    solver.config.time_limit = time_limit
+    if backend == "scip":
+        solver.config.solver_options["timing/clocktype"] = 2  # wall seconds, not CPU seconds
+    solver.config.raise_exception_on_nonoptimal_result = False
+    solver.config.load_solutions = False
+    result = solver.solve(model)
+    unit = domain.width**loss.exponent
+    timed_out = result.termination_condition is TerminationCondition.maxTimeLimit
+    bound = None if result.objective_bound is None else float(result.objective_bound) * unit
+    message = f"{result.termination_condition.name}, {result.solution_status.name}"
+    if result.incumbent_objective is None:
+        # No feasible point in time: the uniform density is one, with floor 1.
+        return Found(1 / domain.width, None, bound, f"{backend} (spatial branch and bound)", message, timed_out)
+    result.solution_loader.load_vars()
+    floor = min(float(model.p[i].value) for i in model.p) / domain.width
+    objective = float(result.incumbent_objective) * unit
+    return Found(floor, objective, bound, f"{backend} (spatial branch and bound)", message, timed_out)
+
+
+class _Plain:
+    """The program in the vector z = (heights, breakpoints of each input, worst-case loss), with derivatives.
+
+    Width and reach are scaled to 1; on a circle the first piece returns as the last one, across the cut.
+    """
+
+    def __init__(self, eps: float, m: int, loss: Loss, domain: Interval | Circle) -> None:
+        self.ratio, self.m, self.domain = float(np.exp(eps)), m, domain
+        self.circle = isinstance(domain, Circle)
+        self.pieces = m + 1 if self.circle else m
+        self.height = np.arange(self.pieces) % m
+        self.ends = (-0.5, 0.5) if self.circle else (0.0, 1.0)
+        self.inputs = (0.0,) if self.circle else (0.0, 1.0)
+        self.loss = loss
+        self.unit = float(loss.integral(float(domain.exact_reach))) / float(domain.exact_reach)
+        self.inner = self.pieces - 1
+        self.size = m + self.inner * len(self.inputs) + 1
+
+    def breakpoints(self, z: np.ndarray, k: int) -> np.ndarray:
+        """All breakpoints of input number k, ends included."""
+        start = self.m + k * self.inner
+        return np.concatenate(([self.ends[0]], z[start : start + self.inner], [self.ends[1]]))
+
+    def _primitive(self, y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """int_x^y L(|s - x|) ds and L(|y - x|) for input number k, scaled so that the uniform density loses 1."""
+        offset = (y - self.inputs[k]) * self.domain.width
+        distance = np.clip(np.abs(offset), 0.0, float(self.domain.exact_reach))
+        scale = self.unit * self.domain.width
+        return np.sign(offset) * self.loss.integral(distance) / scale, self.loss(distance) / self.unit
+
+    def rows(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Mass - 1 and t - loss for every input, with their Jacobians."""
+        p, count = z[: self.m][self.height], len(self.inputs)
+        values = np.empty((2, count))
+        jacobian = np.zeros((2, count, self.size))
+        for k in range(count):
+            y = self.breakpoints(z, k)
+            integral, density = self._primitive(y, k)
+            cells = np.array([np.diff(y), np.diff(integral)])
+            values[:, k] = cells @ p
+            np.add.at(jacobian[0, k], self.height, cells[0])
+            np.add.at(jacobian[1, k], self.height, cells[1])
+            where = slice(self.m + k * self.inner, self.m + (k + 1) * self.inner)
+            jump = p[:-1] - p[1:]
+            jacobian[0, k, where] = jump
+            jacobian[1, k, where] = jump * density[1:-1]
+        slack = -jacobian[1]
+        slack[:, -1] = 1.0
+        return values[0] - 1.0, z[-1] - values[1], jacobian[0], slack
+
+    def linear(self) -> np.ndarray:
+        """Rows of A z >= 0: breakpoints in order and likelihood ratios. The two ends enter through bounds."""
+        rows = []
+        for k in range(len(self.inputs)):
+            for i in range(self.inner - 1):
+                row = np.zeros(self.size)
+                row[self.m + k * self.inner + i : self.m + k * self.inner + i + 2] = -1.0, 1.0
+                rows.append(row)
+        for i in range(self.m):
+            for j in range(self.m):
+                if i != j:
+                    row = np.zeros(self.size)
+                    row[i], row[j] = -1.0, self.ratio
+                    rows.append(row)
+        return np.array(rows)
+
+    def bounds(self) -> list[tuple[float, float]]:
+        """Bounds of z."""
+        points = [self.ends] * (self.inner * len(self.inputs))
+        return [(1 / self.ratio, self.ratio)] * self.m + points + [(0.0, 1.0)]
+
+    def start(self, rng: np.random.Generator) -> np.ndarray:
+        """A random start: log-uniform heights between floor and peak, sorted breakpoints, the uniform density's loss."""
+        heights = self.ratio ** rng.uniform(-1, 1, self.m)
+        points = np.sort(rng.uniform(*self.ends, (len(self.inputs), self.inner)), axis=1)
+        return np.concatenate((heights, points.ravel(), [1.0]))
+
+    def found(self, z: np.ndarray, solver: str, message: str) -> Found:
+        """A solver's point in units of the domain."""
+        floor = float(np.min(z[: self.m])) / self.domain.width
+        return Found(floor, float(z[-1]) * self.unit, None, solver, message)
+
+
+def _slsqp(plain: _Plain, starts: int, seed: int) -> Found:
+    from scipy.optimize import minimize
+
+    linear, bounds = plain.linear(), plain.bounds()
+    gradient = np.zeros(plain.size)
+    gradient[-1] = 1.0
+    constraints = [
+        {"type": "eq", "fun": lambda z: plain.rows(z)[0], "jac": lambda z: plain.rows(z)[2]},
+        {"type": "ineq", "fun": lambda z: plain.rows(z)[1], "jac": lambda z: plain.rows(z)[3]},
+        {"type": "ineq", "fun": lambda z: linear @ z, "jac": lambda z: linear},
+    ]
+    rng = np.random.default_rng(seed)
+    # The uniform density is feasible, and what remains if no start converges.
+    best = np.concatenate((np.ones(plain.m), plain.start(rng)[plain.m : -1], [1.0]))
+    converged = 0
+    for _ in range(starts):
+        with np.errstate(all="ignore"):
+            result = minimize(
+                lambda z: z[-1], plain.start(rng), jac=lambda z: gradient, bounds=bounds, constraints=constraints,
+                method="SLSQP", options={"maxiter": 400, "ftol": 1e-13},
+            )  # fmt: skip
+        mass, slack, _, _ = plain.rows(result.x)
+        feasible = max(np.max(np.abs(mass)), -np.min(slack), -np.min(linear @ result.x)) < 1e-8
+        converged += bool(feasible)
+        if feasible and result.x[-1] < best[-1]:
+            best = result.x
+    return plain.found(best, f"SLSQP, {starts} starts", f"{converged} of {starts} starts ended feasible")
+
+
+def _ipopt(plain: _Plain, starts: int, seed: int, time_limit: float) -> Found:
+    """Ipopt as CasADi bundles it, on the same program with CasADi's derivatives."""
+    try:
+        import casadi
+    except ImportError:
+        raise RuntimeError("backend = 'ipopt' needs the package casadi, which bundles it: pip install casadi") from None
+    if isinstance(plain.loss, CustomLoss):
+        raise ValueError("backend = 'ipopt' is not allowed for a Python function: use 'auto' or 'slsqp'")
+    q = plain.loss.exponent
+    z = casadi.SX.sym("z", plain.size)
+    reach = float(plain.domain.exact_reach) / plain.domain.width
+    mass, slack = [], []
+    for k, x in enumerate(plain.inputs):
+        inner = [z[plain.m + k * plain.inner + i] for i in range(plain.inner)]
+        y = [plain.ends[0], *inner, plain.ends[1]]
+        # int_x^y |s - x|^q ds over the uniform density's loss reach^q / (q + 1); the power of 0 has no derivative
+        odd = [(s - x) * casadi.power(casadi.fabs(s - x) + 1e-300, q) / reach**q for s in y]
+        p = [z[int(i)] for i in plain.height]
+        mass.append(sum(p[i] * (y[i + 1] - y[i]) for i in range(plain.pieces)) - 1)
+        slack.append(z[plain.size - 1] - sum(p[i] * (odd[i + 1] - odd[i]) for i in range(plain.pieces)))
+    rows = casadi.vertcat(*mass, *slack, casadi.mtimes(casadi.DM(plain.linear()), z))
+    options = {"ipopt.print_level": 0, "print_time": False, "ipopt.max_cpu_time": time_limit, "ipopt.tol": 1e-10,
+               "ipopt.sb": "yes"}  # fmt: skip
+    solver = casadi.nlpsol("solver", "ipopt", {"x": z, "f": z[plain.size - 1], "g": rows}, options)
+    low, high = np.array(plain.bounds()).T
+    lower_rows = np.zeros(rows.shape[0])
+    upper_rows = np.concatenate((np.zeros(len(mass)), np.full(rows.shape[0] - len(mass), np.inf)))
+    rng = np.random.default_rng(seed)
+    best, status, converged = np.append(np.ones(plain.size - 1), 1.0), "no start converged", 0
+    for _ in range(starts):
+        found = solver(x0=plain.start(rng), lbx=low, ubx=high, lbg=lower_rows, ubg=upper_rows)
+        if not solver.stats()["success"]:
+            continue
+        converged += 1
+        point = np.asarray(found["x"]).ravel()
+        if converged == 1 or point[-1] < best[-1]:
+            best, status = point, str(solver.stats()["return_status"])
+    return plain.found(best, f"Ipopt (CasADi), {starts} starts", f"{converged} of {starts} starts converged, {status}")
