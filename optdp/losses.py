@@ -23,7 +23,7 @@ class Power:
 
     @property
     def name(self) -> str:
-        """"abs", "squared" or "power(q)"."""
+        """ "abs", "squared" or "power(q)"."""
         return {1.0: "abs", 2.0: "squared"}.get(self.exponent, f"power({self.exponent:g})")
 
     def __call__(self, distance: Any) -> np.ndarray:

@@ -129,5 +129,7 @@ def _decide(eps: float, *, loss: Any, domain: Any) -> tuple[float, float, bool]:
 
 
 def _attack(eps: float, *, pieces: tuple[int, ...], loss: Any, domain: Any) -> dict[int, float]:
-    found = {m: solve_piecewise(eps, m, loss, domain=domain, backend="slsqp", starts=3).program.objective for m in pieces}
+    found = {
+        m: solve_piecewise(eps, m, loss, domain=domain, backend="slsqp", starts=3).program.objective for m in pieces
+    }
     return {m: float(value) for m, value in found.items() if value is not None}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def parse_loss(text: str) -> Any:
-    """"abs", "squared" (or "l1", "l2"), or "power:Q"."""
+    """ "abs", "squared" (or "l1", "l2"), or "power:Q"."""
     from optdp.losses import Power
 
     if text.startswith("power:"):
@@ -38,9 +38,13 @@ def add_eps(parser: Any) -> None:
 def add_domain(parser: Any, *, circle: bool = True) -> None:
     """`--domain A B` and `--circle PERIOD`."""
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--domain", type=float, nargs=2, default=(0.0, 1.0), metavar=("A", "B"), help="interval (default 0 1)")
+    group.add_argument(
+        "--domain", type=float, nargs=2, default=(0.0, 1.0), metavar=("A", "B"), help="interval (default 0 1)"
+    )
     if circle:
-        group.add_argument("--circle", type=float, metavar="PERIOD", help="a circle of this period instead of an interval")
+        group.add_argument(
+            "--circle", type=float, metavar="PERIOD", help="a circle of this period instead of an interval"
+        )
 
 
 def domain_of(args: argparse.Namespace) -> Any:

@@ -18,20 +18,28 @@ def register(commands: Commands) -> None:
     parser.add_argument("--m", type=int, default=3, help="number of pieces (default 3)")
     options.add_loss(parser)
     options.add_domain(parser)
-    parser.add_argument("--backend", choices=("auto", "scip", "slsqp", "gurobi", "ipopt"), default="auto", help="solver (default auto)")
+    parser.add_argument(
+        "--backend", choices=("auto", "scip", "slsqp", "gurobi", "ipopt"), default="auto", help="solver (default auto)"
+    )
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for scip and gurobi (default 60)")
     parser.add_argument("--model", action="store_true", help="print the nonlinear program as a Pyomo model instead")
     options.add_solution_output(parser)
     parser.set_defaults(run=_solve)
 
-    parser = commands.report.add_parser("piecewise", help="the optimum and the published mechanisms over a range of epsilon")
-    parser.add_argument("--eps", type=float, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0], help="epsilons")
+    parser = commands.report.add_parser(
+        "piecewise", help="the optimum and the published mechanisms over a range of epsilon"
+    )
+    parser.add_argument(
+        "--eps", type=float, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0], help="epsilons"
+    )
     options.add_loss(parser)
     options.add_domain(parser)
     options.add_report_output(parser)
     parser.set_defaults(run=_report)
 
-    parser = commands.top.add_parser("compare", help="the optimal piecewise mechanism beside PM, SW, PTT, Laplace, staircase")
+    parser = commands.top.add_parser(
+        "compare", help="the optimal piecewise mechanism beside PM, SW, PTT, Laplace, staircase"
+    )
     options.add_eps(parser)
     options.add_loss(parser)
     options.add_domain(parser)
@@ -40,12 +48,18 @@ def register(commands: Commands) -> None:
 
     parser = commands.top.add_parser("hypothesis", help="prove, at random epsilons, that no m pieces beat three")
     parser.add_argument("--samples", type=int, default=10_000, help="how many epsilons (default 10000)")
-    parser.add_argument("--pieces", type=_pieces, default=range(3, 10), metavar="M or M-N", help="pieces asked about (default 3-9)")
+    parser.add_argument(
+        "--pieces", type=_pieces, default=range(3, 10), metavar="M or M-N", help="pieces asked about (default 3-9)"
+    )
     options.add_loss(parser)
     options.add_domain(parser)
-    parser.add_argument("--eps-range", type=float, nargs=2, default=(0.01, 10.0), metavar=("LOW", "HIGH"), help="default 0.01 10")
+    parser.add_argument(
+        "--eps-range", type=float, nargs=2, default=(0.01, 10.0), metavar=("LOW", "HIGH"), help="default 0.01 10"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default 0)")
-    parser.add_argument("--attack", type=int, default=0, metavar="N", help="at N epsilons, also try to beat the bound by local search")
+    parser.add_argument(
+        "--attack", type=int, default=0, metavar="N", help="at N epsilons, also try to beat the bound by local search"
+    )
     options.add_report_output(parser)
     parser.set_defaults(run=_hypothesis)
 

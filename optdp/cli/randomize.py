@@ -33,15 +33,23 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--eps", type=float, required=True, help="privacy parameter of each value, in (0, 30]")
     parser.add_argument("--column", required=True, help="name of the column in the header")
-    parser.add_argument("--lower", type=float, required=True, help="lower end of the values' range, known without looking")
+    parser.add_argument(
+        "--lower", type=float, required=True, help="lower end of the values' range, known without looking"
+    )
     parser.add_argument("--upper", type=float, required=True, help="upper end of the values' range")
     parser.add_argument("--loss", choices=("abs", "squared"), default="abs", help="what to keep small (default abs)")
-    parser.add_argument("--mechanism", choices=("optimal", "PM", "SW", "PTT"), default="optimal", help="default optimal")
-    parser.add_argument("--clip", action="store_true", help="move values outside the range to its nearest end, instead of refusing")
+    parser.add_argument(
+        "--mechanism", choices=("optimal", "PM", "SW", "PTT"), default="optimal", help="default optimal"
+    )
+    parser.add_argument(
+        "--clip", action="store_true", help="move values outside the range to its nearest end, instead of refusing"
+    )
     parser.add_argument("--delimiter", default=",", help="field separator (default ,)")
     parser.add_argument("--only", action="store_true", help="write the private column alone")
     parser.add_argument("--seed", type=int, help="for tests only: who knows the seed can undo the privacy")
-    parser.add_argument("--save-mechanism", metavar="FILE", help="write the mechanism as JSON, for whoever analyses the output")
+    parser.add_argument(
+        "--save-mechanism", metavar="FILE", help="write the mechanism as JSON, for whoever analyses the output"
+    )
     parser.add_argument("input", help="CSV file with a header, or - for standard input")
     parser.add_argument("output", help="CSV file to write")
     parser.set_defaults(run=_run)
@@ -77,16 +85,16 @@ def randomize_csv(
     """
     from tqdm import tqdm
 
-    size = None if str(source) == "-" else Path(source).stat().st_size
-    opened: Any = nullcontext(sys.stdin) if size is None else open(source, encoding="utf-8-sig", newline="")
-    with opened as stream, files.replacing(target, newline="") as sink:
+    with _reading(source) as stream, files.replacing(target, newline="") as sink:
         reader = csv.reader(stream, delimiter=delimiter)
         header = next(reader, None)
         if header is None:
             raise ValueError(f"{source} is empty: it must start with a header")
         if header.count(column) != 1:
             problem = "no" if column not in header else "more than one"
-            raise ValueError(f"column = {column!r} is not allowed: {source} has {problem} such column; it has {', '.join(header)}")
+            raise ValueError(
+                f"column = {column!r} is not allowed: {source} has {problem} such column; it has {', '.join(header)}"
+            )
         place = header.index(column)
         writer = csv.writer(sink, delimiter=delimiter, lineterminator="\n")
         writer.writerow([column] if only else header)
@@ -104,6 +112,11 @@ def randomize_csv(
                 done += len(chunk)
                 bar.update(len(chunk))
     return done
+
+
+def _reading(source: str | Path) -> Any:
+    """The file, or standard input for "-"."""
+    return nullcontext(sys.stdin) if str(source) == "-" else Path(source).open(encoding="utf-8-sig", newline="")
 
 
 def _chunks(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:

@@ -16,7 +16,9 @@ def register(commands: Commands) -> None:
     parser.set_defaults(run=_verify)
 
     parser = commands.top.add_parser("demo", help="a tour: solve, prove, compare, and privatise a real column")
-    parser.add_argument("--out", default="demo-output", metavar="FOLDER", help="where the figure goes (default demo-output)")
+    parser.add_argument(
+        "--out", default="demo-output", metavar="FOLDER", help="where the figure goes (default demo-output)"
+    )
     parser.add_argument("--eps", type=float, default=1.0, help="privacy parameter (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the demonstration (default 0)")
     parser.set_defaults(run=_demo)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -110,7 +111,7 @@ class Mechanism(ABC):
     def _smooth_pieces(self) -> list[tuple[float, float]]:
         a, b = self.domain.lower, self.domain.upper
         cuts = [a, *sorted(k for k in self._kinks() if a < k < b), b]
-        return list(zip(cuts[:-1], cuts[1:], strict=True))
+        return list(pairwise(cuts))
 
     def _loss(self, loss: Any) -> Loss:
         return as_loss(loss, self.domain.exact_reach)
@@ -127,7 +128,6 @@ class Mechanism(ABC):
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Mechanism:
         """The inverse of `to_dict`, for any mechanism. **Raises** ValueError if it is not the form of a known mechanism."""
-        import optdp.mechanisms  # registers every class
 
         kind = data.get("mechanism") if isinstance(data, dict) else None
         if kind not in Mechanism._registry:

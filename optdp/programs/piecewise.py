@@ -133,8 +133,17 @@ def solve_piecewise(
         message=message,
         build=lambda: build_model(privacy.eps, m, law, area),
     )  # fmt: skip
-    spec = {"problem": "piecewise", "eps": privacy.eps, "m": m, "loss": law.name, "domain": area.to_dict(), "backend": backend}
-    return Solution(value, lower, mechanism, certificate, program, privacy, law, status, spec, _closed_form(m, law, area))
+    spec = {
+        "problem": "piecewise",
+        "eps": privacy.eps,
+        "m": m,
+        "loss": law.name,
+        "domain": area.to_dict(),
+        "backend": backend,
+    }
+    return Solution(
+        value, lower, mechanism, certificate, program, privacy, law, status, spec, _closed_form(m, law, area)
+    )
 
 
 def _is_constant(m: int, domain: Interval | Circle) -> bool:
@@ -277,8 +286,9 @@ def build_model(eps: float, m: int, loss: Any = "abs", domain: Any = (0.0, 1.0))
 
     model.worst_case = pyo.Constraint(
         model.inputs,
-        rule=lambda b, x: b.value
-        >= sum(b.p[height(i)] * (integral(b, x, i) - integral(b, x, i - 1)) for i in b.pieces),
+        rule=lambda b, x: (
+            b.value >= sum(b.p[height(i)] * (integral(b, x, i) - integral(b, x, i - 1)) for i in b.pieces)
+        ),
     )
     model.objective = pyo.Objective(expr=model.value, sense=pyo.minimize)
     return model

@@ -32,7 +32,9 @@ def gap_report(solutions_or_spec: Solution | Sequence[Solution] | Mapping[str, A
     solutions = [solutions_or_spec] if isinstance(solutions_or_spec, Solution) else list(solutions_or_spec)
     wrong = next((s for s in solutions if not isinstance(s, Solution)), None)
     if wrong is not None or not solutions:
-        raise TypeError(f"solutions_or_spec = {wrong!r} is not allowed: it must be Solutions or a mapping with 'problem'")
+        raise TypeError(
+            f"solutions_or_spec = {wrong!r} is not allowed: it must be Solutions or a mapping with 'problem'"
+        )
     rows = [
         {"program": s.program.name, "lower": s.lower_bound, "value": s.value, "gap": s.gap, "verified": bool(s.verify()),
          "seconds": s.program.seconds}
@@ -46,4 +48,9 @@ def gap_report(solutions_or_spec: Solution | Sequence[Solution] | Mapping[str, A
         Column("verified", "verified"),
         Column("seconds", "seconds", ".3g"),
     ]
-    return Report("Certified brackets", columns, rows, ["gap = (value - lower bound) / value; verified: checked again without the solver."])
+    return Report(
+        "Certified brackets",
+        columns,
+        rows,
+        ["gap = (value - lower bound) / value; verified: checked again without the solver."],
+    )

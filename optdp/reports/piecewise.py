@@ -42,5 +42,7 @@ def gap_report(
         axes.legend(frameon=False)
         return axes.figure
 
-    notes = ["The bound holds for every number of pieces, heights shared by all inputs; mechanisms with atoms may go below it."]
+    notes = [
+        "The bound holds for every number of pieces, heights shared by all inputs; mechanisms with atoms may go below it."
+    ]
     return Report(title, columns, rows, notes, figure)

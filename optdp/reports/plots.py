@@ -66,7 +66,9 @@ def plot_losses(mechanisms: Mapping[str, Mechanism], loss: Any = "abs", *, ax: A
     ax = new_axes(ax, size=(7.2, 4.4))
     for k, (name, mechanism) in enumerate(mechanisms.items()):
         x = np.linspace(mechanism.domain.lower, mechanism.domain.upper, 401)
-        ax.plot(x, mechanism.expected_loss(x, loss), color=COLOURS[k % len(COLOURS)], lw=2.6 if k == 0 else 1.3, label=name)
+        ax.plot(
+            x, mechanism.expected_loss(x, loss), color=COLOURS[k % len(COLOURS)], lw=2.6 if k == 0 else 1.3, label=name
+        )
     ax.set(xlabel="input x", ylabel=f"expected loss ({loss})", ylim=(0, None))
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax

@@ -26,7 +26,9 @@ class Column:
         value = row.get(self.key)
         if value is None:
             return "-"
-        return format(value, self.style) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+        return (
+            format(value, self.style) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+        )
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ class Report:
     figure: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
 
     def _cells(self) -> list[list[str]]:
-        return [[column.heading for column in self.columns]] + [[c.text(row) for c in self.columns] for row in self.rows]
+        return [[column.heading for column in self.columns]] + [
+            [c.text(row) for c in self.columns] for row in self.rows
+        ]
 
     def to_text(self) -> str:
         """The table for a terminal: numbers right-aligned under their headings."""
@@ -61,7 +65,10 @@ class Report:
     def to_markdown(self) -> str:
         """The table in GitHub Markdown."""
         head, *body = self._cells()
-        bar = ["---:" if all(isinstance(r.get(c.key), int | float | None) for r in self.rows) else "---" for c in self.columns]
+        bar = [
+            "---:" if all(isinstance(r.get(c.key), int | float | None) for r in self.rows) else "---"
+            for c in self.columns
+        ]
         lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in [head, bar, *body]]
         return "\n".join([f"### {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes)]).rstrip() + "\n"
 
@@ -70,7 +77,9 @@ class Report:
         head, *body = ([html.escape(cell) for cell in row] for row in self._cells())
         rows = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
         parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg()]
-        parts.append(f"<table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead><tbody>\n{rows}\n</tbody></table>")
+        parts.append(
+            f"<table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead><tbody>\n{rows}\n</tbody></table>"
+        )
         parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
         content = "\n".join(part for part in parts if part)
         if not page:
@@ -119,7 +128,9 @@ class Report:
             ".csv": lambda: str(self.to_frame().to_csv(index=False)), ".txt": lambda: self.to_text() + "\n",
         }  # fmt: skip
         if suffix not in writers:
-            raise ValueError(f"path = {str(path)!r} is not allowed: it must end in {', '.join(writers)}, .png, .svg or .pdf")
+            raise ValueError(
+                f"path = {str(path)!r} is not allowed: it must end in {', '.join(writers)}, .png, .svg or .pdf"
+            )
         files.write_text(path, writers[suffix]())
 
     def __str__(self) -> str:

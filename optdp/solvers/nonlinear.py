@@ -40,7 +40,6 @@ def solve(
 
 
 def _pyomo(eps: float, m: int, loss: Any, domain: Interval | Circle, backend: str, time_limit: float) -> Found:
-    import pyomo.environ  # registers the solvers
     from pyomo.contrib.solver.common.factory import SolverFactory
     from pyomo.contrib.solver.common.results import TerminationCondition
 
@@ -195,15 +194,15 @@ def _ipopt(plain: _Plain, starts: int, seed: int, time_limit: float) -> Found:
     reach = float(plain.domain.exact_reach) / plain.domain.width
     mass, slack = [], []
     for k, x in enumerate(plain.inputs):
-        inner = [z[plain.m + k * plain.inner + i] for i in range(plain.inner)]
-        y = [plain.ends[0], *inner, plain.ends[1]]
+        inner: list[Any] = [z[plain.m + k * plain.inner + i] for i in range(plain.inner)]
+        y: list[Any] = [plain.ends[0], *inner, plain.ends[1]]
         # int_x^y |s - x|^q ds over the uniform density's loss reach^q / (q + 1); the power of 0 has no derivative
         odd = [(s - x) * casadi.power(casadi.fabs(s - x) + 1e-300, q) / reach**q for s in y]
         p = [z[int(i)] for i in plain.height]
         mass.append(sum(p[i] * (y[i + 1] - y[i]) for i in range(plain.pieces)) - 1)
         slack.append(z[plain.size - 1] - sum(p[i] * (odd[i + 1] - odd[i]) for i in range(plain.pieces)))
     rows = casadi.vertcat(*mass, *slack, casadi.mtimes(casadi.DM(plain.linear()), z))
-    options = {"ipopt.print_level": 0, "print_time": False, "ipopt.max_cpu_time": time_limit, "ipopt.tol": 1e-10,
+    options: dict[str, Any] = {"ipopt.print_level": 0, "print_time": False, "ipopt.max_cpu_time": time_limit, "ipopt.tol": 1e-10,
                "ipopt.sb": "yes"}  # fmt: skip
     solver = casadi.nlpsol("solver", "ipopt", {"x": z, "f": z[plain.size - 1], "g": rows}, options)
     low, high = np.array(plain.bounds()).T
