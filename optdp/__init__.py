@@ -21,7 +21,8 @@ _HOME = {
     "check_hypothesis": "optdp.claims.hypothesis",
     "compare": "optdp.reports.compare",
     "gap_report": "optdp.reports.gap",
-    "sweep": "optdp.sweep",
+    "estimate_histogram": "optdp.estimation",
+    "estimate_mean": "optdp.estimation",
     "Circle": "optdp.domains",
     "Interval": "optdp.domains",
     "CustomLoss": "optdp.losses",
@@ -38,6 +39,7 @@ __all__ = ["__version__", *sorted(_HOME)]
 if TYPE_CHECKING:
     from optdp.claims.hypothesis import check_hypothesis
     from optdp.domains import Circle, Interval
+    from optdp.estimation import estimate_histogram, estimate_mean
     from optdp.losses import CustomLoss, Power
     from optdp.mechanisms.base import Mechanism
     from optdp.privacy import LDP
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     from optdp.reports.gap import gap_report
     from optdp.reports.report import Report
     from optdp.solution import Solution, Status
-    from optdp.sweep import sweep
 
 
 def __getattr__(name: str) -> Any:

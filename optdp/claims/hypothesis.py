@@ -99,7 +99,7 @@ def check_hypothesis(
 
     **Arguments:** `samples`: how many epsilons, drawn uniformly from `eps_range`; `pieces`: the m asked about, each
     >= 3; `loss`, `domain`: as in `solve_piecewise`; `attack`: at so many of the epsilons, SLSQP also tries to beat the
-    bound with every m (a test of the certificate); `executor`, `progress`: as in `optdp.sweep`.
+    bound with every m (a test of the certificate); `executor`, `progress`: as in `optdp.sweep.sweep`.
     """
     samples = _checks.integer("samples", samples, low=1)
     numbers = tuple(sorted({_checks.integer("pieces", m, low=3) for m in pieces}))

@@ -32,7 +32,7 @@ def pm(eps: float, domain: Any = (0.0, 1.0)) -> PiecewiseMechanism:
 
 
 def sw(eps: float, domain: Any = (0.0, 1.0)) -> PiecewiseMechanism:
-    """The Square Wave mechanism (Li et al., SIGMOD 2020, Eq. 5): half-width b = (eps E - E + 1)/(2E(E - 1 - eps)), share 2b/(1 + 2b)."""
+    """The Square Wave mechanism (Li et al., SIGMOD 2020): half-width b = (eps E - E + 1)/(2E(E - 1 - eps)), share 2b/(1 + 2b)."""
     eps = _checks.epsilon(eps)
     return PiecewiseMechanism.private(
         eps, _square_wave_width(eps) / (1 + _square_wave_width(eps)), _interval(domain), "linear"

@@ -39,7 +39,7 @@ from optdp.certificates.bathtub import certify
 from optdp.certificates.constant import ConstantCertificate
 from optdp.domains import Circle, Interval, as_domain
 from optdp.losses import CustomLoss, Loss, Power, as_loss
-from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
+from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism, Placement
 from optdp.privacy import LDP
 from optdp.solution import Program, Solution, Status
 
@@ -56,6 +56,7 @@ def solve_piecewise(
     *,
     domain: Any = (0.0, 1.0),
     backend: str = "auto",
+    placement: Placement = "centred",
     time_limit: float = 60.0,
     starts: int = 20,
     seed: int = 0,
@@ -73,6 +74,9 @@ def solve_piecewise(
       by spatial branch and bound; "slsqp": the same by local search from many starts; "gurobi", "ipopt": the same, where
       installed. A backend's heights give the floor, the mechanism is the best one with that floor, and the bracket is
       certified in the same way.
+    - `placement`: of the window at inputs inside an interval, where the worst case leaves a choice: "centred" keeps every
+      answer as close as it can be; "linear" (as in PM) has the same optimum and worst case, and a mean E[Y|x] that is
+      affine in x, so that averages can be estimated without bias.
     - `time_limit`: seconds for "scip", "gurobi" and "ipopt"; `starts`, `seed`: for "slsqp".
 
     **Returns** a `Solution`: `value` the worst-case expected loss that `mechanism` attains at any input of the domain,
@@ -111,10 +115,10 @@ def solve_piecewise(
             status = Status.TIME_LIMIT
 
     if _is_constant(m, area):
-        mechanism = PiecewiseMechanism(area, CELLS, COINS)
+        mechanism = PiecewiseMechanism(area, CELLS, COINS, placement)
         certificate: Any = ConstantCertificate.of(privacy.eps, law, area.exact_reach)
     else:
-        mechanism = PiecewiseMechanism.private(privacy.eps, width, area)
+        mechanism = PiecewiseMechanism.private(privacy.eps, width, area, placement)
         estimate = optimal_value(privacy.eps, law, float(area.exact_reach))
         certificate = certify(law, privacy.eps, area.exact_reach, estimate)
     value = mechanism.enclose_value(law)[1]
@@ -140,6 +144,7 @@ def solve_piecewise(
         "loss": law.name,
         "domain": area.to_dict(),
         "backend": backend,
+        "placement": placement,
     }
     return Solution(
         value, lower, mechanism, certificate, program, privacy, law, status, spec, _closed_form(m, law, area)

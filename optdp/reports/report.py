@@ -85,7 +85,10 @@ class Report:
         if not page:
             return content
         title = html.escape(self.title)
-        return f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style></head>\n<body>\n{content}\n</body></html>\n"
+        return (
+            f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style>"
+            f"</head>\n<body>\n{content}\n</body></html>\n"
+        )
 
     def _svg(self) -> str:
         if self.figure is None:

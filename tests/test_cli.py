@@ -1,0 +1,220 @@
+"""The command line, as a user meets it."""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import optdp
+from optdp.cli import main
+
+
+def run(capsys, *arguments):
+    status = main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_solve_prints_the_bracket_and_its_verification(capsys):
+    status, out, _ = run(capsys, "solve", "piecewise", "--eps", 1, "--m", 3, "--loss", "abs")
+    assert status == 0
+    assert "[0.377540668798, 0.377540668798]" in out and "1/(exp(eps/2) + 1)" in out and "FAIL" not in out
+
+
+def test_solve_json_out_plot_and_verify(capsys, tmp_path):
+    status, out, _ = run(capsys, "solve", "piecewise", "--eps", 2, "--loss", "power:1.5", "--circle", 6.0, "--json",
+                         "--out", tmp_path / "s.json", "--plot", tmp_path / "s.png")  # fmt: skip
+    data = json.loads(out)
+    assert status == 0 and data["verified"] and data["gap"] <= 1e-9
+    assert (tmp_path / "s.png").stat().st_size > 10_000
+    status, out, _ = run(capsys, "verify", tmp_path / "s.json")
+    assert status == 0 and out.rstrip().endswith("verified")
+    saved = json.loads((tmp_path / "s.json").read_text())
+    saved["lower_bound"] *= 1.001
+    (tmp_path / "forged.json").write_text(json.dumps(saved))
+    status, out, _ = run(capsys, "verify", tmp_path / "forged.json")
+    assert status == 1 and "FAIL bracket" in out and "NOT verified" in out
+
+
+def test_solve_prints_the_model(capsys):
+    status, out, _ = run(capsys, "solve", "piecewise", "--eps", 1, "--m", 2, "--model")
+    assert status == 0 and "worst_case" in out and "mass" in out
+
+
+def test_reports(capsys, tmp_path):
+    status, out, _ = run(capsys, "compare", "--eps", 1)
+    assert status == 0 and "PM" in out and "0.377541" in out
+    status, out, _ = run(capsys, "compare", "--eps", 1, "--loss", "squared", "--markdown", "--html", tmp_path / "c.html",
+                         "--plot", tmp_path / "c.svg")  # fmt: skip
+    assert status == 0 and out.startswith("### ")
+    page = (tmp_path / "c.html").read_text()
+    assert "<svg" in page and page.count("<tr>") == 8
+    status, out, _ = run(capsys, "report", "piecewise", "--eps", 1, 2, "--json")
+    rows = json.loads(out)["rows"]
+    assert [row["eps"] for row in rows] == [1, 2] and rows[0]["PM"] == pytest.approx(1)
+    status, out, _ = run(capsys, "report", "piecewise", "--eps", 1, "--circle", 1)
+    assert status == 0 and "uniform" in out
+
+
+def test_hypothesis_command(capsys):
+    status, out, _ = run(capsys, "hypothesis", "--samples", 50, "--pieces", "3-9", "--loss", "abs", "--seed", 0)
+    assert status == 0 and "HOLDS at 50 of 50" in out
+
+
+def test_demo_runs_and_leaves_a_figure(capsys, tmp_path):
+    pytest.importorskip("statsmodels")
+    status, out, _ = run(capsys, "demo", "--out", tmp_path / "d")
+    assert status == 0 and "20190 people" in out
+    assert (tmp_path / "d" / "private-column.png").stat().st_size > 20_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["solve", "piecewise", "--eps", "0"], "eps = 0.0"),
+        (["solve", "piecewise", "--eps", "nan"], "eps = nan"),
+        (["solve", "piecewise", "--eps", "1", "--m", "1"], "m = 1"),
+        (["solve", "piecewise", "--eps", "1", "--domain", "1", "0"], "domain"),
+        (["solve", "piecewise", "--eps", "1", "--out", "/nowhere/s.json"], "no folder /nowhere"),
+        (["verify", "/nowhere/s.json"], "s.json"),
+        (["compare", "--eps", "1", "--html", "x.docx"], "x.docx"),
+    ],
+)
+def test_errors_are_one_line_and_status_2(capsys, arguments, words):
+    status, _, err = run(capsys, *arguments)
+    assert status == 2 and err.startswith("optdp: error: ") and words in err and err.count("\n") == 1
+
+
+def test_unknown_loss_is_a_usage_error(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["solve", "piecewise", "--eps", "1", "--loss", "huber"])
+    assert stop.value.code == 2 and "huber" in capsys.readouterr().err
+
+
+def test_every_command_has_help(capsys):
+    for words in ([], ["solve"], ["solve", "piecewise"], ["report", "piecewise"], ["compare"], ["hypothesis"], ["randomize"],
+                  ["verify"], ["demo"]):  # fmt: skip
+        with pytest.raises(SystemExit) as stop:
+            main([*words, "--help"])
+        assert stop.value.code == 0 and "usage: optdp" in capsys.readouterr().out
+
+
+def test_importing_optdp_is_light():
+    code = (
+        "import sys, optdp; heavy = {'pyomo', 'cvxpy', 'sympy', 'matplotlib', 'pandas', 'scipy', 'highspy', 'pyscipopt'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    solved = code.replace("optdp;", "optdp; s = optdp.solve_piecewise(1.0, 3, 'abs'); assert s.verify();")
+    assert subprocess.run([sys.executable, "-c", solved], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_every_public_name_resolves():
+    for name in optdp.__all__:
+        assert getattr(optdp, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        optdp.nothing  # noqa: B018
+
+
+# --- randomize ------------------------------------------------------------------------------------------------------
+
+
+def table(path, values, header="id,age,town"):
+    path.write_text("\n".join([header, *(f"{k},{v},x" for k, v in enumerate(values))]) + "\n")
+    return path
+
+
+def rows(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_randomize_replaces_one_column_and_keeps_the_rest(capsys, tmp_path):
+    source = table(tmp_path / "in.csv", np.linspace(0, 100, 70_000))
+    status, _, err = run(capsys, "randomize", "--eps", 2, "--column", "age", "--lower", 0, "--upper", 100, "--seed", 1,
+                         "--save-mechanism", tmp_path / "m.json", source, tmp_path / "out.csv")  # fmt: skip
+    assert status == 0 and "70000 values" in err
+    before, after = rows(source), rows(tmp_path / "out.csv")
+    assert [(r["id"], r["town"]) for r in before] == [(r["id"], r["town"]) for r in after]
+    moved = np.array([float(b["age"]) - float(a["age"]) for a, b in zip(before, after, strict=True)])
+    mechanism = optdp.Mechanism.load(tmp_path / "m.json")
+    assert np.abs(moved).mean() == pytest.approx(mechanism.average_loss("abs"), rel=0.02)
+    assert mechanism.privacy() <= 2
+
+
+def test_randomize_only_and_clip(capsys, tmp_path):
+    source = table(tmp_path / "in.csv", [-5, 50, 1e9])
+    status, _, _ = run(capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, "--clip", "--only",
+                       "--mechanism", "PM", source, tmp_path / "out.csv")  # fmt: skip
+    assert status == 0
+    values = [float(r["age"]) for r in rows(tmp_path / "out.csv")]
+    assert len(values) == 3 and all(0 <= v <= 100 for v in values)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "words"),
+    [
+        ([1, 2, 101], [], "row 3: age = 101 is outside"),
+        ([1, ""], [], "row 2: age is missing"),
+        ([1, "nan"], ["--clip"], "row 2: age is missing"),
+        ([1, "old"], ["--clip"], "row 2: age is 'old', which is not a number"),
+        ([1, "2,3"], [], "row 2 has 4 fields"),
+        ([*range(66_000), 5], [], "row 102: age = 101"),
+    ],
+)
+def test_randomize_refuses_with_the_row_and_leaves_nothing(capsys, tmp_path, values, options, words):
+    source = table(tmp_path / "in.csv", values)
+    target = tmp_path / "out.csv"
+    status, _, err = run(capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, *options, source,
+                         target)  # fmt: skip
+    assert status == 2 and words in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.csv"]
+
+
+def test_an_error_in_a_later_chunk_leaves_the_old_output_alone(capsys, tmp_path):
+    source = table(tmp_path / "in.csv", [*np.zeros(70_000), 200])
+    target = tmp_path / "out.csv"
+    target.write_text("precious")
+    status, _, err = run(
+        capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, source, target
+    )
+    assert status == 2 and "row 70001" in err and target.read_text() == "precious"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [("id,years,town", "no such column; it has id, years, town"), ("age,age,town", "more than one such column")],
+)
+def test_randomize_needs_the_column_once(capsys, tmp_path, header, words):
+    source = table(tmp_path / "in.csv", [1], header)
+    status, _, err = run(
+        capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 1, source, tmp_path / "o.csv"
+    )
+    assert status == 2 and words in err
+
+
+def test_randomize_reads_a_bom_quotes_and_standard_input(tmp_path):
+    text = '\ufeff"age";"note"\n"0.5";"a;b"\n\n0.25;c\n'
+    done = subprocess.run(
+        [sys.executable, "-m", "optdp.cli", "randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "1",
+         "--delimiter", ";", str(tmp_path / "in.csv"), str(tmp_path / "out.csv")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "No such file" in done.stderr
+    (tmp_path / "in.csv").write_text(text, encoding="utf-8")
+    for source, stdin in ((str(tmp_path / "in.csv"), None), ("-", text.lstrip("\ufeff"))):
+        done = subprocess.run(
+            [sys.executable, "-m", "optdp.cli", "randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "1",
+             "--delimiter", ";", source, str(tmp_path / "out.csv")],
+            capture_output=True, text=True, check=False, input=stdin,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        with (tmp_path / "out.csv").open(newline="") as stream:
+            found = list(csv.DictReader(stream, delimiter=";"))
+        assert [r["note"] for r in found] == ["a;b", "c"]
+        assert all(math.isfinite(float(r["age"])) for r in found)

@@ -1,0 +1,55 @@
+"""The three-piece hypothesis, decided by certificate."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import optdp
+from optdp.claims.hypothesis import HypothesisReport
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared", optdp.Power(3)])
+def test_three_pieces_are_proven_optimal_at_every_draw(loss):
+    found = optdp.check_hypothesis(300, range(3, 10), loss, seed=1)
+    assert found.holds and found.proven.all() and found.gap.max() <= 1e-9
+    assert "HOLDS at 300 of 300" in str(found)
+
+
+def test_an_attack_by_local_search_does_not_get_below_the_bound():
+    found = optdp.check_hypothesis(5, [4, 5], "abs", seed=2, attack=2, eps_range=(0.5, 3))
+    assert len(found.attack) == 2 and set(next(iter(found.attack.values()))) == {4, 5}
+    assert -1e-9 <= found.best_attack < 1e-6
+    assert "Local search" in str(found)
+
+
+def test_the_check_can_fail():
+    """A value above the bound, or an attack below it, is not reported as proven."""
+    good = optdp.check_hypothesis(5, [4], "abs")
+    fields = {"eps": good.eps, "pieces": (4,), "loss": "abs", "bound": good.bound, "attack": {}}
+    assert not HypothesisReport(value=good.value * 1.1, proven=np.zeros(5, bool), **fields).holds
+    beaten = {float(good.eps[0]): {4: float(good.bound[0]) * 0.999}}
+    assert not HypothesisReport(value=good.value, proven=good.proven, **{**fields, "attack": beaten}).holds
+
+
+def test_an_executor_gives_the_same_answer():
+    with ThreadPoolExecutor(2) as pool:
+        there = optdp.check_hypothesis(40, [3], "squared", executor=pool)
+    here = optdp.check_hypothesis(40, [3], "squared")
+    assert np.array_equal(there.value, here.value) and np.array_equal(there.eps, here.eps)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"samples": 0}, "samples"), ({"pieces": [2]}, "pieces"), ({"pieces": []}, "pieces"), ({"eps_range": (2, 1)}, "eps_range"),
+     ({"eps_range": (0, 1)}, "eps_range"), ({"attack": -1}, "attack"), ({"seed": -1}, "seed")],
+)  # fmt: skip
+def test_bad_input(change, words):
+    with pytest.raises(ValueError, match=words):
+        optdp.check_hypothesis(**({"samples": 3} | change))
+
+
+@pytest.mark.soak
+def test_soak_local_search_at_many_epsilons():
+    found = optdp.check_hypothesis(2000, range(3, 8), "squared", attack=10)
+    assert found.holds

@@ -1,0 +1,375 @@
+"""`solve_piecewise`: the optimum, its certificate, and the mechanism that attains it."""
+
+import json
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
+from scipy.stats import kstest
+
+import optdp
+from optdp import losses as losses_module
+from optdp.certificates import enclosures
+from optdp.certificates.bathtub import BathtubCertificate
+from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
+from optdp.programs import piecewise
+from tests.conftest import domains, epsilons, intervals, losses
+
+
+@pytest.mark.parametrize("m", range(3, 10))
+def test_abs_value_is_the_published_one_for_every_m(m):
+    solution = optdp.solve_piecewise(1, m, "abs")
+    assert solution.value == pytest.approx(1 / (math.exp(0.5) + 1), rel=1e-15)
+    assert solution.gap <= 1e-9
+    assert solution.verify()
+    assert solution.mechanism.peak == pytest.approx(math.exp(0.5), rel=1e-12)
+
+
+def test_squared_optimum_is_not_at_the_published_height():
+    solution = optdp.solve_piecewise(1, 3, "squared")
+    assert solution.value == pytest.approx(0.217298522, abs=1e-9)
+    assert solution.mechanism.peak == pytest.approx(1.50933, abs=1e-5)
+    assert piecewise.value_at_height(1, math.exp(0.5), "squared") > solution.value + 0.003
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.5, 1.0, 2.0, 4.0, 8.0])
+@pytest.mark.parametrize("q", [1, 2, 3.5])
+def test_brute_force_over_the_height_agrees_on_interval_and_circle(eps, q):
+    """An independent route: adaptive quadrature of the density's definition, minimised over the height alone."""
+    period = 2 * math.pi
+
+    def on_interval(height):
+        floor = height / math.exp(eps)
+        width = (1 - floor) / (height - floor) if height > floor else 1.0
+        near = quad(lambda y: y**q * height, 0, width)[0]
+        return near + quad(lambda y: y**q * floor, width, 1)[0]
+
+    def on_circle(height):
+        floor = height / math.exp(eps)
+        width = (1 - floor * period) / (height - floor)
+        near = 2 * quad(lambda y: y**q * height, 0, width / 2)[0]
+        return near + 2 * quad(lambda y: y**q * floor, width / 2, period / 2)[0]
+
+    for objective, domain, unit in [(on_interval, (0, 1), 1), (on_circle, optdp.Circle(period), period)]:
+        span = (1 / unit * (1 + 1e-9), math.exp(eps) / unit * (1 - 1e-9))
+        coarse = np.geomspace(*span, 60)
+        best = coarse[int(np.argmin([objective(h) for h in coarse]))]
+        around = (max(best / 1.3, span[0]), min(best * 1.3, span[1]))
+        found = minimize_scalar(objective, bounds=around, method="bounded", options={"xatol": 1e-11})
+        solution = optdp.solve_piecewise(eps, 3, optdp.Power(q), domain=domain)
+        assert solution.value == pytest.approx(found.fun, rel=1e-9)
+        assert solution.mechanism.peak == pytest.approx(found.x, rel=1e-4)
+
+
+@given(epsilons(), st.integers(2, 12), losses(), domains())
+def test_every_solution_verifies_with_a_tiny_gap(eps, m, loss, domain):
+    solution = optdp.solve_piecewise(eps, m, loss, domain=domain)
+    assert solution.verify(), str(solution.verify())
+    assert solution.gap <= 1e-9
+    assert solution.status is optdp.Status.OPTIMAL
+
+
+@given(epsilons(), losses(), domains(), st.floats(1e-6, 1.0))
+def test_no_mechanism_in_the_class_beats_the_bound(eps, loss, domain, width):
+    solution = optdp.solve_piecewise(eps, 3, loss, domain=domain)
+    other = PiecewiseMechanism.private(eps, width, domain)
+    assert other.enclose_value(solution.loss)[1] >= solution.lower_bound
+
+
+@given(epsilons(0.05, 6), losses(), st.data())
+def test_random_densities_with_bounded_ratios_never_beat_the_bound(eps, loss, data):
+    """The certificate is about every density between c and E c at the end of the domain, not about windows alone."""
+    solution = optdp.solve_piecewise(eps, 3, loss)
+    pieces = data.draw(st.integers(2, 30))
+    logs = np.array(data.draw(st.lists(st.floats(0, eps), min_size=pieces, max_size=pieces)))
+    edges = np.linspace(0, 1, pieces + 1)
+    density = np.exp(logs)
+    density /= density.mean()
+    value = float(density @ np.diff(solution.loss.integral(edges)))
+    assert value >= solution.lower_bound * (1 - 1e-12)
+
+
+@given(epsilons(), losses(), intervals(), st.floats(0, 1), st.sampled_from(["centred", "linear"]))
+def test_density_integrates_to_one_and_ratios_keep_the_promise(eps, loss, domain, share, placement):
+    mechanism = optdp.solve_piecewise(eps, 3, loss, domain=domain, placement=placement).mechanism
+    low, high = mechanism.support()
+    x = min(low + share * (high - low), high)
+    start = float(mechanism._window_start(np.asarray(x)))
+    mass = mechanism.floor * (high - low - mechanism.window) + mechanism.peak * mechanism.window
+    assert mass == pytest.approx(1, abs=1e-9)
+    assert low - 1e-9 * (high - low) <= start <= x <= start + mechanism.window * (1 + 1e-9) + 1e-12 * abs(x)
+    assert enclosures.at_most_exp(Fraction(mechanism.peak) / Fraction(mechanism.floor), eps)
+    assert enclosures.at_most_exp(mechanism.exact_ratio, eps)
+    assert eps * (1 - 1e-6) <= mechanism.privacy() <= eps
+    y = np.linspace(low, high, 101)
+    others = np.linspace(low, high, 37)
+    table = mechanism.density(y[:, None], others[None, :])
+    assert np.all(table.max(axis=1) <= math.exp(eps) * table.min(axis=1) * (1 + 1e-15))
+
+
+@given(epsilons(0.1, 8), domains(), st.floats(0, 1), st.integers(0, 2**32 - 1))
+def test_samples_match_the_density(eps, domain, share, seed):
+    mechanism = optdp.solve_piecewise(eps, 3, "abs", domain=domain).mechanism
+    area = mechanism.domain
+    x = min(area.lower + share * area.width, area.upper)
+    sample = mechanism.randomize(np.full(4000, x), seed)
+    start = float(mechanism._window_start(np.asarray(x)))
+    if isinstance(area, optdp.Circle):  # cut the circle at the window's start
+        sample, origin, start = np.mod(sample - start, area.period), 0.0, 0.0
+    else:
+        origin = area.lower
+
+    def cdf(y):
+        inside = np.clip(y - start, 0, mechanism.window)
+        return mechanism.floor_mass * (y - origin) / area.width + (1 - mechanism.floor_mass) * inside / mechanism.window
+
+    assert kstest(sample, cdf).pvalue > 1e-7
+
+
+@given(epsilons(0.05, 8), losses(), intervals(), st.sampled_from(["centred", "linear"]))
+def test_the_worst_input_is_an_end_and_the_expected_loss_is_its_integral(eps, loss, domain, placement):
+    mechanism = optdp.solve_piecewise(eps, 3, loss, domain=domain, placement=placement).mechanism
+    x = np.linspace(*domain, 53)
+    losses_ = mechanism.expected_loss(x, loss)
+    assert losses_.max() <= mechanism.worst_case_loss(loss) * (1 + 1e-9)
+    law = mechanism._loss(loss)
+    for at in (x[0], x[17], x[-1]):
+        start = mechanism._window_start(np.asarray(at))
+        ends = np.clip([start, start + mechanism.window], *domain).tolist()
+        cuts = sorted({domain[0], float(at), *ends, domain[1]})
+        total = 0.0
+        nodes, weights = np.polynomial.legendre.leggauss(200)
+        for a, b in pairwise(cuts):
+            y = (a + b) / 2 + (b - a) / 2 * nodes
+            total += (b - a) / 2 * float(weights @ (law(np.abs(y - at)) * mechanism.density(y, at)))
+        assert float(mechanism.expected_loss(at, loss)) == pytest.approx(total, rel=2e-4)
+
+
+@given(epsilons(0.1, 6), intervals(), st.integers(0, 1000))
+def test_mean_and_variance_are_those_of_the_samples(eps, domain, seed):
+    mechanism = optdp.solve_piecewise(eps, 3, "abs", domain=domain).mechanism
+    x = domain[0] + 0.3 * (domain[1] - domain[0])
+    sample = mechanism.randomize(np.full(20_000, x), seed)
+    error = math.sqrt(float(mechanism.variance(x)) / sample.size)
+    assert float(mechanism.mean(x)) == pytest.approx(sample.mean(), abs=6 * error)
+    assert float(mechanism.variance(x)) == pytest.approx(sample.var(), rel=0.1)
+
+
+@given(epsilons(), losses(), domains())
+def test_scaling_the_domain_scales_the_value(eps, loss, domain):
+    """Exactly: the certificate in units of the domain is the certificate on the unit domain."""
+    solution = optdp.solve_piecewise(eps, 3, loss, domain=domain)
+    unit = optdp.solve_piecewise(eps, 3, loss)
+    scale = float(solution.mechanism.domain.exact_reach) ** solution.loss.exponent
+    assert solution.value == pytest.approx(unit.value * scale, rel=1e-11)
+
+
+@given(epsilons(1e-2, 10), losses())
+def test_more_privacy_costs_more(eps, loss):
+    assert optdp.solve_piecewise(eps, 3, loss).lower_bound > optdp.solve_piecewise(eps * 1.1, 3, loss).value
+
+
+def test_two_pieces_on_an_interval_are_the_uniform_density_and_on_a_circle_the_optimum():
+    two = optdp.solve_piecewise(1, 2, "squared", domain=(0, 3))
+    assert two.value == pytest.approx(3.0) and two.verify()
+    assert np.ptp(two.mechanism.density(np.linspace(0, 3, 7), 1.0)) == 0
+    circle = optdp.Circle(2 * math.pi)
+    assert (
+        optdp.solve_piecewise(1, 2, "abs", domain=circle).value
+        == optdp.solve_piecewise(1, 3, "abs", domain=circle).value
+    )
+
+
+def test_integer_sampling_is_exactly_the_stated_distribution():
+    """On a toy mechanism of 4 window cells and a fair coin, every cell is reached, and only as often as it should be."""
+    mechanism = PiecewiseMechanism(optdp.Interval(0, 1), CELLS // 4, COINS // 2)
+    assert mechanism.exact_ratio == 5
+    sample = mechanism.randomize(np.zeros(200_000), 1)
+    inside = np.mean(sample < 0.25)
+    assert inside == pytest.approx(0.5 + 0.5 / 4, abs=5 * math.sqrt(0.25 / 200_000))
+    cells = sample * CELLS - 0.5
+    assert np.array_equal(cells, np.rint(cells))
+
+
+def test_ties_of_the_coin_are_settled_by_its_second_half():
+    mechanism = PiecewiseMechanism(optdp.Interval(0, 1), CELLS // 2, (3 << 62) + (1 << 61))
+
+    class Rigged:
+        """Tosses 3 first: a tie with the high half, which the low half decides for every second draw."""
+
+        def __init__(self):
+            self.rng, self.calls = np.random.default_rng(0), 0
+
+        def integers(self, low, high, size=None):
+            self.calls += 1
+            return np.full(size, 3) if self.calls == 1 else self.rng.integers(low, high, size=size)
+
+    heads = mechanism._tosses((10_000,), Rigged())
+    assert 0.47 < heads.mean() < 0.53
+
+
+def test_a_forged_solution_is_found_out():
+    solution = optdp.solve_piecewise(1, 3, "abs")
+    data = solution.to_dict()
+    forgeries = {
+        "attained value": {"value": solution.value * (1 - 1e-12)},
+        "lower bound": {"certificate": {**data["certificate"], "threshold": solution.lower_bound * (1 + 1e-12)}},
+        "bracket": {"lower_bound": solution.lower_bound * (1 + 1e-9)},
+        "privacy": {"privacy": {"type": "ldp", "eps": 1 - 1e-12}},
+    }
+    assert optdp.Solution.from_dict(data).verify()
+    for name, change in forgeries.items():
+        failures = optdp.Solution.from_dict(data | change).verify().failures
+        assert name in [check.name for check in failures], name
+
+
+def test_json_round_trip_is_exact(tmp_path):
+    for domain in [(0.1, 0.7), optdp.Circle(2 * math.pi, -math.pi)]:
+        solution = optdp.solve_piecewise(0.7, 5, optdp.Power(1.3), domain=domain)
+        path = tmp_path / "solution.json"
+        solution.save(path)
+        again = optdp.Solution.load(path)
+        assert again.mechanism == solution.mechanism
+        assert (again.value, again.lower_bound, again.certificate) == (
+            solution.value, solution.lower_bound, solution.certificate,
+        )  # fmt: skip
+        assert again.verify() and json.loads(path.read_text()) == again.to_dict()
+        x = np.linspace(solution.mechanism.domain.lower, solution.mechanism.domain.upper, 9)
+        assert np.array_equal(again.mechanism.randomize(x, 3), solution.mechanism.randomize(x, 3))
+        solution.mechanism.save(path)
+        assert optdp.Mechanism.load(path) == solution.mechanism
+
+
+def test_shapes_are_kept():
+    mechanism = optdp.solve_piecewise(1, 3, "abs").mechanism
+    for shape in [(), (3,), (2, 3), (0,)]:
+        assert mechanism.randomize(np.full(shape, 0.5), 0).shape == shape
+        assert mechanism.expected_loss(np.full(shape, 0.5)).shape == shape
+        assert mechanism.density(np.full(shape, 0.5), 0.5).shape == shape
+
+
+@pytest.mark.parametrize("shape", [None, "convex"])
+def test_a_users_function_agrees_with_the_power_it_is(shape):
+    loss = optdp.CustomLoss(lambda d: d**2, 1.0, shape)
+    exact = optdp.solve_piecewise(1, 3, "squared")
+    solution = optdp.solve_piecewise(1, 3, loss)
+    assert solution.lower_bound <= exact.lower_bound and exact.value <= solution.value
+    assert solution.gap <= (1e-9 if shape else 1e-5)
+    assert solution.verify()
+    assert "provided that the loss is nondecreasing" in str(solution.verify())
+    with pytest.raises(TypeError, match="cannot be saved"):
+        solution.to_dict()
+
+
+@settings(max_examples=25)
+@given(epsilons(0.1, 6), st.floats(0.05, 0.9))
+def test_a_step_loss_is_solved_to_its_bracket(eps, step):
+    """For L = [d > step] the window of width `step` is optimal while it pays, and the value is c (1 - step)."""
+    solution = optdp.solve_piecewise(eps, 3, lambda d: d > step)
+    assert solution.verify()
+    floor = 1 / (1 + math.expm1(eps) * step)
+    assert solution.lower_bound <= floor * (1 - step) * (1 + 1e-5)
+    assert solution.value >= floor * (1 - step) * (1 - 1e-5)
+    # The step falls inside one of 2^20 cells, where the loss is known only to be between 0 and 1: that cell costs the
+    # bound (E - 1) cell at most, and the value E cell, both relative to 1 - step or more.
+    assert solution.gap <= 2 * math.exp(eps) / (1 - step) / losses_module.CELLS
+
+
+def test_a_function_of_one_float_is_accepted():
+    def capped(d):
+        return d if d < 0.5 else 0.5
+
+    assert optdp.solve_piecewise(1, 3, capped).gap < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (lambda d: 1 - d, "nondecreasing"),
+        (lambda d: d - 0.5, ">= 0"),
+        (lambda d: np.where(d > 0.5, np.nan, d), "finite"),
+        (lambda d: np.sin(8 * d) + 1, "nondecreasing"),
+        (optdp.CustomLoss(lambda d: d**2, 1.0), None),
+    ],
+)
+def test_a_loss_that_is_none_is_refused_with_the_reason(loss, words):
+    if words is None:
+        assert optdp.solve_piecewise(1, 3, loss).verify()
+    else:
+        with pytest.raises(ValueError, match=words):
+            optdp.solve_piecewise(1, 3, loss)
+    with pytest.raises(ValueError, match="concave"):
+        optdp.CustomLoss(lambda d: d**2, 1.0, "concave")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"eps": 0}, ValueError, r"eps = 0 .*\(0, 30\]"),
+        ({"eps": -1}, ValueError, "eps = -1"),
+        ({"eps": math.nan}, ValueError, "eps = nan"),
+        ({"eps": math.inf}, ValueError, "eps = inf"),
+        ({"eps": "1"}, TypeError, "eps = '1'"),
+        ({"eps": True}, TypeError, "eps = True"),
+        ({"eps": 1e4}, ValueError, "eps = 10000.0"),
+        ({"m": 1}, ValueError, "m = 1 .*>= 2"),
+        ({"m": 2.5}, TypeError, "m = 2.5 .*whole number"),
+        ({"m": True}, TypeError, "m = True"),
+        ({"domain": (1, 1)}, ValueError, "domain"),
+        ({"domain": (1, 0)}, ValueError, "domain"),
+        ({"domain": (0, math.inf)}, ValueError, "domain upper end = inf"),
+        ({"domain": (0, math.nan)}, ValueError, "domain upper end = nan"),
+        ({"domain": 3}, TypeError, "domain = 3"),
+        ({"domain": ("a", 1)}, TypeError, "domain lower end = 'a'"),
+        ({"loss": "huber"}, ValueError, "loss = 'huber' .*'abs'"),
+        ({"loss": 2}, TypeError, "loss = 2"),
+        ({"backend": "cplex"}, ValueError, "backend = 'cplex' .*'scip'"),
+        ({"backend": "slsqp", "starts": 0}, ValueError, "starts = 0"),
+        ({"backend": "scip", "time_limit": 0}, ValueError, "time_limit = 0"),
+        ({"backend": "scip", "loss": np.square}, ValueError, "no algebraic form"),
+        ({"placement": "left"}, ValueError, "placement = 'left'"),
+        ({"placement": "linear", "domain": optdp.Circle(1)}, ValueError, "placement = 'linear'"),
+    ],
+)
+def test_bad_input_names_the_argument_and_what_is_allowed(change, error, words):
+    with pytest.raises(error, match=words):
+        optdp.solve_piecewise(**({"eps": 1.0, "m": 3, "loss": "abs"} | change))
+
+
+@pytest.mark.parametrize("period", [0, -1, math.nan, math.inf])
+def test_a_circle_has_a_positive_period(period):
+    with pytest.raises(ValueError, match="period"):
+        optdp.Circle(period)
+
+
+@pytest.mark.parametrize(
+    ("x", "error"), [(-0.1, ValueError), (1.1, ValueError), (math.nan, ValueError), ("a", TypeError)]
+)
+def test_inputs_outside_the_domain_are_refused(x, error):
+    mechanism = optdp.solve_piecewise(1, 3, "abs").mechanism
+    for method in (mechanism.randomize, mechanism.expected_loss, mechanism.mean, mechanism.variance):
+        with pytest.raises(error, match="x = "):
+            method(x)
+    with pytest.raises(ValueError, match=r"entry 2.*\[0, 1\]"):
+        mechanism.randomize([0.1, 0.2, 3.0])
+
+
+def test_certificate_thresholds_above_the_optimum_fail():
+    reach = Fraction(1)
+    for eps in (0.1, 1.0, 5.0):
+        optimum = 1 / (math.exp(eps / 2) + 1)
+        assert BathtubCertificate(eps, optdp.Power(1), reach, optimum * (1 - 1e-15)).check().passed
+        assert not BathtubCertificate(eps, optdp.Power(1), reach, optimum * (1 + 1e-14)).check().passed
+
+
+@pytest.mark.soak
+@given(st.floats(1e-9, 30), losses(), domains())
+def test_soak_every_solution_verifies_over_the_whole_range(eps, loss, domain):
+    solution = optdp.solve_piecewise(eps, 3, loss, domain=domain)
+    assert solution.verify() and solution.gap <= 1e-6
