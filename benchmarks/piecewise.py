@@ -67,18 +67,25 @@ def backends_table(args: argparse.Namespace) -> Report:
                             "bound": solution.program.bound,
                             "ms": seconds * 1e3,
                             "ratio": seconds / reference,
-                        }  # fmt: skip
+                        }
                     )
                     print(
                         f"{loss:8s} eps={eps:<4g} m={m} {backend:7s} {seconds * 1e3:12.3f} ms  gap {solution.gap:.1e}",
                         flush=True,
                     )
     columns = [
-        Column("loss", "loss"), Column("eps", "eps", "g"), Column("m", "m", "d"), Column("backend", "backend"),
-        Column("value", "value", ".10f"), Column("lower", "certified bound", ".10f"), Column("gap", "gap", ".1e"),
-        Column("objective", "solver's objective", ".8f"), Column("bound", "solver's bound", ".8f"),
-        Column("ms", "ms", ".3f"), Column("ratio", "/auto", ".0f"),
-    ]  # fmt: skip
+        Column("loss", "loss"),
+        Column("eps", "eps", "g"),
+        Column("m", "m", "d"),
+        Column("backend", "backend"),
+        Column("value", "value", ".10f"),
+        Column("lower", "certified bound", ".10f"),
+        Column("gap", "gap", ".1e"),
+        Column("objective", "solver's objective", ".8f"),
+        Column("bound", "solver's bound", ".8f"),
+        Column("ms", "ms", ".3f"),
+        Column("ratio", "/auto", ".0f"),
+    ]
     return Report("solve_piecewise: backends", columns, rows, [f"SCIP and Gurobi stop after {args.time_limit:g} s."])
 
 
