@@ -40,6 +40,7 @@ def solve(
 
 
 def _pyomo(eps: float, m: int, loss: Any, domain: Interval | Circle, backend: str, time_limit: float) -> Found:
+    import pyomo.environ  # noqa: F401  (registers the solvers)
     from pyomo.contrib.solver.common.factory import SolverFactory
     from pyomo.contrib.solver.common.results import TerminationCondition
 
