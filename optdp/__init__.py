@@ -6,7 +6,7 @@
     >>> sol.mechanism.randomize([0.2, 0.7]) # what you deploy
     >>> print(sol.verify())                 # the proof, checked again without the solver
 
-Names are loaded when first used, so that importing the package costs nothing.
+Importing the package loads numpy and python-flint only; solvers, sympy, pandas and matplotlib load when first used.
 """
 
 from __future__ import annotations
@@ -14,40 +14,45 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from optdp.domains import Circle, Interval
+from optdp.losses import CustomLoss, Power
+from optdp.mechanisms.base import Mechanism
+from optdp.privacy import LDP
+from optdp.programs.piecewise import solve_piecewise
+from optdp.solution import Solution, Status
+
 __version__ = "0.1.0"
 
+#: Loaded when first used.
 _HOME = {
-    "solve_piecewise": "optdp.programs.piecewise",
     "check_hypothesis": "optdp.claims.hypothesis",
     "compare": "optdp.reports.compare",
-    "gap_report": "optdp.reports.gap",
     "estimate_histogram": "optdp.estimation",
     "estimate_mean": "optdp.estimation",
-    "Circle": "optdp.domains",
-    "Interval": "optdp.domains",
-    "CustomLoss": "optdp.losses",
-    "Power": "optdp.losses",
-    "LDP": "optdp.privacy",
-    "Mechanism": "optdp.mechanisms.base",
+    "gap_report": "optdp.reports.gap",
     "Report": "optdp.reports.report",
-    "Solution": "optdp.solution",
-    "Status": "optdp.solution",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]
+__all__ = [
+    "LDP",
+    "Circle",
+    "CustomLoss",
+    "Interval",
+    "Mechanism",
+    "Power",
+    "Solution",
+    "Status",
+    "__version__",
+    "solve_piecewise",
+    *sorted(_HOME),
+]
 
 if TYPE_CHECKING:
     from optdp.claims.hypothesis import check_hypothesis
-    from optdp.domains import Circle, Interval
     from optdp.estimation import estimate_histogram, estimate_mean
-    from optdp.losses import CustomLoss, Power
-    from optdp.mechanisms.base import Mechanism
-    from optdp.privacy import LDP
-    from optdp.programs.piecewise import solve_piecewise
     from optdp.reports.compare import compare
     from optdp.reports.gap import gap_report
     from optdp.reports.report import Report
-    from optdp.solution import Solution, Status
 
 
 def __getattr__(name: str) -> Any:
