@@ -52,7 +52,7 @@ def compare(eps: float, loss: Any = "abs", *, domain: Any = (0.0, 1.0)) -> Repor
     title = f"Expected loss ({law}) on {area} under eps = {best.privacy.eps:g} local differential privacy"
 
     def figure() -> Any:
-        axes = plot_losses({row["mechanism"]: mechanisms[row["mechanism"]] for row in rows}, law)
+        axes = plot_losses(mechanisms, law)
         axes.set_title(title, fontsize=10)
         return axes.figure
 

@@ -11,7 +11,7 @@ from optdp.domains import Interval, as_domain
 from optdp.losses import as_loss
 from optdp.mechanisms import BASELINES
 from optdp.programs.piecewise import solve_piecewise
-from optdp.reports.plots import COLOURS, new_axes
+from optdp.reports.plots import COLOURS, log_ticks, new_axes
 from optdp.reports.report import Column, Report
 
 
@@ -36,9 +36,10 @@ def gap_report(
         axes = new_axes(size=(7.2, 4.4))
         x = [row["eps"] for row in rows]
         axes.axhline(1.0, color=COLOURS[0], lw=2.6, label="optimal piecewise (certified)")
-        for colour, name in zip(COLOURS[1:], names, strict=False):
+        for colour, name in zip(COLOURS[1:], [n for n in names if n != "uniform"] or names, strict=False):
             axes.plot(x, [row[name] for row in rows], "o-", color=colour, ms=4, lw=1.3, label=name)
-        axes.set(xlabel="epsilon", ylabel="worst-case loss / optimum", xscale="log", yscale="log", title=title)
+        axes.set(xlabel="epsilon", ylabel="worst-case loss / optimum", yscale="log", title=title)
+        log_ticks(axes, x)
         axes.legend(frameon=False)
         return axes.figure
 

@@ -27,6 +27,13 @@ def new_axes(ax: Any = None, *, size: tuple[float, float] = (6.4, 4.0)) -> Any:
     return ax
 
 
+def log_ticks(ax: Any, x: Any) -> None:
+    """A logarithmic epsilon axis with plain numbers at the values that were computed."""
+    ax.set_xscale("log")
+    ax.set_xticks(list(x), [f"{value:g}" for value in x])
+    ax.set_xticks([], minor=True)
+
+
 def save_figure(figure: Any, path: str | Path) -> None:
     """Write a figure in the format of the file's ending, whole or not at all, and close it."""
     import matplotlib.pyplot as plt
