@@ -1,0 +1,63 @@
+"""The claims of OGPM: the verdicts, their witnesses recomputed exactly, and checks that can fail."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import optdp
+from optdp.certificates import ranges
+from optdp.claims import ogpm
+from optdp.claims.claim import Finding, Verdict, claim
+from optdp.mechanisms import ClampedStaircase
+
+VERDICTS = {
+    "OGPM-1": Verdict.VERIFIED, "OGPM-2": Verdict.REFUTED, "OGPM-3": Verdict.VERIFIED, "OGPM-4": Verdict.VERIFIED,
+    "OGPM-5": Verdict.VERIFIED, "OGPM-6": Verdict.REFUTED, "OGPM-6x": Verdict.REFUTED, "OGPM-7": Verdict.REFUTED,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("id", VERDICTS)
+def test_verdicts(id):
+    report = optdp.audit(id)
+    assert [row.finding.verdict for row in report.rows] == [VERDICTS[id]] and report.settled
+    assert id in report.to_markdown() and report.to_json_rows()[0]["verdict"] == VERDICTS[id].value
+
+
+@given(st.fractions(min_value=Fraction(101, 100), max_value=Fraction(58, 10)))
+def test_two_outputs_beat_the_closed_form_in_exact_arithmetic(ratio):
+    """For a rational ratio R < 3 + 2 sqrt 2 = 5.828: (1 + R)/(4R) < 1/(1 + sqrt R), squared to stay rational."""
+    c, error = ogpm.exact_two_point_witness(ratio)
+    assert error == (1 + ratio) / (4 * ratio) and 0 < c < Fraction(1, 2)
+    if ratio < Fraction(58, 10):
+        assert ratio < (1 / error - 1) ** 2
+
+
+@given(st.floats(0.02, 12))
+def test_staircase_closed_form_is_that_of_the_mechanism_and_below_the_published_optimum(eps):
+    s = math.exp(eps / 2)
+    closed = (7 * s * s - 4 * s + 1) / (8 * s**3)
+    staircase = ClampedStaircase(eps)
+    assert float(staircase.expected_loss(0.5)) == pytest.approx(closed, rel=1e-9)
+    assert np.all(staircase.expected_loss(np.linspace(0, 1, 101)) <= closed * (1 + 1e-9))
+    assert closed < optdp.solve_piecewise(eps, 3, "abs").lower_bound or eps < 1e-3
+
+
+def test_ranges_prove_what_holds_and_refuse_what_does_not():
+    assert ranges.positive(lambda x: x * x - x + 1, -5.0, 5.0).proven
+    assert ranges.positive(lambda x: x * x - x + 1, -5.0, 5.0).least <= 0.75
+    failed = ranges.positive(lambda x: x * x - x + 0.2, -5.0, 5.0)
+    assert not failed.proven and 0.2 < failed.failed_at < 0.8
+    assert not ranges.positive(lambda x: x * x, -1.0, 1.0).proven  # touches zero: never proven
+
+
+def test_a_claim_needs_a_statement_and_an_id_of_its_own():
+    with pytest.raises(ValueError, match="no docstring"):
+        claim("OGPM-99", "t", "s")(lambda: Finding.unsettled("x"))
+    with pytest.raises(ValueError, match="another claim"):
+        claim("OGPM-1", "t", "s")(ogpm.merging)
+    with pytest.raises(ValueError, match="claims = 'NOPE'"):
+        optdp.audit("NOPE")
