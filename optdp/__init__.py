@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 #: Loaded when first used.
 _HOME = {
     "audit": "optdp.claims.audit",
+    "discoveries": "optdp.claims.audit",
     "check_hypothesis": "optdp.claims.hypothesis",
     "compare": "optdp.reports.compare",
     "estimate_histogram": "optdp.estimation",
@@ -49,7 +50,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from optdp.claims.audit import audit
+    from optdp.claims.audit import audit, discoveries
     from optdp.claims.hypothesis import check_hypothesis
     from optdp.estimation import estimate_histogram, estimate_mean
     from optdp.reports.compare import compare

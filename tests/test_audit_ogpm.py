@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import sympy as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,3 +62,23 @@ def test_a_claim_needs_a_statement_and_an_id_of_its_own():
         claim("OGPM-1", "t", "s")(ogpm.merging)
     with pytest.raises(ValueError, match="claims = 'NOPE'"):
         optdp.audit("NOPE")
+
+
+def test_discoveries_are_proven_again():
+    report = optdp.discoveries(["D-1", "D-2", "D-3", "D-4"])
+    assert report.settled and all(row.finding.verdict is Verdict.VERIFIED for row in report.rows)
+    assert "1/(4 cosh" in report.to_markdown()
+    with pytest.raises(ValueError, match="ids = 'D-0'"):
+        optdp.discoveries("D-0")
+
+
+def test_perturbed_closed_forms_are_caught(monkeypatch):
+    """Each closed form off by one part in a million: the claim that rests on it is no longer verified."""
+    from optdp.closed_forms import piecewise as forms
+
+    height, share = forms.optimal_height, forms.window_share
+    monkeypatch.setattr(forms, "optimal_height", lambda q, width=1: height(q, width) * (1 + sp.Rational(1, 10**6)))
+    assert not optdp.audit(["OGPM-4", "OGPM-5"]).settled
+    monkeypatch.setattr(forms, "optimal_height", height)
+    monkeypatch.setattr(forms, "window_share", lambda q: share(q) * (1 + sp.Rational(1, 10**6)))
+    assert {row.finding.verdict for row in optdp.audit(["OGPM-4", "OGPM-5"]).rows} == {Verdict.UNSETTLED}

@@ -87,16 +87,29 @@ class Claim:
 #: Every claim by id, in the order in which the files of the papers define them.
 CLAIMS: dict[str, Claim] = {}
 
+#: What the programs found that none of the papers states, decided and printed in the same way.
+DISCOVERIES: dict[str, Claim] = {}
+
 
 def claim(id: str, title: str, source: str) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
     """Register a function as the decision of a published claim. **Raises** ValueError for an id used twice."""
+    return _register(CLAIMS, id, title, source)
 
+
+def discovery(id: str, title: str, source: str) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
+    """Register a function that proves something new; `source` names the paper that it goes past."""
+    return _register(DISCOVERIES, id, title, source)
+
+
+def _register(
+    book: dict[str, Claim], id: str, title: str, source: str
+) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
     def register(function: Callable[[], Finding]) -> Callable[[], Finding]:
-        if id in CLAIMS:
+        if id in book:
             raise ValueError(f"id = {id!r} is not allowed: another claim has it")
         if not function.__doc__:
             raise ValueError(f"the function of claim {id!r} has no docstring: it must state the claim")
-        CLAIMS[id] = Claim(id, title, source, function)
+        book[id] = Claim(id, title, source, function)
         return function
 
     return register
