@@ -1,4 +1,4 @@
-"""`optdp verify` and `optdp demo`."""
+"""`optdp verify`, `optdp report all` and `optdp demo`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ def register(commands: Commands) -> None:
     parser = commands.top.add_parser("verify", help="check a saved solution again, without any solver")
     parser.add_argument("solution", help="file written by `optdp solve ... --out`")
     parser.set_defaults(run=_verify)
+
+    parser = commands.report.add_parser("all", help="every problem's gap report on one self-contained page")
+    parser.add_argument("--html", required=True, metavar="FILE", help="the page to write")
+    parser.set_defaults(run=_all)
 
     parser = commands.top.add_parser("demo", help="a tour: solve, prove, compare, and privatise a real column")
     parser.add_argument(
@@ -33,6 +37,15 @@ def _verify(args: argparse.Namespace) -> int:
     print(verification)
     print("verified" if verification else "NOT verified")
     return 0 if verification else 1
+
+
+def _all(args: argparse.Namespace) -> int:
+    from optdp import files
+    from optdp.reports.gap import gap_page
+
+    files.write_text(args.html, gap_page())
+    print(f"{args.html} written")
+    return 0
 
 
 def _demo(args: argparse.Namespace) -> int:

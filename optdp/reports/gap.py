@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -54,3 +55,27 @@ def gap_report(solutions_or_spec: Solution | Sequence[Solution] | Mapping[str, A
         rows,
         ["gap = (value - lower bound) / value; verified: checked again without the solver."],
     )
+
+
+def gap_page(progress: bool | None = None) -> str:
+    """One self-contained page with the gap report of every problem at its default grid (`optdp report all --html`)."""
+    from optdp.reports.report import STYLE
+    from optdp.sweep import sweep
+
+    reports = sweep(_default_report, PROBLEMS, progress=progress, label="reports")
+    contents = "".join(
+        f"<li><a href='#{p}'>{html.escape(r.title)}</a></li>" for p, r in zip(PROBLEMS, reports, strict=True)
+    )
+    sections = "\n".join(
+        f"<section id='{p}'>\n{r.to_html(page=False)}\n</section>" for p, r in zip(PROBLEMS, reports, strict=True)
+    )
+    return (
+        f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>optdp: gap reports</title><style>{STYLE}"
+        f"</style></head>\n<body>\n<h1>How far from the optimum?</h1>\n<p>For each problem: the certified bracket of the "
+        f"optimum and the published mechanisms beside it. Lower bounds are proven, values attained.</p>\n<ul>{contents}</ul>"
+        f"\n{sections}\n</body></html>\n"
+    )
+
+
+def _default_report(problem: str) -> Report:
+    return gap_report({"problem": problem})
