@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from optdp.domains import Circle, Interval
-from optdp.losses import CustomLoss, Power
+from optdp.losses import CustomLoss, Power, Variance
 from optdp.mechanisms.base import Mechanism
 from optdp.privacy import LDP
 from optdp.programs.piecewise import solve_piecewise
@@ -30,6 +30,8 @@ _HOME = {
     "estimate_histogram": "optdp.estimation",
     "estimate_mean": "optdp.estimation",
     "gap_report": "optdp.reports.gap",
+    "solve_composite": "optdp.programs.composite",
+    "solve_ptt": "optdp.programs.ptt",
     "Report": "optdp.reports.report",
 }
 
@@ -42,6 +44,7 @@ __all__ = [
     "Power",
     "Solution",
     "Status",
+    "Variance",
     "__version__",
     "solve_piecewise",
     *sorted(_HOME),
@@ -50,6 +53,8 @@ __all__ = [
 if TYPE_CHECKING:
     from optdp.claims.hypothesis import check_hypothesis
     from optdp.estimation import estimate_histogram, estimate_mean
+    from optdp.programs.composite import solve_composite
+    from optdp.programs.ptt import solve_ptt
     from optdp.reports.compare import compare
     from optdp.reports.gap import gap_report
     from optdp.reports.report import Report

@@ -11,3 +11,4 @@ from optdp.mechanisms.baselines import uniform as uniform
 from optdp.mechanisms.clamped import ClampedLaplace as ClampedLaplace
 from optdp.mechanisms.clamped import ClampedStaircase as ClampedStaircase
 from optdp.mechanisms.piecewise import PiecewiseMechanism as PiecewiseMechanism
+from optdp.mechanisms.composite import CompositeMechanism as CompositeMechanism
