@@ -12,3 +12,5 @@ from optdp.mechanisms.clamped import ClampedLaplace as ClampedLaplace
 from optdp.mechanisms.clamped import ClampedStaircase as ClampedStaircase
 from optdp.mechanisms.piecewise import PiecewiseMechanism as PiecewiseMechanism
 from optdp.mechanisms.composite import CompositeMechanism as CompositeMechanism
+from optdp.mechanisms.multidimensional import OneCoordinate as OneCoordinate
+from optdp.mechanisms.unbiased import UNBIASED as UNBIASED
