@@ -407,7 +407,9 @@ def _from_function(role: str, function: Callable[[Any], Any], support: Any) -> S
             f"({place(grid[inside[0]])}, {place(grid[inside[-1]])})"
         )
     if role == "base" and heights.min() == 0:
-        raise refuse(f"a base must be positive on the whole support, and at {place(grid[int(heights.argmin())])} it is 0")
+        raise refuse(
+            f"a base must be positive on the whole support, and at {place(grid[int(heights.argmin())])} it is 0"
+        )
     heights = np.maximum(heights, heights[::-1])
     return Steps(tuple(int(h) for h in heights), name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -121,7 +122,7 @@ def test_derived_constants_are_those_the_paper_prints_and_mass_is_what_it_forget
     eta = float(max(sp.Poly(sp.Symbol("z") ** 3 - 3 * sp.Symbol("z") ** 2 - 2 * (ratio - 1)).nroots(), key=sp.re))
     k = ratio / (0.5 * (ratio - 1))
     mass = forms.constants("I")["mass"].subs({forms.k: k, forms.a: k / (eta - 1), forms.E: ratio})
-    assert abs(float(mass) - 1) > 0.1
+    assert abs(float(mass) - 1) > 0.05
 
 
 def test_symbolic_variance_is_the_one_the_solver_uses():
@@ -167,7 +168,9 @@ def test_conjecture_two_holds_wherever_it_is_tried():
 def test_a_threshold_above_the_minimum_is_not_proven():
     for objective in (None, 0.0, 0.5):
         for free in (False, True):
-            problem = BumpClass(1.0, Rectangle(), Rectangle(), optdp.Interval(-1.0, 1.0), optdp.Variance(objective), free=free)
+            problem = BumpClass(
+                1.0, Rectangle(), Rectangle(), optdp.Interval(-1.0, 1.0), optdp.Variance(objective), free=free
+            )
             value = optimum(problem)[2]
             assert certify(problem, value).check().passed
             assert not BumpCertificate(problem, value * (1 + 1e-13)).check().passed
@@ -175,13 +178,14 @@ def test_a_threshold_above_the_minimum_is_not_proven():
 
 
 def test_positivity_of_polynomials():
-    from flint import arb, arb_poly
+    from flint import arb, arb_poly, ctx
 
-    w = arb_poly([0, 1])
-    assert polynomial.positive((3 * w - 1) ** 2 + arb(2) ** -100)
-    assert not polynomial.positive((3 * w - 1) ** 2)
-    assert not polynomial.positive((3 * w - 1) ** 2 - arb(2) ** -100)
-    assert not polynomial.positive(w)
+    with ctx.workprec(enclosures.PRECISION):
+        w = arb_poly([0, 1])
+        assert polynomial.positive((3 * w - 1) ** 2 + arb(2) ** -100)
+        assert not polynomial.positive((3 * w - 1) ** 2)
+        assert not polynomial.positive((3 * w - 1) ** 2 - arb(2) ** -100)
+        assert not polynomial.positive(w)
 
 
 def test_tampering_is_found():
@@ -223,7 +227,7 @@ def test_density_has_the_moments_that_are_claimed(eps, width, x, kind):
     cuts = np.unique(np.clip([low, centre - half, centre, centre + half, high], low, high))
     nodes, weights = np.polynomial.legendre.leggauss(8)
     total = np.zeros(3)
-    for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+    for a, b in pairwise(cuts):
         y = (a + b) / 2 + (b - a) / 2 * nodes
         total += (b - a) / 2 * np.array([np.sum(weights * y**p * mechanism.density(y, x)) for p in (0, 1, 2)])
     scale = high - low
@@ -295,7 +299,7 @@ def test_bad_input_is_named(arguments, message):
 
 
 def test_bad_mechanisms_are_refused():
-    with pytest.raises(ValueError, match="outside|must lie"):
+    with pytest.raises(ValueError, match="must lie"):
         optdp.solve_ptt(1.0).mechanism.randomize(1.5)
     with pytest.raises(ValueError, match="Circle"):
         CompositeMechanism(optdp.Circle(1.0), 5, 5)
@@ -310,6 +314,10 @@ def test_bad_mechanisms_are_refused():
 def test_plain_and_scaled_domains_are_the_same_mechanism():
     unit = CompositeMechanism.private(1.0, 0.4)
     wide = CompositeMechanism.private(1.0, 0.4, (10.0, 14.0))
-    assert wide.enclose_value(optdp.Variance())[1] == pytest.approx(4 * unit.enclose_value(optdp.Variance())[1], rel=1e-15)
+    assert wide.enclose_value(optdp.Variance())[1] == pytest.approx(
+        4 * unit.enclose_value(optdp.Variance())[1], rel=1e-15
+    )
     assert Fraction(wide.support()[0]) <= wide.exact_range[0]
-    assert wide.randomize(np.array([10.5, 14.0]), 3) == pytest.approx(12 + 2 * unit.randomize(np.array([-0.75, 1.0]), 3))
+    assert wide.randomize(np.array([10.5, 14.0]), 3) == pytest.approx(
+        12 + 2 * unit.randomize(np.array([-0.75, 1.0]), 3)
+    )

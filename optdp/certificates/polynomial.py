@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from flint import arb, arb_poly
 
@@ -27,14 +28,16 @@ def halves(coefficients: Sequence[arb]) -> tuple[list[arb], list[arb]]:
     """Bernstein coefficients on the left and on the right half of the interval."""
     left, right, row = [coefficients[0]], [coefficients[-1]], list(coefficients)
     while len(row) > 1:
-        row = [(a + b) / 2 for a, b in zip(row[:-1], row[1:], strict=True)]
+        row = [(a + b) / 2 for a, b in pairwise(row)]
         left.append(row[0])
         right.append(row[-1])
     return left, right[::-1]
 
 
 def proven_everywhere(
-    polynomials: Sequence[arb_poly], holds: Callable[[Sequence[Sequence[arb]]], bool], fails: Callable[[Sequence[arb]], bool]
+    polynomials: Sequence[arb_poly],
+    holds: Callable[[Sequence[Sequence[arb]]], bool],
+    fails: Callable[[Sequence[arb]], bool],
 ) -> bool:
     """Whether [0, 1] can be cut into pieces on each of which `holds` is true of the Bernstein coefficients of `polynomials`.
 

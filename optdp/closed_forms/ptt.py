@@ -90,7 +90,7 @@ def small_eps_limit(kind: str) -> sp.Expr:
 
 
 def printed(kind: str) -> dict[str, sp.Expr]:
-    """The paper's formulas: Theorem 2 and Eq. (15) for type I; Theorem 6 for type II, its variance from Eq. (C.4), with B = k + a."""
+    """The paper's formulas: Theorem 2 and Eq. (15) for type I; Theorem 6 and Eq. (C.4), with B = k + a, for II."""
     _checks.choice("kind", kind, KINDS)
     ratio = (k + a) / a
     if kind == "I":

@@ -6,8 +6,9 @@ this form, and so is any pair of a user's own activation and base.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,8 @@ class CompositeMechanism(Mechanism):
     domain: Interval
     width_cells: int
     floor_coins: int
-    activation: Shape = Rectangle()
-    base: Shape = Rectangle()
+    activation: Shape = field(default_factory=Rectangle)
+    base: Shape = field(default_factory=Rectangle)
     first_cell: int = 0
     last_cell: int = -1
 
@@ -267,7 +268,7 @@ class CompositeMechanism(Mechanism):
         return self.floor_mass * far + (1 - self.floor_mass) * near
 
     def worst_input(self, loss: Any = "squared") -> float:
-        """An input at which the expected loss is largest; for the variance an end of the domain, where the bump is farthest out."""
+        """An input at which the expected loss is largest; for the variance an end of the domain."""
         if isinstance(loss, Variance):
             loss = "squared"
         law = self._loss(loss)
@@ -355,7 +356,7 @@ class CompositeMechanism(Mechanism):
 
 
 def _mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law: Loss) -> np.ndarray:
-    """E L(|centre + half U - x|) for U from the shape's density: closed form for steps, Gauss-Legendre between kinks otherwise."""
+    """E L(|centre + half U - x|) for U from the shape's density: closed form for steps, else Gauss-Legendre."""
 
     def primitive(d: np.ndarray) -> np.ndarray:
         return np.sign(d) * law.integral(np.abs(d))
@@ -373,7 +374,7 @@ def _mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law
     cuts = np.sort(np.stack([np.full(kink.shape, -1.0), kink, *(np.full(kink.shape, b) for b in shape.breaks()),
                              np.full(kink.shape, 1.0)]), axis=0)  # fmt: skip
     total = np.zeros(kink.shape)
-    for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+    for a, b in pairwise(cuts):
         u = (a + b)[..., None] / 2 + (b - a)[..., None] / 2 * nodes
         distance = np.abs((centre - x)[..., None] + half * u)
         total += (b - a) / 2 * ((shape.height(u) * law(distance)) @ weights)

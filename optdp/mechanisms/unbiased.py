@@ -1,4 +1,4 @@
-"""The published mechanisms for a mean under local differential privacy, all on the same scale: inputs in `domain`, [-1, 1] by default.
+"""Published mechanisms for a mean under local differential privacy, on one scale: inputs in `domain`, [-1, 1] by default.
 
 Duchi, Three-Outputs, PM, HM, PM-SUB and HM-TP are unbiased and bounded, the Central Piecewise Mechanism too; Laplace, Gaussian
 and discrete Laplace noise are unbiased and unbounded; clamping makes them bounded and biased. PM and PM-SUB are rectangles that
@@ -240,7 +240,12 @@ class Mixture(_Scaled):
         return max(p.privacy() for p, w in zip(self.parts, self.weights, strict=True) if w > 0)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": "Mixture", "parts": [p.to_dict() for p in self.parts], "weights": list(self.weights), "name": self.name}
+        return {
+            "mechanism": "Mixture",
+            "parts": [p.to_dict() for p in self.parts],
+            "weights": list(self.weights),
+            "name": self.name,
+        }
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> Mixture:
@@ -299,7 +304,10 @@ class CentralPiecewise(_Scaled):
         u = self._unit(x)
         z = (np.asarray(y, dtype=float) - self._middle) / self._half
         mass, half, stretch, _ = self._levels
-        parts = [m / (2 * h) * (np.abs(z - (0.0 if j == 0 else stretch * u)) <= h) for j, (m, h) in enumerate(zip(mass, half, strict=True))]
+        parts = [
+            m / (2 * h) * (np.abs(z - (0.0 if j == 0 else stretch * u)) <= h)
+            for j, (m, h) in enumerate(zip(mass, half, strict=True))
+        ]
         return np.where(np.abs(z) <= half[0], sum(parts, np.zeros(())), 0.0) / self._half
 
     def support(self, x: Any = None) -> tuple[float, float]:
@@ -330,7 +338,13 @@ class CentralPiecewise(_Scaled):
         return self.eps
 
     def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": "CentralPiecewise", "eps": self.eps, "domain": self.domain.to_dict(), "steps": self.steps, "b": self.b}
+        return {
+            "mechanism": "CentralPiecewise",
+            "eps": self.eps,
+            "domain": self.domain.to_dict(),
+            "steps": self.steps,
+            "b": self.b,
+        }
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> CentralPiecewise:
@@ -340,8 +354,8 @@ class CentralPiecewise(_Scaled):
 def _staircase(eps: float, m: int, b: float) -> tuple[np.ndarray, np.ndarray, float, Callable[[Any], np.ndarray]]:
     """(masses, half-widths, stretch, variance) on [-1, 1]: level 0 is the floor on the whole range, 1..m+1 follow the input.
 
-    Half-widths h_j = h_(m+1) + (m + 1 - j) k Delta for Delta = 2/(m + 1), densities (E - 1) E^(j-1) f above a floor f. Given the top
-    half-width in units of k (t^-1 k, t = e^(eps/b)), mass 1 and unbiasedness fix f and k.
+    Half-widths h_j = h_(m+1) + (m + 1 - j) k Delta for Delta = 2/(m + 1), densities (E - 1) E^(j-1) f above a floor f.
+    Given the top half-width in units of k (t^-1 k, t = e^(eps/b)), mass 1 and unbiasedness fix f and k.
     """
     growth, t = math.expm1(eps), math.exp(eps / b)
     j = np.arange(1, m + 2)
@@ -407,7 +421,7 @@ class LocalLaplace(_Scaled):
 
 @dataclass(frozen=True)
 class LocalGaussian(_Scaled):
-    """Gaussian noise of scale sqrt(2 ln(1.25/delta)) width/eps, the classical calibration: (eps, delta), not eps, and for eps <= 1.
+    """Gaussian noise of scale sqrt(2 ln(1.25/delta)) width/eps, the classical calibration: (eps, delta), eps <= 1.
 
     The composite seed's baseline (its Eq. 5). For a larger eps the formula promises too much and is refused unless `strict` is
     False, which keeps the figure that papers plot.

@@ -13,8 +13,8 @@ share w = m/(2 L) and s the largest odds of the bump per unit of w, two paramete
 the variance at an input x in [-1, 1] (C_p = x C_max) is Delta^2/4 times the function V(w) of `optdp.certificates.bump`.
 A1B1 is I-PTT, A3B1 is II-PTT; B2 has the same infimum as B1 and does not attain it.
 
-**The mapping.** gamma(q) = (q - l) C - L and back; outputs lie in [l, u], u = l + 2 L/C, and the queries that can be answered in the
-middle of it: [l + (L - C_max)/C, l + (L + C_max)/C], as long as Delta. The mechanism holds the two ends; see `mapping`.
+**The mapping.** gamma(q) = (q - l) C - L and back; outputs lie in [l, u], u = l + 2 L/C, and the queries that can be answered
+in the middle of it: [l + (L - C_max)/C, l + (L + C_max)/C], as long as Delta. The mechanism holds the two ends; see `mapping`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def solve_composite(
             point, message = algorithm_1(eps, bump, under, objective=objective, rule=law)
             solver = "Algorithm 1 (grids of step 0.1, 0.01, 0.001)"
         else:
-            goal = _goal(ideal, target, place(found_reach=1.0).width)
+            goal = _goal(ideal, target, place(1.0).width)
             point, message, status = _towards(ideal, objective, goal, step, iterations, seed)
             solver = f"Algorithm 2 (steps of at most {step:g} towards a target)"
         said = (point.variance * 4, None)
@@ -148,9 +148,15 @@ def solve_composite(
         build=lambda: build_model(eps, bump, under, sensitivity=area.width, objective=objective, rule=law),
     )
     spec = {
-        "problem": "composite", "eps": eps, "activation": str(bump), "base": _base_name(under), "inputs": [area.lower, area.upper],
-        "objective": objective, "rule": law, "backend": backend,
-    }  # fmt: skip
+        "problem": "composite",
+        "eps": eps,
+        "activation": str(bump),
+        "base": _base_name(under),
+        "inputs": [area.lower, area.upper],
+        "objective": objective,
+        "rule": law,
+        "backend": backend,
+    }
     return conclude(problem, mechanism, program, spec, status)
 
 
@@ -172,13 +178,15 @@ def _placement(sensitivity: Any, lower: Any, inputs: Any) -> Callable[[float], I
         area = as_domain(inputs)
         if not isinstance(area, Interval):
             raise ValueError("inputs = a Circle is not allowed: queries live on an interval")
-        return lambda found_reach: area
+        return lambda _: area
     width = _checks.real("sensitivity", sensitivity, low=0.0, open_low=True)
     start = _checks.real("lower", lower)
 
     def place(found_reach: float) -> Interval:
         low = start + width / 2 * (found_reach - 1)
-        low += 4 * math.ulp(abs(start) + width * found_reach)  # rounding must not let outputs slip below `lower`
+        low += (2 + found_reach) * math.ulp(
+            abs(start) + width * found_reach
+        )  # rounding must not let outputs slip below `lower`
         return Interval(low, low + width)
 
     return place
@@ -222,7 +230,15 @@ def parameters(mechanism: CompositeMechanism, top: float = 1.0) -> dict[str, flo
 
 
 def from_parameters(
-    eps: float, k: float, m: float, y: float, activation: Any = "A1", base: Any = "B1", *, inputs: Any, rule: Rule = "uniform"
+    eps: float,
+    k: float,
+    m: float,
+    y: float,
+    activation: Any = "A1",
+    base: Any = "B1",
+    *,
+    inputs: Any,
+    rule: Rule = "uniform",
 ) -> CompositeMechanism:
     """The mechanism with the seed's parameters (k, m, y), for queries in `inputs`; B2 gets its t = (y + k)/e^eps.
 
@@ -244,7 +260,15 @@ def from_parameters(
 
 
 def evaluate(
-    eps: float, k: Any, m: Any, y: Any, activation: Shape, base: Shape | str, *, objective: str = "center", rule: Rule = "uniform"
+    eps: float,
+    k: Any,
+    m: Any,
+    y: Any,
+    activation: Shape,
+    base: Shape | str,
+    *,
+    objective: str = "center",
+    rule: Rule = "uniform",
 ) -> Any:
     """The variance for sensitivity 1 at (k, m, y), elementwise with broadcasting; inf where a constraint is broken."""
     k, m, y = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (k, m, y)))
@@ -277,8 +301,8 @@ def algorithm_1(
 ) -> tuple[Point, str]:  # fmt: skip
     """The seed's Algorithm 1: enumerate (k, m, y) on a grid, then again around the best point with the next smaller step.
 
-    **Arguments:** `steps`: of the grids; `widest`: the largest m on the first one. A grid without a feasible point is passed over,
-    and the next one is enumerated in full.
+    **Arguments:** `steps`: of the grids; `widest`: the largest m on the first one. A grid without a feasible point is passed
+    over, and the next one is enumerated in full.
 
     **Returns** the best point, and how many points were tried.
 
@@ -302,7 +326,9 @@ def algorithm_1(
             if np.isfinite(values[j]) and (best is None or values[j] < best.variance):
                 best = Point(round(float(k[j]), 9), round(float(m[j]), 9), round(float(y[j]), 9), float(values[j]))
     if best is None:
-        raise ValueError(f"eps = {eps!r} is not allowed with backend 'grid': no grid of steps {steps} has a feasible (k, m, y)")
+        raise ValueError(
+            f"eps = {eps!r} is not allowed with backend 'grid': no grid of steps {steps} has a feasible (k, m, y)"
+        )
     return best, f"{tried} points"
 
 
@@ -324,17 +350,19 @@ def algorithm_2(
         if math.isfinite(value):
             break
     else:
-        raise ValueError(f"eps = {eps!r} is not allowed with backend 'target': no feasible start was found in 1000 draws")
+        raise ValueError(
+            f"eps = {eps!r} is not allowed with backend 'target': no feasible start was found in 1000 draws"
+        )
     point, size, tried = np.array([k, m, y]), step, 0
     moves = np.concatenate([np.eye(3), -np.eye(3), np.array([[1, 0, 1], [-1, 0, -1]])])
     while value > target and tried < iterations:
         tried += len(moves)
         trial = point + size * moves * rng.random((len(moves), 1))
-        values = evaluate(eps, *trial.T, bump, under, objective=objective, rule=rule)
+        values = evaluate(eps, trial[:, 0], trial[:, 1], trial[:, 2], bump, under, objective=objective, rule=rule)
         j = int(np.argmin(values))
         if values[j] < value:
             point, value = trial[j], float(values[j])
-    return Point(*(float(v) for v in point), value), f"{tried} changes", value <= target
+    return Point(float(point[0]), float(point[1]), float(point[2]), value), f"{tried} changes", value <= target
 
 
 def _goal(ideal: BumpClass, target: Any, width: float) -> float:
@@ -378,7 +406,13 @@ def _by_scip(
 
 
 def build_model(
-    eps: float, activation: Any = "A1", base: Any = "B1", *, sensitivity: float = 1.0, objective: str = "center", rule: Rule = "uniform"
+    eps: float,
+    activation: Any = "A1",
+    base: Any = "B1",
+    *,
+    sensitivity: float = 1.0,
+    objective: str = "center",
+    rule: Rule = "uniform",
 ) -> Any:
     """The nonlinear program in (k, m, y) as a Pyomo `ConcreteModel`, with the constraints of the seed's Appendix D.
 
@@ -426,4 +460,3 @@ def build_model(
     model.moments = pyo.Constraint(expr=model.variance * model.C_max**2 >= moment)
     model.objective = pyo.Objective(expr=model.variance * width**2 / 4, sense=pyo.minimize)
     return model
-

@@ -1,7 +1,7 @@
 """The best piecewise transformation of a number in [-1, 1] (OPTT, seed 000).
 
-**The program.** The input x in [-1, 1] gets the density p (1 - (1 - 1/E) (1 - h((y - kx)/a))) on [kx - a, kx + a] and the floor p/E
-on the rest of [-(k + a), k + a], with E = e^eps and h a bump of peak 1: h = 1 for I-PTT, a triangle for II-PTT. With
+**The program.** The input x in [-1, 1] gets the density p (1 - (1 - 1/E) (1 - h((y - kx)/a))) on [kx - a, kx + a] and the
+floor p/E on the rest of [-(k + a), k + a], with E = e^eps and h a bump of peak 1: h = 1 for I-PTT, a triangle for II-PTT. With
 f = p/E and the bump's fill c = (1/2) int h and spread v,
 
     min_{k, a, f}  max_x  2 f (k + a)^3/3 + 2 a c (E - 1) f (k^2 x^2 + a^2 v) - x^2
@@ -74,7 +74,9 @@ def solve_ptt(
     loss = _objective(objective)
     _checks.choice("backend", backend, BACKENDS)
     if backend == "lp" and kind != "free":
-        raise ValueError(f"backend = 'lp' is not allowed for kind = {kind!r}: only kind 'free' is linear in the density")
+        raise ValueError(
+            f"backend = 'lp' is not allowed for kind = {kind!r}: only kind 'free' is linear in the density"
+        )
     began = time.perf_counter()
     problem = BumpClass(eps, BUMPS[kind], Rectangle(), Interval(-1.0, 1.0), loss, free=kind == "free")
     found: tuple[float | None, float | None, str] = (None, None, "")
@@ -100,7 +102,8 @@ def solve_ptt(
     program = Program(
         name=f"{kind}-PTT on [-1, 1], {loss}, eps = {eps:g}" if kind != "free"
         else f"free bump on [-1, 1], {loss}, eps = {eps:g}",
-        variables="k (slope of the window's middle), a (half-width), f (floor)" + (", r (middle of the range)" if kind == "free" else ""),
+        variables="k (slope of the window's middle), a (half-width), f (floor)"
+        + (", r (middle of the range)" if kind == "free" else ""),
         constraints="mass 1, unbiased, peak <= e^eps times the floor",
         solver=solver,
         seconds=time.perf_counter() - began,
@@ -109,7 +112,13 @@ def solve_ptt(
         message=found[2],
         build=lambda: build_model(eps, kind, objective),
     )  # fmt: skip
-    spec = {"problem": "ptt", "eps": eps, "kind": kind, "objective": "worst" if loss.at is None else loss.at, "backend": backend}
+    spec = {
+        "problem": "ptt",
+        "eps": eps,
+        "kind": kind,
+        "objective": "worst" if loss.at is None else loss.at,
+        "backend": backend,
+    }
     return conclude(problem, mechanism, program, spec)
 
 
@@ -205,10 +214,13 @@ def _by_linear_programs(eps: float, loss: Variance, cells: int) -> tuple[float, 
         values = [value(b, r) for b in grid]
         j = int(np.argmin(values))
         bracket = (grid[max(j - 1, 0)], grid[min(j + 1, grid.size - 1)])
-        found = minimize_scalar(lambda b, r=r: min(value(b, r), 1e300), bounds=bracket, method="bounded", options={"xatol": 1e-3})
+        found = minimize_scalar(
+            lambda b, r=r: min(value(b, r), 1e300), bounds=bracket, method="bounded", options={"xatol": 1e-3}
+        )
         tried.append((float(found.fun), float(found.x), float(r)))
     least, reach, r = min(tried)
     floor = float(best(reach, r).x[-1])
     odds = 1 / (floor * cells) - 1  # the floor is a mass for each cell
     width = odds / math.expm1(eps)
-    return width, r, least, f"{len(shifts)} shifts, {cells} cells; floor mass {floor * cells:.6g} on a range of half-length {reach:.6g}"
+    told = f"{len(shifts)} shifts, {cells} cells; floor mass {floor * cells:.6g}, range of half-length {reach:.6g}"
+    return width, r, least, told

@@ -33,7 +33,9 @@ def run(model: Any, time_limit: float) -> Outcome:
     solver.config.load_solutions = False
     result = solver.solve(model)
     if result.incumbent_objective is None:
-        raise RuntimeError(f"SCIP found no feasible point in {time_limit:g} s ({result.termination_condition}): raise time_limit")
+        raise RuntimeError(
+            f"SCIP found no feasible point in {time_limit:g} s ({result.termination_condition}): raise time_limit"
+        )
     result.solution_loader.load_vars()
     timed_out = result.termination_condition.name == "maxTimeLimit"
     bound = result.objective_bound
