@@ -414,6 +414,11 @@ def _from_function(role: str, function: Callable[[Any], Any], support: Any) -> S
     return Steps(tuple(int(h) for h in heights), name)
 
 
+def base_name(base: Shape | str) -> str:
+    """"B1" for a constant base, "B2" for the quartic ones, else its own name."""
+    return "B1" if isinstance(base, Rectangle) else str(base)
+
+
 def shape_from_dict(data: dict[str, Any]) -> Shape:
     """The inverse of `Shape.to_dict`."""
     kind = _checks.choice("shape", data.get("shape"), ("A1", "A2", "A3", "B2", "steps"))

@@ -46,7 +46,7 @@ from optdp.certificates import enclosures, polynomial
 from optdp.certificates.check import Check
 from optdp.domains import Interval, domain_from_dict
 from optdp.losses import Variance, variance_from_dict
-from optdp.shapes import Rectangle, Shape, shape_from_dict
+from optdp.shapes import Rectangle, Shape, base_name, shape_from_dict
 
 Rule = Literal["uniform", "pointwise"]
 
@@ -156,7 +156,7 @@ class BumpCertificate:
         return Check(
             "lower bound",
             self._holds(),
-            f"every unbiased mechanism with {what}, base {self.problem.base} and likelihood ratio e^{self.problem.eps:g} has "
+            f"every unbiased mechanism with {what}, base {base_name(self.problem.base)} and likelihood ratio e^{self.problem.eps:g} has "
             f"{self.loss} at least {self.threshold:.17g} (Bernstein coefficients in ball arithmetic)",
         )
 

@@ -22,7 +22,7 @@ from optdp.losses import Loss, Power, Variance
 from optdp.mechanisms.base import Mechanism, as_rng
 from optdp.mechanisms.piecewise import CELLS, COINS, HALF_COIN
 from optdp.privacy import LDP
-from optdp.shapes import Rectangle, Shape, Steps, shape_from_dict
+from optdp.shapes import Rectangle, Shape, Steps, base_name, shape_from_dict
 
 
 @dataclass(frozen=True, repr=False)
@@ -348,9 +348,8 @@ class CompositeMechanism(Mechanism):
 
     def __repr__(self) -> str:
         low, high = self.support()
-        base = "B1" if isinstance(self.base, Rectangle) else str(self.base)
         return (
-            f"CompositeMechanism {self.activation}{base} on {self.domain}: outputs in [{low:.6g}, {high:.6g}], window "
+            f"CompositeMechanism {self.activation}{base_name(self.base)} on {self.domain}: outputs in [{low:.6g}, {high:.6g}], window "
             f"{2 * self._halfwidth:.6g}, base mass {self.floor_mass:.6g}; eps = {self.privacy():.6g}"
         )
 

@@ -34,7 +34,7 @@ from optdp.domains import Interval, as_domain
 from optdp.losses import Variance
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.programs.bump import conclude
-from optdp.shapes import Quartic, Rectangle, Shape, as_activation, as_base
+from optdp.shapes import Quartic, Shape, as_activation, as_base, base_name
 from optdp.solution import Program, Solution, Status
 
 OBJECTIVES = ("center", "worst")
@@ -137,7 +137,7 @@ def solve_composite(
     problem = replace(ideal, domain=area, loss=Variance(None if objective == "worst" else _middle(area)))
     scale = area.width**2 / 4
     program = Program(
-        name=f"composite {bump}{_base_name(under)} on {area}, {problem.loss}, eps = {eps:g}",
+        name=f"composite {bump}{base_name(under)} on {area}, {problem.loss}, eps = {eps:g}",
         variables="k (height of the activation), m (its width), y (height of the base)",
         constraints="mass 1, unbiased, y + k <= 1, sup P <= e^eps inf P, activation within the range",
         solver=solver,
@@ -151,17 +151,13 @@ def solve_composite(
         "problem": "composite",
         "eps": eps,
         "activation": str(bump),
-        "base": _base_name(under),
+        "base": base_name(under),
         "inputs": [area.lower, area.upper],
         "objective": objective,
         "rule": law,
         "backend": backend,
     }
     return conclude(problem, mechanism, program, spec, status)
-
-
-def _base_name(base: Shape | str) -> str:
-    return "B1" if isinstance(base, Rectangle) else str(base)
 
 
 def _standing(base: Shape | str) -> Shape:
@@ -429,7 +425,7 @@ def build_model(
     w, _, least = optimum(problem)
     start = parameters(CompositeMechanism.private(eps, w, (-1.0, 1.0), bump, _standing(under), rule=rule))
 
-    model = pyo.ConcreteModel(name=f"composite {bump}{_base_name(under)}, eps={eps:g}")
+    model = pyo.ConcreteModel(name=f"composite {bump}{base_name(under)}, eps={eps:g}")
     model.k = pyo.Var(bounds=(1e-9, 1), initialize=start["k"])
     model.y = pyo.Var(bounds=(1e-9, 1), initialize=start["y"])
     model.m = pyo.Var(bounds=(1e-6, 40 * start["m"]), initialize=start["m"])
