@@ -415,7 +415,7 @@ def _from_function(role: str, function: Callable[[Any], Any], support: Any) -> S
 
 
 def base_name(base: Shape | str) -> str:
-    """"B1" for a constant base, "B2" for the quartic ones, else its own name."""
+    """ "B1" for a constant base, "B2" for the quartic ones, else its own name."""
     return "B1" if isinstance(base, Rectangle) else str(base)
 
 

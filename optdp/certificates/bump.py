@@ -152,12 +152,13 @@ class BumpCertificate:
 
     def check(self) -> Check:
         """Prove the polynomial positive again, from scratch."""
-        what = "any bump and output range" if self.problem.free else f"activation {self.problem.activation}"
+        problem = self.problem
+        what = "any bump and output range" if problem.free else f"activation {problem.activation}"
         return Check(
             "lower bound",
             self._holds(),
-            f"every unbiased mechanism with {what}, base {base_name(self.problem.base)} and likelihood ratio e^{self.problem.eps:g} has "
-            f"{self.loss} at least {self.threshold:.17g} (Bernstein coefficients in ball arithmetic)",
+            f"every unbiased mechanism with {what}, base {base_name(problem.base)} and likelihood ratio e^{problem.eps:g} "
+            f"has {self.loss} at least {self.threshold:.17g} (Bernstein coefficients in ball arithmetic)",
         )
 
     def _holds(self) -> bool:

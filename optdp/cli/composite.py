@@ -26,7 +26,9 @@ def register(commands: Commands) -> None:
     parser.add_argument("--objective", choices=("center", "worst"), default="center", help="default center")
     parser.add_argument("--sensitivity", type=float, default=1.0, help="length of the interval of queries (default 1)")
     parser.add_argument("--lower", type=float, default=0.0, help="lowest output (default 0)")
-    parser.add_argument("--inputs", type=float, nargs=2, metavar=("A", "B"), help="range of the queries, instead of both")
+    parser.add_argument(
+        "--inputs", type=float, nargs=2, metavar=("A", "B"), help="range of the queries, instead of both"
+    )
     parser.add_argument(
         "--backend", choices=("auto", "grid", "target", "scip"), default="auto", help="grid and target: the paper's own"
     )
@@ -46,8 +48,12 @@ def register(commands: Commands) -> None:
     source.add_argument("--data", metavar="DATA:COLUMN", help="e.g. anes96:age")
     source.add_argument("--csv", metavar="FILE", help="a CSV file with a header; needs --column and --range")
     parser.add_argument("--column", help="column of the CSV file")
-    parser.add_argument("--range", type=float, nargs=2, metavar=("A", "B"), help="range of its values, known without looking")
-    parser.add_argument("--query", nargs="+", choices=QUERIES, default=["maximum", "count"], help="default maximum count")
+    parser.add_argument(
+        "--range", type=float, nargs=2, metavar=("A", "B"), help="range of its values, known without looking"
+    )
+    parser.add_argument(
+        "--query", nargs="+", choices=QUERIES, default=["maximum", "count"], help="default maximum count"
+    )
     parser.add_argument("--eps", type=float, nargs="+", default=[0.5, 1.0, 2.0], help="epsilons (default 0.5 1 2)")
     parser.add_argument("--mechanism", nargs="+", help="names (default: all)")
     parser.add_argument(

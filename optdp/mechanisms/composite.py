@@ -349,8 +349,9 @@ class CompositeMechanism(Mechanism):
     def __repr__(self) -> str:
         low, high = self.support()
         return (
-            f"CompositeMechanism {self.activation}{base_name(self.base)} on {self.domain}: outputs in [{low:.6g}, {high:.6g}], window "
-            f"{2 * self._halfwidth:.6g}, base mass {self.floor_mass:.6g}; eps = {self.privacy():.6g}"
+            f"CompositeMechanism {self.activation}{base_name(self.base)} on {self.domain}: outputs in "
+            f"[{low:.6g}, {high:.6g}], window {2 * self._halfwidth:.6g}, base mass {self.floor_mass:.6g}; "
+            f"eps = {self.privacy():.6g}"
         )
 
 

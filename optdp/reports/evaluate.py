@@ -23,8 +23,8 @@ from optdp.domains import Interval
 from optdp.mechanisms.base import Mechanism, as_rng
 from optdp.mechanisms.unbiased import (
     LocalGaussian,
-    duchi,
     discrete_laplace,
+    duchi,
     hm_tp,
     hybrid,
     laplace,
@@ -201,7 +201,10 @@ def evaluate(
         Column("re", "RE", ".4g"), Column("mse", "MSE", ".4g"), Column("bias", "bias", ".2g"),
         Column("accuracy_loss", "median AL", ".3g"), Column("lowest", "lowest", ".4g"), Column("highest", "highest", ".4g"),
     ]  # fmt: skip
-    notes = [f"{repeats} answers each; RE = mean |answer - truth|, MSE = its square, AL = |answer - truth|/|truth|.", _note(protocol)]
+    notes = [
+        f"{repeats} answers each; RE = mean |answer - truth|, MSE = mean squared error, AL = |answer - truth|/|truth|.",
+        _note(protocol),
+    ]
     if "Gaussian" in mechanisms:
         notes.append("Gaussian: (eps, 1e-5), classical calibration, which is proven for eps <= 1 only.")
     title = f"{name}: {column.size} records, protocol '{protocol}'"
@@ -231,7 +234,7 @@ def _boxes(boxes: Any, query: str, levels: list[float], names: list[str], title:
         places = [j + (k - (len(names) - 1) / 2) * width for j in range(len(levels))]
         drawn = axes.boxplot(
             [boxes[query, e, name] for e in levels], positions=places, widths=0.8 * width, patch_artist=True, showfliers=False,
-            medianprops={"color": "black"}, boxprops={"facecolor": COLOURS[k % len(COLOURS)], "alpha": 0.75}, manage_ticks=False,
+            medianprops={"color": "black"}, boxprops={"facecolor": COLOURS[k % len(COLOURS)], "alpha": 0.75, "hatch": "//" * (k // len(COLOURS))}, manage_ticks=False,
         )  # fmt: skip
         drawn["boxes"][0].set_label(name)
     axes.set_xticks(range(len(levels)), [f"{e:g}" for e in levels])

@@ -1,4 +1,4 @@
-"""The gap report of the unbiased families on [-1, 1]: each family's certified optimum, the published mechanisms, the ultimate bound."""
+"""The gap report of the unbiased families on [-1, 1]: certified optima, published mechanisms, the bound."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def gap_report(
     **Arguments:** `eps`: privacy parameters; `kernel`: whether to bracket the optimum over all unbiased eps-LDP mechanisms with
     `optdp.solve_kernel` (default: where it is installed); `rtol`, `time_limit` (seconds for each epsilon): of that solve.
 
-    **Returns** a `Report`; the columns of families hold certified optima (their relative gaps are in the rows), those of published
-    mechanisms exact variances.
+    **Returns** a `Report`; the columns of families hold certified optima (their relative gaps are in the rows), those of
+    published mechanisms exact variances.
     """
     there = importlib.util.find_spec("optdp.programs.kernel") is not None
     if kernel and not there:
@@ -56,9 +56,9 @@ def gap_report(
         columns += [Column("all lower", "all: bound"), Column("all value", "all: attained")]
     columns += [Column(name, f"{name}*") for name in FAMILIES]
     columns += [Column(name, name) for name in UNBIASED]
+    gap = max(row[f"{name} gap"] for row in rows for name in FAMILIES)
     notes = [
-        "Columns with * are optima of their family, certified: "
-        f"largest relative gap {max(row[f'{name} gap'] for row in rows for name in FAMILIES):.1e}. B2 has the same infimum as B1.",
+        f"Columns with * are optima of their family, certified: largest relative gap {gap:.1e}. B2 has B1's infimum.",
         "Composite variances for a query of sensitivity 1 are a quarter of these.",
     ]
     if wanted:
@@ -78,6 +78,8 @@ def gap_report(
             bound = [row["all lower"] / b for row, b in zip(rows, best, strict=True)]
             axes.plot(x, bound, "k:", lw=2, label="bound for all unbiased")
         axes.set(xlabel="epsilon", ylabel="worst-case variance / best I-PTT", yscale="log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
         axes.set_title("Unbiased mechanisms on [-1, 1]", fontsize=10)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
         return axes.figure
