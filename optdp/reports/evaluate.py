@@ -232,10 +232,17 @@ def _boxes(boxes: Any, query: str, levels: list[float], names: list[str], title:
     width = 0.8 / len(names)
     for k, name in enumerate(names):
         places = [j + (k - (len(names) - 1) / 2) * width for j in range(len(levels))]
+        look = {"facecolor": COLOURS[k % len(COLOURS)], "alpha": 0.75, "hatch": "//" * (k // len(COLOURS))}
         drawn = axes.boxplot(
-            [boxes[query, e, name] for e in levels], positions=places, widths=0.8 * width, patch_artist=True, showfliers=False,
-            medianprops={"color": "black"}, boxprops={"facecolor": COLOURS[k % len(COLOURS)], "alpha": 0.75, "hatch": "//" * (k // len(COLOURS))}, manage_ticks=False,
-        )  # fmt: skip
+            [boxes[query, e, name] for e in levels],
+            positions=places,
+            widths=0.8 * width,
+            patch_artist=True,
+            showfliers=False,
+            medianprops={"color": "black"},
+            boxprops=look,
+            manage_ticks=False,
+        )
         drawn["boxes"][0].set_label(name)
     axes.set_xticks(range(len(levels)), [f"{e:g}" for e in levels])
     axes.set(xlabel="epsilon", ylabel="accuracy loss", ylim=(0, None))
