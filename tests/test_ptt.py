@@ -91,11 +91,11 @@ def test_scip_on_the_plain_program_agrees(kind):
 
 def test_model_has_the_mass_constraint_and_the_optimum_satisfies_it():
     model, best = build_model(1.0), optdp.solve_ptt(1.0).mechanism
-    k, w = best.stretch, float(best.exact_window)
-    model.k.value, model.a.value = k, k * w / (1 - w)
-    model.reach.value = k / (1 - w)
+    k, w, unit = best.stretch, float(best.exact_window), float(model.unit.value)
+    model.k.value, model.a.value, model.reach.value = k / unit, k * w / (1 - w) / unit, k / (1 - w) / unit
     model.f.value = best.floor_mass / (2 * model.reach.value)
-    for constraint in (model.mass, model.unbiased, model.range):
+    model.bump.value = (1 - best.floor_mass) * unit
+    for constraint in (model.mass, model.mass_of_bump, model.unbiased, model.range):
         assert float(constraint.body()) == pytest.approx(float(constraint.upper()), abs=1e-9)
 
 

@@ -143,36 +143,39 @@ def variance_at(eps: float, eta: Any, x: Any = 1.0, kind: str = "I") -> np.ndarr
 
 
 def build_model(eps: float, kind: str = "I", objective: Any = "worst") -> Any:
-    """The plain program in (k, a, f) as a Pyomo `ConcreteModel` (kind "free": with the range's middle r, and its half-length)."""
+    """The plain program as a Pyomo `ConcreteModel` in (k, a, f), and for kind "free" the middle r of the range.
+
+    Lengths are in units of `unit`, the order of magnitude of k, so that a spatial solver sees numbers near 1 at every eps: the
+    slope of the window's middle is unit k, its half-width unit a, the floor f/unit and the variance unit^2 value.
+    """
     import pyomo.environ as pyo
 
     loss, shape = _objective(objective), BUMPS[_checks.choice("kind", kind, KINDS)]
-    ratio, fill, spread = math.exp(_checks.epsilon(eps)), float(shape.level()), float(shape.spread())
+    fill, spread = float(shape.level()), float(shape.spread())
+    growth = math.expm1(_checks.epsilon(eps))
     x = 1.0 if loss.at is None else abs(loss.at)
-    growth = ratio - 1
-    top = 2 + 4 / (growth * fill)  # k, and the range below, never need to be larger: V >= A x^2 + B^2 pi/3
+    unit = 1 + 2 / (growth * fill)
     model = pyo.ConcreteModel(name=f"{kind}-PTT, eps={eps:g}")
-    model.k = pyo.Var(bounds=(1, 2 * top), initialize=top)
-    model.a = pyo.Var(bounds=(1e-6, 2 * top), initialize=top)
-    model.f = pyo.Var(bounds=(0, 1), initialize=0.1)
-    model.reach = pyo.Var(bounds=(1, 8 * top), initialize=2 * top)
-    model.value = pyo.Var(bounds=(0, 16 * top**2), initialize=4 * top**2)
-    bump = 2 * model.a * fill * growth * model.f
-    model.mass = pyo.Constraint(expr=2 * model.f * model.reach + bump == 1)
-    model.unbiased = pyo.Constraint(expr=bump * model.k == 1)
+    model.unit = pyo.Param(initialize=unit)
+    model.k = pyo.Var(bounds=(1 / unit, 10), initialize=1.0)
+    model.a = pyo.Var(bounds=(1e-5, 10), initialize=0.5)
+    model.f = pyo.Var(bounds=(0, 10), initialize=0.25)
+    model.bump = pyo.Var(bounds=(0, unit), initialize=0.5)  # unit times the mass of the bump
+    model.reach = pyo.Var(bounds=(1 / unit, 20), initialize=2.0)
+    model.value = pyo.Var(bounds=(0, 20), initialize=2.0)
+    model.mass_of_bump = pyo.Constraint(expr=model.bump == 2 * fill * growth * unit * model.a * model.f)
+    model.mass = pyo.Constraint(expr=2 * model.f * model.reach + model.bump / unit == 1)
+    model.unbiased = pyo.Constraint(expr=model.bump * model.k == 1)
+    second = 2 * model.f * model.reach**3 / 3 + model.bump / unit * model.a**2 * spread
     if kind == "free" and loss.at is not None:
         model.r = pyo.Var(bounds=(0, x), initialize=0.0)
         model.range = pyo.Constraint(expr=model.reach == model.k * (1 + model.r) + model.a)
-        model.variance = pyo.Constraint(
-            expr=model.value
-            >= 2 * model.f * model.reach**3 / 3 + bump * model.a**2 * spread + (model.k - 1) * (x - model.r) ** 2
-        )
+        away: Any = (x - model.r) ** 2
     else:
         model.range = pyo.Constraint(expr=model.reach == model.k + model.a)
-        model.variance = pyo.Constraint(
-            expr=model.value >= 2 * model.f * model.reach**3 / 3 + bump * model.a**2 * spread + (model.k - 1) * x**2
-        )
-    model.objective = pyo.Objective(expr=model.value, sense=pyo.minimize)
+        away = x**2
+    model.variance = pyo.Constraint(expr=model.value >= second + (unit * model.k - 1) * away / unit**2)
+    model.objective = pyo.Objective(expr=unit**2 * model.value, sense=pyo.minimize)
     return model
 
 

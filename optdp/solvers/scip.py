@@ -28,6 +28,7 @@ def run(model: Any, time_limit: float) -> Outcome:
     if not solver.available():
         raise RuntimeError("backend = 'scip' needs PySCIPOpt: pip install pyscipopt")
     solver.config.time_limit = time_limit
+    solver.config.solver_options["timing/clocktype"] = 2  # wall seconds, not CPU seconds
     solver.config.rel_gap = 1e-9
     solver.config.raise_exception_on_nonoptimal_result = False
     solver.config.load_solutions = False
