@@ -10,6 +10,7 @@ Times are CPU seconds of this process, the best of three calls for those under a
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import optdp
+from optdp.mechanisms.composite import CompositeMechanism
 from optdp.programs.ptt import BUMPS, ptt_mechanism
 from optdp.reports.report import Column, Report
 from optdp.shapes import Quartic
@@ -83,12 +85,16 @@ def table_two() -> Report:
         for j, pair in enumerate(ORDER):
             solution, seconds = cpu(lambda e=eps, p=pair: optdp.solve_composite(e, p[:2], p[2:]))
             grid, slow = cpu(lambda e=eps, p=pair: optdp.solve_composite(e, p[:2], p[2:], backend="grid"))
+            slope = math.expm1(eps) * float(solution.mechanism.activation.level())
+            share = 1 / (slope * PRINTED_H1[eps][j])  # the window that the printed H1 stands for
+            there = CompositeMechanism.private(eps, share, (0.0, 1.0), solution.mechanism.activation)
             below = printed[j] + 5e-4 < solution.lower_bound
             rows.append(
                 {"eps": eps, "pair": pair, "bound": solution.lower_bound, "gap": solution.gap, "grid": grid.program.objective,
                  "excess": grid.program.objective / solution.value - 1, "grid time": slow / seconds, "printed": printed[j],
                  "ratio": printed[j] / solution.value, "below": "impossible" if below else "", "h1": solution.mechanism.h1(),
                  "h1 grid": grid.mechanism.h1(), "h1 printed": PRINTED_H1[eps][j],
+                 "cost": there.enclose_value(optdp.Variance(0.5))[1] / solution.value - 1 if pair.endswith("B1") else None,
                  "same": "yes" if f"{grid.mechanism.h1():.3f}" == f"{PRINTED_H1[eps][j]:.3f}" else ""}
             )  # fmt: skip
     columns = [
@@ -96,7 +102,7 @@ def table_two() -> Report:
         Column("grid", "Algorithm 1", ".6g"), Column("excess", "excess", ".2%"), Column("grid time", "time /", ".1f"),
         Column("printed", "printed", "g"), Column("ratio", "/ optimum", ".4f"), Column("below", "below the bound"),
         Column("h1", "H1 optimum", ".4f"), Column("h1 grid", "H1 grid", ".4f"), Column("h1 printed", "H1 printed", ".3f"),
-        Column("same", "to the digit"),
+        Column("same", "to the digit"), Column("cost", "excess at it", ".2%"),
     ]  # fmt: skip
     impossible = sum(row["below"] != "" for row in rows)
     same = sum(row["same"] != "" for row in rows if row["pair"].endswith("B1"))
@@ -104,6 +110,7 @@ def table_two() -> Report:
         f"{impossible} of {len(rows)} printed variances lie below the certified minimum: they cannot have been computed.",
         f"H1 of Algorithm 1 as described equals the printed one to three decimals in {same} of 15 B1 entries.",
     ]
+    notes.append("excess at it: what the window that the printed H1 stands for costs; the optimum is flat, H1 is not.")
     return Report("Composite mechanisms at C_p = 0, sensitivity 1", columns, rows, notes)
 
 
@@ -114,9 +121,10 @@ def sampling(draws: int) -> Report:
     rows = []
     for pair in ORDER:
         base: Any = pair[2:] if pair.endswith("B1") else Quartic(0.9)
-        worst, inside, seconds = 0.0, True, np.inf
+        worst, inside, private, seconds = 0.0, True, True, np.inf
         for eps in (0.2, 0.5, 1.0, 3.0):
             mechanism = optdp.solve_composite(eps, pair[:2], base).mechanism
+            private &= all(c.passed for c in mechanism.check_privacy(optdp.LDP(eps)))
             low, high = mechanism.support()
             for x in np.linspace(mechanism.domain.lower, mechanism.domain.upper, 20):
                 inputs = np.full(draws, x)
@@ -125,12 +133,11 @@ def sampling(draws: int) -> Report:
                 seconds = min(seconds, time.process_time() - began)
                 inside &= bool(low <= y.min() and y.max() <= high)
                 worst = max(worst, abs(y.mean() - x) / np.sqrt(float(mechanism.variance(x)) / draws))
-        private = all(c.passed for c in mechanism.check_privacy(optdp.LDP(3.0)))
         rows.append({"pair": pair, "bias": worst, "inside": inside, "private": private, "rate": draws / seconds / 1e6,
                      "ratio": seconds / reference})  # fmt: skip
     columns = [
         Column("pair", "pair"), Column("bias", "bias, s.e.", ".2f"), Column("inside", "bounded"),
-        Column("private", "exact privacy"), Column("rate", "million draws / s", ".1f"), Column("ratio", "time / numpy uniform", ".1f"),
+        Column("private", "private"), Column("rate", "million draws / s", ".1f"), Column("ratio", "time / numpy uniform", ".1f"),
     ]  # fmt: skip
     notes = [
         f"20 inputs x 4 epsilons x {draws} draws for each function; B2 with t = 0.9 y, so that it differs from B1."
