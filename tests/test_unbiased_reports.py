@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -145,3 +146,22 @@ def test_evaluate_command(capsys, tmp_path):
     ):
         status, _, err = run(capsys, "evaluate", *arguments)
         assert status == 2 and message in err
+
+
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "unbiased_real_data.ipynb"
+
+
+def test_the_notebook_is_stored_as_it_ran():
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    assert not any(output["output_type"] == "error" or output.get("name") == "stderr" for output in outputs)
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 5
+    assert "FAIL" not in NOTEBOOK.read_text()
+
+
+@pytest.mark.soak
+def test_the_notebook_runs():
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    notebook = nbformat.read(NOTEBOOK, 4)
+    nbclient.NotebookClient(notebook, timeout=300).execute()

@@ -71,6 +71,12 @@ MECHANISMS: dict[str, Callable[[float, Any], Mechanism]] = {
     "Gaussian": lambda eps, domain: LocalGaussian(eps, Interval(*domain), strict=False),
 }
 
+#: What is clamped to the query's range where the noise is for a shorter interval.
+CLAMPED: dict[str, Callable[[float, Any], Mechanism]] = {
+    "truncated Laplace": laplace,
+    "truncated discrete Laplace": discrete_laplace,
+}
+
 
 @dataclass(frozen=True)
 class Query:
@@ -117,10 +123,11 @@ def _column_of(values: Any, bounds: Any) -> tuple[np.ndarray, tuple[float, float
 
 
 def answers(
-    query: Query, values: np.ndarray, bounds: tuple[float, float], make: Callable[[float, Any], Mechanism], eps: float,
+    query: Query, values: np.ndarray, bounds: tuple[float, float], mechanism_name: str, eps: float,
     protocol: str, repeats: int, rng: np.random.Generator,
 ) -> tuple[np.ndarray, tuple[float, float]]:  # fmt: skip
     """`repeats` private answers to one query, and the range that they can have."""
+    make = MECHANISMS[mechanism_name]
     if protocol == "local":
         if query.name not in ("mean", "count"):
             raise ValueError(f"query = {query.name!r} is not allowed with protocol 'local': it must be mean or count")
@@ -138,6 +145,9 @@ def answers(
         area = query.range
     else:
         area = (query.answer - query.sensitivity / 2, query.answer + query.sensitivity / 2)
+    if mechanism_name in CLAMPED:  # noise for the sensitivity, clamped to what the query can be: no more is known
+        mechanism = CLAMPED[mechanism_name](eps, area)
+        return np.clip(mechanism.randomize(np.full(repeats, query.answer), rng), *query.range), query.range
     mechanism = make(eps, area)
     return mechanism.randomize(np.full(repeats, query.answer), rng), mechanism.support()
 
@@ -182,7 +192,7 @@ def evaluate(
     for query in asked:
         for e in levels:
             for label in mechanisms:
-                found, support = answers(query, column, area, MECHANISMS[label], e, protocol, repeats, rng)
+                found, support = answers(query, column, area, label, e, protocol, repeats, rng)
                 error = found - query.answer
                 loss = np.abs(error / query.answer) if query.answer else np.full(error.shape, np.nan)
                 quartiles = np.quantile(loss, (0.25, 0.5, 0.75))
@@ -228,7 +238,7 @@ def _note(protocol: str) -> str:
 
 
 def _boxes(boxes: Any, query: str, levels: list[float], names: list[str], title: str) -> Any:
-    axes = new_axes(size=(max(6.4, 1.1 * len(levels) * len(names) ** 0.7), 4.2))
+    axes = new_axes(size=(min(max(6.4, 0.9 * len(levels) * len(names) ** 0.6), 11.0), 4.2))
     width = 0.8 / len(names)
     for k, name in enumerate(names):
         places = [j + (k - (len(names) - 1) / 2) * width for j in range(len(levels))]
@@ -239,13 +249,14 @@ def _boxes(boxes: Any, query: str, levels: list[float], names: list[str], title:
             widths=0.8 * width,
             patch_artist=True,
             showfliers=False,
+            whis=(5, 95),
             medianprops={"color": "black"},
             boxprops=look,
             manage_ticks=False,
         )
         drawn["boxes"][0].set_label(name)
     axes.set_xticks(range(len(levels)), [f"{e:g}" for e in levels])
-    axes.set(xlabel="epsilon", ylabel="accuracy loss", ylim=(0, None))
+    axes.set(xlabel="epsilon", ylabel="accuracy loss (boxes: quartiles, whiskers: 5 % and 95 %)", yscale="log")
     axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return axes.figure
