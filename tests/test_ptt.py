@@ -22,7 +22,7 @@ from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.multidimensional import OneCoordinate
 from optdp.mechanisms.piecewise import CELLS
 from optdp.programs.ptt import BUMPS, build_model, ptt_mechanism, variance_at
-from optdp.shapes import Rectangle
+from optdp.shapes import Rectangle, Steps
 from optdp.solution import Solution
 
 epsilons = st.floats(0.01, 30.0)
@@ -309,6 +309,11 @@ def test_bad_mechanisms_are_refused():
         CompositeMechanism(optdp.Interval(-1.0, 1.0), 10, 5, BUMPS["II"])
     with pytest.raises(ValueError, match="eta"):
         ptt_mechanism(1.0, 1.0)
+    with pytest.raises(ValueError, match="eps = 1e-40"):
+        optdp.solve_ptt(1e-40)
+    with pytest.raises(ValueError, match="power of two"):
+        CompositeMechanism.private(1.0, 0.4, base=Steps((2, 3, 2)))
+    assert optdp.solve_ptt(1e-12).verify()
 
 
 def test_plain_and_scaled_domains_are_the_same_mechanism():

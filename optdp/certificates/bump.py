@@ -31,6 +31,7 @@ s = E - 1, the range must be wide enough for both ends, B = k(1 + |r|)/(1 - w), 
 
 Its worst case over x is least at r = 0: kind "I". At a given x >= 0 it is least at r = max(0, (A x - Q)/(A + Q)), of value
 A Q (1 + x)^2/(A + Q) if A x > Q, else A x^2 + Q: again one variable, and the former is a lower bound in both cases.
+(Wherever it was tried the certified optimum has r = 0: a range that is not centred never paid.)
 """
 
 from __future__ import annotations

@@ -72,6 +72,9 @@ class CompositeMechanism(Mechanism):
                 f"{self.activation.fit(self.width_cells)} cells"
             )
 
+        if self.base.fit(CELLS) != CELLS:
+            raise ValueError(f"base = {str(self.base)!r} is not allowed: its number of steps must be a power of two")
+
     @classmethod
     def private(
         cls,
@@ -107,7 +110,9 @@ class CompositeMechanism(Mechanism):
             )
         odds = room * activation.level_below() / base.level_above() * w
         mass = max(1 / (1 + odds), Fraction(_checks.real("floor_mass", floor_mass, low=0.0, high=1.0, open_high=True)))
-        coins = min(-(-mass.numerator * COINS // mass.denominator), COINS - 1)
+        coins = -(-mass.numerator * COINS // mass.denominator)
+        if coins >= COINS:
+            raise ValueError(f"eps = {eps!r} is not allowed: the bump would have a probability below 2^-124")
         gap = round(abs(r) * (1 - w) / (1 + abs(r)) * CELLS)
         first, last = (0, CELLS - cells - gap) if r >= 0 else (gap, CELLS - cells)
         return cls(as_domain(domain), cells, coins, activation, base, first, last)  # type: ignore[arg-type]

@@ -256,7 +256,7 @@ def _boxes(boxes: Any, query: str, levels: list[float], names: list[str], title:
         )
         drawn["boxes"][0].set_label(name)
     axes.set_xticks(range(len(levels)), [f"{e:g}" for e in levels])
-    axes.set(xlabel="epsilon", ylabel="accuracy loss (boxes: quartiles, whiskers: 5 % and 95 %)", yscale="log")
+    axes.set(xlabel="epsilon", ylabel="accuracy loss (whiskers: 5 %, 95 %)", yscale="log")
     axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return axes.figure
