@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from optdp.domains import Circle, Interval
-from optdp.losses import CustomLoss, Power, Variance
+from optdp.losses import CustomLoss, Power
 from optdp.mechanisms.base import Mechanism
 from optdp.privacy import LDP
 from optdp.programs.piecewise import solve_piecewise
@@ -33,6 +33,7 @@ _HOME = {
     "solve_composite": "optdp.programs.composite",
     "solve_ptt": "optdp.programs.ptt",
     "Report": "optdp.reports.report",
+    "Variance": "optdp.objectives",
 }
 
 __all__ = [
@@ -44,7 +45,6 @@ __all__ = [
     "Power",
     "Solution",
     "Status",
-    "Variance",
     "__version__",
     "solve_piecewise",
     *sorted(_HOME),
@@ -53,6 +53,7 @@ __all__ = [
 if TYPE_CHECKING:
     from optdp.claims.hypothesis import check_hypothesis
     from optdp.estimation import estimate_histogram, estimate_mean
+    from optdp.objectives import Variance
     from optdp.programs.composite import solve_composite
     from optdp.programs.ptt import solve_ptt
     from optdp.reports.compare import compare

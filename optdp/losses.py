@@ -158,32 +158,6 @@ class CustomLoss:
         return self.name
 
 
-@dataclass(frozen=True)
-class Variance:
-    """What a design of unbiased mechanisms minimises: the variance of the output at one input, or at the worst one.
-
-    **Arguments:** `at`: the input, or None for the largest variance over all inputs.
-    """
-
-    at: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.at is not None:
-            object.__setattr__(self, "at", _checks.real("at", self.at))
-
-    @property
-    def name(self) -> str:
-        """How it is called in reports."""
-        return "worst-case variance" if self.at is None else f"variance at {self.at:g}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {"type": "variance", "at": self.at}
-
-    def __str__(self) -> str:
-        return self.name
-
-
 Loss = Power | CustomLoss
 
 Absolute = Power(1)
@@ -211,12 +185,6 @@ def as_loss(loss: Any, reach: Fraction | float = 1.0) -> Loss:
         f"loss = {loss!r} is not allowed: loss must be 'abs', 'squared', optdp.Power(q), or a nondecreasing "
         "function of the distance"
     )
-
-
-def variance_from_dict(data: dict[str, Any]) -> Variance:
-    """The inverse of `Variance.to_dict`."""
-    _checks.choice("loss type", data.get("type"), ("variance",))
-    return Variance(data["at"])
 
 
 def loss_from_dict(data: dict[str, Any]) -> Power:

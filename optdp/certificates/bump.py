@@ -46,7 +46,7 @@ from flint import arb, arb_poly, ctx
 from optdp.certificates import enclosures, polynomial
 from optdp.certificates.check import Check
 from optdp.domains import Interval, domain_from_dict
-from optdp.losses import Variance, variance_from_dict
+from optdp.objectives import Variance, variance_from_dict
 from optdp.shapes import Rectangle, Shape, base_name, shape_from_dict
 
 Rule = Literal["uniform", "pointwise"]

@@ -15,10 +15,10 @@ import numpy as np
 from optdp import _checks
 from optdp.certificates.bump import BumpClass, optimum
 from optdp.domains import Circle, Interval, as_domain
-from optdp.losses import Variance
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.clamped import ClampedLaplace, ClampedStaircase
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
+from optdp.objectives import Variance
 from optdp.shapes import Rectangle
 
 

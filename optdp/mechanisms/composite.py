@@ -18,9 +18,10 @@ from optdp.certificates import enclosures
 from optdp.certificates.bump import Rule
 from optdp.certificates.check import Check
 from optdp.domains import Circle, Interval, as_domain, domain_from_dict
-from optdp.losses import Loss, Power, Variance
+from optdp.losses import Loss, Power
 from optdp.mechanisms.base import Mechanism, as_rng
 from optdp.mechanisms.piecewise import CELLS, COINS, HALF_COIN
+from optdp.objectives import Variance
 from optdp.privacy import LDP
 from optdp.shapes import Rectangle, Shape, Steps, base_name, shape_from_dict
 

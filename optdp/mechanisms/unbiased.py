@@ -18,9 +18,10 @@ import numpy as np
 from optdp import _checks
 from optdp.certificates.bump import BumpClass, optimum
 from optdp.domains import Circle, Interval, as_domain, domain_from_dict
-from optdp.losses import Loss, Power, Variance
+from optdp.losses import Loss, Power
 from optdp.mechanisms.base import Mechanism, as_rng
 from optdp.mechanisms.composite import CompositeMechanism
+from optdp.objectives import Variance
 from optdp.shapes import Rectangle
 
 UNIT = (-1.0, 1.0)

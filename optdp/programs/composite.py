@@ -31,8 +31,8 @@ import numpy as np
 from optdp import _checks
 from optdp.certificates.bump import BumpClass, Rule, optimum
 from optdp.domains import Interval, as_domain
-from optdp.losses import Variance
 from optdp.mechanisms.composite import CompositeMechanism
+from optdp.objectives import Variance
 from optdp.programs.bump import conclude
 from optdp.shapes import Quartic, Shape, as_activation, as_base, base_name
 from optdp.solution import Program, Solution, Status

@@ -28,8 +28,8 @@ import numpy as np
 from optdp import _checks
 from optdp.certificates.bump import BumpClass, optimum
 from optdp.domains import Interval
-from optdp.losses import Variance
 from optdp.mechanisms.composite import CompositeMechanism
+from optdp.objectives import Variance
 from optdp.programs.bump import conclude
 from optdp.shapes import ACTIVATIONS, Rectangle
 from optdp.solution import Program, Solution
