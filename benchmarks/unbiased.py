@@ -108,7 +108,7 @@ def table_two() -> Report:
     same = sum(row["same"] != "" for row in rows if row["pair"].endswith("B1"))
     notes = [
         f"{impossible} of {len(rows)} printed variances lie below the certified minimum: they cannot have been computed.",
-        f"H1 of Algorithm 1 as described equals the printed one to three decimals in {same} of 15 B1 entries.",
+        f"H1 of Algorithm 1 equals the printed one to three decimals in {same} of 15 B1 entries.",
     ]
     notes.append("excess at it: what the window that the printed H1 stands for costs; the optimum is flat, H1 is not.")
     return Report("Composite mechanisms at C_p = 0, sensitivity 1", columns, rows, notes)

@@ -44,8 +44,9 @@ RULES = ("uniform", "pointwise")
 #: How close B2 is taken to the constant that it approaches: t = (1 - 2^-40) y.
 EDGE = 1 - Fraction(1, 2**40)
 
-#: The steps of the seed's Algorithm 1.
+#: The steps of the seed's Algorithm 1, and how many points it may enumerate at once.
 GRID_STEPS = (0.1, 0.01, 0.001)
+MOST_POINTS = 10**8
 
 
 @dataclass(frozen=True)
@@ -275,16 +276,16 @@ def evaluate(
         if isinstance(base, str):
             edge = (y + k) / (ratio * y)
             level, moment = 1 - (1 - edge) / 5, 1 / 3 - (1 - edge) / 7
-            spread = moment / level
             valid &= edge <= slack
         else:
-            level, spread, dip = float(base.level()), float(base.spread()), float(base.dip())
+            level, dip = float(base.level()), float(base.dip())
+            moment = level * float(base.spread())
             valid &= (y + k <= ratio * dip * y * slack) if rule == "uniform" else (k <= (ratio - 1) * dip * y * slack)
         bump = k * m * c
         half = (1 - bump) / (2 * y * level)
         valid &= (bump < 1) & (half > m / 2)
         top = bump * (half - m / 2)
-        variance = bump * m**2 / 4 * v + (1 - bump) * half**2 * spread
+        variance = bump * m * m / 4 * v + 2 * y * (half * half * half) * moment
         if objective == "worst":
             variance = variance + bump * (half - m / 2) ** 2 - top**2
         variance = variance / (2 * top) ** 2
@@ -292,40 +293,71 @@ def evaluate(
 
 
 def algorithm_1(
-    eps: float, activation: Any = "A1", base: Any = "B1", *, objective: str = "center", rule: Rule = "uniform",
-    steps: tuple[float, ...] = GRID_STEPS, widest: float = 3.0,
-) -> tuple[Point, str]:  # fmt: skip
+    eps: float,
+    activation: Any = "A1",
+    base: Any = "B1",
+    *,
+    objective: str = "center",
+    rule: Rule = "uniform",
+    steps: tuple[float, ...] = GRID_STEPS,
+    widest: float = 2.0,
+) -> tuple[Point, str]:
     """The seed's Algorithm 1: enumerate (k, m, y) on a grid, then again around the best point with the next smaller step.
+
+    What the paper leaves open is filled in as in its authors' public program, which matters for digits (the optimum is
+    flat): y is the outermost loop, m the innermost; the window of k is centred on the best point whenever the loop over k
+    begins, that of m likewise; a window reaches one coarse step to either side; steps are added up in floating point.
 
     **Arguments:** `steps`: of the grids; `widest`: the largest m on the first one. A grid without a feasible point is passed
     over, and the next one is enumerated in full.
 
     **Returns** the best point, and how many points were tried.
 
-    **Raises** ValueError if no grid has a feasible point.
+    **Raises** ValueError if no grid that can be enumerated has a feasible point (a small epsilon needs k far below y).
     """
     bump, under = as_activation(activation), as_base(base)
     best: Point | None = None
-    tried = 0
+    previous, tried = 0.0, 0
+
+    def look(k: np.ndarray, m: np.ndarray, y: float) -> None:
+        """Keep the first least variance over the grid k x m, if it is an improvement."""
+        nonlocal best, tried
+        values = evaluate(eps, k[:, None], m[None, :], y, bump, under, objective=objective, rule=rule)
+        tried += values.size
+        row, column = divmod(int(np.argmin(values)), m.size)
+        if values[row, column] < (math.inf if best is None else best.variance):
+            best = Point(float(k[row]), float(m[column]), float(y), float(values[row, column]))
+
     for step in steps:
         if best is None:
-            axes = [np.arange(1, round(span / step) + (span > 1)) * step for span in (1.0, widest, 1.0)]
-            blocks = [(axes[0], axes[1], np.array([level])) for level in axes[2]]
+            shares = _counted(0.0, 1.0, step)
+            widths = _counted(0.0, widest + step / 2, step)
+            if shares.size**2 * widths.size > MOST_POINTS:
+                break
+            for y in shares:
+                look(shares, widths, y)
         else:
-            around = np.arange(-10, 11) * step
-            blocks = [(best.k + around, best.m + around, best.y + around)]
-        for block in blocks:
-            k, m, y = (grid.reshape(-1) for grid in np.meshgrid(*block, indexing="ij"))
-            tried += k.size
-            values = evaluate(eps, k, m, y, bump, under, objective=objective, rule=rule)
-            j = int(np.argmin(values))
-            if np.isfinite(values[j]) and (best is None or values[j] < best.variance):
-                best = Point(round(float(k[j]), 9), round(float(m[j]), 9), round(float(y[j]), 9), float(values[j]))
+            for y in _window(best.y, previous, step):
+                for k in _window(best.k, previous, step):
+                    look(np.array([k]), _window(best.m, previous, step), y)
+        previous = step
     if best is None:
         raise ValueError(
-            f"eps = {eps!r} is not allowed with backend 'grid': no grid of steps {steps} has a feasible (k, m, y)"
+            f"eps = {eps!r} is not allowed with backend 'grid': no grid of steps {steps} that can be enumerated has a feasible "
+            "(k, m, y); use backend 'auto'"
         )
     return best, f"{tried} points"
+
+
+def _window(centre: float, reach: float, step: float) -> np.ndarray:
+    """Positive points from `reach` below the centre up to, and without, `reach` above it."""
+    return _counted(centre - reach, centre + reach, step)
+
+
+def _counted(start: float, end: float, step: float) -> np.ndarray:
+    """What a loop passes that adds `step` to `start` while it is below `end`, rounding as it does; positive points only."""
+    points = np.cumsum(np.concatenate([[start], np.full(math.ceil((end - start) / step) + 1, step)]))
+    return points[(points < end) & (points > step / 2)]
 
 
 def algorithm_2(
