@@ -285,7 +285,7 @@ def evaluate(
         half = (1 - bump) / (2 * y * level)
         valid &= (bump < 1) & (half > m / 2)
         top = bump * (half - m / 2)
-        variance = bump * m * m / 4 * v + 2 * y * (half * half * half) * moment
+        variance = bump * m * m / 4 * v + 2 * y * half**3 * moment
         if objective == "worst":
             variance = variance + bump * (half - m / 2) ** 2 - top**2
         variance = variance / (2 * top) ** 2
