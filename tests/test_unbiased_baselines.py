@@ -208,3 +208,16 @@ def test_gaussian_says_where_its_formula_stops():
     with pytest.raises(ValueError, match="eps <= 1"):
         LocalGaussian(2.0)
     assert LocalGaussian(2.0, strict=False).scale < LocalGaussian(1.0).scale
+
+
+def test_every_mechanism_can_be_drawn():
+    import matplotlib.pyplot as plt
+
+    for make in (UNBIASED | OTHERS).values():
+        axes = make(0.9, (3.0, 7.0)).plot()
+        assert axes.lines
+        plt.close(axes.figure)
+    axes = unbiased.duchi(1.0).plot(inputs=[0.5])
+    heights = np.concatenate([line.get_ydata() for line in axes.lines if line.get_marker() == "o"])
+    assert heights.sum() == pytest.approx(1)
+    plt.close(axes.figure)

@@ -444,47 +444,48 @@ def build_model(
 ) -> Any:
     """The nonlinear program in (k, m, y) as a Pyomo `ConcreteModel`, with the constraints of the seed's Appendix D.
 
-    L, C_max and the variance are variables tied by the mass, range and moment equations; the scale is fixed by y + k = 1, which
-    is no restriction (the program is scale-free) and gives a spatial solver a bounded box.
+    L, C_max and the variance are variables tied by the mass, range and moment equations; the scale is fixed by y + k = 1,
+    which is no restriction (the program is scale-free) and gives a spatial solver a bounded box. So that it sees numbers
+    near 1 at every eps, `k`, `area` and `C_max` are the seed's times `unit`, and `variance` is the one for inputs in [-1, 1]
+    over unit^2.
     """
     import pyomo.environ as pyo
 
     bump, under = as_activation(activation), as_base(base)
-    ratio, c, v = math.exp(_checks.epsilon(eps)), float(bump.level()), float(bump.spread())
+    c, v = float(bump.level()), float(bump.spread())
+    growth = math.expm1(_checks.epsilon(eps))
     width = _checks.real("sensitivity", sensitivity, low=0.0, open_low=True)
     _checks.choice("objective", objective, OBJECTIVES)
-    problem = BumpClass(eps, bump, under, Interval(-1.0, 1.0), Variance(None if objective == "worst" else 0.0), rule)
-    w, _, least = optimum(problem)
-    start = parameters(CompositeMechanism.private(eps, w, (-1.0, 1.0), bump, _standing(under), rule=rule))
+    unit = 1 + 2 / (growth * c)
 
     model = pyo.ConcreteModel(name=f"composite {bump}{base_name(under)}, eps={eps:g}")
-    model.k = pyo.Var(bounds=(1e-9, 1), initialize=start["k"])
-    model.y = pyo.Var(bounds=(1e-9, 1), initialize=start["y"])
-    model.m = pyo.Var(bounds=(1e-6, 40 * start["m"]), initialize=start["m"])
-    model.L = pyo.Var(bounds=(1e-6, 40 * start["L"]), initialize=start["L"])
-    model.C_max = pyo.Var(bounds=(start["C_max"] / 100, 40 * start["L"]), initialize=start["C_max"])
-    model.area = pyo.Var(bounds=(1e-9, 1), initialize=start["k"] * start["m"] * c)
-    model.variance = pyo.Var(bounds=(0, 4 * least), initialize=least)  # on [-1, 1]
-    model.scale = pyo.Constraint(expr=model.y + model.k == 1)
+    model.unit = pyo.Param(initialize=unit)
+    model.k = pyo.Var(bounds=(1e-6, unit), initialize=unit * growth / (1 + growth))
+    model.y = pyo.Var(bounds=(0.5 / (1 + growth), 1), initialize=1 / (1 + growth))
+    model.m = pyo.Var(bounds=(1e-3, 2 * (1 + growth)), initialize=0.5)
+    model.L = pyo.Var(bounds=(1e-3, 2 * (1 + growth)), initialize=0.5)
+    model.area = pyo.Var(bounds=(1e-4, unit), initialize=0.5)
+    model.C_max = pyo.Var(bounds=(1e-4, 2 * unit * (1 + growth)), initialize=0.2)
+    model.variance = pyo.Var(bounds=(0, 100), initialize=5.0)
+    model.scale = pyo.Constraint(expr=model.y + model.k / unit == 1)
     model.area_of_activation = pyo.Constraint(expr=model.area == c * model.k * model.m)
     if isinstance(under, str):
-        model.t = pyo.Var(bounds=(1e-9, 1), initialize=start["y"])
-        model.privacy = pyo.Constraint(expr=model.y + model.k == ratio * model.t)
-        model.order = pyo.Constraint(expr=model.t <= model.y)
-        mass = 2 * model.L * (model.y - (model.y - model.t) / 5)
-        second = 2 * model.L**3 * (model.y / 3 - (model.y - model.t) / 7)
+        model.dip = pyo.Var(bounds=(0, unit), initialize=0.0)  # unit (y - t), t = (y + k)/e^eps
+        model.privacy = pyo.Constraint(expr=model.k + (1 + growth) * model.dip == unit * growth * model.y)
+        mass = 2 * model.L * (model.y - model.dip / unit / 5)
+        second = 2 * model.L**3 * (model.y / 3 - model.dip / unit / 7)
     else:
         dip, level = float(under.dip()), float(under.level())
-        room = ratio * dip - 1 if rule == "uniform" else (ratio - 1) * dip
-        model.privacy = pyo.Constraint(expr=model.k <= room * model.y)
+        room = (1 + growth) * dip - 1 if rule == "uniform" else growth * dip
+        model.privacy = pyo.Constraint(expr=model.k <= unit * room * model.y)
         mass = 2 * model.L * model.y * level
         second = mass * model.L**2 * float(under.spread())
-    model.mass = pyo.Constraint(expr=model.area + mass == 1)
+    model.mass = pyo.Constraint(expr=model.area / unit + mass == 1)
     model.fits = pyo.Constraint(expr=model.m <= 2 * model.L)
     model.range = pyo.Constraint(expr=model.C_max == model.area * (model.L - model.m / 2))
-    moment = model.area * model.m**2 / 4 * v + second
+    moment = model.area / unit * model.m**2 / 4 * v + second
     if objective == "worst":
-        moment += model.area * (model.L - model.m / 2) ** 2 - model.C_max**2
+        moment += model.area / unit * (model.L - model.m / 2) ** 2 - (model.C_max / unit) ** 2
     model.moments = pyo.Constraint(expr=model.variance * model.C_max**2 >= moment)
-    model.objective = pyo.Objective(expr=model.variance * width**2 / 4, sense=pyo.minimize)
+    model.objective = pyo.Objective(expr=model.variance * unit**2 * width**2 / 4, sense=pyo.minimize)
     return model
