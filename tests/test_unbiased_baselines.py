@@ -162,6 +162,24 @@ def test_central_piecewise():
         assert central.variance(grid).max() < best.value
 
 
+def test_central_piecewise_has_the_published_constants():
+    for steps in (0, 1, 3):
+        printed = forms.central_piecewise(steps)
+        for eps in (0.5, 1.0, 3.0):
+            best = unbiased.central_piecewise(eps, steps=steps)
+            for b in (best.b, best.b * 0.97):
+                mechanism = CentralPiecewise(eps, optdp.Interval(-1.0, 1.0), steps, b)
+                at = {forms.eps: eps, forms.b: b}
+                assert mechanism.support()[1] == pytest.approx(float(printed["D"].subs(at)), rel=1e-9)
+                assert float(mechanism.density(0.0, 0.0)) == pytest.approx(float(printed["q"].subs(at)), rel=1e-9)
+                for x in (0, 1):
+                    value = float(printed[f"variance at {x}"].subs(at))
+                    assert float(mechanism.variance(float(x))) == pytest.approx(value, rel=1e-9)
+                assert mechanism.variance(1.0) >= best.variance(1.0) * (1 - 1e-9)
+    with pytest.raises(ValueError, match="no width"):
+        CentralPiecewise(1.0, optdp.Interval(-1.0, 1.0), 3, 5.0)
+
+
 def test_order_of_the_families_at_one():
     grid = np.linspace(-1, 1, 201)
     worst = {name: float(make(1.0).variance(grid).max()) for name, make in UNBIASED.items()}

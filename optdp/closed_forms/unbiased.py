@@ -50,3 +50,31 @@ DISCRETE_LAPLACE = (2 / n) ** 2 * 2 * _q / (1 - _q) ** 2
 #: Gaussian with the classical calibration for sensitivity 2 (composite seed, Eq. 5).
 delta = sp.Symbol("delta", positive=True)
 GAUSSIAN = 8 * sp.log(sp.Rational(5, 4) / delta) / eps**2
+
+#: Central Piecewise Mechanism (Yamamoto et al.) with m steps and parameter b, for sensitivity 2/(m + 1).
+b = sp.Symbol("b", positive=True)
+
+
+def central_piecewise(m: int) -> dict[str, sp.Expr]:
+    """Density q at the top, slope X of the centre, range D = X + Y_1 and the variances at the inputs 0 and 1, as published."""
+    top, step = sp.exp(eps / b), sp.Rational(2, m + 1)
+    z = _E**m
+    q = (
+        top
+        / (2 * (top + 1) ** 2 * (_E - 1))
+        * ((_E - 1) * (_E * z - 1) - step * _E / top * (m * _E * z - (m + 1) * z + 1))
+    )
+    slope = _E * z / (2 * q * (top + 1))
+    half = [
+        top / (2 * q * (top + 1)) * (1 + step * _E / top * ((m + 1 - j) * z - (z - 1) / (_E - 1)))
+        for j in range(1, m + 2)
+    ]
+    reach = slope + half[0]
+    weights = [_E ** (j - m - 1) for j in range(1, m + 2)]
+    at_zero = (
+        sp.Rational(2, 3)
+        * q
+        * ((_E - 1) / _E * sum(h**3 * w for h, w in zip(half, weights, strict=True)) + reach**3 / _E ** (m + 1))
+    )
+    moved = 2 * q * slope**2 * (_E - 1) / _E * sum(h * w for h, w in zip(half, weights, strict=True)) - 1
+    return {"q": q, "X": slope, "D": reach, "variance at 0": at_zero, "variance at 1": at_zero + moved}

@@ -259,12 +259,12 @@ class Mixture(_Scaled):
 
 @dataclass(frozen=True)
 class CentralPiecewise(_Scaled):
-    """The Central Piecewise Mechanism (Yamamoto and Shibuya): a staircase that follows the input, for central queries.
+    """The Central Piecewise Mechanism (Yamamoto et al.): a staircase that follows the input, for central queries.
 
     Unbiased and bounded, and private for queries that neighbours change by at most a share 1/(steps + 1) of the domain:
     K(y|x) <= e^eps K(y|x') whenever |x - x'| <= width/(steps + 1). Its m + 1 levels fall by a factor e^eps each,
     where the next lower one is wider by what the centre moves for one sensitivity. With `steps` = 0, where neighbours may be any
-    two inputs, it is the Piecewise Mechanism with t = e^(eps/b), and b = 2 is PM.
+    two inputs, it is the Piecewise Mechanism with t = e^(eps - eps/b), and b = 2 is PM.
 
     **Arguments:** `eps`; `domain`; `steps`: m, the number of steps besides the top; `b`: the shape, by default the one with
     the least worst-case variance.
@@ -278,11 +278,20 @@ class CentralPiecewise(_Scaled):
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", _checks.epsilon(self.eps))
         object.__setattr__(self, "domain", _interval(self.domain))
-        _checks.integer("steps", self.steps, low=0, high=60)
+        _checks.integer("steps", self.steps, low=0, high=int(600 / self.eps))
         if self.b == -1.0:
-            best = _ternary(lambda t: float(_staircase(self.eps, self.steps, 2.0**t)[3](1.0)), -1.0, 8.0)
-            object.__setattr__(self, "b", 2.0**best)
+            best = _ternary(lambda t: float(_staircase(self.eps, self.steps, 2.0**t)[3](1.0)), -40.0, 10.0)
+            ratio, least = _staircase_scale(self.eps, self.steps)
+            object.__setattr__(self, "b", self.eps / math.log(2.0**best * ratio + least))
         _checks.real("b", self.b, low=0.0, open_low=True)
+        if self._top <= 0:
+            raise ValueError(f"b = {self.b!r} is not allowed: with {self.steps} steps the top would have no width")
+
+    @property
+    def _top(self) -> float:
+        """Half-width of the top in units of the stretch: (e^(eps/b) - A)/E^(m+1), A = Delta E (E^m - 1)/(E - 1)."""
+        ratio, least = _staircase_scale(self.eps, self.steps)
+        return (math.exp(self.eps / self.b) - least) / ratio
 
     @property
     def sensitivity(self) -> float:
@@ -291,7 +300,7 @@ class CentralPiecewise(_Scaled):
 
     @cached_property
     def _levels(self) -> tuple[np.ndarray, np.ndarray, float, Callable[[Any], np.ndarray]]:
-        return _staircase(self.eps, self.steps, self.b)
+        return _staircase(self.eps, self.steps, self._top)
 
     def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
         rng = as_rng(rng)
@@ -352,15 +361,20 @@ class CentralPiecewise(_Scaled):
         return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["b"])  # type: ignore[arg-type]
 
 
-def _staircase(eps: float, m: int, b: float) -> tuple[np.ndarray, np.ndarray, float, Callable[[Any], np.ndarray]]:
+def _staircase_scale(eps: float, m: int) -> tuple[float, float]:
+    """E^(m+1), and the least e^(eps/b)."""
+    return math.exp(eps * (m + 1)), 2 / (m + 1) * math.exp(eps) * math.expm1(eps * m) / math.expm1(eps)
+
+
+def _staircase(eps: float, m: int, top: float) -> tuple[np.ndarray, np.ndarray, float, Callable[[Any], np.ndarray]]:
     """(masses, half-widths, stretch, variance) on [-1, 1]: level 0 is the floor on the whole range, 1..m+1 follow the input.
 
     Half-widths h_j = h_(m+1) + (m + 1 - j) k Delta for Delta = 2/(m + 1), densities (E - 1) E^(j-1) f above a floor f.
-    Given the top half-width in units of k (t^-1 k, t = e^(eps/b)), mass 1 and unbiasedness fix f and k.
+    Given the top half-width in units of k, mass 1 and unbiasedness fix f and k.
     """
-    growth, t = math.expm1(eps), math.exp(eps / b)
+    growth = math.expm1(eps)
     j = np.arange(1, m + 2)
-    width = 1 / t + (m + 1 - j) * 2 / (m + 1)  # half-widths for k = 1
+    width = top + (m + 1 - j) * 2 / (m + 1)  # half-widths for k = 1
     rise = growth * np.exp(eps * (j - 1 - m)) * width  # masses up to a common factor, scaled against overflow
     floor = math.exp(-eps * m) * (1 + width[0])
     mass = np.concatenate([[floor], rise])
