@@ -402,3 +402,6 @@ def test_mechanism_round_trip_and_repr():
         mechanism = optdp.solve_composite(1.0, name, base).mechanism
         assert CompositeMechanism.from_dict(json.loads(json.dumps(mechanism.to_dict()))) == mechanism
         assert "CompositeMechanism" in repr(mechanism)
+        ends = np.array(mechanism.support())
+        assert (mechanism.density(ends, mechanism.domain.lower) > 0).all()
+        assert (mechanism.density(np.nextafter(ends, [-np.inf, np.inf]), mechanism.domain.lower) == 0).all()

@@ -240,7 +240,9 @@ class CompositeMechanism(Mechanism):
         outputs = np.asarray(y, dtype=float)
         low, high = self.support()
         reach = (high - low) / 2
-        base = self.base.height((outputs - (low + high) / 2) / reach) / (2 * reach * float(self.base.level()))
+        base = self.base.height(np.clip((outputs - (low + high) / 2) / reach, -1.0, 1.0)) / (
+            2 * reach * float(self.base.level())
+        )
         near = self.activation.height((outputs - self._centre(inputs)) / self._halfwidth)
         bump = near / (2 * self._halfwidth * float(self.activation.level()))
         valid = (outputs >= low) & (outputs <= high)
