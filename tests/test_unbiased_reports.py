@@ -81,6 +81,10 @@ def test_protocols():
         evaluate(values, (0.0, 10.0), queries=["mode"], protocol="local")
     with pytest.raises(ValueError, match=r"values = 9\.01"):
         evaluate(values, (0.0, 9.0))
+    with pytest.raises(ValueError, match="at least one record"):
+        evaluate([], (0.0, 9.0))
+    with pytest.raises(ValueError, match="values = nan"):
+        evaluate([1.0, np.nan], (0.0, 9.0))
     with pytest.raises(ValueError, match="mechanisms = 'A9B9'"):
         evaluate(values, (0.0, 10.0), mechanisms=["A9B9"])
 

@@ -119,6 +119,8 @@ def query_of(name: str, values: np.ndarray, bounds: tuple[float, float]) -> Quer
 
 def _column_of(values: Any, bounds: Any) -> tuple[np.ndarray, tuple[float, float]]:
     area = Interval(*bounds)
+    if np.size(values) == 0:
+        raise ValueError("values = [] is not allowed: a column must have at least one record")
     return area.check(np.asarray(values).reshape(-1), "values"), (area.lower, area.upper)
 
 
