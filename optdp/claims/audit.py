@@ -16,6 +16,7 @@ from optdp.sweep import sweep
 #: The papers: short name -> (module of its claims, full title, authors and venue as far as the source gives them).
 PAPERS = {
     "OGPM": ("ogpm", "Optimal Piecewise-based Mechanism for Collecting Bounded Numerical Data under LDP"),
+    "COMP": ("comp", "Bounded and Unbiased Composite Differential Privacy"),
 }
 
 

@@ -106,3 +106,79 @@ def no_gain_from_b2(activation: str) -> dict[str, sp.Expr]:
         "slope": sp.factor(sp.diff(sp.log(odds), e) - (1 / e - 1 / (4 + e))),
         "margin": sp.factor(1 / e - 1 / (4 + e) - sp.diff(sp.log(spread), e)),
     }
+
+
+# -- as published -----------------------------------------------------------------------------------------------------------
+# The paper's Tables I (variances) and IV (constraints) are images. What they hold is taken from the code that the authors
+# released with the paper (project CompositeDP, modules Constraints and Evaluation), written here in our own arrangement.
+
+
+def released(activation: str, base: str) -> dict[str, sp.Expr]:
+    """L, a(C_p), C_max, S1, S2 and the second moment about C_p (variance times C^2), as the authors' released code has them."""
+    _checks.choice("activation", activation, ACTIVATIONS)
+    _checks.choice("base", base, BASES)
+    km, pi = k * m, sp.pi
+    area = {"A1": km, "A2": 2 * km / pi, "A3": km / 2}[activation]
+    room = {"A1": 1 - km, "A2": (pi - 2 * km) / pi, "A3": (2 - km) / 2}[activation]
+    return {
+        "L": room / (2 * y) if base == "B1" else 5 * room / (2 * (t + 4 * y)),
+        "a": ({"A1": 2, "A2": pi, "A3": 4}[activation] * C_p - km * m) / (2 * km),
+        "C_max": km * (2 * L - m) / {"A1": 2, "A2": pi, "A3": 4}[activation],
+        "S1": area,
+        "S2": 2 * L * y if base == "B1" else 2 * L * (t - y) / 5 + 2 * L * y,
+        "second": {
+            "A1": km * (a**2 + a * m + m**2 / 3),
+            "A2": km * ((a**2 + (a + m) ** 2) / pi - 4 * m**2 / pi**3),
+            "A3": km * (a**2 / 2 + a * m / 2 + 7 * m**2 / 48),
+        }[activation]
+        + (2 * L**3 * y / 3 if base == "B1" else 2 * L**3 * t / 7 + 8 * L**3 * y / 21)
+        - C_p**2,
+    }
+
+
+#: Laplace (scale Delta/eps) and Gaussian (Eq. 5) noise for sensitivity Delta.
+LAPLACE = 2 * delta**2 / sp.log(E) ** 2
+deviation = sp.Symbol("delta", positive=True)  # the delta of (eps, delta)
+GAUSSIAN = 2 * sp.log(sp.Rational(5, 4) / deviation) * delta**2 / sp.log(E) ** 2
+
+# -- without scale ----------------------------------------------------------------------------------------------------------
+#: w = m/(2L), the window's share of the range; u = S1/S2 = 1/H1, the odds; v and mu, the second moments of the densities of
+#: activation and base on [-1, 1]; X = C_p/C_max.
+w, u, v, mu = sp.symbols("w u v mu", positive=True)
+X = sp.Symbol("X", real=True)
+
+#: The variance in units of (Delta/2)^2.
+REDUCED = X**2 / u + (1 + u) * (mu + u * v * w**2) / (u**2 * (1 - w) ** 2)
+
+
+@cache
+def scale_free(bump: str, under: str) -> tuple[sp.Expr, dict[sp.Symbol, sp.Expr]]:
+    """The variance that the densities give, in units of (Delta/2)^2 and in (w, u, X, e = t/y), and the v and mu of the shapes."""
+    edge = sp.Symbol("e", positive=True)
+    fill, spread = shares(bump)
+    scaled = base(under).subs({y: 1, t: edge, L: 1})
+    level = sp.integrate(scaled, (x, -1, 1)) / 2
+    second = sp.integrate(sp.expand(scaled * x**2), (x, -1, 1)) / (2 * level)
+    found = derive(bump, under)
+    height = u / (1 + u) / (2 * w * fill)  # for L = 1
+    low = 1 / (1 + u) / (2 * level)
+    at = {k: height, m: 2 * w, y: low, t: edge * low, L: 1, delta: 2}
+    top = found["C_max"].subs(at)
+    return found["variance"].subs(C_p, X * top).subs(at), {v: spread, mu: second}
+
+
+#: Where the variance at C_p = 0 is stationary in w for a constant base, u = s w: a quadratic in s, and in w a quartic whose
+#: coefficients change sign once, so that there is exactly one root w > 0; it lies below 1/2.
+s = sp.Symbol("s", positive=True)
+STATIONARY = 2 * v * w**4 * s**2 + (w * (3 * w - 1) / 3 + v * w**3 * (1 + w)) * s - sp.Rational(2, 3) * (1 - 2 * w)
+
+
+def optimal_slope() -> sp.Expr:
+    """s = c (e^eps - 1), c the activation's fill, as a function of the best window share w in (0, 1/2).
+
+    The positive root of `STATIONARY`: the optimum in closed form. With `REDUCED` at u = s w, eps = ln(1 + s/c) and the least
+    variance (Delta/2)^2 REDUCED are a curve in w.
+    """
+    quadratic = sp.Poly(STATIONARY, s)
+    first, second, last = quadratic.all_coeffs()
+    return 2 * -last / (second + sp.sqrt(second**2 - 4 * first * last))
