@@ -1,0 +1,351 @@
+"""The pricing problems of `optdp.solvers.posteriors`: maximise phi(r) - nu.r over the posteriors that a promise allows.
+
+In floats: what is found here is proven by `optdp.certificates.lip`, which does not use it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from optdp.solvers.posteriors import ENTER, Priced
+
+#: Largest number of combinations of counts (one count for each group of equal priors) that are visited one by one.
+VERTICES = 2**15
+
+
+def box(p: np.ndarray, ratio: float) -> tuple[np.ndarray, np.ndarray]:
+    """lo and hi for posteriors with p/ratio <= r <= ratio p and sum 1: each is attained."""
+    low, high = p / ratio, np.minimum(ratio * p, 1.0)
+    return np.maximum(low, 1 - (high.sum() - high)), np.minimum(high, 1 - (low.sum() - low))
+
+
+def box_vertices(p: np.ndarray, ratio: float) -> np.ndarray:
+    """All extreme points of {lo <= r <= hi, sum r = 1}: all coordinates but one at a bound."""
+    lo, hi = box(p, ratio)
+    d, width = p.size, hi - lo
+    masks = (np.arange(2**d)[:, None] >> np.arange(d)) & 1
+    rest = (1 - lo.sum()) - masks @ width
+    found = []
+    for f in range(d):
+        fits = (masks[:, f] == 0) & (rest >= 0) & (rest <= width[f])
+        rows = lo + masks[fits] * width
+        rows[:, f] += rest[fits]
+        found.append(rows)
+    return np.vstack(found)
+
+
+def cone_vertices(p: np.ndarray, ratio: float) -> np.ndarray:
+    """All extreme rays of {r_i / p_i <= ratio r_j / p_j}, normalised: likelihoods 1 or ratio (Kairouz, Oh, Viswanath)."""
+    masks = (np.arange(1, 2**p.size - 1)[:, None] >> np.arange(p.size)) & 1
+    joint = p * (1 + (ratio - 1) * masks)
+    return joint / joint.sum(axis=1, keepdims=True)
+
+
+def _distinct(posteriors: np.ndarray, gains: np.ndarray, reduced: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Only the rows that improve, each once."""
+    keep = np.flatnonzero(reduced > ENTER)
+    _, first = np.unique(np.round(posteriors[keep] / p, 9), axis=0, return_index=True)
+    keep = keep[first]
+    return posteriors[keep], gains[keep], reduced[keep]
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum: phi(r) = (x.r)^2 with `values` x of prior mean about 0 and prior variance about 1."""
+
+    probabilities: np.ndarray
+    values: np.ndarray
+    ratio: float
+
+    def gain(self, posteriors: np.ndarray) -> np.ndarray:
+        """phi of each row."""
+        return np.square(posteriors @ self.values)
+
+    def merged(self, groups: np.ndarray) -> _Sum:
+        """The problem in which the categories of each group are one, with their mean value."""
+        p = np.bincount(groups, self.probabilities)
+        return type(self)(p, np.bincount(groups, self.probabilities * self.values) / p, self.ratio)
+
+
+@dataclass(frozen=True)
+class BoxSum(_Sum):
+    """Promise "lip". h(t) = max over Q of (2 t x - nu).r is convex and piecewise linear; the answer is max h(t) - t^2.
+
+    For one t the maximum is a fractional knapsack: fill up from lo to hi in order of 2 t x_i - nu_i. Between two
+    values of t, h lies between its tangents and its chord: where the chord leaves room, a knapsack at the point where
+    the tangents meet either closes the interval or splits it.
+    """
+
+    @cached_property
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        return box(self.probabilities, self.ratio)
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """The smallest and largest x.r over Q."""
+        _, means, _, _ = self._knapsack(np.zeros(self.values.size), np.array([-1.0, 1.0]))
+        return float(means[0]), float(means[1])
+
+    def _knapsack(self, nu: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(h, x.r, the price at which the knapsack is full, r) for each t."""
+        lo, hi = self._bounds
+        slope = 2 * t[:, None] * self.values - nu
+        order = np.argsort(-slope, axis=1, kind="stable")
+        width = (hi - lo)[order]
+        before = np.cumsum(width, axis=1) - width
+        room = 1 - lo.sum()
+        part = np.clip(room - before, 0.0, width)
+        posteriors = np.empty_like(slope)
+        np.put_along_axis(posteriors, order, part, axis=1)
+        posteriors += lo
+        last = np.maximum(np.sum(before < room, axis=1) - 1, 0)
+        level = np.take_along_axis(slope, np.take_along_axis(order, last[:, None], 1), 1)[:, 0]
+        return np.einsum("ki,ki->k", slope, posteriors), posteriors @ self.values, level, posteriors
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        t = np.linspace(*self._ends, 33)
+        h, means, level, rows = self._knapsack(nu, t)
+        for _ in range(200):
+            reduced = h - 2 * t * means + means**2  # phi - nu.r at the posteriors found
+            gap = np.diff(t)
+            chord = np.diff(h) / gap
+            top = np.clip(chord / 2, t[:-1], t[1:])
+            upper = h[:-1] + chord * (top - t[:-1]) - top**2
+            wide = np.flatnonzero(upper > max(float(reduced.max()), 0.0) + tol)
+            # Tangents (slopes 2 x.r) meet at `meet`; where they are the chord, h is linear and nothing is left.
+            bend = 2 * (means[wide] - means[wide + 1])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                meet = (h[wide + 1] - 2 * means[wide + 1] * t[wide + 1] - h[wide] + 2 * means[wide] * t[wide]) / bend
+            inside = (meet > t[wide] + 1e-13 * gap[wide]) & (meet < t[wide + 1] - 1e-13 * gap[wide]) & (bend < 0)
+            new = np.unique(np.concatenate([meet[inside], np.clip(means[wide], *self._ends)]))
+            new = np.setdiff1d(new, t)
+            if not inside.any() or not new.size:
+                break
+            more = self._knapsack(nu, new)
+            order = np.argsort(np.concatenate([t, new]), kind="stable")
+            t = np.concatenate([t, new])[order]
+            h, means, level, rows = (np.concatenate([a, b])[order] for a, b in zip((h, means, level, rows), more, strict=True))
+        excess = max(float(upper.max()), float(reduced.max()))
+        columns = _distinct(rows, means**2, reduced, self.probabilities)
+        return Priced(*columns, excess, np.column_stack([t, level]))
+
+
+@dataclass(frozen=True)
+class ConeSum(_Sum):
+    """Promise "ldp". With c_i(t) = 2 t x_i - t^2 - nu_i, input i is favoured iff c_i(t) > 0: at most 2 d changes as t runs."""
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        p, x, ratio = self.probabilities, self.values, self.ratio
+        spread = np.sqrt(np.maximum(x**2 - nu, 0.0))
+        low, high = x.min(), x.max()
+        cuts = np.unique(np.clip(np.concatenate([x - spread, x + spread, [low, high]]), low, high))
+        middle = (cuts[:-1] + cuts[1:]) / 2
+        joint = p * np.where(2 * middle[:, None] * x - middle[:, None] ** 2 - nu > 0, ratio, 1.0)
+        mass = joint.sum(axis=1)
+        rows = joint / mass[:, None]
+        gains = np.square(rows @ x)
+        reduced = gains - rows @ nu
+        columns = _distinct(rows, gains, reduced, p)
+        return Priced(*columns, max(float(reduced.max()), 0.0), np.column_stack([cuts, np.zeros(cuts.size)]))
+
+
+@dataclass(frozen=True)
+class _Histogram:
+    """A histogram, phi(r) = sum r_i^2, with few groups of equal priors: every vertex, up to the order within groups.
+
+    `weights` are the exact priors, in whole numbers: equal ones make a group. Within a group the categories with the
+    least prices are the high ones.
+    """
+
+    probabilities: np.ndarray
+    ratio: float
+    weights: tuple[int, ...]
+
+    def gain(self, posteriors: np.ndarray) -> np.ndarray:
+        """phi of each row."""
+        return np.sum(posteriors**2, axis=1)
+
+    def _groups(self, nu: np.ndarray) -> list[np.ndarray]:
+        by_weight: dict[int, list[int]] = {}
+        for i in np.argsort(nu, kind="stable").tolist():
+            by_weight.setdefault(self.weights[i], []).append(i)
+        return [np.array(group) for group in by_weight.values()]
+
+    def _totals(self, groups: list[np.ndarray], terms: list[np.ndarray]) -> list[np.ndarray]:
+        """For each term, sums over the first k_g members of each group, for all counts (k_g)."""
+        found = []
+        for term in terms:
+            total = np.zeros(1)
+            for group in groups:
+                total = np.add.outer(total, np.concatenate(([0.0], np.cumsum(term[group])))).ravel()
+            found.append(total.reshape([len(group) + 1 for group in groups]))
+        return found
+
+    def _chosen(self, groups: list[np.ndarray], index: tuple[np.ndarray, ...]) -> np.ndarray:
+        """Which categories are high, one row for each combination of counts."""
+        high = np.zeros((index[0].size, self.probabilities.size), dtype=bool)
+        for group, count in zip(groups, index, strict=True):
+            high[:, group] = np.arange(group.size) < count[:, None]
+        return high
+
+    def _answer(self, rows: np.ndarray, nu: np.ndarray, excess: float) -> Priced:
+        gains = self.gain(rows)
+        columns = _distinct(rows, gains, gains - rows @ nu, self.probabilities)
+        return Priced(*columns, excess, np.zeros((0, 2)))
+
+
+def _best(values: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
+    """Indices of the `count` largest entries."""
+    flat = values.ravel()
+    order = np.argpartition(-flat, min(count, flat.size) - 1)[:count]
+    return np.unravel_index(order, values.shape)
+
+
+@dataclass(frozen=True)
+class BoxHistogram(_Histogram):
+    """Promise "lip": all coordinates at a bound but one, which takes what is left."""
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        lo, hi = box(self.probabilities, self.ratio)
+        groups = self._groups(nu)
+        room, worth = self._totals(groups, [hi - lo, hi**2 - lo**2 - nu * (hi - lo)])
+        room = 1 - lo.sum() - room
+        worth += float(np.sum(lo**2 - nu * lo))
+        rows, best = [], -np.inf
+        for axis, group in enumerate(groups):
+            g = group[0]
+            cut = tuple(slice(0, group.size) if k == axis else slice(None) for k in range(len(groups)))
+            left = room[cut]
+            price = nu[group].reshape([-1 if k == axis else 1 for k in range(len(groups))])
+            total = worth[cut] + left * (left + 2 * lo[g]) - price * left
+            total = np.where((left >= 0) & (left <= hi[g] - lo[g]), total, -np.inf)
+            index = _best(total, 40)
+            index = tuple(i[total[index] > -np.inf] for i in index)
+            if not index[0].size:
+                continue
+            best = max(best, float(total[index].max()))
+            made = lo + (hi - lo) * self._chosen(groups, index)
+            made[np.arange(len(made)), group[index[axis]]] += left[index]
+            rows.append(made)
+        return self._answer(np.vstack(rows), nu, best)
+
+
+@dataclass(frozen=True)
+class ConeHistogram(_Histogram):
+    """Promise "ldp": likelihoods 1 or e^eps."""
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        p, growth = self.probabilities, self.ratio - 1
+        groups = self._groups(nu)
+        size, square, cost = self._totals(groups, [growth * p, (self.ratio**2 - 1) * p**2, growth * p * nu])
+        size, square, cost = size + 1, square + float(p @ p), cost + float(p @ nu)
+        total = square / size**2 - cost / size
+        index = _best(total, 60)
+        joint = p * (1 + growth * self._chosen(groups, index))
+        return self._answer(joint / joint.sum(axis=1, keepdims=True), nu, float(total.max()))
+
+
+def combinations(weights: tuple[int, ...]) -> int:
+    """How many combinations of counts there are, one count for each group of equal priors."""
+    sizes: dict[int, int] = {}
+    for weight in weights:
+        sizes[weight] = sizes.get(weight, 0) + 1
+    product = 1
+    for size in sizes.values():
+        product *= size + 1
+    return product
+
+
+@dataclass(frozen=True)
+class ConeHistogramRelaxed(_Histogram):
+    """Promise "ldp" for many categories: for tau = 1/sum(P s), r_i^2 <= (1 + E) tau P_i r_i - E tau^2 P_i^2 is an equality at
+
+    vertices, and what is left is a knapsack for each tau. Its solution has one fractional coordinate; rounding it either
+    way gives the columns, the knapsack itself the excess.
+    """
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        p, ratio = self.probabilities, self.ratio
+        square = float(p @ p)
+        tau = np.linspace(1 / ratio, 1.0, 257)
+        for _ in range(4):
+            slope = (1 + ratio) * tau[:, None] * p - nu
+            order = np.argsort(-slope, axis=1, kind="stable")
+            width = (ratio - 1) * tau[:, None] * p[order]
+            before = np.cumsum(width, axis=1) - width
+            room = (1 - tau)[:, None]
+            part = np.clip(room - before, 0.0, width)
+            values = np.einsum("ki,i->k", slope, p) * tau
+            values += np.einsum("ki,ki->k", np.take_along_axis(slope, order, 1), part) - ratio * tau**2 * square
+            top = int(np.argmax(values))
+            span = (tau[1] - tau[0]) if tau.size == 257 else span / 16
+            knots = tau
+            tau = np.unique(np.clip(tau[top] + span * np.linspace(-1, 1, 33), 1 / ratio, 1.0))
+        last = np.maximum(np.sum(before < room, axis=1) - 1, 0)
+        level = np.take_along_axis(slope, np.take_along_axis(order, last[:, None], 1), 1)[:, 0]
+        rank = np.argsort(order, axis=1)
+        sizes = (last[:, None] + np.arange(-2, 4)).ravel()
+        high = np.repeat(rank, 6, axis=0) < sizes[:, None]
+        joint = p * (1 + (ratio - 1) * high)
+        answer = self._answer(joint / joint.sum(axis=1, keepdims=True), nu, float(values.max()))
+        return Priced(answer.posteriors, answer.gains, answer.reduced, answer.excess, np.column_stack([knots, level]))
+
+
+def box_chord(p: np.ndarray, ratio: float) -> np.ndarray:
+    """The prices of the chord bound: r_i^2 <= (lo_i + hi_i) r_i - lo_i hi_i, as one linear function on sum r = 1."""
+    lo, hi = box(p, ratio)
+    return lo + hi - float(np.sum(lo * hi))
+
+
+def filling_posteriors(p: np.ndarray, ratio: float, rng: np.random.Generator, batches: int, reserve: int = 15) -> np.ndarray:
+    """Extreme posteriors for "lip" in which the coordinate that is at no bound is nearly at one.
+
+    The chord bound is attained where every coordinate is at a bound. Draw the high categories at random (each as
+    often as the mean asks for) except a reserve of a few, whose 2^reserve subset sums are tabulated: one of
+    them fills what is left almost exactly. The rest goes to (or is taken from) the category where it costs least.
+    """
+    lo, hi = box(p, ratio)
+    width, d = hi - lo, p.size
+    wanted = (p - lo) / width
+    reserve = min(reserve, d)
+    masks = ((np.arange(2**reserve)[:, None] >> np.arange(reserve)) & 1).astype(bool)
+    found = []
+    for _ in range(batches):
+        kept = rng.permutation(d)[:reserve]
+        others = np.setdiff1d(np.arange(d), kept)
+        sums = masks @ width[kept]
+        order = np.argsort(sums)
+        sums = sums[order]
+        high = np.zeros((600, d), dtype=bool)
+        high[:, others] = rng.random((600, others.size)) < wanted[others]
+        rest = 1 - lo.sum() - high @ width
+        fits = (rest >= 0) & (rest <= sums[-1])
+        high, rest = high[fits][:200], rest[fits][:200]
+        below = np.searchsorted(sums, rest, side="right") - 1
+        for place, sign in ((below, 1.0), (np.minimum(below + 1, sums.size - 1), -1.0)):
+            chosen = high.copy()
+            chosen[:, kept] = masks[order[place]]
+            left = sign * (rest - sums[place])
+            fits_in = (chosen if sign < 0 else ~chosen) & (width >= left[:, None])
+            cost = np.where(fits_in, left[:, None] * (width - left[:, None]), np.inf)
+            f = np.argmin(cost, axis=1)
+            valid = (left >= 0) & np.isfinite(cost[np.arange(f.size), f])
+            rows = lo + width * chosen
+            rows[np.arange(f.size), f] += sign * left
+            found.append(rows[valid])
+    return np.vstack(found)
+
+
+def shuffled(posteriors: np.ndarray, weights: tuple[int, ...], rng: np.random.Generator, copies: int) -> np.ndarray:
+    """Each posterior with its coordinates permuted at random within groups of equal priors, `copies` rows in all."""
+    groups: dict[int, list[int]] = {}
+    for i, weight in enumerate(weights):
+        groups.setdefault(weight, []).append(i)
+    rows = posteriors[np.arange(copies) % len(posteriors)].copy() if len(posteriors) else np.zeros((0, len(weights)))
+    for group in groups.values():
+        if len(group) > 1:
+            rows[:, group] = rng.permuted(rows[:, group], axis=1)
+    return rows
