@@ -195,44 +195,50 @@ class LIPCertificate:
         return total
 
     def _groups(self) -> list[list[int]]:
-        """Positions with equal priors, each group in order of increasing nu."""
+        """Positions with equal priors, the most probable first, each group in order of increasing nu."""
         by_weight: dict[int, list[int]] = {}
         for i, weight in enumerate(self.prior.weights):
             by_weight.setdefault(weight, []).append(i)
-        return [sorted(group, key=lambda i: self.nu[i]) for group in by_weight.values()]
+        return [sorted(by_weight[weight], key=lambda i: self.nu[i]) for weight in sorted(by_weight, reverse=True)]
 
     def _box_vertices(self) -> Fraction:
-        # Within a group bounds are equal, so that the least nu are the ones to have high, and the next the rest.
+        """The largest phi - nu.r over vertices: visit every set of high categories that leaves 0 <= rest <= a width.
+
+        Within a group of equal priors bounds are equal, so that the least nu are the ones to be high and the next one
+        takes the rest.
+        """
         lo, hi = self._box
         groups = self._groups()
         nu, nb = self._scaled([Fraction(n) for n in self.nu])
-        # Everything in multiples of 2^-(2 BITS + nb); squares are multiples of 2^-(2 BITS).
+        largest = max((hi - lo).tolist())
+        beyond = sum((hi - lo).tolist())
+        # Values in multiples of 2^-(2 BITS + nb); for each group how many are high.
         rest = np.array([ONE - int(lo.sum())], dtype=object)
         value = np.array([(sum(a * a for a in lo.tolist()) << nb) - (int((lo * nu).sum()) << BITS)], dtype=object)
+        counts: list[np.ndarray] = []
         for group in groups:
-            g = group[0]
-            width, square = int(hi[g] - lo[g]), int(hi[g] ** 2 - lo[g] ** 2)
-            prices = np.concatenate(([0], np.cumsum(nu[group])))
-            count = np.arange(len(group) + 1).astype(object)
-            rest = np.subtract.outer(rest, count * width).ravel()
-            value = np.add.outer(value, ((count * square) << nb) - ((prices * width) << BITS)).ravel()
-        shape = tuple(len(group) + 1 for group in groups)
-        rest, value = rest.reshape(shape), value.reshape(shape)
-        best = None
-        for axis, group in enumerate(groups):
             g, n = group[0], len(group)
-            inside = [slice(None)] * len(shape)
-            inside[axis] = slice(0, n)  # one of the group is neither high nor low
-            left, worth = rest[tuple(inside)], value[tuple(inside)]
-            fits = (left >= 0) & (left <= hi[g] - lo[g])
-            if not fits.any():
-                continue
-            index = np.nonzero(fits)
-            left, worth = left[fits], worth[fits]
-            price = nu[np.array(group)[index[axis]]]
-            gain = ((left * (left + 2 * int(lo[g]))) << nb) - ((left * price) << BITS)
-            here = max((worth + gain).tolist())
-            best = here if best is None else max(best, here)
+            width, square = int(hi[g] - lo[g]), int(hi[g] ** 2 - lo[g] ** 2)
+            beyond -= n * width
+            prices = np.concatenate(([0], np.cumsum(nu[group]))).astype(object)
+            worth = [((k * square) << nb) - ((int(prices[k]) * width) << BITS) for k in range(n + 1)]
+            parts = []
+            for k in range(n + 1):
+                left = rest - k * width
+                parts.append(np.flatnonzero((left >= 0) & (left <= beyond + largest)))
+            rest = np.concatenate([rest[part] - k * width for k, part in enumerate(parts)])
+            value = np.concatenate([value[part] + worth[k] for k, part in enumerate(parts)])
+            counts = [np.concatenate([count[part] for part in parts]) for count in counts]
+            counts.append(np.concatenate([np.full(part.size, k) for k, part in enumerate(parts)]))
+        best = None
+        for group, count in zip(groups, counts, strict=True):
+            g = group[0]
+            fits = np.flatnonzero((rest <= hi[g] - lo[g]) & (count < len(group)))  # one of the group takes the rest
+            if fits.size:
+                left = rest[fits]
+                gain = ((left * (left + 2 * int(lo[g]))) << nb) - ((left * nu[np.array(group)[count[fits]]]) << BITS)
+                here = max((value[fits] + gain).tolist())
+                best = here if best is None else max(best, here)
         if best is None:
             raise ValueError("no posterior keeps the promise: the certificate's data are inconsistent")
         return Fraction(best, 1 << (2 * BITS + nb))

@@ -249,11 +249,10 @@ class _Problem:
         lip = self.notion == "lip"
         if x is not None:
             return (pricing.BoxSum if lip else pricing.ConeSum)(self.p, x, self.ratio)
-        few = pricing.combinations(self.prior.weights) <= pricing.VERTICES
         if lip:
             return pricing.BoxHistogram(self.p, self.ratio, self.prior.weights)
-        kind = pricing.ConeHistogram if few else pricing.ConeHistogramRelaxed
-        return kind(self.p, self.ratio, self.prior.weights)
+        every = pricing.ConeHistogram(self.p, self.ratio, self.prior.weights)
+        return every if every.visits_all else pricing.ConeHistogramRelaxed(self.p, self.ratio, self.prior.weights)
 
     def solve(self, backend: str) -> _Found:
         """The program's solution by the given backend."""
@@ -295,7 +294,7 @@ class _Problem:
         slope = (gain_high - gain_low) / (high - low)
         nu = gain_low + slope * (np.array([0.0, 1.0]) - low)
         objective = float(weights @ pricer.gain(ends))
-        exact = lp.Generated(ends, weights, objective, nu, np.zeros(0), objective, 2, 0, False)
+        exact = lp.Generated(ends, weights, objective, nu, objective, 2, 0, False)
         return self._generated(exact, "closed form (two posteriors)")
 
     def _enumerated(self, with_cvxpy: bool) -> _Found:
@@ -313,7 +312,7 @@ class _Problem:
         if nu @ self.p < 0:
             nu = -nu
         keep = weights > 1e-9
-        found = lp.Generated(rows[keep], weights[keep], objective, nu, np.zeros(0), objective, len(rows), 1, False)
+        found = lp.Generated(rows[keep], weights[keep], objective, nu, objective, len(rows), 1, False)
         return self._generated(found, "cvxpy, Clarabel")
 
     def _sum(self) -> lp.Generated:
@@ -322,7 +321,8 @@ class _Problem:
 
     def _histogram(self) -> _Found:
         """Column generation where vertices can be visited; else posteriors that fill up, against the chord bound."""
-        few = pricing.combinations(self.prior.weights) <= pricing.VERTICES
+        pricer = self.pricer()
+        few = pricer.visits_all
         rng = np.random.default_rng(self.seed)
         p, tol = self.p, self._tolerance()
         if self.notion == "lip":
@@ -333,9 +333,6 @@ class _Problem:
             centre = chord
         else:
             centre = _cone_centre(p, self.ratio)
-            start = np.zeros((0, p.size))
-        pricer = self.pricer()
-        if self.notion == "ldp":
             start = pricing.shuffled(pricer.price(centre, tol).posteriors, self.prior.weights, rng, 4 * p.size)
         radius = float(np.ptp(centre)) + 1 / p.size
         found = lp.generate(pricer, start, centre, radius, tol=tol, deadline=self.deadline)
@@ -345,7 +342,7 @@ class _Problem:
     def _filled(self, start: np.ndarray, chord: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
         p, columns, rounds, late = self.p, start, 1, False
         bound = float(chord @ p)
-        gain = BoxGain
+        gain = self.pricer().gain
         while True:
             rows = np.vstack([p[None], columns])
             found = lp.enumerate_all(p, rows, gain(rows))
@@ -359,8 +356,9 @@ class _Problem:
             rounds += 1
         late = late and bound - found.objective > tol
         posteriors, weights = lp.polish(found, p)
+        level = np.array([[0.0, pricing.box_chord_level(p, self.ratio)]])
         return _Found(
-            posteriors, weights, chord, "chord", np.zeros((0, 2)), "HiGHS, filling posteriors against the chord bound",
+            posteriors, weights, chord, "chord", level, "HiGHS, filling posteriors against the chord bound",
             len(rows), rounds, late, found.objective, bound,
         )  # fmt: skip
 
@@ -369,25 +367,26 @@ class _Problem:
         pricer = self.pricer()
         posteriors, weights = lp.polish(found, self.p)
         _, unit, _ = self._units()
-        few = pricing.combinations(self.prior.weights) <= pricing.VERTICES
-        if self.loss.values is None and few:
-            method, knots = "vertices", np.zeros((0, 2))
+        nu, accuracy = found.nu, self._tolerance() / 100
+        if self.loss.values is None and pricer.visits_all:
+            method = "vertices"
         else:
-            knots = pricer.price(found.nu, self._tolerance() / 100).knots * [unit, unit**2]
             method = "knots" if self.loss.values is not None else "chord"
+        # Prices at which the used posteriors have reduced cost 0 to full precision, if they are better.
+        priced = pricer.price(nu, accuracy)
+        sharp = nu + np.linalg.lstsq(posteriors / self.p, pricer.gain(posteriors) - posteriors @ nu, rcond=None)[0] / self.p
+        again = pricer.price(sharp, accuracy)
+        if float(sharp @ self.p) + again.excess < float(nu @ self.p) + priced.excess:
+            nu, priced = sharp + again.excess, pricer.price(sharp + again.excess, accuracy)
+        knots = priced.knots * [unit, unit**2]
         return _Found(
-            posteriors, weights, found.nu * unit**2, method, knots, solver, found.columns, found.rounds, found.timed_out,
+            posteriors, weights, nu * unit**2, method, knots, solver, found.columns, found.rounds, found.timed_out,
             found.objective * unit**2, found.bound * unit**2,
         )  # fmt: skip
 
     def certify(self, found: _Found) -> LIPCertificate:
         """The bound that the dual point proves."""
         return LIPCertificate.of(self.eps, self.prior, self.loss, self.notion, found.method, found.nu.tolist(), found.knots.tolist())
-
-
-def BoxGain(posteriors: np.ndarray) -> np.ndarray:
-    """phi of a histogram."""
-    return np.sum(posteriors**2, axis=1)
 
 
 def _fraction(value: float) -> Any:

@@ -12,8 +12,8 @@ import numpy as np
 
 from optdp.solvers.posteriors import ENTER, Priced
 
-#: Largest number of combinations of counts (one count for each group of equal priors) that are visited one by one.
-VERTICES = 2**15
+#: Largest number of sets of high categories (up to the order among equal priors) that are visited one by one.
+VERTICES = 2**16
 
 
 def box(p: np.ndarray, ratio: float) -> tuple[np.ndarray, np.ndarray]:
@@ -152,9 +152,41 @@ class ConeSum(_Sum):
         return Priced(*columns, max(float(reduced.max()), 0.0), np.column_stack([cuts, np.zeros(cuts.size)]))
 
 
+def _by_weight(weights: tuple[int, ...]) -> list[list[int]]:
+    """Positions with equal priors, the most probable first."""
+    groups: dict[int, list[int]] = {}
+    for i, weight in enumerate(weights):
+        groups.setdefault(weight, []).append(i)
+    return [groups[weight] for weight in sorted(groups, reverse=True)]
+
+
+def count_sets(groups: list[list[int]], width: np.ndarray, room: float, rest_at_most: float) -> np.ndarray | None:
+    """Every way to make some categories high that leaves 0 <= rest <= `rest_at_most`: how many of each group.
+
+    None if there are more than `VERTICES`.
+    """
+    largest, slack = rest_at_most, 1e-12
+    later = np.cumsum([len(group) * width[group[0]] for group in groups][::-1])[::-1]
+    counts, rest = np.zeros((1, 0), dtype=np.int16), np.array([room])
+    for k, group in enumerate(groups):
+        step = width[group[0]]
+        fewest = np.zeros(rest.size, dtype=int)
+        beyond = later[k + 1] if k + 1 < len(groups) else 0.0
+        fewest = np.clip(np.ceil((rest - beyond - largest) / step - slack), 0, None).astype(int)
+        fullest = np.minimum(np.floor(rest / step + slack), len(group)).astype(int)
+        ways = np.maximum(fullest - fewest + 1, 0)
+        if ways.sum() > VERTICES:
+            return None
+        parent = np.repeat(np.arange(rest.size), ways)
+        chosen = np.arange(parent.size) - np.repeat(np.cumsum(ways) - ways, ways) + fewest[parent]
+        counts = np.column_stack([counts[parent], chosen.astype(np.int16)])
+        rest = rest[parent] - chosen * step
+    return counts
+
+
 @dataclass(frozen=True)
 class _Histogram:
-    """A histogram, phi(r) = sum r_i^2, with few groups of equal priors: every vertex, up to the order within groups.
+    """A histogram, phi(r) = sum r_i^2, where every vertex can be visited, up to the order within groups.
 
     `weights` are the exact priors, in whole numbers: equal ones make a group. Within a group the categories with the
     least prices are the high ones.
@@ -168,27 +200,37 @@ class _Histogram:
         """phi of each row."""
         return np.sum(posteriors**2, axis=1)
 
+    @cached_property
+    def _counts(self) -> np.ndarray:
+        counts = self._all_counts()
+        if counts is None:
+            raise ValueError("there are too many vertices to visit them all")
+        return counts
+
+    def _all_counts(self) -> np.ndarray | None:
+        raise TypeError("which sets there are depends on the promise")
+
+    @property
+    def visits_all(self) -> bool:
+        """Whether the vertices are few enough to be visited."""
+        return self._all_counts() is not None
+
     def _groups(self, nu: np.ndarray) -> list[np.ndarray]:
-        by_weight: dict[int, list[int]] = {}
-        for i in np.argsort(nu, kind="stable").tolist():
-            by_weight.setdefault(self.weights[i], []).append(i)
-        return [np.array(group) for group in by_weight.values()]
+        """The groups, each in order of increasing price."""
+        return [np.array(group)[np.argsort(nu[group], kind="stable")] for group in _by_weight(self.weights)]
 
-    def _totals(self, groups: list[np.ndarray], terms: list[np.ndarray]) -> list[np.ndarray]:
-        """For each term, sums over the first k_g members of each group, for all counts (k_g)."""
-        found = []
-        for term in terms:
-            total = np.zeros(1)
-            for group in groups:
-                total = np.add.outer(total, np.concatenate(([0.0], np.cumsum(term[group])))).ravel()
-            found.append(total.reshape([len(group) + 1 for group in groups]))
-        return found
+    def _total(self, groups: list[np.ndarray], term: np.ndarray) -> np.ndarray:
+        """Sums of `term` over the high categories, for each set."""
+        total = np.zeros(len(self._counts))
+        for k, group in enumerate(groups):
+            total += np.concatenate(([0.0], np.cumsum(term[group])))[self._counts[:, k]]
+        return total
 
-    def _chosen(self, groups: list[np.ndarray], index: tuple[np.ndarray, ...]) -> np.ndarray:
-        """Which categories are high, one row for each combination of counts."""
-        high = np.zeros((index[0].size, self.probabilities.size), dtype=bool)
-        for group, count in zip(groups, index, strict=True):
-            high[:, group] = np.arange(group.size) < count[:, None]
+    def _chosen(self, groups: list[np.ndarray], index: np.ndarray) -> np.ndarray:
+        """Which categories are high, one row for each set asked for."""
+        high = np.zeros((index.size, self.probabilities.size), dtype=bool)
+        for k, group in enumerate(groups):
+            high[:, group] = np.arange(group.size) < self._counts[index, k][:, None]
         return high
 
     def _answer(self, rows: np.ndarray, nu: np.ndarray, excess: float) -> Priced:
@@ -197,38 +239,33 @@ class _Histogram:
         return Priced(*columns, excess, np.zeros((0, 2)))
 
 
-def _best(values: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
-    """Indices of the `count` largest entries."""
-    flat = values.ravel()
-    order = np.argpartition(-flat, min(count, flat.size) - 1)[:count]
-    return np.unravel_index(order, values.shape)
-
-
 @dataclass(frozen=True)
 class BoxHistogram(_Histogram):
     """Promise "lip": all coordinates at a bound but one, which takes what is left."""
 
+    def _all_counts(self) -> np.ndarray | None:
+        lo, hi = box(self.probabilities, self.ratio)
+        return count_sets(_by_weight(self.weights), hi - lo, float(1 - lo.sum()), float((hi - lo).max()))
+
     def price(self, nu: np.ndarray, tol: float) -> Priced:
         lo, hi = box(self.probabilities, self.ratio)
         groups = self._groups(nu)
-        room, worth = self._totals(groups, [hi - lo, hi**2 - lo**2 - nu * (hi - lo)])
-        room = 1 - lo.sum() - room
-        worth += float(np.sum(lo**2 - nu * lo))
+        left = 1 - lo.sum() - self._total(groups, hi - lo)
+        worth = self._total(groups, hi**2 - lo**2 - nu * (hi - lo)) + float(np.sum(lo**2 - nu * lo))
         rows, best = [], -np.inf
-        for axis, group in enumerate(groups):
-            g = group[0]
-            cut = tuple(slice(0, group.size) if k == axis else slice(None) for k in range(len(groups)))
-            left = room[cut]
-            price = nu[group].reshape([-1 if k == axis else 1 for k in range(len(groups))])
-            total = worth[cut] + left * (left + 2 * lo[g]) - price * left
-            total = np.where((left >= 0) & (left <= hi[g] - lo[g]), total, -np.inf)
-            index = _best(total, 40)
-            index = tuple(i[total[index] > -np.inf] for i in index)
-            if not index[0].size:
+        for k, group in enumerate(groups):
+            g, count = group[0], self._counts[:, k]
+            part = np.clip(left, 0.0, hi[g] - lo[g])
+            price = np.append(nu[group], np.inf)[count]  # no member is left to take the rest
+            total = worth + part * (part + 2 * lo[g]) - np.where(np.isinf(price), 0.0, price) * part
+            total = np.where((abs(part - left) <= 1e-12) & (count < group.size), total, -np.inf)
+            index = np.argsort(-total, kind="stable")[:40] if total.size <= 40 else np.argpartition(-total, 39)[:40]
+            index = index[total[index] > -np.inf]
+            if not index.size:
                 continue
             best = max(best, float(total[index].max()))
             made = lo + (hi - lo) * self._chosen(groups, index)
-            made[np.arange(len(made)), group[index[axis]]] += left[index]
+            made[np.arange(len(made)), group[count[index]]] += part[index]
             rows.append(made)
         return self._answer(np.vstack(rows), nu, best)
 
@@ -237,26 +274,18 @@ class BoxHistogram(_Histogram):
 class ConeHistogram(_Histogram):
     """Promise "ldp": likelihoods 1 or e^eps."""
 
+    def _all_counts(self) -> np.ndarray | None:
+        return count_sets(_by_weight(self.weights), self.probabilities, 2.0, 2.0)  # all of them
+
     def price(self, nu: np.ndarray, tol: float) -> Priced:
         p, growth = self.probabilities, self.ratio - 1
         groups = self._groups(nu)
-        size, square, cost = self._totals(groups, [growth * p, (self.ratio**2 - 1) * p**2, growth * p * nu])
-        size, square, cost = size + 1, square + float(p @ p), cost + float(p @ nu)
-        total = square / size**2 - cost / size
-        index = _best(total, 60)
+        size = 1 + growth * self._total(groups, p)
+        square = float(p @ p) + (self.ratio**2 - 1) * self._total(groups, p**2)
+        total = square / size**2 - (float(p @ nu) + growth * self._total(groups, p * nu)) / size
+        index = np.argpartition(-total, 59)[:60] if total.size > 60 else np.arange(total.size)
         joint = p * (1 + growth * self._chosen(groups, index))
         return self._answer(joint / joint.sum(axis=1, keepdims=True), nu, float(total.max()))
-
-
-def combinations(weights: tuple[int, ...]) -> int:
-    """How many combinations of counts there are, one count for each group of equal priors."""
-    sizes: dict[int, int] = {}
-    for weight in weights:
-        sizes[weight] = sizes.get(weight, 0) + 1
-    product = 1
-    for size in sizes.values():
-        product *= size + 1
-    return product
 
 
 @dataclass(frozen=True)
@@ -300,37 +329,53 @@ def box_chord(p: np.ndarray, ratio: float) -> np.ndarray:
     return lo + hi - float(np.sum(lo * hi))
 
 
-def filling_posteriors(p: np.ndarray, ratio: float, rng: np.random.Generator, batches: int, reserve: int = 15) -> np.ndarray:
+def box_chord_level(p: np.ndarray, ratio: float) -> float:
+    """What remains of phi's chords minus `box_chord`: the same for every category."""
+    lo, hi = box(p, ratio)
+    return float(np.sum(lo * hi))
+
+
+def filling_posteriors(p: np.ndarray, ratio: float, rng: np.random.Generator, batches: int, reserve: int = 13) -> np.ndarray:
     """Extreme posteriors for "lip" in which the coordinate that is at no bound is nearly at one.
 
-    The chord bound is attained where every coordinate is at a bound. Draw the high categories at random (each as
-    often as the mean asks for) except a reserve of a few, whose 2^reserve subset sums are tabulated: one of
-    them fills what is left almost exactly. The rest goes to (or is taken from) the category where it costs least.
+    The chord bound is attained where every coordinate is at a bound. A category that fills all the room alone does so by
+    itself. Of the others, draw high categories at random until little room is left; then one of the subset sums
+    of a reserve, tabulated, fills it almost exactly. What remains goes to (or is taken from) the category where it
+    costs least.
     """
     lo, hi = box(p, ratio)
-    width, d = hi - lo, p.size
-    wanted = (p - lo) / width
-    reserve = min(reserve, d)
+    width, d, room = hi - lo, p.size, 1 - lo.sum()
+    alone = np.flatnonzero(width >= room * (1 - 1e-9))
+    light = np.flatnonzero(width < room * (1 - 1e-9))
+    single = np.tile(lo, (alone.size, 1))
+    single[np.arange(alone.size), alone] = 1 - (lo.sum() - lo[alone])
+    found = [single]
+    if light.size < 2:
+        return single
+    reserve = min(reserve, light.size)
     masks = ((np.arange(2**reserve)[:, None] >> np.arange(reserve)) & 1).astype(bool)
-    found = []
     for _ in range(batches):
-        kept = rng.permutation(d)[:reserve]
-        others = np.setdiff1d(np.arange(d), kept)
+        kept = rng.permutation(light)[:reserve]
+        others = np.setdiff1d(light, kept)
         sums = masks @ width[kept]
         order = np.argsort(sums)
         sums = sums[order]
-        high = np.zeros((600, d), dtype=bool)
-        high[:, others] = rng.random((600, others.size)) < wanted[others]
-        rest = 1 - lo.sum() - high @ width
-        fits = (rest >= 0) & (rest <= sums[-1])
-        high, rest = high[fits][:200], rest[fits][:200]
+        high = np.zeros((300, d), dtype=bool)
+        if others.size:
+            queue = rng.permuted(np.tile(others, (300, 1)), axis=1)
+            filled = np.cumsum(width[queue], axis=1)
+            wanted = room - np.minimum(rng.random((300, 1)), rng.random((300, 1))) * min(float(sums[-1]), room)
+            np.put_along_axis(high, queue, filled <= wanted, axis=1)
+        rest = room - high @ width
+        fits = rest <= sums[-1]
+        high, rest = high[fits], rest[fits]
         below = np.searchsorted(sums, rest, side="right") - 1
         for place, sign in ((below, 1.0), (np.minimum(below + 1, sums.size - 1), -1.0)):
             chosen = high.copy()
             chosen[:, kept] = masks[order[place]]
             left = sign * (rest - sums[place])
-            fits_in = (chosen if sign < 0 else ~chosen) & (width >= left[:, None])
-            cost = np.where(fits_in, left[:, None] * (width - left[:, None]), np.inf)
+            able = (chosen if sign < 0 else ~chosen) & (width >= left[:, None])
+            cost = np.where(able, left[:, None] * (width - left[:, None]), np.inf)
             f = np.argmin(cost, axis=1)
             valid = (left >= 0) & np.isfinite(cost[np.arange(f.size), f])
             rows = lo + width * chosen

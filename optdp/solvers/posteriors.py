@@ -26,6 +26,9 @@ COARSEST = 24
 #: A column enters if its reduced cost is above this (in units of the prior variance).
 ENTER = 1e-12
 
+#: Column generation gives up after so many rounds in a row that do not lower the bound.
+PATIENCE = 60
+
 
 @dataclass(frozen=True)
 class Priced:
@@ -60,7 +63,6 @@ class Generated:
     weights: np.ndarray
     objective: float
     nu: np.ndarray
-    knots: np.ndarray
     bound: float
     columns: int
     rounds: int
@@ -116,7 +118,7 @@ class _Master:
 
 def generate(
     pricer: Pricer, start: np.ndarray, centre: np.ndarray, radius: float, *, tol: float, deadline: float,
-    max_rounds: int = 2000, progress: Callable[[int, float, float], None] | None = None,
+    max_rounds: int = 2000,
 ) -> Generated:  # fmt: skip
     """Column generation from the columns `start` and the dual point `centre`, until bound - objective <= tol.
 
@@ -138,8 +140,8 @@ def generate(
         return priced, float(nu @ p) + priced.excess
 
     priced, bound = look(centre, 0.1)
-    best, knots = centre, priced.knots
-    failures, rounds, timed_out = 0, 0, False
+    best = centre + priced.excess  # sum r = 1: a constant makes it feasible
+    failures, idle, rounds, timed_out = 0, 0, 0, False
     for rounds in range(1, max_rounds + 1):
         model, nu, _, slack = master.solve((best, radius))
         predicted = bound - model
@@ -152,11 +154,12 @@ def generate(
             timed_out = True
             break
         priced, candidate = look(nu, max(tol / 8, 1e-3 * predicted))
-        if progress is not None:
-            progress(rounds, bound, predicted)
         stuck = not (priced.reduced > ENTER).any()
+        if stuck and 1e-3 * predicted > tol / 8:  # nothing at a glance: look closely
+            priced, candidate = look(nu, tol / 8)
+            stuck = not (priced.reduced > ENTER).any()
         if candidate < bound:
-            best, knots = nu, priced.knots
+            best = nu + priced.excess
         if candidate < bound - 0.1 * predicted:
             failures = 0
             radius *= 1.5 if slack > 1e-11 else 1.0
@@ -164,15 +167,16 @@ def generate(
             failures += 1
             if failures % 2 == 0:
                 radius *= 0.6
+        idle = 0 if bound - candidate > 1e-3 * predicted or slack > 1e-11 else idle + 1
         bound = min(bound, candidate)
-        if stuck and slack <= 1e-11:
+        if (stuck and slack <= 1e-11) or idle >= PATIENCE:
             break
     else:
         timed_out = True
     objective, nu, weights, _ = master.solve(None)
     every = np.vstack(master.blocks)
     used = weights > 0
-    return Generated(every[used], weights[used], objective, best, knots, bound, columns, rounds, timed_out)
+    return Generated(every[used], weights[used], objective, best, bound, columns, rounds, timed_out)
 
 
 def enumerate_all(p: np.ndarray, posteriors: np.ndarray, gains: np.ndarray) -> Generated:
@@ -182,8 +186,7 @@ def enumerate_all(p: np.ndarray, posteriors: np.ndarray, gains: np.ndarray) -> G
     objective, nu, weights, _ = master.solve(None)
     used = weights > 0
     excess = float((gains - posteriors @ nu).max())
-    bound = float(nu @ p) + excess
-    return Generated(posteriors[used], weights[used], objective, nu, np.zeros(0), bound, len(gains), 1, False)
+    return Generated(posteriors[used], weights[used], objective, nu + excess, float(nu @ p) + excess, len(gains), 1, False)
 
 
 def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -197,16 +200,15 @@ def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def multilevel(
-    pricer: Any, *, tol: float, deadline: float, coarsen: Callable[[np.ndarray], Any],
-    progress: Callable[[int, float, float], None] | None = None,
-) -> Generated:  # fmt: skip
+    pricer: Any, *, tol: float, deadline: float, coarsen: Callable[[np.ndarray], Any]
+) -> Generated:
     """`generate` for a sum: solve with neighbouring values merged in pairs first, and start from there.
 
     **Arguments:** `coarsen(groups)`: the pricer of the problem in which the categories of each group are one.
     """
     x, d = pricer.values, pricer.probabilities.size
     if d <= COARSEST:
-        return generate(pricer, np.zeros((0, d)), x**2 / 2, 0.3, tol=tol, deadline=deadline, progress=progress)
+        return generate(pricer, np.zeros((0, d)), x**2 / 2, 0.3, tol=tol, deadline=deadline)
     order = np.argsort(x, kind="stable")
     groups = np.empty(d, dtype=np.int64)
     groups[order] = np.arange(d) // 2
@@ -214,4 +216,4 @@ def multilevel(
     found = multilevel(coarse, tol=max(tol, 1e-4), deadline=deadline, coarsen=coarse.merged)
     start = (found.posteriors / coarse.probabilities)[:, groups] * pricer.probabilities
     centre = np.interp(x, coarse.values, found.nu)
-    return generate(pricer, start, centre, 0.05, tol=tol, deadline=deadline, progress=progress)
+    return generate(pricer, start, centre, 0.05, tol=tol, deadline=deadline)
