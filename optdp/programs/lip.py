@@ -301,7 +301,7 @@ class _Problem:
         pricer = self.pricer()
         rows = extreme_posteriors(self.p, self.ratio, self.notion)
         if not with_cvxpy:
-            return self._generated(lp.enumerate_all(self.p, rows, pricer.gain(rows)), "HiGHS, all extreme posteriors")
+            return self._generated(lp.enumerate_all(self.p, self.ratio, rows, pricer.gain(rows)), "HiGHS, all extreme posteriors")
         model = _cvxpy_model(self.p, rows, pricer.gain(rows) if self.notion != "lip-lower" else self.loss.gain(rows, self.p))
         objective = float(model.solve(solver="CLARABEL"))
         weights = np.maximum(model.variables()[0].value, 0.0)
@@ -345,7 +345,7 @@ class _Problem:
         gain = self.pricer().gain
         while True:
             rows = np.vstack([p[None], columns])
-            found = lp.enumerate_all(p, rows, gain(rows))
+            found = lp.enumerate_all(p, self.ratio, rows, gain(rows))
             late = time.perf_counter() > self.deadline
             if bound - found.objective <= tol or rounds >= 8 or late:
                 break

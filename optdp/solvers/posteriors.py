@@ -23,6 +23,9 @@ import numpy as np
 #: Below this many categories, column generation for a sum starts from scratch.
 COARSEST = 24
 
+#: How closely merged problems are solved (in units of the prior variance).
+COARSE = 1e-5
+
 #: A column enters if its reduced cost is above this (in units of the prior variance).
 ENTER = 1e-12
 
@@ -45,6 +48,7 @@ class Pricer(Protocol):
     """A set Q and a gain phi: `probabilities`, `gain` of rows of posteriors, and the pricing problem."""
 
     probabilities: np.ndarray
+    ratio: float
 
     def gain(self, posteriors: np.ndarray) -> np.ndarray:
         """phi of each row."""
@@ -70,12 +74,16 @@ class Generated:
 
 
 class _Master:
-    """The restricted program in HiGHS, with slack columns that keep each price in a box."""
+    """The restricted program in HiGHS, with slack columns that keep each price in a box.
 
-    def __init__(self, p: np.ndarray) -> None:
+    Its rows are in z = (s - 1/E) / (1 - 1/E), where s = r / P >= 1/E: sum_k w_k z_k(i) = 1 is the same system (add up the
+    rows with weights P), and under "lip" most z are 0. Its prices are those of r with their differences shrunk by 1 - 1/E.
+    """
+
+    def __init__(self, p: np.ndarray, ratio: float) -> None:
         import highspy
 
-        self.p, self.d = p, p.size
+        self.p, self.d, self.base = p, p.size, 1 / ratio
         self.blocks: list[np.ndarray] = []
         self.highs = highspy.Highs()
         self.highs.setOptionValue("output_flag", False)
@@ -95,10 +103,13 @@ class _Master:
     def add(self, posteriors: np.ndarray, gains: np.ndarray) -> None:
         n = gains.size
         self.blocks.append(posteriors)
+        z = (posteriors / self.p - self.base) / (1 - self.base)
+        z[abs(z) < 1e-13] = 0.0
+        row, column = np.nonzero(z)
+        starts = np.searchsorted(row, np.arange(n)).astype(np.int32)
         self.highs.addCols(
-            n, gains, np.zeros(n), np.full(n, np.inf), n * self.d, np.arange(0, n * self.d, self.d, dtype=np.int32),
-            np.tile(np.arange(self.d, dtype=np.int32), n), np.ascontiguousarray(posteriors / self.p).ravel(),
-        )  # fmt: skip
+            n, gains, np.zeros(n), np.full(n, np.inf), row.size, starts, column.astype(np.int32), z[row, column]
+        )
 
     def solve(self, box: tuple[np.ndarray, float] | None) -> tuple[float, np.ndarray, np.ndarray, float]:
         """(objective, prices, weights, largest slack); without a box there is no slack."""
@@ -106,13 +117,15 @@ class _Master:
         if box is None:
             self.highs.changeColsBounds(2 * self.d, slack, np.zeros(2 * self.d), np.zeros(2 * self.d))
         else:
-            centre, radius = box
+            centre = (1 - self.base) * box[0] + self.base * float(box[0] @ self.p)
+            radius = (1 - self.base) * box[1]
             cost = np.concatenate([self.p * (centre - radius), -self.p * (centre + radius)])
             self.highs.changeColsCost(2 * self.d, slack, cost)
         self.highs.run()
         found = self.highs.getSolution()
         values = np.array(found.col_value)
-        prices = np.array(found.row_dual) / self.p
+        inner = np.array(found.row_dual) / self.p
+        prices = (inner - self.base * float(inner @ self.p)) / (1 - self.base)
         return self.highs.getInfo().objective_function_value, prices, values[2 * self.d :], float(values[: 2 * self.d].max())
 
 
@@ -122,10 +135,10 @@ def generate(
 ) -> Generated:  # fmt: skip
     """Column generation from the columns `start` and the dual point `centre`, until bound - objective <= tol.
 
-    **Arguments:** `radius`: of the first box around `centre`; `deadline`: on the clock of `time.perf_counter`.
+    **Arguments:** `radius`: of the first box around `centre`, at most; `deadline`: on the clock of `time.perf_counter`.
     """
     p = pricer.probabilities
-    master = _Master(p)
+    master = _Master(p, pricer.ratio)
     posteriors = np.vstack([p[None], start])
     master.add(posteriors, pricer.gain(posteriors))
     columns = len(posteriors)
@@ -139,7 +152,9 @@ def generate(
             columns += int(good.sum())
         return priced, float(nu @ p) + priced.excess
 
-    priced, bound = look(centre, 0.1)
+    priced, bound = look(centre, tol)
+    if len(start) and priced.excess > tol:
+        radius = min(radius, 4 * priced.excess)  # the centre is already good
     best = centre + priced.excess  # sum r = 1: a constant makes it feasible
     failures, idle, rounds, timed_out = 0, 0, 0, False
     for rounds in range(1, max_rounds + 1):
@@ -179,9 +194,9 @@ def generate(
     return Generated(every[used], weights[used], objective, best, bound, columns, rounds, timed_out)
 
 
-def enumerate_all(p: np.ndarray, posteriors: np.ndarray, gains: np.ndarray) -> Generated:
+def enumerate_all(p: np.ndarray, ratio: float, posteriors: np.ndarray, gains: np.ndarray) -> Generated:
     """The program over a given list of posteriors (all extreme ones), in one solve."""
-    master = _Master(p)
+    master = _Master(p, ratio)
     master.add(posteriors, gains)
     objective, nu, weights, _ = master.solve(None)
     used = weights > 0
@@ -213,7 +228,7 @@ def multilevel(
     groups = np.empty(d, dtype=np.int64)
     groups[order] = np.arange(d) // 2
     coarse = coarsen(groups)
-    found = multilevel(coarse, tol=max(tol, 1e-4), deadline=deadline, coarsen=coarse.merged)
+    found = multilevel(coarse, tol=max(tol, COARSE), deadline=deadline, coarsen=coarse.merged)
     start = (found.posteriors / coarse.probabilities)[:, groups] * pricer.probabilities
     centre = np.interp(x, coarse.values, found.nu)
     return generate(pricer, start, centre, 0.05, tol=tol, deadline=deadline)
