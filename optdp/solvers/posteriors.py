@@ -29,6 +29,9 @@ COARSE = 1e-5
 #: A column enters if its reduced cost is above this (in units of the prior variance).
 ENTER = 1e-12
 
+#: Simplex iterations per row after which a solve counts as stalled (a few are usual).
+STALL = 12
+
 #: Column generation gives up after so many rounds in a row that do not lower the bound.
 PATIENCE = 60
 
@@ -114,19 +117,32 @@ class _Master:
     def solve(self, box: tuple[np.ndarray, float] | None) -> tuple[float, np.ndarray, np.ndarray, float]:
         """(objective, prices, weights, largest slack); without a box there is no slack."""
         slack = np.arange(2 * self.d, dtype=np.int32)
-        if box is None:
-            self.highs.changeColsBounds(2 * self.d, slack, np.zeros(2 * self.d), np.zeros(2 * self.d))
-        else:
+        most = np.full(2 * self.d, 0.0 if box is None else np.inf)
+        self.highs.changeColsBounds(2 * self.d, slack, np.zeros(2 * self.d), most)
+        if box is not None:
             centre = (1 - self.base) * box[0] + self.base * float(box[0] @ self.p)
             radius = (1 - self.base) * box[1]
             cost = np.concatenate([self.p * (centre - radius), -self.p * (centre + radius)])
             self.highs.changeColsCost(2 * self.d, slack, cost)
-        self.highs.run()
+        self._run()
         found = self.highs.getSolution()
         values = np.array(found.col_value)
         inner = np.array(found.row_dual) / self.p
         prices = (inner - self.base * float(inner @ self.p)) / (1 - self.base)
         return self.highs.getInfo().objective_function_value, prices, values[2 * self.d :], float(values[: 2 * self.d].max())
+
+
+    def _run(self) -> None:
+        """Simplex from the last basis; where degeneracy makes it stall, interior point and crossover once."""
+        import highspy
+
+        self.highs.setOptionValue("simplex_iteration_limit", STALL * self.d)
+        self.highs.run()
+        if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            self.highs.setOptionValue("simplex_iteration_limit", 2**31 - 1)
+            self.highs.setOptionValue("solver", "ipm")
+            self.highs.run()
+            self.highs.setOptionValue("solver", "choose")
 
 
 def generate(
@@ -161,9 +177,10 @@ def generate(
         model, nu, _, slack = master.solve((best, radius))
         predicted = bound - model
         if predicted <= tol:
-            if slack <= 1e-11:
+            # With slack the model promises more than the columns attain: ask them alone.
+            if slack <= 1e-11 or bound - master.solve(None)[0] <= tol:
                 break
-            radius *= 4  # the box holds the prices back: nothing is proven yet
+            radius *= 4
             continue
         if time.perf_counter() > deadline:
             timed_out = True
