@@ -15,6 +15,9 @@ from optdp.solvers.posteriors import ENTER, Priced
 #: Largest number of sets of high categories (up to the order among equal priors) that are visited one by one.
 VERTICES = 2**16
 
+#: The relaxed pricing problem is bounded no closer than this: the relaxation itself leaves more.
+RELAXED = 1e-5
+
 
 def box(p: np.ndarray, ratio: float) -> tuple[np.ndarray, np.ndarray]:
     """lo and hi for posteriors with p/ratio <= r <= ratio p and sum 1: each is attained."""
@@ -291,37 +294,56 @@ class ConeHistogram(_Histogram):
 
 @dataclass(frozen=True)
 class ConeHistogramRelaxed(_Histogram):
-    """Promise "ldp" for many categories: for tau = 1/sum(P s), r_i^2 <= (1 + E) tau P_i r_i - E tau^2 P_i^2 is an equality at
+    """Promise "ldp" for many categories.
 
-    vertices, and what is left is a knapsack for each tau. Its solution has one fractional coordinate; rounding it either
-    way gives the columns, the knapsack itself the excess.
+    With tau = 1/sum(P s), r_i^2 <= (1 + E) tau P_i r_i - E tau^2 P_i^2 is an equality at vertices, and what is left is a
+    knapsack for each tau. Its solution has one fractional coordinate; rounding it either way gives the columns, the
+    knapsack itself the excess: what the certificate proves on the intervals between the knots.
     """
+
+    def _knapsack(self, nu: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(the price at which the knapsack is full, the order of the items, how many are full) for each tau."""
+        p, ratio = self.probabilities, self.ratio
+        slope = (1 + ratio) * tau[:, None] * p - nu
+        order = np.argsort(-slope, axis=1, kind="stable")
+        width = (ratio - 1) * tau[:, None] * p[order]
+        full = np.sum(np.cumsum(width, axis=1) <= (1 - tau)[:, None], axis=1)
+        at = np.minimum(full, p.size - 1)[:, None]
+        return np.take_along_axis(slope, np.take_along_axis(order, at, 1), 1)[:, 0], order, full
+
+    def _between(self, nu: np.ndarray, tau: np.ndarray, level: np.ndarray) -> np.ndarray:
+        """The certificate's bound on phi - nu.r for each interval between knots (see `_cone_chord` there)."""
+        p, ratio = self.probabilities, self.ratio
+        a, b, at = tau[:-1, None], tau[1:, None], level[:-1, None]
+        ca, cb = (1 + ratio) * a * p - nu - at, (1 + ratio) * b * p - nu - at
+        high = ca + cb > 0
+        s = p * np.where(high, ratio, 1.0)
+        linear, curve = -np.sum(s * (nu + at), axis=1), np.sum(s * p, axis=1) * (1 + ratio) - ratio * float(p @ p)
+        missed = np.where(high, -np.minimum(ca, cb), np.maximum(ca, cb))
+        slack = tau[1:] * (ratio - 1) * np.sum(p * np.maximum(missed, 0.0), axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            top = np.where(curve < 0, np.clip(-linear / (2 * curve), tau[:-1], tau[1:]), tau[:-1])
+        best = np.max([x * linear + x * x * curve for x in (tau[:-1], tau[1:], top)], axis=0)
+        return level[:-1] + slack + best
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
         p, ratio = self.probabilities, self.ratio
-        square = float(p @ p)
-        tau = np.linspace(1 / ratio, 1.0, 257)
-        for _ in range(4):
-            slope = (1 + ratio) * tau[:, None] * p - nu
-            order = np.argsort(-slope, axis=1, kind="stable")
-            width = (ratio - 1) * tau[:, None] * p[order]
-            before = np.cumsum(width, axis=1) - width
-            room = (1 - tau)[:, None]
-            part = np.clip(room - before, 0.0, width)
-            values = np.einsum("ki,i->k", slope, p) * tau
-            values += np.einsum("ki,ki->k", np.take_along_axis(slope, order, 1), part) - ratio * tau**2 * square
-            top = int(np.argmax(values))
-            span = (tau[1] - tau[0]) if tau.size == 257 else span / 16
-            knots = tau
-            tau = np.unique(np.clip(tau[top] + span * np.linspace(-1, 1, 33), 1 / ratio, 1.0))
-        last = np.maximum(np.sum(before < room, axis=1) - 1, 0)
-        level = np.take_along_axis(slope, np.take_along_axis(order, last[:, None], 1), 1)[:, 0]
-        rank = np.argsort(order, axis=1)
-        sizes = (last[:, None] + np.arange(-2, 4)).ravel()
-        high = np.repeat(rank, 6, axis=0) < sizes[:, None]
-        joint = p * (1 + (ratio - 1) * high)
-        answer = self._answer(joint / joint.sum(axis=1, keepdims=True), nu, float(values.max()))
-        return Priced(answer.posteriors, answer.gains, answer.reduced, answer.excess, np.column_stack([knots, level]))
+        tau = np.linspace(1 / ratio, 1.0, 65)
+        while True:  # halving ends: intervals of 1e-3 stay
+            level, order, full = self._knapsack(nu, tau)
+            rank = np.argsort(order, axis=1)
+            high = np.repeat(rank, 4, axis=0) < (full[:, None] + np.arange(-1, 3)).ravel()[:, None]
+            joint = p * (1 + (ratio - 1) * high)
+            rows = joint / joint.sum(axis=1, keepdims=True)
+            upper = self._between(nu, tau, level)
+            attained = float((self.gain(rows) - rows @ nu).max())
+            wide = np.flatnonzero(upper > attained + max(tol, RELAXED))
+            wide = wide[np.diff(tau)[wide] > 1e-3]
+            if not wide.size:
+                break
+            tau = np.union1d(tau, (tau[wide] + tau[wide + 1]) / 2)
+        answer = self._answer(rows, nu, float(upper.max()))
+        return Priced(answer.posteriors, answer.gains, answer.reduced, answer.excess, np.column_stack([tau, level]))
 
 
 def box_chord(p: np.ndarray, ratio: float) -> np.ndarray:

@@ -199,7 +199,7 @@ def generate(
             failures += 1
             if failures % 2 == 0:
                 radius *= 0.6
-        idle = 0 if bound - candidate > 1e-3 * predicted or slack > 1e-11 else idle + 1
+        idle = 0 if bound - candidate > 1e-3 * predicted else idle + 1
         bound = min(bound, candidate)
         if (stuck and slack <= 1e-11) or idle >= PATIENCE:
             break
