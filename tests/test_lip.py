@@ -106,8 +106,8 @@ def test_both_regimes_and_their_border_by_sympy():
     border = 1 / (1 + ratio)
     assert sp.simplify((rare - common).subs(p, border)) == 0
     assert sp.simplify(forms.simplex_is_lip(p).rhs - border) == 0
-    # The two one-sided optima differ by a positive square below the border.
-    assert sp.simplify(rare - common - p * (1 - 1 / ratio) * (1 - (1 + ratio) * p)) == 0
+    # Below the border the upper bound costs something.
+    assert sp.simplify(rare - common - p * (1 - 1 / ratio) ** 2 * (1 - (1 + ratio) * p)) == 0
 
 
 @given(prior=priors(), eps=epsilons, task=st.sampled_from(["sum", "histogram"]))
@@ -118,7 +118,8 @@ def test_lower_only_optimum_is_the_seeds_kernel(prior, eps, task):
     p, ratio = np.array(prior), math.exp(eps)
     kernel = np.tile(p[:, None] / ratio, (1, len(p))) + (1 - 1 / ratio) * np.eye(len(p))  # K(j|i), row j
     assert solution.mechanism.probabilities == pytest.approx(kernel, rel=1e-9, abs=1e-15)
-    assert solution.mechanism.labels == solution.mechanism.categories
+    if task == "histogram" or len(p) == 2:
+        assert sorted(solution.mechanism.labels) == list(solution.mechanism.categories)
     # It keeps the two-sided promise exactly where the smallest prior is at least 1/(1 + E), and is then optimal for it.
     border = 1 / (1 + ratio)
     if abs(min(prior) - border) > 1e-6 * border:
@@ -153,7 +154,7 @@ def test_cvxpy_model_agrees(prior, eps, case):
     task, notion = case
     ours = optdp.solve_lip(prior, eps, task=task, notion=notion)
     model = ours.program.model
-    gain = model.solve(solver="CLARABEL")
+    gain = model.solve(solver="CLARABEL", **lip.TIGHT)
     p = np.array(prior)
     x = np.arange(len(p)) - p @ np.arange(len(p))
     spread = float(p @ x**2) if task == "sum" else 1.0
@@ -376,12 +377,24 @@ def test_mae_is_the_least_over_relabellings(prior, eps, task):
         for labels in permutations(mechanism.categories)
     ]
     assert mechanism.mae() == pytest.approx(min(every), rel=1e-12)
-    # Proposition 3: the outputs are called like the inputs, and distributed like them.
+    # Outputs are distributed like inputs. Called like them, they differ by the value below, ...
     p = np.array(prior)
     x = np.arange(len(p))
     distance = np.abs(x[:, None] - x) if task == "sum" else 1 - np.eye(len(p))
-    assert mechanism.mae() == pytest.approx(p @ distance @ p / math.exp(eps), rel=1e-9)
+    natural = p @ distance @ p / math.exp(eps)
     assert mechanism.output == pytest.approx(p, rel=1e-9)
+    # ... the least for two answers and for a histogram (Proposition 3), but not always for a sum of more.
+    assert mechanism.mae() <= natural * (1 + 1e-9)
+    if task == "histogram" or len(p) == 2:
+        assert mechanism.mae() == pytest.approx(natural, rel=1e-9)
+
+
+def test_proposition_3_fails_for_a_sum_at_small_eps():
+    # Four categories with priors 2/7, 2/7, 1/7, 2/7: a label further from the ends is closer to everything.
+    prior = [Fraction(2, 7), Fraction(2, 7), Fraction(1, 7), Fraction(2, 7)]
+    best = optdp.solve_lip(prior, 0.08, notion="lip-lower").mechanism
+    natural = LIPMechanism(best.prior, best.kernel, best.aggregate, best.categories)
+    assert best.mae() < natural.mae() - 1e-3
 
 
 def test_sampling_follows_the_kernel():

@@ -14,18 +14,15 @@ from __future__ import annotations
 from typing import Any
 
 
-def interval(p: Any, notion: str) -> tuple[Any, Any]:
-    """(low, high) for the posterior of the rarer input, prior p <= 1/2, as expressions in `eps`."""
-    import sympy as sp
-
-    ratio = sp.exp(sp.Symbol("eps", positive=True))
+def interval(p: Any, notion: str, ratio: Any) -> tuple[Any, ...]:
+    """(low, high), or (low, high if E p is lower, high otherwise): the posterior of the rarer input, prior p <= 1/2."""
     if notion == "ldp":
         return p / (p + ratio * (1 - p)), ratio * p / (ratio * p + 1 - p)
     revealed = 1 - (1 - p) / ratio  # the other input's posterior is at its lower bound
     if notion == "lip-lower":
         return p / ratio, revealed
-    # 1 - r <= E (1-p) is implied by r >= p/E for p <= 1/2 (1 - p/E <= E (1-p) iff (E - 1)(E (1-p) - p) >= 0).
-    return p / ratio, sp.Min(ratio * p, revealed)
+    # 1 - r <= E (1-p) is implied by r >= p/E for p <= 1/2: (E - 1) (E (1-p) - p) >= 0.
+    return p / ratio, ratio * p, revealed
 
 
 def binary_value(p: Any, notion: str = "lip") -> Any:
@@ -36,20 +33,14 @@ def binary_value(p: Any, notion: str = "lip") -> Any:
     """
     import sympy as sp
 
-    eps = sp.Symbol("eps", positive=True)
-
-    def attained(low: Any, high: Any) -> Any:
-        return sp.factor(sp.simplify(p - p**2 - (high - p) * (p - low)))
-
-    if notion != "lip":
-        return attained(*interval(p, notion))
-    low, high = interval(p, notion)
-    rare, common = high.args if high.func is sp.Min else (high, high)
-    if rare != sp.exp(eps) * p:
-        rare, common = common, rare
-    return sp.Piecewise(
-        (attained(low, rare), sp.exp(eps) <= 1 / sp.sympify(p) - 1), (attained(low, common), True)
-    )
+    eps, ratio = sp.Symbol("eps", positive=True), sp.Symbol("E", positive=True)
+    p = sp.sympify(p)
+    low, *highs = interval(p, notion, ratio)
+    forms = [sp.factor(p - p**2 - (high - p) * (p - low)).subs(ratio, sp.exp(eps)) for high in highs]
+    if len(forms) == 1:
+        return forms[0]
+    (border,) = sp.solve(sp.cancel((highs[0] - highs[1]) / (ratio - 1)), ratio)  # E = 1 is the other root
+    return sp.Piecewise((forms[0], sp.exp(eps) <= border), (forms[1], True))
 
 
 def simplex_value(prior: Any, values: Any = None) -> Any:

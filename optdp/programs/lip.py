@@ -303,7 +303,7 @@ class _Problem:
         if not with_cvxpy:
             return self._generated(lp.enumerate_all(self.p, self.ratio, rows, pricer.gain(rows)), "HiGHS, all extreme posteriors")
         model = _cvxpy_model(self.p, rows, pricer.gain(rows) if self.notion != "lip-lower" else self.loss.gain(rows, self.p))
-        objective = float(model.solve(solver="CLARABEL"))
+        objective = float(model.solve(solver="CLARABEL", **TIGHT))
         weights = np.maximum(model.variables()[0].value, 0.0)
         if self.notion == "lip-lower":
             closed = self._simplex()
@@ -415,6 +415,10 @@ def _cvxpy_model(p: np.ndarray, posteriors: np.ndarray, gains: np.ndarray) -> An
 
     w = cp.Variable(len(gains), nonneg=True, name="w")
     return cp.Problem(cp.Maximize(gains @ w), [(posteriors / p).T @ w == 1])
+
+
+#: Clarabel's tolerances for the reference model.
+TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 
 
 def build_model(prior: Any, eps: float, loss: Aggregate, notion: str = "lip") -> Any:

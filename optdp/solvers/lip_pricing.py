@@ -141,18 +141,29 @@ class ConeSum(_Sum):
     """Promise "ldp". With c_i(t) = 2 t x_i - t^2 - nu_i, input i is favoured iff c_i(t) > 0: at most 2 d changes as t runs."""
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
-        p, x, ratio = self.probabilities, self.values, self.ratio
+        # The cone's problem only tells whether phi - nu.r > 0 somewhere; raising nu until it is not gives the maximum
+        # of the quotient (Dinkelbach).
+        excess, found = 0.0, []
+        for _ in range(50):
+            rows, gains, cuts = self._favoured(nu + excess)
+            reduced = gains - rows @ nu
+            found.append((rows, gains, reduced))
+            if float(reduced.max()) <= excess + 1e-14 * (1 + abs(excess)):
+                break
+            excess = float(reduced.max())
+        columns = _distinct(*(np.concatenate(parts) for parts in zip(*found, strict=True)), self.probabilities)
+        return Priced(*columns, excess, np.column_stack([cuts, np.zeros(cuts.size)]))
+
+    def _favoured(self, nu: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(posteriors, their gains, the t between which each is the answer)."""
+        p, x = self.probabilities, self.values
         spread = np.sqrt(np.maximum(x**2 - nu, 0.0))
         low, high = x.min(), x.max()
         cuts = np.unique(np.clip(np.concatenate([x - spread, x + spread, [low, high]]), low, high))
         middle = (cuts[:-1] + cuts[1:]) / 2
-        joint = p * np.where(2 * middle[:, None] * x - middle[:, None] ** 2 - nu > 0, ratio, 1.0)
-        mass = joint.sum(axis=1)
-        rows = joint / mass[:, None]
-        gains = np.square(rows @ x)
-        reduced = gains - rows @ nu
-        columns = _distinct(rows, gains, reduced, p)
-        return Priced(*columns, max(float(reduced.max()), 0.0), np.column_stack([cuts, np.zeros(cuts.size)]))
+        joint = p * np.where(2 * middle[:, None] * x - middle[:, None] ** 2 - nu > 0, self.ratio, 1.0)
+        rows = joint / joint.sum(axis=1, keepdims=True)
+        return rows, self.gain(rows), cuts
 
 
 def _by_weight(weights: tuple[int, ...]) -> list[list[int]]:
