@@ -438,7 +438,7 @@ def test_a_wrong_prior():
     cost = designed.mse_under([0.8, 0.2])
     assert cost > seen.mse() > optdp.solve_lip([0.8, 0.2], 1.0, task="survey").lower_bound
     assert float(designed.bias_under([0.8, 0.2])) < 0
-    with pytest.raises(ValueError, match="exactly the categories"):
+    with pytest.raises(ValueError, match="2 is not a category"):
         designed.with_prior({0: 0.5, 2: 0.5})
 
 

@@ -97,8 +97,17 @@ class LIPMechanism(Mechanism):
             share = 2.0**-power
             made = cls._rounded(prior, (1 - share) * kernel + share * constant, aggregate, tuple(labels))
             if all(check.passed for check in made.check_privacy(privacy)):
-                return made
+                return made._in_order()
         raise ValueError(f"these posteriors and weights do not make a mechanism that keeps {privacy}")
+
+    def _in_order(self) -> LIPMechanism:
+        """The outputs in the order of the categories that they are called by."""
+        places = self.prior._positions
+        if any(label not in places for label in self.labels):
+            return self
+        order = sorted(range(len(self.labels)), key=lambda y: places[self.labels[y]])
+        kernel, labels = tuple(self.kernel[y] for y in order), tuple(self.labels[y] for y in order)
+        return LIPMechanism(self.prior, kernel, self.aggregate, labels)
 
     @classmethod
     def _rounded(cls, prior: Prior, kernel: np.ndarray, aggregate: Aggregate, labels: tuple[Any, ...]) -> LIPMechanism:
@@ -116,15 +125,20 @@ class LIPMechanism(Mechanism):
         return LIPMechanism(self.prior, self.kernel, aggregate, self.labels)
 
     def with_prior(self, prior: Any) -> LIPMechanism:
-        """The same kernel seen by someone with another prior on the same categories.
+        """The same kernel seen by someone with another prior on the same categories, or (a mapping) on some of them.
 
         Its privacy and error say what a wrong prior costs, if the curator's estimator is corrected afterwards;
         `mse_under` is the error if it is not.
         """
-        other = Prior.of(prior, None if isinstance(prior, Prior) or hasattr(prior, "items") else self.prior.categories)
-        if other.categories != self.prior.categories:
-            raise ValueError("prior is not allowed: it must be positive on exactly the categories of the mechanism's prior")
-        return LIPMechanism(other, self.kernel, self.aggregate, self.labels)
+        other = Prior.of(prior, None if isinstance(prior, Prior) or hasattr(prior, "items") else self.categories)
+        unknown = [name for name in other.categories if name not in self.prior._positions]
+        if unknown:
+            raise ValueError(f"prior is not allowed: {unknown[0]!r} is not a category of the mechanism")
+        kept = [self.prior._positions[name] for name in other.categories]
+        kernel = tuple(tuple(row[i] for i in kept) for row in self.kernel)
+        values = self.aggregate.values
+        loss = self.aggregate if values is None else Aggregate("sum", tuple(values[i] for i in kept))
+        return LIPMechanism(other, kernel, loss, self.labels)
 
     # --- what comes out
 
@@ -247,12 +261,18 @@ class LIPMechanism(Mechanism):
 
     def mse_under(self, prior: Any) -> float:
         """The mean square error if categories follow another prior and the curator does not know it."""
-        other = self.with_prior(prior)
-        return float(other.prior.probabilities @ self.conditional_mse())
+        return float(self._spread(prior) @ self.conditional_mse())
+
+    def _spread(self, prior: Any) -> np.ndarray:
+        """Another prior on all categories of this one, with zeros where it has none."""
+        other = self.with_prior(prior).prior
+        true = np.zeros(len(self.prior))
+        true[[self.prior._positions[name] for name in other.categories]] = other.probabilities
+        return true
 
     def bias_under(self, prior: Any) -> np.ndarray:
         """E[estimate - truth] of one user's share, if categories follow another prior: what averaging does not remove."""
-        true = self.with_prior(prior).prior.probabilities
+        true = self._spread(prior)
         output = self.probabilities @ true
         if self.aggregate.values is None:
             return output @ self.estimates - true

@@ -442,16 +442,23 @@ def _closed_form(prior: Prior, loss: Aggregate, notion: str) -> Callable[[], Any
         return None
 
     def expression() -> Any:
-        import sympy as sp
-
         from optdp.closed_forms import lip as forms
 
-        p = [sp.Rational(q.numerator, q.denominator) for q in prior.exact]
+        p = [_readable(q) for q in prior.exact]
         if notion == "lip-lower":
-            return forms.simplex_value(p, None if loss.values is None else [sp.Rational(_fraction(v)) for v in loss.values])
+            return forms.simplex_value(p, None if loss.values is None else [_readable(_fraction(v)) for v in loss.values])
         if loss.values is None:
             return 2 * forms.binary_value(min(p), notion)
-        step = sp.Rational(_fraction(loss.values[1])) - sp.Rational(_fraction(loss.values[0]))
+        step = _readable(_fraction(loss.values[1])) - _readable(_fraction(loss.values[0]))
         return step**2 * forms.binary_value(min(p), notion)
 
     return expression
+
+
+def _readable(number: Any) -> Any:
+    """The sympy rational with a small denominator that reads as the same float, if there is one: 1/10 for 0.1."""
+    import sympy as sp
+
+    short = number.limit_denominator(10**6)
+    kept = short if float(short) == float(number) else number
+    return sp.Rational(kept.numerator, kept.denominator)
