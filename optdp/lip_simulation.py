@@ -320,56 +320,66 @@ class CentralMechanism:
     """The optimal central mechanism for a binomial count: publish S, but pool the tails that would tell too much.
 
     **Why optimal.** With one prior for all users, P(X_i = 1 | Y) = E[S | Y] / n: the promise says that m = E[S | Y] lies in
-    [n low, n high], the interval of `optdp.closed_forms.lip.interval`, and nothing else; the error is Var S - Var m. Pool all
-    of S above c = n high with the nearest values below, the last in part, until the pool's mean is c, and the other
-    tail likewise. Let f be s^2 in between and beyond the first pooled value a the line through (a, a^2) and (c, c^2): f is
-    convex and f(m) >= m^2 on the interval, so that E m^2 <= E f(m) <= E f(S) for every mechanism, with equality here.
+    [n low, n high], the interval of `binary_posteriors`, and nothing else; the error is Var S - Var m. Pool all of S above
+    c = n high with the nearest values below, the last in part, until the pool's mean is c, and the other tail likewise.
+    Let f be s^2 in between and beyond the first pooled value a the line through (a, a^2) and (c, c^2): f is convex and
+    f(m) >= m^2 on the interval, so that E m^2 <= E f(m) <= E f(S) for every mechanism, with equality here. If the two
+    pools would overlap (few users), m takes the two ends only, which no distribution on the interval can beat.
+
+    `low` and `high` are the pools' means; `to_low[k]`, `to_high[k]` how often S = first + k goes there; else it is published.
     """
 
     users: int
     first: int
-    published: np.ndarray
-    stays: np.ndarray
+    low: float
+    high: float
+    to_low: np.ndarray
+    to_high: np.ndarray
     error: float
 
     def publish(self, answers: int, rng: np.random.Generator) -> float:
         """The estimate that the curator publishes for `answers` yes answers."""
         k = answers - self.first
-        if not 0 <= k < self.stays.size:
-            return float(np.clip(answers, self.published.min(), self.published.max()))
-        return float(answers) if rng.random() < self.stays[k] else float(self.published[k])
+        if not 0 <= k < self.to_low.size:
+            return float(np.clip(answers, self.low, self.high))
+        toss = rng.random()
+        if toss < self.to_low[k]:
+            return self.low
+        return self.high if toss < self.to_low[k] + self.to_high[k] else float(answers)
 
 
 def central_mechanism(p: float, users: int, eps: float) -> CentralMechanism:
     """The optimal central mechanism (Context-aware LIP, Proposition 5) for `users` answers with P(yes) = p.
 
-    Its `error` is the mean square error of the published count.
+    Its `error` is the mean square error of the published count. In floats; counts further than 40 deviations from the
+    mean, which do not occur, are clipped.
     """
     from scipy.stats import binom
 
     p = _checks.real("p", p, low=0.0, high=1.0, open_low=True, open_high=True)
     users, ratio = _checks.integer("users", users, low=1), math.exp(_checks.epsilon(eps))
-    lows, highs = (float(end) for end in binary_posteriors(np.array(p), ratio, "lip"))
+    low, high = (users * float(end) for end in binary_posteriors(np.array(p), ratio, "lip"))
     spread = 40 * math.sqrt(users * p * (1 - p)) + 40
-    first, last = max(0, math.floor(users * p - spread)), min(users, math.ceil(users * p + spread))
-    s = np.arange(first, last + 1)
+    s = np.arange(max(0, math.floor(users * p - spread)), min(users, math.ceil(users * p + spread)) + 1)
     law = binom.pmf(s, users, p)
-    published, stays, error = s.astype(float), np.ones(s.size), 0.0
-    for centre, beyond, order in (
-        (users * highs, s > users * highs, np.arange(s.size)[::-1]),
-        (users * lows, s < users * lows, np.arange(s.size)),
-    ):
-        lacking = float(np.sum(law[beyond] * np.abs(s[beyond] - centre)))
-        if lacking == 0:
-            continue
-        published[beyond], stays[beyond] = centre, 0.0
-        error += float(np.sum(law[beyond] * (s[beyond] - centre) ** 2))
-        for k in order[np.count_nonzero(beyond) :]:
-            reach = law[k] * abs(s[k] - centre)
-            share = min(1.0, lacking / reach) if reach > 0 else 1.0
-            published[k], stays[k] = centre, 1 - share
-            error += share * law[k] * (s[k] - centre) ** 2
-            lacking -= share * reach
-            if lacking <= 0:
-                break
-    return CentralMechanism(users, first, published, stays, error)
+    to_low, to_high = _pool(law, low - s), _pool(law[::-1], (s - high)[::-1])[::-1]
+    if law @ (to_low + to_high) > law.sum():  # they overlap: two groups of means low and high
+        share = (users * p - low) / (high - low)
+        above = np.cumsum(law[::-1])[::-1] - law
+        top = np.clip((share - above) / np.maximum(law, 1e-300), 0.0, 1.0)
+        mean = float(law * top @ s) / share
+        mix = (high - users * p) / (mean - users * p)
+        to_high = mix * top + (1 - mix) * share
+        to_low = 1 - to_high
+        error = float(law @ s**2.0) - (share * high**2 + (1 - share) * low**2)
+    else:
+        error = float(law @ (to_low * (s - low) ** 2 + to_high * (s - high) ** 2))
+    return CentralMechanism(users, int(s[0]), low, high, to_low, to_high, max(error, 0.0))
+
+
+def _pool(law: np.ndarray, beyond: np.ndarray) -> np.ndarray:
+    """How much of each value joins the pool: all with beyond > 0, then the next ones until the mean of `beyond` is 0."""
+    lacking = np.concatenate(([0.0], np.cumsum(law * beyond)))  # rises, then falls to below 0
+    before, after = lacking[:-1], lacking[1:]
+    drop = np.maximum(before - after, 1e-300)
+    return np.where(beyond > 0, 1.0, np.where(after >= 0, 1.0, np.clip(before / drop, 0.0, 1.0))) * (lacking.max() > 0)

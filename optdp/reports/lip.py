@@ -103,12 +103,13 @@ def simulation_report(simulation: Simulation) -> Report:
         names = list(dict.fromkeys(s.name for s in simulation.schemes))
         for colour, name in zip(COLOURS, names, strict=False):
             found = [s for s in simulation.schemes if s.name == name]
-            x = [s.eps for s in found]
-            axes.plot(x, [math.sqrt(s.theory) for s in found], "-", color=colour, lw=1.5, label=f"{name}, theory")
-            axes.plot(x, [math.sqrt(s.empirical) for s in found], "o", color=colour, ms=5, mfc="none")
-        positive = all(s.theory > 0 and s.empirical > 0 for s in simulation.schemes)
-        axes.set(xlabel="epsilon", ylabel="root of squared error / users", title=f"{title} (circles: simulated)")
-        axes.set_yscale("log" if positive else "linear")
+            shown = [s for s in found if s.theory > 1e-12]  # a logarithmic axis has no place for (nearly) nothing
+            label = f"{name}, theory" if shown else f"{name}: below 1e-6"
+            axes.plot([s.eps for s in shown], [math.sqrt(s.theory) for s in shown], "-", color=colour, lw=1.5, label=label)
+            axes.plot([s.eps for s in shown], [math.sqrt(s.empirical) for s in shown], "o", color=colour, ms=5, mfc="none")
+        axes.set(
+            xlabel="epsilon", ylabel="root of squared error / users", yscale="log", title=f"{title} (circles: simulated)"
+        )
         axes.legend(frameon=False)
         return axes.figure
 
@@ -190,11 +191,12 @@ def real_prior_report(
         axes = new_axes(size=(7.2, 4.4))
         x = [row["eps"] for row in rows]
         for colour, key, label in zip(
-            COLOURS, ("wrong", "corrected", "ideal"),
-            ("prior of the past", "kernel of the past, true estimator", "true prior"), strict=False,
+            COLOURS, ("simulated", "bias", "simulated corrected"),
+            ("estimate with the past's prior", "its bias", "same outputs, estimator with the true prior"), strict=False,
         ):  # fmt: skip
             axes.plot(x, [row[key] for row in rows], "o-", color=colour, ms=4, lw=1.5, label=label)
-        axes.set(xlabel="epsilon", ylabel="mean square error per user, histogram", title=title)
+        axes.set(xlabel="epsilon", ylabel="total variation distance from the truth", yscale="log")
+        axes.set_title(f"Histogram of {column} after {until}, prior from before", fontsize="medium")
         axes.legend(frameon=False)
         return axes.figure
 
