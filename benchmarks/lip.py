@@ -44,7 +44,9 @@ def small(args: argparse.Namespace) -> Report:
     for task in ("sum", "histogram"):
         for d in args.small:
             p = prior("random", d)
-            solved = {b: timed(p, args.eps, task=task, backend=b, rtol=1e-10) for b in ("columns", "enumeration", "cvxpy")}
+            solved = {
+                b: timed(p, args.eps, task=task, backend=b, rtol=1e-10) for b in ("columns", "enumeration", "cvxpy")
+            }
             columns, seconds = solved["columns"]
             every, _ = solved["enumeration"]
             rows.append(
@@ -101,7 +103,12 @@ def users(args: argparse.Namespace) -> Report:
         found = optdp.lip_simulate(p, args.eps, 1_000_000, task=task, schemes=schemes, rounds=1)
         rows += [{"task": task, "scheme": s.name, "theory": s.theory, "seconds": s.seconds} for s in found.schemes]
         rows.append({"task": task, "scheme": "all", "theory": None, "seconds": time.process_time() - began})
-    columns = [Column("task", "task"), Column("scheme", "scheme"), Column("theory", "error/user"), Column("seconds", "seconds", ".2f")]
+    columns = [
+        Column("task", "task"),
+        Column("scheme", "scheme"),
+        Column("theory", "error/user"),
+        Column("seconds", "seconds", ".2f"),
+    ]
     return Report("A million users, one round (design included)", columns, rows)
 
 

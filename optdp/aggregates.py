@@ -37,11 +37,13 @@ class Aggregate:
     def __post_init__(self) -> None:
         _checks.choice("kind", self.kind, ("sum", "histogram"))
         if (self.values is None) != (self.kind == "histogram"):
-            raise ValueError(f"values = {self.values!r} is not allowed for a {self.kind}: a sum needs values, a histogram has none")
+            raise ValueError(
+                f"values = {self.values!r} is not allowed for a {self.kind}: a sum needs values, a histogram has none"
+            )
 
     @property
     def name(self) -> str:
-        """"squared error of a sum" or "squared error of a histogram"."""
+        """ "squared error of a sum" or "squared error of a histogram"."""
         return f"squared error of a {self.kind}"
 
     @cached_property

@@ -104,7 +104,9 @@ def lip_simulate(
     if "oue" in schemes and task != "histogram":
         raise ValueError("schemes = 'oue' is not allowed here: unary encoding is for task 'histogram'")
     if "central" in schemes and (task != "survey" or len(population.priors) > 1 or population.factor is not None):
-        raise ValueError("schemes = 'central' is not allowed here: it is for task 'survey' with one prior for all users")
+        raise ValueError(
+            "schemes = 'central' is not allowed here: it is for task 'survey' with one prior for all users"
+        )
     found = []
     for e in np.atleast_1d(np.asarray(eps, dtype=float)).tolist():
         e = _checks.epsilon(e)
@@ -162,7 +164,12 @@ class _Population:
         """(expected squared error over the number of users, the squared error of each round over it)."""
         if scheme == "central":
             return self._central(eps, rounds, rng)
-        theory, errors = 0.0, np.zeros((rounds, len(self.priors[0]) + len(self.priors[0].left_out)) if self.task == "histogram" else rounds)
+        theory, errors = (
+            0.0,
+            np.zeros(
+                (rounds, len(self.priors[0]) + len(self.priors[0].left_out)) if self.task == "histogram" else rounds
+            ),
+        )
         d = self.values.size
         if len(self.priors) > 1 and d == 2 and self.task != "histogram":
             return self._own_binary(scheme, eps, rounds, rng)
@@ -206,12 +213,8 @@ class _Population:
     def _channel(self, scheme: str, prior: Prior, kept: np.ndarray, eps: float, d: int) -> _Channel:
         histogram = self.task == "histogram"
         if scheme in ("lip", "lip-lower", "ldp"):
-            values = None if histogram else self.values[kept]
-            constant = values is not None and np.ptp(values) == 0
-            if constant:
-                raise ValueError("values must not be equal for all categories of a user's prior")
-            solved = solve_lip(prior, eps, task="histogram" if histogram else "sum", values=None if histogram else values.tolist(),
-                               notion=scheme)  # fmt: skip
+            values = None if histogram else self.values[kept].tolist()
+            solved = solve_lip(prior, eps, task="histogram" if histogram else "sum", values=values, notion=scheme)
             return _Optimal(solved.mechanism, kept, d, solved.value)
         if scheme == "oue":
             return _UnaryEncoding(eps, kept, d)

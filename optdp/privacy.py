@@ -60,7 +60,9 @@ class LIP:
         """
         from_below = lowest > 0 and enclosures.at_most_exp(1 / lowest, self.eps)
         from_above = self.lower_only or enclosures.at_most_exp(highest, self.eps)
-        sides = [f"lowest posterior/prior {float(lowest):.17g}{where[0]} {'>=' if from_below else '< '} e^-{self.eps:g}"]
+        sides = [
+            f"lowest posterior/prior {float(lowest):.17g}{where[0]} {'>=' if from_below else '< '} e^-{self.eps:g}"
+        ]
         if not self.lower_only:
             sides.append(
                 f"highest posterior/prior {float(highest):.17g}{where[1]} {'<=' if from_above else '> '} e^{self.eps:g}"

@@ -83,7 +83,9 @@ def test_binary_agrees_with_the_closed_form_and_with_enumeration(p, eps, notion)
     assert other.value == pytest.approx(solution.value, rel=1e-9, abs=1e-15)
 
 
-@pytest.mark.parametrize("p, eps", [(Fraction(1, 10), 1.0), (Fraction(3, 10), 1.0), (Fraction(1, 2), 0.3), (Fraction(1, 100), 5.0)])
+@pytest.mark.parametrize(
+    "p, eps", [(Fraction(1, 10), 1.0), (Fraction(3, 10), 1.0), (Fraction(1, 2), 0.3), (Fraction(1, 100), 5.0)]
+)
 @pytest.mark.parametrize("notion", lip.NOTIONS)
 def test_closed_form_expression(p, eps, notion):
     solution = optdp.solve_lip([1 - p, p], eps, task="survey", notion=notion)
@@ -123,7 +125,9 @@ def test_lower_only_optimum_is_the_seeds_kernel(prior, eps, task):
     # It keeps the two-sided promise exactly where the smallest prior is at least 1/(1 + E), and is then optimal for it.
     border = 1 / (1 + ratio)
     if abs(min(prior) - border) > 1e-6 * border:
-        keeps = all(c.passed for c in solution.mechanism.check_privacy(optdp.LIP(eps * (1 + 1e-12) if eps < 30 else eps)))
+        keeps = all(
+            c.passed for c in solution.mechanism.check_privacy(optdp.LIP(eps * (1 + 1e-12) if eps < 30 else eps))
+        )
         assert keeps == (min(prior) >= border)
         two_sided = optdp.solve_lip(prior, eps, task=task)
         if keeps:
@@ -202,10 +206,21 @@ def test_error_falls_with_eps_and_no_random_mechanism_beats_the_bound(prior, eps
         kernel = rng.dirichlet(np.full(3, 0.3), size=len(p)).T
         output = kernel @ p
         s = kernel / output[:, None]
-        share = min(1.0, float(np.min(np.where(s > 1, (ratio - 1) / np.maximum(s - 1, 1e-300), (1 - 1 / ratio) / np.maximum(1 - s, 1e-300)))))
+        share = min(
+            1.0,
+            float(
+                np.min(
+                    np.where(
+                        s > 1, (ratio - 1) / np.maximum(s - 1, 1e-300), (1 - 1 / ratio) / np.maximum(1 - s, 1e-300)
+                    )
+                )
+            ),
+        )
         posterior = p * (share * s + 1 - share)
         x = np.arange(len(p)) - p @ np.arange(len(p))
-        error = (p @ x**2 - output @ (posterior @ x) ** 2) if task == "sum" else 1 - output @ np.sum(posterior**2, axis=1)
+        error = (
+            (p @ x**2 - output @ (posterior @ x) ** 2) if task == "sum" else 1 - output @ np.sum(posterior**2, axis=1)
+        )
         assert error >= tight.lower_bound - 1e-12
 
 
@@ -224,7 +239,10 @@ def test_pricing_is_exact(prior, eps):
             found = pricer.price(nu, 1e-12)
             assert found.excess >= expected - 1e-9
             assert max(found.reduced.max(initial=-np.inf), 0.0) == pytest.approx(max(expected, 0.0), abs=1e-8)
-    for kind, vertices in ((pricing.BoxHistogram, pricing.box_vertices), (pricing.ConeHistogram, pricing.cone_vertices)):
+    for kind, vertices in (
+        (pricing.BoxHistogram, pricing.box_vertices),
+        (pricing.ConeHistogram, pricing.cone_vertices),
+    ):
         pricer, rows = kind(p, ratio, weights), vertices(p, ratio)
         nu = rng.normal(size=len(p)) / 10
         expected = float((pricer.gain(rows) - rows @ nu).max())
@@ -244,10 +262,14 @@ def test_any_dual_prices_give_a_valid_bound(prior, eps, case, seed):
     best = optdp.solve_lip(prior, eps, task=task, notion=notion)
     certificate = best.certificate
     nu = np.array(certificate.nu) + rng.normal(size=len(prior)) * rng.choice([1e-6, 1e-3, 1.0])
-    shuffled = LIPCertificate.of(eps, certificate.prior, certificate.loss, notion, certificate.method, nu, certificate.knots)
+    shuffled = LIPCertificate.of(
+        eps, certificate.prior, certificate.loss, notion, certificate.method, nu, certificate.knots
+    )
     assert shuffled.check().passed
     assert shuffled.bound <= best.value
-    coarse = LIPCertificate.of(eps, certificate.prior, certificate.loss, notion, certificate.method, certificate.nu, certificate.knots[::3])
+    coarse = LIPCertificate.of(
+        eps, certificate.prior, certificate.loss, notion, certificate.method, certificate.nu, certificate.knots[::3]
+    )
     assert coarse.bound <= best.value
 
 
@@ -281,7 +303,11 @@ def test_chord_bound_is_the_closed_form():
 @pytest.mark.parametrize("task", ["sum", "histogram"])
 def test_83_categories(shape, task):
     d = 83
-    p = {"uniform": np.ones(d), "zipf": 1 / np.arange(1, d + 1), "random": np.random.default_rng(1).dirichlet(np.ones(d))}[shape]
+    p = {
+        "uniform": np.ones(d),
+        "zipf": 1 / np.arange(1, d + 1),
+        "random": np.random.default_rng(1).dirichlet(np.ones(d)),
+    }[shape]
     solution = optdp.solve_lip(p / p.sum(), 1.0, task=task)
     assert solution.gap <= 1e-6
     assert len(solution.mechanism.kernel) <= d
@@ -330,7 +356,9 @@ def test_kernel_is_exact(prior, eps, case):
     assert sum(mechanism.exact_output) == 1
     # Bayes in rationals: the ratios that check_privacy tests.
     p = mechanism.prior.exact
-    ratios = [Fraction(k, UNIT) / w for row, w in zip(mechanism.kernel, mechanism.exact_output, strict=True) for k in row]
+    ratios = [
+        Fraction(k, UNIT) / w for row, w in zip(mechanism.kernel, mechanism.exact_output, strict=True) for k in row
+    ]
     for row, w in zip(mechanism.kernel, mechanism.exact_output, strict=True):
         assert sum(q * Fraction(k, UNIT) for q, k in zip(p, row, strict=True)) == w
     assert mechanism.posteriors.sum(axis=1) == pytest.approx(1, abs=1e-12)
@@ -350,7 +378,11 @@ def test_solution_round_trip(tmp_path):
         loaded = optdp.Solution.load(tmp_path / "s.json")
         assert loaded.verify()
         assert loaded.value == solution.value and loaded.mechanism == solution.mechanism
-        assert loaded.certificate == solution.certificate and loaded.privacy == solution.privacy and loaded.loss == solution.loss
+        assert (
+            loaded.certificate == solution.certificate
+            and loaded.privacy == solution.privacy
+            and loaded.loss == solution.loss
+        )
 
 
 def test_errors_are_those_of_the_estimator():
@@ -364,7 +396,9 @@ def test_errors_are_those_of_the_estimator():
         assert prior @ m.expected_loss([0, 1, 2, 3]) == pytest.approx(m.average_loss(), rel=1e-12)
         assert m.worst_case_loss() == m.expected_loss(m.worst_input())
         truth = np.arange(4.0) if task == "sum" else np.eye(4)
-        error = m.variance(range(4)) + (np.square(m.mean(range(4)) - truth) if task == "sum" else np.square(m.mean(range(4)) - truth).sum(axis=1))
+        error = m.variance(range(4)) + (
+            np.square(m.mean(range(4)) - truth) if task == "sum" else np.square(m.mean(range(4)) - truth).sum(axis=1)
+        )
         assert error == pytest.approx(m.expected_loss(range(4)), rel=1e-10)
 
 

@@ -47,13 +47,16 @@ def test_users_with_their_own_priors(task):
     else:
         priors = rng.dirichlet(np.ones(3), size=4)[rng.integers(0, 4, 200)]
     weights = rng.uniform(0.5, 2, len(priors))
-    found = optdp.lip_simulate(priors, 1.0, task=task, schemes=("lip", "lip-lower", "ldp", "randomised response"), weights=weights, rounds=600)
+    found = optdp.lip_simulate(
+        priors, 1.0, task=task, schemes=("lip", "lip-lower", "ldp", "randomised response"), weights=weights, rounds=600
+    )
     for scheme in found.schemes:
         assert abs(scheme.deviations) <= 4, scheme
     lip = found.schemes[0]
     # Proposition 2: the error is the sum of the users' own errors.
     each = [
-        optdp.solve_lip(p.tolist(), 1.0, task="sum", weight=float(w)).value for p, w in zip(priors[:300], weights, strict=True)
+        optdp.solve_lip(p.tolist(), 1.0, task="sum", weight=float(w)).value
+        for p, w in zip(priors[:300], weights, strict=True)
     ]
     assert lip.theory == pytest.approx(np.mean(each), rel=1e-6)
 
@@ -87,7 +90,9 @@ def test_central_mechanism_is_private_and_optimal(p, eps, users):
     assert law.error == pytest.approx(total, rel=1e-6, abs=1e-9)
     # The dual: a function f on {0..n} with E f(S | y) >= m^2 for every conditional mean m in the interval; here as an LP
     # over pairs and single points that have mean m on a grid of [n low, n high].
-    grid = np.unique(np.concatenate([np.linspace(users * low, users * high, 60), s[(s >= users * low) & (s <= users * high)]]))
+    grid = np.unique(
+        np.concatenate([np.linspace(users * low, users * high, 60), s[(s >= users * low) & (s <= users * high)]])
+    )
     columns, gains = [], []
     for m in grid:
         for i, j in product(s[s <= m], s[s >= m]):
@@ -166,13 +171,18 @@ def test_a_real_prior():
 
 
 def test_solve_from_the_command_line(capsys, tmp_path):
-    assert main(["solve", "lip", "--prior", "0.1,0.9", "--eps", "1", "--kernel", "--out", str(tmp_path / "s.json")]) == 0
+    assert (
+        main(["solve", "lip", "--prior", "0.1,0.9", "--eps", "1", "--kernel", "--out", str(tmp_path / "s.json")]) == 0
+    )
     text = capsys.readouterr().out
     assert "0.0791383873" in text and "Kernel" in text and "FAIL" not in text
     assert main(["verify", str(tmp_path / "s.json")]) == 0
     (tmp_path / "p.csv").write_text("category,p\na,0.5\nb,0.3\nc,0.2\nd,0\n")
     capsys.readouterr()
-    assert main(["solve", "lip", "--prior-file", str(tmp_path / "p.csv"), "--eps", "1", "--task", "histogram", "--json"]) == 0
+    assert (
+        main(["solve", "lip", "--prior-file", str(tmp_path / "p.csv"), "--eps", "1", "--task", "histogram", "--json"])
+        == 0
+    )
     data = json.loads(capsys.readouterr().out)
     assert data["verified"] and data["spec"]["left_out"] == ["d"]
     (tmp_path / "c.csv").write_text("1,50\n2,30\n10,20\n")
@@ -197,7 +207,11 @@ def test_errors_from_the_command_line(capsys, arguments, message):
 
 @pytest.mark.parametrize(
     "text, message",
-    [("a,0.5\nb,x\n", "row 2: 'x' is not a number"), ("a,0.5\na,0.5\n", "occurs twice"), ("a,b,c\n", "a category and a number")],
+    [
+        ("a,0.5\nb,x\n", "row 2: 'x' is not a number"),
+        ("a,0.5\na,0.5\n", "occurs twice"),
+        ("a,b,c\n", "a category and a number"),
+    ],
 )
 def test_prior_files_that_cannot_be_read(capsys, tmp_path, text, message):
     (tmp_path / "p.csv").write_text(text)
@@ -206,8 +220,26 @@ def test_prior_files_that_cannot_be_read(capsys, tmp_path, text, message):
 
 
 def test_report_and_simulation_from_the_command_line(capsys, tmp_path):
-    assert main(["report", "lip", "--prior", "0.5,0.3,0.2", "--task", "histogram", "--eps", "1", "--html", str(tmp_path / "r.html")]) == 0
+    assert (
+        main(
+            [
+                "report",
+                "lip",
+                "--prior",
+                "0.5,0.3,0.2",
+                "--task",
+                "histogram",
+                "--eps",
+                "1",
+                "--html",
+                str(tmp_path / "r.html"),
+            ]
+        )
+        == 0
+    )
     assert "<svg" in (tmp_path / "r.html").read_text()
     assert "oue, no prior" in capsys.readouterr().out
-    assert main(["lip-simulate", "--prior", "0.9,0.1", "--eps", "1", "--users", "500", "--rounds", "3", "--markdown"]) == 0
+    assert (
+        main(["lip-simulate", "--prior", "0.9,0.1", "--eps", "1", "--users", "500", "--rounds", "3", "--markdown"]) == 0
+    )
     assert "central" in capsys.readouterr().out

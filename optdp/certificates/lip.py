@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -90,12 +91,18 @@ class LIPCertificate:
         _checks.choice("notion", self.notion, ("lip", "lip-lower", "ldp"))
         if self.method == "simplex":
             return max(self._simplex(), Fraction(0))
+        if self.method not in (("knots",) if self.loss.kind == "sum" else ("chord", "vertices")):
+            raise ValueError(f"method = {self.method!r} is not allowed for a {self.loss.kind}")
+        if not self.knots and self.method != "vertices":
+            raise ValueError("knots must not be empty")
         if len(self.nu) != len(self.prior):
             raise ValueError(f"nu has {len(self.nu)} entries, which is not allowed: it needs one for each category")
         if self.notion == "lip":
             excess = {"knots": self._box_knots, "chord": self._box_chord, "vertices": self._box_vertices}[self.method]()
         elif self.notion == "ldp":
-            excess = {"knots": self._cone_knots, "chord": self._cone_chord, "vertices": self._cone_vertices}[self.method]()
+            excess = {"knots": self._cone_knots, "chord": self._cone_chord, "vertices": self._cone_vertices}[
+                self.method
+            ]()
         else:
             raise ValueError("method must be 'simplex' for notion 'lip-lower'")
         mean = sum((p * Fraction(n) for p, n in zip(self.prior.exact, self.nu, strict=True)), Fraction(0))
@@ -171,7 +178,8 @@ class LIPCertificate:
             top = min(max(slope / 2, a), b)  # where chord - t^2 is largest
             here = u + slope * (top - a) - top * top
             worst = here if worst is None else max(worst, here)
-        assert worst is not None
+        if worst is None:
+            raise ValueError("knots must not be empty")
         return worst
 
     def _furthest(self, x: Sequence[Fraction]) -> Fraction:
@@ -187,7 +195,7 @@ class LIPCertificate:
         lo, hi = self._box
         nu = [Fraction(n) for n in self.nu]
         c = [Fraction(int(a + b), ONE) - n for a, b, n in zip(lo, hi, nu, strict=True)]
-        level = Fraction(self.knots[0][1]) if self.knots else Fraction(0)
+        level = Fraction(self.knots[0][1])
         total = level
         for a, b, slope in zip(lo.tolist(), hi.tolist(), c, strict=True):
             total += max(Fraction(a, ONE) * (slope - level), Fraction(b, ONE) * (slope - level))
@@ -250,7 +258,7 @@ class LIPCertificate:
         ratio = math.ceil(enclosures.exp_above(self.eps) * ONE)
         ends = min(self._values), max(self._values)
         cuts = [ends[0], *(Fraction(t) for t, _ in self.knots if ends[0] < Fraction(t) < ends[1]), ends[1]]
-        if any(a > b for a, b in zip(cuts[:-1], cuts[1:], strict=True)):
+        if any(a > b for a, b in pairwise(cuts)):
             raise ValueError("knots must be in increasing order")
         x, xb = self._scaled(self._values)
         t, tb = self._scaled(cuts)
@@ -259,7 +267,7 @@ class LIPCertificate:
         x, t, nu = x << (half - xb), t << (half - tb), nu << (2 * half - nb)
         weight = np.array(self.prior.weights, dtype=object)
         worst = Fraction(0)
-        for a, b in zip(t[:-1].tolist(), t[1:].tolist(), strict=True):
+        for a, b in pairwise(t.tolist()):
             at_a, at_b = 2 * a * x - a * a - nu, 2 * b * x - b * b - nu
             high = 4 * (a + b) * x - (a + b) ** 2 - 4 * nu > 0  # half way
             s = weight * np.where(high, np.full(high.shape, ratio, dtype=object), ONE)
@@ -285,7 +293,7 @@ class LIPCertificate:
         cuts += [(Fraction(t), Fraction(v)) for t, v in self.knots if 1 / ratio < Fraction(t) < 1]
         cuts.append((Fraction(1), cuts[-1][1]))
         worst = None
-        for (a, level), (b, _) in zip(cuts[:-1], cuts[1:], strict=True):
+        for (a, level), (b, _) in pairwise(cuts):
             if a > b:
                 raise ValueError("knots must be in increasing order")
             linear = curve = slack = Fraction(0)  # tau * linear + tau^2 * curve
@@ -302,7 +310,8 @@ class LIPCertificate:
                 tops.append(-linear / (2 * curve))
             here = level + slack + max(tau * linear + tau * tau * curve for tau in tops)
             worst = here if worst is None else max(worst, here)
-        assert worst is not None
+        if worst is None:
+            raise ValueError("knots must not be empty")
         return worst
 
     def _cone_vertices(self) -> Fraction:

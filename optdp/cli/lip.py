@@ -71,12 +71,16 @@ def _numbers(text: str) -> list[float]:
 
 def _add_prior(parser: Any) -> None:
     group = parser.add_mutually_exclusive_group(required=True)
-    group.add_argument("--prior", type=_numbers, metavar="P,P,...", help="probabilities of the categories, e.g. 0.9,0.1")
+    group.add_argument(
+        "--prior", type=_numbers, metavar="P,P,...", help="probabilities of the categories, e.g. 0.9,0.1"
+    )
     group.add_argument(
         "--prior-file", metavar="CSV",
         help="rows of category and probability, or category and count (--counts); a header is skipped",
     )  # fmt: skip
-    parser.add_argument("--counts", action="store_true", help="the prior file's numbers are counts: divide by their sum")
+    parser.add_argument(
+        "--counts", action="store_true", help="the prior file's numbers are counts: divide by their sum"
+    )
 
 
 def _add_task(parser: Any) -> None:
@@ -150,7 +154,9 @@ def _solve(args: argparse.Namespace) -> int:
 def _say(solution: Any) -> None:
     mechanism = solution.mechanism
     if mechanism.prior.left_out:
-        names = ", ".join(map(str, mechanism.prior.left_out[:10])) + (", ..." if len(mechanism.prior.left_out) > 10 else "")
+        names = ", ".join(map(str, mechanism.prior.left_out[:10])) + (
+            ", ..." if len(mechanism.prior.left_out) > 10 else ""
+        )
         print(f"left out, having prior 0: {names}")
     print(f"mean absolute error between input and output, best labels: {mechanism.mae():.6g}")
 
@@ -183,7 +189,10 @@ def _simulate(args: argparse.Namespace) -> int:
 
     prior = _prior_of(args)
     task = _task_of(args, prior)
-    defaults = {"survey": ["lip", "ldp", "randomised response", "central"], "histogram": ["lip", "ldp", "randomised response", "oue"]}
+    defaults = {
+        "survey": ["lip", "ldp", "randomised response", "central"],
+        "histogram": ["lip", "ldp", "randomised response", "oue"],
+    }
     schemes = args.schemes or defaults.get(task["task"], ["lip", "ldp", "randomised response"])
     found = lip_simulate(prior, args.eps, args.users, **task, schemes=schemes, rounds=args.rounds, seed=args.seed)
     return options.show_report(found.to_report(), args)

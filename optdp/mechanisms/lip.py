@@ -67,11 +67,19 @@ class LIPMechanism(Mechanism):
         if not self.labels:
             object.__setattr__(self, "labels", self._best_labels())
         if len(set(self.labels)) != len(self.kernel):
-            raise ValueError(f"labels = {self.labels!r} is not allowed: each of {len(self.kernel)} outputs needs its own")
+            raise ValueError(
+                f"labels = {self.labels!r} is not allowed: each of {len(self.kernel)} outputs needs its own"
+            )
 
     @classmethod
     def private(
-        cls, privacy: LDP | LIP, prior: Any, posteriors: Any, weights: Any, aggregate: Aggregate, labels: Sequence[Any] = ()
+        cls,
+        privacy: LDP | LIP,
+        prior: Any,
+        posteriors: Any,
+        weights: Any,
+        aggregate: Aggregate,
+        labels: Sequence[Any] = (),
     ) -> LIPMechanism:
         """The mechanism whose outputs have (nearly) these posteriors and probabilities, and keep the promise exactly.
 
@@ -156,7 +164,9 @@ class LIPMechanism(Mechanism):
     def exact_output(self) -> tuple[Fraction, ...]:
         """The probability of each output under the prior, exactly."""
         unit = UNIT * self.prior.total
-        return tuple(Fraction(sum(a * k for a, k in zip(self.prior.weights, row, strict=True)), unit) for row in self.kernel)
+        return tuple(
+            Fraction(sum(a * k for a, k in zip(self.prior.weights, row, strict=True)), unit) for row in self.kernel
+        )
 
     @cached_property
     def output(self) -> np.ndarray:
@@ -284,8 +294,8 @@ class LIPMechanism(Mechanism):
         With the default labels this is the least over all relabellings (Context-aware LIP, Proposition 3).
         """
         cost = self._label_costs()
-        places = [self.prior._positions.get(label) for label in self.labels]
-        if None in places:
+        places = [self.prior._positions.get(label, -1) for label in self.labels]
+        if -1 in places:
             raise ValueError(f"labels = {self.labels!r} are not categories: no distance to them; use relabelled()")
         return float(cost[np.arange(len(places)), places].sum())
 
@@ -365,7 +375,7 @@ class LIPMechanism(Mechanism):
         """Zero: outputs are discrete, see `probability`."""
         return np.zeros(np.broadcast(np.asarray(y), np.asarray(x)).shape)
 
-    def support(self, x: Any = None) -> tuple[Any, ...]:  # type: ignore[override]
+    def support(self, x: Any = None) -> tuple[Any, ...]:
         """The outputs that occur (for category `x`, or for any)."""
         if x is None:
             return self.labels

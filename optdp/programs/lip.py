@@ -128,7 +128,9 @@ def solve_lip(
         "left_out": list(exact.left_out), "prior": exact.probabilities.tolist(),
         "values": None if loss.values is None else list(loss.values), "backend": backend, "rtol": rtol,
     }  # fmt: skip
-    return Solution(value, lower, mechanism, certificate, program, promise, loss, status, spec, _closed_form(exact, loss, notion))
+    return Solution(
+        value, lower, mechanism, certificate, program, promise, loss, status, spec, _closed_form(exact, loss, notion)
+    )
 
 
 def _extreme_points(notion: str, d: int) -> str:
@@ -177,7 +179,9 @@ def _values_of_kept(prior: Prior, entries: int, values: Any) -> list[float]:
             raise ValueError(f"values has no entry for category {missing[0]!r}: it must have one for each")
         return [_checks.real(f"values[{name!r}]", table[name]) for name in prior.categories]
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
-        raise TypeError(f"values = {values!r} is not allowed: values must be a sequence of numbers, one for each category")
+        raise TypeError(
+            f"values = {values!r} is not allowed: values must be a sequence of numbers, one for each category"
+        )
     if len(values) == len(prior) and entries == 0:
         entries = len(prior)
     if len(values) not in {entries, len(prior) + len(prior.left_out)}:
@@ -237,7 +241,9 @@ class _Problem:
         """(values in the solver's units, the unit: a power of two, the total variance in the solver's units)."""
         if self.loss.values is None:
             return None, 1.0, 1.0 - float(self.p @ self.p)
-        x = np.array(self.loss.values) - float(sum(q * _fraction(v) for q, v in zip(self.prior.exact, self.loss.values, strict=True)))
+        x = np.array(self.loss.values) - float(
+            sum(q * _fraction(v) for q, v in zip(self.prior.exact, self.loss.values, strict=True))
+        )
         largest = 2.0 ** math.frexp(float(np.abs(x).max()))[1]
         deviation = largest * math.sqrt(float(self.p @ (x / largest) ** 2))
         unit = 2.0 ** (math.frexp(deviation)[1] - 1)
@@ -281,7 +287,9 @@ class _Problem:
         vertices = self.p / self.ratio + (1 - 1 / self.ratio) * np.eye(self.p.size)
         gain = float(self.loss.gain(vertices, self.p) @ self.p)
         empty = np.zeros(0)
-        return _Found(vertices, self.p, empty, "simplex", empty, "closed form (simplex)", self.p.size, 0, False, gain, gain)
+        return _Found(
+            vertices, self.p, empty, "simplex", empty, "closed form (simplex)", self.p.size, 0, False, gain, gain
+        )
 
     def _binary(self) -> _Found:
         """The two ends of the interval of posteriors; the dual is the line through them."""
@@ -301,13 +309,29 @@ class _Problem:
         pricer = self.pricer()
         rows = extreme_posteriors(self.p, self.ratio, self.notion)
         if not with_cvxpy:
-            return self._generated(lp.enumerate_all(self.p, self.ratio, rows, pricer.gain(rows)), "HiGHS, all extreme posteriors")
-        model = _cvxpy_model(self.p, rows, pricer.gain(rows) if self.notion != "lip-lower" else self.loss.gain(rows, self.p))
+            return self._generated(
+                lp.enumerate_all(self.p, self.ratio, rows, pricer.gain(rows)), "HiGHS, all extreme posteriors"
+            )
+        model = _cvxpy_model(
+            self.p, rows, pricer.gain(rows) if self.notion != "lip-lower" else self.loss.gain(rows, self.p)
+        )
         objective = float(model.solve(solver="CLARABEL", **TIGHT))
         weights = np.maximum(model.variables()[0].value, 0.0)
         if self.notion == "lip-lower":
             closed = self._simplex()
-            return _Found(rows, weights, closed.nu, "simplex", closed.knots, "cvxpy, Clarabel", len(rows), 1, False, objective, objective)
+            return _Found(
+                rows,
+                weights,
+                closed.nu,
+                "simplex",
+                closed.knots,
+                "cvxpy, Clarabel",
+                len(rows),
+                1,
+                False,
+                objective,
+                objective,
+            )
         nu = -np.asarray(model.constraints[0].dual_value) / self.p
         if nu @ self.p < 0:
             nu = -nu
@@ -374,7 +398,9 @@ class _Problem:
             method = "knots" if self.loss.values is not None else "chord"
         # Prices at which the used posteriors have reduced cost 0 to full precision, if they are better.
         priced = pricer.price(nu, accuracy)
-        sharp = nu + np.linalg.lstsq(posteriors / self.p, pricer.gain(posteriors) - posteriors @ nu, rcond=None)[0] / self.p
+        sharp = (
+            nu + np.linalg.lstsq(posteriors / self.p, pricer.gain(posteriors) - posteriors @ nu, rcond=None)[0] / self.p
+        )
         again = pricer.price(sharp, accuracy)
         if float(sharp @ self.p) + again.excess < float(nu @ self.p) + priced.excess:
             nu, priced = sharp + again.excess, pricer.price(sharp + again.excess, accuracy)
@@ -386,7 +412,9 @@ class _Problem:
 
     def certify(self, found: _Found) -> LIPCertificate:
         """The bound that the dual point proves."""
-        return LIPCertificate.of(self.eps, self.prior, self.loss, self.notion, found.method, found.nu.tolist(), found.knots.tolist())
+        return LIPCertificate.of(
+            self.eps, self.prior, self.loss, self.notion, found.method, found.nu.tolist(), found.knots.tolist()
+        )
 
 
 def _fraction(value: float) -> Any:
@@ -446,7 +474,9 @@ def _closed_form(prior: Prior, loss: Aggregate, notion: str) -> Callable[[], Any
 
         p = [_readable(q) for q in prior.exact]
         if notion == "lip-lower":
-            return forms.simplex_value(p, None if loss.values is None else [_readable(_fraction(v)) for v in loss.values])
+            return forms.simplex_value(
+                p, None if loss.values is None else [_readable(_fraction(v)) for v in loss.values]
+            )
         if loss.values is None:
             return 2 * forms.binary_value(min(p), notion)
         step = _readable(_fraction(loss.values[1])) - _readable(_fraction(loss.values[0]))

@@ -105,10 +105,17 @@ def simulation_report(simulation: Simulation) -> Report:
             found = [s for s in simulation.schemes if s.name == name]
             shown = [s for s in found if s.theory > 1e-12]  # a logarithmic axis has no place for (nearly) nothing
             label = f"{name}, theory" if shown else f"{name}: below 1e-6"
-            axes.plot([s.eps for s in shown], [math.sqrt(s.theory) for s in shown], "-", color=colour, lw=1.5, label=label)
-            axes.plot([s.eps for s in shown], [math.sqrt(s.empirical) for s in shown], "o", color=colour, ms=5, mfc="none")
+            axes.plot(
+                [s.eps for s in shown], [math.sqrt(s.theory) for s in shown], "-", color=colour, lw=1.5, label=label
+            )
+            axes.plot(
+                [s.eps for s in shown], [math.sqrt(s.empirical) for s in shown], "o", color=colour, ms=5, mfc="none"
+            )
         axes.set(
-            xlabel="epsilon", ylabel="root of squared error / users", yscale="log", title=f"{title} (circles: simulated)"
+            xlabel="epsilon",
+            ylabel="root of squared error / users",
+            yscale="log",
+            title=f"{title} (circles: simulated)",
         )
         axes.legend(frameon=False)
         return axes.figure

@@ -47,7 +47,9 @@ def cone_vertices(p: np.ndarray, ratio: float) -> np.ndarray:
     return joint / joint.sum(axis=1, keepdims=True)
 
 
-def _distinct(posteriors: np.ndarray, gains: np.ndarray, reduced: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, ...]:
+def _distinct(
+    posteriors: np.ndarray, gains: np.ndarray, reduced: np.ndarray, p: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Only the rows that improve, each once."""
     keep = np.flatnonzero(reduced > ENTER)
     _, first = np.unique(np.round(posteriors[keep] / p, 9), axis=0, return_index=True)
@@ -130,7 +132,9 @@ class BoxSum(_Sum):
             more = self._knapsack(nu, new)
             order = np.argsort(np.concatenate([t, new]), kind="stable")
             t = np.concatenate([t, new])[order]
-            h, means, level, rows = (np.concatenate([a, b])[order] for a, b in zip((h, means, level, rows), more, strict=True))
+            h, means, level, rows = (
+                np.concatenate([a, b])[order] for a, b in zip((h, means, level, rows), more, strict=True)
+            )
         excess = max(float(upper.max()), float(reduced.max()))
         columns = _distinct(rows, means**2, reduced, self.probabilities)
         return Priced(*columns, excess, np.column_stack([t, level]))
@@ -151,7 +155,8 @@ class ConeSum(_Sum):
             if float(reduced.max()) <= excess + 1e-14 * (1 + abs(excess)):
                 break
             excess = float(reduced.max())
-        columns = _distinct(*(np.concatenate(parts) for parts in zip(*found, strict=True)), self.probabilities)
+        every, gained, lowered = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        columns = _distinct(every, gained, lowered, self.probabilities)
         return Priced(*columns, excess, np.column_stack([cuts, np.zeros(cuts.size)]))
 
     def _favoured(self, nu: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -369,7 +374,9 @@ def box_chord_level(p: np.ndarray, ratio: float) -> float:
     return float(np.sum(lo * hi))
 
 
-def filling_posteriors(p: np.ndarray, ratio: float, rng: np.random.Generator, batches: int, reserve: int = 13) -> np.ndarray:
+def filling_posteriors(
+    p: np.ndarray, ratio: float, rng: np.random.Generator, batches: int, reserve: int = 13
+) -> np.ndarray:
     """Extreme posteriors for "lip" in which the coordinate that is at no bound is nearly at one.
 
     The chord bound is attained where every coordinate is at a bound. A category that fills all the room alone does so by

@@ -129,8 +129,12 @@ class _Master:
         values = np.array(found.col_value)
         inner = np.array(found.row_dual) / self.p
         prices = (inner - self.base * float(inner @ self.p)) / (1 - self.base)
-        return self.highs.getInfo().objective_function_value, prices, values[2 * self.d :], float(values[: 2 * self.d].max())
-
+        return (
+            self.highs.getInfo().objective_function_value,
+            prices,
+            values[2 * self.d :],
+            float(values[: 2 * self.d].max()),
+        )
 
     def _run(self) -> None:
         """Simplex from the last basis; where degeneracy makes it stall, interior point and crossover once."""
@@ -172,8 +176,10 @@ def generate(
     if len(start) and priced.excess > tol:
         radius = min(radius, 4 * priced.excess)  # the centre is already good
     best = centre + priced.excess  # sum r = 1: a constant makes it feasible
-    failures, idle, rounds, timed_out = 0, 0, 0, False
-    for rounds in range(1, max_rounds + 1):
+    failures, idle, timed_out = 0, 0, False
+    rounds = 0
+    while rounds < max_rounds:
+        rounds += 1
         model, nu, _, slack = master.solve((best, radius))
         predicted = bound - model
         if predicted <= tol:
@@ -218,7 +224,9 @@ def enumerate_all(p: np.ndarray, ratio: float, posteriors: np.ndarray, gains: np
     objective, nu, weights, _ = master.solve(None)
     used = weights > 0
     excess = float((gains - posteriors @ nu).max())
-    return Generated(posteriors[used], weights[used], objective, nu + excess, float(nu @ p) + excess, len(gains), 1, False)
+    return Generated(
+        posteriors[used], weights[used], objective, nu + excess, float(nu @ p) + excess, len(gains), 1, False
+    )
 
 
 def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -231,9 +239,7 @@ def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return posteriors[first], solved if solved.min() >= 0 else merged
 
 
-def multilevel(
-    pricer: Any, *, tol: float, deadline: float, coarsen: Callable[[np.ndarray], Any]
-) -> Generated:
+def multilevel(pricer: Any, *, tol: float, deadline: float, coarsen: Callable[[np.ndarray], Any]) -> Generated:
     """`generate` for a sum: solve with neighbouring values merged in pairs first, and start from there.
 
     **Arguments:** `coarsen(groups)`: the pricer of the problem in which the categories of each group are one.
