@@ -119,7 +119,8 @@ def test_lower_only_optimum_is_the_seeds_kernel(prior, eps, task):
     assert solution.gap <= 1e-9
     p, ratio = np.array(prior), math.exp(eps)
     kernel = np.tile(p[:, None] / ratio, (1, len(p))) + (1 - 1 / ratio) * np.eye(len(p))  # K(j|i), row j
-    assert solution.mechanism.probabilities == pytest.approx(kernel, rel=1e-9, abs=1e-15)
+    made = solution.mechanism.probabilities  # its rows may be called by other categories' names
+    assert made[np.argsort(np.argmax(made, axis=1))] == pytest.approx(kernel, rel=1e-9, abs=1e-15)
     if task == "histogram" or len(p) == 2:
         assert sorted(solution.mechanism.labels) == list(solution.mechanism.categories)
     # It keeps the two-sided promise exactly where the smallest prior is at least 1/(1 + E), and is then optimal for it.
@@ -416,7 +417,7 @@ def test_mae_is_the_least_over_relabellings(prior, eps, task):
     x = np.arange(len(p))
     distance = np.abs(x[:, None] - x) if task == "sum" else 1 - np.eye(len(p))
     natural = p @ distance @ p / math.exp(eps)
-    assert mechanism.output == pytest.approx(p, rel=1e-9)
+    assert sorted(mechanism.output) == pytest.approx(sorted(p), rel=1e-9)
     # ... the least for two answers and for a histogram (Proposition 3), but not always for a sum of more.
     assert mechanism.mae() <= natural * (1 + 1e-9)
     if task == "histogram" or len(p) == 2:
@@ -427,7 +428,7 @@ def test_proposition_3_fails_for_a_sum_at_small_eps():
     # Four categories with priors 2/7, 2/7, 1/7, 2/7: a label further from the ends is closer to everything.
     prior = [Fraction(2, 7), Fraction(2, 7), Fraction(1, 7), Fraction(2, 7)]
     best = optdp.solve_lip(prior, 0.08, notion="lip-lower").mechanism
-    natural = LIPMechanism(best.prior, best.kernel, best.aggregate, best.categories)
+    natural = LIPMechanism(best.prior, best.kernel, best.aggregate, tuple(row.index(max(row)) for row in best.kernel))
     assert best.mae() < natural.mae() - 1e-3
 
 

@@ -371,12 +371,12 @@ class _Problem:
             rows = np.vstack([p[None], columns])
             found = lp.enumerate_all(p, self.ratio, rows, gain(rows))
             late = time.perf_counter() > self.deadline
-            if bound - found.objective <= tol or rounds >= 8 or late:
+            if bound - found.objective <= tol or rounds >= 12 or late:
                 break
             # Keep what was used and the best of the rest, and draw again.
             loss = columns @ chord - gain(columns)
             best = columns[np.argsort(loss)[: 6 * p.size]]
-            columns = np.vstack([found.posteriors, best, pricing.filling_posteriors(p, self.ratio, rng, 6)])
+            columns = np.vstack([found.posteriors, best, pricing.filling_posteriors(p, self.ratio, rng, 6, found.nu)])
             rounds += 1
         late = late and bound - found.objective > tol
         posteriors, weights = lp.polish(found, p)

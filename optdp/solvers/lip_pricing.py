@@ -375,16 +375,18 @@ def box_chord_level(p: np.ndarray, ratio: float) -> float:
 
 
 def filling_posteriors(
-    p: np.ndarray, ratio: float, rng: np.random.Generator, batches: int, reserve: int = 13
+    p: np.ndarray, ratio: float, rng: np.random.Generator, batches: int, nu: np.ndarray | None = None
 ) -> np.ndarray:
     """Extreme posteriors for "lip" in which the coordinate that is at no bound is nearly at one.
 
     The chord bound is attained where every coordinate is at a bound. A category that fills all the room alone does so by
     itself. Of the others, draw high categories at random until little room is left; then one of the subset sums
     of a reserve, tabulated, fills it almost exactly. What remains goes to (or is taken from) the category where it
-    costs least.
+    costs least. With prices `nu`, categories that are cheap to have high come first, more or less strictly.
     """
     lo, hi = box(p, ratio)
+    cheap = np.zeros(p.size) if nu is None else hi + lo - nu
+    cheap = (cheap - cheap.mean()) / max(float(cheap.std()), 1e-300)
     width, d, room = hi - lo, p.size, 1 - lo.sum()
     alone = np.flatnonzero(width >= room * (1 - 1e-9))
     light = np.flatnonzero(width < room * (1 - 1e-9))
@@ -393,7 +395,7 @@ def filling_posteriors(
     found = [single]
     if light.size < 2:
         return single
-    reserve = min(reserve, light.size)
+    reserve = min(13, light.size)
     masks = ((np.arange(2**reserve)[:, None] >> np.arange(reserve)) & 1).astype(bool)
     for _ in range(batches):
         kept = rng.permutation(light)[:reserve]
@@ -403,10 +405,16 @@ def filling_posteriors(
         sums = sums[order]
         high = np.zeros((300, d), dtype=bool)
         if others.size:
-            queue = rng.permuted(np.tile(others, (300, 1)), axis=1)
-            filled = np.cumsum(width[queue], axis=1)
-            wanted = room - np.minimum(rng.random((300, 1)), rng.random((300, 1))) * min(float(sums[-1]), room)
-            np.put_along_axis(high, queue, filled <= wanted, axis=1)
+            strictness = rng.choice([0.0, 0.5, 1.0, 2.0, 5.0], size=(300, 1)) if nu is not None else 0.0
+            queue = others[np.argsort(-rng.gumbel(size=(300, others.size)) - strictness * cheap[others], axis=1)]
+            spared = np.minimum(rng.random(300), rng.random(300)) * rng.choice([0.1, 1.0, 1.0], size=300)
+            wanted = room - spared * min(float(sums[-1]), room)
+            patient, open_ = rng.random(300) < 0.3, np.ones(300, dtype=bool)
+            for column in queue.T:  # for all rows at once: until one does not fit, or (patient) whatever fits
+                fits = open_ & (width[column] <= wanted)
+                high[fits, column[fits]] = True
+                wanted -= np.where(fits, width[column], 0.0)
+                open_ &= fits | patient
         rest = room - high @ width
         fits = rest <= sums[-1]
         high, rest = high[fits], rest[fits]

@@ -32,7 +32,7 @@ ENTER = 1e-12
 #: Simplex iterations per row after which a solve counts as stalled (a few are usual).
 STALL = 12
 
-#: Column generation gives up after so many rounds in a row that do not lower the bound.
+#: Column generation gives up after so many rounds in a row that do not bring bound and value closer.
 PATIENCE = 60
 
 
@@ -176,7 +176,7 @@ def generate(
     if len(start) and priced.excess > tol:
         radius = min(radius, 4 * priced.excess)  # the centre is already good
     best = centre + priced.excess  # sum r = 1: a constant makes it feasible
-    failures, idle, timed_out = 0, 0, False
+    failures, idle, closest, timed_out = 0, 0, np.inf, False
     rounds = 0
     while rounds < max_rounds:
         rounds += 1
@@ -205,7 +205,8 @@ def generate(
             failures += 1
             if failures % 2 == 0:
                 radius *= 0.6
-        idle = 0 if bound - candidate > 1e-3 * predicted else idle + 1
+        idle = 0 if predicted < 0.999 * closest else idle + 1
+        closest = min(closest, predicted)
         bound = min(bound, candidate)
         if (stuck and slack <= 1e-11) or idle >= PATIENCE:
             break
