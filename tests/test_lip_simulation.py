@@ -239,6 +239,9 @@ def test_report_and_simulation_from_the_command_line(capsys, tmp_path):
     )
     assert "<svg" in (tmp_path / "r.html").read_text()
     assert "oue, no prior" in capsys.readouterr().out
+    assert main(["report", "lip", "--sizes", "2", "5", "--eps", "1", "--plot", str(tmp_path / "d.png")]) == 0
+    assert "its LIP eps" in capsys.readouterr().out
+    assert main(["report", "lip", "--eps", "1"]) == 2
     assert (
         main(["lip-simulate", "--prior", "0.9,0.1", "--eps", "1", "--users", "500", "--rounds", "3", "--markdown"]) == 0
     )

@@ -33,7 +33,10 @@ def register(commands: Commands) -> None:
     parser.set_defaults(run=_solve)
 
     parser = commands.report.add_parser("lip", help="error against epsilon: LIP, LDP with the prior, and without")
-    _add_prior(parser)
+    _add_prior(parser, required=False)
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", metavar="D", help="instead of a prior: equally likely categories, one --eps"
+    )
     parser.add_argument("--eps", type=float, nargs="+", help="epsilons (default 0.25 to 5)")
     _add_task(parser)
     options.add_report_output(parser)
@@ -69,8 +72,8 @@ def _numbers(text: str) -> list[float]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers: use 0.1,0.9") from None
 
 
-def _add_prior(parser: Any) -> None:
-    group = parser.add_mutually_exclusive_group(required=True)
+def _add_prior(parser: Any, *, required: bool = True) -> None:
+    group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument(
         "--prior", type=_numbers, metavar="P,P,...", help="probabilities of the categories, e.g. 0.9,0.1"
     )
@@ -180,6 +183,17 @@ def kernel_report(mechanism: Any) -> Any:
 def _report(args: argparse.Namespace) -> int:
     from optdp.reports import lip
 
+    if args.sizes:
+        if (
+            len(args.eps or [1.0]) != 1
+            or args.task == "survey"
+            or args.prior is not None
+            or args.prior_file is not None
+        ):
+            raise ValueError("--sizes goes with one --eps, --task sum or histogram, and no prior")
+        return options.show_report(lip.size_report((args.eps or [1.0])[0], args.sizes, args.task or "sum"), args)
+    if args.prior is None and args.prior_file is None:
+        raise ValueError("--prior, --prior-file or --sizes is missing")
     prior = _prior_of(args)
     return options.show_report(lip.gap_report(prior, args.eps or lip.EPS, **_task_of(args, prior)), args)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from optdp.lip_simulation import Simulation
     from optdp.mechanisms.lip import LIPMechanism
 
+NOTIONS = ("lip", "lip-lower", "ldp")
+
 #: The epsilons of the reports.
 EPS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 
@@ -81,6 +83,42 @@ def gap_report(
         "(above eps wherever the least prior is below 1/(1 + e^eps)).",
         "LDP with prior: the same estimator and prior under the context-free promise; its bracket is in its own solution.",
     ]
+    return Report(title, columns, rows, notes, figure)
+
+
+def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str = "sum") -> Report:
+    """Equally likely categories, more and more of them (Context-aware LIP, Figure 6b): where the seed's form breaks down."""
+    rows = []
+    for d in sizes:
+        d = _checks.integer("sizes", d, low=2)
+        best, lower, ldp = (solve_lip(np.full(d, 1 / d), eps, task=task, notion=n) for n in NOTIONS)
+        rows.append(
+            {
+                "d": d, "lower": best.lower_bound, "value": best.value, "gap": best.gap, "ldp": ldp.value,
+                "lip-lower": lower.value, "true eps": lower.mechanism.privacy(),
+            }
+        )  # fmt: skip
+    columns = [
+        Column("d", "categories"), Column("lower", "lower bound", ".9g"), Column("value", "LIP optimum", ".9g"),
+        Column("gap", "gap", ".1e"), Column("ldp", "LDP with prior"), Column("lip-lower", "seed's closed form"),
+        Column("true eps", "its LIP eps"),
+    ]  # fmt: skip
+    title = f"Mean square error per user of a {task}, equally likely categories, eps = {eps:g}"
+
+    def figure() -> Any:
+        axes = new_axes(size=(7.2, 4.4))
+        curves = (("value", "LIP (certified optimum)", "o-"), ("ldp", "LDP, with prior", "s-"))
+        for colour, (key, label, style) in zip(COLOURS, curves, strict=False):
+            axes.plot([r["d"] for r in rows], [math.sqrt(r[key]) for r in rows], style, color=colour, ms=4, label=label)
+        axes.plot(
+            [r["d"] for r in rows], [math.sqrt(r["lip-lower"]) for r in rows], ":", color=COLOURS[6],
+            label="seed's closed form (posterior >= prior/E only)",
+        )  # fmt: skip
+        axes.set(xlabel="categories", ylabel="square root of the error per user", title=title)
+        axes.legend(frameon=False)
+        return axes.figure
+
+    notes = ["The seed's closed form keeps eps-LIP up to 1 + e^eps categories; beyond, see the epsilon that it keeps."]
     return Report(title, columns, rows, notes, figure)
 
 
