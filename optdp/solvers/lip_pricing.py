@@ -13,7 +13,7 @@ import numpy as np
 from optdp.solvers.posteriors import ENTER, Priced
 
 #: Largest number of sets of high categories (up to the order among equal priors) that are visited one by one.
-VERTICES = 2**16
+VERTICES = 2**17
 
 #: The relaxed pricing problem is bounded no closer than this: the relaxation itself leaves more.
 RELAXED = 1e-5
