@@ -57,13 +57,13 @@ __all__ = [
 if TYPE_CHECKING:
     from optdp.claims.hypothesis import check_hypothesis
     from optdp.estimation import estimate_histogram, estimate_mean
-    from optdp.objectives import Variance
-    from optdp.programs.composite import solve_composite
-    from optdp.programs.ptt import solve_ptt
     from optdp.lip_simulation import lip_simulate
+    from optdp.objectives import Variance
     from optdp.priors import Prior
     from optdp.privacy import LIP
+    from optdp.programs.composite import solve_composite
     from optdp.programs.lip import solve_lip
+    from optdp.programs.ptt import solve_ptt
     from optdp.reports.compare import compare
     from optdp.reports.gap import gap_report
     from optdp.reports.report import Report
