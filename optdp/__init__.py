@@ -34,6 +34,10 @@ _HOME = {
     "gap_report": "optdp.reports.gap",
     "solve_composite": "optdp.programs.composite",
     "solve_ptt": "optdp.programs.ptt",
+    "lip_simulate": "optdp.lip_simulation",
+    "solve_lip": "optdp.programs.lip",
+    "LIP": "optdp.privacy",
+    "Prior": "optdp.priors",
     "Report": "optdp.reports.report",
     "Variance": "optdp.objectives",
 }
@@ -56,8 +60,12 @@ if TYPE_CHECKING:
     from optdp.claims.audit import audit, discoveries
     from optdp.claims.hypothesis import check_hypothesis
     from optdp.estimation import estimate_histogram, estimate_mean
+    from optdp.lip_simulation import lip_simulate
     from optdp.objectives import Variance
+    from optdp.priors import Prior
+    from optdp.privacy import LIP
     from optdp.programs.composite import solve_composite
+    from optdp.programs.lip import solve_lip
     from optdp.programs.ptt import solve_ptt
     from optdp.reports.compare import compare
     from optdp.reports.gap import gap_report

@@ -36,7 +36,46 @@ class LDP:
         return {"type": "ldp", "eps": self.eps}
 
 
-def privacy_from_dict(data: dict[str, Any]) -> LDP:
+@dataclass(frozen=True)
+class LIP:
+    """eps-local information privacy for a prior P: e^-eps <= P(x) / P(x|y) <= e^eps for all categories x and outputs y.
+
+    What anyone knows of a user's category after the output differs from what the prior says by a factor of at most
+    e^eps, in both directions. With `lower_only` only posterior >= e^-eps prior is asked for: no category may be ruled
+    out, but one may be revealed. eps-LDP implies eps-LIP, which implies 2 eps-LDP.
+
+    **Arguments:** `eps` in (0, 30]; `lower_only`.
+    """
+
+    eps: float
+    lower_only: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", _checks.epsilon(self.eps))
+
+    def check(self, lowest: Fraction, highest: Fraction, where: tuple[str, str] = ("", "")) -> Check:
+        """Whether posterior / prior, which lies in [lowest, highest] exactly, keeps the promise.
+
+        `where` says at which category and output the two ends are attained.
+        """
+        from_below = lowest > 0 and enclosures.at_most_exp(1 / lowest, self.eps)
+        from_above = self.lower_only or enclosures.at_most_exp(highest, self.eps)
+        sides = [
+            f"lowest posterior/prior {float(lowest):.17g}{where[0]} {'>=' if from_below else '< '} e^-{self.eps:g}"
+        ]
+        if not self.lower_only:
+            sides.append(
+                f"highest posterior/prior {float(highest):.17g}{where[1]} {'<=' if from_above else '> '} e^{self.eps:g}"
+            )
+        return Check("privacy", from_below and from_above, ", ".join(sides) + " (exact rationals)")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {"type": "lip", "eps": self.eps, "lower_only": self.lower_only}
+
+
+def privacy_from_dict(data: dict[str, Any]) -> LDP | LIP:
     """The inverse of `to_dict`."""
-    _checks.choice("privacy type", data.get("type"), ("ldp",))
+    if _checks.choice("privacy type", data.get("type"), ("ldp", "lip")) == "lip":
+        return LIP(data["eps"], data["lower_only"])
     return LDP(data["eps"])

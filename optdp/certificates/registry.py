@@ -11,6 +11,7 @@ _HOME = {
     "bathtub": ("optdp.certificates.bathtub", "BathtubCertificate"),
     "bump": ("optdp.certificates.bump", "BumpCertificate"),
     "constant": ("optdp.certificates.constant", "ConstantCertificate"),
+    "lip": ("optdp.certificates.lip", "LIPCertificate"),
 }
 
 

@@ -1,0 +1,74 @@
+"""Closed forms of prior-aware mechanisms, derived by sympy. The symbol is `eps`; E = e^eps.
+
+Two inputs with prior (1 - p, p), p <= 1/2. A distribution of posteriors r (of the second input) with mean p on an interval
+[low, high] has E r^2 <= p^2 + (high - p)(p - low), the chord of a convex function, attained by its two ends. So the
+least mean square error is p - p^2 - (high - p)(p - low), where the interval is
+
+- "lip": both p/E <= r <= E p and (1-p)/E <= 1 - r <= E (1-p);
+- "lip-lower": p/E <= r and (1-p)/E <= 1 - r;
+- "ldp": ends where the likelihoods are (E, 1) and (1, E).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def interval(p: Any, notion: str, ratio: Any) -> tuple[Any, ...]:
+    """(low, high), or (low, high if E p is lower, high otherwise): the posterior of the rarer input, prior p <= 1/2."""
+    if notion == "ldp":
+        return p / (p + ratio * (1 - p)), ratio * p / (ratio * p + 1 - p)
+    revealed = 1 - (1 - p) / ratio  # the other input's posterior is at its lower bound
+    if notion == "lip-lower":
+        return p / ratio, revealed
+    # 1 - r <= E (1-p) is implied by r >= p/E for p <= 1/2: (E - 1) (E (1-p) - p) >= 0.
+    return p / ratio, ratio * p, revealed
+
+
+def binary_value(p: Any, notion: str = "lip") -> Any:
+    """The least mean square error for prior (1-p, p), p <= 1/2 (values 0 and 1; twice that for a histogram).
+
+    For "lip" two regimes: with E p <= 1 - (1-p)/E, i.e. p <= 1/(1+E), the upper bound binds and the value is
+    p (1-p) - p^2 (E-1)^2/E; beyond it the lower bounds alone bind, and it is p (1-p) (2/E - 1/E^2), the seed's form.
+    """
+    import sympy as sp
+
+    eps, ratio = sp.Symbol("eps", positive=True), sp.Symbol("E", positive=True)
+    p = sp.sympify(p)
+    low, *highs = interval(p, notion, ratio)
+    forms = [sp.factor(p - p**2 - (high - p) * (p - low)).subs(ratio, sp.exp(eps)) for high in highs]
+    if len(forms) == 1:
+        return forms[0]
+    (border,) = sp.solve(sp.cancel((highs[0] - highs[1]) / (ratio - 1)), ratio)  # E = 1 is the other root
+    return sp.Piecewise((forms[0], sp.exp(eps) <= border), (forms[1], True))
+
+
+def simplex_value(prior: Any, values: Any = None) -> Any:
+    """The least error for "lip-lower" (any number of categories): (2/E - 1/E^2) Var(X), or (1 - sum P^2) in Var's place.
+
+    The kernel is K(j|i) = P_j/E for i != j and K(j|j) = 1 - (1-P_j)/E (Context-aware LIP, Theorem 3).
+    """
+    import sympy as sp
+
+    inverse = sp.exp(-sp.Symbol("eps", positive=True))
+    p = [sp.sympify(q) for q in prior]
+    if values is None:
+        spread = 1 - sum(q**2 for q in p)
+    else:
+        x = [sp.sympify(v) for v in values]
+        mean = sum(q * v for q, v in zip(p, x, strict=True))
+        spread = sum(q * v**2 for q, v in zip(p, x, strict=True)) - mean**2
+    return sp.simplify(spread) * (2 * inverse - inverse**2)
+
+
+def simplex_is_lip(least: Any) -> Any:
+    """The condition under which the kernel of `simplex_value` is two-sided LIP: its posterior for j itself, at most E P_j.
+
+    P_j/E + 1 - 1/E <= E P_j, solved for the least prior: P_j >= 1/(1 + E) for all j (so at most 1 + E categories).
+    """
+    import sympy as sp
+
+    ratio = sp.exp(sp.Symbol("eps", positive=True))
+    p = sp.Symbol("p", positive=True)
+    (bound,) = sp.solve(sp.Eq(p / ratio + 1 - 1 / ratio, ratio * p), p)
+    return sp.Ge(least, sp.simplify(bound))

@@ -1,0 +1,258 @@
+"""The linear program over posteriors, solved by column generation with HiGHS.
+
+    max sum_k w_k phi(r_k)   over weights w_k >= 0 of posteriors r_k in Q   with   sum_k w_k r_k = P.
+
+In ratios s = r / P the rows are sum_k w_k s_k(i) = 1: they are of one scale however rare a category is. The prices nu of
+the rows (per unit of r) are a dual point, phi(r) <= nu.r + sigma on Q with sigma from the pricing problem, and the
+next columns are posteriors at which phi - nu.r is positive.
+
+Prices of such a degenerate program jump about. They are therefore kept in a box around the best dual point so far
+(slack columns whose cost is the box's edge), which shrinks when it does not help; and for a sum the first box comes
+from a problem with half as many categories, neighbouring values merged, whose posteriors are columns here too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+#: Below this many categories, column generation for a sum starts from scratch.
+COARSEST = 24
+
+#: How closely merged problems are solved (in units of the prior variance).
+COARSE = 1e-5
+
+#: A column enters if its reduced cost is above this (in units of the prior variance).
+ENTER = 1e-12
+
+#: Simplex iterations per row after which a solve counts as stalled (a few are usual).
+STALL = 12
+
+#: Column generation gives up after so many rounds in a row that do not bring bound and value closer.
+PATIENCE = 60
+
+
+@dataclass(frozen=True)
+class Priced:
+    """The answer of a pricing problem: good columns, their reduced costs, and the largest phi - nu.r there is (estimated)."""
+
+    posteriors: np.ndarray
+    gains: np.ndarray
+    reduced: np.ndarray
+    excess: float
+    knots: np.ndarray
+
+
+class Pricer(Protocol):
+    """A set Q and a gain phi: `probabilities`, `gain` of rows of posteriors, and the pricing problem."""
+
+    probabilities: np.ndarray
+    ratio: float
+
+    def gain(self, posteriors: np.ndarray) -> np.ndarray:
+        """phi of each row."""
+        ...
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        """Maximise phi(r) - nu.r over Q, to within tol."""
+        ...
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A solution of the program: posteriors with weights, the best dual point, and what is believed of both."""
+
+    posteriors: np.ndarray
+    weights: np.ndarray
+    objective: float
+    nu: np.ndarray
+    bound: float
+    columns: int
+    rounds: int
+    timed_out: bool
+
+
+class _Master:
+    """The restricted program in HiGHS, with slack columns that keep each price in a box.
+
+    Its rows are in z = (s - 1/E) / (1 - 1/E), where s = r / P >= 1/E: sum_k w_k z_k(i) = 1 is the same system (add up the
+    rows with weights P), and under "lip" most z are 0. Its prices are those of r with their differences shrunk by 1 - 1/E.
+    """
+
+    def __init__(self, p: np.ndarray, ratio: float) -> None:
+        import highspy
+
+        self.p, self.d, self.base = p, p.size, 1 / ratio
+        self.blocks: list[np.ndarray] = []
+        self.highs = highspy.Highs()
+        self.highs.setOptionValue("output_flag", False)
+        self.highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
+        self.highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
+        self.highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        none = np.array([], dtype=np.int32), np.array([])
+        for _ in range(self.d):
+            self.highs.addRow(1.0, 1.0, 0, *none)
+        rows = np.arange(self.d, dtype=np.int32)
+        for sign in (1.0, -1.0):
+            self.highs.addCols(
+                self.d, np.zeros(self.d), np.zeros(self.d), np.full(self.d, np.inf), self.d, rows, rows,
+                np.full(self.d, sign),
+            )  # fmt: skip
+
+    def add(self, posteriors: np.ndarray, gains: np.ndarray) -> None:
+        n = gains.size
+        self.blocks.append(posteriors)
+        z = (posteriors / self.p - self.base) / (1 - self.base)
+        z[abs(z) < 1e-13] = 0.0
+        row, column = np.nonzero(z)
+        starts = np.searchsorted(row, np.arange(n)).astype(np.int32)
+        self.highs.addCols(
+            n, gains, np.zeros(n), np.full(n, np.inf), row.size, starts, column.astype(np.int32), z[row, column]
+        )
+
+    def solve(self, box: tuple[np.ndarray, float] | None) -> tuple[float, np.ndarray, np.ndarray, float]:
+        """(objective, prices, weights, largest slack); without a box there is no slack."""
+        slack = np.arange(2 * self.d, dtype=np.int32)
+        most = np.full(2 * self.d, 0.0 if box is None else np.inf)
+        self.highs.changeColsBounds(2 * self.d, slack, np.zeros(2 * self.d), most)
+        if box is not None:
+            centre = (1 - self.base) * box[0] + self.base * float(box[0] @ self.p)
+            radius = (1 - self.base) * box[1]
+            cost = np.concatenate([self.p * (centre - radius), -self.p * (centre + radius)])
+            self.highs.changeColsCost(2 * self.d, slack, cost)
+        self._run()
+        found = self.highs.getSolution()
+        values = np.array(found.col_value)
+        inner = np.array(found.row_dual) / self.p
+        prices = (inner - self.base * float(inner @ self.p)) / (1 - self.base)
+        return (
+            self.highs.getInfo().objective_function_value,
+            prices,
+            values[2 * self.d :],
+            float(values[: 2 * self.d].max()),
+        )
+
+    def _run(self) -> None:
+        """Simplex from the last basis; where degeneracy makes it stall, interior point and crossover once."""
+        import highspy
+
+        self.highs.setOptionValue("simplex_iteration_limit", STALL * self.d)
+        self.highs.run()
+        if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            self.highs.setOptionValue("simplex_iteration_limit", 2**31 - 1)
+            self.highs.setOptionValue("solver", "ipm")
+            self.highs.run()
+            self.highs.setOptionValue("solver", "choose")
+
+
+def generate(
+    pricer: Pricer, start: np.ndarray, centre: np.ndarray, radius: float, *, tol: float, deadline: float,
+    max_rounds: int = 2000,
+) -> Generated:  # fmt: skip
+    """Column generation from the columns `start` and the dual point `centre`, until bound - objective <= tol.
+
+    **Arguments:** `radius`: of the first box around `centre`, at most; `deadline`: on the clock of `time.perf_counter`.
+    """
+    p = pricer.probabilities
+    master = _Master(p, pricer.ratio)
+    posteriors = np.vstack([p[None], start])
+    master.add(posteriors, pricer.gain(posteriors))
+    columns = len(posteriors)
+
+    def look(nu: np.ndarray, accuracy: float) -> tuple[Priced, float]:
+        nonlocal columns
+        priced = pricer.price(nu, accuracy)
+        good = priced.reduced > ENTER
+        if good.any():
+            master.add(priced.posteriors[good], priced.gains[good])
+            columns += int(good.sum())
+        return priced, float(nu @ p) + priced.excess
+
+    priced, bound = look(centre, tol)
+    if len(start) and priced.excess > tol:
+        radius = min(radius, 4 * priced.excess)  # the centre is already good
+    best = centre + priced.excess  # sum r = 1: a constant makes it feasible
+    failures, idle, closest, timed_out = 0, 0, np.inf, False
+    rounds = 0
+    while rounds < max_rounds:
+        rounds += 1
+        model, nu, _, slack = master.solve((best, radius))
+        predicted = bound - model
+        if predicted <= tol:
+            # With slack the model promises more than the columns attain: ask them alone.
+            if slack <= 1e-11 or bound - master.solve(None)[0] <= tol:
+                break
+            radius *= 4
+            continue
+        if time.perf_counter() > deadline:
+            timed_out = True
+            break
+        priced, candidate = look(nu, max(tol / 8, 1e-3 * predicted))
+        stuck = not (priced.reduced > ENTER).any()
+        if stuck and 1e-3 * predicted > tol / 8:  # nothing at a glance: look closely
+            priced, candidate = look(nu, tol / 8)
+            stuck = not (priced.reduced > ENTER).any()
+        if candidate < bound:
+            best = nu + priced.excess
+        if candidate < bound - 0.1 * predicted:
+            failures = 0
+            radius *= 1.5 if slack > 1e-11 else 1.0
+        else:
+            failures += 1
+            if failures % 2 == 0:
+                radius *= 0.6
+        idle = 0 if predicted < 0.999 * closest else idle + 1
+        closest = min(closest, predicted)
+        bound = min(bound, candidate)
+        if (stuck and slack <= 1e-11) or idle >= PATIENCE:
+            break
+    else:
+        timed_out = True
+    objective, nu, weights, _ = master.solve(None)
+    every = np.vstack(master.blocks)
+    used = weights > 0
+    return Generated(every[used], weights[used], objective, best, bound, columns, rounds, timed_out)
+
+
+def enumerate_all(p: np.ndarray, ratio: float, posteriors: np.ndarray, gains: np.ndarray) -> Generated:
+    """The program over a given list of posteriors (all extreme ones), in one solve."""
+    master = _Master(p, ratio)
+    master.add(posteriors, gains)
+    objective, nu, weights, _ = master.solve(None)
+    used = weights > 0
+    excess = float((gains - posteriors @ nu).max())
+    return Generated(
+        posteriors[used], weights[used], objective, nu + excess, float(nu @ p) + excess, len(gains), 1, False
+    )
+
+
+def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(posteriors, weights) with equal posteriors merged and the weights solved once more to full precision."""
+    posteriors, weights = generated.posteriors, generated.weights
+    _, first, inverse = np.unique(np.round(posteriors / p, 11), axis=0, return_index=True, return_inverse=True)
+    merged = np.bincount(inverse.ravel(), weights)
+    ratios = posteriors[first] / p
+    solved = merged + np.linalg.lstsq(ratios.T, 1 - merged @ ratios, rcond=None)[0]
+    return posteriors[first], solved if solved.min() >= 0 else merged
+
+
+def multilevel(pricer: Any, *, tol: float, deadline: float, coarsen: Callable[[np.ndarray], Any]) -> Generated:
+    """`generate` for a sum: solve with neighbouring values merged in pairs first, and start from there.
+
+    **Arguments:** `coarsen(groups)`: the pricer of the problem in which the categories of each group are one.
+    """
+    x, d = pricer.values, pricer.probabilities.size
+    if d <= COARSEST:
+        return generate(pricer, np.zeros((0, d)), x**2 / 2, 0.3, tol=tol, deadline=deadline)
+    order = np.argsort(x, kind="stable")
+    groups = np.empty(d, dtype=np.int64)
+    groups[order] = np.arange(d) // 2
+    coarse = coarsen(groups)
+    found = multilevel(coarse, tol=max(tol, COARSE), deadline=deadline, coarsen=coarse.merged)
+    start = (found.posteriors / coarse.probabilities)[:, groups] * pricer.probabilities
+    centre = np.interp(x, coarse.values, found.nu)
+    return generate(pricer, start, centre, 0.05, tol=tol, deadline=deadline)

@@ -1,0 +1,576 @@
+"""`solve_lip`: the optimum under local information privacy, its certificate, and the kernel that attains it."""
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.aggregates import Aggregate
+from optdp.certificates.lip import LIPCertificate
+from optdp.closed_forms import lip as forms
+from optdp.mechanisms.lip import UNIT, LIPMechanism
+from optdp.programs import lip
+from optdp.solvers import lip_pricing as pricing
+from optdp.solvers import posteriors as lp
+
+CASES = [(task, notion) for task in ("sum", "histogram") for notion in ("lip", "ldp")]
+
+
+@st.composite
+def priors(draw, most=8, least=2):
+    """Priors of all shapes: flat, skewed by orders of magnitude, with ties."""
+    d = draw(st.integers(least, most))
+    kind = draw(st.sampled_from(["uniform", "random", "skewed", "ties"]))
+    if kind == "uniform":
+        return [1 / d] * d
+    if kind == "ties":
+        raw = draw(st.lists(st.sampled_from([1, 2, 5]), min_size=d, max_size=d))
+    elif kind == "random":
+        raw = draw(st.lists(st.floats(0.05, 1), min_size=d, max_size=d))
+    else:
+        raw = [10.0**-e for e in draw(st.lists(st.floats(0, 5), min_size=d, max_size=d))]
+    return [r / sum(raw) for r in raw]
+
+
+epsilons = st.floats(math.log(0.05), math.log(8)).map(math.exp)
+
+
+# --- binary, closed forms
+
+
+def test_the_seeds_example_is_not_lip_and_its_value_is_not_attainable():
+    # Context-aware LIP, Example 1 and Theorem 2 at prior (0.9, 0.1): 0.054038 claimed; 0.079138 is the optimum.
+    best = optdp.solve_lip([0.9, 0.1], 1.0, task="survey")
+    assert best.value == pytest.approx(0.079138, abs=5e-7)
+    assert best.gap <= 1e-12
+    assert best.verify()
+    claimed = optdp.solve_lip([0.9, 0.1], 1.0, task="survey", notion="lip-lower")
+    assert claimed.value == pytest.approx(0.054038, abs=5e-7)
+    assert claimed.verify()
+    refused = dataclasses.replace(claimed, privacy=optdp.LIP(1.0)).verify()
+    (failure,) = refused.failures
+    assert failure.name == "privacy"
+    assert "highest posterior/prior 6.689" in failure.detail
+    assert "at category 1, output 1 >  e^1" in failure.detail
+
+
+def test_where_the_seeds_form_holds_it_is_optimal():
+    best = optdp.solve_lip([0.7, 0.3], 1.0, task="survey")
+    assert best.value == pytest.approx(0.126089, abs=5e-7)
+    assert best.value == pytest.approx(0.21 * (2 / math.e - 1 / math.e**2), rel=1e-12)
+
+
+@given(p=st.floats(1e-6, 0.5), eps=epsilons, notion=st.sampled_from(lip.NOTIONS))
+def test_binary_agrees_with_the_closed_form_and_with_enumeration(p, eps, notion):
+    solution = optdp.solve_lip([1 - p, p], eps, task="survey", notion=notion)
+    assert solution.verify()
+    assert solution.gap <= 1e-9
+    ratio = math.exp(eps)
+    low, high = {
+        "lip": (p / ratio, min(ratio * p, 1 - (1 - p) / ratio)),
+        "lip-lower": (p / ratio, 1 - (1 - p) / ratio),
+        "ldp": (p / (p + ratio * (1 - p)), ratio * p / (ratio * p + 1 - p)),
+    }[notion]
+    assert solution.value == pytest.approx(p * (1 - p) - (high - p) * (p - low), rel=1e-7, abs=1e-14)
+    other = optdp.solve_lip([1 - p, p], eps, task="survey", notion=notion, backend="enumeration")
+    assert other.value == pytest.approx(solution.value, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "p, eps", [(Fraction(1, 10), 1.0), (Fraction(3, 10), 1.0), (Fraction(1, 2), 0.3), (Fraction(1, 100), 5.0)]
+)
+@pytest.mark.parametrize("notion", lip.NOTIONS)
+def test_closed_form_expression(p, eps, notion):
+    solution = optdp.solve_lip([1 - p, p], eps, task="survey", notion=notion)
+    symbolic = float(solution.closed_form.subs("eps", eps).evalf()) if not solution.closed_form.free_symbols else None
+    (symbol,) = solution.closed_form.free_symbols
+    symbolic = float(solution.closed_form.subs(symbol, eps).evalf(30))
+    assert symbolic == pytest.approx(solution.value, rel=1e-11)
+    counts = optdp.solve_lip([1 - p, p], eps, task="histogram", notion=notion)
+    assert float(counts.closed_form.subs(symbol, eps).evalf(30)) == pytest.approx(counts.value, rel=1e-11)
+
+
+def test_both_regimes_and_their_border_by_sympy():
+    import sympy as sp
+
+    eps, p = sp.Symbol("eps", positive=True), sp.Symbol("p", positive=True)
+    ratio = sp.exp(eps)
+    (rare, _), (common, _) = forms.binary_value(p).args
+    assert sp.simplify(rare - (p * (1 - p) - p**2 * (ratio - 1) ** 2 / ratio)) == 0
+    assert sp.simplify(common - p * (1 - p) * (2 / ratio - 1 / ratio**2)) == 0
+    border = 1 / (1 + ratio)
+    assert sp.simplify((rare - common).subs(p, border)) == 0
+    assert sp.simplify(forms.simplex_is_lip(p).rhs - border) == 0
+    # Below the border the upper bound costs something.
+    assert sp.simplify(rare - common - p * (1 - 1 / ratio) ** 2 * (1 - (1 + ratio) * p)) == 0
+
+
+@given(prior=priors(), eps=epsilons, task=st.sampled_from(["sum", "histogram"]))
+def test_lower_only_optimum_is_the_seeds_kernel(prior, eps, task):
+    solution = optdp.solve_lip(prior, eps, task=task, notion="lip-lower")
+    assert solution.verify()
+    assert solution.gap <= 1e-9
+    p, ratio = np.array(prior), math.exp(eps)
+    kernel = np.tile(p[:, None] / ratio, (1, len(p))) + (1 - 1 / ratio) * np.eye(len(p))  # K(j|i), row j
+    made = solution.mechanism.probabilities  # its rows may be called by other categories' names
+    assert made[np.argsort(np.argmax(made, axis=1))] == pytest.approx(kernel, rel=1e-9, abs=1e-15)
+    if task == "histogram" or len(p) == 2:
+        assert sorted(solution.mechanism.labels) == list(solution.mechanism.categories)
+    # It keeps the two-sided promise exactly where the smallest prior is at least 1/(1 + E), and is then optimal for it.
+    border = 1 / (1 + ratio)
+    if abs(min(prior) - border) > 1e-6 * border:
+        keeps = all(
+            c.passed for c in solution.mechanism.check_privacy(optdp.LIP(eps * (1 + 1e-12) if eps < 30 else eps))
+        )
+        assert keeps == (min(prior) >= border)
+        two_sided = optdp.solve_lip(prior, eps, task=task)
+        if keeps:
+            assert two_sided.value == pytest.approx(solution.value, rel=1e-8)
+        assert two_sided.value >= solution.value * (1 - 1e-8)
+
+
+# --- enumeration, columns, cvxpy
+
+
+@settings(max_examples=40)
+@given(prior=priors(), eps=epsilons, case=st.sampled_from(CASES), seed=st.integers(0, 10**6))
+def test_columns_equal_enumeration(prior, eps, case, seed):
+    task, notion = case
+    values = np.random.default_rng(seed).normal(size=len(prior)) if task == "sum" and seed % 2 else None
+    every = optdp.solve_lip(prior, eps, task=task, notion=notion, values=values, backend="enumeration")
+    some = optdp.solve_lip(prior, eps, task=task, notion=notion, values=values, backend="columns", rtol=1e-10)
+    assert some.value == pytest.approx(every.value, rel=1e-9)
+    for solution in (every, some):
+        assert solution.verify()
+        assert len(solution.mechanism.kernel) <= len(prior)
+        assert solution.gap <= 1e-7
+
+
+@settings(max_examples=25)
+@given(prior=priors(most=6), eps=epsilons, case=st.sampled_from([*CASES, ("sum", "lip-lower")]))
+def test_cvxpy_model_agrees(prior, eps, case):
+    task, notion = case
+    ours = optdp.solve_lip(prior, eps, task=task, notion=notion)
+    model = ours.program.model
+    gain = model.solve(solver="CLARABEL", **lip.TIGHT)
+    p = np.array(prior)
+    x = np.arange(len(p)) - p @ np.arange(len(p))
+    spread = float(p @ x**2) if task == "sum" else 1.0
+    assert spread - gain == pytest.approx(ours.value, abs=1e-7 * spread)
+    solved = optdp.solve_lip(prior, eps, task=task, notion=notion, backend="cvxpy")
+    assert solved.value == pytest.approx(ours.value, abs=1e-7 * spread)
+    assert solved.verify()
+
+
+@settings(max_examples=30)
+@given(prior=priors(), eps=epsilons, task=st.sampled_from(["sum", "histogram"]))
+def test_lip_is_never_above_ldp_and_within_twice_eps(prior, eps, task):
+    lip_, ldp = (optdp.solve_lip(prior, eps, task=task, notion=notion) for notion in ("lip", "ldp"))
+    assert lip_.lower_bound <= ldp.value
+    assert lip_.value <= ldp.value * (1 + 1e-9)
+    assert lip_.mechanism.privacy() <= eps
+    assert lip_.mechanism.privacy("ldp") <= 2 * eps  # eps-LIP implies 2 eps-LDP
+    assert ldp.mechanism.privacy("ldp") <= eps
+    assert ldp.mechanism.privacy("lip") <= eps  # eps-LDP implies eps-LIP
+    twice = optdp.solve_lip(prior, 2 * eps, task=task, notion="ldp")
+    assert twice.lower_bound <= lip_.value  # hence LDP at 2 eps can do whatever LIP does at eps
+
+
+def _mutual_information(mechanism):
+    joint = mechanism.probabilities * mechanism.prior.probabilities
+    ratio = joint / (joint.sum(axis=1, keepdims=True) * mechanism.prior.probabilities)
+    return float(np.sum(joint * np.log(ratio)))
+
+
+@settings(max_examples=20)
+@given(prior=priors(), eps=epsilons)
+def test_lip_bounds_mutual_information(prior, eps):
+    assert _mutual_information(optdp.solve_lip(prior, eps).mechanism) <= eps
+
+
+@settings(max_examples=20)
+@given(prior=priors(), eps=st.floats(0.1, 3), task=st.sampled_from(["sum", "histogram"]))
+def test_error_falls_with_eps_and_no_random_mechanism_beats_the_bound(prior, eps, task):
+    tight, loose = (optdp.solve_lip(prior, e, task=task) for e in (eps, 1.5 * eps))
+    assert loose.lower_bound <= tight.value
+    p, ratio = np.array(prior), math.exp(eps)
+    rng = np.random.default_rng(0)
+    # Random kernels, mixed with the constant one until they keep the promise.
+    for _ in range(20):
+        kernel = rng.dirichlet(np.full(3, 0.3), size=len(p)).T
+        output = kernel @ p
+        s = kernel / output[:, None]
+        share = min(
+            1.0,
+            float(
+                np.min(
+                    np.where(
+                        s > 1, (ratio - 1) / np.maximum(s - 1, 1e-300), (1 - 1 / ratio) / np.maximum(1 - s, 1e-300)
+                    )
+                )
+            ),
+        )
+        posterior = p * (share * s + 1 - share)
+        x = np.arange(len(p)) - p @ np.arange(len(p))
+        error = (
+            (p @ x**2 - output @ (posterior @ x) ** 2) if task == "sum" else 1 - output @ np.sum(posterior**2, axis=1)
+        )
+        assert error >= tight.lower_bound - 1e-12
+
+
+@given(prior=priors(most=7), eps=epsilons)
+def test_pricing_is_exact(prior, eps):
+    # The greatest phi - nu.r over Q, against all vertices, at random prices.
+    p, ratio = np.array(prior), math.exp(eps)
+    x = np.arange(len(p)) - p @ np.arange(len(p))
+    rng = np.random.default_rng(0)
+    weights = optdp.Prior.of(prior).weights
+    for kind, vertices in ((pricing.BoxSum, pricing.box_vertices), (pricing.ConeSum, pricing.cone_vertices)):
+        pricer, rows = kind(p, x, ratio), vertices(p, ratio)
+        for _ in range(5):
+            nu = rng.normal(size=len(p)) + x**2 * rng.random()
+            expected = float((pricer.gain(rows) - rows @ nu).max())
+            found = pricer.price(nu, 1e-12)
+            assert found.excess >= expected - 1e-9
+            assert max(found.reduced.max(initial=-np.inf), 0.0) == pytest.approx(max(expected, 0.0), abs=1e-8)
+    for kind, vertices in (
+        (pricing.BoxHistogram, pricing.box_vertices),
+        (pricing.ConeHistogram, pricing.cone_vertices),
+    ):
+        pricer, rows = kind(p, ratio, weights), vertices(p, ratio)
+        nu = rng.normal(size=len(p)) / 10
+        expected = float((pricer.gain(rows) - rows @ nu).max())
+        if kind is pricing.ConeHistogram:
+            expected = max(expected, float(pricer.gain(p[None])[0] - p @ nu))  # the prior itself is visited too
+        assert pricer.price(nu, 1e-12).excess == pytest.approx(expected, abs=1e-9)
+
+
+# --- certificates
+
+
+@settings(max_examples=40)
+@given(prior=priors(most=6), eps=epsilons, case=st.sampled_from(CASES), seed=st.integers(0, 10**6))
+def test_any_dual_prices_give_a_valid_bound(prior, eps, case, seed):
+    task, notion = case
+    rng = np.random.default_rng(seed)
+    best = optdp.solve_lip(prior, eps, task=task, notion=notion)
+    certificate = best.certificate
+    nu = np.array(certificate.nu) + rng.normal(size=len(prior)) * rng.choice([1e-6, 1e-3, 1.0])
+    shuffled = LIPCertificate.of(
+        eps, certificate.prior, certificate.loss, notion, certificate.method, nu, certificate.knots
+    )
+    assert shuffled.check().passed
+    assert shuffled.bound <= best.value
+    coarse = LIPCertificate.of(
+        eps, certificate.prior, certificate.loss, notion, certificate.method, certificate.nu, certificate.knots[::3]
+    )
+    assert coarse.bound <= best.value
+
+
+@pytest.mark.parametrize("task, notion", [*CASES, ("sum", "lip-lower"), ("histogram", "lip-lower")])
+def test_a_bound_that_is_too_high_is_refused(task, notion):
+    solution = optdp.solve_lip([0.5, 0.3, 0.15, 0.05], 1.0, task=task, notion=notion)
+    assert solution.verify()
+    raised = dataclasses.replace(solution.certificate, bound=solution.value * (1 + 1e-9))
+    assert not raised.check().passed
+    assert not dataclasses.replace(solution, certificate=raised).verify()
+    lower = dataclasses.replace(solution, value=solution.value * (1 - 1e-9))
+    assert {c.name for c in lower.verify().failures} >= {"attained value"}
+
+
+def test_chord_bound_is_the_closed_form():
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.ones(83))
+    solution = optdp.solve_lip(p, 1.0, task="histogram")
+    exact = np.array([float(q) for q in solution.mechanism.prior.exact])
+    lo, hi = exact / math.e, exact * math.e
+    assert solution.lower_bound == pytest.approx(1 - np.sum(exact**2 + (hi - exact) * (exact - lo)), rel=1e-12)
+    assert solution.gap <= 1e-6
+    assert solution.status is optdp.Status.OPTIMAL
+    assert solution.verify()
+
+
+# --- many categories
+
+
+@pytest.mark.parametrize("shape", ["uniform", "zipf", "random"])
+@pytest.mark.parametrize("task", ["sum", "histogram"])
+def test_83_categories(shape, task):
+    d = 83
+    p = {
+        "uniform": np.ones(d),
+        "zipf": 1 / np.arange(1, d + 1),
+        "random": np.random.default_rng(1).dirichlet(np.ones(d)),
+    }[shape]
+    solution = optdp.solve_lip(p / p.sum(), 1.0, task=task)
+    assert solution.gap <= 1e-6
+    assert len(solution.mechanism.kernel) <= d
+    assert solution.verify()
+
+
+def test_uniform_histogram_has_the_symmetric_value():
+    # All vertices are permutations of one: k high, one between, the rest low.
+    d, ratio = 20, math.e
+    lo, hi = 1 / (d * ratio), ratio / d
+    k = int((1 - d * lo) // (hi - lo))
+    rest = 1 - d * lo - k * (hi - lo)
+    error = 1 - (k * hi**2 + (lo + rest) ** 2 + (d - k - 1) * lo**2)
+    assert optdp.solve_lip([1 / d] * d, 1.0, task="histogram").value == pytest.approx(error, rel=1e-12)
+
+
+def test_a_time_limit_gives_a_valid_wider_bracket():
+    p = np.random.default_rng(2).dirichlet(np.ones(120))
+    solution = optdp.solve_lip(p, 1.0, time_limit=1e-3)
+    assert solution.status is optdp.Status.TIME_LIMIT
+    assert solution.gap > 1e-6
+    assert solution.verify()
+    full = optdp.solve_lip(p, 1.0)
+    assert solution.lower_bound <= full.value and full.lower_bound <= solution.value
+
+
+def test_prices_of_the_linear_program_are_those_of_highs():
+    p = np.array([0.5, 0.3, 0.2])
+    rows = pricing.box_vertices(p, math.e)
+    gains = np.sum(rows**2, axis=1)
+    found = lp.enumerate_all(p, math.e, rows, gains)
+    assert np.all(rows @ found.nu >= gains - 1e-9)
+    assert found.nu @ p == pytest.approx(found.objective, abs=1e-9)
+
+
+# --- the kernel
+
+
+@settings(max_examples=25)
+@given(prior=priors(), eps=epsilons, case=st.sampled_from([*CASES, ("sum", "lip-lower")]))
+def test_kernel_is_exact(prior, eps, case):
+    task, notion = case
+    mechanism = optdp.solve_lip(prior, eps, task=task, notion=notion).mechanism
+    for i in range(len(prior)):
+        assert sum(row[i] for row in mechanism.kernel) == UNIT
+    assert sum(mechanism.exact_output) == 1
+    # Bayes in rationals: the ratios that check_privacy tests.
+    p = mechanism.prior.exact
+    ratios = [
+        Fraction(k, UNIT) / w for row, w in zip(mechanism.kernel, mechanism.exact_output, strict=True) for k in row
+    ]
+    for row, w in zip(mechanism.kernel, mechanism.exact_output, strict=True):
+        assert sum(q * Fraction(k, UNIT) for q, k in zip(p, row, strict=True)) == w
+    assert mechanism.posteriors.sum(axis=1) == pytest.approx(1, abs=1e-12)
+    assert mechanism.output @ mechanism.posteriors == pytest.approx(np.array(prior), abs=1e-12)
+    if notion == "lip":
+        assert max(ratios) <= Fraction(math.exp(eps)) * (1 + Fraction(1, 10**14))
+        assert max(max(ratios), 1 / min(ratios)) > Fraction(math.exp(eps)) * (1 - Fraction(1, 10**6))
+    loaded = optdp.Mechanism.from_dict(json.loads(json.dumps(mechanism.to_dict())))
+    assert loaded == mechanism
+
+
+def test_solution_round_trip(tmp_path):
+    for task, notion in [*CASES, ("sum", "lip-lower")]:
+        solution = optdp.solve_lip({"a": 0.5, "b": 0.3, "c": 0.2, "z": 0.0}, 1.0, task=task, notion=notion,
+                                   values={"a": 1, "b": 2.5, "c": -1} if task == "sum" else None)  # fmt: skip
+        solution.save(tmp_path / "s.json")
+        loaded = optdp.Solution.load(tmp_path / "s.json")
+        assert loaded.verify()
+        assert loaded.value == solution.value and loaded.mechanism == solution.mechanism
+        assert (
+            loaded.certificate == solution.certificate
+            and loaded.privacy == solution.privacy
+            and loaded.loss == solution.loss
+        )
+
+
+def test_errors_are_those_of_the_estimator():
+    prior = np.array([0.4, 0.3, 0.2, 0.1])
+    for task in ("sum", "histogram"):
+        solution = optdp.solve_lip(prior, 1.0, task=task)
+        m = solution.mechanism
+        assert prior @ m.conditional_mse() == pytest.approx(solution.value, rel=1e-12)
+        assert m.mse_under(prior) == pytest.approx(solution.value, rel=1e-12)
+        assert np.abs(m.bias_under(prior)).max() <= 1e-12
+        assert prior @ m.expected_loss([0, 1, 2, 3]) == pytest.approx(m.average_loss(), rel=1e-12)
+        assert m.worst_case_loss() == m.expected_loss(m.worst_input())
+        truth = np.arange(4.0) if task == "sum" else np.eye(4)
+        error = m.variance(range(4)) + (
+            np.square(m.mean(range(4)) - truth) if task == "sum" else np.square(m.mean(range(4)) - truth).sum(axis=1)
+        )
+        assert error == pytest.approx(m.expected_loss(range(4)), rel=1e-10)
+
+
+@settings(max_examples=20)
+@given(prior=priors(most=5), eps=epsilons, task=st.sampled_from(["sum", "histogram"]))
+def test_mae_is_the_least_over_relabellings(prior, eps, task):
+    mechanism = optdp.solve_lip(prior, eps, task=task, notion="lip-lower").mechanism
+    every = [
+        LIPMechanism(mechanism.prior, mechanism.kernel, mechanism.aggregate, labels).mae()
+        for labels in permutations(mechanism.categories)
+    ]
+    assert mechanism.mae() == pytest.approx(min(every), rel=1e-12)
+    # Outputs are distributed like inputs. Called like them, they differ by the value below, ...
+    p = np.array(prior)
+    x = np.arange(len(p))
+    distance = np.abs(x[:, None] - x) if task == "sum" else 1 - np.eye(len(p))
+    natural = p @ distance @ p / math.exp(eps)
+    assert sorted(mechanism.output) == pytest.approx(sorted(p), rel=1e-9)
+    # ... the least for two answers and for a histogram (Proposition 3), but not always for a sum of more.
+    assert mechanism.mae() <= natural * (1 + 1e-9)
+    if task == "histogram" or len(p) == 2:
+        assert mechanism.mae() == pytest.approx(natural, rel=1e-9)
+
+
+def test_proposition_3_fails_for_a_sum_at_small_eps():
+    # Four categories with priors 2/7, 2/7, 1/7, 2/7: a label further from the ends is closer to everything.
+    prior = [Fraction(2, 7), Fraction(2, 7), Fraction(1, 7), Fraction(2, 7)]
+    best = optdp.solve_lip(prior, 0.08, notion="lip-lower").mechanism
+    natural = LIPMechanism(best.prior, best.kernel, best.aggregate, tuple(row.index(max(row)) for row in best.kernel))
+    assert best.mae() < natural.mae() - 1e-3
+
+
+def test_sampling_follows_the_kernel():
+    from scipy.stats import chisquare
+
+    mechanism = optdp.solve_lip({"a": 0.5, "b": 0.3, "c": 0.2}, 1.0, task="histogram").mechanism
+    x = np.array(["a", "b", "c"])[np.random.default_rng(0).integers(0, 3, 90_000)].reshape(300, 300)
+    y = mechanism.randomize(x, rng=1)
+    assert y.shape == x.shape
+    for name in "abc":
+        expected = mechanism.probability(list(mechanism.labels), name)
+        counts = np.array([np.sum(y[x == name] == label) for label in mechanism.labels])
+        assert counts.sum() == np.sum(x == name)
+        assert chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > 1e-4
+    assert mechanism.posterior(y).shape == (300, 300, 3)
+    assert mechanism.estimator(y[:2]).shape == (2, 300, 3)
+    with pytest.raises(ValueError, match="'d' is not allowed"):
+        mechanism.randomize(["a", "d"])
+
+
+@given(weights=st.lists(st.integers(0, 2**80), min_size=1, max_size=12))
+def test_alias_tables_are_exact(weights):
+    from optdp.mechanisms.lip import _alias_table
+
+    total = sum(weights) or 1
+    scaled = [w * UNIT // total for w in weights]
+    scaled[0] += UNIT - sum(scaled)
+    thresholds, aliases = _alias_table(scaled)
+    n = len(scaled)
+    for j in range(n):
+        chance = thresholds[j] + sum(UNIT - t for t, a in zip(thresholds, aliases, strict=True) if a == j)
+        assert chance == n * scaled[j]
+
+
+def test_a_wrong_prior():
+    designed = optdp.solve_lip([0.9, 0.1], 1.0, task="survey").mechanism
+    seen = designed.with_prior([0.8, 0.2])
+    assert designed.privacy() <= 1.0
+    # The rarer the category really is, the more an output tells about it.
+    assert seen.privacy() < 1.0 < designed.with_prior([0.97, 0.03]).privacy()
+    cost = designed.mse_under([0.8, 0.2])
+    assert cost > seen.mse() > optdp.solve_lip([0.8, 0.2], 1.0, task="survey").lower_bound
+    assert float(designed.bias_under([0.8, 0.2])) < 0
+    with pytest.raises(ValueError, match="2 is not a category"):
+        designed.with_prior({0: 0.5, 2: 0.5})
+
+
+# --- arguments
+
+
+def test_zero_priors_are_left_out_and_said_so():
+    solution = optdp.solve_lip([0.5, 0.0, 0.3, 0.2], 1.0, values=[1, 100, 2, 3])
+    assert "1 of prior 0 left out" in str(solution)
+    assert solution.spec["left_out"] == [1]
+    assert solution.mechanism.categories == (0, 2, 3)
+    assert "1" in solution.program.message and "left out" in solution.program.message
+    same = optdp.solve_lip([0.5, 0.3, 0.2], 1.0, values=[1, 2, 3])
+    assert solution.value == same.value
+    with pytest.raises(ValueError, match="x = 1 is not allowed: this category has prior 0 and was left out"):
+        solution.mechanism.randomize([0, 1])
+    with pytest.raises(ValueError, match="x = 7 is not allowed"):
+        solution.mechanism.randomize([0, 7])
+
+
+@pytest.mark.parametrize(
+    "prior, message",
+    [
+        ([0.5, 0.4], "sums to 0.9, which is not allowed"),
+        ([0.5, 0.6], "sums to 1.1, which is not allowed"),
+        ([0.5, 0.5 + 1e-8], "it must sum to 1"),
+        ([1.2, -0.2], r"prior\[0\] = 1.2 is not allowed"),
+        ([0.6, 0.6, -0.2], r"prior\[2\] = -0.2 is not allowed"),
+        ([0.5, math.nan], r"prior\[1\] = nan is not allowed"),
+        ([math.inf, 0.5], r"prior\[0\] = inf is not allowed"),
+        ([1.0], "at least 2 categories"),
+        ([1.0, 0.0], "at least 2 categories"),
+        ([], "sums to 0"),
+    ],
+)
+def test_wrong_priors_are_refused(prior, message):
+    with pytest.raises(ValueError, match=message):
+        optdp.solve_lip(prior, 1.0)
+
+
+@pytest.mark.parametrize("prior", [0.5, "0.5,0.5", None, [True, False], ["0.5", "0.5"], [0.5, None]])
+def test_priors_of_the_wrong_type_are_refused(prior):
+    with pytest.raises(TypeError, match="is not allowed"):
+        optdp.solve_lip(prior, 1.0)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"values": [1, 2]}, "values has 2 entries"),
+        ({"values": [1, 1, 1]}, "for every category"),
+        ({"values": [1, math.nan, 2]}, r"values\[1\]"),
+        ({"values": {0: 1.0, 1: 2.0}}, "no entry for category 2"),
+        ({"task": "survey"}, "must have two"),
+        ({"task": "histogram", "values": [1, 2, 3]}, "values is not allowed"),
+        ({"task": "mean"}, "task = 'mean'"),
+        ({"notion": "dp"}, "notion = 'dp'"),
+        ({"backend": "gurobi"}, "backend = 'gurobi'"),
+        ({"categories": ["a", "b"]}, "categories has 2 entries"),
+        ({"categories": ["a", "a", "b"]}, "must be distinct"),
+        ({"categories": ["a", "b", "c"]}, "values is missing"),
+        ({"rtol": 0}, "rtol = 0"),
+        ({"eps": 0}, "eps = 0"),
+        ({"eps": -1.0}, "eps = -1.0"),
+        ({"eps": math.nan}, "eps = nan"),
+        ({"weight": math.inf}, "weight = inf"),
+    ],
+)
+def test_other_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        optdp.solve_lip([0.5, 0.3, 0.2], **{"eps": 1.0, **arguments})
+
+
+def test_too_many_categories_for_enumeration():
+    with pytest.raises(ValueError, match="enumerated up to 14"):
+        optdp.solve_lip([1 / 20] * 20, 1.0, backend="enumeration")
+
+
+def test_decimals_and_fractions_are_exact():
+    assert optdp.Prior.of([Fraction(1, 3), Fraction(2, 3)]).exact == (Fraction(1, 3), Fraction(2, 3))
+    floats = optdp.Prior.of([0.1] * 10)  # they sum to 1 only up to rounding
+    assert sum(floats.exact) == 1
+    assert floats.exact == (Fraction(1, 10),) * 10
+    named = optdp.Prior.of({"x": 0.25, "y": 0.75})
+    assert named.categories == ("x", "y")
+    assert optdp.Prior.from_dict(json.loads(json.dumps(named.to_dict()))) == named
+
+
+def test_weights_and_offsets():
+    plain = optdp.solve_lip([0.5, 0.3, 0.2], 1.0)
+    doubled = optdp.solve_lip([0.5, 0.3, 0.2], 1.0, weight=2.0)
+    moved = optdp.solve_lip([0.5, 0.3, 0.2], 1.0, values=[1000.0, 1001.0, 1002.0])
+    assert doubled.value == pytest.approx(4 * plain.value, rel=1e-12)
+    assert moved.value == pytest.approx(plain.value, rel=1e-9)
+    assert moved.verify()
+
+
+def test_mechanisms_that_break_the_promise_cannot_be_built_as_private():
+    with pytest.raises(ValueError, match="do not make a mechanism that keeps"):
+        LIPMechanism.private(optdp.LIP(1.0), [0.9, 0.1], np.eye(2), [0.9, 0.1], Aggregate("sum", (0.0, 1.0)))
