@@ -16,13 +16,14 @@ from optdp.sweep import sweep
 #: The papers: short name -> (module of its claims, full title, authors and venue as far as the source gives them).
 PAPERS = {
     "OGPM": ("ogpm", "Optimal Piecewise-based Mechanism for Collecting Bounded Numerical Data under LDP"),
+    "LIP": ("lip", "Context-aware Data Aggregation with Localized Information Privacy"),
     "COMP": ("comp", "Bounded and Unbiased Composite Differential Privacy"),
 }
 
 
 def load_claims() -> None:
     """Import every paper's claims, so that `CLAIMS` and `DISCOVERIES` are complete."""
-    for module in [*(module for module, _ in PAPERS.values()), "discoveries"]:
+    for module in [*(module for module, _ in PAPERS.values()), "discoveries", "lip_discoveries"]:
         importlib.import_module(f"optdp.claims.{module}")
 
 
