@@ -32,7 +32,10 @@ _HOME = {
     "estimate_histogram": "optdp.estimation",
     "estimate_mean": "optdp.estimation",
     "gap_report": "optdp.reports.gap",
+    "solve_composite": "optdp.programs.composite",
+    "solve_ptt": "optdp.programs.ptt",
     "Report": "optdp.reports.report",
+    "Variance": "optdp.objectives",
 }
 
 __all__ = [
@@ -53,6 +56,9 @@ if TYPE_CHECKING:
     from optdp.claims.audit import audit, discoveries
     from optdp.claims.hypothesis import check_hypothesis
     from optdp.estimation import estimate_histogram, estimate_mean
+    from optdp.objectives import Variance
+    from optdp.programs.composite import solve_composite
+    from optdp.programs.ptt import solve_ptt
     from optdp.reports.compare import compare
     from optdp.reports.gap import gap_report
     from optdp.reports.report import Report

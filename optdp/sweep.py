@@ -25,7 +25,8 @@ def sweep(
     **Arguments:**
 
     - `function`: with a process pool it must be picklable (a module's function or a `functools.partial` of one).
-    - `executor`: any `concurrent.futures.Executor` (a dask client's `get_executor()` is one); None: this process.
+    - `executor`: processes, not threads, which would share the working precision of ball arithmetic (bounds stay valid,
+      last digits may differ): any `concurrent.futures.Executor` (a dask client's `get_executor()` is one); None: this process.
     - `progress`: show the bar; None: only if stderr is a terminal.
     - `chunksize`: items sent to a worker process at a time.
 

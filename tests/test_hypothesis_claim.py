@@ -1,6 +1,6 @@
 """The three-piece hypothesis, decided by certificate."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_the_check_can_fail():
 
 
 def test_an_executor_gives_the_same_answer():
-    with ThreadPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(2) as pool:
         there = optdp.check_hypothesis(40, [3], "squared", executor=pool)
     here = optdp.check_hypothesis(40, [3], "squared")
     assert np.array_equal(there.value, here.value) and np.array_equal(there.eps, here.eps)

@@ -9,6 +9,7 @@ from optdp import _checks
 
 _HOME = {
     "bathtub": ("optdp.certificates.bathtub", "BathtubCertificate"),
+    "bump": ("optdp.certificates.bump", "BumpCertificate"),
     "constant": ("optdp.certificates.constant", "ConstantCertificate"),
 }
 

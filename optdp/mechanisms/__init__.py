@@ -10,4 +10,7 @@ from optdp.mechanisms.baselines import sw as sw
 from optdp.mechanisms.baselines import uniform as uniform
 from optdp.mechanisms.clamped import ClampedLaplace as ClampedLaplace
 from optdp.mechanisms.clamped import ClampedStaircase as ClampedStaircase
+from optdp.mechanisms.composite import CompositeMechanism as CompositeMechanism
+from optdp.mechanisms.multidimensional import OneCoordinate as OneCoordinate
 from optdp.mechanisms.piecewise import PiecewiseMechanism as PiecewiseMechanism
+from optdp.mechanisms.unbiased import UNBIASED as UNBIASED

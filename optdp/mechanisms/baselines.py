@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from optdp import _checks
+from optdp.certificates.bump import BumpClass, optimum
 from optdp.domains import Circle, Interval, as_domain
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.clamped import ClampedLaplace, ClampedStaircase
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
+from optdp.objectives import Variance
+from optdp.shapes import Rectangle
 
 
 def _interval(domain: Any) -> Interval:
@@ -57,20 +60,10 @@ def ptt(eps: float, domain: Any = (0.0, 1.0)) -> PiecewiseMechanism:
 def ptt_eta(eps: float) -> float:
     """The ratio eta = (k + a)/a > 1 of I-PTT that minimises its worst-case variance, Var(1).
 
-    With D = e^eps - 1, 3 D^2 Var(1) = 3 D eta + (D + eta)(D + eta^3)/(eta - 1)^2; eta is the root above 1 of its
-    derivative, a quartic after clearing the denominator.
+    A root above 1 of a quartic: see `optdp.certificates.bump`.
     """
-    d = float(np.expm1(_checks.epsilon(eps)))
-    eta = np.polynomial.Polynomial([0.0, 1.0])
-    product = (d + eta) * (d + eta**3)
-    slope = 3 * d * (eta - 1) ** 3 + product.deriv() * (eta - 1) - 2 * product
-    roots = slope.roots()
-    real = roots[(abs(roots.imag) <= 1e-9 * (1 + abs(roots.real))) & (roots.real > 1)].real
-
-    def variance(x: float) -> float:
-        return 3 * d * x + float(product(x)) / (x - 1) ** 2
-
-    return float(min(real, key=variance))
+    unit = Interval(-1.0, 1.0)
+    return 1 / optimum(BumpClass(_checks.epsilon(eps), Rectangle(), Rectangle(), unit, Variance()))[0]
 
 
 def clamped_laplace(eps: float, domain: Any = (0.0, 1.0)) -> ClampedLaplace:

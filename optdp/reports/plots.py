@@ -54,14 +54,15 @@ def plot_densities(mechanism: Mechanism, *, ax: Any = None, inputs: Any = None) 
     ax = new_axes(ax)
     low, high = mechanism.support()
     a, b = mechanism.domain.lower, mechanism.domain.upper
+    if not np.isfinite([low, high]).all():  # unbounded noise: what is near the domain
+        low, high = 3 * a - 2 * b, 3 * b - 2 * a
+    places = mechanism.atoms() if hasattr(mechanism, "atoms") else np.array([low, high])
     chosen = np.atleast_1d([a, a + 0.3 * (b - a), a + 0.5 * (b - a)] if inputs is None else inputs)
     y = np.linspace(low, high, 4001)
     for colour, x in zip(COLOURS * (1 + len(chosen) // len(COLOURS)), chosen, strict=False):
         ax.plot(y, mechanism.density(y, x), color=colour, label=f"x = {x:g}", lw=1.6)
-        atoms = mechanism.probability(np.array([low, high]), x)
-        for place, mass in zip((low, high), atoms, strict=True):
-            if mass > 0:
-                ax.plot(place, mass, "o", color=colour, ms=5)
+        atoms = mechanism.probability(places, x)
+        ax.plot(places[atoms > 0], atoms[atoms > 0], "o", color=colour, ms=5)
     ax.set(xlabel="output y", ylabel="density given x", ylim=(0, None))
     ax.set_title(f"Output density at a few inputs (eps = {mechanism.privacy():.3g})")
     ax.legend(frameon=False)

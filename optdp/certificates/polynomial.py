@@ -1,0 +1,68 @@
+"""Positivity of polynomials on [0, 1], proven in ball arithmetic by Bernstein coefficients and bisection.
+
+On any interval a polynomial lies between the least and the largest of its Bernstein coefficients there; bisection
+(de Casteljau) makes these converge to its values quadratically. A double root that a threshold just misses by delta is
+therefore passed after about log2(1/sqrt(delta)) bisections.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from flint import arb, arb_poly
+
+#: Pieces of [0, 1] after which a proof is given up (a refused proof is never wrong, only unhelpful).
+PIECES = 5000
+
+
+def bernstein(polynomial: arb_poly) -> list[arb]:
+    """Bernstein coefficients on [0, 1]."""
+    power = polynomial.coeffs()
+    n = len(power) - 1
+    return [sum((power[i] * math.comb(j, i) / math.comb(n, i) for i in range(j + 1)), arb(0)) for j in range(n + 1)]
+
+
+def halves(coefficients: Sequence[arb]) -> tuple[list[arb], list[arb]]:
+    """Bernstein coefficients on the left and on the right half of the interval."""
+    left, right, row = [coefficients[0]], [coefficients[-1]], list(coefficients)
+    while len(row) > 1:
+        row = [(a + b) / 2 for a, b in pairwise(row)]
+        left.append(row[0])
+        right.append(row[-1])
+    return left, right[::-1]
+
+
+def proven_everywhere(
+    polynomials: Sequence[arb_poly],
+    holds: Callable[[Sequence[Sequence[arb]]], bool],
+    fails: Callable[[Sequence[arb]], bool],
+) -> bool:
+    """Whether [0, 1] can be cut into pieces on each of which `holds` is true of the Bernstein coefficients of `polynomials`.
+
+    **Arguments:** `holds(coefficients)`: a sufficient condition on one piece; `fails(values)`: whether the values at a
+    point disprove the statement, which ends the search early.
+    """
+    stack = [[bernstein(p) for p in polynomials]]
+    for _ in range(PIECES):
+        if not stack:
+            return True
+        piece = stack.pop()
+        if holds(piece):
+            continue
+        if fails([c[0] for c in piece]) or fails([c[-1] for c in piece]):
+            return False
+        pairs = [halves(c) for c in piece]
+        stack.append([right for _, right in pairs])
+        stack.append([left for left, _ in pairs])
+    return False
+
+
+def positive(polynomial: arb_poly) -> bool:
+    """Whether the polynomial is proven positive on the whole of [0, 1]."""
+    return proven_everywhere(
+        [polynomial],
+        lambda piece: all(bool(c > 0) for c in piece[0]),
+        lambda values: bool(values[0] <= 0),
+    )

@@ -1,0 +1,91 @@
+"""Vectors by one coordinate: report one of d coordinates with a mechanism for numbers, scaled by d (OPTT, Algorithm 3)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdp import _checks, files
+from optdp.certificates.check import Check
+from optdp.mechanisms.base import Mechanism, as_rng
+
+
+@dataclass(frozen=True)
+class OneCoordinate:
+    """An unbiased eps-LDP mechanism for vectors in a cube, from one for numbers in an interval around 0.
+
+    A coordinate j is drawn uniformly, whatever the input; the output is 0 but for d times the randomised x_j. Given j it is
+    as private as `mechanism`, and j itself tells nothing, so that the whole is eps-LDP with the full eps.
+
+    **Arguments:** `mechanism`: unbiased, on a domain that is symmetric around 0 (for [-1, 1]^d: on [-1, 1]); `d`: the dimension.
+    """
+
+    mechanism: Mechanism
+    d: int
+
+    def __post_init__(self) -> None:
+        _checks.integer("d", self.d, low=1)
+        domain = self.mechanism.domain
+        if domain.lower != -domain.upper:
+            raise ValueError(f"mechanism on {domain} is not allowed: its domain must be symmetric around 0")
+
+    def check(self, x: Any) -> np.ndarray:
+        """`x` as an array whose last axis has length d, all entries in the domain of the mechanism."""
+        inputs = self.mechanism.domain.check(x)
+        if inputs.ndim == 0 or inputs.shape[-1] != self.d:
+            raise ValueError(f"x of shape {inputs.shape} is not allowed: its last axis must have length d = {self.d}")
+        return inputs
+
+    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+        """One private vector for each vector along the last axis of `x`."""
+        inputs, rng = self.check(x), as_rng(rng)
+        chosen = rng.integers(0, self.d, size=(*inputs.shape[:-1], 1))
+        out = np.zeros(inputs.shape)
+        private = self.d * self.mechanism.randomize(np.take_along_axis(inputs, chosen, axis=-1), rng)
+        np.put_along_axis(out, chosen, private, axis=-1)
+        return out
+
+    def support(self) -> tuple[float, float]:
+        """(lowest, highest) value that a coordinate of the output can take."""
+        low, high = self.mechanism.support()
+        return self.d * low, self.d * high
+
+    def mean(self, x: Any) -> np.ndarray:
+        """E[Y | x] = x."""
+        return np.asarray(self.mechanism.mean(self.check(x)))
+
+    def variance(self, x: Any) -> np.ndarray:
+        """Variance of each coordinate: d (V(x_j) + x_j^2) - x_j^2, where V is that of the mechanism for numbers."""
+        inputs = self.check(x)
+        return self.d * (self.mechanism.variance(inputs) + inputs**2) - inputs**2
+
+    def privacy(self) -> float:
+        """The smallest epsilon: that of the mechanism for numbers."""
+        return self.mechanism.privacy()
+
+    def check_privacy(self, privacy: Any) -> list[Check]:
+        """The exact tests of the mechanism for numbers."""
+        checks: list[Check] = self.mechanism.check_privacy(privacy)  # type: ignore[attr-defined]
+        return checks
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, exact."""
+        return {"mechanism": "OneCoordinate", "part": self.mechanism.to_dict(), "d": self.d}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> OneCoordinate:
+        """The inverse of `to_dict`."""
+        return cls(Mechanism.from_dict(data["part"]), data["d"])
+
+    def save(self, path: str | Path) -> None:
+        """Write the mechanism to a JSON file, whole or not at all."""
+        files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
+
+    @staticmethod
+    def load(path: str | Path) -> OneCoordinate:
+        """Read a mechanism that `save` wrote."""
+        return OneCoordinate.from_dict(json.loads(Path(path).read_text()))

@@ -1,0 +1,328 @@
+"""solve_ptt: known optima, identities, certificates that can fail, samplers."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.certificates import enclosures, polynomial
+from optdp.certificates.bump import BumpCertificate, BumpClass, certify, optimum
+from optdp.closed_forms import ptt as forms
+from optdp.mechanisms.baselines import ptt_eta
+from optdp.mechanisms.composite import CompositeMechanism
+from optdp.mechanisms.multidimensional import OneCoordinate
+from optdp.mechanisms.piecewise import CELLS
+from optdp.programs.ptt import BUMPS, build_model, ptt_mechanism, variance_at
+from optdp.shapes import Rectangle, Steps
+from optdp.solution import Solution
+
+epsilons = st.floats(0.01, 30.0)
+inputs = st.floats(-1.0, 1.0)
+
+
+def test_worst_case_at_one_is_the_known_optimum_and_beats_pm():
+    solution = optdp.solve_ptt(1.0)
+    assert solution.value == pytest.approx(5.06568, abs=5e-6)
+    assert solution.mechanism.eta == pytest.approx(2.28876, abs=5e-6)
+    assert solution.gap <= 1e-9 and solution.verify()
+    pm = 4 * math.exp(0.5) / (3 * math.expm1(0.5) ** 2)
+    assert pm == pytest.approx(5.22360, abs=5e-6)
+    assert solution.value < pm
+    assert ptt_mechanism(1.0, math.exp(0.5) + 1).enclose_value(optdp.Variance())[0] == pytest.approx(pm, rel=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("I", 16 / 3), ("II", 64 / 3)])
+def test_small_eps_limit(kind, limit):
+    assert forms.small_eps_limit(kind) == sp.nsimplify(limit)
+    for eps in (1e-2, 1e-3):
+        assert eps**2 * optdp.solve_ptt(eps, kind).value == pytest.approx(limit, rel=2 * eps)
+
+
+@settings(deadline=None, max_examples=30)
+@given(epsilons, st.sampled_from(["I", "II", "free"]), st.one_of(st.just("worst"), inputs))
+def test_every_solution_is_tight_and_verifies(eps, kind, objective):
+    solution = optdp.solve_ptt(eps, kind, objective=objective)
+    assert 0 <= solution.gap <= 1e-9
+    assert solution.status is optdp.Status.OPTIMAL
+    assert solution.verify(), str(solution.verify())
+
+
+@settings(deadline=None, max_examples=50)
+@given(epsilons, inputs, st.floats(1.001, 50.0), st.sampled_from(["I", "II"]))
+def test_no_member_of_the_family_is_below_the_bound(eps, x, eta, kind):
+    solution = optdp.solve_ptt(eps, kind, objective=x)
+    assert float(variance_at(eps, eta, x, kind)) >= solution.lower_bound * (1 - 1e-12)
+    member = ptt_mechanism(eps, eta, kind)
+    assert member.enclose_value(optdp.Variance(x))[0] >= solution.lower_bound * (1 - 1e-9)
+
+
+@settings(deadline=None, max_examples=25)
+@given(epsilons, st.one_of(st.just("worst"), inputs))
+def test_the_rectangle_is_the_best_bump_and_no_range_off_centre_pays(eps, objective):
+    """Kind "free" has its own certificate over any bump and range: it confirms the value of kind "I"."""
+    free, first = optdp.solve_ptt(eps, "free", objective=objective), optdp.solve_ptt(eps, "I", objective=objective)
+    assert free.lower_bound == pytest.approx(first.value, rel=1e-12)
+    second = optdp.solve_ptt(eps, "II", objective=objective)
+    assert second.lower_bound > first.value
+
+
+@pytest.mark.parametrize("objective", ["worst", 0.0, 0.7])
+def test_free_as_a_linear_program_agrees(objective):
+    solution = optdp.solve_ptt(1.5, "free", objective=objective, backend="lp", cells=60)
+    assert solution.lower_bound <= solution.program.objective <= solution.lower_bound * 1.01
+    assert solution.verify() and solution.gap < 1e-2
+
+
+@pytest.mark.parametrize("kind", ["I", "II"])
+def test_scip_on_the_plain_program_agrees(kind):
+    solution = optdp.solve_ptt(1.0, kind, backend="scip")
+    assert solution.program.objective == pytest.approx(optdp.solve_ptt(1.0, kind).value, rel=1e-4)
+    assert solution.verify() and solution.gap < 1e-4
+
+
+def test_model_has_the_mass_constraint_and_the_optimum_satisfies_it():
+    model, best = build_model(1.0), optdp.solve_ptt(1.0).mechanism
+    k, w, unit = best.stretch, float(best.exact_window), float(model.unit.value)
+    model.k.value, model.a.value, model.reach.value = k / unit, k * w / (1 - w) / unit, k / (1 - w) / unit
+    model.f.value = best.floor_mass / (2 * model.reach.value)
+    model.bump.value = (1 - best.floor_mass) * unit
+    for constraint in (model.mass, model.mass_of_bump, model.unbiased, model.range):
+        assert float(constraint.body()) == pytest.approx(float(constraint.upper()), abs=1e-9)
+
+
+def test_ratio_eta_is_a_root_of_the_stationary_polynomial():
+    for kind in ("I", "II"):
+        for eps, x in ((0.3, 1.0), (1.0, 0.0), (4.0, 0.4)):
+            eta = optdp.solve_ptt(eps, kind, objective=x).mechanism.eta
+            quartic = forms.stationary(kind).as_expr().subs({forms.E: math.exp(eps), forms.x: x})
+            slope = sp.diff(quartic, forms.eta).subs(forms.eta, eta)
+            assert abs(float(quartic.subs(forms.eta, eta) / slope)) < 1e-7 * eta
+    assert ptt_eta(1.0) == pytest.approx(optdp.solve_ptt(1.0).mechanism.eta, rel=1e-12)
+
+
+def test_derived_constants_are_those_the_paper_prints_and_mass_is_what_it_forgets():
+    for kind in forms.KINDS:
+        printed, derived = forms.printed(kind), forms.constants(kind)
+        assert sp.simplify(printed["p"] - derived["p"]) == 0
+        assert sp.simplify(printed["q"] - derived["q"]) == 0
+        assert sp.simplify(printed["variance"] - forms.variance(kind, mass=False)) == 0
+        mass = derived["mass"].subs({forms.k: derived["k"], forms.a: derived["a"]})
+        assert sp.simplify(mass - 1) == 0
+    # Theorem 4's optimum, with q = 1/2 at eps = 1: its parameters do not have mass 1.
+    ratio = math.e
+    eta = float(max(sp.Poly(sp.Symbol("z") ** 3 - 3 * sp.Symbol("z") ** 2 - 2 * (ratio - 1)).nroots(), key=sp.re))
+    k = ratio / (0.5 * (ratio - 1))
+    mass = forms.constants("I")["mass"].subs({forms.k: k, forms.a: k / (eta - 1), forms.E: ratio})
+    assert abs(float(mass) - 1) > 0.05
+
+
+def test_symbolic_variance_is_the_one_the_solver_uses():
+    for kind in forms.KINDS:
+        expression = sp.lambdify((forms.E, forms.eta, forms.x), forms.variance(kind))
+        for eps, eta, x in ((0.2, 2.0, 0.5), (1.0, 3.1, -1.0), (5.0, 7.0, 0.0)):
+            assert expression(math.exp(eps), eta, x) == pytest.approx(float(variance_at(eps, eta, x, kind)), rel=1e-12)
+
+
+def test_parametric_closed_form_passes_through_the_optimum():
+    for kind in forms.KINDS:
+        curve = forms.parametric(kind)
+        for x in (0, 1):
+            for eps in (0.5, 1.0, 3.0):
+                solution = optdp.solve_ptt(eps, kind, objective=float(x))
+                at = {forms.eta: solution.mechanism.eta, forms.x: x}
+                assert float(curve.subs(at)) == pytest.approx(math.exp(eps), rel=1e-6)
+
+
+def test_pm_has_half_of_what_the_paper_prints_for_k_and_a():
+    s = sp.Symbol("s", positive=True)
+    pm = forms.piecewise_mechanism()
+    assert sp.simplify(pm["k"] - s / (s - 1)) == 0 and sp.simplify(pm["a"] - 1 / (s - 1)) == 0
+    assert sp.simplify(pm["worst"] - 4 * s / (3 * (s - 1) ** 2)) == 0
+
+
+def test_crossing_with_duchi():
+    """No I-PTT beats Duchi's worst case at eps <= 1.183, the best one does from 1.184 on."""
+
+    def duchi(eps):
+        return 1 / math.tanh(eps / 2) ** 2
+
+    assert optdp.solve_ptt(1.183).lower_bound > duchi(1.183)
+    assert optdp.solve_ptt(1.184).value < duchi(1.184)
+    assert float(variance_at(1.0, 1.9, 1.0)) > duchi(1.0)  # the eta = 19/10 of Theorem 9
+
+
+def test_conjecture_two_holds_wherever_it_is_tried():
+    for eps in np.geomspace(1e-3, 30, 40):
+        assert optdp.solve_ptt(float(eps)).value < 8 / eps**2
+
+
+def test_a_threshold_above_the_minimum_is_not_proven():
+    for objective in (None, 0.0, 0.5):
+        for free in (False, True):
+            problem = BumpClass(
+                1.0, Rectangle(), Rectangle(), optdp.Interval(-1.0, 1.0), optdp.Variance(objective), free=free
+            )
+            value = optimum(problem)[2]
+            assert certify(problem, value).check().passed
+            assert not BumpCertificate(problem, value * (1 + 1e-13)).check().passed
+            assert certify(problem, value * 1.5).bound <= value * (1 + 1e-14)
+
+
+def test_positivity_of_polynomials():
+    from flint import arb, arb_poly, ctx
+
+    with ctx.workprec(enclosures.PRECISION):
+        w = arb_poly([0, 1])
+        assert polynomial.positive((3 * w - 1) ** 2 + arb(2) ** -100)
+        assert not polynomial.positive((3 * w - 1) ** 2)
+        assert not polynomial.positive((3 * w - 1) ** 2 - arb(2) ** -100)
+        assert not polynomial.positive(w)
+
+
+def test_tampering_is_found():
+    solution = optdp.solve_ptt(1.0)
+    data = solution.to_dict()
+    for change in (
+        lambda d: d.update(lower_bound=d["lower_bound"] * 1.001),
+        lambda d: d["certificate"].update(threshold=d["certificate"]["threshold"] * 1.001),
+        lambda d: d["mechanism"].update(floor_coins=d["mechanism"]["floor_coins"] - 2**100),
+        lambda d: d.update(value=d["value"] * 0.999),
+    ):
+        broken = json.loads(json.dumps(data))
+        change(broken)
+        assert not Solution.from_dict(broken).verify()
+    again = Solution.from_dict(json.loads(json.dumps(data)))
+    assert again.verify() and again.mechanism == solution.mechanism
+
+
+@settings(deadline=None, max_examples=30)
+@given(epsilons, st.floats(0.001, 0.999), st.sampled_from(["I", "II"]), st.floats(-0.9, 0.9))
+def test_mechanism_is_private_and_unbiased_exactly(eps, width, kind, shift):
+    mechanism = CompositeMechanism.private(eps, width, (-1.0, 1.0), BUMPS[kind], shift=shift)
+    checks = mechanism.check_privacy(optdp.LDP(eps))
+    assert all(c.passed for c in checks), checks
+    assert mechanism.privacy() <= eps * (1 + 1e-12) + 1e-15
+    if kind == "I":
+        w, mass = mechanism.exact_window, mechanism.exact_floor_mass
+        peak, floor = mass / 2 + (1 - mass) / (2 * w), mass / 2
+        assert peak / floor == mechanism.exact_ratio
+        assert enclosures.at_most_exp(peak / floor, eps)
+
+
+@settings(deadline=None, max_examples=20)
+@given(epsilons, st.floats(0.01, 0.99), inputs, st.sampled_from(["I", "II"]))
+def test_density_has_the_moments_that_are_claimed(eps, width, x, kind):
+    mechanism = CompositeMechanism.private(eps, width, (-1.0, 1.0), BUMPS[kind])
+    low, high = mechanism.support()
+    half, centre = mechanism._halfwidth, float(mechanism._centre(np.asarray(x)))
+    cuts = np.unique(np.clip([low, centre - half, centre, centre + half, high], low, high))
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    total = np.zeros(3)
+    for a, b in pairwise(cuts):
+        y = (a + b) / 2 + (b - a) / 2 * nodes
+        total += (b - a) / 2 * np.array([np.sum(weights * y**p * mechanism.density(y, x)) for p in (0, 1, 2)])
+    scale = high - low
+    assert total[0] == pytest.approx(1, rel=1e-9)
+    assert total[1] == pytest.approx(x, abs=1e-8 * scale)
+    assert total[2] - x**2 == pytest.approx(float(mechanism.variance(x)), rel=1e-7)
+    assert float(mechanism.expected_loss(x, "squared")) == pytest.approx(float(mechanism.variance(x)))
+
+
+@pytest.mark.parametrize("kind", ["I", "II"])
+def test_expected_losses_by_quadrature(kind):
+    mechanism = optdp.solve_ptt(1.0, kind).mechanism
+    for x in (-1.0, 0.3, 1.0):
+        y = np.linspace(*mechanism.support(), 400_001)
+        for loss in ("abs", optdp.Power(3), lambda d: np.minimum(d, 2.0)):
+            law = mechanism._loss(loss)
+            plain = np.trapezoid(law(np.abs(y - x)) * mechanism.density(y, x), y)
+            assert float(mechanism.expected_loss(x, loss)) == pytest.approx(plain, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["I", "II"])
+def test_samples_follow_the_density(kind):
+    mechanism = optdp.solve_ptt(1.0, kind).mechanism
+    draws = mechanism.randomize(np.full(200_000, 0.4), 7)
+    edges = np.linspace(*mechanism.support(), 41)
+    counts, _ = np.histogram(draws, edges)
+    assert counts.sum() == draws.size
+    fine = np.linspace(edges[0], edges[-1], 400_001)
+    cumulative = np.concatenate([[0], np.cumsum(mechanism.density(fine[:-1] / 2 + fine[1:] / 2, 0.4) * np.diff(fine))])
+    expected = draws.size * np.diff(np.interp(edges, fine, cumulative))
+    assert np.sum((counts - expected) ** 2 / expected) < 39 + 5 * math.sqrt(2 * 39)
+
+
+def test_vectors_by_one_coordinate():
+    inner = optdp.solve_ptt(1.0).mechanism
+    mechanism = OneCoordinate(inner, 3)
+    x = np.array([0.5, -1.0, 0.0])
+    draws = mechanism.randomize(np.tile(x, (300_000, 1)), 1)
+    assert (np.count_nonzero(draws, axis=1) <= 1).all()
+    assert draws.min() >= mechanism.support()[0] and draws.max() <= mechanism.support()[1]
+    error = np.sqrt(mechanism.variance(x) / len(draws))
+    assert (np.abs(draws.mean(axis=0) - x) < 5 * error).all()
+    assert draws.var(axis=0) == pytest.approx(mechanism.variance(x), rel=0.02)
+    assert mechanism.privacy() == inner.privacy()
+    assert OneCoordinate.from_dict(json.loads(json.dumps(mechanism.to_dict()))) == mechanism
+    with pytest.raises(ValueError, match="d = 3"):
+        mechanism.randomize([0.1, 0.2])
+    with pytest.raises(ValueError, match="symmetric"):
+        OneCoordinate(CompositeMechanism.private(1.0, 0.4, (0.0, 1.0)), 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"eps": 0.0}, "eps = 0.0"),
+        ({"eps": float("nan")}, "eps = nan"),
+        ({"eps": 31}, "eps = 31"),
+        ({"eps": "1"}, "eps = '1'"),
+        ({"eps": 1.0, "kind": "III"}, "kind = 'III'"),
+        ({"eps": 1.0, "objective": 1.5}, "objective = 1.5"),
+        ({"eps": 1.0, "objective": "center"}, "objective = 'center'"),
+        ({"eps": 1.0, "backend": "lp"}, "backend = 'lp'"),
+        ({"eps": 1.0, "backend": "cplex"}, "backend = 'cplex'"),
+    ],
+)
+def test_bad_input_is_named(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message.replace("(", r"\(")):
+        optdp.solve_ptt(**arguments)
+
+
+def test_bad_mechanisms_are_refused():
+    with pytest.raises(ValueError, match="must lie"):
+        optdp.solve_ptt(1.0).mechanism.randomize(1.5)
+    with pytest.raises(ValueError, match="Circle"):
+        CompositeMechanism(optdp.Circle(1.0), 5, 5)
+    with pytest.raises(ValueError, match="last_cell"):
+        CompositeMechanism(optdp.Interval(-1.0, 1.0), CELLS // 2, 5, last_cell=CELLS)
+    with pytest.raises(ValueError, match="width_cells"):
+        CompositeMechanism(optdp.Interval(-1.0, 1.0), 10, 5, BUMPS["II"])
+    with pytest.raises(ValueError, match="eta"):
+        ptt_mechanism(1.0, 1.0)
+    with pytest.raises(ValueError, match="eps = 1e-40"):
+        optdp.solve_ptt(1e-40)
+    with pytest.raises(ValueError, match="power of two"):
+        CompositeMechanism.private(1.0, 0.4, base=Steps((2, 3, 2)))
+    assert optdp.solve_ptt(1e-12).verify()
+
+
+def test_plain_and_scaled_domains_are_the_same_mechanism():
+    unit = CompositeMechanism.private(1.0, 0.4)
+    wide = CompositeMechanism.private(1.0, 0.4, (10.0, 14.0))
+    assert wide.enclose_value(optdp.Variance())[1] == pytest.approx(
+        4 * unit.enclose_value(optdp.Variance())[1], rel=1e-15
+    )
+    assert Fraction(wide.support()[0]) <= wide.exact_range[0]
+    assert wide.randomize(np.array([10.5, 14.0]), 3) == pytest.approx(
+        12 + 2 * unit.randomize(np.array([-0.75, 1.0]), 3)
+    )
