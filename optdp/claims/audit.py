@@ -15,6 +15,7 @@ from optdp.sweep import sweep
 
 #: The papers: short name -> (module of its claims, full title, authors and venue as far as the source gives them).
 PAPERS = {
+    "OPTT": ("optt", "Optimal Piecewise Transformation Technique for Analyzing Numerical Data under LDP"),
     "OGPM": ("ogpm", "Optimal Piecewise-based Mechanism for Collecting Bounded Numerical Data under LDP"),
 }
 

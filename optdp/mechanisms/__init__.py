@@ -14,3 +14,4 @@ from optdp.mechanisms.composite import CompositeMechanism as CompositeMechanism
 from optdp.mechanisms.multidimensional import OneCoordinate as OneCoordinate
 from optdp.mechanisms.piecewise import PiecewiseMechanism as PiecewiseMechanism
 from optdp.mechanisms.unbiased import UNBIASED as UNBIASED
+from optdp.mechanisms.window import VaryingWindow as VaryingWindow
