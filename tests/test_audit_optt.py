@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.claims import optt as claims
+from optdp.claims import optt_discoveries
 from optdp.claims.claim import CLAIMS, Verdict
 from optdp.closed_forms import optt
 from optdp.mechanisms.unbiased import UNBIASED
@@ -65,6 +66,18 @@ def test_every_claim_is_here_and_decided():
         assert row.statement and row.finding.how and row.finding.range
         assert row.finding.condition or row.finding.verdict is V
         assert "samples" not in row.finding.how
+
+
+def test_discoveries_are_proven_again_and_fall_with_the_claims_they_rest_on(monkeypatch):
+    ids = [f"D-OPTT-{n}" for n in range(1, 10)]
+    report = optdp.discoveries(ids)
+    assert [row.id for row in report.rows] == ids and report.settled
+    assert all(row.finding.verdict is V for row in report.rows)
+    assert "coth(tau) - 1" in report.to_markdown()
+    formula = optt.FORMULAS["Eq. D.1"]
+    wrong = dataclasses.replace(formula, printed=2 * formula.printed)
+    monkeypatch.setitem(optt.FORMULAS, "Eq. D.1", wrong)
+    assert optt_discoveries.half_the_window().verdict is Verdict.UNSETTLED
 
 
 @pytest.mark.parametrize("name", list(optt.FORMULAS))

@@ -22,7 +22,7 @@ PAPERS = {
 
 def load_claims() -> None:
     """Import every paper's claims, so that `CLAIMS` and `DISCOVERIES` are complete."""
-    for module in [*(module for module, _ in PAPERS.values()), "discoveries"]:
+    for module in [*(module for module, _ in PAPERS.values()), "discoveries", "optt_discoveries"]:
         importlib.import_module(f"optdp.claims.{module}")
 
 
