@@ -15,15 +15,19 @@ from optdp.sweep import sweep
 
 #: The papers: short name -> (module of its claims, full title, authors and venue as far as the source gives them).
 PAPERS = {
+    "OPTT": ("optt", "Optimal Piecewise Transformation Technique for Analyzing Numerical Data under LDP"),
     "OGPM": ("ogpm", "Optimal Piecewise-based Mechanism for Collecting Bounded Numerical Data under LDP"),
     "LIP": ("lip", "Context-aware Data Aggregation with Localized Information Privacy"),
     "COMP": ("comp", "Bounded and Unbiased Composite Differential Privacy"),
 }
 
+#: Modules of discoveries, in the order in which they are told.
+DISCOVERED_IN = ("ogpm_discoveries", "optt_discoveries", "lip_discoveries")
+
 
 def load_claims() -> None:
     """Import every paper's claims, so that `CLAIMS` and `DISCOVERIES` are complete."""
-    for module in [*(module for module, _ in PAPERS.values()), "discoveries", "lip_discoveries"]:
+    for module in [*(module for module, _ in PAPERS.values()), *DISCOVERED_IN]:
         importlib.import_module(f"optdp.claims.{module}")
 
 

@@ -16,7 +16,7 @@ def register(commands: Commands) -> None:
     _options(parser, "one claim (OGPM-3) or one paper (OGPM)")
     parser.set_defaults(run=_audit, what="audit")
     parser = commands.top.add_parser("discoveries", help="what the programs found beyond the papers, proven again")
-    _options(parser, "one discovery (D-1)")
+    _options(parser, "one discovery (D-OGPM-1)")
     parser.set_defaults(run=_audit, what="discoveries")
 
 

@@ -15,3 +15,4 @@ from optdp.mechanisms.lip import LIPMechanism as LIPMechanism
 from optdp.mechanisms.multidimensional import OneCoordinate as OneCoordinate
 from optdp.mechanisms.piecewise import PiecewiseMechanism as PiecewiseMechanism
 from optdp.mechanisms.unbiased import UNBIASED as UNBIASED
+from optdp.mechanisms.window import VaryingWindow as VaryingWindow

@@ -1,4 +1,4 @@
-"""What the programs found that none of the papers states. Written like claims (`optdp.claims.claim`), with `@discovery`."""
+"""What the programs found beyond OGPM. Written like claims (`optdp.claims.claim`), with `@discovery`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optdp.mechanisms import ClampedStaircase
 from optdp.programs.piecewise import solve_piecewise, value_at_height
 
 
-@discovery("D-1", "one number proves optimality for every number of pieces and every loss", "OGPM")
+@discovery("D-OGPM-1", "one number proves optimality for every number of pieces and every loss", "OGPM")
 def one_number_dual() -> Finding:
     """A threshold t with int (L - t)_+ >= e^eps int (t - L)_+, over the distances seen from an end of the domain, is a lower
     bound on the worst-case expected loss of every mechanism whose density ratios are at most e^eps; at the optimum it is
@@ -41,7 +41,7 @@ def one_number_dual() -> Finding:
     )
 
 
-@discovery("D-2", "the optimal piecewise mechanism for (y - x)^2 in closed form", "OGPM")
+@discovery("D-OGPM-2", "the optimal piecewise mechanism for (y - x)^2 in closed form", "OGPM")
 def squared_closed_form() -> Finding:
     """On [0, 1] the least worst-case (y - x)^2 with a shared floor is 1/(4 cosh(acosh(E - 1)/3)^2), at the window share
     1/(2 cosh(acosh(E - 1)/3)); the published height e^(eps/2) is not optimal for any eps.
@@ -72,7 +72,7 @@ def squared_closed_form() -> Finding:
     )
 
 
-@discovery("D-3", "a clamped staircase beats the optimal piecewise mechanism for |y - x| at every eps", "OGPM")
+@discovery("D-OGPM-3", "a clamped staircase beats the optimal piecewise mechanism for |y - x| at every eps", "OGPM")
 def clamped_staircase() -> Finding:
     """Staircase noise with its output clamped to [0, 1] has worst-case |y - x| equal to (7 s^2 - 4 s + 1)/(8 s^3), below the
     optimal piecewise mechanism's 1/(s + 1) by (s - 1)^3/(8 s^3 (s + 1)), s = e^(eps/2).
@@ -101,7 +101,7 @@ def clamped_staircase() -> Finding:
     )
 
 
-@discovery("D-4", "two outputs beat the optimal piecewise mechanism up to eps = 2 ln(1 + sqrt 2)", "OGPM")
+@discovery("D-OGPM-4", "two outputs beat the optimal piecewise mechanism up to eps = 2 ln(1 + sqrt 2)", "OGPM")
 def two_outputs() -> Finding:
     """Randomised response on the outputs c and 1 - c, c = (E - 1)/(4E), has worst-case |y - x| equal to (1 + E)/(4E), below
     1/(s + 1) exactly for eps < 2 ln(1 + sqrt 2) = 1.7627, the point where E = 3 + 2 sqrt 2.
