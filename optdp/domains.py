@@ -151,11 +151,12 @@ class AdditiveLine(_Line):
     discrete: bool = False
 
     def __post_init__(self) -> None:
-        if self.discrete:
-            object.__setattr__(self, "sensitivity", float(_checks.integer("sensitivity", self.sensitivity, low=1)))
-        else:
-            value = _checks.real("sensitivity", self.sensitivity, low=1e-150, high=1e150)
-            object.__setattr__(self, "sensitivity", value)
+        value = _checks.real("sensitivity", self.sensitivity, low=1e-150, high=1e150)
+        if self.discrete and (value != int(value) or value > 2**31):
+            raise ValueError(
+                f"sensitivity = {value!r} is not allowed: for whole numbers it must be a whole number in [1, 2^31]"
+            )
+        object.__setattr__(self, "sensitivity", value)
 
     @property
     def lower(self) -> float:  # type: ignore[override]

@@ -1,0 +1,599 @@
+"""The optimal additive noise under (eps, delta)-differential privacy (truncated-Laplacian paper, seed 001).
+
+**The program.** Over the laws of a noise X, minimise E L(X) subject to P(X in S) <= E P(X + d in S) + delta for all sets S and
+all |d| <= Delta (E = e^eps): an infinite linear program with a hockey-stick divergence at every shift.
+
+**On a lattice** h = Delta/n it is a finite one: masses p_a at distance a h (symmetry is without loss of generality), and
+for s = 1..n slacks u_(s,i) >= p_|i| - E p_|i+s| with q + sum_i u_(s,i) <= delta. Its dual proves a lower bound for the continuum
+(`optdp.certificates.additive`, steps 1 and 2); its solution, spread evenly over cells of width h, is a density that is
+private at every real shift (`optdp.mechanisms.additive`). The two sides differ by the cost of that spreading (p_0 h/4 for
+|x|, h^2/3 at most for x^2): O(h^2).
+
+**The atom q** is a mass at exactly 0 that the density does not spread. On the lattice it changes nothing (merged into p_0 it
+is still feasible, at the same cost); off the lattice it stays at 0 for free. That it costs q at every shift is exact: for
+almost every d the atoms of X miss those of X + d. It is used for large delta only.
+
+**Rows as needed.** Most slacks are zero: a pair (s, i) enters with its row when the current p has p_|i| > E p_|i+s| there while the
+budget of its shift is exceeded. Left-out pairs are a relaxation, so every round's dual proves a bound.
+
+**The support is cut without loss.** With p = 0 beyond K, the multipliers beyond it can be taken constant, and the dual is feasible
+for the infinite program as soon as c_(K+1) >= t + (E - 1) sum lam / 2, which is checked (and K enlarged otherwise).
+
+**delta = 0** (and delta too small to matter): beyond K the masses are continued geometrically, p_(i+n) = p_i/E, which costs
+nothing once L(Kh) >= t: the staircase. The dual is continued by the matching recursion until it no longer matters.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optdp import _checks
+from optdp.certificates import enclosures
+from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, geng_viswanath, lattice_costs
+from optdp.domains import AdditiveLine
+from optdp.losses import CustomLoss, Loss, Power, as_loss
+from optdp.mechanisms.additive import LIMB, AdditiveMechanism
+from optdp.privacy import ApproxDP
+from optdp.solution import Program, Solution, Status
+
+#: Rows up to which the simplex method (with warm starts) is used; interior points without crossover beyond.
+SIMPLEX_ROWS = 2500
+#: Lattices with more points, or programs with more rows, are not tried.
+MAX_POINTS = 60_000
+MAX_ROWS = 120_000
+#: Weights of the mechanism are whole numbers that add up to about 2^BITS.
+BITS = 120
+
+
+class LatticeProgram:
+    """The lattice program as a live HiGHS model that grows by pairs (s, i).
+
+    **Arguments:** `eps`, `delta`; `n`: points per sensitivity; `costs`: c_0..c_K; `geometric`: no slacks, and the last n masses
+    are continued geometrically (`costs` then reach far beyond, and K is `points`); `atom`: whether a mass at 0 may stay there.
+
+    Columns and rows are scaled by a reference noise (Laplace down to delta), so that the solver's tolerances are relative.
+    """
+
+    def __init__(
+        self, eps: float, delta: float, n: int, costs: np.ndarray, *, points: int | None = None, geometric: bool = False,
+        atom: bool = False, method: str = "auto",
+    ) -> None:  # fmt: skip
+        import highspy
+
+        self.eps, self.delta, self.n, self.geometric = eps, delta, n, geometric
+        self.ratio = math.exp(eps)
+        self.size = costs.size if points is None else points
+        self.method = method
+        index = np.arange(self.size)
+        multiplicity = np.where(index == 0, 1.0, 2.0)
+        price = costs[: self.size].copy()
+        if geometric:  # the last n columns stand for whole tails, p_r (1 + b + b^2 + ...)
+            b = math.exp(-eps)
+            rest = costs[self.size - n :]
+            periods = rest.size // n
+            powers = b ** np.arange(periods)
+            price[-n:] = powers @ rest[: periods * n].reshape(periods, n)
+            multiplicity[-n:] *= 1 / -math.expm1(-eps)
+            price[-n:] /= 1 / -math.expm1(-eps)
+        decay = np.exp(-eps * index / n) * (-math.expm1(-max(eps, delta) / n))
+        self.scale = decay if geometric else np.maximum(decay, delta / n)
+        self.multiplicity, self.price = multiplicity, price
+        self.inf = highspy.kHighsInf
+        self.highs = highspy.Highs()
+        for option, value in (("output_flag", False), ("threads", 1), ("run_crossover", "off"),
+                              ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
+                              ("ipm_optimality_tolerance", 1e-10)):  # fmt: skip
+            self.highs.setOptionValue(option, value)
+        columns = self.size + 1  # the last one is the atom
+        top = np.full(columns, self.inf)
+        top[-1] = self.inf if atom else 0.0
+        # A cost of p_0 that vanishes in the bracket, but makes the atom the better of two equals.
+        tie = np.zeros(self.size)
+        if atom:
+            tie[0] = 1e-7 * float(costs[min(n, self.size - 1)])
+        cost = np.append((price * multiplicity + tie) * self.scale, 0.0)
+        self.highs.addCols(columns, cost, np.zeros(columns), top, 0, [], [], [])
+        self.highs.addRow(1.0, 1.0, columns, np.arange(columns, dtype=np.int32),
+                          np.append(multiplicity * self.scale, 1.0))  # fmt: skip
+        self.columns, self.rows = columns, 1
+        self.budget: dict[int, int] = {}
+        self.pairs: dict[int, np.ndarray] = {}
+        self._shift_of_row: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]
+        self._index_of_row: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]
+        self.iterations = 0
+        self.rounds = 0
+
+    def _row_range(self) -> int:
+        """Pairs have |i| below this: with a geometric tail, rows within it would repeat for ever."""
+        return self.size - self.n if self.geometric else self.size
+
+    def add(self, pairs: dict[int, np.ndarray]) -> int:
+        """Add rows (and slacks) for the pairs (shift, indices) that are not there yet; returns how many."""
+        fresh = {}
+        for s, indices in pairs.items():
+            wanted = np.asarray(indices, dtype=np.int64)
+            wanted = wanted[(np.abs(wanted) < self._row_range()) & (np.abs(wanted) != np.abs(wanted + s))]
+            old = self.pairs.get(s, np.zeros(0, dtype=np.int64))
+            new = np.setdiff1d(wanted, old)
+            if new.size:
+                fresh[s] = new
+                self.pairs[s] = np.union1d(old, new)
+        if not fresh:
+            return 0
+        if not self.geometric:
+            for s in fresh:
+                if s not in self.budget:
+                    self.highs.addRow(-self.inf, 1.0, 1, np.array([self.size], dtype=np.int32), np.array([1 / self.delta]))
+                    self.budget[s] = self.rows
+                    self._note(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        shift = np.concatenate([np.full(v.size, s) for s, v in fresh.items()])
+        index = np.concatenate(list(fresh.values()))
+        self._append(shift, index)
+        return int(shift.size)
+
+    def _note(self, shift: np.ndarray, index: np.ndarray) -> None:
+        self._shift_of_row.append(shift)
+        self._index_of_row.append(index)
+        self.rows += shift.size
+
+    def _append(self, shift: np.ndarray, index: np.ndarray) -> None:
+        count = shift.size
+        here, there = np.abs(index), np.abs(index + shift)
+        weight = self.scale[here]
+        within = there < self.size
+        target = np.where(within, there, 0)
+        if self.geometric:  # masses in the last n columns are those of the first period of the tail
+            factor = np.where(within, 1.0, 0.0)
+            beyond = ~within
+            target = np.where(beyond, there - self.n, target)
+            factor = np.where(beyond, 1 / self.ratio, factor)
+            within = np.ones(count, dtype=bool)
+        else:
+            factor = np.ones(count)
+        entries = np.stack([np.ones(count), -self.ratio * factor * self.scale[target] / weight, -np.ones(count)], axis=1)
+        columns = np.stack([here, target, self.columns + np.arange(count)], axis=1)
+        keep = np.stack([np.ones(count, dtype=bool), within, np.full(count, not self.geometric)], axis=1)
+        if not self.geometric:
+            rows = np.array([self.budget[int(s)] for s in shift], dtype=np.int32)
+            self.highs.addCols(count, np.zeros(count), np.zeros(count), np.full(count, self.inf), count,
+                               np.arange(count, dtype=np.int32), rows, weight / self.delta)  # fmt: skip
+            self.columns += count
+        lengths = keep.sum(axis=1)
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
+        self.highs.addRows(count, np.full(count, -self.inf), np.zeros(count), int(lengths.sum()), starts,
+                           columns[keep].astype(np.int32), entries[keep])  # fmt: skip
+        self._note(shift, index)
+
+    def run(self, time_limit: float) -> bool:
+        """Solve; True if the solver says optimal."""
+        import highspy
+
+        simplex = self.method == "simplex" or (self.method == "auto" and self.rows <= SIMPLEX_ROWS)
+        self.highs.setOptionValue("solver", "simplex" if simplex else "ipm")
+        self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(time_limit, 0.1))
+        self.highs.run()
+        self.rounds += 1
+        info = self.highs.getInfo()
+        self.iterations += info.simplex_iteration_count + info.ipm_iteration_count
+        return self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+
+    def masses(self) -> tuple[np.ndarray, float]:
+        """(p_0.., atom), nonnegative, as the solver has them."""
+        values = np.array(self.highs.getSolution().col_value[: self.size + 1])
+        return np.maximum(values[:-1], 0.0) * self.scale, max(float(values[-1]), 0.0)
+
+    def violated(self, tolerance: float) -> dict[int, np.ndarray]:
+        """Pairs that are not in the program and where p breaks a promise by more than `tolerance` (relative to delta)."""
+        p, atom = self.masses()
+        pad = np.zeros(self.n)
+        if self.geometric:
+            pad = p[-self.n :] / self.ratio
+        line = np.concatenate([pad[::-1], p[:0:-1], p, pad])
+        out = {}
+        reach = self.size - 1 + self.n
+        for s in range(1, self.n + 1):
+            excess = line[:-s] - self.ratio * line[s:]
+            if self.geometric:
+                bad = np.flatnonzero(excess > tolerance * line[:-s]) - reach
+            elif atom + np.maximum(excess, 0.0).sum() > self.delta * (1 + tolerance):
+                bad = np.flatnonzero(excess > 1e-10 * self.delta / self.n) - reach
+            else:
+                continue
+            bad = bad[np.abs(bad) < self._row_range()]
+            bad = np.setdiff1d(bad, self.pairs.get(s, np.zeros(0, dtype=np.int64)))
+            if bad.size:
+                out[s] = bad
+        return out
+
+    def solve(self, tolerance: float, deadline: float) -> bool:
+        """Solve and add violated pairs until there are none; False if time or rows ran out first."""
+        for _ in range(100):
+            if not self.run(deadline - time.perf_counter()):
+                return False
+            fresh = self.violated(tolerance)
+            if not fresh:
+                return True
+            if self.rows + sum(v.size for v in fresh.values()) > MAX_ROWS or time.perf_counter() > deadline:
+                return False
+            self.add(fresh)
+        return False
+
+    def duals(self) -> tuple[float, dict[int, tuple[np.ndarray, np.ndarray]], dict[int, float]]:
+        """(t, {s: (indices, mu)}, {s: lam}) as the solver has them."""
+        duals = np.array(self.highs.getSolution().row_dual)
+        shift, index = np.concatenate(self._shift_of_row), np.concatenate(self._index_of_row)
+        lam = {s: max(0.0, -float(duals[row])) / self.delta for s, row in self.budget.items()}
+        mu = {}
+        for s in self.pairs:
+            rows = np.flatnonzero(shift == s)
+            order = np.argsort(index[rows])
+            rows = rows[order]
+            mu[s] = (index[rows], np.maximum(-duals[rows], 0.0) / self.scale[np.abs(index[rows])])
+        return float(duals[0]), mu, lam
+
+
+def finite_multipliers(program: LatticeProgram) -> list[Multiplier]:
+    """The dual of a finite lattice program, continued by the constant lam_s beyond the support."""
+    _, mu, lam = program.duals()
+    out = []
+    for s, (index, values) in mu.items():
+        weight = lam[s]
+        if weight <= 0:
+            continue
+        first, end = int(index[0]), program.size
+        dense = np.zeros(end - first)
+        dense[index - first] = np.minimum(values, weight)
+        dense[dense < 1e-13 * weight] = 0.0
+        used = np.flatnonzero(dense)
+        skip = int(used[0]) if used.size else dense.size
+        dense = dense[skip:]
+        below = np.flatnonzero(dense < weight)
+        dense = dense[: int(below[-1]) + 1] if below.size else dense[:0]
+        out.append(Multiplier(s, weight, first + skip, tuple(dense.tolist()), weight))
+    return out
+
+
+def geometric_multipliers(program: LatticeProgram, costs: np.ndarray) -> list[Multiplier]:
+    """The dual of a program with a geometric tail, made finite.
+
+    Beyond K the dual's own continuation is mu_(j-n) = (mu_j + 2(c_j - t))/E; it is started at the far end of `costs` with the
+    constant lam = 2(c_end - t)/(E - 1) that it may keep from there on (0 if t is larger than that).
+    """
+    t, mu, _ = program.duals()
+    n, start, end = program.n, program._row_range(), costs.size
+    rate = 2 * (costs - t)
+    weight = max(0.0, float(rate[-1]) / math.expm1(program.eps))
+    whole = np.full(end, weight)
+    for high in range(end - n, start, -n):  # a period at a time, inwards from the last one
+        low = max(high - n, start)
+        ahead = slice(low + n, high + n)
+        whole[low:high] = np.clip((whole[ahead] + rate[ahead]) / program.ratio, 0.0, weight)
+    out = []
+    for s, (index, values) in mu.items():
+        if s != n and not values.any():
+            continue
+        dense = np.zeros(start - int(index[0]))
+        dense[index - int(index[0])] = values
+        rest = weight if s == n else 0.0  # only shift n goes on for ever
+        if s == n:
+            dense = np.concatenate([dense, whole[start:]])
+        largest = max(float(dense.max(initial=0.0)), rest)
+        out.append(Multiplier(s, largest, int(index[0]), tuple(dense.tolist()), rest))
+    return out
+
+
+@dataclass(frozen=True)
+class _Bracket:
+    """One lattice's answer."""
+
+    mechanism: AdditiveMechanism
+    certificate: AdditiveCertificate
+    value: float
+    solved: bool
+    program: LatticeProgram | None
+    kind: str
+
+    @property
+    def gap(self) -> float:
+        return (self.value - self.certificate.bound) / self.value if self.value else 0.0
+
+
+def _floats(costs: np.ndarray) -> np.ndarray:
+    return np.array([float(Fraction(int(c), 2**SCALE)) for c in costs])
+
+
+def truncated_radius(eps: float, delta: float) -> float:
+    """Where the truncated Laplacian ends, in sensitivities: log(1 + (E - 1)/(2 delta))/eps (1/(2 delta) for eps = 0)."""
+    return math.log1p(math.expm1(eps) / (2 * delta)) / eps if eps > 0 else 1 / (2 * delta)
+
+
+def _initial_pairs(n: int, size: int, wide: bool) -> dict[int, np.ndarray]:
+    """Pairs likely to matter: the longer shifts (all of them on a small lattice), from a little left of the centre on."""
+    first = 1 if wide else max(1, (11 * n) // 20)
+    return {s: np.arange(-(s + n) // 2, size) for s in range(first, n + 1)}
+
+
+def _whole(p: np.ndarray, total: float) -> list[int]:
+    """p/total in units of 2^-BITS, rounded to whole numbers."""
+    scaled = np.ldexp(p / total, 60)
+    return [int(v) << (BITS - 60) if v >= 2.0**52 else int(float(v) * 2.0 ** (BITS - 60)) for v in scaled]
+
+
+def _reference(eps: float, delta: float, n: int) -> np.ndarray:
+    """Lattice noise that is (eps, delta)-private with room to spare: a truncated Laplacian for half of delta."""
+    rate = eps * (1 - 1e-9) / n
+    count = int((truncated_radius(eps, delta / 2) + 2) * n) + 2
+    p = np.exp(-rate * np.arange(count))
+    total = 2 * np.cumsum(p) - 1
+    edge = np.cumsum(p) - np.concatenate([np.zeros(n), np.cumsum(p)[:-n]])  # mass of the last n
+    fits = np.flatnonzero(edge <= 0.49 * delta * total)
+    keep = int(fits[fits >= min(n, count - 1)][0]) + 1 if (fits >= min(n, count - 1)).any() else count
+    return p[:keep]
+
+
+def private_finite(
+    eps: float, delta: float, line: AdditiveLine, n: int, p: np.ndarray, atom: float = 0.0
+) -> AdditiveMechanism:
+    """Noise close to the masses p_0, p_1, .. (and an atom) that is (eps, delta)-private exactly.
+
+    The masses become whole numbers; where the exact divergence exceeds delta, they are mixed with a reference noise that
+    is private for half of delta, just enough (divergences are convex).
+    """
+    ratio, limit = enclosures.exp_below(eps), Fraction(delta)
+    total = atom + p[0] + 2 * p[1:].sum()
+    used = np.flatnonzero(p > 1e-15 * delta * total / p.size)
+    p = p[: int(used[-1]) + 1] if used.size else p[:1]
+    atom = atom if atom > 1e-9 * delta * total else 0.0
+    reference = _reference(eps, delta, n)
+    size = max(p.size, reference.size)
+    wide = np.zeros(size)
+    wide[: reference.size] = reference / (2 * reference.sum() - reference[0])
+    share = 0.0
+    for _ in range(40):
+        if share >= 1:
+            mixed, stuck = wide, 0.0
+        elif share == 0:
+            mixed, stuck = p / total, atom / total
+        else:
+            mixed, stuck = share * wide, (1 - share) * atom / total
+            mixed[: p.size] += (1 - share) * p / total
+        noise = AdditiveMechanism(line, n, tuple(_whole(mixed, 1.0)), _whole(np.array([stuck]), 1.0)[0])
+        excess = noise.exact_delta(ratio) - limit
+        if excess <= 0:
+            return noise
+        if share >= 1:
+            break
+        needed = float(excess / (excess + limit / 2))
+        share = min(1.0, share + max(needed, 2.0**-50) * 1.01) if share < 0.5 else 1.0
+    raise ArithmeticError(f"no exactly private noise was found for eps = {eps:g}, delta = {delta:g} on a lattice of {n} points")
+
+
+def private_geometric(eps: float, line: AdditiveLine, n: int, p: np.ndarray) -> AdditiveMechanism:
+    """Noise close to the masses p_0, p_1, .., continued by p_(i+n) = p_i/E, that is (eps, 0)-private exactly.
+
+    Every mass is raised, from the centre outwards, to at least 1/R of those up to n places further in, R <= E rational.
+    """
+    ratio = enclosures.exp_below(eps)
+    top, bottom = ratio.numerator, ratio.denominator
+    decay = -(-LIMB * bottom // top)
+    # Masses in the tail sink to E^-K: keep their relative precision.
+    whole = [max(1, v) for v in _whole(p, float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-eps)))]
+    for sweep in range(4):
+        changed = False
+        for a in range(len(whole)):
+            window = whole[max(a - n, 0) : a + n + 1]
+            least = -(-max(window) * bottom // top)
+            if whole[a] < least:
+                whole[a], changed = least, True
+        if not changed:
+            break
+    block = whole[-n:]
+    for r in range(n - 2, -1, -1):  # across the period the tail must not rise
+        block[r] = max(block[r], block[r + 1])
+    tail = tuple(-(-w * LIMB // (LIMB - decay)) for w in block)
+    return AdditiveMechanism(line, n, tuple(whole[:-n]), 0, tail, decay)
+
+
+def _cut(p: np.ndarray, eps: float, delta: float, n: int) -> np.ndarray:
+    """Masses with a geometric tail, continued and cut as early as delta allows (the cut-off share of n cells is <= delta)."""
+    periods = int(truncated_radius(eps, delta)) + 4
+    tail = (p[-n:] * np.exp(-eps * np.arange(1, periods + 1))[:, None]).ravel()
+    full = np.concatenate([p, tail])
+    sums = np.cumsum(full)
+    edge = sums - np.concatenate([np.zeros(n), sums[:-n]])
+    fits = np.flatnonzero(edge[n:] <= delta * (1 - 1e-12) * (2 * sums[n:] - full[0])) + n
+    return full[: int(fits[0]) + 1] if fits.size else full
+
+
+def _solve_geometric(
+    privacy: ApproxDP, loss: Power, line: AdditiveLine, n: int, deadline: float, method: str
+) -> _Bracket:
+    """delta = 0, or so small that the noise is the staircase cut off where delta allows."""
+    eps, delta = privacy.eps, privacy.delta
+    start = n * (math.ceil(math.gamma(loss.exponent + 1) ** (1 / loss.exponent) / eps) + 1)
+    far = start + n * (math.ceil(36 / eps) + 2)
+    costs = _floats(lattice_costs(loss, line.sensitivity, n, far - 1, line.discrete))
+    program = LatticeProgram(eps, 0.0, n, costs, points=start + n, geometric=True, method=method)
+    program.add({n: np.arange(-(n // 2), start)})
+    program.add({s: np.arange(-s, n) for s in range(1, n)} if n <= 24 else {s: np.array([-s, 0]) for s in range(1, n)})
+    solved = program.solve(1e-9, deadline)
+    p, _ = program.masses()
+    certificate = AdditiveCertificate.of(
+        eps, delta, line.sensitivity, loss, n, geometric_multipliers(program, costs), discrete=line.discrete
+    )
+    masses = p.copy()
+    masses[-n:] *= 1.0
+    mechanism = private_geometric(eps, line, n, masses)
+    value = mechanism.enclose_value(loss)[1]
+    if delta > 0:
+        cut = private_finite(eps, delta, line, n, _cut(masses, eps, delta, n))
+        if cut.enclose_value(loss)[1] <= value:
+            mechanism, value = cut, cut.enclose_value(loss)[1]
+    return _Bracket(mechanism, certificate, value, solved, program, "geometric tail")
+
+
+def _solve_finite(
+    privacy: ApproxDP, loss: Loss, line: AdditiveLine, n: int, deadline: float, method: str, every_shift: bool
+) -> _Bracket:
+    """delta > 0: noise on finitely many lattice points."""
+    eps, delta = privacy.eps, privacy.delta
+    radius = truncated_radius(eps, delta) * 1.02 + 0.25
+    while True:
+        size = math.ceil(radius * n) + 1
+        law = as_loss(loss, line.sensitivity * (radius + 4)) if isinstance(loss, CustomLoss) else loss
+        costs = _floats(lattice_costs(law, line.sensitivity, n, size, line.discrete))
+        program = LatticeProgram(eps, delta, n, costs, points=size, atom=not line.discrete, method=method)
+        pairs = _initial_pairs(n, size, n <= 6 or size <= 2 * n)
+        if every_shift:
+            pairs = {s: np.arange(-size - s, size) for s in range(1, n + 1)}
+        program.add(pairs)
+        solved = program.solve(1e-6, deadline)
+        t, _, lam = program.duals()
+        needed = t + math.expm1(eps) * sum(lam.values()) / 2
+        if not solved or costs[-1] >= needed * (1 - 1e-9) or radius > 4 * truncated_radius(eps, delta) + 40:
+            break
+        radius = radius * 1.15 + 0.5
+    p, atom = program.masses()
+    certificate = AdditiveCertificate.of(
+        eps, delta, line.sensitivity, law, n, finite_multipliers(program), discrete=line.discrete
+    )
+    mechanism = private_finite(eps, delta, line, n, p, atom)
+    return _Bracket(mechanism, certificate, mechanism.enclose_value(law)[1], solved, program, "finite support")
+
+
+def solve_additive(
+    eps: float,
+    delta: float = 0.0,
+    loss: Any = "abs",
+    *,
+    sensitivity: float = 1.0,
+    rtol: float = 1e-3,
+    discrete: bool = False,
+    n: int | None = None,
+    time_limit: float = 60.0,
+    method: str = "auto",
+    every_shift: bool = False,
+) -> Solution:
+    """The best additive noise under (eps, delta)-differential privacy, between two certified bounds.
+
+    **Arguments:**
+
+    - `eps`, `delta`: the promise: eps in [0, 30], delta in [0, 1), not both 0.
+    - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)` with q >= 1, or a convex function of the distance (delta > 0
+      only: without it noise is unbounded, and a function is known through samples on a bounded range).
+    - `sensitivity`: how far apart the true values of neighbouring data sets can be.
+    - `rtol`: the relative gap to reach, by refining the lattice.
+    - `discrete`: noise on the integers, for whole-number data and sensitivity; nothing is refined then, the program is exact.
+    - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
+    - `time_limit`: seconds; the best bracket found so far is returned.
+    - `method`: "auto", "simplex" or "ipm"; `every_shift`: all rows from the start (the plain program, for comparison).
+
+    **Returns** a `Solution`: `value` is the expected loss of the noise in `mechanism`, `lower_bound` what no noise with this
+    promise can beat.
+
+    **Raises** TypeError or ValueError naming the argument.
+
+    **Source:** Geng, Ding, Guo, Kumar, "Privacy and utility tradeoff in approximate differential privacy" (truncated
+    Laplacian), whose two bounds this replaces by the optimum.
+    """
+    privacy = ApproxDP(eps, delta, sensitivity)
+    line = AdditiveLine(privacy.sensitivity, bool(discrete))
+    rtol = _checks.real("rtol", rtol, low=1e-12, high=1.0)
+    _checks.choice("method", method, ("auto", "simplex", "ipm"))
+    time_limit = _checks.real("time_limit", time_limit, low=0.0, open_low=True)
+    law = _convex_loss(loss, privacy, line)
+    if n is not None:
+        n = _checks.integer("n", n, low=1, high=10_000)
+    began = time.perf_counter()
+    best = _refine(privacy, law, line, rtol, n, began + time_limit, method, every_shift)
+    value, lower = best.value, min(best.certificate.bound, best.value)
+    gap = (value - lower) / value if value else 0.0
+    seconds = time.perf_counter() - began
+    status = Status.OPTIMAL if gap <= rtol else Status.TIME_LIMIT if seconds > time_limit else Status.GAP
+    points = best.certificate.n
+    rows = best.program.rows if best.program else 0
+    program = Program(
+        name=f"additive noise, eps = {privacy.eps:g}, delta = {privacy.delta:g}, loss {law}, on {line}",
+        variables=f"{best.program.size if best.program else 0} masses on a lattice of {points} points per sensitivity, an atom, "
+        f"{best.program.columns if best.program else 0} columns in all",
+        constraints=f"mass 1, hockey-stick divergences at shifts 1..{points} (generated as needed: {rows} rows), {best.kind}",
+        solver=f"HiGHS through highspy, {best.program.rounds if best.program else 0} rounds",
+        seconds=seconds,
+        objective=best.program.highs.getInfo().objective_function_value if best.program else None,
+        build=(lambda: best.program.highs) if best.program else None,
+    )
+    spec = {
+        "problem": "additive", "eps": privacy.eps, "delta": privacy.delta, "loss": law.name, "sensitivity": line.sensitivity,
+        "discrete": line.discrete, "n": points,
+    }  # fmt: skip
+    return Solution(value, lower, best.mechanism, best.certificate, program, privacy, best.certificate.loss, status, spec,
+                    _closed_form(privacy, law, line))  # fmt: skip
+
+
+def _convex_loss(loss: Any, privacy: ApproxDP, line: AdditiveLine) -> Loss:
+    reach = line.sensitivity * (truncated_radius(privacy.eps, privacy.delta) + 4) if privacy.delta > 0 else 1.0
+    law = as_loss(loss, reach)
+    if isinstance(law, CustomLoss):
+        if privacy.delta == 0:
+            raise ValueError(
+                f"loss = {law.name!r} is not allowed with delta = 0: the noise is unbounded then, and a function is known "
+                "through samples on a bounded range; use delta > 0, or optdp.Power(q)"
+            )
+        return CustomLoss(law.function, reach, "convex", law.name)  # refuses a function that is not convex
+    if law.exponent < 1:
+        raise ValueError(f"loss = {law} is not allowed: additive noise needs a convex loss, optdp.Power(q) with q >= 1")
+    return law
+
+
+def _refine(
+    privacy: ApproxDP, law: Loss, line: AdditiveLine, rtol: float, n: int | None, deadline: float, method: str, every_shift: bool
+) -> _Bracket:  # fmt: skip
+    """Brackets on finer and finer lattices until the gap is at most rtol."""
+    fixed = n is not None or line.discrete
+    points = n or (int(line.sensitivity) if line.discrete else 4)
+    best: _Bracket | None = None
+    while True:
+        if points * 2 * (_radius(privacy) + 2) > MAX_POINTS:
+            break
+        small = privacy.delta == 0 or (privacy.eps > 0 and isinstance(law, Power) and _share(privacy) < 0.1 * rtol)
+        if small and isinstance(law, Power):
+            found = _solve_geometric(privacy, law, line, points, deadline, method)
+            if found.gap > rtol and privacy.delta > 0 and fixed:
+                found = _solve_finite(privacy, law, line, points, deadline, method, every_shift)
+        else:
+            found = _solve_finite(privacy, law, line, points, deadline, method, every_shift)
+        if best is None or found.gap < best.gap:
+            best = found
+        if fixed or best.gap <= rtol or time.perf_counter() > deadline:
+            break
+        grown = math.ceil(points * math.sqrt(found.gap / (0.8 * rtol)))
+        grown = min(max(grown, points + 1), 6 * points)
+        if not found.solved or grown > 400:
+            break
+        points = grown
+    return best or _closed_form_bracket(privacy, law, line)
+
+
+def _radius(privacy: ApproxDP) -> float:
+    return truncated_radius(privacy.eps, privacy.delta) if privacy.delta > 0 else 40 / privacy.eps
+
+
+def _share(privacy: ApproxDP) -> float:
+    """The share of the loss that delta saves, about: log(1 + u)/u, u = (E - 1)/(2 delta)."""
+    u = math.expm1(privacy.eps) / (2 * privacy.delta)
+    return math.log1p(u) / u
+
+
+def _closed_form_bracket(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> _Bracket:
+    raise NotImplementedError
+
+
+def _closed_form(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> Callable[[], Any] | None:
+    return None
