@@ -33,7 +33,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,7 +90,7 @@ class AdditiveCertificate:
     ) -> AdditiveCertificate:  # fmt: skip
         """The certificate with the largest float bound that these multipliers prove."""
         bare = cls(eps, delta, sensitivity, loss, n, tuple(multipliers), 0.0, discrete, rounding)
-        return cls(eps, delta, sensitivity, loss, n, bare.multipliers, bare._proven, discrete, rounding)
+        return cls(eps, delta, sensitivity, loss, n, bare.multipliers, bare._round(bare.exact_bound()), discrete, rounding)
 
     @property
     def assumptions(self) -> str:
@@ -105,7 +104,7 @@ class AdditiveCertificate:
         valid = self._refusal()
         if valid:
             return Check("lower bound", False, valid)
-        proven = self._proven
+        proven = self._round(self.exact_bound())
         how = "exact rationals" if isinstance(self.loss, Power) else f"provided that {self.assumptions}"
         where = "the integers" if self.discrete else f"the line, by a lattice of {self.n} points per sensitivity"
         return Check(
@@ -129,17 +128,14 @@ class AdditiveCertificate:
                 return f"a multiplier of shift {m.shift} is not between 0 and its weight {m.weight:g}"
         return ""
 
-    @cached_property
-    def _proven(self) -> float:
-        """The largest float not above what the multipliers prove."""
-        value = self.exact_bound
+    def _round(self, value: Fraction) -> float:
+        """The largest float not above the bound, in units of the loss."""
         if isinstance(self.loss, CustomLoss):
             return enclosures.round_down(value)
         with ctx.workprec(enclosures.PRECISION):
             unit = enclosures.ball(self.sensitivity) ** enclosures.ball(self.loss.exponent)
             return max(0.0, enclosures.round_down(enclosures.ball(value) * unit))
 
-    @cached_property
     def exact_bound(self) -> Fraction:
         """t - delta sum lam for sensitivity 1 as an exact rational (a lower bound on it where L is irrational)."""
         last = max([m.end for m in self.multipliers], default=0) + self.n + 1  # J + 1

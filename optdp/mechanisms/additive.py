@@ -11,7 +11,7 @@ atom under a shift, and adds its mass to the divergence at every d != 0. For noi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -61,7 +61,6 @@ class AdditiveMechanism(AdditiveNoise):
     atom: int = 0
     tail: tuple[int, ...] = ()
     decay: int = 0
-    _cache: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:
         _checks.integer("n", self.n, low=1)
@@ -146,10 +145,8 @@ class AdditiveMechanism(AdditiveNoise):
 
     def exact_delta(self, ratio: Fraction) -> Fraction:
         """The largest divergence over all shifts up to the sensitivity for a rational likelihood ratio >= 1, exactly."""
-        if ratio not in self._cache:
-            worst = max(self._cell_divergence(k, ratio) for k in range(1, self.n + 1))
-            self._cache[ratio] = worst + Fraction(self.atom, self.total)
-        return self._cache[ratio]
+        worst = max(self._cell_divergence(k, ratio) for k in range(1, self.n + 1))
+        return worst + Fraction(self.atom, self.total)
 
     def delta(self, eps: float) -> float:
         """The smallest delta for which the noise is (eps, delta)-private, rounded up: exact hockey-stick divergences."""
@@ -304,18 +301,12 @@ class AdditiveMechanism(AdditiveNoise):
     def enclose_value(self, loss: Any = "abs") -> tuple[float, float]:
         """(low, high) proven to contain the expected loss: exact rationals for |z| and z^2, ball arithmetic for other powers."""
         law = self._loss(loss)
-        key = ("value", law)
-        if not isinstance(law, CustomLoss) and key in self._cache:
-            return self._cache[key]
         if isinstance(law, CustomLoss):
             return self._sampled_value(law)
         if law.exponent in (1, 2):
             exact = self._moment(int(law.exponent))
-            out = enclosures.round_down(exact), enclosures.round_up(exact)
-        else:
-            out = self._power_value(law)
-        self._cache[key] = out
-        return out
+            return enclosures.round_down(exact), enclosures.round_up(exact)
+        return self._power_value(law)
 
     def _moment(self, q: int) -> Fraction:
         """E|Z|^q for q = 1, 2, exactly."""

@@ -83,13 +83,13 @@ class LatticeProgram:
             multiplicity[-n:] *= 1 / -math.expm1(-eps)
             price[-n:] /= 1 / -math.expm1(-eps)
         decay = np.exp(-eps * index / n) * (-math.expm1(-max(eps, delta) / n))
-        self.scale = decay if geometric else np.maximum(decay, delta / n)
+        self.scale = np.maximum(decay, delta / n)
         self.multiplicity, self.price = multiplicity, price
         self.inf = highspy.kHighsInf
         self.highs = highspy.Highs()
         for option, value in (("output_flag", False), ("threads", 1), ("run_crossover", "off"),
                               ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
-                              ("ipm_optimality_tolerance", 1e-10)):  # fmt: skip
+                              ("ipm_optimality_tolerance", 1e-9)):  # fmt: skip
             self.highs.setOptionValue(option, value)
         columns = self.size + 1  # the last one is the atom
         top = np.full(columns, self.inf)
@@ -107,8 +107,10 @@ class LatticeProgram:
         self.pairs: dict[int, np.ndarray] = {}
         self._shift_of_row: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]
         self._index_of_row: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]
-        self.iterations = 0
         self.rounds = 0
+        #: Primal and dual values of the last round that the solver finished.
+        self.primal = np.zeros(0)
+        self.dual = np.zeros(0)
 
     def _row_range(self) -> int:
         """Pairs have |i| below this: with a geometric tail, rows within it would repeat for ever."""
@@ -180,13 +182,18 @@ class LatticeProgram:
         self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(time_limit, 0.1))
         self.highs.run()
         self.rounds += 1
-        info = self.highs.getInfo()
-        self.iterations += info.simplex_iteration_count + info.ipm_iteration_count
-        return self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        solution = self.highs.getSolution()
+        # Interior points may end just short of the tolerance ("unknown"): what they found is checked and mended anyway.
+        good = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown)
+        if self.highs.getModelStatus() not in good or not (solution.value_valid and solution.dual_valid):
+            return False
+        self.primal = np.array(solution.col_value)
+        self.dual = np.array(solution.row_dual)
+        return True
 
     def masses(self) -> tuple[np.ndarray, float]:
         """(p_0.., atom), nonnegative, as the solver has them."""
-        values = np.array(self.highs.getSolution().col_value[: self.size + 1])
+        values = self.primal[: self.size + 1]
         return np.maximum(values[:-1], 0.0) * self.scale, max(float(values[-1]), 0.0)
 
     def violated(self, tolerance: float) -> dict[int, np.ndarray]:
@@ -225,67 +232,63 @@ class LatticeProgram:
             self.add(fresh)
         return False
 
+    def active(self) -> np.ndarray:
+        """Mask over (shift, index + size): pairs that hold with equality or cost something, in the last solution."""
+        _, mu, lam = self.duals()
+        mask = np.zeros((self.n + 1, 2 * self.size + 1), dtype=bool)
+        for s, (index, values) in mu.items():
+            mask[s, index[values > 1e-7 * max(lam.get(s, 0.0), 1e-9)] + self.size] = True
+        return mask
+
     def duals(self) -> tuple[float, dict[int, tuple[np.ndarray, np.ndarray]], dict[int, float]]:
         """(t, {s: (indices, mu)}, {s: lam}) as the solver has them."""
-        duals = np.array(self.highs.getSolution().row_dual)
-        shift, index = np.concatenate(self._shift_of_row), np.concatenate(self._index_of_row)
-        lam = {s: max(0.0, -float(duals[row])) / self.delta for s, row in self.budget.items()}
+        duals = self.dual
+        shift, index = (np.concatenate(x)[: duals.size] for x in (self._shift_of_row, self._index_of_row))
+        lam = {s: max(0.0, -float(duals[row])) / self.delta for s, row in self.budget.items() if row < duals.size}
         mu = {}
         for s in self.pairs:
             rows = np.flatnonzero(shift == s)
-            order = np.argsort(index[rows])
-            rows = rows[order]
+            rows = rows[np.argsort(index[rows])]
+            if not rows.size:
+                continue
             mu[s] = (index[rows], np.maximum(-duals[rows], 0.0) / self.scale[np.abs(index[rows])])
         return float(duals[0]), mu, lam
 
 
-def finite_multipliers(program: LatticeProgram) -> list[Multiplier]:
-    """The dual of a finite lattice program, continued by the constant lam_s beyond the support."""
-    _, mu, lam = program.duals()
+def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplier]:
+    """The dual of a lattice program, continued over the infinite support.
+
+    A finite support is continued by the constants lam_s. A geometric tail is continued by the recursion that its columns'
+    reduced costs ask for, mu_(j-n) = (mu_j + 2(c_j - t))/E for shift n (0 for the others), started at the far end of `costs`
+    with the constant 2(c_end - t)/(E - 1) that can be kept from there on.
+    """
+    t, mu, lam = program.duals()
+    n, start, end = program.n, program._row_range(), costs.size
+    tail = np.zeros(0)
+    if program.geometric:
+        rate = 2 * (costs - t)
+        last = max(0.0, float(rate[-1]) / math.expm1(program.eps))
+        tail = np.full(end, last)
+        for high in range(end - n, start, -n):  # a period at a time, inwards from the last one
+            low = max(high - n, start)
+            ahead = slice(low + n, high + n)
+            tail[low:high] = np.clip((tail[ahead] + rate[ahead]) / program.ratio, 0.0, last)
+        tail = tail[start:]
     out = []
     for s, (index, values) in mu.items():
-        weight = lam[s]
+        weight = lam.get(s, 0.0) if not program.geometric else max(float(values.max()), float(tail.max(initial=0.0)))
         if weight <= 0:
             continue
-        first, end = int(index[0]), program.size
-        dense = np.zeros(end - first)
-        dense[index - first] = np.minimum(values, weight)
-        dense[dense < 1e-13 * weight] = 0.0
-        used = np.flatnonzero(dense)
-        skip = int(used[0]) if used.size else dense.size
-        dense = dense[skip:]
-        below = np.flatnonzero(dense < weight)
-        dense = dense[: int(below[-1]) + 1] if below.size else dense[:0]
-        out.append(Multiplier(s, weight, first + skip, tuple(dense.tolist()), weight))
-    return out
-
-
-def geometric_multipliers(program: LatticeProgram, costs: np.ndarray) -> list[Multiplier]:
-    """The dual of a program with a geometric tail, made finite.
-
-    Beyond K the dual's own continuation is mu_(j-n) = (mu_j + 2(c_j - t))/E; it is started at the far end of `costs` with the
-    constant lam = 2(c_end - t)/(E - 1) that it may keep from there on (0 if t is larger than that).
-    """
-    t, mu, _ = program.duals()
-    n, start, end = program.n, program._row_range(), costs.size
-    rate = 2 * (costs - t)
-    weight = max(0.0, float(rate[-1]) / math.expm1(program.eps))
-    whole = np.full(end, weight)
-    for high in range(end - n, start, -n):  # a period at a time, inwards from the last one
-        low = max(high - n, start)
-        ahead = slice(low + n, high + n)
-        whole[low:high] = np.clip((whole[ahead] + rate[ahead]) / program.ratio, 0.0, weight)
-    out = []
-    for s, (index, values) in mu.items():
-        if s != n and not values.any():
-            continue
         dense = np.zeros(start - int(index[0]))
-        dense[index - int(index[0])] = values
-        rest = weight if s == n else 0.0  # only shift n goes on for ever
-        if s == n:
-            dense = np.concatenate([dense, whole[start:]])
-        largest = max(float(dense.max(initial=0.0)), rest)
-        out.append(Multiplier(s, largest, int(index[0]), tuple(dense.tolist()), rest))
+        dense[index - int(index[0])] = np.minimum(values, weight)
+        dense[dense < 1e-13 * weight] = 0.0
+        rest = weight
+        if program.geometric:
+            dense, rest = (np.concatenate([dense, tail]), float(tail[-1])) if s == n else (dense, 0.0)
+        used, ends = np.flatnonzero(dense), np.flatnonzero(dense != rest)
+        first = int(used[0]) if used.size else dense.size
+        keep = max(int(ends[-1]) + 1 if ends.size else 0, first)
+        out.append(Multiplier(s, weight, int(index[0]) + first, tuple(dense[first:keep].tolist()), rest))
     return out
 
 
@@ -312,6 +315,21 @@ def _floats(costs: np.ndarray) -> np.ndarray:
 def truncated_radius(eps: float, delta: float) -> float:
     """Where the truncated Laplacian ends, in sensitivities: log(1 + (E - 1)/(2 delta))/eps (1/(2 delta) for eps = 0)."""
     return math.log1p(math.expm1(eps) / (2 * delta)) / eps if eps > 0 else 1 / (2 * delta)
+
+
+def _refined_pairs(coarse: LatticeProgram, n: int, size: int) -> dict[int, np.ndarray]:
+    """Pairs near those that were active on a coarser lattice, and all of shift n from a little left of the centre on."""
+    mask = coarse.active()
+    grown = mask.copy()
+    for ds in (-1, 0, 1):
+        for di in (-1, 0, 1):
+            grown |= np.roll(np.roll(mask, ds, axis=0), di, axis=1)
+    scale = coarse.n / n
+    index = np.arange(-size, size)
+    column = np.clip(np.round(index * scale).astype(int), -coarse.size, coarse.size) + coarse.size
+    pairs = {s: index[grown[round(s * scale), column]] for s in range(1, n + 1)}
+    pairs[n] = np.arange(-n, size)
+    return pairs
 
 
 def _initial_pairs(n: int, size: int, wide: bool) -> dict[int, np.ndarray]:
@@ -401,20 +419,23 @@ def private_geometric(eps: float, line: AdditiveLine, n: int, p: np.ndarray) -> 
     return AdditiveMechanism(line, n, tuple(whole[:-n]), 0, tail, decay)
 
 
-def _cut(p: np.ndarray, eps: float, delta: float, n: int) -> np.ndarray:
-    """Masses with a geometric tail, continued and cut as early as delta allows (the cut-off share of n cells is <= delta)."""
-    periods = int(truncated_radius(eps, delta)) + 4
+def _continued(p: np.ndarray, eps: float, n: int, periods: int) -> np.ndarray:
+    """Masses with a geometric tail, `periods` further periods of it written out."""
     tail = (p[-n:] * np.exp(-eps * np.arange(1, periods + 1))[:, None]).ravel()
-    full = np.concatenate([p, tail])
-    sums = np.cumsum(full)
+    return np.concatenate([p, tail])
+
+
+def _cut(p: np.ndarray, delta: float, n: int) -> np.ndarray:
+    """Masses cut off as early as delta allows: the last n of what is left have a share of at most delta."""
+    sums = np.cumsum(p)
     edge = sums - np.concatenate([np.zeros(n), sums[:-n]])
-    fits = np.flatnonzero(edge[n:] <= delta * (1 - 1e-12) * (2 * sums[n:] - full[0])) + n
-    return full[: int(fits[0]) + 1] if fits.size else full
+    fits = np.flatnonzero(edge[n:] <= delta * (1 - 1e-12) * (2 * sums[n:] - p[0])) + n
+    return p[: int(fits[0]) + 1] if fits.size else p
 
 
 def _solve_geometric(
     privacy: ApproxDP, loss: Power, line: AdditiveLine, n: int, deadline: float, method: str
-) -> _Bracket:
+) -> _Bracket | None:
     """delta = 0, or so small that the noise is the staircase cut off where delta allows."""
     eps, delta = privacy.eps, privacy.delta
     start = n * (math.ceil(math.gamma(loss.exponent + 1) ** (1 / loss.exponent) / eps) + 1)
@@ -424,46 +445,54 @@ def _solve_geometric(
     program.add({n: np.arange(-(n // 2), start)})
     program.add({s: np.arange(-s, n) for s in range(1, n)} if n <= 24 else {s: np.array([-s, 0]) for s in range(1, n)})
     solved = program.solve(1e-9, deadline)
+    if not program.primal.size:
+        return None
     p, _ = program.masses()
     certificate = AdditiveCertificate.of(
-        eps, delta, line.sensitivity, loss, n, geometric_multipliers(program, costs), discrete=line.discrete
+        eps, delta, line.sensitivity, loss, n, multipliers_of(program, costs), discrete=line.discrete
     )
-    masses = p.copy()
-    masses[-n:] *= 1.0
-    mechanism = private_geometric(eps, line, n, masses)
+    mechanism = private_geometric(eps, line, n, p)
     value = mechanism.enclose_value(loss)[1]
     if delta > 0:
-        cut = private_finite(eps, delta, line, n, _cut(masses, eps, delta, n))
+        written = _continued(p, eps, n, int(truncated_radius(eps, delta)) + 4)
+        cut = private_finite(eps, delta, line, n, _cut(written, delta, n))
         if cut.enclose_value(loss)[1] <= value:
             mechanism, value = cut, cut.enclose_value(loss)[1]
     return _Bracket(mechanism, certificate, value, solved, program, "geometric tail")
 
 
-def _solve_finite(
-    privacy: ApproxDP, loss: Loss, line: AdditiveLine, n: int, deadline: float, method: str, every_shift: bool
-) -> _Bracket:
-    """delta > 0: noise on finitely many lattice points."""
+def _solve_with_slack(
+    privacy: ApproxDP, loss: Loss, line: AdditiveLine, n: int, deadline: float, method: str, every_shift: bool,
+    coarse: LatticeProgram | None, tolerance: float,
+) -> _Bracket | None:  # fmt: skip
+    """delta > 0. `coarse`: the program of a coarser lattice, for its rows and support."""
     eps, delta = privacy.eps, privacy.delta
-    radius = truncated_radius(eps, delta) * 1.02 + 0.25
+    plain = truncated_radius(eps, delta)
+    radius = plain * 1.02 + 0.25 if coarse is None else (coarse.size + 1) / coarse.n
     while True:
         size = math.ceil(radius * n) + 1
         law = as_loss(loss, line.sensitivity * (radius + 4)) if isinstance(loss, CustomLoss) else loss
         costs = _floats(lattice_costs(law, line.sensitivity, n, size, line.discrete))
         program = LatticeProgram(eps, delta, n, costs, points=size, atom=not line.discrete, method=method)
-        pairs = _initial_pairs(n, size, n <= 6 or size <= 2 * n)
         if every_shift:
             pairs = {s: np.arange(-size - s, size) for s in range(1, n + 1)}
+        elif coarse is not None and coarse.n >= 12:
+            pairs = _refined_pairs(coarse, n, size)
+        else:
+            pairs = _initial_pairs(n, size, n <= 6 or size <= 2 * n)
         program.add(pairs)
-        solved = program.solve(1e-6, deadline)
+        solved = program.solve(tolerance, deadline)
+        if not program.primal.size:
+            return None
         t, _, lam = program.duals()
         needed = t + math.expm1(eps) * sum(lam.values()) / 2
-        if not solved or costs[-1] >= needed * (1 - 1e-9) or radius > 4 * truncated_radius(eps, delta) + 40:
+        if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40:
             break
-        radius = radius * 1.15 + 0.5
-    p, atom = program.masses()
+        radius = radius * 1.15 + 0.25
     certificate = AdditiveCertificate.of(
-        eps, delta, line.sensitivity, law, n, finite_multipliers(program), discrete=line.discrete
+        eps, delta, line.sensitivity, law, n, multipliers_of(program, costs), discrete=line.discrete
     )
+    p, atom = program.masses()
     mechanism = private_finite(eps, delta, line, n, p, atom)
     return _Bracket(mechanism, certificate, mechanism.enclose_value(law)[1], solved, program, "finite support")
 
@@ -558,26 +587,27 @@ def _refine(
     """Brackets on finer and finer lattices until the gap is at most rtol."""
     fixed = n is not None or line.discrete
     points = n or (int(line.sensitivity) if line.discrete else 4)
+    small = privacy.delta == 0 or (privacy.eps > 0 and _share(privacy) < 0.1 * rtol)
     best: _Bracket | None = None
-    while True:
-        if points * 2 * (_radius(privacy) + 2) > MAX_POINTS:
-            break
-        small = privacy.delta == 0 or (privacy.eps > 0 and isinstance(law, Power) and _share(privacy) < 0.1 * rtol)
+    coarse: LatticeProgram | None = None
+    while points * 2 * (_radius(privacy) + 2) <= MAX_POINTS:
+        found: _Bracket | None
         if small and isinstance(law, Power):
             found = _solve_geometric(privacy, law, line, points, deadline, method)
-            if found.gap > rtol and privacy.delta > 0 and fixed:
-                found = _solve_finite(privacy, law, line, points, deadline, method, every_shift)
+            coarse = None
         else:
-            found = _solve_finite(privacy, law, line, points, deadline, method, every_shift)
+            found = _solve_with_slack(privacy, law, line, points, deadline, method, every_shift, coarse, min(1e-4, 0.02 * rtol))
+            coarse = found.program if found else None
+        if found is None:
+            break
         if best is None or found.gap < best.gap:
             best = found
-        if fixed or best.gap <= rtol or time.perf_counter() > deadline:
+        if fixed or best.gap <= rtol or time.perf_counter() > deadline or not found.solved:
             break
-        grown = math.ceil(points * math.sqrt(found.gap / (0.8 * rtol)))
-        grown = min(max(grown, points + 1), 6 * points)
-        if not found.solved or grown > 400:
+        grown = math.ceil(points * math.sqrt(found.gap / (0.85 * rtol)))
+        points = min(max(grown, points + 1), 6 * points)
+        if points > 400:
             break
-        points = grown
     return best or _closed_form_bracket(privacy, law, line)
 
 
@@ -592,8 +622,29 @@ def _share(privacy: ApproxDP) -> float:
 
 
 def _closed_form_bracket(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> _Bracket:
-    raise NotImplementedError
+    """Where a lattice would be too large: a truncated Laplacian (delta = 0: geometric) noise and the closed-form dual."""
+    eps, delta = privacy.eps, privacy.delta
+    n = int(line.sensitivity) if line.discrete else 1
+    radius = _radius(privacy)
+    if 2 * n * (radius + 2) > 4 * MAX_POINTS:
+        raise ValueError(
+            f"eps = {eps:g}, delta = {delta:g} is not allowed: the noise would reach over {radius * n:.3g} lattice points, and at "
+            f"most {2 * MAX_POINTS} are supported; raise eps or delta"
+            + (", or scale the data to a smaller sensitivity" if n > 1 else "")
+        )
+    certificate = geng_viswanath(eps, delta, line.sensitivity, law, discrete=line.discrete)
+    if delta > 0:
+        mechanism = private_finite(eps, delta, line, n, _cut(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n))
+    else:
+        mechanism = private_geometric(eps, line, n, np.exp(-eps / n * np.arange(2 * n)))
+    return _Bracket(mechanism, certificate, mechanism.enclose_value(law)[1], True, None, "closed form")
 
 
 def _closed_form(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> Callable[[], Any] | None:
-    return None
+    from optdp.closed_forms import additive as forms
+
+    if line.discrete or not isinstance(law, Power) or law.exponent not in (1, 2) or (privacy.eps > 0 and privacy.delta > 0):
+        return None
+    if privacy.delta == 0:
+        return lambda: forms.staircase(int(law.exponent), line.sensitivity)
+    return lambda: forms.uniform(int(law.exponent), privacy.delta, line.sensitivity)
