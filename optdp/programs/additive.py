@@ -647,4 +647,4 @@ def _closed_form(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> Callable[[
         return None
     if privacy.delta == 0:
         return lambda: forms.staircase(int(law.exponent), line.sensitivity)
-    return lambda: forms.uniform(int(law.exponent), privacy.delta, line.sensitivity)
+    return lambda: forms.uniform(int(law.exponent), sensitivity=line.sensitivity)
