@@ -138,7 +138,7 @@ class AdditiveCertificate:
 
     def exact_bound(self) -> Fraction:
         """t - delta sum lam for sensitivity 1 as an exact rational (a lower bound on it where L is irrational)."""
-        last = max([m.end for m in self.multipliers], default=0) + self.n + 1  # J + 1
+        last = max([self.n, *(max(m.end + self.n, -m.first) for m in self.multipliers)]) + 1  # J + 1
         ratio = _ceil(enclosures.exp_above(self.eps) * 2**RATIO)
         folded = self._weights(last) * (lattice_costs(self.loss, self.sensitivity, self.n, last, self.discrete, self.rounding)
                                         << RATIO)  # fmt: skip

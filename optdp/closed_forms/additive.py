@@ -68,10 +68,13 @@ def staircase(q: int, sensitivity: Any = 1) -> sp.Expr:
 
 
 def uniform(q: int, delta_value: Any = delta, sensitivity: Any = 1) -> sp.Expr:
-    """The least E|Z|^q under (0, delta)-differential privacy, q = 1 or 2: uniform noise, with an atom at 0 for large delta.
+    """The least E|Z|^q of uniform noise with an atom at 0 under (0, delta)-differential privacy, q = 1 or 2.
 
     Mass a at 0 and 1 - a spread over a width W: the divergence at shift d is a + (1 - a) d/W <= delta, so that
     W = (1 - a) Delta/(delta - a) and E|Z|^q = (1 - a) (W/2)^q/(q + 1). It is least at a = 0 until delta = q/(q + 1).
+
+    Over *all* noise this is the optimum for q = 1 where 1/(2 delta) is a whole number and for delta >= 1/2, as far as brackets of
+    `solve_additive` tell; elsewhere, and for q = 2, they prove that other noise is better.
     """
     if q not in (1, 2):
         raise ValueError(f"q = {q!r} is not allowed: q must be 1 or 2")

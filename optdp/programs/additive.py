@@ -43,11 +43,14 @@ from optdp.mechanisms.additive import LIMB, AdditiveMechanism
 from optdp.privacy import ApproxDP
 from optdp.solution import Program, Solution, Status
 
-#: Rows up to which the simplex method (with warm starts) is used; interior points without crossover beyond.
-SIMPLEX_ROWS = 2500
+#: Rows up to which HiGHS's simplex method (with warm starts) is used; interior points beyond.
+SIMPLEX_ROWS = 1500
 #: Lattices with more points, or programs with more rows, are not tried.
 MAX_POINTS = 60_000
 MAX_ROWS = 120_000
+#: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
+AIM = 0.45
+CHEAP = 10_000
 #: Weights of the mechanism are whole numbers that add up to about 2^BITS.
 BITS = 120
 
@@ -55,8 +58,9 @@ BITS = 120
 class LatticeProgram:
     """The lattice program as a live HiGHS model that grows by pairs (s, i).
 
-    **Arguments:** `eps`, `delta`; `n`: points per sensitivity; `costs`: c_0..c_K; `geometric`: no slacks, and the last n masses
-    are continued geometrically (`costs` then reach far beyond, and K is `points`); `atom`: whether a mass at 0 may stay there.
+    **Arguments:** `eps`, `delta`; `n`: points per sensitivity; `costs`: c_0..c_K; `geometric`: the last n
+    masses are continued geometrically (`costs` then reach far beyond, and K is `points`) and shift n has no slacks; `atom`: whether
+    a mass at 0 may stay there. For delta = 0 there are no slacks at all.
 
     Columns and rows are scaled by a reference noise (Laplace down to delta), so that the solver's tolerances are relative.
     """
@@ -98,8 +102,9 @@ class LatticeProgram:
         tie = np.zeros(self.size)
         if atom:
             tie[0] = 1e-7 * float(costs[min(n, self.size - 1)])
-        cost = np.append((price * multiplicity + tie) * self.scale, 0.0)
-        self.highs.addCols(columns, cost, np.zeros(columns), top, 0, [], [], [])
+        self.cost = (price * multiplicity + tie) * self.scale
+        self.used = method
+        self.highs.addCols(columns, np.append(self.cost, 0.0), np.zeros(columns), top, 0, [], [], [])
         self.highs.addRow(1.0, 1.0, columns, np.arange(columns, dtype=np.int32),
                           np.append(multiplicity * self.scale, 1.0))  # fmt: skip
         self.columns, self.rows = columns, 1
@@ -113,8 +118,12 @@ class LatticeProgram:
         self.dual = np.zeros(0)
 
     def _row_range(self) -> int:
-        """Pairs have |i| below this: with a geometric tail, rows within it would repeat for ever."""
+        """Indices stay below this: with a geometric tail, rows within it would repeat for ever."""
         return self.size - self.n if self.geometric else self.size
+
+    def has_slack(self, shift: Any) -> Any:
+        """Which shifts may break their promise up to delta."""
+        return np.asarray(shift < self.n) & (self.delta > 0) if self.geometric else np.asarray(shift > 0)
 
     def add(self, pairs: dict[int, np.ndarray]) -> int:
         """Add rows (and slacks) for the pairs (shift, indices) that are not there yet; returns how many."""
@@ -129,9 +138,9 @@ class LatticeProgram:
                 self.pairs[s] = np.union1d(old, new)
         if not fresh:
             return 0
-        if not self.geometric:
+        if self.delta > 0:
             for s in fresh:
-                if s not in self.budget:
+                if s not in self.budget and self.has_slack(s):
                     self.highs.addRow(-self.inf, 1.0, 1, np.array([self.size], dtype=np.int32), np.array([1 / self.delta]))
                     self.budget[s] = self.rows
                     self._note(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
@@ -161,12 +170,15 @@ class LatticeProgram:
             factor = np.ones(count)
         entries = np.stack([np.ones(count), -self.ratio * factor * self.scale[target] / weight, -np.ones(count)], axis=1)
         columns = np.stack([here, target, self.columns + np.arange(count)], axis=1)
-        keep = np.stack([np.ones(count, dtype=bool), within, np.full(count, not self.geometric)], axis=1)
-        if not self.geometric:
-            rows = np.array([self.budget[int(s)] for s in shift], dtype=np.int32)
-            self.highs.addCols(count, np.zeros(count), np.zeros(count), np.full(count, self.inf), count,
-                               np.arange(count, dtype=np.int32), rows, weight / self.delta)  # fmt: skip
-            self.columns += count
+        slack = self.has_slack(shift)
+        columns[slack, 2] = self.columns + np.arange(int(slack.sum()))
+        keep = np.stack([np.ones(count, dtype=bool), within, slack], axis=1)
+        more = int(slack.sum())
+        if more:
+            rows = np.array([self.budget[int(s)] for s in shift[slack]], dtype=np.int32)
+            self.highs.addCols(more, np.zeros(more), np.zeros(more), np.full(more, self.inf), more,
+                               np.arange(more, dtype=np.int32), rows, weight[slack] / self.delta)  # fmt: skip
+            self.columns += more
         lengths = keep.sum(axis=1)
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
         self.highs.addRows(count, np.full(count, -self.inf), np.zeros(count), int(lengths.sum()), starts,
@@ -174,14 +186,19 @@ class LatticeProgram:
         self._note(shift, index)
 
     def run(self, time_limit: float) -> bool:
-        """Solve; True if the solver says optimal."""
+        """Solve; True if the solver has an answer."""
         import highspy
 
-        simplex = self.method == "simplex" or (self.method == "auto" and self.rows <= SIMPLEX_ROWS)
-        self.highs.setOptionValue("solver", "simplex" if simplex else "ipm")
+        method = self.method
+        if method == "auto":
+            method = "simplex" if self.rows <= SIMPLEX_ROWS else "ipm" if self.geometric else "structured"
+        self.rounds += 1
+        self.used = method
+        if method == "structured" and not self.geometric and self._run_structured(time_limit):
+            return True
+        self.highs.setOptionValue("solver", "simplex" if method == "simplex" else "ipm")
         self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(time_limit, 0.1))
         self.highs.run()
-        self.rounds += 1
         solution = self.highs.getSolution()
         # Interior points may end just short of the tolerance ("unknown"): what they found is checked and mended anyway.
         good = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown)
@@ -189,6 +206,34 @@ class LatticeProgram:
             return False
         self.primal = np.array(solution.col_value)
         self.dual = np.array(solution.row_dual)
+        return True
+
+    def _run_structured(self, time_limit: float) -> bool:
+        from scipy.sparse import csr_matrix
+
+        from optdp.solvers import hockeystick
+
+        shift, index = np.concatenate(self._shift_of_row), np.concatenate(self._index_of_row)
+        pair = np.flatnonzero(shift > 0)
+        here, there = np.abs(index[pair]), np.abs(index[pair] + shift[pair])
+        within = there < self.size
+        factor = -self.ratio * self.scale[np.where(within, there, 0)] / self.scale[here]
+        row = np.arange(pair.size)
+        a = csr_matrix(
+            (np.concatenate([np.ones(pair.size), factor[within]]),
+             (np.concatenate([row, row[within]]), np.concatenate([here, there[within]]))), shape=(pair.size, self.size + 1),
+        )  # fmt: skip
+        budgets, group = np.unique([self.budget[int(s)] for s in shift[pair]], return_inverse=True)
+        mass = np.append(self.multiplicity * self.scale, 1.0)
+        found = hockeystick.solve(
+            np.append(self.cost, 0.0), mass, a, group, self.scale[here] / self.delta, 1 / self.delta,
+            deadline=time.perf_counter() + time_limit,
+        )  # fmt: skip
+        if found is None:
+            return False
+        self.primal = found.x
+        self.dual = np.zeros(self.rows)
+        self.dual[0], self.dual[pair], self.dual[budgets] = found.t, found.y, found.e
         return True
 
     def masses(self) -> tuple[np.ndarray, float]:
@@ -207,7 +252,7 @@ class LatticeProgram:
         reach = self.size - 1 + self.n
         for s in range(1, self.n + 1):
             excess = line[:-s] - self.ratio * line[s:]
-            if self.geometric:
+            if not self.has_slack(s):
                 bad = np.flatnonzero(excess > tolerance * line[:-s]) - reach
             elif atom + np.maximum(excess, 0.0).sum() > self.delta * (1 + tolerance):
                 bad = np.flatnonzero(excess > 1e-10 * self.delta / self.n) - reach
@@ -276,7 +321,9 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
         tail = tail[start:]
     out = []
     for s, (index, values) in mu.items():
-        weight = lam.get(s, 0.0) if not program.geometric else max(float(values.max()), float(tail.max(initial=0.0)))
+        weight = lam.get(s, 0.0)
+        if not program.has_slack(s):  # what it costs is delta times this
+            weight = max(float(values.max()), float(tail.max(initial=0.0)) if s == n else 0.0)
         if weight <= 0:
             continue
         dense = np.zeros(start - int(index[0]))
@@ -415,8 +462,10 @@ def private_geometric(eps: float, line: AdditiveLine, n: int, p: np.ndarray) -> 
     block = whole[-n:]
     for r in range(n - 2, -1, -1):  # across the period the tail must not rise
         block[r] = max(block[r], block[r + 1])
-    tail = tuple(-(-w * LIMB // (LIMB - decay)) for w in block)
-    return AdditiveMechanism(line, n, tuple(whole[:-n]), 0, tail, decay)
+    tail = [-(-w * LIMB // (LIMB - decay)) for w in block]
+    least = -(-tail[0] * bottom // top)
+    tail = [max(t, least) for t in tail]
+    return AdditiveMechanism(line, n, tuple(whole[:-n]), 0, tuple(tail), decay)
 
 
 def _continued(p: np.ndarray, eps: float, n: int, periods: int) -> np.ndarray:
@@ -439,12 +488,13 @@ def _solve_geometric(
     """delta = 0, or so small that the noise is the staircase cut off where delta allows."""
     eps, delta = privacy.eps, privacy.delta
     start = n * (math.ceil(math.gamma(loss.exponent + 1) ** (1 / loss.exponent) / eps) + 1)
-    far = start + n * (math.ceil(36 / eps) + 2)
+    reach = 36 / eps if delta == 0 else min(36 / eps, truncated_radius(eps, delta) + 4 / eps)
+    far = start + n * (math.ceil(reach) + 2)
     costs = _floats(lattice_costs(loss, line.sensitivity, n, far - 1, line.discrete))
-    program = LatticeProgram(eps, 0.0, n, costs, points=start + n, geometric=True, method=method)
+    program = LatticeProgram(eps, delta, n, costs, points=start + n, geometric=True, method=method)
     program.add({n: np.arange(-(n // 2), start)})
     program.add({s: np.arange(-s, n) for s in range(1, n)} if n <= 24 else {s: np.array([-s, 0]) for s in range(1, n)})
-    solved = program.solve(1e-9, deadline)
+    solved = program.solve(1e-9 if delta == 0 else 1e-5, deadline)
     if not program.primal.size:
         return None
     p, _ = program.masses()
@@ -522,7 +572,7 @@ def solve_additive(
     - `discrete`: noise on the integers, for whole-number data and sensitivity; nothing is refined then, the program is exact.
     - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
     - `time_limit`: seconds; the best bracket found so far is returned.
-    - `method`: "auto", "simplex" or "ipm"; `every_shift`: all rows from the start (the plain program, for comparison).
+    - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (our own interior points, for many rows), "auto"; `every_shift`: all rows from the start (the plain program, for comparison).
 
     **Returns** a `Solution`: `value` is the expected loss of the noise in `mechanism`, `lower_bound` what no noise with this
     promise can beat.
@@ -535,7 +585,7 @@ def solve_additive(
     privacy = ApproxDP(eps, delta, sensitivity)
     line = AdditiveLine(privacy.sensitivity, bool(discrete))
     rtol = _checks.real("rtol", rtol, low=1e-12, high=1.0)
-    _checks.choice("method", method, ("auto", "simplex", "ipm"))
+    _checks.choice("method", method, ("auto", "simplex", "ipm", "structured"))
     time_limit = _checks.real("time_limit", time_limit, low=0.0, open_low=True)
     law = _convex_loss(loss, privacy, line)
     if n is not None:
@@ -587,7 +637,9 @@ def _refine(
     """Brackets on finer and finer lattices until the gap is at most rtol."""
     fixed = n is not None or line.discrete
     points = n or (int(line.sensitivity) if line.discrete else 4)
-    small = privacy.delta == 0 or (privacy.eps > 0 and _share(privacy) < 0.1 * rtol)
+    small = privacy.delta == 0
+    if not small and not line.discrete and privacy.eps > 0 and isinstance(law, Power):
+        small = _share(privacy, law.exponent) < 0.02 * rtol
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
     while points * 2 * (_radius(privacy) + 2) <= MAX_POINTS:
@@ -600,12 +652,17 @@ def _refine(
             coarse = found.program if found else None
         if found is None:
             break
+        if small and privacy.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
+            small = False  # what delta saves is not negligible after all
         if best is None or found.gap < best.gap:
             best = found
-        if fixed or best.gap <= rtol or time.perf_counter() > deadline or not found.solved:
+        if fixed or best.gap <= AIM * rtol or time.perf_counter() > deadline or not found.solved:
             break
-        grown = math.ceil(points * math.sqrt(found.gap / (0.85 * rtol)))
-        points = min(max(grown, points + 1), 6 * points)
+        ahead = [math.ceil(points * math.sqrt(found.gap / (aim * rtol))) for aim in (0.9 * AIM, 0.85)]
+        cheap = ahead[0] ** 2 * min(_radius(privacy) + 1, 10) < CHEAP
+        if best.gap <= rtol and not cheap:
+            break
+        points = min(max(ahead[0 if cheap else 1], points + 1), 6 * points)
         if points > 400:
             break
     return best or _closed_form_bracket(privacy, law, line)
@@ -615,10 +672,11 @@ def _radius(privacy: ApproxDP) -> float:
     return truncated_radius(privacy.eps, privacy.delta) if privacy.delta > 0 else 40 / privacy.eps
 
 
-def _share(privacy: ApproxDP) -> float:
-    """The share of the loss that delta saves, about: log(1 + u)/u, u = (E - 1)/(2 delta)."""
+def _share(privacy: ApproxDP, q: float) -> float:
+    """The share of E|Z|^q that delta saves, about: that of the truncated Laplacian, for which u = (E - 1)/(2 delta)."""
     u = math.expm1(privacy.eps) / (2 * privacy.delta)
-    return math.log1p(u) / u
+    x = math.log1p(u)
+    return (x + x**q / math.gamma(q + 1) * (q > 1)) / u
 
 
 def _closed_form_bracket(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> _Bracket:
@@ -647,4 +705,6 @@ def _closed_form(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> Callable[[
         return None
     if privacy.delta == 0:
         return lambda: forms.staircase(int(law.exponent), line.sensitivity)
+    if law.exponent != 1 or (privacy.delta < 0.5 and (1 / (2 * Fraction(privacy.delta))).denominator != 1):
+        return None  # uniform noise is not optimal there
     return lambda: forms.uniform(int(law.exponent), sensitivity=line.sensitivity)
