@@ -21,9 +21,9 @@ P(X in S) <= E P(X + d in S) + delta, E = e^eps. Let L be convex and symmetric. 
 
    There is no feasibility to check: t is *computed* as that minimum, in exact rationals with E replaced by a rational
    above it. Multipliers from a solver that are slightly off cost tightness, never validity.
-4. *The infinite support.* For each s, mu_(s,i) = 0 below the stored entries and a constant r_s <= lam_s above them. Beyond the
-   last index J that a stored entry reaches the bracket is therefore 2 c_a - (E - 1) sum_s r_s with c_a nondecreasing (the broken line is continued
-   horizontally, which stays below L): its minimum is attained at a = J + 1, which is included in the minimum.
+4. *The infinite support.* For each s, mu_(s,i) = 0 below the stored entries and a constant r_s <= lam_s above them. Beyond
+   the last index J that a stored entry reaches the bracket is therefore 2 c_a - (E - 1) sum_s r_s with c_a nondecreasing (the
+   broken line is continued horizontally, which stays below L): it is least at a = J + 1, which is included in the minimum.
 
 With `discrete`, noise and shifts are whole numbers, n is the sensitivity, and step 2 is void.
 """
@@ -90,7 +90,9 @@ class AdditiveCertificate:
     ) -> AdditiveCertificate:  # fmt: skip
         """The certificate with the largest float bound that these multipliers prove."""
         bare = cls(eps, delta, sensitivity, loss, n, tuple(multipliers), 0.0, discrete, rounding)
-        return cls(eps, delta, sensitivity, loss, n, bare.multipliers, bare._round(bare.exact_bound()), discrete, rounding)
+        return cls(
+            eps, delta, sensitivity, loss, n, bare.multipliers, bare._round(bare.exact_bound()), discrete, rounding
+        )
 
     @property
     def assumptions(self) -> str:
@@ -237,12 +239,14 @@ def lattice_costs(
                 peak = (slope / q) ** (1 / (q - 1))
                 sags[a] = values[a] + slope * (peak - a * h) - peak**q
         high = [enclosures.upper(s) for s in sags]
-        costs = [enclosures.lower(values[a]) - max(high[a], high[max(a - 1, 0)], 0) for a in range(last + 1)]
+        costs = [enclosures.lower(values[a]) - max(high[a], high[max(a - 1, 0)], Fraction(0)) for a in range(last + 1)]
     out = np.array([(c.numerator << SCALE) // c.denominator for c in costs], dtype=object)
     return np.minimum.accumulate(out[::-1])[::-1]  # nondecreasing, and not above: the broken line only sinks
 
 
-def _sampled_costs(loss: CustomLoss, sensitivity: float, n: int, last: int, discrete: bool, rounding: str) -> np.ndarray:
+def _sampled_costs(
+    loss: CustomLoss, sensitivity: float, n: int, last: int, discrete: bool, rounding: str
+) -> np.ndarray:
     """The same from values of a convex function at `PARTS` points per cell: sags by secants of neighbouring parts."""
     parts = 16
     if discrete or rounding == "bins":

@@ -125,7 +125,9 @@ class AdditiveMechanism(AdditiveNoise):
         if k == 0:
             return Fraction(0)  # ratio >= 1
         if self.tail and k > self.n:
-            raise ValueError(f"shifts above the sensitivity {self.domain.sensitivity:g} are not supported for noise with a tail")
+            raise ValueError(
+                f"shifts above the sensitivity {self.domain.sensitivity:g} are not supported for noise with a tail"
+            )
         line, unit = self._line()
         top, bottom = ratio.numerator, ratio.denominator
         pad = np.zeros(k, dtype=object)
@@ -332,7 +334,9 @@ class AdditiveMechanism(AdditiveNoise):
                 if self.domain.discrete:
                     return arb(a) ** q if a else arb(0)
                 half = arb(1) / 2
-                return (a + half) ** (q + 1) / (q + 1) - ((a - half) ** (q + 1) / (q + 1) if a else -(half ** (q + 1)) / (q + 1))
+                return (a + half) ** (q + 1) / (q + 1) - (
+                    (a - half) ** (q + 1) / (q + 1) if a else -(half ** (q + 1)) / (q + 1)
+                )
 
             total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
             if self.tail:

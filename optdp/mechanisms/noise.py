@@ -95,7 +95,7 @@ class AdditiveNoise(Mechanism):
         return self.noise_loss(loss)
 
     def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """(-r, r) with P(|Z| <= r) >= level and r as small as possible: [y - r, y + r] covers the true value behind an output y."""
+        """(-r, r) with the least r for which P(|Z| <= r) >= level: [y - r, y + r] covers the true value behind an output y."""
         level = _checks.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         radius = float(self.quantile((1 + level) / 2))
         return -radius, radius

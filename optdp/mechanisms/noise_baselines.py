@@ -30,7 +30,7 @@ class _Baseline(AdditiveNoise):
     eps: float
     delta_promised: float = 0.0
     sensitivity: float = 1.0
-    domain: AdditiveLine = field(init=False, default_factory=AdditiveLine)  # type: ignore[assignment]
+    domain: AdditiveLine = field(init=False, default_factory=AdditiveLine)
 
     _discrete = False
     _needs_eps = True
@@ -69,7 +69,9 @@ class _Baseline(AdditiveNoise):
         return cls(data["eps"], data["delta"], data["sensitivity"])
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(eps={self.eps:g}, delta={self.delta_promised:g}, sensitivity={self.sensitivity:g})"
+        return (
+            f"{type(self).__name__}(eps={self.eps:g}, delta={self.delta_promised:g}, sensitivity={self.sensitivity:g})"
+        )
 
 
 def _bounded_loss(noise: AdditiveNoise, law: Loss) -> float:
@@ -185,7 +187,9 @@ class Staircase(_Baseline):
         if eps >= self.eps:
             return 0.0
         g, (edges, _) = self.gamma, self._steps()
-        shifts = {round(abs(a + s * c) % 1, 15) or 1.0 for a in (0, g, -g) for c in (0, g, 2 * g) for s in (1, -1)} | {1.0}
+        shifts = {round(abs(a + s * c) % 1, 15) or 1.0 for a in (0, g, -g) for c in (0, g, 2 * g) for s in (1, -1)} | {
+            1.0
+        }
         line = np.concatenate([-edges[:0:-1], edges]) * self.sensitivity
         worst = 0.0
         for d in (u * self.sensitivity for u in shifts):
@@ -224,7 +228,9 @@ class TruncatedLaplacian(_Baseline):
 
     def noise_density(self, z: Any) -> np.ndarray:
         distance = np.abs(z)
-        return np.where(distance <= self.noise_radius(), np.exp(-distance / self.scale) / (2 * self.scale * self._mass), 0.0)
+        return np.where(
+            distance <= self.noise_radius(), np.exp(-distance / self.scale) / (2 * self.scale * self._mass), 0.0
+        )
 
     def _upper(self, t: np.ndarray) -> np.ndarray:
         end = math.exp(-self.noise_radius() / self.scale)

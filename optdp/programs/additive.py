@@ -13,10 +13,10 @@ private at every real shift (`optdp.mechanisms.additive`). The two sides differ 
 is still feasible, at the same cost); off the lattice it stays at 0 for free. That it costs q at every shift is exact: for
 almost every d the atoms of X miss those of X + d. It is used for large delta only.
 
-**Rows as needed.** Most slacks are zero: a pair (s, i) enters with its row when the current p has p_|i| > E p_|i+s| there while the
+**Rows as needed.** Most slacks are zero: a pair (s, i) enters with its row when the current p has p_|i| > E p_|i+s| while the
 budget of its shift is exceeded. Left-out pairs are a relaxation, so every round's dual proves a bound.
 
-**The support is cut without loss.** With p = 0 beyond K, the multipliers beyond it can be taken constant, and the dual is feasible
+**The support is cut without loss.** With p = 0 beyond K, the multipliers beyond it can be constant, and the dual is feasible
 for the infinite program as soon as c_(K+1) >= t + (E - 1) sum lam / 2, which is checked (and K enlarged otherwise).
 
 **delta = 0** (and delta too small to matter): beyond K the masses are continued geometrically, p_(i+n) = p_i/E, which costs
@@ -45,11 +45,13 @@ from optdp.solution import Program, Solution, Status
 
 #: Rows up to which HiGHS's simplex method (with warm starts) is used; interior points beyond.
 SIMPLEX_ROWS = 1500
+#: The structured method factorises a dense matrix of the size of the support: up to this.
+DENSE = 2000
 #: Lattices with more points, or programs with more rows, are not tried.
 MAX_POINTS = 60_000
 MAX_ROWS = 120_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
-AIM = 0.45
+AIM = 0.1
 CHEAP = 10_000
 #: Weights of the mechanism are whole numbers that add up to about 2^BITS.
 BITS = 120
@@ -59,8 +61,8 @@ class LatticeProgram:
     """The lattice program as a live HiGHS model that grows by pairs (s, i).
 
     **Arguments:** `eps`, `delta`; `n`: points per sensitivity; `costs`: c_0..c_K; `geometric`: the last n
-    masses are continued geometrically (`costs` then reach far beyond, and K is `points`) and shift n has no slacks; `atom`: whether
-    a mass at 0 may stay there. For delta = 0 there are no slacks at all.
+    masses are continued geometrically (`costs` then reach far beyond, and K is `points`) and shift n has no slacks; `atom`:
+    whether a mass at 0 may stay there. For delta = 0 there are no slacks at all.
 
     Columns and rows are scaled by a reference noise (Laplace down to delta), so that the solver's tolerances are relative.
     """
@@ -141,7 +143,9 @@ class LatticeProgram:
         if self.delta > 0:
             for s in fresh:
                 if s not in self.budget and self.has_slack(s):
-                    self.highs.addRow(-self.inf, 1.0, 1, np.array([self.size], dtype=np.int32), np.array([1 / self.delta]))
+                    self.highs.addRow(
+                        -self.inf, 1.0, 1, np.array([self.size], dtype=np.int32), np.array([1 / self.delta])
+                    )
                     self.budget[s] = self.rows
                     self._note(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
         shift = np.concatenate([np.full(v.size, s) for s, v in fresh.items()])
@@ -168,7 +172,9 @@ class LatticeProgram:
             within = np.ones(count, dtype=bool)
         else:
             factor = np.ones(count)
-        entries = np.stack([np.ones(count), -self.ratio * factor * self.scale[target] / weight, -np.ones(count)], axis=1)
+        entries = np.stack(
+            [np.ones(count), -self.ratio * factor * self.scale[target] / weight, -np.ones(count)], axis=1
+        )
         columns = np.stack([here, target, self.columns + np.arange(count)], axis=1)
         slack = self.has_slack(shift)
         columns[slack, 2] = self.columns + np.arange(int(slack.sum()))
@@ -191,7 +197,8 @@ class LatticeProgram:
 
         method = self.method
         if method == "auto":
-            method = "simplex" if self.rows <= SIMPLEX_ROWS else "ipm" if self.geometric else "structured"
+            dense = self.geometric or self.size > DENSE
+            method = "simplex" if self.rows <= SIMPLEX_ROWS else "ipm" if dense else "structured"
         self.rounds += 1
         self.used = method
         if method == "structured" and not self.geometric and self._run_structured(time_limit):
@@ -235,6 +242,10 @@ class LatticeProgram:
         self.dual = np.zeros(self.rows)
         self.dual[0], self.dual[pair], self.dual[budgets] = found.t, found.y, found.e
         return True
+
+    def model(self) -> Any:
+        """The HiGHS model."""
+        return self.highs
 
     def masses(self) -> tuple[np.ndarray, float]:
         """(p_0.., atom), nonnegative, as the solver has them."""
@@ -415,7 +426,7 @@ def private_finite(
     total = atom + p[0] + 2 * p[1:].sum()
     used = np.flatnonzero(p > 1e-15 * delta * total / p.size)
     p = p[: int(used[-1]) + 1] if used.size else p[:1]
-    atom = atom if atom > 1e-9 * delta * total else 0.0
+    atom = atom if atom > 1e-6 * delta * total else 0.0
     reference = _reference(eps, delta, n)
     size = max(p.size, reference.size)
     wide = np.zeros(size)
@@ -437,7 +448,9 @@ def private_finite(
             break
         needed = float(excess / (excess + limit / 2))
         share = min(1.0, share + max(needed, 2.0**-50) * 1.01) if share < 0.5 else 1.0
-    raise ArithmeticError(f"no exactly private noise was found for eps = {eps:g}, delta = {delta:g} on a lattice of {n} points")
+    raise ArithmeticError(
+        f"no exactly private noise was found for eps = {eps:g}, delta = {delta:g} on a lattice of {n} points"
+    )
 
 
 def private_geometric(eps: float, line: AdditiveLine, n: int, p: np.ndarray) -> AdditiveMechanism:
@@ -450,7 +463,7 @@ def private_geometric(eps: float, line: AdditiveLine, n: int, p: np.ndarray) -> 
     decay = -(-LIMB * bottom // top)
     # Masses in the tail sink to E^-K: keep their relative precision.
     whole = [max(1, v) for v in _whole(p, float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-eps)))]
-    for sweep in range(4):
+    for _ in range(4):
         changed = False
         for a in range(len(whole)):
             window = whole[max(a - n, 0) : a + n + 1]
@@ -572,7 +585,8 @@ def solve_additive(
     - `discrete`: noise on the integers, for whole-number data and sensitivity; nothing is refined then, the program is exact.
     - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
     - `time_limit`: seconds; the best bracket found so far is returned.
-    - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (our own interior points, for many rows), "auto"; `every_shift`: all rows from the start (the plain program, for comparison).
+    - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (`optdp.solvers.hockeystick`, for many rows) or
+      "auto"; `every_shift`: all rows from the start (the plain program, for comparison).
 
     **Returns** a `Solution`: `value` is the expected loss of the noise in `mechanism`, `lower_bound` what no noise with this
     promise can beat.
@@ -596,24 +610,34 @@ def solve_additive(
     gap = (value - lower) / value if value else 0.0
     seconds = time.perf_counter() - began
     status = Status.OPTIMAL if gap <= rtol else Status.TIME_LIMIT if seconds > time_limit else Status.GAP
-    points = best.certificate.n
-    rows = best.program.rows if best.program else 0
-    program = Program(
-        name=f"additive noise, eps = {privacy.eps:g}, delta = {privacy.delta:g}, loss {law}, on {line}",
-        variables=f"{best.program.size if best.program else 0} masses on a lattice of {points} points per sensitivity, an atom, "
-        f"{best.program.columns if best.program else 0} columns in all",
-        constraints=f"mass 1, hockey-stick divergences at shifts 1..{points} (generated as needed: {rows} rows), {best.kind}",
-        solver=f"HiGHS through highspy, {best.program.rounds if best.program else 0} rounds",
-        seconds=seconds,
-        objective=best.program.highs.getInfo().objective_function_value if best.program else None,
-        build=(lambda: best.program.highs) if best.program else None,
-    )
+    program = _description(best, privacy, law, line, seconds)
     spec = {
         "problem": "additive", "eps": privacy.eps, "delta": privacy.delta, "loss": law.name, "sensitivity": line.sensitivity,
-        "discrete": line.discrete, "n": points,
+        "discrete": line.discrete, "n": best.certificate.n,
     }  # fmt: skip
     return Solution(value, lower, best.mechanism, best.certificate, program, privacy, best.certificate.loss, status, spec,
                     _closed_form(privacy, law, line))  # fmt: skip
+
+
+def _description(best: _Bracket, privacy: ApproxDP, law: Loss, line: AdditiveLine, seconds: float) -> Program:
+    name = f"additive noise, eps = {privacy.eps:g}, delta = {privacy.delta:g}, loss {law}, on {line}"
+    lattice, n = best.program, best.certificate.n
+    if lattice is None:
+        return Program(name, "none", "none", "closed form, no solver", seconds)
+    solver = {"structured": "structured interior points (optdp)", "ipm": "HiGHS interior points"}.get(
+        lattice.used, "HiGHS simplex"
+    )
+    return Program(
+        name=name,
+        variables=f"{lattice.size} masses on a lattice of {n} points per sensitivity"
+        + ("" if line.discrete else ", an atom")
+        + f"; {lattice.columns} columns with the slacks",
+        constraints=f"mass 1, hockey-stick divergences at shifts 1..{n}: {lattice.rows} rows generated; {best.kind}",
+        solver=f"{solver}, {lattice.rounds} rounds on the last lattice",
+        seconds=seconds,
+        objective=float(lattice.cost @ (lattice.primal[: lattice.size])),
+        build=lattice.model,
+    )
 
 
 def _convex_loss(loss: Any, privacy: ApproxDP, line: AdditiveLine) -> Loss:
@@ -648,7 +672,9 @@ def _refine(
             found = _solve_geometric(privacy, law, line, points, deadline, method)
             coarse = None
         else:
-            found = _solve_with_slack(privacy, law, line, points, deadline, method, every_shift, coarse, min(1e-4, 0.02 * rtol))
+            found = _solve_with_slack(
+                privacy, law, line, points, deadline, method, every_shift, coarse, min(1e-4, 0.02 * rtol)
+            )
             coarse = found.program if found else None
         if found is None:
             break
@@ -658,11 +684,12 @@ def _refine(
             best = found
         if fixed or best.gap <= AIM * rtol or time.perf_counter() > deadline or not found.solved:
             break
-        ahead = [math.ceil(points * math.sqrt(found.gap / (aim * rtol))) for aim in (0.9 * AIM, 0.85)]
-        cheap = ahead[0] ** 2 * min(_radius(privacy) + 1, 10) < CHEAP
-        if best.gap <= rtol and not cheap:
+        wanted, needed = (math.ceil(points * math.sqrt(found.gap / (aim * rtol))) for aim in (0.9 * AIM, 0.85))
+        cheap = int(math.sqrt(CHEAP / min(_radius(privacy) + 1, 10)))
+        if best.gap <= rtol and cheap <= points:
             break
-        points = min(max(ahead[0 if cheap else 1], points + 1), 6 * points)
+        goal = min(wanted, max(cheap, needed if best.gap > rtol else 0))
+        points = min(max(goal, points + 1), 6 * points)
         if points > 400:
             break
     return best or _closed_form_bracket(privacy, law, line)
@@ -680,19 +707,21 @@ def _share(privacy: ApproxDP, q: float) -> float:
 
 
 def _closed_form_bracket(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> _Bracket:
-    """Where a lattice would be too large: a truncated Laplacian (delta = 0: geometric) noise and the closed-form dual."""
+    """Where a lattice would be too large: truncated Laplacian (delta = 0: geometric) noise and the closed-form dual."""
     eps, delta = privacy.eps, privacy.delta
     n = int(line.sensitivity) if line.discrete else 1
     radius = _radius(privacy)
     if 2 * n * (radius + 2) > 4 * MAX_POINTS:
         raise ValueError(
-            f"eps = {eps:g}, delta = {delta:g} is not allowed: the noise would reach over {radius * n:.3g} lattice points, and at "
-            f"most {2 * MAX_POINTS} are supported; raise eps or delta"
+            f"eps = {eps:g}, delta = {delta:g} is not allowed: the noise would reach over {radius * n:.3g} lattice points, "
+            f"and at most {2 * MAX_POINTS} are supported; raise eps or delta"
             + (", or scale the data to a smaller sensitivity" if n > 1 else "")
         )
     certificate = geng_viswanath(eps, delta, line.sensitivity, law, discrete=line.discrete)
     if delta > 0:
-        mechanism = private_finite(eps, delta, line, n, _cut(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n))
+        mechanism = private_finite(
+            eps, delta, line, n, _cut(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n)
+        )
     else:
         mechanism = private_geometric(eps, line, n, np.exp(-eps / n * np.arange(2 * n)))
     return _Bracket(mechanism, certificate, mechanism.enclose_value(law)[1], True, None, "closed form")
@@ -701,7 +730,12 @@ def _closed_form_bracket(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> _B
 def _closed_form(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> Callable[[], Any] | None:
     from optdp.closed_forms import additive as forms
 
-    if line.discrete or not isinstance(law, Power) or law.exponent not in (1, 2) or (privacy.eps > 0 and privacy.delta > 0):
+    if (
+        line.discrete
+        or not isinstance(law, Power)
+        or law.exponent not in (1, 2)
+        or (privacy.eps > 0 and privacy.delta > 0)
+    ):
         return None
     if privacy.delta == 0:
         return lambda: forms.staircase(int(law.exponent), line.sensitivity)

@@ -64,9 +64,9 @@ def gap_report(
     where = "integer" if discrete else "additive"
     title = f"Optimal {where} noise, sensitivity {sensitivity:g}: expected loss ({law}) under (eps, delta)-differential privacy"
     notes = [
-        "optimum: attained by a noise that is private exactly; certified lower bound: by a dual point checked in exact arithmetic.",
-        "paper's lower bound: the closed-form dual point of the truncated-Laplacian paper (rounding-safe); paper's gap: between it "
-        "and the truncated Laplacian. A dash: the noise needs eps > 0 or delta > 0.",
+        "optimum: attained by a noise that is private exactly; certified lower bound: a dual point checked in exact arithmetic.",
+        "paper's lower bound: the closed-form dual point of the truncated-Laplacian paper (rounding-safe); paper's gap: between "
+        "it and the truncated Laplacian. A dash: the noise needs eps > 0 or delta > 0.",
     ]
     figure = None if discrete else _figure(rows, title)
     return Report(title, columns, rows, notes, figure)
@@ -79,7 +79,9 @@ def _paper_gap(row: dict[str, Any], name: str) -> float | None:
 
 def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Any] | None:
     """Ratio to the Gaussian over eps, one panel a delta: the paper's figures with the optimum added."""
-    deltas = sorted({row["delta"] for row in rows if row["Gaussian"] is not None and row["truncated Laplacian"] is not None})
+    deltas = sorted(
+        {row["delta"] for row in rows if row["Gaussian"] is not None and row["truncated Laplacian"] is not None}
+    )
     if not deltas:
         return None
 
@@ -123,7 +125,9 @@ def profile_report(solution: Any, eps: Sequence[float] | None = None) -> Report:
     """
     promise, mechanism = solution.privacy, solution.mechanism
     points = np.linspace(0.0, 2 * max(promise.eps, 0.5), 9) if eps is None else np.asarray(eps, dtype=float)
-    others = noise_baselines(promise.eps, promise.delta, promise.sensitivity, solution.loss, discrete=mechanism.domain.discrete)
+    others = noise_baselines(
+        promise.eps, promise.delta, promise.sensitivity, solution.loss, discrete=mechanism.domain.discrete
+    )
     noises = {"optimal": mechanism, **others}
     rows = [{"eps": float(e), **{name: noise.delta(float(e)) for name, noise in noises.items()}} for e in points]
     columns = [Column("eps", "eps", ".4g"), *(Column(name, name, ".4g") for name in noises)]

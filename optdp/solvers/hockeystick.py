@@ -32,6 +32,128 @@ class Point:
     error: float
 
 
+class _Program:
+    """The data, with costs scaled to order 1, and the current primal-dual point (slacks s of x, u, v, z included)."""
+
+    def __init__(self, c: np.ndarray, g: np.ndarray, a: Any, group: np.ndarray, w: np.ndarray, k: float) -> None:
+        self.price = max(float(np.abs(c).max() / g.max()), 1e-300)
+        self.c, self.g, self.a, self.at, self.group, self.w, self.k = c / self.price, g, a, a.T.tocsr(), group, w, k
+        self.rows, self.size = a.shape
+        self.groups = int(group.max()) + 1
+        self.every = np.arange(self.rows)
+        x = np.full(self.size, 1 / g.sum())
+        start = a @ x
+        spread = 0.1 * float(np.abs(start).mean()) + 1e-8
+        self.t = float(self.c @ x)
+        self.e = np.full(self.groups, -0.1 * self.t)
+        self.y = 0.5 * w * self.e[group]
+        self.primal = (x, np.maximum(start, 0) + spread, np.maximum(-start, 0) + spread, np.full(self.groups, 0.1))
+        cost = np.maximum(self.c - g * self.t - self.at @ self.y, 0) + 0.1 * float(np.abs(self.c).mean())
+        self.slack = (cost, -self.y, -self.y, -self.e)
+        self.residuals()
+
+    def by_group(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the rows of each budget."""
+        return np.bincount(self.group, weights=values, minlength=self.groups)
+
+    def residuals(self) -> float:
+        """Set the residuals at the current point; the largest of them and of the gap, relatively."""
+        x, u, v, z = self.primal
+        self.mass = 1.0 - float(self.g @ x)
+        self.row = u - v - self.a @ x
+        self.budget = 1.0 - self.by_group(self.w * u) - self.k * x[-1] - z
+        dual = self.c - self.g * self.t - self.at @ self.y
+        dual[-1] -= self.k * self.e.sum()
+        signs = (dual, self.y - self.w * self.e[self.group], -self.y, -self.e)
+        self.dual = tuple(d - s for d, s in zip(signs, self.slack, strict=True))
+        self.gap = sum(float(p @ s) for p, s in zip(self.primal, self.slack, strict=True))
+        self.mu = self.gap / (self.size + 2 * self.rows + self.groups)
+        sizes = (
+            abs(self.mass), float(np.abs(self.row).max()) / (1 + float(u.max())), float(np.abs(self.budget).max()),
+            float(np.abs(self.dual[0] / (self.c + self.g * abs(self.t) + 1e-12)).max()),
+            self.gap / (abs(float(self.c @ x)) + 1e-300),
+        )  # fmt: skip
+        return max(sizes) if np.isfinite(sizes).all() else np.inf
+
+    def point(self, iteration: int, error: float) -> Point:
+        """The current point, in the caller's units."""
+        return Point(self.primal[0], self.t * self.price, self.y * self.price, self.e * self.price, iteration, error)
+
+    def advance(self) -> None:
+        """One predictor and corrector."""
+        newton = _Newton(self)
+        moves, _, slips = newton.step([-p * s for p, s in zip(self.primal, self.slack, strict=True)])
+        ahead, behind = min(1.0, _length(self.primal, moves)), min(1.0, _length(self.slack, slips))
+        pairs = zip(self.primal, moves, self.slack, slips, strict=True)
+        after = sum(float((p + ahead * m) @ (s + behind * n)) for p, m, s, n in pairs)
+        centre = (after / self.gap) ** 3 * self.mu
+        pairs = zip(self.primal, moves, self.slack, slips, strict=True)
+        moves, (dt, dy, de), slips = newton.step([centre - p * s - m * n for p, m, s, n in pairs])
+        ahead = min(1.0, 0.995 * _length(self.primal, moves))
+        behind = min(1.0, 0.995 * _length(self.slack, slips))
+        self.primal = tuple(p + ahead * m for p, m in zip(self.primal, moves, strict=True))
+        self.slack = tuple(s + behind * n for s, n in zip(self.slack, slips, strict=True))
+        self.t, self.y, self.e = self.t + behind * dt, self.y + behind * dy, self.e + behind * de
+
+
+class _Newton:
+    """The factorised Newton system at a point. **Raises** LinAlgError where it is not positive definite in floats."""
+
+    def __init__(self, program: _Program) -> None:
+        from scipy.linalg import cho_factor
+        from scipy.sparse import csr_matrix
+
+        self.program = p = program
+        self.q = tuple(primal / slack for primal, slack in zip(p.primal, p.slack, strict=True))
+        qx, qu, qv, qz = self.q
+        self.inner = 1 / (qu + qv)
+        self.share = self.inner * qu * p.w
+        h = (p.at @ csr_matrix((self.inner, (p.every, p.every)), shape=(p.rows, p.rows)) @ p.a).toarray()
+        self.b = (p.at @ csr_matrix((self.share, (p.every, p.group)), shape=(p.rows, p.groups))).toarray()
+        self.b[-1] += p.k
+        self.d = p.by_group(p.w * self.share * qv) + qz
+        h += (self.b / self.d) @ self.b.T
+        h[np.arange(p.size), np.arange(p.size)] += 1 / qx
+        self.scale = 1 / np.sqrt(h.diagonal())
+        h *= self.scale
+        h *= self.scale[:, None]
+        h[np.arange(p.size), np.arange(p.size)] += 1e-15
+        self.factor = cho_factor(h, lower=True, overwrite_a=True, check_finite=False)
+        self.border = self.inverse(p.g)
+
+    def inverse(self, r: np.ndarray) -> np.ndarray:
+        """The solution of the system in x alone."""
+        from scipy.linalg import cho_solve
+
+        return self.scale * cho_solve(self.factor, self.scale * r, check_finite=False)
+
+    def step(self, targets: Any) -> tuple[Any, Any, Any]:
+        """Directions of the primal, of (t, y, e) and of the slacks for these changes of the products primal times slack."""
+        p, (_, qu, qv, qz) = self.program, self.q
+        hx, hu, hv, hz = (d - c / v for d, c, v in zip(p.dual, targets, p.primal, strict=True))
+        rho = p.row - qu * hu + qv * hv
+        r3 = p.budget + p.by_group(p.w * qu * (self.inner * rho + hu)) + qz * hz
+        base = self.inverse(-hx + p.at @ (self.inner * rho) + self.b @ (r3 / self.d))
+        dt = (p.mass - float(p.g @ base)) / float(p.g @ self.border)
+        dx = base + dt * self.border
+        de = (r3 - self.b.T @ dx) / self.d
+        spent = p.w * de[p.group]
+        dy = self.inner * (rho - p.a @ dx + qu * spent)
+        moves = (dx, qu * (spent - dy - hu), qv * (dy - hv), qz * (de - hz))
+        slips = tuple((c - s * m) / v for c, s, m, v in zip(targets, p.slack, moves, p.primal, strict=True))
+        return moves, (dt, dy, de), slips
+
+
+def _length(values: Any, moves: Any) -> float:
+    """How far one can go before an entry reaches 0."""
+    most = np.inf
+    for value, move in zip(values, moves, strict=True):
+        down = move < 0
+        if down.any():
+            most = min(most, float((value[down] / -move[down]).min()))
+    return most
+
+
 def solve(
     c: np.ndarray, g: np.ndarray, a: Any, group: np.ndarray, w: np.ndarray, k: float, *, tolerance: float = 1e-9,
     deadline: float = np.inf, limit: int = 150,
@@ -41,102 +163,18 @@ def solve(
     **Arguments:** `c`, `g`: costs and mass row; `a`: the rows, a scipy CSR matrix; `group`: the budget of each row; `w`: its
     weight there; `k`: weight of the last entry of x in every budget; `tolerance`: relative, of residuals and gap.
     """
-    from scipy.linalg import cho_factor, cho_solve
-    from scipy.sparse import csr_matrix
-
-    rows, size = a.shape
-    groups = int(group.max()) + 1
-    price = max(float(np.abs(c).max() / g.max()), 1e-300)
-    c = c / price
-    at = a.T.tocsr()
-    total = np.arange(rows)
-
-    def by_group(values: np.ndarray) -> np.ndarray:
-        return np.bincount(group, weights=values, minlength=groups)
-
-    x = np.full(size, 1 / g.sum())
-    start = a @ x
-    spread = 0.1 * float(np.abs(start).mean()) + 1e-8
-    u, v = np.maximum(start, 0) + spread, np.maximum(-start, 0) + spread
-    z = np.full(groups, 0.1)
-    t, e = float(c @ x), np.full(groups, -0.1 * float(c @ x))
-    y = 0.5 * w * e[group]
-    sx = np.maximum(c - g * t - at @ y, 0) + 0.1 * float(np.abs(c).mean())
-    su, sv, sz = -y.copy(), -y.copy(), -e.copy()
-    count = size + 2 * rows + groups
+    program = _Program(c, g, a, group, w, k)
     best: Point | None = None
     for iteration in range(limit):
-        mass = 1.0 - g @ x
-        row = u - v - a @ x
-        budget = 1.0 - by_group(w * u) - k * x[-1] - z
-        dual_x = c - g * t - at @ y - sx
-        dual_x[-1] -= k * e.sum()
-        dual_u, dual_v, dual_z = y - w * e[group] - su, -y - sv, -e - sz
-        gap = x @ sx + u @ su + v @ sv + z @ sz
-        mu = gap / count
-        value = abs(c @ x)
-        error = max(abs(mass), float(np.abs(row).max(initial=0)) / (1 + float(u.max(initial=0))), float(np.abs(budget).max()),
-                    float(np.abs(dual_x / (c + g * abs(t) + 1e-12)).max()), gap / (value + 1e-300))  # fmt: skip
+        error = program.residuals()
         if not np.isfinite(error):
             break
         if best is None or error < best.error:
-            best = Point(x.copy(), t * price, y * price, e * price, iteration, float(error))
+            best = program.point(iteration, error)
         if error < tolerance or time.perf_counter() > deadline or (iteration > 40 and error > 1e3 * best.error):
             break
-        qx, qu, qv, qz = x / sx, u / su, v / sv, z / sz
-        inner = 1 / (qu + qv)
-        share = inner * qu * w
-        h = (at @ csr_matrix((inner, (total, total)), shape=(rows, rows)) @ a).toarray()
-        b = (at @ csr_matrix((share, (total, group)), shape=(rows, groups))).toarray()
-        b[-1] += k
-        d = by_group(w * share * qv) + qz
-        h += (b / d) @ b.T
-        h[np.arange(size), np.arange(size)] += 1 / qx
-        scale = 1 / np.sqrt(h.diagonal())
         try:
-            factor = cho_factor(h * scale * scale[:, None] + 1e-15 * np.eye(size), lower=True, overwrite_a=True, check_finite=False)
+            program.advance()
         except np.linalg.LinAlgError:
             break
-
-        def inverse(r: np.ndarray, factor: Any = factor, scale: np.ndarray = scale) -> np.ndarray:
-            return scale * cho_solve(factor, scale * r, check_finite=False)
-
-        border = inverse(g)
-
-        def step(cx: np.ndarray, cu: np.ndarray, cv: np.ndarray, cz: np.ndarray) -> tuple[Any, ...]:
-            """The Newton direction for these complementarity targets x s = ..."""
-            hx, hu, hv, hz = dual_x - cx / x, dual_u - cu / u, dual_v - cv / v, dual_z - cz / z
-            rho = row - qu * hu + qv * hv
-            r1 = -hx + at @ (inner * rho)
-            r3 = budget + by_group(w * qu * (inner * rho + hu)) + qz * hz
-            r = r1 + b @ (r3 / d)
-            base = inverse(r)
-            dt = (mass - g @ base) / (g @ border)
-            dx = base + dt * border
-            de = (r3 - b.T @ dx) / d
-            dy = inner * (rho - a @ dx + qu * w * de[group])
-            du = qu * (w * de[group] - dy - hu)
-            dv = qv * (dy - hv)
-            dz = qz * (de - hz)
-            return (dx, du, dv, dz), (dt, dy, de), ((cx - sx * dx) / x, (cu - su * du) / u, (cv - sv * dv) / v, (cz - sz * dz) / z)
-
-        def length(values: Any, moves: Any) -> float:
-            most = 1e300
-            for value, move in zip(values, moves, strict=True):
-                down = move < 0
-                if down.any():
-                    most = min(most, float((value[down] / -move[down]).min()))
-            return most
-
-        primal, slack = (x, u, v, z), (sx, su, sv, sz)
-        moves, _, slips = step(-x * sx, -u * su, -v * sv, -z * sz)
-        ahead, behind = min(1.0, length(primal, moves)), min(1.0, length(slack, slips))
-        after = sum(float((p + ahead * m) @ (s + behind * n)) for p, m, s, n in zip(primal, moves, slack, slips, strict=True))
-        centre = (after / gap) ** 3 * mu
-        targets = [centre - p * s - m * n for p, s, m, n in zip(primal, slack, moves, slips, strict=True)]
-        moves, (dt, dy, de), slips = step(*targets)
-        ahead, behind = min(1.0, 0.995 * length(primal, moves)), min(1.0, 0.995 * length(slack, slips))
-        x, u, v, z = (p + ahead * m for p, m in zip(primal, moves, strict=True))
-        sx, su, sv, sz = (s + behind * n for s, n in zip(slack, slips, strict=True))
-        t, y, e = t + behind * dt, y + behind * dy, e + behind * de
     return best if best is not None and best.error < 1e-4 else None
