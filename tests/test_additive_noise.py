@@ -168,3 +168,41 @@ def test_plots_of_noise():
         axes = optdp.solve_additive(1.0, rtol=1e-2, **arguments).mechanism.plot()
         assert axes.get_xlabel() == "noise"
     assert Laplace(1.0).plot(inputs=[0.0, 2.0]).get_xlabel() == "output"
+
+
+def test_band_and_dense_matrices_give_the_same(monkeypatch):
+    from optdp.solvers import hockeystick
+
+    values = []
+    for limit in (10, 10_000):
+        monkeypatch.setattr(hockeystick, "BANDED", limit)
+        solution = optdp.solve_additive(0.5, 1e-3, n=6, method="structured")
+        assert solution.verify()
+        values.append((solution.lower_bound, solution.value))
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "loss"),
+    [
+        (1e-3, 1e-6, "abs"),
+        (0.0, 1e-3, "abs"),
+        (1.0, 1e-300, "abs"),
+        (1.0, 1e-15, "squared"),
+        (1.0, 0.95, "abs"),
+        (1e-6, 0.1, "abs"),
+    ],
+)
+def test_extreme_parameters(eps, delta, loss):
+    solution = optdp.solve_additive(eps, delta, loss, rtol=5e-3)
+    assert solution.gap <= 5e-3
+    assert solution.verify()
+
+
+def test_large_eps_gives_a_valid_bracket():
+    """At eps = 12 the optimal density has features of width e^-6: the lattice does not resolve them, and says so."""
+    solution = optdp.solve_additive(12.0, 0.0)
+    exact = 1 / (2 * math.sinh(6))
+    assert solution.lower_bound <= exact <= solution.value
+    assert solution.verify()
+    assert solution.status is optdp.Status.GAP

@@ -131,8 +131,8 @@ class AdditiveNoise(Mechanism):
                 if float(self.noise_probability(0.0)) > 0:
                     ax.plot([x], [float(self.noise_density(0.0))], "o", ms=6)
                     ax.annotate(f"atom {float(self.noise_probability(0.0)):.3g}", (x, float(self.noise_density(0.0))),
-                                textcoords="offset points", xytext=(8, 4))  # fmt: skip
+                                textcoords="offset points", xytext=(10, -4))  # fmt: skip
         ax.set(xlabel="output" if inputs is not None else "noise", ylabel="mass" if self.domain.discrete else "density",
-               title=repr(self).split(":")[0])  # fmt: skip
+               title=f"{type(self).__name__}, sensitivity {self.domain.sensitivity:g}")  # fmt: skip
         ax.set_ylim(bottom=0)
         return ax

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -45,14 +45,16 @@ from optdp.solution import Program, Solution, Status
 
 #: Rows up to which HiGHS's simplex method (with warm starts) is used; interior points beyond.
 SIMPLEX_ROWS = 1500
-#: The structured method factorises a dense matrix of the size of the support: up to this.
-DENSE = 2000
+#: The structured method is used for supports up to this.
+LARGEST = 30_000
 #: Lattices with more points, or programs with more rows, are not tried.
 MAX_POINTS = 60_000
 MAX_ROWS = 120_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
 AIM = 0.1
 CHEAP = 10_000
+#: A delta below this counts as 0 in the lattice program (not in what is promised and proven).
+TINY = 1e-12
 #: Weights of the mechanism are whole numbers that add up to about 2^BITS.
 BITS = 120
 
@@ -106,7 +108,9 @@ class LatticeProgram:
             tie[0] = 1e-7 * float(costs[min(n, self.size - 1)])
         self.cost = (price * multiplicity + tie) * self.scale
         self.used = method
-        self.highs.addCols(columns, np.append(self.cost, 0.0), np.zeros(columns), top, 0, [], [], [])
+        # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
+        self.magnify = 2.0**20 if geometric else 1.0
+        self.highs.addCols(columns, np.append(self.cost, 0.0) * self.magnify, np.zeros(columns), top, 0, [], [], [])
         self.highs.addRow(1.0, 1.0, columns, np.arange(columns, dtype=np.int32),
                           np.append(multiplicity * self.scale, 1.0))  # fmt: skip
         self.columns, self.rows = columns, 1
@@ -197,8 +201,8 @@ class LatticeProgram:
 
         method = self.method
         if method == "auto":
-            dense = self.geometric or self.size > DENSE
-            method = "simplex" if self.rows <= SIMPLEX_ROWS else "ipm" if dense else "structured"
+            plain = self.geometric or self.size > LARGEST
+            method = "simplex" if self.rows <= SIMPLEX_ROWS else "ipm" if plain else "structured"
         self.rounds += 1
         self.used = method
         if method == "structured" and not self.geometric and self._run_structured(time_limit):
@@ -212,7 +216,7 @@ class LatticeProgram:
         if self.highs.getModelStatus() not in good or not (solution.value_valid and solution.dual_valid):
             return False
         self.primal = np.array(solution.col_value)
-        self.dual = np.array(solution.row_dual)
+        self.dual = np.array(solution.row_dual) / self.magnify
         return True
 
     def _run_structured(self, time_limit: float) -> bool:
@@ -504,7 +508,8 @@ def _solve_geometric(
     reach = 36 / eps if delta == 0 else min(36 / eps, truncated_radius(eps, delta) + 4 / eps)
     far = start + n * (math.ceil(reach) + 2)
     costs = _floats(lattice_costs(loss, line.sensitivity, n, far - 1, line.discrete))
-    program = LatticeProgram(eps, delta, n, costs, points=start + n, geometric=True, method=method)
+    budget = delta if delta > TINY else 0.0  # below, slacks are not worth their scale
+    program = LatticeProgram(eps, budget, n, costs, points=start + n, geometric=True, method=method)
     program.add({n: np.arange(-(n // 2), start)})
     program.add({s: np.arange(-s, n) for s in range(1, n)} if n <= 24 else {s: np.array([-s, 0]) for s in range(1, n)})
     solved = program.solve(1e-9 if delta == 0 else 1e-5, deadline)
@@ -518,7 +523,10 @@ def _solve_geometric(
     value = mechanism.enclose_value(loss)[1]
     if delta > 0:
         written = _continued(p, eps, n, int(truncated_radius(eps, delta)) + 4)
-        cut = private_finite(eps, delta, line, n, _cut(written, delta, n))
+        try:
+            cut = private_finite(eps, delta, line, n, _cut(written, delta, n))
+        except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
+            cut = mechanism
         if cut.enclose_value(loss)[1] <= value:
             mechanism, value = cut, cut.enclose_value(loss)[1]
     return _Bracket(mechanism, certificate, value, solved, program, "geometric tail")
@@ -660,13 +668,13 @@ def _refine(
 ) -> _Bracket:  # fmt: skip
     """Brackets on finer and finer lattices until the gap is at most rtol."""
     fixed = n is not None or line.discrete
-    points = n or (int(line.sensitivity) if line.discrete else 4)
+    points = n or (int(line.sensitivity) if line.discrete else 4 if _radius(privacy) < 400 else 1)
     small = privacy.delta == 0
     if not small and not line.discrete and privacy.eps > 0 and isinstance(law, Power):
-        small = _share(privacy, law.exponent) < 0.02 * rtol
+        small = privacy.delta < TINY or (_radius(privacy) > 6 and _share(privacy, law.exponent) < 0.02 * rtol)
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
-    while points * 2 * (_radius(privacy) + 2) <= MAX_POINTS:
+    while points * 2 * (_radius(privacy) + 2) <= MAX_POINTS and (small or points**2 * _radius(privacy) < 2 * MAX_ROWS):
         found: _Bracket | None
         if small and isinstance(law, Power):
             found = _solve_geometric(privacy, law, line, points, deadline, method)
@@ -680,19 +688,32 @@ def _refine(
             break
         if small and privacy.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
             small = False  # what delta saves is not negligible after all
-        if best is None or found.gap < best.gap:
-            best = found
+        best = found if best is None else _better(best, found)
         if fixed or best.gap <= AIM * rtol or time.perf_counter() > deadline or not found.solved:
             break
         wanted, needed = (math.ceil(points * math.sqrt(found.gap / (aim * rtol))) for aim in (0.9 * AIM, 0.85))
-        cheap = int(math.sqrt(CHEAP / min(_radius(privacy) + 1, 10)))
+        reach = _radius(privacy) + 1
+        cheap = int(math.sqrt(CHEAP / (min(reach, 10) if small else reach)))
         if best.gap <= rtol and cheap <= points:
             break
         goal = min(wanted, max(cheap, needed if best.gap > rtol else 0))
         points = min(max(goal, points + 1), 6 * points)
         if points > 400:
             break
-    return best or _closed_form_bracket(privacy, law, line)
+    if best is None:
+        return _closed_form_bracket(privacy, law, line)
+    if best.gap > rtol:  # where the lattice's bound is poor, the closed-form one may be better
+        closed = geng_viswanath(privacy.eps, privacy.delta, line.sensitivity, law, discrete=line.discrete)
+        if closed.bound > best.certificate.bound:
+            best = replace(best, certificate=closed)
+    return best
+
+
+def _better(old: _Bracket, new: _Bracket) -> _Bracket:
+    """The better of both sides: the mechanism of one lattice and the certificate of another may go together."""
+    attained = new if new.value <= old.value else old
+    proven = new if new.certificate.bound >= old.certificate.bound else old
+    return replace(attained, certificate=proven.certificate)
 
 
 def _radius(privacy: ApproxDP) -> float:

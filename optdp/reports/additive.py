@@ -67,6 +67,7 @@ def gap_report(
         "optimum: attained by a noise that is private exactly; certified lower bound: a dual point checked in exact arithmetic.",
         "paper's lower bound: the closed-form dual point of the truncated-Laplacian paper (rounding-safe); paper's gap: between "
         "it and the truncated Laplacian. A dash: the noise needs eps > 0 or delta > 0.",
+        "A ratio below 1 (the staircase, where delta is negligible) is within the gap: the lower bound is below every noise.",
     ]
     figure = None if discrete else _figure(rows, title)
     return Report(title, columns, rows, notes, figure)
@@ -112,7 +113,7 @@ def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Any] | None:
         page.supxlabel("epsilon")
         page.supylabel("expected loss / that of the Gaussian")
         grid[0].legend(frameon=False, fontsize=8)
-        page.suptitle(title.split(":")[0], fontsize=10)
+        page.suptitle(title.split(" under")[0], fontsize=10)
         return page
 
     return figure

@@ -4,11 +4,12 @@ The program is, over x >= 0 (masses, and the atom as the last entry),
 
     min c.x   with   g.x = 1,   a_r.x = u_r - v_r,   sum_(r in s) w_r u_r + k x_last + z_s = 1,   u, v, z >= 0,
 
-with a row r for each pair of a shift s and a lattice index. There are tens of thousands of rows and a few hundred masses. In the
-Newton system of a primal-dual method (Mehrotra's predictor and corrector) each row's u_r, v_r and its multiplier can be
+with a row r for each pair of a shift s and a lattice index. There are tens of thousands of rows and a few hundred masses. In
+the Newton system of a primal-dual method (Mehrotra's predictor and corrector) each row's u_r, v_r and its multiplier can be
 eliminated by hand, then each budget's, and what is left is a positive definite matrix in x alone, bordered by the mass row:
-a general solver does not see that. What comes out is a hint, like any solver's answer: the certificate and the mechanism are
-made from it in exact arithmetic.
+a general solver does not see that. For a long support that matrix is banded (a shift couples masses at most n apart) plus
+one of rank n (the budgets), and is treated as such. What comes out is a hint, like any solver's answer: the certificate and
+the mechanism are made from it in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+#: Above this size the matrix is treated as a band plus low rank.
+BANDED = 700
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,6 @@ class _Newton:
     """The factorised Newton system at a point. **Raises** LinAlgError where it is not positive definite in floats."""
 
     def __init__(self, program: _Program) -> None:
-        from scipy.linalg import cho_factor
         from scipy.sparse import csr_matrix
 
         self.program = p = program
@@ -108,24 +111,53 @@ class _Newton:
         qx, qu, qv, qz = self.q
         self.inner = 1 / (qu + qv)
         self.share = self.inner * qu * p.w
-        h = (p.at @ csr_matrix((self.inner, (p.every, p.every)), shape=(p.rows, p.rows)) @ p.a).toarray()
+        h = p.at @ csr_matrix((self.inner, (p.every, p.every)), shape=(p.rows, p.rows)) @ p.a
         self.b = (p.at @ csr_matrix((self.share, (p.every, p.group)), shape=(p.rows, p.groups))).toarray()
         self.b[-1] += p.k
         self.d = p.by_group(p.w * self.share * qv) + qz
-        h += (self.b / self.d) @ self.b.T
-        h[np.arange(p.size), np.arange(p.size)] += 1 / qx
-        self.scale = 1 / np.sqrt(h.diagonal())
-        h *= self.scale
-        h *= self.scale[:, None]
-        h[np.arange(p.size), np.arange(p.size)] += 1e-15
-        self.factor = cho_factor(h, lower=True, overwrite_a=True, check_finite=False)
+        self.banded = p.size > BANDED
+        (self._factorise_band if self.banded else self._factorise_dense)(h, 1 / qx)
         self.border = self.inverse(p.g)
+
+    def _factorise_dense(self, h: Any, diagonal: np.ndarray) -> None:
+        from scipy.linalg import cho_factor
+
+        dense = h.toarray()
+        dense += (self.b / self.d) @ self.b.T
+        every = np.arange(diagonal.size)
+        dense[every, every] += diagonal
+        self.scale = 1 / np.sqrt(dense.diagonal())
+        dense *= self.scale
+        dense *= self.scale[:, None]
+        dense[every, every] += 1e-15
+        self.factor = cho_factor(dense, lower=True, overwrite_a=True, check_finite=False)
+
+    def _factorise_band(self, h: Any, diagonal: np.ndarray) -> None:
+        """The band by itself; then the Schur complement of the budgets."""
+        from scipy.linalg import cho_factor, cho_solve_banded, cholesky_banded
+
+        entries = h.tocoo()
+        lower = entries.row >= entries.col
+        row, column, value = entries.row[lower], entries.col[lower], entries.data[lower]
+        main = h.diagonal() + diagonal
+        self.scale = 1 / np.sqrt(main)
+        band = np.zeros((int((row - column).max(initial=0)) + 1, diagonal.size))
+        band[row - column, column] = value * self.scale[row] * self.scale[column]
+        band[0] = 1 + 1e-14
+        self.factor = cholesky_banded(band, lower=True, overwrite_ab=True, check_finite=False)
+        self.across = self.scale[:, None] * cho_solve_banded(
+            (self.factor, True), self.scale[:, None] * self.b, check_finite=False
+        )
+        self.schur = cho_factor(np.diag(self.d) + self.b.T @ self.across, lower=True, check_finite=False)
 
     def inverse(self, r: np.ndarray) -> np.ndarray:
         """The solution of the system in x alone."""
-        from scipy.linalg import cho_solve
+        from scipy.linalg import cho_solve, cho_solve_banded
 
-        return self.scale * cho_solve(self.factor, self.scale * r, check_finite=False)
+        if not self.banded:
+            return self.scale * cho_solve(self.factor, self.scale * r, check_finite=False)
+        plain = self.scale * cho_solve_banded((self.factor, True), self.scale * r, check_finite=False)
+        return plain - self.across @ cho_solve(self.schur, self.b.T @ plain, check_finite=False)
 
     def step(self, targets: Any) -> tuple[Any, Any, Any]:
         """Directions of the primal, of (t, y, e) and of the slacks for these changes of the products primal times slack."""
