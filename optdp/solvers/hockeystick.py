@@ -136,6 +136,7 @@ class _Newton:
         """The band by itself; then the Schur complement of the budgets."""
         from scipy.linalg import cho_factor, cho_solve_banded, cholesky_banded
 
+        self.h, self.diagonal = h, diagonal
         entries = h.tocoo()
         lower = entries.row >= entries.col
         row, column, value = entries.row[lower], entries.col[lower], entries.data[lower]
@@ -156,8 +157,13 @@ class _Newton:
 
         if not self.banded:
             return self.scale * cho_solve(self.factor, self.scale * r, check_finite=False)
-        plain = self.scale * cho_solve_banded((self.factor, True), self.scale * r, check_finite=False)
-        return plain - self.across @ cho_solve(self.schur, self.b.T @ plain, check_finite=False)
+        found = np.zeros(r.size)
+        rest = r
+        for _ in range(4):  # eliminating the band first costs digits: iterative refinement brings them back
+            plain = self.scale * cho_solve_banded((self.factor, True), self.scale * rest, check_finite=False)
+            found = found + plain - self.across @ cho_solve(self.schur, self.b.T @ plain, check_finite=False)
+            rest = r - (self.h @ found + self.diagonal * found + self.b @ ((self.b.T @ found) / self.d))
+        return found
 
     def step(self, targets: Any) -> tuple[Any, Any, Any]:
         """Directions of the primal, of (t, y, e) and of the slacks for these changes of the products primal times slack."""
