@@ -191,6 +191,7 @@ def test_band_and_dense_matrices_give_the_same(monkeypatch):
         (1.0, 1e-15, "squared"),
         (1.0, 0.95, "abs"),
         (1e-6, 0.1, "abs"),
+        (0.05, 0.0, "squared"),
     ],
 )
 def test_extreme_parameters(eps, delta, loss):

@@ -109,7 +109,7 @@ class LatticeProgram:
         self.cost = (price * multiplicity + tie) * self.scale
         self.used = method
         # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
-        self.magnify = 2.0**20 if geometric else 1.0
+        self.magnify = 2.0 ** (20 - math.frexp(float(self.cost.max()))[1]) if geometric else 1.0
         self.highs.addCols(columns, np.append(self.cost, 0.0) * self.magnify, np.zeros(columns), top, 0, [], [], [])
         self.highs.addRow(1.0, 1.0, columns, np.arange(columns, dtype=np.int32),
                           np.append(multiplicity * self.scale, 1.0))  # fmt: skip
