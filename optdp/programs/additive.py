@@ -674,6 +674,9 @@ def _refine(
         small = privacy.delta < TINY or (_radius(privacy) > 6 and _share(privacy, law.exponent) < 0.02 * rtol)
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
+    if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
+        rough = _solve_with_slack(privacy, law, AdditiveLine(line.sensitivity), 12, deadline, method, False, None, 1e-5)
+        coarse = rough.program if rough else None
     while points * 2 * (_radius(privacy) + 2) <= MAX_POINTS and (small or points**2 * _radius(privacy) < 2 * MAX_ROWS):
         found: _Bracket | None
         if small and isinstance(law, Power):
