@@ -24,7 +24,7 @@ from optdp.mechanisms.noise_baselines import TruncatedLaplacian, noise_baselines
 from optdp.programs.additive import private_finite, private_geometric
 from optdp.solution import Solution, Status
 
-GRID = [(e, d) for e in (0.1, 0.5, 1.0, 2.0) for d in (0.0, 1e-8, 1e-3, 0.1, 0.3)]
+GRID = [(e, d) for e in (0.1, 0.5, 1.0, 2.0) for d in (0.0, 1e-8, 1e-3, 0.3)]
 
 
 @pytest.fixture(scope="module")
@@ -228,12 +228,12 @@ def test_divergence_with_a_tail_against_a_long_cut_off(tail, size, k, ratio):
 
 
 def test_profile_is_a_profile(solved):
-    noise = solved[1.0, 0.1, "abs"].mechanism
+    noise = solved[1.0, 0.3, "abs"].mechanism
     values = [noise.delta(e) for e in (0.0, 0.25, 0.5, 1.0, 2.0)]
     assert values == sorted(values, reverse=True)
-    assert noise.delta(1.0) <= 0.1
-    assert noise.privacy(0.1) <= 1.0 + 1e-9
-    assert noise.delta(noise.privacy(0.2)) <= 0.2
+    assert noise.delta(1.0) <= 0.3
+    assert noise.privacy(0.3) <= 1.0 + 1e-9
+    assert noise.delta(noise.privacy(0.4)) <= 0.4
     assert solved[1.0, 0.0, "abs"].mechanism.privacy() <= 1.0 + 1e-9
 
 
