@@ -365,8 +365,9 @@ def test_cdf_quantile_density_agree(eps, delta):
 def test_outputs_lie_on_a_grid_of_exact_integers():
     noise = optdp.solve_additive(1.0, 0.1, sensitivity=0.3, rtol=1e-2).mechanism
     g, m = noise._grid()
-    y = noise.randomize(np.array([0.1, -7.3, 1e9, 1e17]), rng=0)
-    assert (np.floor(y / g) == y / g).all()
+    y = noise.randomize(np.array([0.1, -7.3, 1e9, 1e17, -1e300, 1e305]), rng=0)
+    assert (np.floor(y[:4] / g) == y[:4] / g).all()
+    assert y[4] == -1e300 and y[5] == 1e305
     assert m * g >= noise.step and m >= 2**40
 
 

@@ -439,10 +439,14 @@ class AdditiveMechanism(AdditiveNoise):
         inputs = self.domain.check(x)
         places = self._places(inputs.shape, as_rng(rng))
         g = 1.0 if self.domain.discrete else self._grid()[0]
-        scaled = np.floor(inputs / g)  # exact: g is a power of two
+        with np.errstate(over="ignore"):
+            scaled = np.floor(inputs / g)  # exact: g is a power of two
         if (np.abs(scaled) < 2.0**62).all():
             return (scaled.astype(np.int64) + places) * g
-        exact = [float((int(s) + int(z)) * Fraction(g)) for s, z in zip(scaled.flat, places.flat, strict=True)]
+        exact = [
+            float((Fraction(x) // Fraction(g) + int(z)) * Fraction(g))
+            for x, z in zip(inputs.flat, places.flat, strict=True)
+        ]
         return np.array(exact).reshape(inputs.shape)
 
     def to_dict(self) -> dict[str, Any]:
