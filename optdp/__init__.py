@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from optdp.domains import Circle, Interval
 from optdp.losses import CustomLoss, Power
 from optdp.mechanisms.base import Mechanism
-from optdp.privacy import LDP
+from optdp.privacy import LDP, ApproxDP
 from optdp.programs.piecewise import solve_piecewise
 from optdp.solution import Solution, Status
 
@@ -25,6 +25,7 @@ __version__ = "0.1.0"
 
 #: Loaded when first used.
 _HOME = {
+    "AdditiveMechanism": "optdp.mechanisms.additive",
     "audit": "optdp.claims.audit",
     "discoveries": "optdp.claims.audit",
     "check_hypothesis": "optdp.claims.hypothesis",
@@ -32,6 +33,7 @@ _HOME = {
     "estimate_histogram": "optdp.estimation",
     "estimate_mean": "optdp.estimation",
     "gap_report": "optdp.reports.gap",
+    "solve_additive": "optdp.programs.additive",
     "solve_composite": "optdp.programs.composite",
     "solve_ptt": "optdp.programs.ptt",
     "lip_simulate": "optdp.lip_simulation",
@@ -44,6 +46,7 @@ _HOME = {
 
 __all__ = [
     "LDP",
+    "ApproxDP",
     "Circle",
     "CustomLoss",
     "Interval",
@@ -61,9 +64,11 @@ if TYPE_CHECKING:
     from optdp.claims.hypothesis import check_hypothesis
     from optdp.estimation import estimate_histogram, estimate_mean
     from optdp.lip_simulation import lip_simulate
+    from optdp.mechanisms.additive import AdditiveMechanism
     from optdp.objectives import Variance
     from optdp.priors import Prior
     from optdp.privacy import LIP
+    from optdp.programs.additive import solve_additive
     from optdp.programs.composite import solve_composite
     from optdp.programs.lip import solve_lip
     from optdp.programs.ptt import solve_ptt

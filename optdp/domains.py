@@ -139,6 +139,55 @@ class Circle(_Line):
         return f"the circle [{self.start:g}, {self.upper:g}]"
 
 
+@dataclass(frozen=True)
+class AdditiveLine(_Line):
+    """The real line (or the integers), where the output is the input plus noise that does not depend on it.
+
+    **Arguments:** `sensitivity`: how far apart the true values of neighbouring data sets can be; `discrete`: whether inputs
+    and outputs are whole numbers.
+    """
+
+    sensitivity: float = 1.0
+    discrete: bool = False
+
+    def __post_init__(self) -> None:
+        value = _checks.real("sensitivity", self.sensitivity, low=1e-150, high=1e150)
+        if self.discrete and (value != int(value) or value > 2**31):
+            raise ValueError(
+                f"sensitivity = {value!r} is not allowed: for whole numbers it must be a whole number in [1, 2^31]"
+            )
+        object.__setattr__(self, "sensitivity", value)
+
+    @property
+    def lower(self) -> float:  # type: ignore[override]
+        """The line has no end."""
+        return -np.inf
+
+    @property
+    def upper(self) -> float:
+        """The line has no end."""
+        return np.inf
+
+    def check(self, x: Any, name: str = "x") -> np.ndarray:
+        """`x` as a float array, if every entry is finite (and whole, if discrete)."""
+        array = super().check(x, name)
+        bad = ~np.isfinite(array)
+        if self.discrete:
+            bad |= (array != np.round(array)) | (np.abs(array) > 2.0**53)
+        if bad.any():
+            value = array.reshape(-1)[int(np.flatnonzero(bad.reshape(-1))[0])].item()
+            what = "whole numbers up to 2^53" if self.discrete else "finite numbers"
+            raise ValueError(f"{name} = {value!r} is not allowed: {name} must be {what}")
+        return array
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form; floats survive exactly."""
+        return {"type": "additive", "sensitivity": self.sensitivity, "discrete": self.discrete}
+
+    def __str__(self) -> str:
+        return f"{'Z' if self.discrete else 'R'}, sensitivity {self.sensitivity:g}"
+
+
 def as_domain(domain: Any) -> Interval | Circle:
     """An `Interval` or `Circle` as it is, or a pair (lower, upper) as an `Interval`.
 

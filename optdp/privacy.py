@@ -74,8 +74,43 @@ class LIP:
         return {"type": "lip", "eps": self.eps, "lower_only": self.lower_only}
 
 
-def privacy_from_dict(data: dict[str, Any]) -> LDP | LIP:
+@dataclass(frozen=True)
+class ApproxDP:
+    """(eps, delta)-differential privacy: P(M(x) in S) <= e^eps P(M(x') in S) + delta whenever |x - x'| <= sensitivity.
+
+    **Arguments:** `eps` in [0, 30] and `delta` in [0, 1), not both 0; `sensitivity` > 0.
+    """
+
+    eps: float
+    delta: float = 0.0
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", _checks.epsilon(self.eps, zero=True))
+        object.__setattr__(self, "delta", _checks.real("delta", self.delta, low=0.0, high=1.0, open_high=True))
+        object.__setattr__(self, "sensitivity", _checks.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
+        if self.eps == 0 and self.delta == 0:
+            raise ValueError("eps = 0, delta = 0 is not allowed: no noise hides everything, so one of them must be > 0")
+
+    def check(self, divergence: Fraction) -> Check:
+        """Whether the largest hockey-stick divergence, bounded from above exactly, is at most delta."""
+        return Check(
+            "privacy",
+            divergence <= Fraction(self.delta),
+            f"hockey-stick divergence at e^{self.eps:g} over all shifts up to {self.sensitivity:g} is at most "
+            f"{float(divergence):.17g} (exact rational) <= delta = {self.delta:g}",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {"type": "approx", "eps": self.eps, "delta": self.delta, "sensitivity": self.sensitivity}
+
+
+def privacy_from_dict(data: dict[str, Any]) -> LDP | LIP | ApproxDP:
     """The inverse of `to_dict`."""
-    if _checks.choice("privacy type", data.get("type"), ("ldp", "lip")) == "lip":
+    kind = _checks.choice("privacy type", data.get("type"), ("ldp", "lip", "approx"))
+    if kind == "lip":
         return LIP(data["eps"], data["lower_only"])
+    if kind == "approx":
+        return ApproxDP(data["eps"], data["delta"], data["sensitivity"])
     return LDP(data["eps"])

@@ -31,6 +31,10 @@ class Certificate(Protocol):
         """The lower bound that is proven if `check()` passes."""
         ...
 
+    def concerns(self, privacy: Any, mechanism: Any) -> bool:
+        """Whether the proof is about this promise and this mechanism's problem, and not about another one."""
+        ...
+
     def check(self) -> Check:
         """Go through the proof again."""
         ...
@@ -125,6 +129,11 @@ class Solution:
                     "attained value",
                     high <= self.value,
                     f"the mechanism attains a loss in [{low:.17g}, {high:.17g}], not above value = {self.value:.17g}",
+                ),
+                Check(
+                    "same problem",
+                    self.certificate.concerns(self.privacy, self.mechanism),
+                    "certificate, promise and mechanism are about one problem",
                 ),
                 self.certificate.check(),
                 Check(

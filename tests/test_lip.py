@@ -55,7 +55,7 @@ def test_the_seeds_example_is_not_lip_and_its_value_is_not_attainable():
     assert claimed.value == pytest.approx(0.054038, abs=5e-7)
     assert claimed.verify()
     refused = dataclasses.replace(claimed, privacy=optdp.LIP(1.0)).verify()
-    (failure,) = refused.failures
+    failure = refused.failures[0]
     assert failure.name == "privacy"
     assert "highest posterior/prior 6.689" in failure.detail
     assert "at category 1, output 1 >  e^1" in failure.detail

@@ -223,6 +223,8 @@ def test_a_forged_solution_is_found_out():
         "bracket": {"lower_bound": solution.lower_bound * (1 + 1e-9)},
         "privacy": {"privacy": {"type": "ldp", "eps": 1 - 1e-12}},
     }
+    other = optdp.solve_piecewise(1, 3, "abs", domain=(0, 2)).to_dict()["certificate"]
+    forgeries["same problem"] = {"certificate": other | {"threshold": solution.lower_bound}}
     assert optdp.Solution.from_dict(data).verify()
     for name, change in forgeries.items():
         failures = optdp.Solution.from_dict(data | change).verify().failures

@@ -55,6 +55,10 @@ class BathtubCertificate:
         shape = "" if self.loss.shape is None else f" and {self.loss.shape}"
         return f"the loss is nondecreasing{shape} between the points at which it was sampled"
 
+    def concerns(self, privacy: Any, mechanism: Any) -> bool:
+        """Whether the proof is about this promise and this mechanism's problem."""
+        return bool(self.eps == privacy.eps and self.reach == mechanism.domain.exact_reach)
+
     def check(self) -> Check:
         """Prove (*) again from scratch: in ball arithmetic for power losses, from sampled values for a user's loss."""
         margin = self._margin()

@@ -151,6 +151,10 @@ class BumpCertificate:
         """What is minimised."""
         return self.problem.loss
 
+    def concerns(self, privacy: Any, mechanism: Any) -> bool:
+        """Whether the proof is about this promise and this mechanism's problem."""
+        return bool(self.problem.eps == privacy.eps and self.problem.domain == mechanism.domain)
+
     def check(self) -> Check:
         """Prove the polynomial positive again, from scratch."""
         problem = self.problem

@@ -33,6 +33,10 @@ class ConstantCertificate:
         """The certificate with the largest float bound."""
         return cls(eps, loss, reach, _mean_loss(loss, reach))
 
+    def concerns(self, privacy: Any, mechanism: Any) -> bool:
+        """Whether the proof is about this promise and this mechanism's problem."""
+        return bool(self.eps == privacy.eps and self.reach == mechanism.domain.exact_reach)
+
     def check(self) -> Check:
         """Compute I(D)/D again, enclosed, and compare."""
         return Check(

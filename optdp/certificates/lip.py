@@ -39,6 +39,7 @@ from optdp.aggregates import Aggregate
 from optdp.certificates import enclosures
 from optdp.certificates.check import Check
 from optdp.priors import Prior
+from optdp.privacy import LDP
 
 #: Bounds of Q and duals are multiples of 2^-BITS.
 BITS = 160
@@ -74,6 +75,11 @@ class LIPCertificate:
         prices, points = tuple(float(n) for n in nu), tuple((float(t), float(v)) for t, v in knots)
         trial = cls(eps, prior, loss, notion, method, prices, points, 0.0)
         return cls(eps, prior, loss, notion, method, prices, points, enclosures.round_down(trial._proven()))
+
+    def concerns(self, privacy: Any, mechanism: Any) -> bool:
+        """Whether the proof is about this promise and this mechanism's problem."""
+        notion = "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
+        return bool(self.eps == privacy.eps and self.notion == notion and self.prior == mechanism.prior)
 
     def check(self) -> Check:
         """Go through (*) again in whole numbers and compare."""

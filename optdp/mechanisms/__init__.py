@@ -1,5 +1,6 @@
 """What users sample from: the optimal mechanisms and the published baselines."""
 
+from optdp.mechanisms.additive import AdditiveMechanism as AdditiveMechanism
 from optdp.mechanisms.base import Mechanism as Mechanism
 from optdp.mechanisms.baselines import BASELINES as BASELINES
 from optdp.mechanisms.baselines import clamped_laplace as clamped_laplace
@@ -13,6 +14,8 @@ from optdp.mechanisms.clamped import ClampedStaircase as ClampedStaircase
 from optdp.mechanisms.composite import CompositeMechanism as CompositeMechanism
 from optdp.mechanisms.lip import LIPMechanism as LIPMechanism
 from optdp.mechanisms.multidimensional import OneCoordinate as OneCoordinate
+from optdp.mechanisms.noise import AdditiveNoise as AdditiveNoise
+from optdp.mechanisms.noise_baselines import noise_baselines as noise_baselines
 from optdp.mechanisms.piecewise import PiecewiseMechanism as PiecewiseMechanism
 from optdp.mechanisms.unbiased import UNBIASED as UNBIASED
 from optdp.mechanisms.window import VaryingWindow as VaryingWindow

@@ -26,6 +26,11 @@ class Mechanism(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        known = Mechanism._registry.get(cls.__name__)
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(
+                f"there is a mechanism {cls.__name__} in {known.__module__} already: saved files name the class"
+            )
         Mechanism._registry[cls.__name__] = cls
 
     @abstractmethod

@@ -1,0 +1,153 @@
+"""The lattice program of additive noise: rows as needed against all shifts, in HiGHS as shipped and in cvxpy, in one run.
+
+    python benchmarks/additive.py                     # the table: same lattice, same bound, four ways
+    python benchmarks/additive.py --grid              # gap and time over the grid of (eps, delta) at a tolerance
+    python benchmarks/additive.py --sampling          # samples per second beside numpy's own generators
+
+CPU seconds (process time) of one call; every call ends with the exact certificate and the exactly private mechanism, except
+"cvxpy", which solves the same model (HiGHS through its own interface) and stops there. `/auto`: time over that of "auto".
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import optdp
+from optdp.programs.additive import truncated_radius
+from optdp.reports.report import Column, Report
+
+#: (eps, delta, points per sensitivity) of the table.
+CASES = ((1.0, 1e-2, 16), (0.1, 1e-2, 16), (0.1, 1e-6, 8), (1.0, 1e-2, 32), (2.0, 1e-2, 40), (4.0, 1e-2, 48))
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    """Result and CPU seconds of one call."""
+    began = time.process_time()
+    result = call()
+    return result, time.process_time() - began
+
+
+def cvxpy_bound(eps: float, delta: float, n: int, size: int) -> float:
+    """The plain program as one would write it in cvxpy: one hockey-stick constraint per shift, E|Z|, the lattice's optimum."""
+    import cvxpy as cp
+    from scipy.sparse import coo_matrix
+
+    p = cp.Variable(size, nonneg=True)  # masses at 0, h, 2h, ...: symmetric
+    line = np.arange(-size - n + 1, size + n)
+    spread = coo_matrix(
+        (np.ones(2 * size - 1), (np.arange(n, n + 2 * size - 1), np.abs(np.arange(-size + 1, size)))),
+        shape=(line.size, size),
+    ).tocsr()
+    constraints = [p[0] + 2 * cp.sum(p[1:]) == 1]
+    ratio = math.exp(eps)
+    for s in range(1, n + 1):
+        constraints.append(cp.sum(cp.pos((spread[:-s] - ratio * spread[s:]) @ p)) <= delta)
+    problem = cp.Problem(cp.Minimize(2 * (np.arange(size) / n) @ p), constraints)
+    return float(problem.solve(solver=cp.HIGHS))
+
+
+def table(cases: list[tuple[float, float, int]], with_cvxpy: bool) -> Report:
+    """The same bound four ways."""
+    rows: list[dict[str, Any]] = []
+    optdp.solve_additive(1.0, 0.1, n=4)  # loads libraries
+    for eps, delta, n in cases:
+        base = 0.0
+        ways: dict[str, dict[str, Any]] = {
+            "auto": {}, "structured, all shifts": {"every_shift": True, "method": "structured"},
+            "HiGHS simplex, all shifts": {"every_shift": True, "method": "simplex"},
+            "HiGHS interior, all shifts": {"every_shift": True, "method": "ipm"},
+        }  # fmt: skip
+        for way, options in ways.items():
+            solution, seconds = timed(lambda o=options, e=eps, d=delta, k=n: optdp.solve_additive(
+                e, d, n=k, rtol=1e-6, time_limit=120, **o))  # fmt: skip
+            base = base or seconds
+            rows.append({"eps": eps, "delta": delta, "n": n, "way": way, "lower": solution.lower_bound, "gap": solution.gap,
+                         "rows": solution.program.model.getNumRow(), "seconds": seconds, "ratio": seconds / base})  # fmt: skip
+            print(rows[-1], flush=True)
+        if with_cvxpy:
+            size = math.ceil((truncated_radius(eps, delta) * 1.02 + 0.25) * n) + 1
+            value, seconds = timed(lambda e=eps, d=delta, k=n, m=size: cvxpy_bound(e, d, k, m))
+            rows.append({"eps": eps, "delta": delta, "n": n, "way": "cvxpy (HiGHS)", "lower": value, "gap": None,
+                         "rows": n * (2 * size + n), "seconds": seconds, "ratio": seconds / base})  # fmt: skip
+            print(rows[-1], flush=True)
+    columns = [Column("eps", "eps", "g"), Column("delta", "delta", "g"), Column("n", "n", "d"), Column("way", "way"),
+               Column("lower", "bound", ".7f"), Column("rows", "rows", "d"), Column("seconds", "CPU s", ".3f"),
+               Column("ratio", "/auto", ".1f")]  # fmt: skip
+    return Report("E|Z| on one lattice: rows as needed against all shifts", columns, rows,
+                  ["cvxpy: the solver's value, on a support that may be short; the others: certified bounds."])  # fmt: skip
+
+
+def grid_table(rtol: float, eps: list[float], delta: list[float]) -> Report:
+    """Gap and CPU time over the grid."""
+    rows = []
+    for e in eps:
+        for d in delta:
+            for loss in ("abs", "squared"):
+                solution, seconds = timed(lambda e=e, d=d, q=loss: optdp.solve_additive(e, d, q, rtol=rtol))
+                check, verify_seconds = timed(solution.verify)
+                rows.append({"eps": e, "delta": d, "loss": loss, "n": solution.spec["n"], "lower": solution.lower_bound,
+                             "value": solution.value, "gap": solution.gap, "reached": bool(solution.gap <= rtol),
+                             "verified": bool(check), "seconds": seconds, "verify": verify_seconds})  # fmt: skip
+                print(rows[-1], flush=True)
+    columns = [Column("eps", "eps", "g"), Column("delta", "delta", "g"), Column("loss", "loss"), Column("n", "n", "d"),
+               Column("lower", "lower bound", ".9g"), Column("value", "value", ".9g"), Column("gap", "gap", ".1e"),
+               Column("reached", "reached"), Column("verified", "verified"), Column("seconds", "CPU s", ".2f"),
+               Column("verify", "verify s", ".2f")]  # fmt: skip
+    worst = max(r["seconds"] for r in rows)
+    missed = [f"({r['eps']:g}, {r['delta']:g}, {r['loss']})" for r in rows if not (r["reached"] and r["verified"])]
+    notes = [f"Not reached or not verified: {', '.join(missed) or 'none'}. Slowest: {worst:.2f} CPU s."]
+    return Report(f"solve_additive at rtol = {rtol:g}", columns, rows, notes)
+
+
+def sampling_table(size: int = 2_000_000) -> Report:
+    """Millions of samples per second on one core."""
+    rng = np.random.default_rng(0)
+    x = rng.random(size)
+    rows = [{"what": "numpy laplace", "rate": size / timed(lambda: rng.laplace(size=size))[1] / 1e6}]
+    for eps, delta in ((1.0, 1e-2), (1.0, 0.0), (0.1, 1e-6)):
+        noise = optdp.solve_additive(eps, delta).mechanism
+        noise.randomize(x[:10], rng)
+        rows.append({"what": f"optimal noise, eps = {eps:g}, delta = {delta:g}",
+                     "rate": size / timed(lambda m=noise: m.randomize(x, rng))[1] / 1e6})  # fmt: skip
+    return Report("Sampling", [Column("what", "what"), Column("rate", "million/s", ".1f")], rows)
+
+
+def main() -> None:
+    """Parse the options and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--case", nargs=3, action="append", metavar=("EPS", "DELTA", "N"), help="a row of the table (repeatable)"
+    )
+    parser.add_argument("--no-cvxpy", action="store_true", help="leave cvxpy out")
+    parser.add_argument("--grid", action="store_true", help="gap and time over a grid")
+    parser.add_argument("--rtol", type=float, default=1e-3, help="tolerance of --grid")
+    parser.add_argument(
+        "--eps", type=float, nargs="+", default=[0.05, 0.1, 0.5, 1.0, 2.0, 4.0], help="epsilons of --grid"
+    )
+    parser.add_argument(
+        "--delta", type=float, nargs="+", default=[0.0, 1e-8, 1e-5, 1e-2, 0.1, 0.3], help="deltas of --grid"
+    )
+    parser.add_argument("--sampling", action="store_true", help="samples per second only")
+    parser.add_argument("--out", help="save the table (.md, .csv, .json, .html)")
+    args = parser.parse_args()
+    cases = [(float(e), float(d), int(n)) for e, d, n in args.case] if args.case else list(CASES)
+    if args.sampling:
+        report = sampling_table()
+    elif args.grid:
+        report = grid_table(args.rtol, args.eps, args.delta)
+    else:
+        report = table(cases, not args.no_cvxpy)
+    print()
+    print(report)
+    if args.out:
+        report.save(args.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""Interior points for lattice programs with many hockey-stick rows: one dense matrix of the size of the support per step.
+
+The program is, over x >= 0 (masses, and the atom as the last entry),
+
+    min c.x   with   g.x = 1,   a_r.x = u_r - v_r,   sum_(r in s) w_r u_r + k x_last + z_s = 1,   u, v, z >= 0,
+
+with a row r for each pair of a shift s and a lattice index. There are tens of thousands of rows and a few hundred masses. In
+the Newton system of a primal-dual method (Mehrotra's predictor and corrector) each row's u_r, v_r and its multiplier can be
+eliminated by hand, then each budget's, and what is left is a positive definite matrix in x alone, bordered by the mass row:
+a general solver does not see that. For a long support that matrix is banded (a shift couples masses at most n apart) plus
+one of rank n (the budgets), and is treated as such. What comes out is a hint, like any solver's answer: the certificate and
+the mechanism are made from it in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: Above this size the matrix is treated as a band plus low rank.
+BANDED = 700
+
+
+@dataclass(frozen=True)
+class Point:
+    """A primal-dual point: x, the mass multiplier t, row multipliers y <= 0, budget multipliers e <= 0."""
+
+    x: np.ndarray
+    t: float
+    y: np.ndarray
+    e: np.ndarray
+    iterations: int
+    error: float
+
+
+class _Program:
+    """The data, with costs scaled to order 1, and the current primal-dual point (slacks s of x, u, v, z included)."""
+
+    def __init__(self, c: np.ndarray, g: np.ndarray, a: Any, group: np.ndarray, w: np.ndarray, k: float) -> None:
+        self.price = max(float(np.abs(c).max() / g.max()), 1e-300)
+        self.c, self.g, self.a, self.at, self.group, self.w, self.k = c / self.price, g, a, a.T.tocsr(), group, w, k
+        self.rows, self.size = a.shape
+        self.groups = int(group.max()) + 1
+        self.every = np.arange(self.rows)
+        x = np.full(self.size, 1 / g.sum())
+        start = a @ x
+        spread = 0.1 * float(np.abs(start).mean()) + 1e-8
+        self.t = float(self.c @ x)
+        self.e = np.full(self.groups, -0.1 * self.t)
+        self.y = 0.5 * w * self.e[group]
+        self.primal = (x, np.maximum(start, 0) + spread, np.maximum(-start, 0) + spread, np.full(self.groups, 0.1))
+        cost = np.maximum(self.c - g * self.t - self.at @ self.y, 0) + 0.1 * float(np.abs(self.c).mean())
+        self.slack = (cost, -self.y, -self.y, -self.e)
+        self.residuals()
+
+    def by_group(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the rows of each budget."""
+        return np.bincount(self.group, weights=values, minlength=self.groups)
+
+    def residuals(self) -> float:
+        """Set the residuals at the current point; the largest of them and of the gap, relatively."""
+        x, u, v, z = self.primal
+        self.mass = 1.0 - float(self.g @ x)
+        self.row = u - v - self.a @ x
+        self.budget = 1.0 - self.by_group(self.w * u) - self.k * x[-1] - z
+        dual = self.c - self.g * self.t - self.at @ self.y
+        dual[-1] -= self.k * self.e.sum()
+        signs = (dual, self.y - self.w * self.e[self.group], -self.y, -self.e)
+        self.dual = tuple(d - s for d, s in zip(signs, self.slack, strict=True))
+        self.gap = sum(float(p @ s) for p, s in zip(self.primal, self.slack, strict=True))
+        self.mu = self.gap / (self.size + 2 * self.rows + self.groups)
+        sizes = (
+            abs(self.mass), float(np.abs(self.row).max()) / (1 + float(u.max())), float(np.abs(self.budget).max()),
+            float(np.abs(self.dual[0] / (self.c + self.g * abs(self.t) + 1e-12)).max()),
+            self.gap / (abs(float(self.c @ x)) + 1e-300),
+        )  # fmt: skip
+        return max(sizes) if np.isfinite(sizes).all() else np.inf
+
+    def point(self, iteration: int, error: float) -> Point:
+        """The current point, in the caller's units."""
+        return Point(self.primal[0], self.t * self.price, self.y * self.price, self.e * self.price, iteration, error)
+
+    def advance(self) -> None:
+        """One predictor and corrector."""
+        newton = _Newton(self)
+        moves, _, slips = newton.step([-p * s for p, s in zip(self.primal, self.slack, strict=True)])
+        ahead, behind = min(1.0, _length(self.primal, moves)), min(1.0, _length(self.slack, slips))
+        pairs = zip(self.primal, moves, self.slack, slips, strict=True)
+        after = sum(float((p + ahead * m) @ (s + behind * n)) for p, m, s, n in pairs)
+        centre = (after / self.gap) ** 3 * self.mu
+        pairs = zip(self.primal, moves, self.slack, slips, strict=True)
+        moves, (dt, dy, de), slips = newton.step([centre - p * s - m * n for p, m, s, n in pairs])
+        ahead = min(1.0, 0.995 * _length(self.primal, moves))
+        behind = min(1.0, 0.995 * _length(self.slack, slips))
+        self.primal = tuple(p + ahead * m for p, m in zip(self.primal, moves, strict=True))
+        self.slack = tuple(s + behind * n for s, n in zip(self.slack, slips, strict=True))
+        self.t, self.y, self.e = self.t + behind * dt, self.y + behind * dy, self.e + behind * de
+
+
+class _Newton:
+    """The factorised Newton system at a point. **Raises** LinAlgError where it is not positive definite in floats."""
+
+    def __init__(self, program: _Program) -> None:
+        from scipy.sparse import csr_matrix
+
+        self.program = p = program
+        self.q = tuple(primal / slack for primal, slack in zip(p.primal, p.slack, strict=True))
+        qx, qu, qv, qz = self.q
+        self.inner = 1 / (qu + qv)
+        self.share = self.inner * qu * p.w
+        h = p.at @ csr_matrix((self.inner, (p.every, p.every)), shape=(p.rows, p.rows)) @ p.a
+        self.b = (p.at @ csr_matrix((self.share, (p.every, p.group)), shape=(p.rows, p.groups))).toarray()
+        self.b[-1] += p.k
+        self.d = p.by_group(p.w * self.share * qv) + qz
+        self.banded = p.size > BANDED
+        (self._factorise_band if self.banded else self._factorise_dense)(h, 1 / qx)
+        self.border = self.inverse(p.g)
+
+    def _factorise_dense(self, h: Any, diagonal: np.ndarray) -> None:
+        from scipy.linalg import cho_factor
+
+        dense = h.toarray()
+        dense += (self.b / self.d) @ self.b.T
+        every = np.arange(diagonal.size)
+        dense[every, every] += diagonal
+        self.scale = 1 / np.sqrt(dense.diagonal())
+        dense *= self.scale
+        dense *= self.scale[:, None]
+        dense[every, every] += 1e-15
+        self.factor = cho_factor(dense, lower=True, overwrite_a=True, check_finite=False)
+
+    def _factorise_band(self, h: Any, diagonal: np.ndarray) -> None:
+        """The band by itself; then the Schur complement of the budgets."""
+        from scipy.linalg import cho_factor, cho_solve_banded, cholesky_banded
+
+        self.h, self.diagonal = h, diagonal
+        entries = h.tocoo()
+        lower = entries.row >= entries.col
+        row, column, value = entries.row[lower], entries.col[lower], entries.data[lower]
+        main = h.diagonal() + diagonal
+        self.scale = 1 / np.sqrt(main)
+        band = np.zeros((int((row - column).max(initial=0)) + 1, diagonal.size))
+        band[row - column, column] = value * self.scale[row] * self.scale[column]
+        band[0] = 1 + 1e-14
+        self.factor = cholesky_banded(band, lower=True, overwrite_ab=True, check_finite=False)
+        self.across = self.scale[:, None] * cho_solve_banded(
+            (self.factor, True), self.scale[:, None] * self.b, check_finite=False
+        )
+        self.schur = cho_factor(np.diag(self.d) + self.b.T @ self.across, lower=True, check_finite=False)
+
+    def inverse(self, r: np.ndarray) -> np.ndarray:
+        """The solution of the system in x alone."""
+        from scipy.linalg import cho_solve, cho_solve_banded
+
+        if not self.banded:
+            return self.scale * cho_solve(self.factor, self.scale * r, check_finite=False)
+        found = np.zeros(r.size)
+        rest = r
+        for _ in range(4):  # eliminating the band first costs digits: iterative refinement brings them back
+            plain = self.scale * cho_solve_banded((self.factor, True), self.scale * rest, check_finite=False)
+            found = found + plain - self.across @ cho_solve(self.schur, self.b.T @ plain, check_finite=False)
+            rest = r - (self.h @ found + self.diagonal * found + self.b @ ((self.b.T @ found) / self.d))
+        return found
+
+    def step(self, targets: Any) -> tuple[Any, Any, Any]:
+        """Directions of the primal, of (t, y, e) and of the slacks for these changes of the products primal times slack."""
+        p, (_, qu, qv, qz) = self.program, self.q
+        hx, hu, hv, hz = (d - c / v for d, c, v in zip(p.dual, targets, p.primal, strict=True))
+        rho = p.row - qu * hu + qv * hv
+        r3 = p.budget + p.by_group(p.w * qu * (self.inner * rho + hu)) + qz * hz
+        base = self.inverse(-hx + p.at @ (self.inner * rho) + self.b @ (r3 / self.d))
+        dt = (p.mass - float(p.g @ base)) / float(p.g @ self.border)
+        dx = base + dt * self.border
+        de = (r3 - self.b.T @ dx) / self.d
+        spent = p.w * de[p.group]
+        dy = self.inner * (rho - p.a @ dx + qu * spent)
+        moves = (dx, qu * (spent - dy - hu), qv * (dy - hv), qz * (de - hz))
+        slips = tuple((c - s * m) / v for c, s, m, v in zip(targets, p.slack, moves, p.primal, strict=True))
+        return moves, (dt, dy, de), slips
+
+
+def _length(values: Any, moves: Any) -> float:
+    """How far one can go before an entry reaches 0."""
+    most = np.inf
+    for value, move in zip(values, moves, strict=True):
+        down = move < 0
+        if down.any():
+            most = min(most, float((value[down] / -move[down]).min()))
+    return most
+
+
+def solve(
+    c: np.ndarray, g: np.ndarray, a: Any, group: np.ndarray, w: np.ndarray, k: float, *, tolerance: float = 1e-9,
+    deadline: float = np.inf, limit: int = 150,
+) -> Point | None:  # fmt: skip
+    """Solve the program above; None if no point good to 1e-4 was reached.
+
+    **Arguments:** `c`, `g`: costs and mass row; `a`: the rows, a scipy CSR matrix; `group`: the budget of each row; `w`: its
+    weight there; `k`: weight of the last entry of x in every budget; `tolerance`: relative, of residuals and gap.
+    """
+    program = _Program(c, g, a, group, w, k)
+    best: Point | None = None
+    for iteration in range(limit):
+        error = program.residuals()
+        if not np.isfinite(error):
+            break
+        if best is None or error < best.error:
+            best = program.point(iteration, error)
+        if error < tolerance or time.perf_counter() > deadline or (iteration > 40 and error > 1e3 * best.error):
+            break
+        try:
+            program.advance()
+        except np.linalg.LinAlgError:
+            break
+    return best if best is not None and best.error < 1e-4 else None

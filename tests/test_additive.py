@@ -1,0 +1,420 @@
+"""The optimal additive noise: brackets, certificates, exact privacy, and what theory says of special cases."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.certificates import enclosures
+from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath, lattice_costs
+from optdp.closed_forms import additive as forms
+from optdp.domains import AdditiveLine
+from optdp.losses import Absolute, Power
+from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.noise_baselines import TruncatedLaplacian, noise_baselines
+from optdp.programs.additive import private_finite, private_geometric
+from optdp.solution import Solution, Status
+
+GRID = [(e, d) for e in (0.1, 0.5, 1.0, 2.0) for d in (0.0, 1e-8, 1e-3, 0.3)]
+
+
+@pytest.fixture(scope="module")
+def solved():
+    """Solutions of the grid, by (eps, delta, loss)."""
+    return {(e, d, loss): optdp.solve_additive(e, d, loss, rtol=2e-3) for e, d in GRID for loss in ("abs", "squared")}
+
+
+def test_the_grid_is_solved_and_verifies(solved):
+    for key, solution in solved.items():
+        assert solution.status is Status.OPTIMAL, key
+        assert solution.gap <= 2e-3, key
+        verification = solution.verify()
+        assert verification, (key, str(verification))
+
+
+def test_the_paper_example_is_closed():
+    """eps = 1, delta = 0.01: the paper's own bounds are [0.530, 0.948]."""
+    solution = optdp.solve_additive(1.0, 0.01)
+    assert 0.906 <= solution.lower_bound <= solution.value <= 0.9075
+    assert geng_viswanath(1.0, 0.01, 1.0, Absolute).bound == pytest.approx(0.5314, abs=2e-3)
+    assert TruncatedLaplacian(1.0, 0.01).noise_loss() == pytest.approx(0.948, abs=1e-3)
+
+
+def test_no_published_noise_is_better_and_the_paper_bound_is_below(solved):
+    for (e, d, loss), solution in solved.items():
+        law = solution.loss
+        for name, noise in noise_baselines(e, d, 1.0, law).items():
+            assert solution.lower_bound <= noise.noise_loss(law) * (1 + 1e-9), (e, d, loss, name)
+            if name not in ("staircase", "uniform"):
+                assert solution.value <= noise.noise_loss(law) * (1 + 1e-9), (e, d, loss, name)
+            assert solution.value <= noise.noise_loss(law) * (1 + solution.gap) + 1e-12, (e, d, loss, name)
+        assert geng_viswanath(e, d, 1.0, law).bound <= solution.value
+
+
+def test_monotone_in_both_parameters(solved):
+    """A weaker promise is never dearer: the certified bounds may not contradict that."""
+    for (e, d, loss), strict in solved.items():
+        for (e2, d2, loss2), weak in solved.items():
+            if loss == loss2 and e2 >= e and d2 >= d:
+                assert weak.lower_bound <= strict.value, ((e, d), (e2, d2), loss)
+
+
+@pytest.mark.parametrize(("loss", "q"), [("abs", 1), ("squared", 2)])
+@pytest.mark.parametrize("eps", [0.3, 1.0, 2.0])
+def test_delta_zero_is_the_staircase(eps, loss, q):
+    solution = optdp.solve_additive(eps, 0.0, loss, sensitivity=3.0)
+    exact = float(solution.closed_form.subs(forms.eps, eps))
+    assert solution.lower_bound <= exact <= solution.value
+    assert exact == pytest.approx(float(forms.staircase(q).subs(forms.eps, eps)) * 3**q)
+    assert math.isinf(solution.mechanism.noise_radius())
+    assert solution.mechanism.exact_delta(enclosures.exp_below(eps)) == 0
+
+
+@pytest.mark.parametrize("delta", [0.0625, 0.25, 0.5, 0.7, 0.9])
+def test_eps_zero_is_uniform_with_an_atom_for_large_delta(delta):
+    """E|Z|: where 1/(2 delta) is whole, and beyond 1/2 with an atom of 2 delta - 1 (at 1/2: of 0)."""
+    solution = optdp.solve_additive(0.0, delta)
+    exact = float(solution.closed_form.subs(forms.delta, delta))
+    assert solution.lower_bound <= exact <= solution.value
+    assert solution.verify()
+    if delta > 0.5:
+        assert solution.mechanism.atom_mass == pytest.approx(2 * delta - 1, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("delta", "loss", "q"), [(0.3, "abs", 1), (0.4, "abs", 1), (0.1, "squared", 2), (0.5, "squared", 2)]
+)
+def test_uniform_noise_is_not_always_optimal_at_eps_zero(delta, loss, q):
+    """The solver's noise, private exactly, beats the best uniform noise with an atom there: a counterexample with proof."""
+    solution = optdp.solve_additive(0.0, delta, loss, rtol=2e-4)
+    assert solution.verify()
+    assert solution.value < float(forms.uniform(q, delta))
+    assert solution.closed_form is None
+
+
+def test_squared_and_general_powers():
+    for q in (1.5, 3.0):
+        solution = optdp.solve_additive(1.0, 0.05, Power(q), rtol=5e-3)
+        assert solution.gap <= 5e-3 and solution.verify()
+    assert optdp.solve_additive(1.0, 0.0, Power(1.5), rtol=1e-2).verify()
+
+
+def test_a_users_convex_loss_agrees_with_its_power():
+    own = optdp.solve_additive(1.0, 0.05, lambda d: d**2, rtol=5e-3)
+    power = optdp.solve_additive(1.0, 0.05, "squared", rtol=1e-3)
+    assert own.lower_bound <= power.value and power.lower_bound <= own.value
+    assert own.gap <= 5e-3 and own.verify()
+    assert "provided" in str(own.verify())
+    insensitive = optdp.solve_additive(1.0, 0.05, lambda d: np.maximum(d - 0.5, 0.0), rtol=1e-2)
+    assert insensitive.value < optdp.solve_additive(1.0, 0.05, "abs").lower_bound
+
+
+@pytest.mark.parametrize("sensitivity", [2.0**-10, 0.3, 7.0])
+def test_scales_with_the_sensitivity(sensitivity):
+    one = optdp.solve_additive(0.7, 0.02, "squared")
+    other = optdp.solve_additive(0.7, 0.02, "squared", sensitivity=sensitivity)
+    assert other.mechanism.weights == one.mechanism.weights
+    assert other.value == pytest.approx(one.value * sensitivity**2, rel=1e-14)
+    assert other.lower_bound == pytest.approx(one.lower_bound * sensitivity**2, rel=1e-14)
+
+
+@pytest.mark.parametrize(("eps", "delta"), [(1.0, 0.01), (0.4, 0.0), (2.0, 1e-7), (0.0, 0.2)])
+@pytest.mark.parametrize("sensitivity", [1, 3])
+def test_discrete_noise_is_exact(eps, delta, sensitivity):
+    """On the integers the program is finite: both bounds meet, and integer noise is never below the continuous optimum."""
+    whole = optdp.solve_additive(eps, delta, "abs", sensitivity=sensitivity, discrete=True)
+    assert whole.gap <= 1e-6
+    assert whole.verify()
+    line = optdp.solve_additive(eps, delta, "abs", sensitivity=sensitivity)
+    assert whole.value >= line.lower_bound * (1 - 1e-6) - 1e-9 or whole.mechanism.n == sensitivity
+    for noise in noise_baselines(eps, delta, sensitivity, "abs", discrete=True).values():
+        assert whole.lower_bound <= noise.noise_loss("abs") * (1 + 1e-9)
+    outputs = whole.mechanism.randomize(np.arange(50), rng=1)
+    assert (outputs == np.round(outputs)).all()
+
+
+def test_geometric_noise_is_optimal_for_counting():
+    """Delta = 1, delta = 0, integers: the discrete Laplace (geometric) mechanism is optimal, 1/sinh(eps)."""
+    for eps in (0.5, 1.0, 2.0):
+        solution = optdp.solve_additive(eps, 0.0, "abs", discrete=True)
+        assert solution.value == pytest.approx(1 / math.sinh(eps), rel=1e-9)
+        assert solution.lower_bound == pytest.approx(1 / math.sinh(eps), rel=1e-9)
+
+
+def test_rows_as_needed_agree_with_all_rows():
+    for eps, delta, loss in ((1.0, 0.01, "abs"), (0.5, 0.2, "squared"), (3.0, 1e-4, "abs")):
+        few = optdp.solve_additive(eps, delta, loss, n=8, rtol=1e-9)
+        plain = optdp.solve_additive(eps, delta, loss, n=8, rtol=1e-9, every_shift=True, method="simplex")
+        assert few.lower_bound == pytest.approx(plain.lower_bound, rel=2e-5)
+        assert few.value == pytest.approx(plain.value, rel=2e-5)
+
+
+def test_interior_points_and_simplex_agree():
+    a = optdp.solve_additive(1.0, 0.05, n=12, method="simplex")
+    b = optdp.solve_additive(1.0, 0.05, n=12, method="ipm")
+    assert a.lower_bound <= b.value and b.lower_bound <= a.value
+    assert a.lower_bound == pytest.approx(b.lower_bound, rel=1e-4)
+
+
+# --- privacy, exactly -------------------------------------------------------------------------------------------
+
+
+def test_privacy_holds_at_shifts_that_are_not_lattice_points(solved):
+    rng = np.random.default_rng(0)
+    for (e, d, _), solution in solved.items():
+        ratio = enclosures.exp_below(e)
+        shifts = [Fraction(float(u)) for u in rng.random(5)] + [Fraction(1, 3), Fraction(1), Fraction(1, 10**9)]
+        for shift in shifts:
+            assert solution.mechanism.hockey_stick(shift, ratio) <= Fraction(d), (e, d, shift)
+
+
+def brute_force_divergence(mechanism, shift, ratio):
+    """int (f - ratio f(. + shift))_+ by cutting the line at every breakpoint of both densities."""
+    h = mechanism.step
+    cells = {}
+    for a, w in enumerate(mechanism.weights):
+        for i in {a, -a}:
+            cells[i] = Fraction(w, mechanism.total) / h
+    edges = [(i - Fraction(1, 2)) * h for i in range(-len(mechanism.weights) + 1, len(mechanism.weights) + 1)]
+    cuts = sorted({*edges, *(x - shift for x in edges)})
+
+    def density(x):
+        return cells.get(math.floor(x / h + Fraction(1, 2)), Fraction(0))
+
+    total = Fraction(mechanism.atom, mechanism.total)
+    for low, high in itertools.pairwise(cuts):
+        middle = (low + high) / 2
+        total += max(density(middle) - ratio * density(middle + shift), Fraction(0)) * (high - low)
+    return total
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    weights=st.lists(st.integers(0, 50), min_size=1, max_size=9).filter(lambda w: sum(w) > 0),
+    atom=st.integers(0, 20),
+    n=st.integers(1, 4),
+    shift=st.fractions(min_value=Fraction(1, 100), max_value=2),
+    ratio=st.fractions(min_value=1, max_value=5),
+)
+def test_divergence_against_brute_force(weights, atom, n, shift, ratio):
+    mechanism = AdditiveMechanism(AdditiveLine(1.5), n, tuple(weights), atom)
+    assert mechanism.hockey_stick(shift, ratio) == brute_force_divergence(mechanism, shift, ratio)
+
+
+@settings(max_examples=25, deadline=None)
+@given(tail=st.lists(st.integers(1, 40), min_size=3, max_size=3), size=st.integers(1, 6), k=st.integers(1, 3),
+       ratio=st.fractions(min_value=1, max_value=4))  # fmt: skip
+def test_divergence_with_a_tail_against_a_long_cut_off(tail, size, k, ratio):
+    """A geometric tail, summed in closed form, against its first 60 periods written out."""
+    decay = 2**61  # b = 1/2
+    weights = tuple(range(size * 7, 0, -7))
+    noise = AdditiveMechanism(AdditiveLine(1.0), 3, weights, 0, tuple(tail), decay)
+    long = [w * 2**60 for w in weights]
+    for period in range(60):
+        long += [t * 2 ** (59 - period) for t in tail]
+    exact = noise.hockey_stick(Fraction(k, 3), ratio)
+    cells = {i: Fraction(w, noise.total * 2**60) for a, w in enumerate(long) for i in {a, -a}}
+    direct = sum(max(p - ratio * cells.get(i + k, Fraction(0)), Fraction(0)) for i, p in cells.items())
+    assert abs(exact - direct) < Fraction(1, 2**45)
+
+
+def test_profile_is_a_profile(solved):
+    noise = solved[1.0, 0.3, "abs"].mechanism
+    values = [noise.delta(e) for e in (0.0, 0.25, 0.5, 1.0, 2.0)]
+    assert values == sorted(values, reverse=True)
+    assert noise.delta(1.0) <= 0.3
+    assert noise.privacy(0.3) <= 1.0 + 1e-9
+    assert noise.delta(noise.privacy(0.4)) <= 0.4
+    assert solved[1.0, 0.0, "abs"].mechanism.privacy() <= 1.0 + 1e-9
+
+
+def test_a_spoilt_mechanism_fails_verification():
+    solution = optdp.solve_additive(1.0, 0.05)
+    weights = list(solution.mechanism.weights)
+    weights[0] += sum(weights) // 5
+    worse = replace(solution.mechanism, weights=tuple(weights))
+    broken = replace(solution, mechanism=worse)
+    assert any(check.name == "privacy" for check in broken.verify().failures)
+    wider = replace(solution, privacy=optdp.ApproxDP(1.0, 0.05, 2.0))
+    assert any(check.name == "sensitivity" for check in wider.verify().failures)
+    assert not replace(solution, value=solution.value * (1 - 1e-9)).verify()
+
+
+# --- the certificate --------------------------------------------------------------------------------------------
+
+
+def test_a_claim_above_the_proof_fails():
+    certificate = optdp.solve_additive(1.0, 0.05).certificate
+    assert certificate.check().passed
+    assert not replace(certificate, bound=math.nextafter(certificate.bound, 2)).check().passed
+    m = certificate.multipliers[0]
+    too_large = replace(m, values=(*m.values[:-1], m.weight * 2)) if m.values else replace(m, rest=m.weight * 2)
+    assert not replace(certificate, multipliers=(too_large,)).check().passed
+    assert not replace(certificate, multipliers=(replace(m, shift=certificate.n + 1),)).check().passed
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    eps=st.floats(0.1, 2.0), delta=st.floats(0.01, 0.5), n=st.integers(1, 5), q=st.sampled_from([1.0, 1.5, 2.0]),
+    data=st.data(),
+)  # fmt: skip
+def test_any_multipliers_give_a_valid_bound(eps, delta, n, q, data):
+    """Weak duality: whatever the multipliers, the bound is below the loss of a noise that is private."""
+    points = []
+    for s in range(1, n + 1):
+        weight = data.draw(st.floats(0, 2))
+        shares = data.draw(st.lists(st.floats(0, 1), max_size=6))
+        values = tuple(min(weight, weight * v) for v in shares)
+        points.append(Multiplier(s, weight, data.draw(st.integers(-4, 3)), values, weight * data.draw(st.floats(0, 1))))
+    certificate = AdditiveCertificate.of(eps, delta, 1.0, Power(q), n, points)
+    assert certificate.check().passed
+    assert certificate.bound <= TruncatedLaplacian(eps, delta).noise_loss(Power(q)) * (1 + 1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(q=st.floats(1.0, 4.0), n=st.integers(1, 12), x=st.floats(0.0, 6.0))
+def test_lattice_costs_lie_below_the_loss(q, n, x):
+    """The broken line through the lattice costs is nowhere above L."""
+    last = 6 * n + 2
+    costs = [float(Fraction(int(c), 2**110)) for c in lattice_costs(Power(q), 1.0, n, last)]
+    assert np.interp(x * n, np.arange(last + 1), costs) <= x**q + 1e-12 * (1 + x**q)
+
+
+@settings(max_examples=60, deadline=None)
+@given(eps=st.floats(0.01, 4.0), delta=st.floats(1e-9, 0.6), q=st.sampled_from([1, 2]))
+def test_the_papers_dual_point_has_the_papers_value(eps, delta, q):
+    """Lemma 2 as a point of the same dual: feasible in exact arithmetic, value 2 sum a b^j j^q, rest of the mass at floor(N)."""
+    e = math.exp(eps)
+    a, b, mass, total = (delta + (e - 1) / 2) / e, 1 / e, 0.5, 0.0
+    for j in range(10**6):
+        share = min(mass, a * b**j)
+        total += 2 * share * j**q
+        mass -= share
+        if mass <= 0:
+            break
+    certificate = geng_viswanath(eps, delta, 2.0, Power(q))
+    assert certificate.check().passed
+    assert certificate.bound == pytest.approx(total * 2**q, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("q", [1, 2])
+@pytest.mark.parametrize("n", [2, 5])
+def test_whole_n_gives_theorems_4_and_5(n, q):
+    """delta chosen so that a (1 - b^n)/(1 - b) = 1/2: the theorem's formula, by sympy."""
+    eps = 0.7
+    b = math.exp(-eps)
+    delta = math.exp(eps) * (1 - b) / (2 * (1 - b**n)) - (math.exp(eps) - 1) / 2
+    theorem = float(forms.lower_bound(q, n).subs({forms.eps: eps, forms.delta: delta}))
+    assert geng_viswanath(eps, delta, 1.0, Power(q)).bound == pytest.approx(theorem, rel=1e-9)
+
+
+def test_truncated_laplacian_formula():
+    for q in (1, 2):
+        for eps, delta in ((0.1, 1e-6), (1.0, 0.01), (4.0, 0.3)):
+            exact = float(forms.truncated_laplacian(q, 2).evalf(30, subs={forms.eps: eps, forms.delta: delta}))
+            assert TruncatedLaplacian(eps, delta, 2.0).noise_loss(Power(q)) == pytest.approx(exact, rel=1e-12)
+
+
+# --- the mechanism ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "discrete"), [(1.0, 0.02, False), (1.5, 0.0, False), (0.0, 0.8, False), (1.0, 0.0, True)]
+)
+def test_samples_follow_the_distribution(eps, delta, discrete):
+    noise = optdp.solve_additive(eps, delta, sensitivity=2, discrete=discrete, rtol=1e-2).mechanism
+    size = 200_000
+    z = noise.randomize(np.zeros(size), rng=3)
+    levels = np.array([0.02, 0.2, 0.5, 0.77, 0.99])
+    points = noise.quantile(levels)
+    for point in points:
+        share = float(np.mean(z <= point + 1e-9))
+        assert share == pytest.approx(float(noise.cdf(point + 1e-9)), abs=5 * 0.5 / math.sqrt(size))
+    assert np.mean(np.abs(z)) == pytest.approx(noise.noise_loss("abs"), rel=0.02)
+    assert np.mean(z**2) == pytest.approx(float(noise.variance()), rel=0.04)
+    assert float(np.mean(z == 0)) == pytest.approx(float(noise.noise_probability(0.0)), abs=0.005)
+
+
+@pytest.mark.parametrize(("eps", "delta"), [(1.0, 0.02), (0.5, 0.0), (0.0, 0.75), (3.0, 1e-6)])
+def test_cdf_quantile_density_agree(eps, delta):
+    noise = optdp.solve_additive(eps, delta, sensitivity=1.7, rtol=1e-2).mechanism
+    levels = np.array([1e-6, 0.003, 0.1, 0.3, 0.6, 0.9, 0.999])
+    z = noise.quantile(levels)
+    assert (np.diff(z) >= 0).all()
+    at_zero = noise.noise_probability(0.0) / 2
+    inside = np.abs(levels - 0.5) > at_zero
+    np.testing.assert_allclose(noise.cdf(z)[inside], levels[inside], atol=1e-12)
+    x = np.linspace(-4, 4, 200_001)
+    mass = noise.noise_density(x)[:-1].sum() * (x[1] - x[0]) + noise.atom_mass
+    assert mass == pytest.approx(float(noise.cdf(4.0) - noise.cdf(-4.0)), abs=1e-3)
+    low, high = noise.confidence_interval(0.9)
+    assert low == -high
+    covered = float(noise.cdf(high) - noise.cdf(low)) + (noise.atom_mass if high == 0 else 0.0)
+    assert covered == pytest.approx(0.9, abs=1e-9) or (noise.atom_mass > 0 and covered > 0.9)
+
+
+def test_outputs_lie_on_a_grid_of_exact_integers():
+    noise = optdp.solve_additive(1.0, 0.1, sensitivity=0.3, rtol=1e-2).mechanism
+    g, m = noise._grid()
+    y = noise.randomize(np.array([0.1, -7.3, 1e9, 1e17, -1e300, 1e305]), rng=0)
+    assert (np.floor(y[:4] / g) == y[:4] / g).all()
+    assert y[4] == -1e300 and y[5] == 1e305
+    assert m * g >= noise.step and m >= 2**40
+
+
+def test_round_trips():
+    for arguments in ({"delta": 0.02}, {"delta": 0.0}, {"delta": 0.02, "discrete": True, "sensitivity": 2}):
+        solution = optdp.solve_additive(1.0, rtol=1e-2, **arguments)
+        again = Solution.from_dict(json.loads(json.dumps(solution.to_dict())))
+        assert again.mechanism == solution.mechanism
+        assert again.certificate == solution.certificate
+        assert (again.value, again.lower_bound, again.privacy) == (
+            solution.value,
+            solution.lower_bound,
+            solution.privacy,
+        )
+        assert again.verify()
+
+
+def test_mending_makes_any_masses_private():
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        noise = private_finite(0.8, 0.03, AdditiveLine(1.0), 3, rng.random(12))
+        assert noise.exact_delta(enclosures.exp_below(0.8)) <= Fraction(0.03)
+        tail = private_geometric(0.8, AdditiveLine(1.0), 3, rng.random(9))
+        assert tail.exact_delta(enclosures.exp_below(0.8)) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "name"),
+    [
+        ({"eps": 0.0, "delta": 0.0}, ValueError, "delta"), ({"eps": -1.0}, ValueError, "eps"),
+        ({"eps": math.nan}, ValueError, "eps"), ({"eps": 1.0, "delta": 1.0}, ValueError, "delta"),
+        ({"eps": 1.0, "delta": -0.1}, ValueError, "delta"), ({"eps": "1"}, TypeError, "eps"),
+        ({"eps": 1.0, "loss": Power(0.5)}, ValueError, "loss"), ({"eps": 1.0, "loss": "huber"}, ValueError, "loss"),
+        ({"eps": 1.0, "delta": 0.1, "loss": np.sqrt}, ValueError, "loss"), ({"eps": 1.0, "loss": np.square}, ValueError, "loss"),
+        ({"eps": 1.0, "sensitivity": 0.0}, ValueError, "sensitivity"), ({"eps": 1.0, "rtol": 0.0}, ValueError, "rtol"),
+        ({"eps": 1.0, "sensitivity": 1.5, "discrete": True}, ValueError, "sensitivity"),
+        ({"eps": 1.0, "n": 0}, ValueError, "n"), ({"eps": 1.0, "method": "magic"}, ValueError, "method"),
+        ({"eps": 1e-9, "delta": 1e-12}, ValueError, "delta"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(arguments, error, name):
+    with pytest.raises(error, match=name):
+        optdp.solve_additive(**arguments)
+
+
+def test_stopping_early_gives_a_valid_wider_bracket():
+    solution = optdp.solve_additive(2.0, 0.05, rtol=1e-5, time_limit=0.3)
+    assert solution.status in (Status.TIME_LIMIT, Status.GAP)
+    assert solution.gap > 1e-5
+    assert solution.verify()

@@ -1,0 +1,209 @@
+"""Baselines, gap report, command line and the structured solver of additive noise."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import optdp
+from optdp.certificates.additive import lattice_costs
+from optdp.cli import main
+from optdp.losses import Power
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.noise_baselines import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Staircase,
+    TruncatedLaplacian,
+    UniformNoise,
+    noise_baselines,
+)
+from optdp.programs.additive import LatticeProgram
+from optdp.reports.additive import profile_report
+
+NOISES = [
+    Laplace(0.8, 0.0, 1.5), Staircase(0.8, 0.0, 1.5), Staircase(0.8, 0.0, 1.5, "squared"), TruncatedLaplacian(0.8, 0.02, 1.5),
+    Gaussian(0.8, 0.02, 1.5), UniformNoise(0.0, 0.05, 1.5), DiscreteLaplace(0.8, 0.0, 2), DiscreteGaussian(0.8, 0.02, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=repr)
+def test_a_baseline_agrees_with_itself(noise):
+    levels = np.array([0.01, 0.2, 0.45, 0.7, 0.995])
+    z = noise.quantile(levels)
+    if noise.domain.discrete:
+        assert (noise.cdf(z) >= levels - 1e-12).all() and (noise.cdf(z - 1) < levels).all()
+    else:
+        np.testing.assert_allclose(noise.cdf(z), levels, atol=1e-12)
+        x = np.linspace(-60, 60, 2_400_001)
+        assert noise.noise_density(x).sum() * (x[1] - x[0]) == pytest.approx(1.0, abs=1e-4)
+        mean = (np.abs(x) * noise.noise_density(x)).sum() * (x[1] - x[0])
+        assert mean == pytest.approx(noise.noise_loss("abs"), rel=1e-3)
+    samples = noise.sample((100_000,), np.random.default_rng(1))
+    assert np.mean(np.abs(samples)) == pytest.approx(noise.noise_loss("abs"), rel=0.03)
+    assert np.mean(samples**2) == pytest.approx(noise.noise_loss("squared"), rel=0.05)
+    again = Mechanism.from_dict(json.loads(json.dumps(noise.to_dict())))
+    assert again == noise
+    profile = [noise.delta(e) for e in (0.0, 0.4, 0.8, 1.6)]
+    assert profile == sorted(profile, reverse=True)
+    assert noise.delta(noise.eps) <= noise.delta_promised * (1 + 1e-9) + 1e-12
+    low, high = noise.confidence_interval(0.9)
+    assert low == -high
+
+
+@pytest.mark.parametrize("noise", [n for n in NOISES if not n.domain.discrete], ids=repr)
+@pytest.mark.parametrize("eps", [0.0, 0.3, 0.8])
+def test_profiles_against_the_integral(noise, eps):
+    """delta(eps) >= the divergence at some shifts, and equal to it at the worst."""
+    x = np.linspace(-80, 80, 1_600_001)
+    shifts = [0.3, 0.6, 1.0, 1.5]
+    direct = max(
+        float(np.maximum(noise.noise_density(x) - math.exp(eps) * noise.noise_density(x + d), 0).sum() * (x[1] - x[0]))
+        for d in shifts
+    )
+    assert noise.delta(eps) >= direct - 1e-3
+    if not isinstance(noise, Staircase):
+        assert noise.delta(eps) == pytest.approx(direct, abs=1e-3)
+
+
+def test_gaussian_calibration_is_tight_to_the_last_bit():
+    for eps, delta in ((0.1, 1e-5), (1.0, 1e-2), (1.0, 1e-12), (5.0, 0.3)):
+        noise = Gaussian(eps, delta)
+        assert noise.delta(eps) <= delta
+        smaller = math.nextafter(noise.sigma, 0)
+        assert float(noise._profile(smaller, eps)) > delta * (1 - 1e-12)
+    assert Gaussian(1.0, 1e-5).sigma == pytest.approx(3.730631634944469, rel=1e-9)  # Balle and Wang's published code
+
+
+def test_laplace_and_staircase_formulas():
+    for eps in (0.2, 1.0, 3.0):
+        assert Staircase(eps).noise_loss("abs") == pytest.approx(1 / (2 * math.sinh(eps / 2)), rel=1e-9)
+        assert Staircase(eps, steps="squared").noise_loss("squared") <= Staircase(eps).noise_loss("squared")
+        assert Staircase(eps).noise_loss("abs") < Laplace(eps).noise_loss("abs") == pytest.approx(1 / eps)
+        assert DiscreteLaplace(eps).noise_loss("abs") == pytest.approx(1 / math.sinh(eps))
+
+
+def test_baselines_that_need_eps_or_delta_are_left_out():
+    assert "Gaussian" not in noise_baselines(1.0, 0.0)
+    assert set(noise_baselines(0.0, 0.1)) == {"Gaussian", "uniform"}
+    assert set(noise_baselines(1.0, 0.1, 2, discrete=True)) == {"discrete Laplace", "discrete Gaussian"}
+    with pytest.raises(ValueError, match="sensitivity"):
+        DiscreteLaplace(1.0, 0.0, 1.5)
+    with pytest.raises(ValueError, match="delta"):
+        Gaussian(1.0, 0.0)
+
+
+def test_structured_interior_points_agree_with_highs():
+    n, size = 10, 45
+    costs = np.array([float(int(c)) / 2.0**110 for c in lattice_costs(Power(1), 1.0, n, size)])
+    values = {}
+    for method in ("simplex", "structured"):
+        program = LatticeProgram(1.0, 0.02, n, costs, points=size, atom=True, method=method)
+        program.add({s: np.arange(-size - s, size) for s in range(1, n + 1)})
+        assert program.run(60.0)
+        t, _, lam = program.duals()
+        values[method] = (t - 0.02 * sum(lam.values()), float(program.cost @ program.primal[:size]))
+        assert values[method][0] == pytest.approx(values[method][1], rel=1e-6)
+    assert values["simplex"][0] == pytest.approx(values["structured"][0], rel=1e-6)
+
+
+def test_gap_report_and_its_figure(tmp_path):
+    report = optdp.gap_report({"problem": "additive", "eps": [0.5, 1.0], "delta": [0.0, 0.01]})
+    assert len(report.rows) == 4
+    for row in report.rows:
+        assert row["verified"] and row["seed_lower"] <= row["lower"] <= row["value"]
+        assert row["Laplace"] >= row["lower"]
+    assert "| eps |" in report.to_markdown() and "<svg" in report.to_html()
+    report.save(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
+    whole = optdp.gap_report({"problem": "additive", "eps": 1.0, "delta": 0.01, "discrete": True, "sensitivity": 2})
+    assert whole.rows[0]["discrete Gaussian / optimum"] > 1
+
+
+def test_profile_report(tmp_path):
+    solution = optdp.solve_additive(1.0, 0.01, rtol=1e-2)
+    report = profile_report(solution)
+    at = next(row for row in report.rows if row["eps"] == 1.0)
+    assert at["optimal"] <= 0.01
+    report.save(tmp_path / "profile.png")
+
+
+def test_command_line(tmp_path, capsys):
+    saved = tmp_path / "solution.json"
+    arguments = [
+        "solve",
+        "additive",
+        "--eps",
+        "1",
+        "--delta",
+        "0.01",
+        "--loss",
+        "abs",
+        "--sensitivity",
+        "1",
+        "--rtol",
+        "0.01",
+    ]
+    assert main([*arguments, "--out", str(saved), "--plot", str(tmp_path / "noise.png"), "--profile"]) == 0
+    text = capsys.readouterr().out
+    assert "optimum in [0.90" in text and "FAIL" not in text and "Privacy profiles" in text
+    assert main(["verify", str(saved)]) == 0
+    assert "verified" in capsys.readouterr().out
+    assert (
+        main(["report", "additive", "--eps", "1", "--delta", "0.01", "--markdown", "--html", str(tmp_path / "r.html")])
+        == 0
+    )
+    assert "certified lower bound" in capsys.readouterr().out
+    assert main(["solve", "additive", "--eps", "0", "--delta", "0"]) == 2
+    assert "delta" in capsys.readouterr().err
+
+
+def test_plots_of_noise():
+    for arguments in ({"delta": 0.02}, {"delta": 0.02, "discrete": True, "sensitivity": 2}):
+        axes = optdp.solve_additive(1.0, rtol=1e-2, **arguments).mechanism.plot()
+        assert axes.get_xlabel() == "noise"
+    assert Laplace(1.0).plot(inputs=[0.0, 2.0]).get_xlabel() == "output"
+
+
+def test_band_and_dense_matrices_give_the_same(monkeypatch):
+    from optdp.solvers import hockeystick
+
+    values = []
+    for limit in (10, 10_000):
+        monkeypatch.setattr(hockeystick, "BANDED", limit)
+        solution = optdp.solve_additive(0.5, 1e-3, n=6, rtol=1e-6, method="structured")
+        assert solution.verify()
+        values.append((solution.lower_bound, solution.value))
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "loss"),
+    [
+        (1e-3, 1e-6, "abs"),
+        (0.0, 1e-3, "abs"),
+        (1.0, 1e-300, "abs"),
+        (1.0, 1e-15, "squared"),
+        (1.0, 0.95, "abs"),
+        (1e-6, 0.1, "abs"),
+        (0.05, 0.0, "squared"),
+    ],
+)
+def test_extreme_parameters(eps, delta, loss):
+    solution = optdp.solve_additive(eps, delta, loss, rtol=5e-3)
+    assert solution.gap <= 5e-3
+    assert solution.verify()
+
+
+def test_large_eps_gives_a_valid_bracket():
+    """At eps = 12 the optimal density has features of width e^-6: the lattice does not resolve them, and says so."""
+    solution = optdp.solve_additive(12.0, 0.0)
+    exact = 1 / (2 * math.sinh(6))
+    assert solution.lower_bound <= exact <= solution.value
+    assert solution.verify()
+    assert solution.status is optdp.Status.GAP
