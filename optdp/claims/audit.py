@@ -17,6 +17,7 @@ from optdp.sweep import sweep
 PAPERS = {
     "OPTT": ("optt", "Optimal Piecewise Transformation Technique for Analyzing Numerical Data under LDP"),
     "OGPM": ("ogpm", "Optimal Piecewise-based Mechanism for Collecting Bounded Numerical Data under LDP"),
+    "TLAP": ("tlap", "Privacy and Utility Tradeoff in Approximate Differential Privacy"),
     "LIP": ("lip", "Context-aware Data Aggregation with Localized Information Privacy"),
     "COMP": ("comp", "Bounded and Unbiased Composite Differential Privacy"),
 }
