@@ -65,7 +65,7 @@ def test_a_claim_needs_a_statement_and_an_id_of_its_own():
 
 
 def test_discoveries_are_proven_again():
-    report = optdp.discoveries(["D-OGPM-1", "D-OGPM-2", "D-OGPM-3", "D-OGPM-4"])
+    report = optdp.discoveries(["D-OGPM-1", "D-OGPM-2", "D-OGPM-3", "D-OGPM-4", "D-OGPM-5"])
     assert report.settled and all(row.finding.verdict is Verdict.VERIFIED for row in report.rows)
     assert "1/(4 cosh" in report.to_markdown()
     with pytest.raises(ValueError, match="ids = 'D-0'"):

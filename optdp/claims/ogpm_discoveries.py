@@ -123,3 +123,30 @@ def two_outputs() -> Finding:
         numbers,
         note="The error is piecewise linear in x, equal at x = 0 and x = 1/2 by the choice of c, lower in between.",
     )
+
+
+@discovery("D-OGPM-5", "on a circle the piecewise mechanism is optimal among all LDP mechanisms", "OGPM")
+def circle_is_optimal() -> Finding:
+    """On a circle, for every loss nondecreasing in the arc length, no eps-LDP mechanism at all has a lower worst-case (or average,
+    uniform prior) loss than the piecewise mechanism with a window centred at the input: there the shared floor costs nothing.
+    """
+    from optdp.domains import Circle
+
+    circle, interval = solve_piecewise(1.0, 3, "abs", domain=Circle(2.0)), solve_piecewise(1.0, 3, "abs")
+    numbers = {
+        "value on the circle of period 2, eps = 1": circle.value,
+        "bound for every LDP mechanism there": circle.lower_bound,
+        "the same on [0, 1], where it is a bound for shared floors only": interval.lower_bound,
+    }
+    if not circle.verify() or circle.gap > 1e-12:
+        return Finding.unsettled("the certificate on the circle does not check", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symmetry, then the certificate of D-OGPM-1 in ball arithmetic",
+        "every eps > 0, every loss nondecreasing in the arc length",
+        numbers,
+        note="Rotating input and output by one angle changes neither the promise nor the worst case, and the average of all "
+        "rotations of a kernel is again eps-LDP, with an average loss not above the worst case. The average is translation "
+        "invariant, K(y|x) = f(y - x), and K(y|x) <= E K(y|x') for all x, x' at one y says f <= E f' for all pairs of its "
+        "values: the densities of the piecewise class. On an interval no such averaging exists, and the floor must vary.",
+    )
