@@ -127,8 +127,8 @@ def two_outputs() -> Finding:
 
 @discovery("D-OGPM-5", "on a circle the piecewise mechanism is optimal among all LDP mechanisms", "OGPM")
 def circle_is_optimal() -> Finding:
-    """On a circle, for every loss nondecreasing in the arc length, no eps-LDP mechanism at all has a lower worst-case (or uniform-prior
-    average) loss than the piecewise mechanism with a window centred at the input: there the shared floor costs nothing.
+    """On a circle, for every loss nondecreasing in the arc length, no eps-LDP mechanism at all has a lower worst-case loss (or
+    average loss, uniform prior) than the piecewise mechanism with a window centred at the input: the shared floor costs nothing.
     """
     from optdp.domains import Circle
 

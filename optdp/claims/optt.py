@@ -1198,7 +1198,7 @@ def gain_of_a_free_window() -> Finding:
         "tau being less than 1/2. Weak duality: the worst variance is at least its w-average, and a density between "
         "m(y) and E m(y) cannot cost less than m(y) cost(y). Beyond the threshold an output at 0 has a negative "
         "reduced cost, and this proof ends.",
-        disagrees="MATH.md, Section 8, puts the end of optimality at eps of about 0.75: it is 0.712285, the root of "
+        disagrees="The working notes, Section 8, puts the end of optimality at eps of about 0.75: it is 0.712285, the root of "
         "2 tanh(tau) + tau = 1.",
     )
 
@@ -1272,7 +1272,7 @@ def gain_beyond_a_window() -> Finding:
         "the weights of OPTT-20x on (-z, z), atoms at +-1; the reduced cost is 0 at y = 0 and for |y| in [E z, (E + "
         "2) z], and a nonnegative multiple of a square, or of y^2, elsewhere. E - (E + 1) sigma increases in E and "
         "(E + 1) log(1 + 2/E) - E decreases, so that the two conditions on eps are one threshold each.",
-        disagrees="MATH.md, Section 8, gives the optimum only numerically beyond its first threshold (3.990 at eps = "
+        disagrees="The working notes, Section 8, gives the optimum only numerically beyond its first threshold (3.990 at eps = "
         "1, 1.691 at 1.5): 3.990666 at eps = 1 is this closed form; at 1.5 it is a bound, 1.691382, no longer "
         "attained.",
     )
