@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint soak bench notebooks clean
+.PHONY: demo test lint soak bench docs notebooks clean
 
 demo: $(STAMP)
 	MPLBACKEND=agg $(BIN)/optdp demo
@@ -20,7 +20,14 @@ soak: $(STAMP)
 	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2 -m soak
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/piecewise.py
+	for b in piecewise kernel additive unbiased lip; do $(BIN)/python benchmarks/$$b.py || exit 1; done
+
+docs: $(STAMP)
+	$(BIN)/optdp audit --out docs/audit.md
+	$(BIN)/optdp discoveries --out docs/discoveries.md
+
+notebooks: $(STAMP)
+	$(BIN)/python -m pytest -n 2 tests/test_notebooks.py
 
 clean:
 	rm -rf .venv build demo-output *.egg-info
