@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 import optdp
 from optdp.certificates.kernel import KernelCertificate, certify
 from optdp.losses import Absolute, Power, Squared
-from optdp.mechanisms import BASELINES
+from optdp.mechanisms import BASELINES, UNBIASED
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.table import TOTAL, Table, private_weights
 from optdp.solvers import kernel_lp as lp
@@ -124,6 +124,14 @@ def test_unbiased_is_below_the_published_unbiased_mechanisms(solved, eps):
     assert solution.verify(), str(solution.verify())
     for published in (duchi, piecewise_mechanism, hybrid, best_ptt):
         assert solution.value < published(eps)
+
+
+@pytest.mark.parametrize("eps", [0.1, 1.0, 2.0, 3.0])
+def test_unbiased_is_below_every_published_unbiased_mechanism_of_the_package(solved, eps):
+    value = solved(eps, None, True, rtol=5e-3).value
+    for name, make in UNBIASED.items():
+        assert value < make(eps).worst_case_loss("squared"), name
+    assert value < optdp.solve_ptt(eps).lower_bound
 
 
 def test_published_variances_are_those_of_their_sources():

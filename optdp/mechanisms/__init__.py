@@ -12,13 +12,13 @@ from optdp.mechanisms.baselines import uniform as uniform
 from optdp.mechanisms.clamped import ClampedLaplace as ClampedLaplace
 from optdp.mechanisms.clamped import ClampedStaircase as ClampedStaircase
 from optdp.mechanisms.composite import CompositeMechanism as CompositeMechanism
-from optdp.mechanisms.lip import LIPMechanism as LIPMechanism
-from optdp.mechanisms.multidimensional import OneCoordinate as OneCoordinate
-from optdp.mechanisms.noise import AdditiveNoise as AdditiveNoise
-from optdp.mechanisms.noise_baselines import noise_baselines as noise_baselines
 from optdp.mechanisms.equaliser import EqualiserMechanism as EqualiserMechanism
 from optdp.mechanisms.finite import FiniteMechanism as FiniteMechanism
 from optdp.mechanisms.kernel import KernelMechanism as KernelMechanism
 from optdp.mechanisms.kernel import two_point as two_point
+from optdp.mechanisms.lip import LIPMechanism as LIPMechanism
+from optdp.mechanisms.multidimensional import OneCoordinate as OneCoordinate
+from optdp.mechanisms.noise import AdditiveNoise as AdditiveNoise
+from optdp.mechanisms.noise_baselines import noise_baselines as noise_baselines
 from optdp.mechanisms.piecewise import PiecewiseMechanism as PiecewiseMechanism
 from optdp.mechanisms.unbiased import UNBIASED as UNBIASED

@@ -4,14 +4,14 @@ mechanisms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from optdp.domains import Circle, Interval, as_domain
 from optdp.losses import Power, as_loss
-from optdp.mechanisms import BASELINES
+from optdp.mechanisms import BASELINES, UNBIASED
 from optdp.programs.kernel import solve_kernel
 from optdp.programs.piecewise import solve_piecewise
 from optdp.reports.plots import COLOURS, new_axes
@@ -46,28 +46,8 @@ def plot_kernel(mechanism: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def unbiased_variances(eps: float) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
-    """Var[Y | x] on [-1, 1] of published unbiased mechanisms, as functions of x.
-
-    Laplace; Duchi et al. (JASA 2018): outputs +-(E + 1)/(E - 1); the Piecewise and the Hybrid Mechanism (Wang et al.,
-    ICDE 2019, Lemma 1 and Equation 10, HM being PM with probability 1 - e^(-eps/2) for eps > 0.61 and Duchi
-    otherwise).
-    """
-    s, far = np.exp(eps / 2), 1 / np.tanh(eps / 2) ** 2
-    mix = 1 - np.exp(-eps / 2) if eps > 0.61 else 0.0
-
-    def duchi(x: np.ndarray) -> np.ndarray:
-        return far - x**2
-
-    def piecewise(x: np.ndarray) -> np.ndarray:
-        return x**2 / (s - 1) + (s + 3) / (3 * (s - 1) ** 2)
-
-    return {
-        "Laplace": lambda x: np.full_like(x, 8 / eps**2),
-        "Duchi": duchi,
-        "PM": piecewise,
-        "HM": lambda x: mix * piecewise(x) + (1 - mix) * duchi(x),
-    }
+#: The published unbiased mechanisms that stand beside the best one.
+BESIDE = ("Duchi", "PM", "HM", "Three-Outputs", "PM-SUB", "HM-TP", "Laplace")
 
 
 def plot_errors(solution: Solution, *, ax: Any = None) -> Any:
@@ -81,8 +61,7 @@ def plot_errors(solution: Solution, *, ax: Any = None) -> Any:
     x = np.linspace(area.lower, area.upper, 801)
     curves: dict[str, np.ndarray] = {"best kernel": solution.mechanism.expected_loss(x, law)}
     if solution.spec["unbiased"]:
-        unit, scale = np.linspace(-1, 1, 801), (area.width / 2) ** 2
-        curves |= {name: scale * variance(unit) for name, variance in unbiased_variances(eps).items()}
+        curves |= {name: UNBIASED[name](eps, area).variance(x) for name in BESIDE}
     else:
         curves["OGPM (best common floor)"] = solve_piecewise(eps, 3, law, domain=area).mechanism.expected_loss(x, law)
         curves |= {name: make(eps, area).expected_loss(x, law) for name, make in BASELINES.items() if name != "uniform"}
@@ -130,8 +109,7 @@ def gap_report(
             "seconds": best.program.seconds,
         }
         if unbiased:
-            unit = np.linspace(-1, 1, 2001)
-            worst = {name: float(v(unit).max()) * (area.width / 2) ** 2 for name, v in unbiased_variances(e).items()}
+            worst = {name: float(UNBIASED[name](e, area).worst_case_loss("squared")) for name in BESIDE}
         else:
             worst = {"OGPM": solve_piecewise(e, 3, law, domain=area).value}
             worst |= {name: make(e, area).worst_case_loss(law) for name, make in BASELINES.items() if name != "uniform"}
