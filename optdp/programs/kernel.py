@@ -481,7 +481,7 @@ class _Search:
             return False
         value = made.enclose_value(self.problem.loss)[1]
         if value < self.value:
-            self.mechanism, self.value = made, value
+            self.mechanism, self.value, self.message = made, value, ""
             return True
         return False
 
