@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from optdp.domains import Circle, Interval
+from optdp.domains import Alphabet, Circle, Interval
 from optdp.losses import CustomLoss, Power
 from optdp.mechanisms.base import Mechanism
 from optdp.privacy import LDP, ApproxDP
@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 #: Loaded when first used.
 _HOME = {
     "AdditiveMechanism": "optdp.mechanisms.additive",
+    "solve_kernel": "optdp.programs.kernel",
     "check_hypothesis": "optdp.claims.hypothesis",
     "compare": "optdp.reports.compare",
     "estimate_histogram": "optdp.estimation",
@@ -44,6 +45,7 @@ _HOME = {
 
 __all__ = [
     "LDP",
+    "Alphabet",
     "ApproxDP",
     "Circle",
     "CustomLoss",
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from optdp.privacy import LIP
     from optdp.programs.additive import solve_additive
     from optdp.programs.composite import solve_composite
+    from optdp.programs.kernel import solve_kernel
     from optdp.programs.lip import solve_lip
     from optdp.programs.ptt import solve_ptt
     from optdp.reports.compare import compare
