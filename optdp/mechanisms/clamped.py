@@ -79,7 +79,7 @@ class _Clamped(Mechanism):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> _Clamped:
-        return cls(data["eps"], domain_from_dict(data["domain"]))  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(eps={self.eps:g}, domain={self.domain})"
@@ -178,4 +178,4 @@ class ClampedStaircase(_Clamped):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> ClampedStaircase:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"])  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"])

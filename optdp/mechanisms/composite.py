@@ -345,7 +345,7 @@ class CompositeMechanism(Mechanism):
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> CompositeMechanism:
         return cls(
-            domain_from_dict(data["domain"]),  # type: ignore[arg-type]
+            domain_from_dict(data["domain"]),
             data["width_cells"],
             data["floor_coins"],
             shape_from_dict(data["activation"]),

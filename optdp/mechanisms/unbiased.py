@@ -150,7 +150,7 @@ class ThreeOutputs(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> ThreeOutputs:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["zero"])  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["zero"])
 
 
 def _best_zero(eps: float) -> float:
@@ -358,7 +358,7 @@ class CentralPiecewise(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> CentralPiecewise:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["b"])  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["b"])
 
 
 def _staircase_scale(eps: float, m: int) -> tuple[float, float]:
@@ -431,7 +431,7 @@ class LocalLaplace(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> LocalLaplace:
-        return cls(data["eps"], domain_from_dict(data["domain"]))  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]))
 
 
 @dataclass(frozen=True)
@@ -494,7 +494,7 @@ class LocalGaussian(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> LocalGaussian:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["delta"], data["strict"])  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["delta"], data["strict"])
 
 
 @dataclass(frozen=True)
@@ -606,7 +606,7 @@ class LocalDiscreteLaplace(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> LocalDiscreteLaplace:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["truncated"])  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["truncated"])
 
 
 def duchi(eps: float, domain: Any = UNIT) -> ThreeOutputs:
