@@ -23,7 +23,7 @@ from optdp.programs.ptt import BUMPS, ptt_mechanism
 from optdp.reports.report import Column, Report
 from optdp.shapes import Quartic
 
-#: Composite DP (seed 004), Table II: H1 rates and variances as printed, A1B1, A2B1, A3B1, A1B2, A2B2, A3B2.
+#: Composite DP, Table II: H1 rates and variances as printed, A1B1, A2B1, A3B1, A1B2, A2B2, A3B2.
 ORDER = ("A1B1", "A2B1", "A3B1", "A1B2", "A2B2", "A3B2")
 PRINTED_H1 = {
     0.2: (9.382, 15.308, 18.263, 9.571, 15.942, 18.263),

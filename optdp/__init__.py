@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from optdp.domains import Circle, Interval
+from optdp.domains import Alphabet, Circle, Interval
 from optdp.losses import CustomLoss, Power
 from optdp.mechanisms.base import Mechanism
 from optdp.privacy import LDP, ApproxDP
@@ -27,25 +27,27 @@ __version__ = "0.1.0"
 _HOME = {
     "AdditiveMechanism": "optdp.mechanisms.additive",
     "audit": "optdp.claims.audit",
-    "discoveries": "optdp.claims.audit",
     "check_hypothesis": "optdp.claims.hypothesis",
     "compare": "optdp.reports.compare",
+    "discoveries": "optdp.claims.audit",
     "estimate_histogram": "optdp.estimation",
     "estimate_mean": "optdp.estimation",
     "gap_report": "optdp.reports.gap",
-    "solve_additive": "optdp.programs.additive",
-    "solve_composite": "optdp.programs.composite",
-    "solve_ptt": "optdp.programs.ptt",
-    "lip_simulate": "optdp.lip_simulation",
-    "solve_lip": "optdp.programs.lip",
     "LIP": "optdp.privacy",
+    "lip_simulate": "optdp.lip_simulation",
     "Prior": "optdp.priors",
     "Report": "optdp.reports.report",
+    "solve_additive": "optdp.programs.additive",
+    "solve_composite": "optdp.programs.composite",
+    "solve_kernel": "optdp.programs.kernel",
+    "solve_lip": "optdp.programs.lip",
+    "solve_ptt": "optdp.programs.ptt",
     "Variance": "optdp.objectives",
 }
 
 __all__ = [
     "LDP",
+    "Alphabet",
     "ApproxDP",
     "Circle",
     "CustomLoss",
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from optdp.privacy import LIP
     from optdp.programs.additive import solve_additive
     from optdp.programs.composite import solve_composite
+    from optdp.programs.kernel import solve_kernel
     from optdp.programs.lip import solve_lip
     from optdp.programs.ptt import solve_ptt
     from optdp.reports.compare import compare

@@ -188,6 +188,55 @@ class AdditiveLine(_Line):
         return f"{'Z' if self.discrete else 'R'}, sensitivity {self.sensitivity:g}"
 
 
+@dataclass(frozen=True)
+class Alphabet:
+    """A finite set of inputs, written as their number d or as a list of distinct symbols (strings or numbers).
+
+    **Arguments:** `symbols`: a whole number d >= 2, for the inputs 0..d-1, or the inputs themselves.
+    """
+
+    symbols: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        symbols = self.symbols
+        if isinstance(symbols, int) and not isinstance(symbols, bool):
+            symbols = tuple(range(_checks.integer("symbols", symbols, low=2)))
+        if not isinstance(symbols, tuple | list):
+            raise TypeError(f"symbols = {symbols!r} is not allowed: symbols must be a whole number or a list")
+        if (
+            len(symbols) < 2
+            or not all(isinstance(s, str | int | float) for s in symbols)
+            or len(set(symbols)) < len(symbols)
+        ):
+            raise ValueError(
+                f"symbols = {symbols!r} is not allowed: they must be at least 2 different strings or numbers"
+            )
+        object.__setattr__(self, "symbols", tuple(symbols))
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def index(self, x: Any, name: str = "x") -> np.ndarray:
+        """The positions of the symbols `x`, in the shape of `x`. **Raises** ValueError naming the first that is none of them."""
+        array = np.asarray(x)
+        place = {symbol: i for i, symbol in enumerate(self.symbols)}
+        entries = array.reshape(-1).tolist()
+        for where, entry in enumerate(entries):
+            if entry not in place:
+                raise ValueError(
+                    f"{name} = {entry!r} (entry {where}) is not allowed: {name} must be one of the symbols of {self}"
+                )
+        return np.array([place[entry] for entry in entries], dtype=np.int64).reshape(array.shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {"type": "alphabet", "symbols": list(self.symbols)}
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.symbols[:4])) + (", ..." if len(self) > 4 else "")
+        return f"the alphabet {{{shown}}} of {len(self)} symbols"
+
+
 def as_domain(domain: Any) -> Interval | Circle:
     """An `Interval` or `Circle` as it is, or a pair (lower, upper) as an `Interval`.
 
@@ -202,9 +251,11 @@ def as_domain(domain: Any) -> Interval | Circle:
     )
 
 
-def domain_from_dict(data: dict[str, Any]) -> Interval | Circle:
+def domain_from_dict(data: dict[str, Any]) -> Any:
     """The inverse of `to_dict`."""
-    kind = _checks.choice("domain type", data.get("type"), ("interval", "circle"))
+    kind = _checks.choice("domain type", data.get("type"), ("interval", "circle", "alphabet"))
+    if kind == "alphabet":
+        return Alphabet(data["symbols"])
     if kind == "interval":
         return Interval(data["lower"], data["upper"])
     return Circle(data["period"], data["start"])

@@ -1,6 +1,6 @@
 """Surveys, sums and histograms over many simulated users: what the curator really gets, beside what theory says.
 
-Context-aware LIP (seed 002), Figures 5 to 8, with kernels that keep the promise. Schemes:
+Context-aware LIP, Figures 5 to 8, with kernels that keep the promise. Schemes:
 
 - "lip", "lip-lower", "ldp": the optimal mechanisms of `solve_lip` for each user's prior, with its estimator;
 - "randomised response": context-free, eps-LDP, unbiased: the true answer with probability E/(E + d - 1), else another;
@@ -60,7 +60,7 @@ class Simulation:
     schemes: tuple[Scheme, ...]
 
     def to_report(self) -> Any:
-        """Table and trade-off curves, on the seed's scale: the square root of the error over the number of users."""
+        """Table and trade-off curves, on the paper's scale: the square root of the error over the number of users."""
         from optdp.reports.lip import simulation_report
 
         return simulation_report(self)

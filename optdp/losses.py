@@ -158,6 +158,44 @@ class CustomLoss:
         return self.name
 
 
+@dataclass(frozen=True)
+class MatrixLoss:
+    """The loss of each output (column) for each input (row) of a finite alphabet.
+
+    **Arguments:** `rows`: a matrix of finite numbers >= 0 with at least 2 rows.
+    """
+
+    rows: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        matrix = np.asarray(self.rows)
+        if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
+            raise TypeError(
+                "loss is not allowed: with an Alphabet it must be a matrix of numbers, "
+                "a row for each input, a column for each output"
+            )
+        if len(matrix) < 2 or not matrix.size or not np.isfinite(matrix).all() or matrix.min() < 0:
+            raise ValueError("loss is not allowed: its entries must be finite and >= 0, with at least 2 rows")
+        object.__setattr__(self, "rows", tuple(tuple(row) for row in matrix.astype(float).tolist()))
+
+    @property
+    def name(self) -> str:
+        """How it is called in reports."""
+        return f"matrix {len(self.rows)} x {len(self.rows[0])}"
+
+    @property
+    def array(self) -> np.ndarray:
+        """The matrix."""
+        return np.array(self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {"type": "matrix", "rows": [list(row) for row in self.rows]}
+
+    def __str__(self) -> str:
+        return self.name
+
+
 Loss = Power | CustomLoss
 
 Absolute = Power(1)
@@ -187,7 +225,8 @@ def as_loss(loss: Any, reach: Fraction | float = 1.0) -> Loss:
     )
 
 
-def loss_from_dict(data: dict[str, Any]) -> Power:
-    """The inverse of `Power.to_dict`."""
-    _checks.choice("loss type", data.get("type"), ("power",))
+def loss_from_dict(data: dict[str, Any]) -> Any:
+    """The inverse of `to_dict` of a `Power` or a `MatrixLoss`."""
+    if _checks.choice("loss type", data.get("type"), ("power", "matrix")) == "matrix":
+        return MatrixLoss(data["rows"])
     return Power(data["exponent"])

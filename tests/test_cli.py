@@ -201,7 +201,7 @@ def test_randomize_needs_the_column_once(capsys, tmp_path, header, words):
 def test_randomize_reads_a_bom_quotes_and_standard_input(tmp_path):
     text = '\ufeff"age";"note"\n"0.5";"a;b"\n\n0.25;c\n'
     done = subprocess.run(
-        [sys.executable, "-m", "optdp.cli", "randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "1",
+        [sys.executable, "-m", "optdp", "randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "1",
          "--delimiter", ";", str(tmp_path / "in.csv"), str(tmp_path / "out.csv")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -209,7 +209,7 @@ def test_randomize_reads_a_bom_quotes_and_standard_input(tmp_path):
     (tmp_path / "in.csv").write_text(text, encoding="utf-8")
     for source, stdin in ((str(tmp_path / "in.csv"), None), ("-", text.lstrip("\ufeff"))):
         done = subprocess.run(
-            [sys.executable, "-m", "optdp.cli", "randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "1",
+            [sys.executable, "-m", "optdp", "randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "1",
              "--delimiter", ";", source, str(tmp_path / "out.csv")],
             capture_output=True, text=True, check=False, input=stdin,
         )  # fmt: skip

@@ -21,7 +21,7 @@ from optdp.solution import Solution
 SIX = [(a, b) for a in ("A1", "A2", "A3") for b in ("B1", "B2")]
 EPS = (0.2, 0.3, 0.4, 0.5, 1.0)
 
-#: Composite DP (seed 004), Table II: variance column as printed, in the order A1B1, A2B1, A3B1, A1B2, A2B2, A3B2.
+#: Composite DP, Table II: variance column as printed, in the order A1B1, A2B1, A3B1, A1B2, A2B2, A3B2.
 PRINTED_VARIANCE = {
     0.2: (31.714, 69.653, 112.554, 33.986, 85.726, 141.532),
     0.3: (13.162, 31.343, 49.844, 15.872, 35.971, 77.200),
@@ -81,7 +81,7 @@ def test_every_solution_is_tight_and_verifies(eps, pair, objective, sensitivity,
     st.floats(0.001, 1), st.floats(0.001, 1), st.floats(0.001, 1),
 )  # fmt: skip
 def test_no_choice_of_parameters_is_below_the_bound(eps, pair, objective, u, v, w):
-    """Random feasible (k, m, y), through the seed's own formulas: none undercuts the certified minimum."""
+    """Random feasible (k, m, y), through the paper's own formulas: none undercuts the certified minimum."""
     y = u
     k = v * min(1 - y, math.expm1(eps) * y)
     name, base = pair
@@ -238,7 +238,7 @@ def test_the_mapping_and_its_inverse():
     p = composite.parameters(solution.mechanism)
     scaled = composite.mapping(solution.mechanism, p["L"])
     ends = scaled.forward([solution.mechanism.domain.lower, solution.mechanism.domain.upper])
-    assert ends == pytest.approx([-p["C_max"], p["C_max"]], rel=1e-9)  # the seed's C = 2 C_max/Delta
+    assert ends == pytest.approx([-p["C_max"], p["C_max"]], rel=1e-9)  # the paper's C = 2 C_max/Delta
     assert scaled.scale == pytest.approx(2 * p["C_max"] / 4.0)
     assert mapping.upper == pytest.approx(10.0 + 4.0 * p["L"] / p["C_max"])  # u = l + 2 L/C
     assert solution.mechanism.domain.width == pytest.approx(4.0)

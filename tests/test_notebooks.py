@@ -16,4 +16,6 @@ def test_notebook_is_stored_with_outputs_and_runs(path, tmp_path):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert code and all(cell.execution_count for cell in code), "stored without outputs"
     assert path.stat().st_size < 1_000_000
-    NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()

@@ -162,10 +162,3 @@ def test_the_notebook_is_stored_as_it_ran():
     assert not any(output["output_type"] == "error" or output.get("name") == "stderr" for output in outputs)
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 5
     assert "FAIL" not in NOTEBOOK.read_text()
-
-
-@pytest.mark.soak
-def test_the_notebook_runs():
-    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
-    notebook = nbformat.read(NOTEBOOK, 4)
-    nbclient.NotebookClient(notebook, timeout=300).execute()

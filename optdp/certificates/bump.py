@@ -5,7 +5,7 @@ Y = k x + a U with U from the activation's density (shape h, fill c, spread v). 
 
 - *Unbiased* iff (1 - pi) k = 1. *Within the range* iff B >= k + a; at fixed w everything below grows with B, so B = k/(1 - w).
 - *Private* iff peak of the bump over the floor is bounded: (1 - pi)/pi <= s w, where, with E = e^eps, level l and dip d of g,
-  s = (E d - 1) c / l if the density's sup and inf over all outputs and inputs must keep the ratio E (composite seed,
+  s = (E d - 1) c / l if the density's sup and inf over all outputs and inputs must keep the ratio E (composite paper,
   Definition 3.3), s = (E - 1) d c / l if the ratio is kept output by output (what LDP asks). They agree for a constant base.
   At fixed w the variance decreases in s, so the bound is met with equality.
 

@@ -11,6 +11,8 @@ _HOME = {
     "additive": ("optdp.certificates.additive", "AdditiveCertificate"),
     "bathtub": ("optdp.certificates.bathtub", "BathtubCertificate"),
     "bump": ("optdp.certificates.bump", "BumpCertificate"),
+    "finite": ("optdp.certificates.finite", "FiniteCertificate"),
+    "kernel": ("optdp.certificates.kernel", "KernelCertificate"),
     "constant": ("optdp.certificates.constant", "ConstantCertificate"),
     "lip": ("optdp.certificates.lip", "LIPCertificate"),
 }

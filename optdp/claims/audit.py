@@ -6,7 +6,7 @@ import importlib
 import time
 from collections.abc import Iterable
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from optdp.claims.claim import CLAIMS, DISCOVERIES, Finding, Verdict
@@ -64,11 +64,11 @@ class AuditReport:
              "seconds": r.seconds}
             for r in self.rows
         ]  # fmt: skip
-        columns = [Column("id", "id"), Column("title", "claim"), Column("verdict", "verdict"), Column("how", "how"),
+        columns = [Column("id", "id"), Column("verdict", "verdict"), Column("title", "claim"), Column("how", "how"),
                    Column("range", "range")]  # fmt: skip
         counts = {v: sum(r.finding.verdict is v for r in self.rows) for v in Verdict}
         summary = ", ".join(f"{n} {v.value}" for v, n in counts.items() if n)
-        return Report(self.title, columns, rows, [f"{len(rows)} rows: {summary}."])
+        return Report(self.title, columns, rows, [f"{len(rows)} row{'s' * (len(rows) != 1)}: {summary}."])
 
     def to_json_rows(self) -> list[dict[str, Any]]:
         """Plain data, one entry per claim."""
@@ -91,7 +91,8 @@ class AuditReport:
         return "\n".join(parts).rstrip() + "\n"
 
     def __str__(self) -> str:
-        return self.to_report().to_text()
+        full = self.to_report()
+        return replace(full, columns=[c for c in full.columns if c.key in ("id", "verdict", "title")]).to_text()
 
 
 def _section(row: Row, command: str = "audit") -> list[str]:
@@ -165,13 +166,15 @@ class DiscoveryReport(AuditReport):
 def discoveries(
     ids: str | Iterable[str] | None = None, *, executor: Executor | None = None, progress: bool | None = None
 ) -> DiscoveryReport:
-    """Prove again what the programs found beyond the papers. Arguments as in `audit`."""
+    """Prove again what the programs found beyond the papers. `ids` and the rest as in `audit`: "D-LIP-1", "LIP", ..."""
     load_claims()
     wanted = [ids] if isinstance(ids, str) else list(DISCOVERIES if ids is None else ids)
-    unknown = [w for w in wanted if w not in DISCOVERIES]
+    unknown = [w for w in wanted if w not in DISCOVERIES and w not in PAPERS]
     if unknown:
-        raise ValueError(f"ids = {unknown[0]!r} is not allowed: it must be one of {', '.join(DISCOVERIES)}")
-    return DiscoveryReport(_decide_all([d for d in DISCOVERIES if d in wanted], executor, progress))
+        known = ", ".join([*PAPERS, *DISCOVERIES])
+        raise ValueError(f"ids = {unknown[0]!r} is not allowed: it must be one of {known}")
+    chosen = [d for d in DISCOVERIES if d in wanted or d.split("-")[1] in wanted]
+    return DiscoveryReport(_decide_all(chosen, executor, progress))
 
 
 def _decide_all(ids: list[str], executor: Executor | None, progress: bool | None) -> tuple[Row, ...]:

@@ -1,4 +1,4 @@
-"""The claims of COMP: "Bounded and Unbiased Composite Differential Privacy" (seed 004).
+"""The claims of COMP: "Bounded and Unbiased Composite Differential Privacy" (COMP).
 
 Throughout E = e^eps, Delta is the sensitivity, w = m/(2L) the window's share of the range [-L, L], u = S1/S2 the odds of the
 activation against the base (1/u is the paper's H1 rate), s = u/w, and c, v the mean height and the second moment of the

@@ -1,6 +1,6 @@
-"""OGPM's hypothesis (seed 003): for |y - x| and (y - x)^2 the optimal piecewise mechanism has three pieces.
+"""OGPM's hypothesis (OGPM): for |y - x| and (y - x)^2 the optimal piecewise mechanism has three pieces.
 
-The seed draws 10^4 epsilons and solves the m-piece program at each with a solver. Here each epsilon is decided by
+The paper draws 10^4 epsilons and solves the m-piece program at each with a solver. Here each epsilon is decided by
 proof: the bathtub certificate bounds every m at once, and the three-piece mechanism attains the bound.
 """
 

@@ -1,4 +1,4 @@
-"""The claims of LIP: "Context-aware Data Aggregation with Localized Information Privacy" (seed 002).
+"""The claims of LIP: "Context-aware Data Aggregation with Localized Information Privacy" (LIP).
 
 Throughout E = e^eps, s = e^(eps/2), P is the prior, p the rarer of two inputs' prior and v = p (1 - p). A mechanism is seen as
 the law of its posteriors r, whose mean is P; eps-LIP says P/E <= r <= E P, and errors are mean squares per user with the

@@ -1,4 +1,4 @@
-"""What the programs found beyond Context-aware LIP (seed 002). E = e^eps, P the prior, tau = (E-1)/(E+1) = tanh(eps/2)."""
+"""What the programs found beyond Context-aware LIP. E = e^eps, P the prior, tau = (E-1)/(E+1) = tanh(eps/2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The claims of OGPM: "Optimal Piecewise-based Mechanism for Collecting Bounded Numerical Data under LDP" (seed 003).
+"""The claims of OGPM: "Optimal Piecewise-based Mechanism for Collecting Bounded Numerical Data under LDP" (OGPM).
 
 Throughout E = e^eps, s = e^(eps/2), and the domain is [0, 1] unless said otherwise: scaling changes units only.
 """

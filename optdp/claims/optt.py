@@ -1,4 +1,4 @@
-"""The claims of OPTT: "Optimal Piecewise Transformation Technique for Analyzing Numerical Data under LDP" (seed 000).
+"""The claims of OPTT: "Optimal Piecewise Transformation Technique for Analyzing Numerical Data under LDP" (OPTT).
 
 Throughout E = e^eps, s = e^(eps/2), t = 1/(E - 1), inputs x in [-1, 1]; a window [kx - a, kx + a] of density p, the
 floor p/E on the rest of [-(k + a), k + a], eta = (k + a)/a. In t and eta every variance is a polynomial over

@@ -1,4 +1,4 @@
-"""The claims of TLAP: "Privacy and Utility Tradeoff in Approximate Differential Privacy" (seed 001).
+"""The claims of TLAP: "Privacy and Utility Tradeoff in Approximate Differential Privacy" (TLAP).
 
 Sensitivity 1 throughout: for sensitivity D, E|X| is D times and E X^2 is D^2 times what stands here. E = e^eps,
 u = (E - 1)/(2 delta), A = log(1 + u)/eps (half the support of the truncated Laplacian), and 0 < delta < 1/2 as in the paper.

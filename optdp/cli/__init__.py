@@ -12,7 +12,7 @@ from typing import Any
 import optdp
 
 #: Modules with a function `register(commands: Commands)`, in the order of the help text.
-MODULES = ("piecewise", "ptt", "composite", "additive", "lip", "randomize", "audit", "tools")
+MODULES = ("piecewise", "kernel", "ptt", "composite", "additive", "lip", "randomize", "audit", "tools")
 
 
 @dataclass(frozen=True)

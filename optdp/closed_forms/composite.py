@@ -1,4 +1,4 @@
-"""The six composites A1-A3 x B1-B2 (composite DP, seed 004) by sympy, from their densities as its Eqs. (26)-(31) define them.
+"""The six composites A1-A3 x B1-B2 (composite DP) by sympy, from their densities as its Eqs. (26)-(31) define them.
 
 Areas, L, a, C_max and the variance follow by integration and by solving the conditions. B1 and B2 are treated alike: the base is
 y - (y - t) x^4/L^4, and B1 is t = y.
@@ -82,7 +82,7 @@ def shares(activation: str) -> tuple[sp.Expr, sp.Expr]:
 
 
 def printed() -> dict[str, sp.Expr]:
-    """The seed's areas: Eqs. (17), (19), (21c), (23), (25)."""
+    """The paper's areas: Eqs. (17), (19), (21c), (23), (25)."""
     return {
         "A1": k * m,
         "A2": 2 * k * m / sp.pi,

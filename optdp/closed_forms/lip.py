@@ -29,7 +29,7 @@ def binary_value(p: Any, notion: str = "lip") -> Any:
     """The least mean square error for prior (1-p, p), p <= 1/2 (values 0 and 1; twice that for a histogram).
 
     For "lip" two regimes: with E p <= 1 - (1-p)/E, i.e. p <= 1/(1+E), the upper bound binds and the value is
-    p (1-p) - p^2 (E-1)^2/E; beyond it the lower bounds alone bind, and it is p (1-p) (2/E - 1/E^2), the seed's form.
+    p (1-p) - p^2 (E-1)^2/E; beyond it the lower bounds alone bind, and it is p (1-p) (2/E - 1/E^2), the paper's form.
     """
     import sympy as sp
 

@@ -1,4 +1,4 @@
-"""Closed forms that prior-aware mechanisms are compared by (Context-aware LIP, seed 002): published ones and true ones.
+"""Closed forms that prior-aware mechanisms are compared by (Context-aware LIP): published ones and true ones.
 
 Each function is plain arithmetic in `ratio` = e^eps and the prior, so that the same formula takes sympy symbols, Fractions
 and balls. Errors are mean squares per user. `FORMS` lists them as sympy expressions with range and source. The optima

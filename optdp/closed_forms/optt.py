@@ -1,4 +1,4 @@
-"""The printed formulas of OPTT (seed 000) beside what sympy derives from the definitions, and the closed forms found here.
+"""The printed formulas of OPTT beside what sympy derives from the definitions, and the closed forms found here.
 
 `FORMULAS` holds every formula of the paper that the audit touches: as printed, and derived by another route. The density and
 its constants are those of `optdp.closed_forms.ptt`; t = 1/(e^eps - 1) makes every variance a polynomial in t and eta.

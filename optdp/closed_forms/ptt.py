@@ -1,4 +1,4 @@
-"""I-PTT and II-PTT (OPTT, seed 000) by sympy, from their densities: nothing here is typed in but the density itself.
+"""I-PTT and II-PTT (OPTT) by sympy, from their densities: nothing here is typed in but the density itself.
 
 The density is a floor p/E on [-(k + a), k + a] and, on [kx - a, kx + a], p for type I or a triangle from p/E up to p for type II.
 Mass, mean and second moment are integrals of these pieces; the constants follow by solving for them. `printed` holds the

@@ -1,4 +1,4 @@
-"""The truncated Laplacian and its published bounds (TLAP, seed 001) as sympy expressions, derived from their definitions.
+"""The truncated Laplacian and its published bounds (TLAP) as sympy expressions, derived from their definitions.
 
 Sensitivity 1: for sensitivity D, E|X| is D times and E X^2 is D^2 times what stands here. Symbols: `eps` > 0 and `delta`, and
 `u` = (e^eps - 1)/(2 delta) wherever it shortens things; `in_eps_delta` puts it back. The paper has 0 < delta < 1/2. The staircase

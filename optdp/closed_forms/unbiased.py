@@ -47,7 +47,7 @@ n = sp.Symbol("n", positive=True)
 _q = sp.exp(-eps / n)
 DISCRETE_LAPLACE = (2 / n) ** 2 * 2 * _q / (1 - _q) ** 2
 
-#: Gaussian with the classical calibration for sensitivity 2 (composite seed, Eq. 5).
+#: Gaussian with the classical calibration for sensitivity 2 (composite paper, Eq. 5).
 delta = sp.Symbol("delta", positive=True)
 GAUSSIAN = 8 * sp.log(sp.Rational(5, 4) / delta) / eps**2
 

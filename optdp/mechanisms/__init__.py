@@ -12,6 +12,10 @@ from optdp.mechanisms.baselines import uniform as uniform
 from optdp.mechanisms.clamped import ClampedLaplace as ClampedLaplace
 from optdp.mechanisms.clamped import ClampedStaircase as ClampedStaircase
 from optdp.mechanisms.composite import CompositeMechanism as CompositeMechanism
+from optdp.mechanisms.equaliser import EqualiserMechanism as EqualiserMechanism
+from optdp.mechanisms.finite import FiniteMechanism as FiniteMechanism
+from optdp.mechanisms.kernel import KernelMechanism as KernelMechanism
+from optdp.mechanisms.kernel import two_point as two_point
 from optdp.mechanisms.lip import LIPMechanism as LIPMechanism
 from optdp.mechanisms.multidimensional import OneCoordinate as OneCoordinate
 from optdp.mechanisms.noise import AdditiveNoise as AdditiveNoise

@@ -1,6 +1,6 @@
 """The published mechanisms for one bounded number, on the same footing: same domain in, same domain out.
 
-PM, SW and PTT are stated on [-1, 1] or [0, 1] with a wider output range. As in OGPM's comparison (seed 003) that range is
+PM, SW and PTT are stated on [-1, 1] or [0, 1] with a wider output range. As in OGPM's comparison (OGPM) that range is
 mapped affinely onto the domain, which leaves two numbers: the window's share of the range, and a placement that is
 linear in the input. All three use the full likelihood ratio e^eps.
 """
@@ -53,7 +53,7 @@ def _square_wave_width(eps: float) -> float:
 
 
 def ptt(eps: float, domain: Any = (0.0, 1.0)) -> PiecewiseMechanism:
-    """The piecewise transformation I-PTT (seed 000) with the least worst-case variance among those of mass 1: share 1/eta."""
+    """The piecewise transformation I-PTT (OPTT) with the least worst-case variance among those of mass 1: share 1/eta."""
     return PiecewiseMechanism.private(eps, 1 / ptt_eta(eps), _interval(domain), "linear")
 
 

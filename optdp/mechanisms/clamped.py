@@ -1,4 +1,4 @@
-"""Additive noise with the output clamped to the domain: what OGPM (seed 003) calls Laplace and staircase "+ truncation".
+"""Additive noise with the output clamped to the domain: what OGPM calls Laplace and staircase "+ truncation".
 
 Noise Z is symmetric with scale set by the width of the domain; the output min(max(x + Z, a), b) has atoms at both ends.
 The expected loss is G(x - a) + G(b - x) with G(t) = E[L(min(Z, t)); Z > 0] = int_0^t L'(s) P(Z > s) ds.
@@ -79,7 +79,7 @@ class _Clamped(Mechanism):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> _Clamped:
-        return cls(data["eps"], domain_from_dict(data["domain"]))  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(eps={self.eps:g}, domain={self.domain})"
@@ -178,4 +178,4 @@ class ClampedStaircase(_Clamped):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> ClampedStaircase:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"])  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"])

@@ -169,18 +169,18 @@ class CompositeMechanism(Mechanism):
 
     @property
     def eta(self) -> float:
-        """Half the range over half the window: the seed's eta = (k + a)/a."""
+        """Half the range over half the window: the paper's eta = (k + a)/a."""
         return float(1 / self.exact_window)
 
     def h1(self) -> float:
-        """H1 rate (composite seed, Definition 4.2): area of the base over area of the activation."""
+        """H1 rate (composite paper, Definition 4.2): area of the base over area of the activation."""
         return float(self.exact_floor_mass / (1 - self.exact_floor_mass))
 
     def h2(self, x: float | None = None, near: float = 0.25, far: float = 0.75, *, of: str = "base") -> float:
-        """H2 rate (composite seed, Definition 4.3): the area next to the input over a larger one, on the longer side.
+        """H2 rate (composite paper, Definition 4.3): the area next to the input over a larger one, on the longer side.
 
         **Arguments:** `x`: the input, by default the middle of the domain; `near`, `far`: the scales n1, n2; `of`: "base" (which
-        gives the seed's Table II: 1/3 for every constant base) or "composite" (the whole density, as its definition reads).
+        gives the paper's Table II: 1/3 for every constant base) or "composite" (the whole density, as its definition reads).
         """
         from scipy.integrate import quad
 
@@ -345,7 +345,7 @@ class CompositeMechanism(Mechanism):
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> CompositeMechanism:
         return cls(
-            domain_from_dict(data["domain"]),  # type: ignore[arg-type]
+            domain_from_dict(data["domain"]),
             data["width_cells"],
             data["floor_coins"],
             shape_from_dict(data["activation"]),

@@ -90,7 +90,7 @@ class ThreeOutputs(_Scaled):
         object.__setattr__(self, "domain", _interval(self.domain))
         if self.zero == -1.0:
             object.__setattr__(self, "zero", _best_zero(self.eps))
-        _checks.real("zero", self.zero, low=0.0, high=1 / (1 + 2 * math.exp(-self.eps)))
+        _checks.real("zero", self.zero, low=0.0, high=math.nextafter(1 / (1 + 2 * math.exp(-self.eps)), 1.0))
 
     @property
     def reach(self) -> float:
@@ -150,7 +150,7 @@ class ThreeOutputs(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> ThreeOutputs:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["zero"])  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["zero"])
 
 
 def _best_zero(eps: float) -> float:
@@ -358,7 +358,7 @@ class CentralPiecewise(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> CentralPiecewise:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["b"])  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["b"])
 
 
 def _staircase_scale(eps: float, m: int) -> tuple[float, float]:
@@ -431,14 +431,14 @@ class LocalLaplace(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> LocalLaplace:
-        return cls(data["eps"], domain_from_dict(data["domain"]))  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]))
 
 
 @dataclass(frozen=True)
 class LocalGaussian(_Scaled):
     """Gaussian noise of scale sqrt(2 ln(1.25/delta)) width/eps, the classical calibration: (eps, delta), eps <= 1.
 
-    The composite seed's baseline (its Eq. 5). For a larger eps the formula promises too much and is refused unless `strict` is
+    The composite paper's baseline (its Eq. 5). For a larger eps the formula promises too much and is refused unless `strict` is
     False, which keeps the figure that papers plot.
     """
 
@@ -494,7 +494,7 @@ class LocalGaussian(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> LocalGaussian:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["delta"], data["strict"])  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["delta"], data["strict"])
 
 
 @dataclass(frozen=True)
@@ -606,7 +606,7 @@ class LocalDiscreteLaplace(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> LocalDiscreteLaplace:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["truncated"])  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["truncated"])
 
 
 def duchi(eps: float, domain: Any = UNIT) -> ThreeOutputs:
@@ -696,7 +696,7 @@ UNBIASED: dict[str, Callable[..., Mechanism]] = {
     "HM-TP": hm_tp,
 }
 
-#: The remaining baselines of the composite seed: biased, or only (eps, delta)-private.
+#: The remaining baselines of the composite paper: biased, or only (eps, delta)-private.
 OTHERS: dict[str, Callable[..., Mechanism]] = {
     "Gaussian": gaussian,
     "truncated Laplace": truncated_laplace,

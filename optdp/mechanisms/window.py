@@ -1,7 +1,7 @@
 """The best unbiased mechanism for a number, in closed form: a window whose length varies with the input.
 
 Its worst-case variance is the least of all unbiased eps-LDP mechanisms for eps <= 1.393027, by a dual point in closed form
-(`optdp.closed_forms.optt`, claims OPTT-20, OPTT-20x, OPTT-20y); it is the same at every input. OPTT (seed 000) asks whether
+(`optdp.closed_forms.optt`, claims OPTT-20, OPTT-20x, OPTT-20y); it is the same at every input. OPTT asks whether
 windows of varying length exist.
 """
 

@@ -1,4 +1,4 @@
-"""The optimal additive noise under (eps, delta)-differential privacy (truncated-Laplacian paper, seed 001).
+"""The optimal additive noise under (eps, delta)-differential privacy (truncated-Laplacian paper).
 
 **The program.** Over the laws of a noise X, minimise E L(X) subject to P(X in S) <= E P(X + d in S) + delta for all sets S and
 all |d| <= Delta (E = e^eps): an infinite linear program with a hockey-stick divergence at every shift.
@@ -709,7 +709,25 @@ def _refine(
         closed = geng_viswanath(privacy.eps, privacy.delta, line.sensitivity, law, discrete=line.discrete)
         if closed.bound > best.certificate.bound:
             best = replace(best, certificate=closed)
+        for mechanism in _staircases(privacy.eps, line):  # at large eps its first step is finer than the lattice
+            value = mechanism.enclose_value(law)[1]
+            if value < best.value:
+                best = replace(best, mechanism=mechanism, value=value)
     return best
+
+
+def _staircases(eps: float, line: AdditiveLine) -> list[AdditiveMechanism]:
+    """Staircase noise, private with delta = 0, its first step 2 k + 1 cells wide: nearly optimal for every power at large eps."""
+    if line.discrete or eps == 0:
+        return []
+    found = []
+    for k in range(4):
+        # The best first half-step for |x| is 1/(1 + e^(eps/2)) sensitivities; here it is (2 k + 1)/(2 n) of them.
+        n = round((2 * k + 1) * (1 + math.exp(eps / 2)) / 2)
+        if 1 <= n <= 10_000:
+            steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-eps))])
+            found.append(private_geometric(eps, line, n, steps))
+    return found
 
 
 def _better(old: _Bracket, new: _Bracket) -> _Bracket:

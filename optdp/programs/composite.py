@@ -1,4 +1,4 @@
-"""The best composite of an activation and a base (bounded and unbiased composite DP, seed 004).
+"""The best composite of an activation and a base (bounded and unbiased composite DP).
 
 **The program.** A query in an interval as long as its sensitivity Delta is mapped to C_p in [-C_max, C_max], gets the density
 P = H + G on [-L, L], and the outcome is mapped back. H is an activation of height k and width m, G a base of height y, and with
@@ -44,7 +44,7 @@ RULES = ("uniform", "pointwise")
 #: How close B2 is taken to the constant that it approaches: t = (1 - 2^-40) y.
 EDGE = 1 - Fraction(1, 2**40)
 
-#: The steps of the seed's Algorithm 1, and how many points it may enumerate at once.
+#: The steps of the paper's Algorithm 1, and how many points it may enumerate at once.
 GRID_STEPS = (0.1, 0.01, 0.001)
 MOST_POINTS = 10**8
 
@@ -90,12 +90,12 @@ def solve_composite(
       middle, nonnegative, bounded, not 0 on an outer part. Its scale does not matter.
     - `base`: "B1" (constant), "B2" (quartic), or a function on `base_support`, symmetric, bounded, positive. A user's functions
       are kept as step functions on 2^12 steps; mechanism and certificate are exact for those.
-    - `sensitivity`: length of the interval of queries. `lower`: the lowest output (the seed's l): the highest follows, and the
+    - `sensitivity`: length of the interval of queries. `lower`: the lowest output (the paper's l): the highest follows, and the
       queries that can be answered are in the middle. `inputs`: instead of both, the pair (lowest, highest) of the queries.
-    - `objective`: "center": the variance for a query in the middle (the seed's C_p = 0); "worst": the largest one.
-    - `rule`: "uniform": sup over inf of the density is at most e^eps (the seed's Definition 3.3); "pointwise": K(y|x) <= e^eps
+    - `objective`: "center": the variance for a query in the middle (the paper's C_p = 0); "worst": the largest one.
+    - `rule`: "uniform": sup over inf of the density is at most e^eps (the paper's Definition 3.3); "pointwise": K(y|x) <= e^eps
       K(y|x') for each output, which is all that DP asks. They differ for bases that are not constant.
-    - `backend`: "auto": one variable, exact up to rounding; "grid": the seed's Algorithm 1, grids of step 0.1, 0.01 and 0.001;
+    - `backend`: "auto": one variable, exact up to rounding; "grid": the paper's Algorithm 1, grids of step 0.1, 0.01 and 0.001;
       "target": its Algorithm 2, a walk of size `step` from a random start (`seed`) until the variance is at most `target`, for
       at most `iterations`; "scip": the program in (k, m, y) by spatial branch and bound, for at most `time_limit` seconds.
       The bracket is certified in the same way.
@@ -104,7 +104,7 @@ def solve_composite(
 
     **Raises** TypeError or ValueError naming the argument; for a target below the certified minimum, ValueError.
 
-    **Source:** composite DP (seed 004), Sections 3.2 and 4.2.
+    **Source:** composite DP, Sections 3.2 and 4.2.
     """
     eps = _checks.epsilon(eps)
     bump, under = as_activation(activation, activation_support), as_base(base, base_support)
@@ -237,7 +237,7 @@ def from_parameters(
     inputs: Any,
     rule: Rule = "uniform",
 ) -> CompositeMechanism:
-    """The mechanism with the seed's parameters (k, m, y), for queries in `inputs`; B2 gets its t = (y + k)/e^eps.
+    """The mechanism with the paper's parameters (k, m, y), for queries in `inputs`; B2 gets its t = (y + k)/e^eps.
 
     **Raises** ValueError if (k, m, y) breaks a constraint: mass, range or privacy.
     """
@@ -302,7 +302,7 @@ def algorithm_1(
     steps: tuple[float, ...] = GRID_STEPS,
     widest: float = 2.0,
 ) -> tuple[Point, str]:
-    """The seed's Algorithm 1: enumerate (k, m, y) on a grid, then again around the best point with the next smaller step.
+    """The paper's Algorithm 1: enumerate (k, m, y) on a grid, then again around the best point with the next smaller step.
 
     What the paper leaves open is filled in as in its authors' public program, which matters for digits (the optimum is
     flat): y is the outermost loop, m the innermost; the window of k is centred on the best point whenever the loop over k
@@ -364,7 +364,7 @@ def algorithm_2(
     eps: float, target: float, activation: Any = "A1", base: Any = "B1", *, objective: str = "center", rule: Rule = "uniform",
     step: float = 0.01, iterations: int = 100_000, seed: int = 0,
 ) -> tuple[Point, str, bool]:  # fmt: skip
-    """The seed's Algorithm 2: from a random start, change one parameter by one step and keep what is better, until `target`.
+    """The paper's Algorithm 2: from a random start, change one parameter by one step and keep what is better, until `target`.
 
     **Returns** the last point, how many changes were tried, and whether the target (for sensitivity 1) was met.
     """
@@ -442,11 +442,11 @@ def build_model(
     objective: str = "center",
     rule: Rule = "uniform",
 ) -> Any:
-    """The nonlinear program in (k, m, y) as a Pyomo `ConcreteModel`, with the constraints of the seed's Appendix D.
+    """The nonlinear program in (k, m, y) as a Pyomo `ConcreteModel`, with the constraints of the paper's Appendix D.
 
     L, C_max and the variance are variables tied by the mass, range and moment equations; the scale is fixed by y + k = 1,
     which is no restriction (the program is scale-free) and gives a spatial solver a bounded box. So that it sees numbers
-    near 1 at every eps, `k`, `area` and `C_max` are the seed's times `unit`, and `variance` is the one for inputs in [-1, 1]
+    near 1 at every eps, `k`, `area` and `C_max` are the paper's times `unit`, and `variance` is the one for inputs in [-1, 1]
     over unit^2.
     """
     import pyomo.environ as pyo

@@ -1,4 +1,4 @@
-"""The optimal mechanism for a category with a known prior (Context-aware LIP, seed 002, put right).
+"""The optimal mechanism for a category with a known prior (Context-aware LIP, put right).
 
 **The program.** A user has category X with prior P on d categories and sends one output Y. The promise, eps-LIP, bounds
 what an output may tell, e^-eps <= P(x)/P(x|y) <= e^eps. The curator sums up, or makes a histogram, with the best
@@ -13,10 +13,10 @@ a linear program with d rows, hence at most d outputs. Q has up to d 2^(d-1) ext
 a bound P_i/E or E P_i. Few categories are enumerated, many are generated as columns (`optdp.solvers.posteriors`); its
 dual is the certificate (`optdp.certificates.lip`).
 
-**Where the seed's closed form holds.** K(j|i) = P_j/E, K(j|j) = 1 - (1-P_j)/E keeps posterior >= P/E, and is optimal for
+**Where the paper's closed form holds.** K(j|i) = P_j/E, K(j|j) = 1 - (1-P_j)/E keeps posterior >= P/E, and is optimal for
 that ("lip-lower") for every prior and every convex phi: Q is a simplex there. But its posterior of j given j is
 P_j/E + 1 - 1/E, which exceeds E P_j unless P_j >= 1/(1 + E): for rare answers, and whenever d > 1 + E, it is not
-eps-LIP as the seed defines it.
+eps-LIP as the paper defines it.
 
 **Many categories, histogram.** With each coordinate in [lo_i, hi_i], r_i^2 <= (lo_i + hi_i) r_i - lo_i hi_i bounds the error
 from below in closed form, and mechanisms that put nearly all coordinates at a bound attain it (`filling_posteriors`).
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -315,7 +316,9 @@ class _Problem:
         model = _cvxpy_model(
             self.p, rows, pricer.gain(rows) if self.notion != "lip-lower" else self.loss.gain(rows, self.p)
         )
-        objective = float(model.solve(solver="CLARABEL", **TIGHT))
+        with warnings.catch_warnings():  # accuracy is for the certificate to judge
+            warnings.filterwarnings("ignore", "Solution may be inaccurate")
+            objective = float(model.solve(solver="CLARABEL", **TIGHT))
         weights = np.maximum(model.variables()[0].value, 0.0)
         if self.notion == "lip-lower":
             closed = self._simplex()

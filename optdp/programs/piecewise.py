@@ -1,4 +1,4 @@
-"""The optimal piecewise mechanism for one bounded number (OGPM, seed 003).
+"""The optimal piecewise mechanism for one bounded number (OGPM).
 
 **The program.** Every input x gets a density of m pieces, heights p_1..p_m (shared by all x) on consecutive intervals
 with breakpoints that depend on x. Minimise over heights and breakpoints the worst-case expected loss,
@@ -84,7 +84,7 @@ def solve_piecewise(
 
     **Raises** TypeError or ValueError naming the argument; RuntimeError if a backend is not installed.
 
-    **Source:** OGPM (seed 003), generalised piecewise mechanism, with its hypothesis for m >= 4 proven.
+    **Source:** OGPM, generalised piecewise mechanism, with its hypothesis for m >= 4 proven.
     """
     privacy = LDP(eps)
     m = _checks.integer("m", m, low=2)
@@ -300,7 +300,7 @@ def build_model(eps: float, m: int, loss: Any = "abs", domain: Any = (0.0, 1.0))
 
 
 def window_of_height(eps: float, height: float) -> float:
-    """The window's share that a peak density `height` (times the width of the domain) leaves, as in the seed's p."""
+    """The window's share that a peak density `height` (times the width of the domain) leaves, as in the paper's p."""
     return _window_of_floor(height / math.exp(eps), eps)
 
 

@@ -1,4 +1,4 @@
-"""The best piecewise transformation of a number in [-1, 1] (OPTT, seed 000).
+"""The best piecewise transformation of a number in [-1, 1] (OPTT).
 
 **The program.** The input x in [-1, 1] gets the density p (1 - (1 - 1/E) (1 - h((y - kx)/a))) on [kx - a, kx + a] and the
 floor p/E on the rest of [-(k + a), k + a], with E = e^eps and h a bump of peak 1: h = 1 for I-PTT, a triangle for II-PTT. With
@@ -67,7 +67,7 @@ def solve_ptt(
 
     **Raises** TypeError or ValueError naming the argument.
 
-    **Source:** OPTT (seed 000), Sections 3.3.1 and 3.3.2, with the mass constraint that Theorems 4 and 9 leave out.
+    **Source:** OPTT, Sections 3.3.1 and 3.3.2, with the mass constraint that Theorems 4 and 9 leave out.
     """
     eps = _checks.epsilon(eps)
     _checks.choice("kind", kind, KINDS)

@@ -1,4 +1,4 @@
-"""The gap report of additive noise: the seed's bounds, the certified ones, and the published noises over (eps, delta)."""
+"""The gap report of additive noise: the paper's bounds, the certified ones, and the published noises over (eps, delta)."""
 
 from __future__ import annotations
 

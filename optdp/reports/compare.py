@@ -1,4 +1,4 @@
-"""The optimal piecewise mechanism beside the published ones: worst case and whole domain (OGPM's comparison, seed 003)."""
+"""The optimal piecewise mechanism beside the published ones: worst case and whole domain (OGPM's comparison, OGPM)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Statistics of real columns under each mechanism, as the composite seed evaluates them (its Section 5): errors against epsilon.
+"""Statistics of real columns under each mechanism, as the composite paper evaluates them (its Section 5): errors against epsilon.
 
-**Three protocols**, because the seed's own one is not private for every query:
+**Three protocols**, because the paper's own one is not private for every query:
 
 - "local": every record is randomised for itself and the mean or count is taken of what comes out. eps-LDP.
 - "range": the query is answered once, by a mechanism for the whole range that the query can have. eps-DP for every query.
-- "interval": as the seed does it: the mechanism is built for an interval as long as the query's sensitivity. Bounded mechanisms
+- "interval": as the paper does it: the mechanism is built for an interval as long as the query's sensitivity. Bounded mechanisms
   only take queries in that interval, which is put around the true answer. Where the range is longer than the sensitivity (mean,
   variance, count) the place of the interval gives the answer away: these figures compare noise, they are not a private release.
   For maximum, minimum and mode range and sensitivity are the same, and "interval" is "range".
@@ -56,7 +56,7 @@ def _composite(activation: str, base: str) -> Callable[[float, Any], Mechanism]:
     return make
 
 
-#: Name -> constructor(eps, domain): the six composites, the local baselines, and the seed's additive ones.
+#: Name -> constructor(eps, domain): the six composites, the local baselines, and the paper's additive ones.
 MECHANISMS: dict[str, Callable[[float, Any], Mechanism]] = {
     **{a + b: _composite(a, b) for b in ("B1", "B2") for a in ("A1", "A2", "A3")},
     "PM": piecewise,
@@ -172,7 +172,7 @@ def evaluate(
 
     - `values`: a column of numbers; `bounds`: the pair (lowest, highest) that they can have, known without looking.
     - `queries`: of `optdp.reports.evaluate.QUERIES`; `eps`: privacy parameters; `mechanisms`: names of `MECHANISMS`.
-    - `protocol`: "local", "range" or "interval" (the seed's; see the module). "local" answers mean and count.
+    - `protocol`: "local", "range" or "interval" (the paper's; see the module). "local" answers mean and count.
     - `repeats`: answers for each; `seed`: of the draws; `name`: of the column, for the title.
 
     **Returns** a `Report` with one row for each query, epsilon and mechanism: `re` (mean |answer - truth|), `mse`, `bias`,

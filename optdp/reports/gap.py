@@ -12,7 +12,13 @@ from optdp.reports.report import Column, Report
 from optdp.solution import Solution
 
 #: Problems with a report of their own: `optdp.reports.<module>.gap_report(**spec)`.
-PROBLEMS = {"piecewise": "piecewise", "unbiased": "unbiased", "additive": "additive", "lip": "lip"}
+PROBLEMS = {
+    "piecewise": "piecewise",
+    "kernel": "kernel",
+    "unbiased": "unbiased",
+    "additive": "additive",
+    "lip": "lip",
+}
 
 
 def gap_report(solutions_or_spec: Solution | Sequence[Solution] | Mapping[str, Any]) -> Report:

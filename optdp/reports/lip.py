@@ -57,7 +57,7 @@ def gap_report(
     columns = [
         Column("eps", "eps", "g"), Column("lower", "lower bound", ".9g"), Column("value", "LIP optimum", ".9g"),
         Column("gap", "gap", ".1e"), Column("outputs", "outputs", "d"), Column("mae", "MAE"),
-        Column("ldp", "LDP with prior"), Column("lip-lower", "seed's closed form"),
+        Column("ldp", "LDP with prior"), Column("lip-lower", "published closed form"),
         Column("true eps", "its LIP eps"),
         *(Column(key, f"{key}, no prior") for key in context_free),
     ]  # fmt: skip
@@ -72,14 +72,14 @@ def gap_report(
             axes.plot(x, [math.sqrt(row[key]) for row in rows], style, color=colour, ms=4, lw=1.5, label=label)
         axes.plot(
             x, [math.sqrt(row["lip-lower"]) for row in rows], ":", color=COLOURS[6], lw=1.8,
-            label="seed's closed form (posterior >= prior/E only)",
+            label="published closed form (posterior >= prior/E only)",
         )  # fmt: skip
         axes.set(xlabel="epsilon", ylabel="square root of the error per user", yscale="log", title=title)
         axes.legend(frameon=False)
         return axes.figure
 
     notes = [
-        "Seed's closed form: only posterior >= e^-eps prior. Its LIP eps is the two-sided epsilon that it really keeps "
+        "Published closed form: only posterior >= e^-eps prior. Its LIP eps is the two-sided epsilon that it really keeps "
         "(above eps wherever the least prior is below 1/(1 + e^eps)).",
         "LDP with prior: the same estimator and prior under the context-free promise; its bracket is in its own solution.",
     ]
@@ -87,7 +87,7 @@ def gap_report(
 
 
 def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str = "sum") -> Report:
-    """Equally likely categories, more and more of them (Context-aware LIP, Figure 6b): where the seed's form breaks down."""
+    """Equally likely categories, more and more of them (Context-aware LIP, Figure 6b): where the paper's form breaks down."""
     rows = []
     for d in sizes:
         d = _checks.integer("sizes", d, low=2)
@@ -100,7 +100,7 @@ def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str
         )  # fmt: skip
     columns = [
         Column("d", "categories"), Column("lower", "lower bound", ".9g"), Column("value", "LIP optimum", ".9g"),
-        Column("gap", "gap", ".1e"), Column("ldp", "LDP with prior"), Column("lip-lower", "seed's closed form"),
+        Column("gap", "gap", ".1e"), Column("ldp", "LDP with prior"), Column("lip-lower", "published closed form"),
         Column("true eps", "its LIP eps"),
     ]  # fmt: skip
     title = f"Mean square error per user of a {task}, equally likely categories, eps = {eps:g}"
@@ -112,13 +112,13 @@ def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str
             axes.plot([r["d"] for r in rows], [math.sqrt(r[key]) for r in rows], style, color=colour, ms=4, label=label)
         axes.plot(
             [r["d"] for r in rows], [math.sqrt(r["lip-lower"]) for r in rows], ":", color=COLOURS[6],
-            label="seed's closed form (posterior >= prior/E only)",
+            label="published closed form (posterior >= prior/E only)",
         )  # fmt: skip
         axes.set(xlabel="categories", ylabel="square root of the error per user", title=title)
         axes.legend(frameon=False)
         return axes.figure
 
-    notes = ["The seed's closed form keeps eps-LIP up to 1 + e^eps categories; beyond, see the epsilon that it keeps."]
+    notes = ["The paper's closed form keeps eps-LIP up to 1 + e^eps categories; beyond, see the epsilon that it keeps."]
     return Report(title, columns, rows, notes, figure)
 
 

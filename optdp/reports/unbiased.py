@@ -89,7 +89,7 @@ def gap_report(
 
 def _all_unbiased(eps: float, rtol: float, time_limit: float) -> dict[str, Any]:
     """The bracket over all unbiased mechanisms."""
-    import optdp
+    from optdp.programs.kernel import solve_kernel
 
-    solution = optdp.solve_kernel(eps, "squared", domain=(-1.0, 1.0), unbiased=True, rtol=rtol, time_limit=time_limit)
+    solution = solve_kernel(eps, "squared", domain=(-1.0, 1.0), unbiased=True, rtol=rtol, time_limit=time_limit)
     return {"all lower": solution.lower_bound, "all value": solution.value}

@@ -1,4 +1,4 @@
-"""`python -m optdp.cli`."""
+"""`python -m optdp`."""
 
 import sys
 

@@ -1,0 +1,448 @@
+"""Kernel mechanisms: finitely many outputs, probabilities that move linearly between the inputs of a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from optdp import _checks
+from optdp.certificates import enclosures
+from optdp.certificates.check import Check
+from optdp.domains import Circle, Interval, as_domain, domain_from_dict
+from optdp.losses import CustomLoss, Power
+from optdp.mechanisms.base import Mechanism, as_rng
+from optdp.mechanisms.table import TOTAL, Table, coprime_triple, private_weights
+from optdp.privacy import LDP
+
+#: Outputs of unbiased mechanisms are multiples of this share of the domain (exact means need whole numbers).
+UNIT = 2.0**-16
+
+
+@dataclass(frozen=True, repr=False)
+class KernelMechanism(Mechanism):
+    """At the input `inputs[i]` the output `outputs[j]` with probability `weights[i][j] / 2^62`; mixed linearly in
+    between.
+
+    **Arguments:**
+
+    - `domain`: an interval. Inputs and outputs are written as shares of it: 0 is the lower end, 1 the upper.
+    - `inputs`: the grid, increasing floats from 0 to 1.
+    - `outputs`: increasing floats, inside [0, 1] or not.
+    - `weights`: whole numbers >= 0, every row with sum 2^62.
+    - `unbiased`: whether E[Y | x] = x is promised (and then checked exactly) for every x.
+    - `prior`: weights of the grid's inputs, if the mechanism is meant for the average over them; None for the worst
+      case.
+
+    Use `KernelMechanism.private(eps, ...)` to build one from a solver's probabilities.
+
+    **Exactness.** The law at a grid input is a row of exact dyadic rationals, drawn with integers alone (alias tables);
+    in between, a coin chooses the row of one of the two neighbours. Any coin mixes rows of the table, so every
+    likelihood ratio is at most the table's own, and a mean that is right at both neighbours is right in between.
+    """
+
+    domain: Interval
+    inputs: tuple[float, ...]
+    outputs: tuple[float, ...]
+    table: Table
+    unbiased: bool = False
+    prior: tuple[float, ...] | None = None
+    _names: np.ndarray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        domain = as_domain(self.domain)
+        if isinstance(domain, Circle):
+            raise ValueError("domain = a Circle is not allowed: a kernel mechanism lives on an interval")
+        object.__setattr__(self, "domain", domain)
+        x, y = np.array(self.inputs, dtype=float), np.array(self.outputs, dtype=float)
+        if x.size < 2 or x[0] != 0 or x[-1] != 1 or (np.diff(x) <= 0).any():
+            raise ValueError(f"inputs = {self.inputs!r} is not allowed: the grid must increase from 0 to 1")
+        if not np.isfinite(y).all() or (np.diff(y) <= 0).any() or self.table.weights.shape != (x.size, y.size):
+            raise ValueError(
+                f"outputs = {self.outputs!r} is not allowed: they must increase, one for each column of the weights"
+            )
+        if self.prior is not None and len(self.prior) != x.size:
+            raise ValueError(
+                f"prior = {self.prior!r} is not allowed: it must have one entry for each input of the grid"
+            )
+        object.__setattr__(self, "_names", domain.lower + domain.width * y)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, KernelMechanism):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.domain, self.inputs, self.outputs))
+
+    @classmethod
+    def private(
+        cls,
+        eps: float,
+        inputs: Any,
+        outputs: Any,
+        rows: Any,
+        floors: Any,
+        domain: Any = (0.0, 1.0),
+        unbiased: bool = False,
+        prior: tuple[float, ...] | None = None,
+    ) -> KernelMechanism:
+        """The exactly eps-LDP mechanism nearest to a solver's probabilities.
+
+        **Arguments:** `rows`: P(outputs[j] | inputs[i]); `floors`: with floors[j] <= rows[i, j] <= (1 - SLACK) e^eps
+        floors[j], up to a solver's tolerance. Outputs of an unbiased mechanism, and its inputs, are rounded to
+        multiples of 2^-16.
+
+        **Raises** ValueError if the rows are too far from private or unbiased to be repaired.
+        """
+        ratio = enclosures.exp_below(_checks.epsilon(eps))
+        y, rows, floors = (
+            np.asarray(outputs, dtype=float),
+            np.asarray(rows, dtype=float),
+            np.asarray(floors, dtype=float),
+        )
+        if not unbiased:
+            table = Table(private_weights(rows, floors, ratio))
+            return cls(as_domain(domain), tuple(map(float, inputs)), tuple(y.tolist()), table, False, prior)  # type: ignore[arg-type]
+        units, rows, floors, triple = _whole(y, rows, floors)
+        means = [Fraction(float(x)) / Fraction(UNIT) for x in inputs]
+        table = Table(private_weights(rows, floors, ratio, units, means, triple))
+        return cls(as_domain(domain), tuple(map(float, inputs)), tuple((units * UNIT).tolist()), table, True, prior)  # type: ignore[arg-type]
+
+    # Sampling and probabilities ---------------------------------------------------------------------------------
+
+    def _place(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Index of the neighbour below, and the probability of taking the one above."""
+        share = np.clip((self.domain.check(x) - self.domain.lower) / self.domain.width, 0.0, 1.0)
+        grid = np.array(self.inputs)
+        steps = np.diff(grid)
+        if np.ptp(steps) == 0:  # equal steps: no search
+            below = np.minimum((share * (grid.size - 1)).astype(np.int64), grid.size - 2)
+        else:
+            below = np.clip(np.searchsorted(grid, share, side="right") - 1, 0, grid.size - 2)
+        return below, np.clip((share - grid[below]) / steps[below], 0.0, 1.0)
+
+    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+        rng = as_rng(rng)
+        below, above = self._place(x)
+        return self._names[self.table.draw(below + (rng.random(below.shape) < above), rng)]
+
+    def _rows(self, x: Any) -> np.ndarray:
+        """P(outputs | x), with one more axis than x."""
+        below, above = self._place(x)
+        rows = self.table.rows
+        return rows[below] * (1 - above)[..., None] + rows[below + 1] * above[..., None]
+
+    def density(self, y: Any, x: Any) -> np.ndarray:
+        return np.zeros(np.broadcast(np.asarray(y, dtype=float), self.domain.check(x)).shape)
+
+    def probability(self, y: Any, x: Any) -> np.ndarray:
+        outputs, inputs = np.broadcast_arrays(np.asarray(y, dtype=float), self.domain.check(x))
+        place = np.clip(np.searchsorted(self._names, outputs), 0, self._names.size - 1)
+        hit = self._names[place] == outputs
+        return np.where(hit, np.take_along_axis(self._rows(inputs), place[..., None], axis=-1)[..., 0], 0.0)
+
+    def support(self, x: Any = None) -> tuple[float, float]:
+        return float(self._names[0]), float(self._names[-1])
+
+    def mean(self, x: Any) -> np.ndarray:
+        return self._rows(x) @ self._names
+
+    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+        inputs, law = self.domain.check(x), self._loss(loss)
+        return np.einsum("...j,...j->...", self._rows(inputs), law(np.abs(inputs[..., None] - self._names)))
+
+    # Exact statements -------------------------------------------------------------------------------------------
+
+    def exact_mean(self, i: int) -> Fraction:
+        """E[Y | inputs[i]] as an exact share of the domain."""
+        return (
+            sum(
+                (w * Fraction(y) for w, y in zip(self.table.weights[i].tolist(), self.outputs, strict=True)),
+                Fraction(0),
+            )
+            / 2**62
+        )
+
+    def check_privacy(self, privacy: LDP) -> list[Check]:
+        """Exact tests: rows are distributions, their ratios keep the promise and, where promised, every mean is its
+        input.
+        """
+        ratio = self.table.exact_ratio()
+        impossible = "an output is possible for one input and impossible for another"
+        sums = {sum(row) for row in self.table.weights.tolist()}
+        checks = [
+            privacy.check(ratio) if ratio is not None else Check("privacy", False, impossible),
+            Check("mass", sums == {2**62}, f"all {len(self.inputs)} rows sum to 1 in exact rationals"),
+        ]
+        if self.unbiased:
+            worst = max(abs(self.exact_mean(i) - Fraction(x)) for i, x in enumerate(self.inputs))
+            checks.append(
+                Check("unbiased", worst == 0, f"E[Y|x] - x is at most {float(worst):g} in exact rationals, for every x")
+            )
+        return checks
+
+    def privacy(self) -> float:
+        ratio = self.table.exact_ratio()
+        return np.inf if ratio is None else enclosures.log_above(ratio)
+
+    def enclose_value(self, loss: Any = "abs") -> tuple[float, float]:
+        """(low, high) proven to contain the worst-case expected loss over all inputs, or the average one under `prior`.
+
+        With t the place between two grid inputs, the expected loss is (1 - t) A(x) + t B(x), where A and B are the
+        losses at x of the two fixed rows. For "abs" both are linear between outputs, for "squared" quadratic with the
+        same leading term, so that the loss is a quadratic polynomial in x on each piece, maximised exactly in
+        rationals. For other powers, A and B are convex and lie below their chords on cells, which are bisected until
+        the bound is within 1e-7; the powers are balls.
+
+        **Raises** ValueError for a loss that is not a power with exponent >= 1.
+        """
+        law = self._loss(loss)
+        if isinstance(law, CustomLoss) or law.exponent < 1:
+            raise ValueError(
+                f"loss = {law.name!r} is not allowed: the exact worst case is for powers with exponent >= 1"
+            )
+        from flint import ctx
+
+        if self.prior is not None:
+            low, high = _average(self, law)
+        else:
+            low, high = {1.0: _worst_abs, 2.0: _worst_squared}.get(law.exponent, _worst_power)(self, law)
+        with ctx.workprec(enclosures.PRECISION):
+            scale = enclosures.ball(self.domain.exact_width) ** enclosures.ball(law.exponent)
+            return enclosures.round_down(enclosures.ball(low) * scale), enclosures.round_up(
+                enclosures.ball(high) * scale
+            )
+
+    def worst_input(self, loss: Any = "abs") -> float:
+        law = self._loss(loss)
+        cuts = np.unique(np.concatenate([self.inputs, [y for y in self.outputs if 0 < y < 1]]))
+        points = self.domain.lower + self.domain.width * np.unique(
+            np.concatenate([np.linspace(a, b, 33) for a, b in pairwise(cuts)])
+        )
+        points = np.clip(points, self.domain.lower, self.domain.upper)
+        return float(points[int(np.argmax(self.expected_loss(points, law)))])
+
+    def plot(self, ax: Any = None, inputs: Any = None) -> Any:
+        """Draw the kernel as a heat map. Returns the matplotlib axes."""
+        from optdp.reports.kernel import plot_kernel
+
+        return plot_kernel(self, ax=ax)
+
+    def _kinks(self) -> list[float]:
+        inner = [y for y in self.outputs if 0 < y < 1]
+        return [self.domain.lower + self.domain.width * s for s in sorted({*self.inputs, *inner})]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mechanism": "KernelMechanism",
+            "domain": self.domain.to_dict(),
+            "inputs": list(self.inputs),
+            "outputs": list(self.outputs),
+            "weights": self.table.to_list(),
+            "unbiased": self.unbiased,
+            "prior": None if self.prior is None else list(self.prior),
+        }
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> KernelMechanism:
+        prior = None if data["prior"] is None else tuple(data["prior"])
+        return cls(
+            domain_from_dict(data["domain"]),
+            tuple(data["inputs"]),
+            tuple(data["outputs"]),
+            Table.of(data["weights"]),
+            data["unbiased"],
+            prior,
+        )
+
+    def __repr__(self) -> str:
+        low, high = self.support()
+        kind = "unbiased, " if self.unbiased else ""
+        return (
+            f"KernelMechanism on {self.domain}: {kind}{len(self.outputs)} outputs in [{low:.6g}, {high:.6g}], "
+            f"{len(self.inputs)} rows mixed linearly; eps = {self.privacy():.6g}"
+        )
+
+
+def two_point(eps: float, domain: Any = (0.0, 1.0)) -> KernelMechanism:
+    """Outputs at the shares 1/(1 + E) and E/(1 + E), the upper one with probability linear in x from 1/(1 + E) to
+    E/(1 + E).
+
+    The best of all eps-LDP mechanisms for the worst-case squared error if eps <= ln(3 + 2 sqrt 2), with the value
+    width^2 E/(1 + E)^2. E enters through the largest multiple of 2^-62 that keeps the promise exactly.
+    """
+    share = 1 / (1 + enclosures.exp_below(_checks.epsilon(eps)))
+    low = -(-share.numerator * TOTAL // share.denominator)
+    weights = np.array([[TOTAL - low, low], [low, TOTAL - low]], dtype=np.int64)
+    return KernelMechanism(as_domain(domain), (0.0, 1.0), (low / TOTAL, 1 - low / TOTAL), Table(weights))  # type: ignore[arg-type]
+
+
+def _whole(
+    y: np.ndarray, rows: np.ndarray, floors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int, int]]:
+    """Outputs as whole multiples of UNIT, merged where they coincide, and three of them through which every mean can be reached.
+
+    If all their differences share a divisor, a small part of the heaviest output moves by one unit.
+    """
+    units, place = np.unique(np.round(y / UNIT).astype(np.int64), return_inverse=True)
+    merged = np.zeros((rows.shape[0], units.size))
+    np.add.at(merged.T, place, rows.T)
+    low = np.bincount(place, weights=floors)
+    try:
+        return units, merged, low, coprime_triple(units.tolist(), low)
+    except ValueError:
+        j, part = int(np.argmax(low)), 2.0**-11
+    units = np.insert(units, j + 1, units[j] + 1)
+    merged, low = np.insert(merged, j + 1, part * merged[:, j], axis=1), np.insert(low, j + 1, part * low[j])
+    merged[:, j], low[j] = (1 - part) * merged[:, j], (1 - part) * low[j]
+    others = low.copy()
+    others[[j, j + 1]] = 0
+    return units, merged, low, (j, j + 1, int(np.argmax(others)))
+
+
+def _peak(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], t: tuple[Fraction, Fraction]) -> Fraction:
+    """The maximum over s in [0, 1] of (1 - T) A + T B, where T, A and B go linearly from their first to their second
+    entry.
+    """
+    da, db, dt = a[1] - a[0], b[1] - b[0], t[1] - t[0]
+    c0 = (1 - t[0]) * a[0] + t[0] * b[0]
+    c1 = (1 - t[0]) * da + t[0] * db + dt * (b[0] - a[0])
+    c2 = dt * (db - da)
+    best = max(c0, c0 + c1 + c2)
+    if c2 < 0 < c1 and c1 < -2 * c2:
+        best = max(best, c0 - c1 * c1 / (4 * c2))
+    return best
+
+
+def _worst_abs(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fraction]:
+    y = [Fraction(v) for v in mechanism.outputs]
+    x = [Fraction(v) for v in mechanism.inputs]
+    best = Fraction(0)
+    heads: list[tuple[list[Fraction], list[Fraction]]] = []
+    for row in mechanism.table.weights.tolist():  # running sums of mass and moment
+        mass, moment = [Fraction(0)], [Fraction(0)]
+        for w, v in zip(row, y, strict=True):
+            mass.append(mass[-1] + w)
+            moment.append(moment[-1] + w * v)
+        heads.append((mass, moment))
+
+    def loss(i: int, j: int, at: Fraction) -> Fraction:
+        """Row i's expected |y - at|, with j outputs below."""
+        mass, moment = heads[i]
+        return ((2 * mass[j] - mass[-1]) * at + moment[-1] - 2 * moment[j]) / 2**62
+
+    j = sum(v <= 0 for v in y)
+    for i, (left, right) in enumerate(pairwise(x)):
+        at = left
+        while at < right:
+            to = y[j] if j < len(y) and y[j] < right else right
+            best = max(
+                best,
+                _peak(
+                    (loss(i, j, at), loss(i, j, to)),
+                    (loss(i + 1, j, at), loss(i + 1, j, to)),
+                    ((at - left) / (right - left), (to - left) / (right - left)),
+                ),
+            )
+            at = to
+            while j < len(y) and y[j] <= at:
+                j += 1
+    return best, best
+
+
+def _worst_squared(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fraction]:
+    y = [Fraction(v) for v in mechanism.outputs]
+    x = [Fraction(v) for v in mechanism.inputs]
+    first = [
+        sum((w * v for w, v in zip(row, y, strict=True)), Fraction(0)) / 2**62
+        for row in mechanism.table.weights.tolist()
+    ]
+    second = [
+        sum((w * v * v for w, v in zip(row, y, strict=True)), Fraction(0)) / 2**62
+        for row in mechanism.table.weights.tolist()
+    ]
+    best = Fraction(0)
+    for i in range(len(x) - 1):
+        # x = x_i + h t: second moment and mean are linear in t.
+        h, m, s = x[i + 1] - x[i], first[i + 1] - first[i], second[i + 1] - second[i]
+        c0 = second[i] - 2 * x[i] * first[i] + x[i] ** 2
+        c1 = s - 2 * x[i] * m - 2 * h * first[i] + 2 * x[i] * h
+        c2 = h * h - 2 * h * m
+        best = max(best, c0, c0 + c1 + c2)
+        if c2 < 0 < c1 and c1 < -2 * c2:
+            best = max(best, c0 - c1 * c1 / (4 * c2))
+    return best, best
+
+
+def _worst_power(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fraction]:
+    x = np.array(mechanism.inputs)
+    pieces = [(i, a, b) for i in range(x.size - 1) for a, b in _quarters(x[i], x[i + 1])]
+    known: dict[tuple[int, float], tuple[Fraction, Fraction]] = {}
+
+    def bracket(i: int, at: float) -> tuple[Fraction, Fraction]:
+        if (i, at) not in known:
+            known[i, at] = _row_loss(mechanism, i, at, law)
+        return known[i, at]
+
+    low = rest = Fraction(0)
+    for _ in range(24):
+        bounds = []
+        for i, a, b in pieces:
+            left, step = Fraction(float(x[i])), Fraction(float(x[i + 1])) - Fraction(float(x[i]))
+            t = (Fraction(a) - left) / step, (Fraction(b) - left) / step
+            (a0, a1), (b0, b1) = ((bracket(r, a), bracket(r, b)) for r in (i, i + 1))
+            bounds.append(_peak((a0[1], a1[1]), (b0[1], b1[1]), t))
+            low = max(low, (1 - t[0]) * a0[0] + t[0] * b0[0], (1 - t[1]) * a1[0] + t[1] * b1[0])
+        limit = low * Fraction(1 + 1e-7)  # pieces dropped now or earlier stay below it: low only grows
+        open_ = [(piece, bound) for piece, bound in zip(pieces, bounds, strict=True) if bound > limit]
+        rest = max((bound for _, bound in open_), default=limit)
+        if not open_:
+            break
+        pieces = [half for (i, a, b), _ in open_ for half in ((i, a, (a + b) / 2), (i, (a + b) / 2, b))]
+    return low, max(rest, low * Fraction(1 + 1e-7))
+
+
+def _quarters(a: float, b: float) -> list[tuple[float, float]]:
+    cuts = np.linspace(a, b, 5)
+    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+
+def _row_loss(mechanism: KernelMechanism, i: int, at: float, law: Power) -> tuple[Fraction, Fraction]:
+    """Row i's expected loss at the share `at`, enclosed."""
+    from flint import arb, ctx
+
+    with ctx.workprec(96):
+        q, total = enclosures.ball(law.exponent), arb(0)
+        for w, y in zip(mechanism.table.weights[i].tolist(), mechanism.outputs, strict=True):
+            d = abs(Fraction(y) - Fraction(at))
+            if d and w:
+                total += w * enclosures.ball(d) ** q
+        total /= 2**62
+        return enclosures.lower(total), enclosures.upper(total)
+
+
+def _average(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fraction]:
+    assert mechanism.prior is not None
+    weights = [Fraction(p) for p in mechanism.prior]
+    total = sum(weights)
+    low, high = Fraction(0), Fraction(0)
+    for i, (x, p) in enumerate(zip(mechanism.inputs, weights, strict=True)):
+        if p:
+            if law.exponent in (1.0, 2.0):
+                q = int(law.exponent)
+                row = mechanism.table.weights[i].tolist()
+                a = b = (
+                    sum(
+                        (w * abs(Fraction(y) - Fraction(x)) ** q for w, y in zip(row, mechanism.outputs, strict=True)),
+                        Fraction(0),
+                    )
+                    / 2**62
+                )
+            else:
+                a, b = _row_loss(mechanism, i, x, law)
+            low, high = low + p * a, high + p * b
+    return low / total, high / total

@@ -1,0 +1,102 @@
+"""`optdp solve kernel`, `optdp report kernel`, and the pictures of the kernel program."""
+
+import json
+
+import numpy as np
+import pytest
+
+import optdp
+from optdp.cli import main
+from optdp.reports.kernel import BESIDE, plot_errors, plot_kernel
+
+
+def run(capsys, *arguments):
+    status = main([str(a) for a in arguments])
+    return status, *capsys.readouterr()
+
+
+def test_solve_prints_saves_and_draws(capsys, tmp_path):
+    status, out, _ = run(
+        capsys,
+        "solve",
+        "kernel",
+        "--eps",
+        1,
+        "--loss",
+        "abs",
+        "--domain",
+        0,
+        1,
+        "--out",
+        tmp_path / "s.json",
+        "--plot",
+        tmp_path / "k.png",
+        "--errors",
+        tmp_path / "e.png",
+    )
+    assert status == 0
+    assert "optimum in [0.316" in out
+    assert "FAIL" not in out
+    assert (tmp_path / "k.png").stat().st_size > 10_000
+    assert (tmp_path / "e.png").stat().st_size > 10_000
+    assert optdp.Solution.load(tmp_path / "s.json").verify()
+
+
+def test_solve_unbiased_json(capsys):
+    status, out, _ = run(capsys, "solve", "kernel", "--eps", 0.5, "--unbiased", "--rtol", 0.01, "--json")
+    data = json.loads(out)
+    assert status == 0
+    assert data["verified"] is True
+    assert data["spec"]["domain"] == {"type": "interval", "lower": -1.0, "upper": 1.0}
+    assert data["lower_bound"] <= 16.0028 <= data["value"]
+
+
+def test_solve_with_prior_circle_and_outputs(capsys):
+    assert "average loss" in run(capsys, "solve", "kernel", "--eps", 1, "--prior", "0:0.5", "1:0.5")[1]
+    assert "circle" in run(capsys, "solve", "kernel", "--eps", 1, "--circle", 6.28)[1]
+    status, out, _ = run(capsys, "solve", "kernel", "--eps", 1, "--outputs", 0.2, 0.8, "--rtol", 0.01, "--all-outputs")
+    assert status == 0
+    assert "outputs in [0.2" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--eps", "0"], "eps"),
+        (["--eps", "1", "--prior", "half"], "prior"),
+        (["--eps", "1", "--unbiased", "--loss", "abs"], "variance"),
+        (["--eps", "1", "--unbiased", "--outputs", "-1", "1"], "outputs"),
+    ],
+)
+def test_errors_are_one_line_and_status_2(capsys, arguments, words):
+    status, _, err = run(capsys, "solve", "kernel", *arguments)
+    assert status == 2
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_report_shows_ratios_above_one(capsys, tmp_path):
+    status, out, _ = run(capsys, "report", "kernel", "--eps", 0.5, 1, "--rtol", 0.01, "--plot", tmp_path / "r.png")
+    assert status == 0
+    assert "OGPM" in out
+    report = optdp.gap_report({"problem": "kernel", "eps": [1.0], "unbiased": True, "rtol": 0.01})
+    row = report.rows[0]
+    assert row["verified"]
+    assert all(row[name] > 1 for name in BESIDE)
+
+
+def test_pictures_show_what_they_say():
+    import matplotlib.pyplot as plt
+
+    solution = optdp.solve_kernel(1, rtol=0.01)
+    axes = plot_kernel(solution.mechanism)
+    mesh = axes.collections[0]
+    assert mesh.get_array().min() > 0
+    plt.close(axes.figure)
+    axes = plot_errors(solution)
+    curves = {line.get_label(): line.get_ydata() for line in axes.lines}
+    assert np.max(curves["best kernel"]) == pytest.approx(solution.value, rel=1e-3)
+    assert np.max(curves["OGPM (best common floor)"]) == pytest.approx(optdp.solve_piecewise(1).value, rel=1e-6)
+    plt.close(axes.figure)
+    finite = optdp.solve_kernel(1, 1 - np.eye(3), domain=optdp.Alphabet(3)).mechanism.plot()
+    plt.close(finite.figure)

@@ -1,0 +1,128 @@
+"""`solve_kernel` on finite alphabets, against brute force and the linear program over all sets of inputs."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.stats import chisquare
+
+import optdp
+
+
+def extremal_program(eps, loss, prior=None):
+    """All 2^d sets S, K(S|x) = w_S (E if x in S else 1); each set answers with the best output (Kairouz, Oh,
+    Viswanath 2016).
+
+    With a prior the best answer of a set is known; for the worst case every pair (set, answer) is a column.
+    """
+    d, m = loss.shape
+    e = math.exp(eps)
+    sets = np.array(list(itertools.product([0, 1], repeat=d)), dtype=float)
+    height = 1 + (e - 1) * sets
+    if prior is not None:
+        cost = (height @ (prior[:, None] * loss)).min(axis=1)
+        return linprog(cost, A_eq=height.T, b_eq=np.ones(d)).fun
+    columns = np.repeat(height, m, axis=0)
+    losses = columns * np.tile(loss.T, (len(sets), 1))
+    return linprog(
+        np.append(np.zeros(len(columns)), 1.0),
+        A_ub=np.hstack([losses.T, -np.ones((d, 1))]),
+        b_ub=np.zeros(d),
+        A_eq=np.hstack([columns.T, np.zeros((d, 1))]),
+        b_eq=np.ones(d),
+        bounds=[(0, None)] * len(columns) + [(None, None)],
+    ).fun
+
+
+@settings(max_examples=25)
+@given(st.integers(2, 8), st.integers(1, 6), st.floats(0.05, 5), st.integers(0, 2**32 - 1), st.booleans())
+def test_bracket_contains_the_optimum_over_all_sets(d, m, eps, seed, average):
+    rng = np.random.default_rng(seed)
+    loss = rng.random((d, m))
+    prior = rng.dirichlet(np.ones(d)) if average else None
+    solution = optdp.solve_kernel(eps, loss, domain=optdp.Alphabet(d), prior=prior)
+    reference = extremal_program(eps, loss, prior)
+    assert solution.verify(), str(solution.verify())
+    assert solution.lower_bound <= reference * (1 + 1e-8) + 1e-12
+    assert solution.value >= reference * (1 - 1e-8) - 1e-12
+    assert solution.value - solution.lower_bound <= 1e-6 * solution.value + 1e-9
+
+
+@pytest.mark.parametrize("backend", ["auto", "columns", "dense"])
+@pytest.mark.parametrize("average", [False, True])
+def test_backends_agree(backend, average):
+    rng = np.random.default_rng(7)
+    loss = rng.random((6, 5))
+    prior = np.full(6, 1 / 6) if average else None
+    solution = optdp.solve_kernel(1.3, loss, domain=optdp.Alphabet(6), prior=prior, backend=backend)
+    assert solution.value == pytest.approx(extremal_program(1.3, loss, prior), rel=1e-6)
+    assert solution.verify()
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 10])
+@pytest.mark.parametrize("eps", [0.3, 1.0, 3.0])
+def test_randomised_response_is_optimal_for_zero_one_loss(d, eps):
+    """Under a uniform prior the probability of a right answer is at most E/(d - 1 + E)."""
+    e = math.exp(eps)
+    solution = optdp.solve_kernel(eps, 1 - np.eye(d), domain=optdp.Alphabet(d), prior=np.full(d, 1 / d))
+    assert solution.value == pytest.approx((d - 1) / (d - 1 + e), rel=1e-6)
+    worst = optdp.solve_kernel(eps, 1 - np.eye(d), domain=optdp.Alphabet(d))
+    assert worst.value == pytest.approx((d - 1) / (d - 1 + e), rel=1e-6)
+
+
+def test_symbols_of_any_kind_are_sampled_and_saved(tmp_path):
+    colours = optdp.Alphabet(["red", "green", "blue"])
+    solution = optdp.solve_kernel(1, 1 - np.eye(3), domain=colours)
+    mechanism = solution.mechanism
+    drawn = mechanism.randomize(["red"] * 60_000, 3)
+    names, counts = np.unique(drawn, return_counts=True)
+    expected = mechanism.probability(names, "red")
+    assert chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > 1e-4
+    assert mechanism.randomize([["red", "blue"]], 1).shape == (1, 2)
+    solution.save(tmp_path / "s")
+    loaded = optdp.Solution.load(tmp_path / "s")
+    assert loaded.verify()
+    assert loaded.mechanism == mechanism
+    assert json.dumps(loaded.to_dict()) == json.dumps(solution.to_dict())
+    with pytest.raises(ValueError, match="'pink'"):
+        mechanism.randomize(["pink"])
+
+
+def test_a_better_bound_than_the_truth_is_refused():
+    from dataclasses import replace
+
+    solution = optdp.solve_kernel(1, 1 - np.eye(4), domain=optdp.Alphabet(4))
+    assert not replace(solution.certificate, bound=solution.certificate.bound * (1 + 1e-9)).check().passed
+    assert not replace(solution.certificate, eps=1.01).check().passed
+    assert not replace(solution, value=solution.value * (1 - 1e-9)).verify()
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "error", "words"),
+    [
+        (None, {}, TypeError, "matrix"),
+        ("abs", {}, TypeError, "matrix"),
+        (np.ones((2, 3)), {}, ValueError, "2 rows"),
+        (-np.ones((3, 3)), {}, ValueError, ">= 0"),
+        (np.full((3, 3), np.nan), {}, ValueError, "finite"),
+        (np.eye(3), {"prior": [0.5, 0.5]}, ValueError, "prior"),
+        (np.eye(3), {"prior": [0.5, 0.6, -0.1]}, ValueError, "prior"),
+        (np.eye(3), {"prior": "uniform"}, TypeError, "prior"),
+        (np.eye(3), {"unbiased": True}, ValueError, "unbiased"),
+        (np.eye(3), {"outputs": (0, 1)}, ValueError, "outputs"),
+    ],
+)
+def test_bad_input_is_named(loss, options, error, words):
+    with pytest.raises(error, match=words):
+        optdp.solve_kernel(1, loss, domain=optdp.Alphabet(3), **options)
+
+
+@pytest.mark.parametrize("symbols", [1, [1], ["a", "a"], 2.5, [[1], [2]]])
+def test_bad_alphabets(symbols):
+    with pytest.raises((TypeError, ValueError), match="symbols"):
+        optdp.Alphabet(symbols)
