@@ -29,8 +29,8 @@ Placement = Literal["centred", "linear"]
 class PiecewiseMechanism(Mechanism):
     """With probability `floor_mass` an output uniform over the domain, otherwise uniform over a window near the input.
 
-    The density is therefore `peak` inside the window and `floor` outside it: the three-piece mechanism of OGPM (seed
-    003) and, moved to the domain by an affine map, PM, SW and PTT.
+    The density is therefore `peak` inside the window and `floor` outside it: the three-piece mechanism of OGPM
+    and, moved to the domain by an affine map, PM, SW and PTT.
 
     **Arguments:**
 

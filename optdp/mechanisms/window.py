@@ -169,4 +169,4 @@ class VaryingWindow(_Scaled):
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> VaryingWindow:
-        return cls(data["eps"], domain_from_dict(data["domain"]))  # type: ignore[arg-type]
+        return cls(data["eps"], domain_from_dict(data["domain"]))
