@@ -1,4 +1,4 @@
-"""Shapes of composite densities: the activation that follows the input, and the base that does not (composite paper, Section 3.2).
+"""Shapes of composite densities: the activation that follows the input, and the base that does not (COMP, Section 3.2).
 
 All that a design needs of a shape are a few constants, on the standard support [-1, 1]:
 
