@@ -18,27 +18,14 @@ from typing import Any
 import numpy as np
 
 import optdp
+from optdp.claims.comp import PRINTED_H1, PRINTED_VARIANCE
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.programs.ptt import BUMPS, ptt_mechanism
 from optdp.reports.report import Column, Report
 from optdp.shapes import Quartic
 
-#: Composite DP, Table II: H1 rates and variances as printed, A1B1, A2B1, A3B1, A1B2, A2B2, A3B2.
+#: The columns of the paper's Table II.
 ORDER = ("A1B1", "A2B1", "A3B1", "A1B2", "A2B2", "A3B2")
-PRINTED_H1 = {
-    0.2: (9.382, 15.308, 18.263, 9.571, 15.942, 18.263),
-    0.3: (6.082, 9.103, 11.713, 6.400, 10.335, 13.065),
-    0.4: (4.447, 6.711, 8.456, 5.536, 8.106, 8.782),
-    0.5: (3.456, 5.166, 6.481, 4.017, 5.724, 7.159),
-    1.0: (1.466, 2.093, 2.588, 1.752, 2.628, 2.743),
-}
-PRINTED_VARIANCE = {
-    0.2: (31.714, 69.653, 112.554, 33.986, 85.726, 141.532),
-    0.3: (13.162, 31.343, 49.844, 15.872, 35.971, 77.200),
-    0.4: (7.218, 16.325, 25.106, 11.117, 27.320, 28.311),
-    0.5: (4.225, 9.705, 15.412, 5.331, 13.070, 17.624),
-    1.0: (0.921, 1.702, 2.620, 1.036, 2.152, 3.133),
-}
 
 
 def cpu(call: Callable[[], Any]) -> tuple[Any, float]:
