@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import optdp
 from optdp import estimation, files
 from optdp.mechanisms import BASELINES, pm
+from optdp.reports.gap import gap_page
 from optdp.reports.report import Column, Report
 from optdp.sweep import sweep
 
@@ -98,3 +99,21 @@ def test_estimates_come_close_to_the_truth():
         optdp.estimate_histogram(mechanism, [2.0])
     with pytest.raises(ValueError, match="outputs"):
         optdp.estimate_histogram(mechanism, [])
+
+
+def test_every_problem_has_a_report_without_arguments():
+    """`optdp report all` asks each problem for its default report."""
+    import importlib
+    import inspect
+
+    from optdp.reports.gap import PROBLEMS
+
+    for name in PROBLEMS.values():
+        report = importlib.import_module(f"optdp.reports.{name}").gap_report
+        assert all(p.default is not p.empty for p in inspect.signature(report).parameters.values()), name
+
+
+@pytest.mark.soak
+def test_the_page_of_all_reports():
+    page = gap_page()
+    assert page.count("<section") == page.count("<svg") and page.count("<table>") == page.count("<section")

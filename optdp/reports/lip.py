@@ -27,11 +27,11 @@ EPS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 
 
 def gap_report(
-    prior: Any, eps: Sequence[float] = EPS, task: str = "sum", values: Any = None, categories: Any = None
+    prior: Any = (0.9, 0.1), eps: Sequence[float] = EPS, task: str = "sum", values: Any = None, categories: Any = None
 ) -> Report:
     """The optimum under "lip" with its bracket at every epsilon, beside "lip-lower", "ldp" and the context-free schemes.
 
-    Errors are mean squares per user; the figure shows their square roots.
+    Errors are mean squares per user; the figure shows their square roots. The default prior is the paper's Example 1.
     """
     context_free = ["randomised response", "oue"] if task == "histogram" else ["randomised response"]
     rows: list[dict[str, Any]] = []
