@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import sympy as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -72,7 +73,9 @@ def test_monotone_in_both_parameters(solved):
 @pytest.mark.parametrize("eps", [0.3, 1.0, 2.0])
 def test_delta_zero_is_the_staircase(eps, loss, q):
     solution = optdp.solve_additive(eps, 0.0, loss, sensitivity=3.0)
-    exact = float(solution.closed_form.subs(forms.eps, eps))
+    exact = solution.closed_form.subs(forms.eps, sp.Rational(*eps.as_integer_ratio())).evalf(
+        40
+    )  # eps as the float it is
     assert solution.lower_bound <= exact <= solution.value
     assert exact == pytest.approx(float(forms.staircase(q).subs(forms.eps, eps)) * 3**q)
     assert math.isinf(solution.mechanism.noise_radius())
@@ -418,3 +421,21 @@ def test_stopping_early_gives_a_valid_wider_bracket():
     assert solution.status in (Status.TIME_LIMIT, Status.GAP)
     assert solution.gap > 1e-5
     assert solution.verify()
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+@pytest.mark.parametrize("eps", [0.05, 0.5, 2.0, 6.0, 10.0, 14.0])
+def test_without_delta_the_bracket_closes_on_the_staircase(eps, loss):
+    """Its closed form, by sympy from the density; the certificate is a bathtub on one period, valid on the continuum."""
+    from optdp.closed_forms import additive as forms
+
+    solution = optdp.solve_additive(eps, 0.0, loss, sensitivity=3.0)
+    q = 1 if loss == "abs" else 2
+    closed = float(solution.closed_form.subs(forms.eps, eps).evalf(30))
+    assert solution.verify()
+    assert solution.gap <= 1e-6
+    assert solution.lower_bound * (1 - 1e-12) <= closed <= solution.value * (1 + 1e-12)
+    assert solution.certificate.bound == pytest.approx(closed, rel=1e-12)
+    above = replace(solution.certificate, threshold=closed * (1 + 1e-9))
+    assert not above.check().passed, q
+    assert optdp.Solution.from_dict(solution.to_dict()).verify()

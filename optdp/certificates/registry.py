@@ -8,6 +8,7 @@ from typing import Any
 from optdp import _checks
 
 _HOME = {
+    "staircase": ("optdp.certificates.staircase", "StaircaseCertificate"),
     "additive": ("optdp.certificates.additive", "AdditiveCertificate"),
     "bathtub": ("optdp.certificates.bathtub", "BathtubCertificate"),
     "bump": ("optdp.certificates.bump", "BumpCertificate"),

@@ -37,6 +37,7 @@ import numpy as np
 from optdp import _checks
 from optdp.certificates import enclosures
 from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, geng_viswanath, lattice_costs
+from optdp.certificates.staircase import StaircaseCertificate
 from optdp.domains import AdditiveLine
 from optdp.losses import CustomLoss, Loss, Power, as_loss
 from optdp.mechanisms.additive import LIMB, AdditiveMechanism
@@ -359,7 +360,7 @@ class _Bracket:
     """One lattice's answer."""
 
     mechanism: AdditiveMechanism
-    certificate: AdditiveCertificate
+    certificate: AdditiveCertificate | StaircaseCertificate
     value: float
     solved: bool
     program: LatticeProgram | None
@@ -621,7 +622,7 @@ def solve_additive(
     program = _description(best, privacy, law, line, seconds)
     spec = {
         "problem": "additive", "eps": privacy.eps, "delta": privacy.delta, "loss": law.name, "sensitivity": line.sensitivity,
-        "discrete": line.discrete, "n": best.certificate.n,
+        "discrete": line.discrete, "n": best.mechanism.n,
     }  # fmt: skip
     return Solution(value, lower, best.mechanism, best.certificate, program, privacy, best.certificate.loss, status, spec,
                     _closed_form(privacy, law, line))  # fmt: skip
@@ -629,7 +630,7 @@ def solve_additive(
 
 def _description(best: _Bracket, privacy: ApproxDP, law: Loss, line: AdditiveLine, seconds: float) -> Program:
     name = f"additive noise, eps = {privacy.eps:g}, delta = {privacy.delta:g}, loss {law}, on {line}"
-    lattice, n = best.program, best.certificate.n
+    lattice = best.program
     if lattice is None:
         return Program(name, "none", "none", "closed form, no solver", seconds)
     solver = {"structured": "structured interior points (optdp)", "ipm": "HiGHS interior points"}.get(
@@ -637,10 +638,10 @@ def _description(best: _Bracket, privacy: ApproxDP, law: Loss, line: AdditiveLin
     )
     return Program(
         name=name,
-        variables=f"{lattice.size} masses on a lattice of {n} points per sensitivity"
+        variables=f"{lattice.size} masses on a lattice of {lattice.n} points per sensitivity"
         + ("" if line.discrete else ", an atom")
         + f"; {lattice.columns} columns with the slacks",
-        constraints=f"mass 1, hockey-stick divergences at shifts 1..{n}: {lattice.rows} rows generated; {best.kind}",
+        constraints=f"mass 1, hockey-stick divergences at shifts 1..{lattice.n}: {lattice.rows} rows generated; {best.kind}",
         solver=f"{solver}, {lattice.rounds} rounds on the last lattice",
         seconds=seconds,
         objective=float(lattice.cost @ (lattice.primal[: lattice.size])),
@@ -709,25 +710,33 @@ def _refine(
         closed = geng_viswanath(privacy.eps, privacy.delta, line.sensitivity, law, discrete=line.discrete)
         if closed.bound > best.certificate.bound:
             best = replace(best, certificate=closed)
-        for mechanism in _staircases(privacy.eps, line):  # at large eps its first step is finer than the lattice
-            value = mechanism.enclose_value(law)[1]
-            if value < best.value:
-                best = replace(best, mechanism=mechanism, value=value)
+    if privacy.eps > 0 and not line.discrete and isinstance(law, Power) and law.exponent in (1, 2) and n is None:
+        best = _with_staircase(best, privacy, law, line)
     return best
 
 
-def _staircases(eps: float, line: AdditiveLine) -> list[AdditiveMechanism]:
-    """Staircase noise, private with delta = 0, its first step 2 k + 1 cells wide: nearly optimal for every power at large eps."""
-    if line.discrete or eps == 0:
-        return []
-    found = []
-    for k in range(4):
-        # The best first half-step for |x| is 1/(1 + e^(eps/2)) sensitivities; here it is (2 k + 1)/(2 n) of them.
-        n = round((2 * k + 1) * (1 + math.exp(eps / 2)) / 2)
-        if 1 <= n <= 10_000:
-            steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-eps))])
-            found.append(private_geometric(eps, line, n, steps))
-    return found
+def _with_staircase(best: _Bracket, privacy: ApproxDP, law: Power, line: AdditiveLine) -> _Bracket:
+    """The bracket with the staircase, which is private for every delta, and for delta = 0 with its own certificate.
+
+    At large eps its first step is finer than any lattice of the program. It is matched by cells whose width divides both
+    the step and the sensitivity, up to 1e-6 or so.
+    """
+    certificate = StaircaseCertificate.best(privacy.eps, law, line.sensitivity)
+    step = certificate.first_step()
+    cells = np.arange(1, 2001 if step < 2e-3 else 500)
+    halves = np.maximum(np.rint(step * cells - 0.5), 0.0)
+    misses = np.abs((halves + 0.5) / cells - step)
+    n, miss = int(cells[int(np.argmin(misses))]), float(misses.min())
+    if miss < 0.1 * step:
+        k = max(round(step * n - 0.5), 0)
+        steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-privacy.eps))])
+        mechanism = private_geometric(privacy.eps, line, n, steps)
+        value = mechanism.enclose_value(law)[1]
+        if value < best.value:
+            best = replace(best, mechanism=mechanism, value=value)
+    if privacy.delta == 0 and certificate.bound > best.certificate.bound:
+        best = replace(best, certificate=certificate)
+    return best
 
 
 def _better(old: _Bracket, new: _Bracket) -> _Bracket:
