@@ -116,7 +116,7 @@ def test_gap_report_and_its_figure(tmp_path):
     report = optdp.gap_report({"problem": "additive", "eps": [0.5, 1.0], "delta": [0.0, 0.01]})
     assert len(report.rows) == 4
     for row in report.rows:
-        assert row["verified"] and row["seed_lower"] <= row["lower"] <= row["value"]
+        assert row["verified"] and row["paper_lower"] <= row["lower"] <= row["value"]
         assert row["Laplace"] >= row["lower"]
     assert "| eps |" in report.to_markdown() and "<svg" in report.to_html()
     report.save(tmp_path / "figure.png")

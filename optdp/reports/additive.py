@@ -14,7 +14,7 @@ from optdp.programs.additive import solve_additive
 from optdp.reports.plots import COLOURS, new_axes
 from optdp.reports.report import Column, Report
 
-#: The ranges of the truncated-Laplacian paper's Figures 2 and 3 lie within these.
+#: A default grid: where users calibrate noise.
 EPS = (0.1, 0.5, 1.0, 2.0, 4.0)
 DELTA = (1e-6, 1e-4, 1e-2, 0.1)
 
@@ -45,19 +45,19 @@ def gap_report(
             best = solve_additive(float(e), float(d), law, sensitivity=sensitivity, discrete=discrete, rtol=rtol)
             closed = geng_viswanath(float(e), float(d), sensitivity, law, discrete=discrete)
             row: dict[str, Any] = {
-                "eps": float(e), "delta": float(d), "seed_lower": closed.bound, "lower": best.lower_bound,
+                "eps": float(e), "delta": float(d), "paper_lower": closed.bound, "lower": best.lower_bound,
                 "value": best.value, "gap": best.gap, "verified": bool(best.verify()),
             }  # fmt: skip
             noises = noise_baselines(float(e), float(d), sensitivity, law, discrete=discrete)
             for name in names:
                 row[name] = noises[name].noise_loss(law) if name in noises else None
                 row[f"{name} / optimum"] = row[name] / best.value if name in noises else None
-            row["seed_gap"] = _paper_gap(row, "truncated Laplacian")
+            row["paper_gap"] = _paper_gap(row, "truncated Laplacian")
             rows.append(row)
     columns = [
-        Column("eps", "eps", "g"), Column("delta", "delta", "g"), Column("seed_lower", "paper's lower bound"),
+        Column("eps", "eps", "g"), Column("delta", "delta", "g"), Column("paper_lower", "paper's lower bound, n rounded down"),
         Column("lower", "certified lower bound"), Column("value", "optimum"), Column("gap", "gap", ".1e"),
-        *([] if discrete else [Column("seed_gap", "paper's gap", ".1%")]),
+        *([] if discrete else [Column("paper_gap", "paper's gap", ".1%")]),
         *(Column(f"{name} / optimum", f"{name} / optimum", ".4g") for name in names),
         Column("verified", "verified"),
     ]  # fmt: skip
@@ -75,7 +75,7 @@ def gap_report(
 
 def _paper_gap(row: dict[str, Any], name: str) -> float | None:
     value = row.get(name)
-    return None if value is None else (value - row["seed_lower"]) / value
+    return None if value is None else (value - row["paper_lower"]) / value
 
 
 def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Any] | None:
@@ -94,8 +94,8 @@ def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Any] | None:
         page = Figure(figsize=(4.6 * columns + 0.6, 3.3 * lines + 0.6), layout="constrained")
         grid = np.atleast_1d(page.subplots(lines, columns, sharex=True, squeeze=False)).ravel()
         kinds = (("truncated Laplacian", "o--", COLOURS[1]), ("value", "o-", COLOURS[0]), ("lower", "_", "black"),
-                 ("seed_lower", ":", COLOURS[2]))  # fmt: skip
-        names = {"value": "certified optimum", "lower": "certified lower bound", "seed_lower": "paper's lower bound"}
+                 ("paper_lower", ":", COLOURS[2]))  # fmt: skip
+        names = {"value": "certified optimum", "lower": "certified lower bound", "paper_lower": "paper's lower bound"}
         for axes, d in zip(grid, deltas, strict=False):
             chosen = [r for r in rows if r["delta"] == d and r["eps"] > 0]
             x = [r["eps"] for r in chosen]
