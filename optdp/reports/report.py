@@ -78,7 +78,7 @@ class Report:
         rows = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
         parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg()]
         parts.append(
-            f"<table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead><tbody>\n{rows}\n</tbody></table>"
+            f"<div class='wide'><table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
         )
         parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
         content = "\n".join(part for part in parts if part)
@@ -147,7 +147,9 @@ STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
 h1, h2 { font-weight: 600; line-height: 1.2; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; font-size: 0.92em; }
-th, td { padding: 0.25rem 0.8rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
+th, td { padding: 0.25rem 0.6rem; border-bottom: 1px solid #ddd; text-align: right; }
+td { white-space: nowrap; } th { vertical-align: bottom; }
+.wide { overflow-x: auto; }
 th:first-child, td:first-child { text-align: left; }
 thead th { border-bottom: 2px solid #444; }
 figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
