@@ -39,11 +39,15 @@ from optdp.mechanisms.table import SLACK
 from optdp.privacy import LDP
 from optdp.solution import Program, Solution, Status
 from optdp.solvers import kernel_lp as lp
+from optdp.solvers.kernel_interior import solve_interior
 
 BACKENDS = ("auto", "columns", "dense")
 
 #: Linear programs with more pairs of input and output than this are not taken to a vertex.
 LARGE = 6000
+
+#: Mechanisms on finer grids than this are not designed again for fewer outputs: each trial costs as much as the first.
+SIMPLE = 5
 
 #: Grids have 2^level + 1 inputs, so that all of them are short dyadic numbers.
 LEVELS = range(3, 11)
@@ -294,12 +298,13 @@ class _Search:
             if self.problem.prior is not None or only is not None or level == LEVELS[-1]:
                 break
             spent = time.perf_counter() - began
-            # Errors fall fourfold from level to level; times grow about tenfold.
-            steps = 1 if level < 5 or self.gap <= 4 * self.rtol else 2
-            if spent * 8**steps > self.left:
-                steps = 1
-            level = min(level + steps, LEVELS[-1])
-            if spent * (5 if self.problem.loss.exponent == 1 else 7) > self.left:
+            # Errors fall fourfold from level to level; times grow about fivefold.
+            steps = 1 if level < 5 else max(1, int(np.ceil(np.log(self.gap / self.rtol) / np.log(4))))
+            steps = min(steps, LEVELS[-1] - level)
+            while steps > 1 and spent * 5**steps > self.left:
+                steps -= 1
+            level += steps
+            if spent * 4 > self.left:
                 status = Status.TIME_LIMIT
                 break
         return self._solution(status)
@@ -307,7 +312,7 @@ class _Search:
     def _first_level(self) -> int:
         """A spacing of about a fifth of the width of OGPM's window, the scale on which kernels vary."""
         width = 2 / (np.exp(self.problem.privacy.eps / 2) + 1)
-        return int(np.clip(np.ceil(np.log2(3 / width)), 4, 5))
+        return int(np.clip(np.ceil(np.log2(3 / width)), 4, 7))
 
     def _lower(self, level: int) -> None:
         """Solve the relaxation and certify its dual."""
@@ -391,6 +396,14 @@ class _Search:
         """Solve over these pairs; over all of them, if these are too few for a feasible kernel."""
         # A vertex uses fewer outputs, but crossing over to one takes HiGHS very long for large programs, time limit or not.
         size = int(pairs.sum()) if pairs is not None else grid.knots.size * y.size
+        if size > (LARGE if exact else LARGE // 3) and grid.prior is None:
+            try:
+                return solve_interior(
+                    grid, y, pairs=pairs, tolerance=min(1e-6, 1e-3 * self.rtol), time_limit=self.left
+                )
+            except lp.SolverFailure as failure:  # without progress: HiGHS may still manage
+                if failure.status is Status.TIME_LIMIT:
+                    raise
         try:
             return lp.solve_blocks(
                 grid, y, pairs=pairs, vertex=size <= (3 * LARGE if exact else LARGE), time_limit=self.left
@@ -443,7 +456,7 @@ class _Search:
             samples = np.union1d(samples, np.concatenate([extra, 1 - extra]) if grid.symmetric else extra)
             y = np.union1d(y, new)
         self._keep(found, grid)
-        if self.simplify and self.gap <= self.rtol:
+        if self.simplify and self.gap <= self.rtol and level <= SIMPLE:
             self._simplify(grid, found)
 
     def _gains(self, found: lp.Outcome) -> np.ndarray:

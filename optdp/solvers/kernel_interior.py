@@ -27,7 +27,7 @@ import numpy as np
 from optdp.solvers.kernel_lp import Dual, Grid, Outcome, SolverFailure, _unfold
 
 #: Steps after which the method gives up on the tolerance asked for.
-STEPS = 100
+STEPS = 150
 
 
 def solve_interior(
@@ -110,20 +110,25 @@ class _Newton:
         self._start()
 
     def _start(self) -> None:
-        """All floors equal, half of what may be favoured, so that masses are about 1 and losses below t."""
-        count = self.points.size
-        v = np.ones(count)
-        u = np.full(self.i.size, 0.5)
-        mass = float(np.mean((self.P @ u + self.M @ v)[: self.kf]))
-        self.v, self.u = v / mass, u / mass
-        self.z = self.u.copy()
+        """All floors equal, and shares of what may be favoured that fall with the distance d from the input like
+        1/(1 + (d/h)^2), on the scale h = e^(-eps/2) of optimal mechanisms: products of u and s_u are then alike.
+        """
+        grid, count = self.grid, self.points.size
+        h = grid.ratio**-0.5
+        away = np.abs(self.points[self.j] - grid.knots[self.i])
+        f = 0.9 / (1 + (away / h) ** max(grid.power, 2.0))
+        mass = float(np.mean((self.P @ f + self.M @ np.ones(count))[: self.kf]))
+        self.v, self.u, self.z = np.full(count, 1 / mass), f / mass, (1 - f) / mass
         lost = (self.P @ self.u + self.M @ self.v)[self.first :]
-        self.t = 1.5 * float(lost.max())
+        self.t = float(1.2 * lost.max() + 0.2 * h**grid.power)
         self.w = self.t - lost
-        scale = self.t
-        self.y = np.concatenate([np.full(self.kf, 0.0), np.zeros(self.first - self.kf), np.full(self.nf, -1 / self.nf)])
-        self.su, self.sz = np.full(self.i.size, scale / self.kf), np.full(self.i.size, scale / self.kf)
-        self.sv = np.full(count, scale)
+        # Prices under which every pair costs its loss.
+        self.y = np.concatenate([np.zeros(self.first), np.full(self.nf, -1 / self.nf)])
+        cost = -(self.PT @ self.y)
+        least = 0.05 * h**grid.power / self.nf
+        self.su, self.sz = np.maximum(cost, 0.0) + least, np.maximum(-cost, 0.0) + least
+        floors = -(self.M.T @ self.y)
+        self.sv = np.maximum(floors - self._by_output(self.sz), 0.1 * floors)
         self.sw = np.full(self.nf, 1 / self.nf)
 
     def _by_output(self, values: np.ndarray) -> np.ndarray:
