@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -357,14 +358,12 @@ def _worst_abs(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fracti
 def _worst_squared(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fraction]:
     y = [Fraction(v) for v in mechanism.outputs]
     x = [Fraction(v) for v in mechanism.inputs]
-    first = [
-        sum((w * v for w, v in zip(row, y, strict=True)), Fraction(0)) / 2**62
-        for row in mechanism.table.weights.tolist()
-    ]
-    second = [
-        sum((w * v * v for w, v in zip(row, y, strict=True)), Fraction(0)) / 2**62
-        for row in mechanism.table.weights.tolist()
-    ]
+    unit = max(v.denominator for v in y)  # a power of two
+    whole = [int(v * unit) for v in y]
+    squares = [v * v for v in whole]
+    rows = mechanism.table.weights.tolist()
+    first = [Fraction(sum(map(mul, row, whole)), unit * 2**62) for row in rows]
+    second = [Fraction(sum(map(mul, row, squares)), unit**2 * 2**62) for row in rows]
     best = Fraction(0)
     for i in range(len(x) - 1):
         # x = x_i + h t: second moment and mean are linear in t.

@@ -304,7 +304,7 @@ class _Search:
             while steps > 1 and spent * 5**steps > self.left:
                 steps -= 1
             level += steps
-            if spent * 4 > self.left:
+            if spent * 2.5 > self.left:
                 status = Status.TIME_LIMIT
                 break
         return self._solution(status)
@@ -398,9 +398,9 @@ class _Search:
         size = int(pairs.sum()) if pairs is not None else grid.knots.size * y.size
         if size > (LARGE if exact else LARGE // 3) and grid.prior is None:
             try:
-                return solve_interior(
-                    grid, y, pairs=pairs, tolerance=min(1e-6, 1e-3 * self.rtol), time_limit=self.left
-                )
+                # Exact means leave less room for repairs.
+                close = 1e-10 if grid.unbiased else min(1e-6, 1e-3 * self.rtol)
+                return solve_interior(grid, y, pairs=pairs, tolerance=close, time_limit=self.left)
             except lp.SolverFailure as failure:  # without progress: HiGHS may still manage
                 if failure.status is Status.TIME_LIMIT:
                     raise
@@ -440,7 +440,7 @@ class _Search:
         knots = np.linspace(0.0, 1.0, 2**level + 1)
         samples = self._samples(knots)
         y = self._outputs_above(knots)
-        for _ in range(3 if problem.loss.exponent == 1 else 6):
+        for _ in range(2 if level > SIMPLE else 3 if problem.loss.exponent == 1 else 6):
             grid = problem.grid(level, ratio, samples)
             if problem.backend == "dense":
                 found = lp.solve_dense(grid, np.union1d(y, 1 - y) if grid.symmetric else y, time_limit=self.left)

@@ -185,7 +185,7 @@ class _Newton:
         ones = np.zeros(S.shape[0])
         ones[self.first :] = 1.0
         border = backsolve(ones)
-        work = alpha, beta, h, theta, floors, Q, backsolve, ones, border
+        work = h, theta, floors, Q, backsolve, ones, border
         pairs = [(self.u, self.su), (self.z, self.sz), (self.v, self.sv), (self.w, self.sw)]
         count = sum(x.size for x, _ in pairs)
         mu = sum(float(x @ s) for x, s in pairs) / count
@@ -209,7 +209,7 @@ class _Newton:
 
     def _direction(self, work: Any, residuals: tuple[np.ndarray, ...], target: list[np.ndarray]) -> Any:
         """dy, dt and the changes of (u, s_u), (z, s_z), (v, s_v), (w, s_w) that bring every product to its target."""
-        alpha, beta, h, theta, floors, Q, backsolve, ones, border = work
+        h, theta, floors, Q, backsolve, ones, border = work
         rp, ru, rv, rw, rt = residuals
         cu, cz, cv, cw = target
         gu = cu / self.u - cz / self.z + ru
