@@ -285,11 +285,12 @@ class _Search:
             began = time.perf_counter()
             try:
                 self._lower(level)
-                self._upper(level)
+                if level <= SIMPLE or self.mechanism is None or self.gap > self.rtol:
+                    self._upper(level)
             except lp.SolverFailure as failure:
                 if self.mechanism is None or self.certificate is None:
                     raise
-                self.message, status = str(failure), failure.status
+                self.message, status = str(failure), Status.OPTIMAL if self.gap <= self.rtol else failure.status
                 break
             self.first = False
             if self.gap <= self.rtol:
@@ -300,7 +301,7 @@ class _Search:
             spent = time.perf_counter() - began
             # Errors fall fourfold from level to level; times grow about fivefold.
             steps = 1 if level < 5 else max(1, int(np.ceil(np.log(self.gap / self.rtol) / np.log(4))))
-            steps = min(steps, LEVELS[-1] - level)
+            steps = min(steps, 2, LEVELS[-1] - level)
             while steps > 1 and spent * 5**steps > self.left:
                 steps -= 1
             level += steps
@@ -310,9 +311,9 @@ class _Search:
         return self._solution(status)
 
     def _first_level(self) -> int:
-        """A spacing of about a fifth of the width of OGPM's window, the scale on which kernels vary."""
+        """A spacing of about a tenth of the width of OGPM's window, the scale on which kernels vary."""
         width = 2 / (np.exp(self.problem.privacy.eps / 2) + 1)
-        return int(np.clip(np.ceil(np.log2(3 / width)), 4, 7))
+        return int(np.clip(np.ceil(np.log2((3 if self.problem.unbiased else 8) / width)), 4, 5 if self.problem.unbiased else 8))
 
     def _lower(self, level: int) -> None:
         """Solve the relaxation and certify its dual."""
