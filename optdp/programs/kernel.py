@@ -313,7 +313,10 @@ class _Search:
     def _first_level(self) -> int:
         """A spacing of about a tenth of the width of OGPM's window, the scale on which kernels vary."""
         width = 2 / (np.exp(self.problem.privacy.eps / 2) + 1)
-        return int(np.clip(np.ceil(np.log2((3 if self.problem.unbiased else 8) / width)), 4, 5 if self.problem.unbiased else 8))
+        if self.problem.unbiased:
+            return int(np.clip(np.ceil(np.log2(3 / width)), 4, 5))
+        # Where outputs are priced on the continuum, the first grid takes several rounds.
+        return int(np.clip(np.ceil(np.log2(8 / width)), 4, 8 if self.problem.loss.exponent == 1 else 7))
 
     def _lower(self, level: int) -> None:
         """Solve the relaxation and certify its dual."""
