@@ -19,6 +19,7 @@ from optdp.mechanisms import BASELINES, UNBIASED
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.table import TOTAL, Table, private_weights
 from optdp.solvers import kernel_lp as lp
+from optdp.solvers.kernel_interior import solve_interior
 
 
 @pytest.fixture(scope="module")
@@ -499,3 +500,35 @@ def test_certificates_of_all_kinds_round_trip(solved):
         again = KernelCertificate.from_dict(json.loads(json.dumps(solution.certificate.to_dict())))
         assert again == solution.certificate
     assert {Absolute.name, Squared.name} == {"abs", "squared"}
+
+
+@pytest.mark.parametrize(
+    ("eps", "power", "unbiased"), [(1.0, 1.0, False), (6.0, 1.0, False), (4.0, 2.0, False), (2.0, 2.0, True)]
+)
+@pytest.mark.parametrize("between", [1, 4])
+def test_the_structured_interior_point_agrees_with_the_dense_program(eps, power, unbiased, between):
+    x, y = np.linspace(0, 1, 9), np.linspace(-0.75, 1.75, 41) if unbiased else np.linspace(0, 1, 17)
+    grid = lp.Grid(np.exp(eps), power, x, np.linspace(0, 1, 8 * between + 1), unbiased)
+    dense = lp.solve_dense(grid, y)
+    for symmetric in (True, False):
+        found = solve_interior(replace(grid, symmetric=symmetric), y[y <= 0.5] if symmetric else y)
+        assert found.value == pytest.approx(dense.value, rel=1e-7)
+        # A feasible kernel, and prices that prove its value over these outputs.
+        assert np.abs(found.rows.sum(axis=1) - 1).max() < 1e-7
+        assert (found.rows >= found.floors * (1 - 1e-12)).all()
+        assert (found.rows <= np.exp(eps) * found.floors * (1 + 1e-12)).all()
+        assert found.dual.bound(float(found.dual.value(y).min())) == pytest.approx(dense.value, rel=1e-6)
+
+
+def test_the_interior_point_says_when_time_is_up():
+    grid = lp.Grid(np.e, 1.0, np.linspace(0, 1, 9), np.linspace(0, 1, 9))
+    with pytest.raises(lp.SolverFailure) as failure:
+        solve_interior(grid, np.linspace(0, 0.5, 5), time_limit=0.0)
+    assert failure.value.status is optdp.solution.Status.TIME_LIMIT
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+def test_the_bracket_closes_at_large_epsilon(loss):
+    found = optdp.solve_kernel(6, loss, time_limit=600)
+    assert found.gap <= 1e-3 and found.verify()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -322,18 +323,18 @@ def _worst_abs(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fracti
     y = [Fraction(v) for v in mechanism.outputs]
     x = [Fraction(v) for v in mechanism.inputs]
     best = Fraction(0)
-    heads: list[tuple[list[Fraction], list[Fraction]]] = []
-    for row in mechanism.table.weights.tolist():  # running sums of mass and moment
-        mass, moment = [Fraction(0)], [Fraction(0)]
-        for w, v in zip(row, y, strict=True):
-            mass.append(mass[-1] + w)
-            moment.append(moment[-1] + w * v)
+    unit = max(v.denominator for v in y)  # a power of two
+    whole = [int(v * unit) for v in y]
+    heads: list[tuple[list[int], list[int]]] = []
+    for row in mechanism.table.weights.tolist():  # running sums of mass and of moment, in units
+        mass = list(accumulate(row, initial=0))
+        moment = list(accumulate((w * v for w, v in zip(row, whole, strict=True)), initial=0))
         heads.append((mass, moment))
 
     def loss(i: int, j: int, at: Fraction) -> Fraction:
         """Row i's expected |y - at|, with j outputs below."""
         mass, moment = heads[i]
-        return ((2 * mass[j] - mass[-1]) * at + moment[-1] - 2 * moment[j]) / 2**62
+        return ((2 * mass[j] - mass[-1]) * at + Fraction(moment[-1] - 2 * moment[j], unit)) / 2**62
 
     j = sum(v <= 0 for v in y)
     for i, (left, right) in enumerate(pairwise(x)):
@@ -357,14 +358,12 @@ def _worst_abs(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fracti
 def _worst_squared(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fraction]:
     y = [Fraction(v) for v in mechanism.outputs]
     x = [Fraction(v) for v in mechanism.inputs]
-    first = [
-        sum((w * v for w, v in zip(row, y, strict=True)), Fraction(0)) / 2**62
-        for row in mechanism.table.weights.tolist()
-    ]
-    second = [
-        sum((w * v * v for w, v in zip(row, y, strict=True)), Fraction(0)) / 2**62
-        for row in mechanism.table.weights.tolist()
-    ]
+    unit = max(v.denominator for v in y)  # a power of two
+    whole = [int(v * unit) for v in y]
+    squares = [v * v for v in whole]
+    rows = mechanism.table.weights.tolist()
+    first = [Fraction(sum(map(mul, row, whole)), unit * 2**62) for row in rows]
+    second = [Fraction(sum(map(mul, row, squares)), unit**2 * 2**62) for row in rows]
     best = Fraction(0)
     for i in range(len(x) - 1):
         # x = x_i + h t: second moment and mean are linear in t.

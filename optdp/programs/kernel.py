@@ -39,11 +39,15 @@ from optdp.mechanisms.table import SLACK
 from optdp.privacy import LDP
 from optdp.solution import Program, Solution, Status
 from optdp.solvers import kernel_lp as lp
+from optdp.solvers.kernel_interior import solve_interior
 
 BACKENDS = ("auto", "columns", "dense")
 
 #: Linear programs with more pairs of input and output than this are not taken to a vertex.
 LARGE = 6000
+
+#: Mechanisms on finer grids than this are not designed again for fewer outputs: each trial costs as much as the first.
+SIMPLE = 5
 
 #: Grids have 2^level + 1 inputs, so that all of them are short dyadic numbers.
 LEVELS = range(3, 11)
@@ -281,11 +285,12 @@ class _Search:
             began = time.perf_counter()
             try:
                 self._lower(level)
-                self._upper(level)
+                if level <= SIMPLE or self.mechanism is None or self.gap > self.rtol:
+                    self._upper(level)
             except lp.SolverFailure as failure:
                 if self.mechanism is None or self.certificate is None:
                     raise
-                self.message, status = str(failure), failure.status
+                self.message, status = str(failure), Status.OPTIMAL if self.gap <= self.rtol else failure.status
                 break
             self.first = False
             if self.gap <= self.rtol:
@@ -294,20 +299,24 @@ class _Search:
             if self.problem.prior is not None or only is not None or level == LEVELS[-1]:
                 break
             spent = time.perf_counter() - began
-            # Errors fall fourfold from level to level; times grow about tenfold.
-            steps = 1 if level < 5 or self.gap <= 4 * self.rtol else 2
-            if spent * 8**steps > self.left:
-                steps = 1
-            level = min(level + steps, LEVELS[-1])
-            if spent * (5 if self.problem.loss.exponent == 1 else 7) > self.left:
+            # Errors fall fourfold from level to level; times grow about fivefold.
+            steps = 1 if level < 5 else max(1, int(np.ceil(np.log(self.gap / self.rtol) / np.log(4))))
+            steps = min(steps, 2, LEVELS[-1] - level)
+            while steps > 1 and spent * 5**steps > self.left:
+                steps -= 1
+            level += steps
+            if spent * 2.5 > self.left:
                 status = Status.TIME_LIMIT
                 break
         return self._solution(status)
 
     def _first_level(self) -> int:
-        """A spacing of about a fifth of the width of OGPM's window, the scale on which kernels vary."""
+        """A spacing of about a tenth of the width of OGPM's window, the scale on which kernels vary."""
         width = 2 / (np.exp(self.problem.privacy.eps / 2) + 1)
-        return int(np.clip(np.ceil(np.log2(3 / width)), 4, 5))
+        if self.problem.unbiased:
+            return int(np.clip(np.ceil(np.log2(3 / width)), 4, 5))
+        # Where outputs are priced on the continuum, the first grid takes several rounds.
+        return int(np.clip(np.ceil(np.log2(8 / width)), 4, 8 if self.problem.loss.exponent == 1 else 7))
 
     def _lower(self, level: int) -> None:
         """Solve the relaxation and certify its dual."""
@@ -391,6 +400,14 @@ class _Search:
         """Solve over these pairs; over all of them, if these are too few for a feasible kernel."""
         # A vertex uses fewer outputs, but crossing over to one takes HiGHS very long for large programs, time limit or not.
         size = int(pairs.sum()) if pairs is not None else grid.knots.size * y.size
+        if size > (LARGE if exact else LARGE // 3) and grid.prior is None:
+            try:
+                # Exact means leave less room for repairs.
+                close = 1e-10 if grid.unbiased else min(1e-6, 1e-3 * self.rtol)
+                return solve_interior(grid, y, pairs=pairs, tolerance=close, time_limit=self.left)
+            except lp.SolverFailure as failure:  # without progress: HiGHS may still manage
+                if failure.status is Status.TIME_LIMIT:
+                    raise
         try:
             return lp.solve_blocks(
                 grid, y, pairs=pairs, vertex=size <= (3 * LARGE if exact else LARGE), time_limit=self.left
@@ -427,7 +444,7 @@ class _Search:
         knots = np.linspace(0.0, 1.0, 2**level + 1)
         samples = self._samples(knots)
         y = self._outputs_above(knots)
-        for _ in range(3 if problem.loss.exponent == 1 else 6):
+        for _ in range(2 if level > SIMPLE else 3 if problem.loss.exponent == 1 else 6):
             grid = problem.grid(level, ratio, samples)
             if problem.backend == "dense":
                 found = lp.solve_dense(grid, np.union1d(y, 1 - y) if grid.symmetric else y, time_limit=self.left)
@@ -443,7 +460,7 @@ class _Search:
             samples = np.union1d(samples, np.concatenate([extra, 1 - extra]) if grid.symmetric else extra)
             y = np.union1d(y, new)
         self._keep(found, grid)
-        if self.simplify and self.gap <= self.rtol:
+        if self.simplify and self.gap <= self.rtol and level <= SIMPLE:
             self._simplify(grid, found)
 
     def _gains(self, found: lp.Outcome) -> np.ndarray:
@@ -546,7 +563,7 @@ class _Search:
             name=f"best {kind} on {problem.domain}, {what} loss {problem.loss}, eps = {problem.privacy.eps:g}",
             variables=f"{self.sizes[0]} columns (floors and favoured pairs of input and output) in the largest linear program",
             constraints=f"{self.sizes[1]} rows: {rows} at {len(certificate.inputs)} inputs, likelihood ratios",
-            solver=f"HiGHS ({problem.backend})",
+            solver=f"HiGHS ({problem.backend})" + (", interior point on large grids" if problem.backend == "auto" else ""),
             seconds=time.perf_counter() - self.began,
             objective=self.value,
             bound=certificate.bound,

@@ -172,10 +172,10 @@ class Outcome:
 
 
 class SolverFailure(RuntimeError):
-    """HiGHS stopped without a solution (time limit or numerical trouble)."""
+    """The solver stopped without a solution (time limit or numerical trouble)."""
 
     def __init__(self, status: str) -> None:
-        super().__init__(f"HiGHS stopped without a solution: {status}")
+        super().__init__(f"the solver stopped without a solution: {status}")
         self.status = Status.TIME_LIMIT if "ime" in status else Status.GAP
 
 
