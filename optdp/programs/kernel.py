@@ -563,7 +563,8 @@ class _Search:
             name=f"best {kind} on {problem.domain}, {what} loss {problem.loss}, eps = {problem.privacy.eps:g}",
             variables=f"{self.sizes[0]} columns (floors and favoured pairs of input and output) in the largest linear program",
             constraints=f"{self.sizes[1]} rows: {rows} at {len(certificate.inputs)} inputs, likelihood ratios",
-            solver=f"HiGHS ({problem.backend})" + (", interior point on large grids" if problem.backend == "auto" else ""),
+            solver=f"HiGHS ({problem.backend})"
+            + (", interior point on large grids" if problem.backend == "auto" else ""),
             seconds=time.perf_counter() - self.began,
             objective=self.value,
             bound=certificate.bound,

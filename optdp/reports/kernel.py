@@ -14,7 +14,7 @@ from optdp.losses import Power, as_loss
 from optdp.mechanisms import BASELINES, UNBIASED
 from optdp.programs.kernel import solve_kernel
 from optdp.programs.piecewise import solve_piecewise
-from optdp.reports.plots import COLOURS, new_axes
+from optdp.reports.plots import COLOURS, log_ticks, new_axes
 from optdp.reports.report import Column, Report
 from optdp.solution import Solution
 
@@ -134,7 +134,8 @@ def gap_report(
         axes.axhline(1.0, color=COLOURS[0], lw=2.6, label="best kernel (certified)")
         for colour, name in zip(COLOURS[1:], names, strict=False):
             axes.plot(x, [row[name] for row in rows], "o-", color=colour, ms=4, lw=1.3, label=name)
-        axes.set(xlabel="epsilon", ylabel="worst case / best kernel", xscale="log", yscale="log", title=title)
+        axes.set(xlabel="epsilon", ylabel="worst case / best kernel", yscale="log", title=title)
+        log_ticks(axes, x)
         axes.legend(frameon=False)
         return axes.figure
 

@@ -78,7 +78,8 @@ class Report:
         rows = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
         parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg()]
         parts.append(
-            f"<div class='wide'><table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
+            f"<div class='wide'><table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead>"
+            f"<tbody>\n{rows}\n</tbody></table></div>"
         )
         parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
         content = "\n".join(part for part in parts if part)

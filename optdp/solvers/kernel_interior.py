@@ -96,9 +96,7 @@ class _Newton:
             floors.append(fold_knots @ (self.sign[:, None] * away))
         self.first = self.kf * len(parts)
         place = self.sample_row[sample]
-        parts.append(
-            (self.first + place, pair, share[1][place] * mix.data[entry] * loss[sample, self.j[pair]])
-        )
+        parts.append((self.first + place, pair, share[1][place] * mix.data[entry] * loss[sample, self.j[pair]]))
         floors.append(fold_samples @ loss)
         rows, columns, entries = (np.concatenate(column) for column in zip(*parts, strict=True))
         size = self.first + self.nf
@@ -151,7 +149,9 @@ class _Newton:
         primal, *dual = self._residuals()
         gap = abs(self.t - float(self.y[: self.kf].sum())) / max(abs(self.t), 1e-300)
         # A kernel that misses its rows by r is off by about as much in value.
-        return max(gap, float(np.abs(primal).max()) / min(1.0, self.t), *(float(np.abs(d).max(initial=0.0)) for d in dual))
+        return max(
+            gap, float(np.abs(primal).max()) / min(1.0, self.t), *(float(np.abs(d).max(initial=0.0)) for d in dual)
+        )
 
     def step(self) -> bool:
         """One step of predictor and corrector. Returns False if it cannot be taken."""
@@ -192,7 +192,9 @@ class _Newton:
         target = [-x * s for x, s in pairs]
         moves = self._direction(work, residuals, target)
         primal, dual = self._lengths(moves, 1.0)
-        after = sum(float((x + primal * dx) @ (s + dual * ds)) for (x, s), (dx, ds) in zip(pairs, moves[2], strict=True))
+        after = sum(
+            float((x + primal * dx) @ (s + dual * ds)) for (x, s), (dx, ds) in zip(pairs, moves[2], strict=True)
+        )
         centre = min(1.0, (after / count / mu) ** 3) * mu
         target = [centre - x * s - dx * ds for (x, s), (dx, ds) in zip(pairs, moves[2], strict=True)]
         moves = self._direction(work, residuals, target)
