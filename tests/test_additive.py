@@ -424,7 +424,7 @@ def test_stopping_early_gives_a_valid_wider_bracket():
 
 
 @pytest.mark.parametrize("loss", ["abs", "squared"])
-@pytest.mark.parametrize("eps", [0.05, 0.5, 2.0, 6.0, 10.0, 14.0])
+@pytest.mark.parametrize("eps", [0.001, 0.05, 0.5, 2.0, 6.0, 10.0, 14.0])
 def test_without_delta_the_bracket_closes_on_the_staircase(eps, loss):
     """Its closed form, by sympy from the density; the certificate is a bathtub on one period, valid on the continuum."""
     from optdp.closed_forms import additive as forms

@@ -705,7 +705,7 @@ def _refine(
         if points > 400:
             break
     if best is None:
-        return _closed_form_bracket(privacy, law, line)
+        best = _closed_form_bracket(privacy, law, line)
     if best.gap > rtol:  # where the lattice's bound is poor, the closed-form one may be better
         closed = geng_viswanath(privacy.eps, privacy.delta, line.sensitivity, law, discrete=line.discrete)
         if closed.bound > best.certificate.bound:
