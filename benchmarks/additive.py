@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import optdp
-from optdp.programs.additive import truncated_radius
-from optdp.reports.report import Column, Report
+from optdp.design.additive import truncated_radius
+from optdp.report.report import Column, Report
 
 #: (eps, delta, points per sensitivity) of the table.
 CASES = ((1.0, 1e-2, 16), (0.1, 1e-2, 16), (0.1, 1e-6, 8), (1.0, 1e-2, 32), (2.0, 1e-2, 40), (4.0, 1e-2, 48))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import optdp
-from optdp.reports.report import Column, Report
+from optdp.report.report import Column, Report
 from optdp.solvers import kernel_lp as lp
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import optdp
-from optdp.reports.report import Column, Report
+from optdp.report.report import Column, Report
 
 
 def prior(kind: str, d: int) -> np.ndarray:

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 import optdp
-from optdp.claims.comp import PRINTED_H1, PRINTED_VARIANCE
+from optdp.audit.comp.claims import PRINTED_H1, PRINTED_VARIANCE
+from optdp.design.ptt import BUMPS, ptt_mechanism
 from optdp.mechanisms.composite import CompositeMechanism
-from optdp.programs.ptt import BUMPS, ptt_mechanism
-from optdp.reports.report import Column, Report
-from optdp.shapes import Quartic
+from optdp.problem.shapes import Quartic
+from optdp.report.report import Column, Report
 
 #: The columns of the paper's Table II.
 ORDER = ("A1B1", "A2B1", "A3B1", "A1B2", "A2B2", "A3B2")

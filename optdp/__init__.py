@@ -14,11 +14,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from optdp.domains import Alphabet, Circle, Interval
-from optdp.losses import CustomLoss, Power
+from optdp.design.piecewise import solve_piecewise
 from optdp.mechanisms.base import Mechanism
-from optdp.privacy import LDP, ApproxDP
-from optdp.programs.piecewise import solve_piecewise
+from optdp.problem.domains import Alphabet, Circle, Interval
+from optdp.problem.losses import CustomLoss, Power
+from optdp.problem.privacy import LDP, ApproxDP
 from optdp.solution import Solution, Status
 
 __version__ = "0.1.0"
@@ -26,23 +26,23 @@ __version__ = "0.1.0"
 #: Loaded when first used.
 _HOME = {
     "AdditiveMechanism": "optdp.mechanisms.additive",
-    "audit": "optdp.claims.audit",
-    "check_hypothesis": "optdp.claims.hypothesis",
-    "compare": "optdp.reports.compare",
-    "discoveries": "optdp.claims.audit",
-    "estimate_histogram": "optdp.estimation",
-    "estimate_mean": "optdp.estimation",
-    "gap_report": "optdp.reports.gap",
-    "LIP": "optdp.privacy",
-    "lip_simulate": "optdp.lip_simulation",
-    "Prior": "optdp.priors",
-    "Report": "optdp.reports.report",
-    "solve_additive": "optdp.programs.additive",
-    "solve_composite": "optdp.programs.composite",
-    "solve_kernel": "optdp.programs.kernel",
-    "solve_lip": "optdp.programs.lip",
-    "solve_ptt": "optdp.programs.ptt",
-    "Variance": "optdp.objectives",
+    "audit": "optdp.audit.audit",
+    "check_hypothesis": "optdp.audit.ogpm.hypothesis",
+    "compare": "optdp.report.compare",
+    "discoveries": "optdp.audit.audit",
+    "estimate_histogram": "optdp.statistics.estimation",
+    "estimate_mean": "optdp.statistics.estimation",
+    "gap_report": "optdp.report.gap",
+    "LIP": "optdp.problem.privacy",
+    "lip_simulate": "optdp.statistics.simulation",
+    "Prior": "optdp.problem.priors",
+    "Report": "optdp.report.report",
+    "solve_additive": "optdp.design.additive",
+    "solve_composite": "optdp.design.composite",
+    "solve_kernel": "optdp.design.kernel",
+    "solve_lip": "optdp.design.lip",
+    "solve_ptt": "optdp.design.ptt",
+    "Variance": "optdp.problem.objectives",
 }
 
 __all__ = [
@@ -62,22 +62,22 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from optdp.claims.audit import audit, discoveries
-    from optdp.claims.hypothesis import check_hypothesis
-    from optdp.estimation import estimate_histogram, estimate_mean
-    from optdp.lip_simulation import lip_simulate
+    from optdp.audit.audit import audit, discoveries
+    from optdp.audit.ogpm.hypothesis import check_hypothesis
+    from optdp.design.additive import solve_additive
+    from optdp.design.composite import solve_composite
+    from optdp.design.kernel import solve_kernel
+    from optdp.design.lip import solve_lip
+    from optdp.design.ptt import solve_ptt
     from optdp.mechanisms.additive import AdditiveMechanism
-    from optdp.objectives import Variance
-    from optdp.priors import Prior
-    from optdp.privacy import LIP
-    from optdp.programs.additive import solve_additive
-    from optdp.programs.composite import solve_composite
-    from optdp.programs.kernel import solve_kernel
-    from optdp.programs.lip import solve_lip
-    from optdp.programs.ptt import solve_ptt
-    from optdp.reports.compare import compare
-    from optdp.reports.gap import gap_report
-    from optdp.reports.report import Report
+    from optdp.problem.objectives import Variance
+    from optdp.problem.priors import Prior
+    from optdp.problem.privacy import LIP
+    from optdp.report.compare import compare
+    from optdp.report.gap import gap_report
+    from optdp.report.report import Report
+    from optdp.statistics.estimation import estimate_histogram, estimate_mean
+    from optdp.statistics.simulation import lip_simulate
 
 
 def __getattr__(name: str) -> Any:

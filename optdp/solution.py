@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from optdp import files
-from optdp.certificates.check import Check, Verification
+from optdp.exact.check import Check, Verification
 from optdp.mechanisms.base import Mechanism
 
 
@@ -164,7 +164,7 @@ class Solution:
     def from_dict(data: dict[str, Any]) -> Solution:
         """The inverse of `to_dict`. Nothing in the file is trusted: call `verify()`."""
         from optdp.certificates.registry import certificate_from_dict
-        from optdp.privacy import privacy_from_dict
+        from optdp.problem.privacy import privacy_from_dict
 
         if not isinstance(data, dict) or data.get("optdp") != 1:
             raise ValueError("this is not a solution saved by optdp (no entry 'optdp': 1)")

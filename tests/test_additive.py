@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import optdp
-from optdp.certificates import enclosures
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath, lattice_costs
 from optdp.closed_forms import additive as forms
-from optdp.domains import AdditiveLine
-from optdp.losses import Absolute, Power
+from optdp.design.additive import private_finite, private_geometric
+from optdp.exact import enclosures
 from optdp.mechanisms.additive import AdditiveMechanism
-from optdp.mechanisms.noise_baselines import TruncatedLaplacian, noise_baselines
-from optdp.programs.additive import private_finite, private_geometric
+from optdp.mechanisms.baselines.noise import TruncatedLaplacian, noise_baselines
+from optdp.problem.domains import AdditiveLine
+from optdp.problem.losses import Absolute, Power
 from optdp.solution import Solution, Status
 
 GRID = [(e, d) for e in (0.1, 0.5, 1.0, 2.0) for d in (0.0, 1e-8, 1e-3, 0.3)]

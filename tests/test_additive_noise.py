@@ -11,9 +11,9 @@ import pytest
 import optdp
 from optdp.certificates.additive import lattice_costs
 from optdp.cli import main
-from optdp.losses import Power
+from optdp.design.additive import LatticeProgram
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.noise_baselines import (
+from optdp.mechanisms.baselines.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
@@ -23,8 +23,8 @@ from optdp.mechanisms.noise_baselines import (
     UniformNoise,
     noise_baselines,
 )
-from optdp.programs.additive import LatticeProgram
-from optdp.reports.additive import profile_report
+from optdp.problem.losses import Power
+from optdp.report.additive import profile_report
 
 NOISES = [
     Laplace(0.8, 0.0, 1.5), Staircase(0.8, 0.0, 1.5), Staircase(0.8, 0.0, 1.5, "squared"), TruncatedLaplacian(0.8, 0.02, 1.5),

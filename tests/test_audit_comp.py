@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
-from optdp.claims import comp
-from optdp.claims.claim import CLAIMS, Verdict
+from optdp.audit.claim import CLAIMS, Verdict
+from optdp.audit.comp import claims as comp
 from optdp.closed_forms import composite as forms
 from optdp.closed_forms import unbiased
-from optdp.mechanisms.unbiased import duchi, laplace, piecewise
-from optdp.programs.composite import evaluate
-from optdp.shapes import ACTIVATIONS, as_base
+from optdp.design.composite import evaluate
+from optdp.mechanisms.baselines.unbiased import duchi, laplace, piecewise
+from optdp.problem.shapes import ACTIVATIONS, as_base
 
 VERDICTS = {
     "COMP-1": Verdict.VERIFIED, "COMP-1x": Verdict.REFUTED, "COMP-1y": Verdict.REFUTED, "COMP-2": Verdict.VERIFIED,

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
-from optdp.claims import lip, lip_discoveries, lip_exact
-from optdp.claims.claim import CLAIMS, Finding, Verdict
+from optdp.audit.claim import CLAIMS, Finding, Verdict
+from optdp.audit.lip import claims as lip
+from optdp.audit.lip import discoveries as lip_discoveries
+from optdp.audit.lip import exact as lip_exact
 from optdp.closed_forms import lip as optima
 from optdp.closed_forms import lip_comparisons as forms
-from optdp.programs.lip import solve_lip
+from optdp.design.lip import solve_lip
 
 VERDICTS = {
     "LIP-1": Verdict.VERIFIED, "LIP-2": Verdict.VERIFIED, "LIP-3": Verdict.VERIFIED, "LIP-4": Verdict.VERIFIED,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optdp
-from optdp.certificates import ranges
-from optdp.claims import ogpm
-from optdp.claims.claim import Finding, Verdict, claim
+from optdp.audit.claim import Finding, Verdict, claim
+from optdp.audit.ogpm import claims as ogpm
+from optdp.exact import ranges
 from optdp.mechanisms import ClampedStaircase
 
 VERDICTS = {

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
-from optdp.claims import optt as claims
-from optdp.claims import optt_discoveries
-from optdp.claims.claim import CLAIMS, Verdict
+from optdp.audit.claim import CLAIMS, Verdict
+from optdp.audit.optt import claims
+from optdp.audit.optt import discoveries as optt_discoveries
 from optdp.closed_forms import optt
-from optdp.mechanisms.unbiased import UNBIASED
+from optdp.mechanisms.baselines.unbiased import UNBIASED
 
 V, R, C = Verdict.VERIFIED, Verdict.REFUTED, Verdict.CONDITIONAL
 VERDICTS = {

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
+from optdp.audit.claim import Verdict
+from optdp.audit.tlap import claims as tlap
 from optdp.certificates.additive import geng_viswanath
-from optdp.claims import tlap
-from optdp.claims.claim import Verdict
 from optdp.closed_forms import additive
 from optdp.closed_forms import tlap as forms
-from optdp.losses import as_loss
+from optdp.problem.losses import as_loss
 
 VERIFIED, REFUTED, CONDITIONAL = Verdict.VERIFIED, Verdict.REFUTED, Verdict.CONDITIONAL
 VERDICTS = {

@@ -11,7 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import kstest
 
 import optdp
-from optdp.mechanisms import BASELINES, ClampedLaplace, ClampedStaircase, baselines, pm, ptt, sw
+from optdp.mechanisms import BASELINES, ClampedLaplace, ClampedStaircase, pm, ptt, sw
+from optdp.mechanisms.baselines import windows as baselines
 from tests.conftest import epsilons, intervals
 
 #: Worst-case errors on [0, 1] from the artifact of OGPM (arXiv 2505.15483): PM and SW moved to [0, 1] are exact, the

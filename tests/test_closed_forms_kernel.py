@@ -12,8 +12,8 @@ from scipy.stats import kstest
 import optdp
 from optdp.certificates.kernel import certify
 from optdp.closed_forms import kernel as forms
-from optdp.losses import Squared
 from optdp.mechanisms import EqualiserMechanism, two_point
+from optdp.problem.losses import Squared
 
 E = sp.Symbol("E", positive=True)
 TAU = sp.Symbol("tau", positive=True)

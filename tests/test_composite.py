@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.closed_forms import composite as forms
+from optdp.design import composite
 from optdp.mechanisms.composite import CompositeMechanism
-from optdp.programs import composite
-from optdp.shapes import ACTIVATIONS, STEPS, Quartic, Steps, as_activation, as_base, shape_from_dict
+from optdp.problem.shapes import ACTIVATIONS, STEPS, Quartic, Steps, as_activation, as_base, shape_from_dict
 from optdp.solution import Solution
 
 SIX = [(a, b) for a in ("A1", "A2", "A3") for b in ("B1", "B2")]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import optdp
-from optdp.claims.hypothesis import HypothesisReport
+from optdp.audit.ogpm.hypothesis import HypothesisReport
 
 
 @pytest.mark.parametrize("loss", ["abs", "squared", optdp.Power(3)])

@@ -14,10 +14,10 @@ from scipy.stats import chisquare
 
 import optdp
 from optdp.certificates.kernel import KernelCertificate, certify
-from optdp.losses import Absolute, Power, Squared
+from optdp.exact.rounding import TOTAL, Table, private_weights
 from optdp.mechanisms import BASELINES, UNBIASED
 from optdp.mechanisms.kernel import KernelMechanism
-from optdp.mechanisms.table import TOTAL, Table, private_weights
+from optdp.problem.losses import Absolute, Power, Squared
 from optdp.solvers import kernel_lp as lp
 from optdp.solvers.kernel_interior import solve_interior
 

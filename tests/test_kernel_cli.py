@@ -7,7 +7,7 @@ import pytest
 
 import optdp
 from optdp.cli import main
-from optdp.reports.kernel import BESIDE, plot_errors, plot_kernel
+from optdp.report.kernel import BESIDE, plot_errors, plot_kernel
 
 
 def run(capsys, *arguments):

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
-from optdp.aggregates import Aggregate
 from optdp.certificates.lip import LIPCertificate
 from optdp.closed_forms import lip as forms
+from optdp.design import lip
+from optdp.design import lip_posteriors as lp
+from optdp.design import lip_pricing as pricing
 from optdp.mechanisms.lip import UNIT, LIPMechanism
-from optdp.programs import lip
-from optdp.solvers import lip_pricing as pricing
-from optdp.solvers import posteriors as lp
+from optdp.problem.tasks import Aggregate
 
 CASES = [(task, notion) for task in ("sum", "histogram") for notion in ("lip", "ldp")]
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optdp
-from optdp import lip_simulation as simulation
 from optdp.cli import main
-from optdp.reports import lip as reports
+from optdp.report import lip as reports
+from optdp.statistics import simulation
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import optdp
-from optdp.programs.piecewise import build_model
+from optdp.design.piecewise import build_model
 from optdp.solvers.nonlinear import _Plain
 
 CIRCLE = optdp.Circle(2 * math.pi)
@@ -30,7 +30,7 @@ def test_local_search_takes_a_users_function():
 
 @pytest.mark.parametrize("domain", [(0, 2), CIRCLE])
 def test_derivatives_of_the_plain_program_are_right(domain):
-    area = optdp.domains.as_domain(domain)
+    area = optdp.problem.domains.as_domain(domain)
     plain = _Plain(1.3, 4, optdp.Power(1.7), area)
     rng = np.random.default_rng(0)
     for _ in range(5):

@@ -14,11 +14,11 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import kstest
 
 import optdp
-from optdp import losses as losses_module
-from optdp.certificates import enclosures
 from optdp.certificates.bathtub import BathtubCertificate
+from optdp.design import piecewise
+from optdp.exact import enclosures
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
-from optdp.programs import piecewise
+from optdp.problem import losses as losses_module
 from tests.conftest import domains, epsilons, intervals, losses
 
 

@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
-from optdp.certificates import enclosures, polynomial
-from optdp.certificates.bump import BumpCertificate, BumpClass, certify, optimum
+from optdp.certificates.affine_window import BumpCertificate, BumpClass, certify, optimum
 from optdp.closed_forms import ptt as forms
-from optdp.mechanisms.baselines import ptt_eta
+from optdp.design.ptt import BUMPS, build_model, ptt_mechanism, variance_at
+from optdp.exact import enclosures, polynomial
+from optdp.mechanisms.baselines.windows import ptt_eta
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.multidimensional import OneCoordinate
 from optdp.mechanisms.piecewise import CELLS
-from optdp.programs.ptt import BUMPS, build_model, ptt_mechanism, variance_at
-from optdp.shapes import Rectangle, Steps
+from optdp.problem.shapes import Rectangle, Steps
 from optdp.solution import Solution
 
 epsilons = st.floats(0.01, 30.0)

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optdp
-from optdp import estimation, files
+from optdp import files
+from optdp.design.sweep import sweep
 from optdp.mechanisms import BASELINES, pm
-from optdp.reports.gap import gap_page
-from optdp.reports.report import Column, Report
-from optdp.sweep import sweep
+from optdp.report.gap import gap_page
+from optdp.report.report import Column, Report
+from optdp.statistics import estimation
 
 
 def test_a_report_says_the_same_in_every_form(tmp_path):
@@ -106,10 +107,10 @@ def test_every_problem_has_a_report_without_arguments():
     import importlib
     import inspect
 
-    from optdp.reports.gap import PROBLEMS
+    from optdp.report.gap import PROBLEMS
 
     for name in PROBLEMS.values():
-        report = importlib.import_module(f"optdp.reports.{name}").gap_report
+        report = importlib.import_module(f"optdp.report.{name}").gap_report
         assert all(p.default is not p.empty for p in inspect.signature(report).parameters.values()), name
 
 

@@ -11,9 +11,8 @@ import sympy as sp
 
 import optdp
 from optdp.closed_forms import unbiased as forms
-from optdp.mechanisms import unbiased
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.unbiased import (
+from optdp.mechanisms.baselines.unbiased import (
     OTHERS,
     UNBIASED,
     CentralPiecewise,
@@ -21,6 +20,7 @@ from optdp.mechanisms.unbiased import (
     LocalGaussian,
     ThreeOutputs,
 )
+from optdp.mechanisms.baselines.windows import unbiased
 
 EPS = (0.3, 0.7, 1.0, 2.0, 5.0)
 INPUTS = np.array([-1.0, -0.35, 0.0, 0.5, 1.0])

@@ -11,7 +11,7 @@ import pytest
 
 import optdp
 from optdp.cli import main
-from optdp.reports.evaluate import DATASETS, MECHANISMS, evaluate, load_column, query_of
+from optdp.report.evaluate import DATASETS, MECHANISMS, evaluate, load_column, query_of
 
 
 def test_gap_report_has_every_family_and_a_figure(tmp_path):
@@ -27,7 +27,7 @@ def test_gap_report_has_every_family_and_a_figure(tmp_path):
 
 
 def test_gap_report_with_the_bound_over_all_unbiased_mechanisms_where_it_is_there():
-    if importlib.util.find_spec("optdp.programs.kernel") is None:
+    if importlib.util.find_spec("optdp.design.kernel") is None:
         with pytest.raises(ValueError, match="kernel = True"):
             optdp.gap_report({"problem": "unbiased", "eps": [1.0], "kernel": True})
         return

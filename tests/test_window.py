@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.unbiased import UNBIASED
-from optdp.mechanisms.window import LARGEST_EPS, VaryingWindow
+from optdp.mechanisms.baselines.unbiased import UNBIASED
+from optdp.mechanisms.varying_window import LARGEST_EPS, VaryingWindow
 
 EPS = (0.05, 0.5, 0.7122, 0.7124, 1.0, 1.393)
 

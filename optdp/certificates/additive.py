@@ -38,10 +38,9 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx
 
-from optdp import _checks
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.losses import CustomLoss, Loss, Power, loss_from_dict
+from optdp.exact import enclosures, require
+from optdp.exact.check import Check
+from optdp.problem.losses import CustomLoss, Loss, Power, loss_from_dict
 
 #: Costs and multipliers are rounded to multiples of 2^-SCALE (costs downwards), e^eps up to a multiple of 2^-RATIO.
 SCALE = 110
@@ -202,7 +201,7 @@ class AdditiveCertificate:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> AdditiveCertificate:
         """The inverse of `to_dict`."""
-        _checks.choice("rounding", data["rounding"], ("nodes", "bins"))
+        require.choice("rounding", data["rounding"], ("nodes", "bins"))
         multipliers = tuple(Multiplier(s, w, i, tuple(values), rest) for s, w, i, values, rest in data["multipliers"])
         return cls(
             data["eps"], data["delta"], data["sensitivity"], loss_from_dict(data["loss"]), data["n"], multipliers,

@@ -24,9 +24,9 @@ from typing import Any
 
 from flint import ctx
 
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.losses import CustomLoss, Loss, Power, loss_from_dict
+from optdp.exact import enclosures
+from optdp.exact.check import Check
+from optdp.problem.losses import CustomLoss, Loss, Power, loss_from_dict
 
 
 @dataclass(frozen=True)

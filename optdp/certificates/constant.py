@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.losses import CustomLoss, Loss, loss_from_dict
+from optdp.exact import enclosures
+from optdp.exact.check import Check
+from optdp.problem.losses import CustomLoss, Loss, loss_from_dict
 
 
 @dataclass(frozen=True)

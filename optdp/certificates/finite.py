@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.losses import MatrixLoss
+from optdp.exact import enclosures
+from optdp.exact.check import Check
+from optdp.problem.losses import MatrixLoss
 
 
 @dataclass(frozen=True)

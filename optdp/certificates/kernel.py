@@ -33,9 +33,9 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx
 
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.losses import Power, loss_from_dict
+from optdp.exact import enclosures
+from optdp.exact.check import Check
+from optdp.problem.losses import Power, loss_from_dict
 
 #: Cells narrower than this share of the domain are not bisected further.
 FINEST = 2.0**-44

@@ -34,12 +34,11 @@ from typing import Any
 
 import numpy as np
 
-from optdp import _checks
-from optdp.aggregates import Aggregate
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.priors import Prior
-from optdp.privacy import LDP
+from optdp.exact import enclosures, require
+from optdp.exact.check import Check
+from optdp.problem.priors import Prior
+from optdp.problem.privacy import LDP
+from optdp.problem.tasks import Aggregate
 
 #: Bounds of Q and duals are multiples of 2^-BITS.
 BITS = 160
@@ -93,8 +92,8 @@ class LIPCertificate:
 
     def _proven(self) -> Fraction:
         """The exact lower bound that these duals prove (0 needs no proof)."""
-        _checks.choice("method", self.method, METHODS)
-        _checks.choice("notion", self.notion, ("lip", "lip-lower", "ldp"))
+        require.choice("method", self.method, METHODS)
+        require.choice("notion", self.notion, ("lip", "lip-lower", "ldp"))
         if self.method == "simplex":
             return max(self._simplex(), Fraction(0))
         if self.method not in (("knots",) if self.loss.kind == "sum" else ("chord", "vertices")):

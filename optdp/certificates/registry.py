@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from optdp import _checks
+from optdp.exact import require
 
 _HOME = {
     "staircase": ("optdp.certificates.staircase", "StaircaseCertificate"),
     "additive": ("optdp.certificates.additive", "AdditiveCertificate"),
     "bathtub": ("optdp.certificates.bathtub", "BathtubCertificate"),
-    "bump": ("optdp.certificates.bump", "BumpCertificate"),
+    "bump": ("optdp.certificates.affine_window", "BumpCertificate"),
     "finite": ("optdp.certificates.finite", "FiniteCertificate"),
     "kernel": ("optdp.certificates.kernel", "KernelCertificate"),
     "constant": ("optdp.certificates.constant", "ConstantCertificate"),
@@ -21,5 +21,5 @@ _HOME = {
 
 def certificate_from_dict(data: dict[str, Any]) -> Any:
     """The inverse of every certificate's `to_dict`. **Raises** ValueError for an unknown type."""
-    module, name = _HOME[_checks.choice("certificate type", data.get("type"), tuple(_HOME))]
+    module, name = _HOME[require.choice("certificate type", data.get("type"), tuple(_HOME))]
     return getattr(importlib.import_module(module), name).from_dict(data)

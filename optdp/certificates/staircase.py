@@ -20,9 +20,9 @@ from typing import Any
 
 from flint import arb, ctx
 
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.losses import Power, loss_from_dict
+from optdp.exact import enclosures
+from optdp.exact.check import Check
+from optdp.problem.losses import Power, loss_from_dict
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from optdp.programs.additive import solve_additive
+    from optdp.design.additive import solve_additive
 
     solution = solve_additive(
         args.eps, args.delta, args.loss, sensitivity=args.sensitivity, rtol=args.rtol, discrete=args.discrete,
@@ -55,14 +55,14 @@ def _solve(args: argparse.Namespace) -> int:
     )  # fmt: skip
     status = options.show_solution(solution, args)
     if args.profile:
-        from optdp.reports.additive import profile_report
+        from optdp.report.additive import profile_report
 
         print(f"\n{profile_report(solution)}")
     return status
 
 
 def _report(args: argparse.Namespace) -> int:
-    from optdp.reports.gap import gap_report
+    from optdp.report.gap import gap_report
 
     spec = {
         "problem": "additive", "eps": args.eps, "delta": args.delta, "loss": args.loss, "sensitivity": args.sensitivity,

@@ -32,7 +32,7 @@ def _audit(args: argparse.Namespace) -> int:
     from concurrent.futures import ProcessPoolExecutor
 
     from optdp import files
-    from optdp.claims import audit as module
+    from optdp.audit import audit as module
 
     decide = module.audit if args.what == "audit" else module.discoveries
     if args.jobs > 1 and not args.claim:

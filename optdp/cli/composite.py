@@ -66,7 +66,7 @@ def register(commands: Commands) -> None:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from optdp.programs.composite import build_model, solve_composite
+    from optdp.design.composite import build_model, solve_composite
 
     if args.model:
         build_model(
@@ -82,7 +82,7 @@ def _solve(args: argparse.Namespace) -> int:
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    from optdp.reports.evaluate import MECHANISMS, evaluate, load_column
+    from optdp.report.evaluate import MECHANISMS, evaluate, load_column
 
     if args.data:
         data, _, column = args.data.partition(":")

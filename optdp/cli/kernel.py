@@ -87,7 +87,7 @@ def _prior(pairs: list[str] | None) -> Any:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from optdp.programs.kernel import solve_kernel
+    from optdp.design.kernel import solve_kernel
 
     solution = solve_kernel(
         args.eps,
@@ -103,15 +103,15 @@ def _solve(args: argparse.Namespace) -> int:
     )
     status = options.show_solution(solution, args)
     if args.errors:
-        from optdp.reports.kernel import plot_errors
-        from optdp.reports.plots import save_figure
+        from optdp.report.kernel import plot_errors
+        from optdp.report.plots import save_figure
 
         save_figure(plot_errors(solution).figure, args.errors)
     return status
 
 
 def _report(args: argparse.Namespace) -> int:
-    from optdp.reports.gap import gap_report
+    from optdp.report.gap import gap_report
 
     spec = {
         "problem": "kernel",

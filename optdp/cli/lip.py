@@ -139,7 +139,7 @@ def _task_of(args: argparse.Namespace, prior: Any) -> dict[str, Any]:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from optdp.programs.lip import solve_lip
+    from optdp.design.lip import solve_lip
 
     prior = _prior_of(args)
     solution = solve_lip(
@@ -166,7 +166,7 @@ def _say(solution: Any) -> None:
 
 def kernel_report(mechanism: Any) -> Any:
     """K(y|x) for each category, one column for each output, with the output's probability and estimate."""
-    from optdp.reports.report import Column, Report
+    from optdp.report.report import Column, Report
 
     k, labels = mechanism.probabilities, [str(label) for label in mechanism.labels]
     rows: list[dict[str, Any]] = [
@@ -181,7 +181,7 @@ def kernel_report(mechanism: Any) -> Any:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from optdp.reports import lip
+    from optdp.report import lip
 
     if args.sizes:
         if (
@@ -199,7 +199,7 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _simulate(args: argparse.Namespace) -> int:
-    from optdp.lip_simulation import lip_simulate
+    from optdp.statistics.simulation import lip_simulate
 
     prior = _prior_of(args)
     task = _task_of(args, prior)
@@ -213,6 +213,6 @@ def _simulate(args: argparse.Namespace) -> int:
 
 
 def _flights(args: argparse.Namespace) -> int:
-    from optdp.reports.lip import real_prior_report
+    from optdp.report.lip import real_prior_report
 
     return options.show_report(real_prior_report(args.eps, column=args.column, until=args.until, seed=args.seed), args)

@@ -7,13 +7,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from optdp.reports.report import Report
+    from optdp.report.report import Report
     from optdp.solution import Solution
 
 
 def parse_loss(text: str) -> Any:
     """ "abs", "squared" (or "l1", "l2"), or "power:Q"."""
-    from optdp.losses import Power
+    from optdp.problem.losses import Power
 
     if text.startswith("power:"):
         try:
@@ -49,7 +49,7 @@ def add_domain(parser: Any, *, circle: bool = True) -> None:
 
 def domain_of(args: argparse.Namespace) -> Any:
     """The domain that `add_domain`'s options name."""
-    from optdp.domains import Circle
+    from optdp.problem.domains import Circle
 
     period = getattr(args, "circle", None)
     return tuple(args.domain) if period is None else Circle(period)
@@ -75,7 +75,7 @@ def show_solution(solution: Solution, args: argparse.Namespace) -> int:
     if args.out:
         solution.save(args.out)
     if args.plot:
-        from optdp.reports.plots import save_figure
+        from optdp.report.plots import save_figure
 
         save_figure(solution.mechanism.plot().figure, args.plot)
     return 0 if verification else 1

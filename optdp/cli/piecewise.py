@@ -73,7 +73,7 @@ def _pieces(text: str) -> range:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from optdp.programs.piecewise import build_model, solve_piecewise
+    from optdp.design.piecewise import build_model, solve_piecewise
 
     if args.model:
         build_model(args.eps, args.m, args.loss, options.domain_of(args)).pprint()
@@ -85,20 +85,20 @@ def _solve(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from optdp.reports.gap import gap_report
+    from optdp.report.gap import gap_report
 
     spec = {"problem": "piecewise", "eps": args.eps, "loss": args.loss, "domain": options.domain_of(args)}
     return options.show_report(gap_report(spec), args)
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from optdp.reports.compare import compare
+    from optdp.report.compare import compare
 
     return options.show_report(compare(args.eps, args.loss, domain=options.domain_of(args)), args)
 
 
 def _hypothesis(args: argparse.Namespace) -> int:
-    from optdp.claims.hypothesis import check_hypothesis
+    from optdp.audit.ogpm.hypothesis import check_hypothesis
 
     found = check_hypothesis(
         args.samples, args.pieces, args.loss, domain=options.domain_of(args), eps_range=tuple(args.eps_range),

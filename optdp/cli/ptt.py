@@ -49,7 +49,7 @@ def _objective(text: str) -> float | str:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from optdp.programs.ptt import build_model, solve_ptt
+    from optdp.design.ptt import build_model, solve_ptt
 
     if args.model:
         build_model(args.eps, args.kind, args.objective).pprint()
@@ -61,7 +61,7 @@ def _solve(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from optdp.reports.unbiased import gap_report
+    from optdp.report.unbiased import gap_report
 
     kernel = False if args.no_kernel else None
     return options.show_report(gap_report(args.eps, kernel=kernel, time_limit=args.time_limit), args)

@@ -56,8 +56,8 @@ def register(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from optdp.design.piecewise import solve_piecewise
     from optdp.mechanisms import BASELINES
-    from optdp.programs.piecewise import solve_piecewise
 
     domain = (args.lower, args.upper)
     solution = solve_piecewise(args.eps, 3, args.loss, domain=domain)

@@ -41,7 +41,7 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _all(args: argparse.Namespace) -> int:
     from optdp import files
-    from optdp.reports.gap import gap_page
+    from optdp.report.gap import gap_page
 
     files.write_text(args.html, gap_page())
     print(f"{args.html} written")
@@ -49,6 +49,6 @@ def _all(args: argparse.Namespace) -> int:
 
 
 def _demo(args: argparse.Namespace) -> int:
-    from optdp.demo import run
+    from optdp.cli.tour import run
 
     return run(args.out, eps=args.eps, seed=args.seed)

@@ -10,7 +10,7 @@ from functools import cache
 
 import sympy as sp
 
-from optdp import _checks
+from optdp.exact import require
 
 k, m, y, t, L, E, delta = sp.symbols("k m y t L E Delta", positive=True)
 a, x, C_p = sp.symbols("a x C_p", real=True)
@@ -21,7 +21,7 @@ BASES = ("B1", "B2")
 
 def activation(name: str) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
     """H as (lower end, upper end, expression in x), zero elsewhere: Eqs. (16), (18), (20)."""
-    _checks.choice("activation", name, ACTIVATIONS)
+    require.choice("activation", name, ACTIVATIONS)
     if name == "A1":
         return [(a, a + m, k)]
     if name == "A2":
@@ -31,7 +31,7 @@ def activation(name: str) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
 
 def base(name: str) -> sp.Expr:
     """G on [-L, L]: Eqs. (22), (24)."""
-    return y if _checks.choice("base", name, BASES) == "B1" else y - (y - t) / L**4 * x**4
+    return y if require.choice("base", name, BASES) == "B1" else y - (y - t) / L**4 * x**4
 
 
 def moment(of: str, power: int) -> sp.Expr:
@@ -115,8 +115,8 @@ def no_gain_from_b2(activation: str) -> dict[str, sp.Expr]:
 
 def released(activation: str, base: str) -> dict[str, sp.Expr]:
     """L, a(C_p), C_max, S1, S2 and the second moment about C_p (variance times C^2), as the authors' released code has them."""
-    _checks.choice("activation", activation, ACTIVATIONS)
-    _checks.choice("base", base, BASES)
+    require.choice("activation", activation, ACTIVATIONS)
+    require.choice("base", base, BASES)
     km, pi = k * m, sp.pi
     area = {"A1": km, "A2": 2 * km / pi, "A3": km / 2}[activation]
     room = {"A1": 1 - km, "A2": (pi - 2 * km) / pi, "A3": (2 - km) / 2}[activation]

@@ -1,7 +1,7 @@
 """The optimal piecewise mechanism in closed form (OGPM), derived by sympy from the stationarity condition.
 
 With u = 1/w the reciprocal of the window's share, the optimum for L = d^q solves u^(q+1) - (q+1) u - q (e^eps - 1) = 0
-on u >= 1 (`optdp.programs.piecewise`) and is (reach/u)^q. q = 1 is the paper's mechanism, of height e^(eps/2); for q = 2
+on u >= 1 (`optdp.design.piecewise`) and is (reach/u)^q. q = 1 is the paper's mechanism, of height e^(eps/2); for q = 2
 the paper leaves a number to the solver, and the cubic has the closed form given here.
 """
 

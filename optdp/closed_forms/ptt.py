@@ -11,7 +11,7 @@ from functools import cache
 
 import sympy as sp
 
-from optdp import _checks
+from optdp.exact import require
 
 E = sp.Symbol("E", positive=True)  # e^eps, above 1
 k, a, p, eta = sp.symbols("k a p eta", positive=True)
@@ -23,7 +23,7 @@ KINDS = ("I", "II")
 
 def pieces(kind: str) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
     """The density as (lower end, upper end, expression in y), in the parameters k, a, p."""
-    _checks.choice("kind", kind, KINDS)
+    require.choice("kind", kind, KINDS)
     floor, reach = p / E, k + a
     left, right = k * x - a, k * x + a
     outside = [(-reach, left, floor), (right, reach, floor)]
@@ -91,7 +91,7 @@ def small_eps_limit(kind: str) -> sp.Expr:
 
 def printed(kind: str) -> dict[str, sp.Expr]:
     """The paper's formulas: Theorem 2 and Eq. (15) for type I; Theorem 6 and Eq. (C.4), with B = k + a, for II."""
-    _checks.choice("kind", kind, KINDS)
+    require.choice("kind", kind, KINDS)
     ratio = (k + a) / a
     if kind == "I":
         return {

@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from optdp import _checks
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.domains import AdditiveLine
-from optdp.losses import CustomLoss, Loss, Power
+from optdp.exact import enclosures, require
+from optdp.exact.check import Check
 from optdp.mechanisms.base import as_rng
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.privacy import ApproxDP
+from optdp.problem.domains import AdditiveLine
+from optdp.problem.losses import CustomLoss, Loss, Power
+from optdp.problem.privacy import ApproxDP
 
 #: Limbs of the sampler's integers, and the denominator of the tail's decay.
 LIMB = 2**62
@@ -63,7 +62,7 @@ class AdditiveMechanism(AdditiveNoise):
     decay: int = 0
 
     def __post_init__(self) -> None:
-        _checks.integer("n", self.n, low=1)
+        require.integer("n", self.n, low=1)
         if self.domain.discrete and self.n != self.domain.sensitivity:
             raise ValueError(f"n = {self.n} is not allowed: on the integers it must be the sensitivity")
         if self.domain.discrete and self.atom:
@@ -152,13 +151,13 @@ class AdditiveMechanism(AdditiveNoise):
 
     def delta(self, eps: float) -> float:
         """The smallest delta for which the noise is (eps, delta)-private, rounded up: exact hockey-stick divergences."""
-        eps = _checks.epsilon(eps, zero=True)
+        eps = require.epsilon(eps, zero=True)
         return min(1.0, enclosures.round_up(self.exact_delta(enclosures.exp_below(eps))))
 
     def privacy(self, delta: float = 0.0) -> float:
         """An eps, at most 1e-9 above the smallest, for which the noise is (eps, delta)-private; inf if there is none up to 30."""
-        delta = _checks.real("delta", delta, low=0.0, high=1.0, open_high=True)
-        low, high = 0.0, _checks.MAX_EPS
+        delta = require.real("delta", delta, low=0.0, high=1.0, open_high=True)
+        low, high = 0.0, require.MAX_EPS
         if self.delta(0.0) <= delta:
             return 0.0
         if self.delta(high) > delta:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optdp import files
-from optdp.domains import Circle, Interval
-from optdp.losses import Loss, Squared, as_loss
+from optdp.problem.domains import Circle, Interval
+from optdp.problem.losses import Loss, Squared, as_loss
 
 
 class Mechanism(ABC):
@@ -58,7 +58,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
-        """E[L(distance(x, Y)) | x] for a loss as in `optdp.losses.as_loss`: closed form or exact integration."""
+        """E[L(distance(x, Y)) | x] for a loss as in `optdp.problem.losses.as_loss`: closed form or exact integration."""
 
     @abstractmethod
     def privacy(self) -> float:
@@ -105,7 +105,7 @@ class Mechanism(ABC):
 
     def plot(self, ax: Any = None, inputs: Any = None) -> Any:
         """Draw the density for a few inputs (atoms as dots). Returns the matplotlib axes."""
-        from optdp.reports.plots import plot_densities
+        from optdp.report.plots import plot_densities
 
         return plot_densities(self, ax=ax, inputs=inputs)
 

@@ -13,17 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from optdp import _checks
-from optdp.certificates import enclosures
-from optdp.certificates.bump import Rule
-from optdp.certificates.check import Check
-from optdp.domains import Circle, Interval, as_domain, domain_from_dict
-from optdp.losses import Loss, Power
+from optdp.certificates.affine_window import Rule
+from optdp.exact import enclosures, require
+from optdp.exact.check import Check
 from optdp.mechanisms.base import Mechanism, as_rng
 from optdp.mechanisms.piecewise import CELLS, COINS, HALF_COIN
-from optdp.objectives import Variance
-from optdp.privacy import LDP
-from optdp.shapes import Rectangle, Shape, Steps, base_name, shape_from_dict
+from optdp.problem.domains import Circle, Interval, as_domain, domain_from_dict
+from optdp.problem.losses import Loss, Power
+from optdp.problem.objectives import Variance
+from optdp.problem.privacy import LDP
+from optdp.problem.shapes import Rectangle, Shape, Steps, base_name, shape_from_dict
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +32,7 @@ class CompositeMechanism(Mechanism):
     **Arguments:**
 
     - `domain`: the inputs, an interval. Outputs live in a wider interval, `support()`, which follows from unbiasedness.
-    - `activation`, `base`: shapes of the bump and of the base (`optdp.shapes`).
+    - `activation`, `base`: shapes of the bump and of the base (`optdp.problem.shapes`).
     - `width_cells`: width of the bump's window in cells, `width_cells / 2^50` of the range.
     - `floor_coins`: the probability of the base times 2^124.
     - `first_cell`, `last_cell`: where the window starts for the lowest and for the highest input; by default it
@@ -61,12 +60,12 @@ class CompositeMechanism(Mechanism):
         if isinstance(domain, Circle):
             raise ValueError("domain = a Circle is not allowed: an unbiased mechanism lives on an interval")
         object.__setattr__(self, "domain", domain)
-        _checks.integer("width_cells", self.width_cells, low=1, high=CELLS - 1)
-        _checks.integer("floor_coins", self.floor_coins, low=1, high=COINS - 1)
-        _checks.integer("first_cell", self.first_cell, low=0, high=CELLS)
+        require.integer("width_cells", self.width_cells, low=1, high=CELLS - 1)
+        require.integer("floor_coins", self.floor_coins, low=1, high=COINS - 1)
+        require.integer("first_cell", self.first_cell, low=0, high=CELLS)
         if self.last_cell == -1:
             object.__setattr__(self, "last_cell", CELLS - self.width_cells)
-        _checks.integer("last_cell", self.last_cell, low=self.first_cell + 1, high=CELLS - self.width_cells)
+        require.integer("last_cell", self.last_cell, low=self.first_cell + 1, high=CELLS - self.width_cells)
         if self.activation.fit(self.width_cells) != self.width_cells:
             raise ValueError(
                 f"width_cells = {self.width_cells!r} is not allowed: a {self.activation} activation is sampled exactly in "
@@ -97,9 +96,9 @@ class CompositeMechanism(Mechanism):
 
         The width is rounded to 2^-50, the mass of the base up to 2^-124, so that privacy holds exactly.
         """
-        eps = _checks.epsilon(eps)
-        share = Fraction(_checks.real("width", width, low=0.0, high=1.0, open_low=True, open_high=True))
-        r = Fraction(_checks.real("shift", shift, low=-1.0, high=1.0))
+        eps = require.epsilon(eps)
+        share = Fraction(require.real("width", width, low=0.0, high=1.0, open_low=True, open_high=True))
+        r = Fraction(require.real("shift", shift, low=-1.0, high=1.0))
         cells = activation.fit(min(max(round(share * CELLS), 1), CELLS - 2**16))
         w = Fraction(cells, CELLS)
         ratio, dip = enclosures.exp_below(eps), base.dip()
@@ -110,7 +109,7 @@ class CompositeMechanism(Mechanism):
                 "which leaves no room for an activation"
             )
         odds = room * activation.level_below() / base.level_above() * w
-        mass = max(1 / (1 + odds), Fraction(_checks.real("floor_mass", floor_mass, low=0.0, high=1.0, open_high=True)))
+        mass = max(1 / (1 + odds), Fraction(require.real("floor_mass", floor_mass, low=0.0, high=1.0, open_high=True)))
         coins = -(-mass.numerator * COINS // mass.denominator)
         if coins >= COINS:
             raise ValueError(f"eps = {eps!r} is not allowed: the bump would have a probability below 2^-124")
@@ -184,7 +183,7 @@ class CompositeMechanism(Mechanism):
         """
         from scipy.integrate import quad
 
-        _checks.choice("of", of, ("base", "composite"))
+        require.choice("of", of, ("base", "composite"))
         point = float(self.domain.check(float(self._exact_middle) if x is None else x))
         low, high = self.support()
         middle = (low + high) / 2
@@ -285,7 +284,7 @@ class CompositeMechanism(Mechanism):
         return self.domain.upper if self._line[0] >= 0 else self.domain.lower
 
     def _loss(self, loss: Any) -> Loss:
-        from optdp.losses import as_loss
+        from optdp.problem.losses import as_loss
 
         low, high = self.support()
         return as_loss(loss, max(self.domain.upper - low, high - self.domain.lower))

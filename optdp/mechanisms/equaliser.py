@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from optdp import _checks
-from optdp.domains import Circle, Interval, as_domain, domain_from_dict
-from optdp.losses import CustomLoss
+from optdp.exact import require
 from optdp.mechanisms.base import Mechanism, as_rng
+from optdp.problem.domains import Circle, Interval, as_domain, domain_from_dict
+from optdp.problem.losses import CustomLoss
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +31,7 @@ class EqualiserMechanism(Mechanism):
     domain: Interval = field(default_factory=lambda: Interval(-1.0, 1.0))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", _checks.epsilon(self.eps))
+        object.__setattr__(self, "eps", require.epsilon(self.eps))
         domain = as_domain(self.domain)
         if isinstance(domain, Circle):
             raise ValueError("domain = a Circle is not allowed: an unbiased mechanism needs an interval")

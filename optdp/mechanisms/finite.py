@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.domains import Alphabet, domain_from_dict
-from optdp.losses import MatrixLoss
+from optdp.exact import enclosures
+from optdp.exact.check import Check
+from optdp.exact.rounding import Table
 from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.mechanisms.table import Table
-from optdp.privacy import LDP
+from optdp.problem.domains import Alphabet, domain_from_dict
+from optdp.problem.losses import MatrixLoss
+from optdp.problem.privacy import LDP
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -24,7 +24,7 @@ class FiniteMechanism(Mechanism):
     **Arguments:** `domain`: an `optdp.Alphabet`; `outputs`: different strings or numbers; `table`: the weights;
     `prior`: the probabilities of the symbols, if the mechanism is meant for the average, or None for the worst case.
 
-    Losses are matrices (inputs, outputs): `optdp.losses.MatrixLoss` or anything that converts to one.
+    Losses are matrices (inputs, outputs): `optdp.problem.losses.MatrixLoss` or anything that converts to one.
     """
 
     domain: Alphabet  # type: ignore[assignment]
@@ -124,7 +124,7 @@ class FiniteMechanism(Mechanism):
 
     def plot(self, ax: Any = None, inputs: Any = None) -> Any:
         """Draw the table of probabilities. Returns the matplotlib axes."""
-        from optdp.reports.plots import new_axes
+        from optdp.report.plots import new_axes
 
         ax = new_axes(ax)
         image = ax.imshow(self.table.rows, aspect="auto", cmap="viridis")

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from optdp import _checks
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.domains import Circle, Interval, as_domain, domain_from_dict
-from optdp.losses import CustomLoss, Power
+from optdp.exact import enclosures, require
+from optdp.exact.check import Check
+from optdp.exact.rounding import TOTAL, Table, coprime_triple, private_weights
 from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.mechanisms.table import TOTAL, Table, coprime_triple, private_weights
-from optdp.privacy import LDP
+from optdp.problem.domains import Circle, Interval, as_domain, domain_from_dict
+from optdp.problem.losses import CustomLoss, Power
+from optdp.problem.privacy import LDP
 
 #: Outputs of unbiased mechanisms are multiples of this share of the domain (exact means need whole numbers).
 UNIT = 2.0**-16
@@ -99,7 +98,7 @@ class KernelMechanism(Mechanism):
 
         **Raises** ValueError if the rows are too far from private or unbiased to be repaired.
         """
-        ratio = enclosures.exp_below(_checks.epsilon(eps))
+        ratio = enclosures.exp_below(require.epsilon(eps))
         y, rows, floors = (
             np.asarray(outputs, dtype=float),
             np.asarray(rows, dtype=float),
@@ -229,7 +228,7 @@ class KernelMechanism(Mechanism):
 
     def plot(self, ax: Any = None, inputs: Any = None) -> Any:
         """Draw the kernel as a heat map. Returns the matplotlib axes."""
-        from optdp.reports.kernel import plot_kernel
+        from optdp.report.kernel import plot_kernel
 
         return plot_kernel(self, ax=ax)
 
@@ -276,7 +275,7 @@ def two_point(eps: float, domain: Any = (0.0, 1.0)) -> KernelMechanism:
     The best of all eps-LDP mechanisms for the worst-case squared error if eps <= ln(3 + 2 sqrt 2), with the value
     width^2 E/(1 + E)^2. E enters through the largest multiple of 2^-62 that keeps the promise exactly.
     """
-    share = 1 / (1 + enclosures.exp_below(_checks.epsilon(eps)))
+    share = 1 / (1 + enclosures.exp_below(require.epsilon(eps)))
     low = -(-share.numerator * TOTAL // share.denominator)
     weights = np.array([[TOTAL - low, low], [low, TOTAL - low]], dtype=np.int64)
     return KernelMechanism(as_domain(domain), (0.0, 1.0), (low / TOTAL, 1 - low / TOTAL), Table(weights))  # type: ignore[arg-type]

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from optdp import _checks
-from optdp.aggregates import Aggregate
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
+from optdp.exact import enclosures, require
+from optdp.exact.check import Check
 from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.priors import Prior
-from optdp.privacy import LDP, LIP
+from optdp.problem.priors import Prior
+from optdp.problem.privacy import LDP, LIP
+from optdp.problem.tasks import Aggregate
 
 #: Probabilities are multiples of 2^-124: a coin tossed with a 62-bit integer, and another one on a tie.
 BITS = 124
@@ -257,7 +256,7 @@ class LIPMechanism(Mechanism):
     def enclose_value(self, loss: Any) -> tuple[float, float]:
         """(low, high) proven to contain the mean square error of the best estimator of `loss` (an `Aggregate`)."""
         if not isinstance(loss, Aggregate):
-            raise TypeError(f"loss = {loss!r} is not allowed: loss must be an optdp.aggregates.Aggregate")
+            raise TypeError(f"loss = {loss!r} is not allowed: loss must be an optdp.problem.tasks.Aggregate")
         low, high = loss.enclose_mse(self.prior.weights, [list(row) for row in self.kernel], UNIT)
         return enclosures.round_down(max(low, Fraction(0))), enclosures.round_up(high)
 
@@ -355,7 +354,7 @@ class LIPMechanism(Mechanism):
 
     def privacy(self, notion: str = "lip") -> float:
         """The smallest epsilon, rounded up, for which the mechanism keeps "lip", "lip-lower" or "ldp"; infinite if none."""
-        _checks.choice("notion", notion, ("lip", "lip-lower", "ldp"))
+        require.choice("notion", notion, ("lip", "lip-lower", "ldp"))
         if notion == "ldp":
             ratio = self.likelihood_ratio()
             return math.inf if ratio is None else enclosures.log_above(ratio)
@@ -396,27 +395,27 @@ class LIPMechanism(Mechanism):
 
     def expected_loss(self, x: Any, loss: Any = "squared") -> np.ndarray:
         """E[(estimate - truth)^2 | x] for each category in `x`. `loss` must be "squared"."""
-        _checks.choice("loss", loss, ("squared", "l2"))
+        require.choice("loss", loss, ("squared", "l2"))
         return self.conditional_mse()[self.prior.positions(x)]
 
     def worst_input(self, loss: Any = "squared") -> Any:
         """The category with the largest mean square error."""
-        _checks.choice("loss", loss, ("squared", "l2"))
+        require.choice("loss", loss, ("squared", "l2"))
         return self.prior.categories[int(np.argmax(self.conditional_mse()))]
 
     def worst_case_loss(self, loss: Any = "squared") -> float:
         """The largest mean square error over categories."""
-        _checks.choice("loss", loss, ("squared", "l2"))
+        require.choice("loss", loss, ("squared", "l2"))
         return float(self.conditional_mse().max())
 
     def average_loss(self, loss: Any = "squared") -> float:
         """The mean square error averaged over the prior."""
-        _checks.choice("loss", loss, ("squared", "l2"))
+        require.choice("loss", loss, ("squared", "l2"))
         return self.mse()
 
     def plot(self, ax: Any = None, inputs: Any = None) -> Any:
         """Draw posterior/prior for each output and category as a picture. Returns the matplotlib axes."""
-        from optdp.reports.lip import plot_kernel
+        from optdp.report.lip import plot_kernel
 
         return plot_kernel(self, ax=ax, inputs=inputs)
 

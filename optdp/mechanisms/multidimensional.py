@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from optdp import _checks, files
-from optdp.certificates.check import Check
+from optdp import files
+from optdp.exact import require
+from optdp.exact.check import Check
 from optdp.mechanisms.base import Mechanism, as_rng
 
 
@@ -28,7 +29,7 @@ class OneCoordinate:
     d: int
 
     def __post_init__(self) -> None:
-        _checks.integer("d", self.d, low=1)
+        require.integer("d", self.d, low=1)
         domain = self.mechanism.domain
         if domain.lower != -domain.upper:
             raise ValueError(f"mechanism on {domain} is not allowed: its domain must be symmetric around 0")

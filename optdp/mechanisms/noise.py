@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from optdp import _checks
-from optdp.domains import AdditiveLine
-from optdp.losses import CustomLoss, Loss, Power, Squared, as_loss
+from optdp.exact import require
 from optdp.mechanisms.base import Mechanism, as_rng
+from optdp.problem.domains import AdditiveLine
+from optdp.problem.losses import CustomLoss, Loss, Power, Squared, as_loss
 
 
 class AdditiveNoise(Mechanism):
@@ -96,7 +96,7 @@ class AdditiveNoise(Mechanism):
 
     def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
         """(-r, r) with the least r for which P(|Z| <= r) >= level: [y - r, y + r] covers the true value behind an output y."""
-        level = _checks.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+        level = require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         radius = float(self.quantile((1 + level) / 2))
         return -radius, radius
 

@@ -8,13 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from optdp import _checks
-from optdp.certificates import enclosures
-from optdp.certificates.check import Check
-from optdp.domains import Circle, Interval, as_domain, domain_from_dict
-from optdp.losses import CustomLoss, Loss
+from optdp.exact import enclosures, require
+from optdp.exact.check import Check
 from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.privacy import LDP
+from optdp.problem.domains import Circle, Interval, as_domain, domain_from_dict
+from optdp.problem.losses import CustomLoss, Loss
+from optdp.problem.privacy import LDP
 
 #: Outputs are midpoints of 2^50 equal cells of the domain, so that sampling is integer arithmetic from end to end.
 CELLS = 2**50
@@ -56,9 +55,9 @@ class PiecewiseMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "domain", as_domain(self.domain))
-        _checks.integer("width_cells", self.width_cells, low=1, high=CELLS)
-        _checks.integer("floor_coins", self.floor_coins, low=1, high=COINS)
-        _checks.choice("placement", self.placement, ("centred", "linear"))
+        require.integer("width_cells", self.width_cells, low=1, high=CELLS)
+        require.integer("floor_coins", self.floor_coins, low=1, high=COINS)
+        require.choice("placement", self.placement, ("centred", "linear"))
         if isinstance(self.domain, Circle) and self.placement != "centred":
             raise ValueError(f"placement = {self.placement!r} is not allowed: on a circle it must be 'centred'")
 
@@ -71,8 +70,8 @@ class PiecewiseMechanism(Mechanism):
         The width is rounded to 2^-50, the floor up to 2^-124, so that the likelihood ratio is a rational at most e^eps:
         privacy holds exactly.
         """
-        eps = _checks.epsilon(eps)
-        share = Fraction(_checks.real("width", width, low=0.0, high=1.0, open_low=True))
+        eps = require.epsilon(eps)
+        share = Fraction(require.real("width", width, low=0.0, high=1.0, open_low=True))
         cells = min(max(round(share * CELLS), 1), CELLS)
         # floor mass >= 1 / (1 + (E - 1) w) makes the ratio 1 + (1 - mass) / (mass w) at most E; a rational below
         # E in its place only raises the floor.

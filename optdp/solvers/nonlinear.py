@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from optdp.domains import Circle, Interval
-from optdp.losses import CustomLoss, Loss
+from optdp.problem.domains import Circle, Interval
+from optdp.problem.losses import CustomLoss, Loss
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def _pyomo(eps: float, m: int, loss: Any, domain: Interval | Circle, backend: st
     from pyomo.contrib.solver.common.factory import SolverFactory
     from pyomo.contrib.solver.common.results import TerminationCondition
 
-    from optdp.programs.piecewise import build_model
+    from optdp.design.piecewise import build_model
 
     name, package = {"scip": ("scip_direct", "pyscipopt"), "gurobi": ("gurobi_direct_minlp", "gurobipy")}[backend]
     solver = SolverFactory(name)

@@ -1,0 +1,115 @@
+"""What a claim is, what a finding says, and the register that the audit goes through.
+
+A new claim is a function in the file of its paper (`optdp/audit/<paper>/claims.py`), written like this:
+
+    @claim("OGPM-4", "the closed form on [0, 1)", "closed form for |y - x| (slides)")
+    def closed_form_on_the_interval() -> Finding:
+        '''The optimum for |y - x| on [0, 1) has height e^(eps/2) and a window of length 2C = (s - 1)/(E - 1).'''
+        ...
+        if not proven:
+            return Finding.unsettled("what failed", numbers={...})
+        return Finding(Verdict.VERIFIED, how="symbolic proof", range="every eps > 0", numbers={...}, note=...)
+
+Its docstring is the claim in our own words. It computes both sides; the verdict follows from the numbers or the
+symbols, by an `if`, never typed in. A claim "for all eps" rests on a symbolic identity, on
+`optdp.exact.ranges.positive`, or on a monotonicity argument that its note gives.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Verdict(enum.Enum):
+    """The verdicts of the audit."""
+
+    VERIFIED = "verified"
+    REFUTED = "refuted"
+    CONDITIONAL = "conditional"
+    VACUOUS = "vacuous"
+    NOT_TESTABLE = "not testable"
+    UNSETTLED = "unsettled"  # a check of ours failed: an error to be mended, never a result
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a claim's function found.
+
+    - `verdict`.
+    - `how`: how it was established: "symbolic proof", "exact certificate", "ball arithmetic over a range",
+      "counterexample in exact arithmetic", ... in a few words.
+    - `range`: for which parameters it is established.
+    - `numbers`: both sides, by name, as floats or short exact strings: what a reader recomputes.
+    - `condition`: for "conditional", exactly when it is true; for "refuted", the witness.
+    - `corrected`: the statement that is true instead, if one is known.
+    - `note`: the argument in words, where symbols and numbers alone do not tell it.
+    - `disagrees`: where the project's own notes on the mathematics said otherwise, with the evidence.
+    """
+
+    verdict: Verdict
+    how: str
+    range: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+    condition: str = ""
+    corrected: str = ""
+    note: str = ""
+    disagrees: str = ""
+
+    @staticmethod
+    def unsettled(why: str, numbers: dict[str, Any] | None = None) -> Finding:
+        """What a claim's function returns when its own check does not go through: never a verdict by default."""
+        return Finding(Verdict.UNSETTLED, "a check did not go through", "", numbers or {}, note=why)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One published claim: `id` like "OGPM-4", a short title, its source in the paper, and the function that decides it."""
+
+    id: str
+    title: str
+    source: str
+    decide: Callable[[], Finding]
+
+    @property
+    def paper(self) -> str:
+        """The paper's short name."""
+        return self.id.split("-")[0]
+
+    @property
+    def statement(self) -> str:
+        """The claim in our own words."""
+        return " ".join((self.decide.__doc__ or "").split())
+
+
+#: Every claim by id, in the order in which the files of the papers define them.
+CLAIMS: dict[str, Claim] = {}
+
+#: What the programs found that none of the papers states, decided and printed in the same way.
+DISCOVERIES: dict[str, Claim] = {}
+
+
+def claim(id: str, title: str, source: str) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
+    """Register a function as the decision of a published claim. **Raises** ValueError for an id used twice."""
+    return _register(CLAIMS, id, title, source)
+
+
+def discovery(id: str, title: str, source: str) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
+    """Register a function that proves something new; `source` names the paper that it goes past."""
+    return _register(DISCOVERIES, id, title, source)
+
+
+def _register(
+    book: dict[str, Claim], id: str, title: str, source: str
+) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
+    def register(function: Callable[[], Finding]) -> Callable[[], Finding]:
+        if id in book:
+            raise ValueError(f"id = {id!r} is not allowed: another claim has it")
+        if not function.__doc__:
+            raise ValueError(f"the function of claim {id!r} has no docstring: it must state the claim")
+        book[id] = Claim(id, title, source, function)
+        return function
+
+    return register

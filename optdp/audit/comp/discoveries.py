@@ -1,0 +1,50 @@
+"""What the programs found beyond COMP: the positive side of rows of its audit, decided by the same computations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from optdp.audit.claim import Finding, Verdict, discovery
+from optdp.audit.comp import claims as comp
+
+
+def _established(decide: Callable[[], Finding], expected: Verdict) -> Finding:
+    """The evidence of an audited claim, as a discovery: only if the claim was decided as expected."""
+    found = decide()
+    if found.verdict is not expected:
+        return Finding.unsettled(f"the claim behind it is {found.verdict.value}", found.numbers)
+    parts = [part for part in (found.corrected, found.note) if part]
+    return replace(found, verdict=Verdict.VERIFIED, condition="", corrected="", note=" ".join(parts))
+
+
+@discovery("D-COMP-1", "A1B1 is the best of all composites, in closed form", "COMP")
+def best_composite() -> Finding:
+    """Among all activations and bases under the paper's privacy condition, the rectangle over a constant with k = (E - 1) y has
+    the least variance at every query; its parameters are a curve in closed form.
+    """
+    return _established(comp.further_improvement, Verdict.REFUTED)
+
+
+@discovery("D-COMP-2", "two and three outputs beat every composite in the middle, at every eps", "COMP")
+def few_outputs() -> Finding:
+    """At C_p = 0 Duchi's two outputs (eps < 0.6076) or three outputs with P(0) = E/(E + 2) (eps > 0.4232) have a lower variance
+    than every composite; the three have (Delta^2/2)(E + 2)/(E - 1)^2.
+    """
+    return _established(comp.earlier_mechanisms, Verdict.REFUTED)
+
+
+@discovery("D-COMP-3", "from which eps each composite beats Laplace", "COMP")
+def thresholds() -> Finding:
+    """At best parameters and C_p = 0, A1 beats Laplace at every eps, A2 exactly for eps > 0.8088752 and A3 exactly for
+    eps > 1.4357032; the ratio to Laplace falls strictly in eps.
+    """
+    return _established(comp.four_cross_laplace, Verdict.CONDITIONAL)
+
+
+@discovery("D-COMP-4", "how wide the outputs of a bounded and unbiased mechanism must be", "COMP")
+def range_law() -> Finding:
+    """Unbiased answers to queries in an interval of length Delta need outputs in an interval of length at least Delta/tanh(eps/2)
+    under eps-DP, and at least Delta/tanh(eps/4) with a floor shared by all inputs.
+    """
+    return _established(comp.every_input_in_the_range, Verdict.REFUTED)

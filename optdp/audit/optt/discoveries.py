@@ -1,0 +1,111 @@
+"""What the programs found beyond OPTT: each rests on the check of the claim that led to it (`optdp.audit.optt.claims`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from optdp.audit.claim import Finding, Verdict, discovery
+from optdp.audit.optt import claims as optt
+
+
+def _proven_by(decide: Callable[[], Finding], range: str, note: str = "") -> Finding:
+    """The finding of a discovery that the check of a claim proves: its numbers, and its argument unless `note` gives
+    one.
+    """
+    found = decide()
+    if found.verdict is Verdict.UNSETTLED:
+        return found
+    return replace(
+        found, verdict=Verdict.VERIFIED, range=range, note=note or found.note, condition="", corrected="", disagrees=""
+    )
+
+
+@discovery("D-OPTT-1", "the best unbiased mechanism for a number, up to eps = 0.712285", "OPTT")
+def best_unbiased_mechanism() -> Finding:
+    """Over all unbiased eps-LDP mechanisms for x in [-1, 1] the least worst-case variance is coth(eps/2) coth(tau) -
+    1, tau = tanh(eps/2), as long as 2 tanh(tau) + tau <= 1 (eps <= 0.712285). It is attained at every input by a
+    window [x - r, x + r] of varying length, r = sqrt(x^2 + 1/sinh(tau)^2), in which outputs are e^eps times as likely
+    as the log-uniform floor 1/(2 (E - 1)|y|) on coth(tau) - 1 <= |y| <= coth(tau) + 1.
+    `optdp.mechanisms.VaryingWindow` samples it.
+    """
+    return _proven_by(optt.gain_of_a_free_window, "0 < eps <= 0.712285")
+
+
+@discovery("D-OPTT-2", "the best unbiased mechanism for a number, from eps = 0.712285 to 1.393027", "OPTT")
+def best_unbiased_mechanism_beyond() -> Finding:
+    """With sigma = log(1 + 2/E)/2 and z = 1/(E - (E + 1) sigma) the least worst-case variance over all unbiased
+    eps-LDP mechanisms on [-1, 1] is (E (E + 2) z - (E - 2))/(E - 1), up to (E + 1) log(1 + 2/E) = E - 2, and no
+    unbiased mechanism is below it for any larger eps. It is attained, at every input, by outputs at 0 and at Ez <=
+    |y| <= (E + 2) z (`optdp.mechanisms.VaryingWindow`).
+    """
+    return _proven_by(optt.gain_beyond_a_window, "0.712286 <= eps <= 1.393027; a lower bound for every larger eps")
+
+
+@discovery("D-OPTT-3", "a window of varying length beats Duchi at every eps", "OPTT")
+def varying_window_beats_duchi() -> Finding:
+    """The mechanism of D-OPTT-1 is private, unbiased and of the same variance at every input for every eps, not only
+    where it is optimal: more than 2/3 below Duchi's worst case always, and below every I-PTT's worst case up to eps =
+    2.14.
+    """
+    return _proven_by(optt.varying_windows, "every eps > 0")
+
+
+@discovery("D-OPTT-4", "nothing unbiased beats Duchi at an end of the domain", "OPTT")
+def duchi_at_the_ends() -> Finding:
+    """At x = 1 and x = -1 every unbiased eps-LDP mechanism has a variance of at least 4E/(E - 1)^2 = 1/sinh(eps/2)^2,
+    Duchi's; and no other mechanism has a variance at most Duchi's at every input.
+    """
+    return _proven_by(optt.none_dominates_duchi, "every eps > 0, every unbiased eps-LDP mechanism")
+
+
+@discovery("D-OPTT-5", "where constant windows begin to beat Duchi", "OPTT")
+def where_windows_beat_duchi() -> Finding:
+    """Some I-PTT has a smaller worst-case variance than Duchi exactly for e^eps > (r^2 + 3)/(r^2 - 1), r^4 = 4r + 1
+    (eps > 1.183102); the one with eta = 2, k = a = coth(eps/2), of worst case 4/(3 sinh(eps/2)^2) + 1/3, exactly for
+    eps > ln(2 + sqrt 3).
+    """
+    return _proven_by(optt.some_beat_duchi, "every eps > 0, every eta > 1")
+
+
+@discovery("D-OPTT-6", "the best constant window in closed form", "OPTT")
+def best_constant_window() -> Finding:
+    """The best I-PTT is the curve E = v (v^2 - 1 + sqrt(v^4 - v^2 + 1)), v = eta - 1 > 1, with t = 1/(E - 1) its
+    worst-case variance is (1 + v) t + (1 + (1 + v) t)((1 + v)^3 t + 1)/(3 v^2), for every eps in (16 t^2/3 + 5 t, 16
+    (t^2 + t)/3 + 1/3].
+    """
+    first = _proven_by(optt.optimum_for_given_q, "every eps > 0")
+    second = optt.order_of_the_optimum()
+    if Verdict.UNSETTLED in (first.verdict, second.verdict):
+        return Finding.unsettled("the curve or its bounds", first.numbers | second.numbers)
+    kept = {name: first.numbers[name] for name in ("optimum over q", "its eta", "E from the curve at its eta")}
+    return replace(first, numbers=kept | second.numbers, note=f"{first.note} {second.note}")
+
+
+@discovery("D-OPTT-7", "Theorem 4's mechanism leaks ln 2 however small eps is", "OPTT")
+def theorem_four_leaks() -> Finding:
+    """Algorithm 2 at the optimum printed for q = 1/2 has likelihood ratio 2 cosh(acosh(E)/3) > 2: whatever eps it is
+    asked for, it is not ln 2-LDP, and it breaks its promise for every E < sqrt 5.
+    """
+    return _proven_by(
+        optt.optimum_for_given_q,
+        "every eps > 0; the promise is broken for eps < log(5)/2 = 0.804719",
+        "The sampler's ratio is q v/(1 - q) with v = eta0 - 1, v^3 - 3v = 2E; v > 2 because 2^3 - 3 * 2 = 2 < 2E, and v > E iff "
+        "E^3 - 3E < 2E, that is E < sqrt 5.",
+    )
+
+
+@discovery("D-OPTT-8", "half the window of a triangle", "OPTT")
+def half_the_window() -> Finding:
+    """For every II-PTT the I-PTT with the same k and half as wide a window relative to its range has a smaller
+    variance at every input.
+    """
+    return _proven_by(optt.one_before_two, "every eps > 0, every eta > 1")
+
+
+@discovery("D-OPTT-9", "PM keeps two thirds of Laplace's variance at every eps", "OPTT")
+def pm_against_laplace() -> Finding:
+    """PM's worst-case variance is 1/(3 sinh(eps/4)^2), less than 16/(3 eps^2), two thirds of Laplace's 8/eps^2, for
+    every eps.
+    """
+    return _proven_by(optt.some_beat_laplace, "every eps > 0")

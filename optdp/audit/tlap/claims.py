@@ -1,0 +1,1208 @@
+"""The claims of TLAP: "Privacy and Utility Tradeoff in Approximate Differential Privacy" (TLAP).
+
+Sensitivity 1 throughout: for sensitivity D, E|X| is D times and E X^2 is D^2 times what stands here. E = e^eps,
+u = (E - 1)/(2 delta), A = log(1 + u)/eps (half the support of the truncated Laplacian), and 0 < delta < 1/2 as in the paper.
+"upper" is what the truncated Laplacian attains (Theorems 2 and 3), "lower" the paper's bound (Theorems 4 and 5).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from flint import arb, ctx
+
+from optdp.audit.claim import Finding, Verdict, claim, discovery
+from optdp.certificates.additive import geng_viswanath
+from optdp.design.additive import solve_additive
+from optdp.exact import enclosures, ranges
+from optdp.exact.ranges import Cover
+from optdp.problem.losses import as_loss
+
+LOSSES = {1: "abs", 2: "squared"}
+
+
+def _is_zero(expression: Any) -> bool:
+    import sympy as sp
+
+    return bool(sp.simplify(sp.expand(expression)) == 0)
+
+
+def _at(expression: Any, eps: float, delta: float) -> float:
+    """A closed form's value, for tables."""
+    from optdp.closed_forms import tlap as forms
+
+    return float(forms.in_eps_delta(expression).subs({forms.eps: eps, forms.delta: delta}).evalf(30))
+
+
+# --- the mechanism ---------------------------------------------------------------------------------------------
+
+
+def exact_hockey_stick(masses: dict[Fraction, Fraction], shift: Fraction, ratio: Fraction) -> Fraction:
+    """max over sets S of P(X in S) - ratio P(X + shift in S) for noise with these atoms, exactly."""
+    return sum(
+        (max(p - ratio * masses.get(x - shift, Fraction(0)), Fraction(0)) for x, p in masses.items()), Fraction(0)
+    )
+
+
+@claim("TLAP-1", "the promise as a condition on the noise", "Lemma 1")
+def promise_on_the_noise() -> Finding:
+    """Additive noise is (eps, delta)-private iff P(S) - e^eps P(S + d) <= delta for every set S and every |d| <= Delta."""
+    # P(f(D) + X in S) = P(X in S - f(D)): a promise about all pairs and sets S is one about all sets T = S - f(D1) and all
+    # differences d = f(D1) - f(D2). Exactly on atoms: the largest of the left side over all 2^k sets is a sum of positive parts.
+    noise = {Fraction(i): Fraction(p, 16) for i, p in zip(range(-2, 3), (1, 4, 6, 4, 1), strict=True)}
+    ratio = Fraction(2)
+    by_sets = max(
+        sum(noise[x] - ratio * noise.get(x - 1, Fraction(0)) for x in chosen)
+        for size in range(len(noise) + 1)
+        for chosen in itertools.combinations(noise, size)
+    )
+    by_parts = exact_hockey_stick(noise, Fraction(1), ratio)
+    between = exact_hockey_stick(noise, Fraction(1, 2), ratio)
+    numbers = {
+        "delta at shift 1, e^eps = 2": str(by_parts),
+        "the same over all sets": str(by_sets),
+        "at shift 1/2": str(between),
+    }
+    if by_sets != by_parts or by_parts != Fraction(3, 16) or between != 1:
+        return Finding.unsettled("the maximum over sets is not the sum of positive parts", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "every noise, every eps >= 0, every delta",
+        numbers,
+        condition="'Only if' needs a query whose neighbouring values differ by every d in [-Delta, Delta], as the "
+        "paper's footnote says.",
+        note="With T = S - f(D1) and d = f(D1) - f(D2) the promise is the condition, set by set; its left side is "
+        "largest on the set where f(x) > E f(x + d). For whole-number queries only whole d count: noise on the "
+        "integers that is (ln 2, 3/16)-private at shift 1 hides nothing at shift 1/2.",
+    )
+
+
+@claim(
+    "TLAP-2", "the truncated Laplacian is a density, with mass delta at each edge", "Definition 3 and its properties"
+)
+def density() -> Finding:
+    """The truncated Laplacian has mass 1, falls by exactly e^eps per sensitivity, and has mass delta in [A - Delta, A]."""
+    import sympy as sp
+
+    from optdp.closed_forms import tlap as forms
+
+    x, length = sp.symbols("x length", positive=True)
+    f = forms.density(x)
+    decay = sp.simplify(f / forms.density(x + 1) - forms.E)
+    edge = sp.integrate(f, (x, length - 1, length)).subs(length, forms.RADIUS)
+    edge_mass = _is_zero(forms.in_eps_delta(edge) - forms.delta)
+    # A >= 1 iff 1 + u >= E iff delta <= 1/2.
+    long_enough = _is_zero(
+        forms.in_eps_delta(1 + forms.u - forms.E) - (forms.E - 1) * (1 - 2 * forms.delta) / (2 * forms.delta)
+    )
+    numbers = {
+        "A at eps = 1, delta = 0.01": _at(forms.RADIUS, 1.0, 0.01),
+        "mass": str(forms.moment(0)),
+        "mass of the edge": "delta",
+    }
+    if forms.moment(0) != 1 or decay != 0 or not edge_mass or not long_enough:
+        return Finding.unsettled("mass, decay or edge did not simplify to 1, e^eps, delta", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "every eps > 0, 0 < delta <= 1/2",
+        numbers,
+        condition="[A - Delta, A] lies on one side of 0 iff delta <= 1/2, since 1 + u - E = (E - 1)(1 - 2 delta)/(2 delta).",
+    )
+
+
+@claim("TLAP-3", "the truncated Laplacian is (eps, delta)-private", "Theorem 1")
+def privacy() -> Finding:
+    """The truncated Laplacian is (eps, delta)-private; its largest divergence, at a shift by Delta, is exactly delta."""
+    import sympy as sp
+
+    from optdp.closed_forms import tlap as forms
+
+    x, d, length = sp.symbols("x d length", positive=True)
+    edge = sp.integrate(forms.density(x), (x, length - d, length)).subs(length, forms.RADIUS)
+    matches = _is_zero(forms.in_eps_delta(edge) - forms.hockey_stick(d))
+    rising = (
+        sp.simplify(sp.diff(forms.hockey_stick(d), d) * (forms.E - 1) * sp.exp(-forms.eps * d))
+        == forms.delta * forms.eps
+    )
+    full = _is_zero(forms.hockey_stick(sp.Integer(1)) - forms.delta)
+    # delta > 1/2, where the edge [A - 1, A] reaches across 0: mass 1/2 + (mass of [0, 1 - A]), 2A >= 1 being so for delta < 1.
+    root = sp.Symbol("E", positive=True)
+    u = forms.u
+    across = sp.Rational(1, 2) + (1 + u) / (2 * u) * (1 - (1 + u) / root)
+    excess = sp.factor(across - (root - 1) / (2 * u))
+    large = _is_zero(excess + (root - 1 - u) ** 2 / (2 * u * root))
+    numbers = {
+        "divergence at shift d": "delta (e^(eps d) - 1)/(e^eps - 1)",
+        "minus delta, for delta > 1/2": str(excess),
+    }
+    if not (matches and rising and full and large):
+        return Finding.unsettled("the hockey-stick divergence did not simplify", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "every eps > 0, 0 < delta <= 1/2, every shift",
+        numbers,
+        note="||x + d| - |x|| <= d keeps the ratio at most E inside, so only x in (A - d, A] counts: its mass is "
+        "delta (e^(eps d) - 1)/(E - 1), rising in d and equal to delta at d = Delta. The promise also holds for 1/2 "
+        "< delta < 1, with room to spare: the divergence is then delta - (E - 1 - u)^2/(2 u E).",
+    )
+
+
+@claim("TLAP-4", "noise amplitude of the truncated Laplacian", "Theorem 2")
+def amplitude() -> Finding:
+    """E|X| = (Delta/eps)(1 - log(1 + u)/u): the Laplacian's amplitude, less a share that delta buys."""
+    from optdp.closed_forms import tlap as forms
+
+    numbers = {"eps = 1, delta = 0.01": _at(forms.amplitude(), 1.0, 0.01), "Laplacian": 1.0}
+    if not _is_zero(forms.moment(1) - forms.amplitude()):
+        return Finding.unsettled("the integral is not the formula", numbers)
+    return Finding(
+        Verdict.VERIFIED, "symbolic proof", "every eps > 0, every delta in (0, 1)", numbers, note="By integration."
+    )
+
+
+@claim("TLAP-5", "limits of the amplitude", "remarks after Theorem 2")
+def limits_of_the_amplitude() -> Finding:
+    """E|X| tends to Delta/eps (Laplacian) as delta -> 0, to Delta/(4 delta) (uniform) as eps -> 0, and to a constant times
+    Delta/eps as eps = delta -> 0.
+    """
+    import sympy as sp
+
+    from optdp.closed_forms import tlap as forms
+
+    scaled = forms.amplitude() * forms.eps
+    to_laplacian = sp.limit(scaled, forms.u, sp.oo)
+    over_u = sp.limit(scaled / forms.u, forms.u, 0)
+    slope = sp.limit((forms.E - 1) / (2 * forms.delta * forms.eps), forms.eps, 0)
+    height = sp.limit(forms.density(sp.Integer(0)) / forms.eps * forms.u, forms.u, 0)
+    equal = sp.limit(((forms.E - 1) / (2 * forms.eps)), forms.eps, 0)
+    constant = sp.simplify(scaled.subs(forms.u, equal))
+    numbers = {
+        "delta -> 0, times eps": str(to_laplacian),
+        "eps -> 0": str(over_u * slope),
+        "eps = delta -> 0, times eps": str(constant),
+    }
+    uniform = _is_zero(over_u * slope - 1 / (4 * forms.delta)) and _is_zero(height / slope - forms.delta)
+    if to_laplacian != 1 or not uniform or not _is_zero(constant - (1 - 2 * sp.log(sp.Rational(3, 2)))):
+        return Finding.unsettled("a limit is not the published one", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "the three limits",
+        numbers,
+        note="(The third formula is lost in the text at hand.) E|X| is 1/eps times a function of u alone, and u "
+        "tends to infinity, to eps/(2 delta) -> 0, and to 1/2. In the second case the density tends to delta/Delta "
+        "on [-Delta/(2 delta), Delta/(2 delta)].",
+    )
+
+
+@claim("TLAP-6", "noise power of the truncated Laplacian", "Theorem 3")
+def power() -> Finding:
+    """E X^2 = (2 Delta^2/eps^2)(1 - (log(1 + u)^2/2 + log(1 + u))/u)."""
+    from optdp.closed_forms import tlap as forms
+
+    numbers = {"eps = 1, delta = 0.01": _at(forms.power(), 1.0, 0.01), "Laplacian": 2.0}
+    if not _is_zero(forms.moment(2) - forms.power()):
+        return Finding.unsettled("the integral is not the formula", numbers)
+    return Finding(
+        Verdict.VERIFIED, "symbolic proof", "every eps > 0, every delta in (0, 1)", numbers, note="By integration."
+    )
+
+
+# --- the lower bounds ------------------------------------------------------------------------------------------
+
+
+def lemma_2_witness() -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    """(Lemma 2's figure for |i|, the cost of a whole-number noise, its divergence at e^eps = 2, delta = 1/14), all exact."""
+    ratio, delta, links = Fraction(2), Fraction(1, 14), 3
+    a, b = (delta + (ratio - 1) / 2) / ratio, 1 / ratio
+    if a * sum(b**k for k in range(links)) != Fraction(1, 2):
+        raise ArithmeticError("n = 3 is not whole for these parameters")
+    figure = 2 * sum((a * b**k * (1 + k) for k in range(links)), Fraction(0))
+    half = {i: ratio**-i for i in range(4)}
+    total = half[0] + 2 * (half[1] + half[2] + half[3])
+    noise = {Fraction(i): half[abs(i)] / total for i in range(-3, 4)}
+    cost = sum((abs(x) * p for x, p in noise.items()), Fraction(0))
+    return figure, cost, exact_hockey_stick(noise, Fraction(1), ratio), delta
+
+
+@cache
+def _chain_holds() -> bool:
+    """T_0 = 1/2, T_(j+1) = (T_j - delta)/E has T_j - T_(j+1) = a b^j, and ends, T_n = 0, at n = log(1 + u)/eps."""
+    import sympy as sp
+
+    from optdp.closed_forms import tlap as forms
+
+    a, b = forms.chain()
+    t = sp.Symbol("T")
+    following = (t - forms.delta) / forms.E
+    drop = t - following
+    first = _is_zero(drop.subs(t, sp.Rational(1, 2)) - a)
+    geometric = _is_zero(drop.subs(t, following) - b * drop)
+    ending = _is_zero(forms.in_eps_delta(a * (1 - 1 / (1 + forms.u)) / (1 - b)) - sp.Rational(1, 2))  # b^n = 1/(1 + u)
+    return bool(first and geometric and ending)
+
+
+@claim("TLAP-7", "lower bound for whole-number queries", "Lemma 2")
+def whole_number_lower_bound() -> Finding:
+    """If a (1 - b^n)/(1 - b) = 1/2 for a whole n, whole-number noise costs at least 2 sum_(k < n) a b^k L(1 + k Delta)."""
+    figure, cost, divergence, delta = lemma_2_witness()
+    numbers = {
+        "Lemma 2's figure, L(i) = |i|, Delta = 1, e^eps = 2, delta = 1/14, n = 3": str(figure),
+        "cost of the noise 2^-|i|, |i| <= 3": str(cost),
+        "its divergence": f"{divergence} <= {delta}",
+    }
+    if not (divergence <= delta and cost < figure and _chain_holds()):
+        return Finding.unsettled("the witness or the chain of tails failed", numbers)
+    return Finding(
+        Verdict.CONDITIONAL,
+        "counterexample in exact arithmetic",
+        "every eps > 0, 0 < delta < 1/2",
+        numbers,
+        condition="A condition on the cost is needed (the lemma's (9), lost in the text at hand): for |i| and Delta "
+        f"= 1 the figure is {figure}, and a private noise costs {cost}.",
+        corrected="Without any condition, for every symmetric cost that does not fall with the distance: E L(X) >= "
+        "2 sum_(k < N) a b^k L(k Delta) + 2 T_N L(N Delta), with N = floor(n) and T_N = 1/2 - a (1 - b^N)/(1 - b), "
+        "on the integers as on the line. It is what Theorems 4 and 5 use the lemma for.",
+        note="T_j = P(X >= j Delta) has T_0 >= 1/2, and the promise on [j Delta, oo) is T_(j+1) >= (T_j - delta)/E. "
+        "From 1/2 on with equality, the drops are a b^j; E L(X) >= L(0) + 2 sum_(j >= 1) T_j (L(j Delta) - L((j - "
+        "1) Delta)), summed by parts.",
+    )
+
+
+def _real_n_gap(q: int) -> tuple[Any, Any]:
+    """(the printed bound at n = N + theta minus the bound of floor(n), the coefficient of -b^theta in it), as expressions.
+
+    Both times 1/(2 a b^N). In the second bound the mass (b^N - b^n) a/(1 - b) that is left after N bins costs N^q.
+    """
+    import sympy as sp
+
+    from optdp.closed_forms import tlap as forms
+
+    a, b, whole, theta = sp.symbols("a b N theta", positive=True)
+    power_n, power_theta = sp.symbols("power_N power_theta", positive=True)  # b^N, b^theta
+    printed = forms.lower_bound_printed(q)
+    at_n = printed.subs(b**forms.n, power_n * power_theta).subs(forms.n, whole + theta)
+    at_floor = printed.subs(b**forms.n, power_n).subs(forms.n, whole)
+    rest = 2 * a * power_n * (1 - power_theta) / (1 - b) * whole**q
+    gap = sp.expand(sp.simplify((at_n - at_floor - rest) / (2 * a * power_n)))
+    return gap, sp.simplify(-gap.coeff(power_theta, 1))
+
+
+@cache
+def _real_n_is_below_floor(q: int) -> bool:
+    """For every real n >= 1 the printed bound is at most the one of floor(n): b^theta Q(theta) >= Q(0) on [0, 1]."""
+    import sympy as sp
+
+    b, whole, theta, power_theta = sp.symbols("b N theta power_theta", positive=True)
+    z, more = sp.symbols("z M", nonnegative=True)
+    gap, quadratic = _real_n_gap(q)
+    start = sp.simplify(gap.coeff(power_theta, 0))
+    ends = _is_zero(quadratic.subs(theta, 0) - start) and _is_zero(b * quadratic.subs(theta, 1) - start)
+    # log(b^theta Q) is concave where Q'^2 - Q Q'' >= 0 (and Q > 0): substitute 1/b = 1 + z, N = 1 + M and look at the signs.
+    first, second = sp.diff(quadratic, theta), sp.diff(quadratic, theta, 2)
+    for expression in (first**2 - quadratic * second, quadratic):
+        numerator, denominator = sp.fraction(
+            sp.together(sp.simplify(expression.subs({b: 1 / (1 + z), whole: 1 + more})))
+        )
+        for part in (numerator, denominator):
+            if not all(c > 0 for c in sp.Poly(sp.expand(part), z, more, theta).coeffs()):
+                return False
+    return bool(ends)
+
+
+def _lower_bound_finding(q: int, eps: float = 1.0, delta: float = 0.01) -> Finding:
+    from optdp.closed_forms import tlap as forms
+
+    closed = forms.lower_bound(q)
+    bins, radius = forms.E - 1, forms.RADIUS
+    wanted = {1: 1 / bins - radius / forms.u, 2: (forms.E + 1) / bins**2 - (radius**2 + 2 * radius / bins) / forms.u}[q]
+    certificate = geng_viswanath(eps, delta, 1.0, as_loss(LOSSES[q], 1.0))
+    printed = _at(closed, eps, delta)
+    numbers = {
+        "printed bound, eps = 1, delta = 0.01": printed,
+        "bound with floor(n), exact certificate": certificate.bound,
+        "truncated Laplacian": _at(forms.moment(q), eps, delta),
+        "n": _at(radius, eps, delta),
+    }
+    whole = (math.e - 1) / (2 * (math.e**4 - 1))  # eps = 1, n = 4
+    same = geng_viswanath(1.0, whole, 1.0, as_loss(LOSSES[q], 1.0)).bound
+    if not (_chain_holds() and _is_zero(closed - wanted) and _real_n_is_below_floor(q)):
+        return Finding.unsettled("the chain of tails or its sum did not simplify", numbers)
+    if not (certificate.check() and printed <= certificate.bound and abs(same - _at(closed, 1.0, whole)) < 1e-9):
+        return Finding.unsettled("the exact dual point does not confirm the bound", numbers)
+    text = {
+        1: "Delta (1/(E - 1) - A/u), A = n = log(1 + u)/eps",
+        2: "Delta^2 ((E + 1)/(E - 1)^2 - (A^2 + 2A/(E - 1))/u), A = n = log(1 + u)/eps",
+    }[q]
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "every eps > 0, 0 < delta <= 1/2, n whole or not",
+        numbers,
+        corrected=f"The bound is {text}, and holds without the assumption that n is whole; with floor(n) it is "
+        "higher (TLAP-10).",
+        note="The chain of tails in TLAP-7 proves it for every noise, atoms included. b^n = 1/(1 + u) makes n the "
+        "length A/Delta of the truncated Laplacian itself, so for whole n the bound is the mean of L(floor |X|) "
+        "over that very noise.",
+    )
+
+
+@claim("TLAP-8", "lower bound on the noise amplitude", "Theorem 4")
+def amplitude_lower_bound() -> Finding:
+    """Every (eps, delta)-private noise has E|X| >= 2 a Delta ((b - b^n)/(1 - b)^2 - (n - 1) b^n/(1 - b))."""
+    import sympy as sp
+
+    from optdp.closed_forms import tlap as forms
+
+    a, b = sp.symbols("a b", positive=True)
+    n = forms.n
+    printed = 2 * a * ((b - b**n) / (1 - b) ** 2 - (n - 1) * b**n / (1 - b))
+    if not _is_zero(printed - forms.lower_bound_printed(1)):
+        return Finding.unsettled("the printed sum is not 2 a sum j b^j")
+    return _lower_bound_finding(1)
+
+
+@claim("TLAP-9", "lower bound on the noise power", "Theorem 5")
+def power_lower_bound() -> Finding:
+    """Every (eps, delta)-private noise has E X^2 >= 2 a Delta^2 sum_(j < n) b^j j^2, in closed form."""
+    return _lower_bound_finding(2)
+
+
+@claim("TLAP-10", "n is assumed to be whole, to avoid rounding issues", "before Lemma 2")
+def whole_n() -> Finding:
+    """That n = log(1 + u)/eps is assumed to be whole is a matter of rounding only: the bounds do not depend on it."""
+    from optdp.closed_forms import tlap as forms
+
+    points = [(1.0, 0.01), (0.1, 0.01), (1.0, 0.3), (3.0, 0.1), (5.0, 0.01)]
+    numbers: dict[str, Any] = {}
+    for eps, delta in points:
+        for q, loss in LOSSES.items():
+            certificate = geng_viswanath(eps, delta, 1.0, as_loss(loss, 1.0))
+            printed = _at(forms.lower_bound(q), eps, delta)
+            if not certificate.check() or certificate.bound < printed:
+                return Finding.unsettled("a certificate with floor(n) is below the printed bound", numbers)
+            numbers[f"{loss}, eps = {eps:g}, delta = {delta:g}: printed, floor(n)"] = (
+                f"{printed:.6g}, {certificate.bound:.6g}"
+            )
+    if not (_real_n_is_below_floor(1) and _real_n_is_below_floor(2)):
+        return Finding.unsettled("log-concavity in theta did not come out", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "every eps > 0, 0 < delta <= 1/2",
+        numbers,
+        condition="n is whole only for delta = (E - 1)/(2 (E^n - 1)), n = 1, 2, ...: countably many delta for each eps.",
+        corrected="For every real n = N + theta >= 1 the printed figures of Theorems 4 and 5 are valid, and the "
+        "bound with N = floor(n) (TLAP-7) is at least as high; for |x| it is higher by Delta 2 a b^N (b^theta (b + "
+        "(1 - b) theta) - b)/(1 - b)^2 >= 0.",
+        note="The difference is a positive factor times b^theta Q(theta) - Q(0), zero at theta = 0 and 1; b^theta "
+        "Q(theta) is log-concave, as Q'^2 - Q Q'' has nonnegative coefficients in 1/b - 1, N - 1 and theta.",
+        disagrees="The notes, Section 3, say that the bound needs a whole n. It does not: between whole n it is "
+        "merely weaker than the bound with floor(n).",
+    )
+
+
+# --- tightness -------------------------------------------------------------------------------------------------
+
+
+@cache
+def _gap_identities() -> bool:
+    """upper - lower = g for |x|, and 2 g upper_1 + c for x^2, with g = 1/eps - 1/(E - 1) in (0, 1/2) and c < 0."""
+    import sympy as sp
+
+    from optdp.closed_forms import tlap as forms
+
+    eps, u, e = forms.eps, forms.u, forms.E
+    g = 1 / eps - 1 / (e - 1)
+    c = (2 * (e - 1) - eps * (e + 1)) / (eps * (e - 1) ** 2)
+    first = _is_zero(forms.amplitude() - forms.lower_bound(1) - g)
+    second = _is_zero(forms.power() - forms.lower_bound(2) - 2 * g * forms.amplitude() - c)
+    # 0 < g: E - 1 > eps. g < 1/2 and c < 0: h = eps (E + 1) - 2 (E - 1) > 0, for h(0) = h'(0) = 0 and h'' = eps E > 0.
+    h = eps * (e + 1) - 2 * (e - 1)
+    convex = _is_zero(sp.diff(h, eps, 2) - eps * e) and h.subs(eps, 0) == 0 and sp.diff(h, eps).subs(eps, 0) == 0
+    half = _is_zero((sp.Rational(1, 2) - g) * 2 * eps * (e - 1) - h)
+    # upper_1 >= 1/(2 (2 delta + E - 1)): log(1 + u) <= u (2 + u)/(2 (1 + u)), and E - 1 >= eps.
+    slack = sp.diff(u * (2 + u) / (2 * (1 + u)) - sp.log(1 + u), u)
+    logarithm = _is_zero(slack - u**2 / (2 * (1 + u) ** 2))
+    below = (1 - (2 + u) / (2 * (1 + u))) / eps
+    amplitude = _is_zero(forms.in_eps_delta(below) - (e - 1) / eps / (2 * (2 * forms.delta + e - 1)))
+    return bool(first and second and convex and half and logarithm and amplitude)
+
+
+@claim("TLAP-11", "limits of lower over upper bound, amplitude", "Theorem 6")
+def limits_of_the_ratio_amplitude() -> Finding:
+    """lower/upper for |x| tends to eps/(E - 1) as delta -> 0, to 1 - 2 delta as eps -> 0, and to 1 as eps = delta -> 0."""
+    import sympy as sp
+
+    from optdp.closed_forms import tlap as forms
+
+    small_delta = sp.limit(forms.lower_bound(1) / forms.amplitude(), forms.u, sp.oo)
+    g = sp.limit(1 / forms.eps - 1 / (forms.E - 1), forms.eps, 0)
+    upper = sp.limit(forms.amplitude() * forms.eps / forms.u, forms.u, 0) / (2 * forms.delta)
+    small_eps = sp.expand(1 - g / upper)
+    numbers = {"delta -> 0": str(small_delta), "eps -> 0": str(small_eps), "eps = delta = 0.001": _ratio(1, 1e-3, 1e-3)}
+    expected = _is_zero(small_delta - forms.eps / (forms.E - 1)) and _is_zero(small_eps - (1 - 2 * forms.delta))
+    if not (expected and _gap_identities()):
+        return Finding.unsettled("a limit is not the published one", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "the three limits",
+        numbers,
+        condition="Only the third ratio tends to 1. The other two do so in a second limit, eps -> 0 or delta -> 0 "
+        "afterwards.",
+        corrected="upper - lower = Delta (1/eps - 1/(E - 1)) exactly, for every delta: less than half a sensitivity. Hence "
+        "lower/upper >= 2 - E - 2 delta for every eps > 0 and 0 < delta <= 1/2.",
+        note="g = 1/eps - 1/(E - 1) < 1/2, as eps (E + 1) - 2 (E - 1) is convex and flat at 0; upper >= 1/(2 (2 "
+        "delta + E - 1)) by log(1 + u) <= u (2 + u)/(2 (1 + u)).",
+    )
+
+
+@claim("TLAP-12", "limits of lower over upper bound, power", "Theorem 7")
+def limits_of_the_ratio_power() -> Finding:
+    """For x^2, too, lower/upper tends to 1: as delta and then eps, eps and then delta, or both together tend to 0."""
+    import sympy as sp
+
+    from optdp.closed_forms import tlap as forms
+
+    eps, e, delta = forms.eps, forms.E, forms.delta
+    small_delta = sp.limit(forms.lower_bound(2) / forms.power(), forms.u, sp.oo)
+    then_eps = sp.limit(small_delta, eps, 0)
+    over_u = sp.limit(forms.power() * eps**2 / forms.u**2, forms.u, 0)
+    upper = over_u / (2 * delta) ** 2  # u/eps -> 1/(2 delta)
+    constant = sp.limit((2 * (e - 1) - eps * (e + 1)) / (eps * (e - 1) ** 2), eps, 0)
+    small_eps = sp.factor(1 - (1 / (4 * delta) + constant) / upper)  # 2 g -> 1, upper_1 -> 1/(4 delta)
+    numbers = {
+        "delta -> 0": str(sp.factor(small_delta)),
+        "eps -> 0": str(small_eps),
+        "eps = delta = 0.001": _ratio(2, 1e-3, 1e-3),
+    }
+    expected = _is_zero(small_eps - (1 - 2 * delta) * (1 - delta)) and then_eps == 1 and small_eps.subs(delta, 0) == 1
+    if not (expected and _gap_identities()):
+        return Finding.unsettled("a limit is not the published one", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "the three limits",
+        numbers,
+        condition="For delta -> 0 alone the limit is eps^2 (E + 1)/(2 (E - 1)^2) < 1, for eps -> 0 alone (1 - 2 "
+        "delta)(1 - delta) < 1.",
+        corrected="lower/upper >= 1 - 2 (2 delta + E - 1) for every eps > 0 and 0 < delta <= 1/2.",
+        note="upper_2 - lower_2 = 2 g upper_1 + c with 2 g < 1 and c < 0, so that it is below Delta upper_1, and "
+        "upper_2 >= upper_1^2.",
+    )
+
+
+def _ratio(q: int, eps: float, delta: float) -> float:
+    from optdp.closed_forms import tlap as forms
+
+    return _at(forms.lower_bound(q), eps, delta) / _at(forms.moment(q), eps, delta)
+
+
+@cache
+def _tent_dual() -> tuple[Any, bool]:
+    """(what shift 1 alone proves for E|X| at eps = 0, delta = 1/(2m), in delta; whether the tent's sums are m^2 everywhere).
+
+    mu(x) = sum_(k >= 0) (m - |x - k|)_+ has mu(x) - mu(x - 1) = (m - |x|)_+ >= m - |x| and rises to the tent's sum over a residue
+    class r + Z, which is m^2 whatever r is. So E|X| >= m - delta m^2 by duality.
+    """
+    import sympy as sp
+
+    m, k = sp.symbols("m k", positive=True, integer=True)
+    r = sp.Symbol("r", nonnegative=True)  # in [0, 1]
+    right = sp.summation(m - r - k, (k, 0, m - 1))
+    left = sp.summation(m - (k - r), (k, 1, m))
+    total = sp.expand(right + left)
+    return sp.simplify((m - total / (2 * m)).subs(m, 1 / (2 * sp.Symbol("delta", positive=True)))), _is_zero(
+        total - m**2
+    )
+
+
+@claim(
+    "TLAP-13", "the gap vanishes in high privacy, so the truncated Laplacian is optimal there", "abstract, Section 5"
+)
+def tightness() -> Finding:
+    """The multiplicative gap of the bounds goes to zero in the high-privacy regimes, which makes the mechanism optimal there."""
+    import sympy as sp
+
+    from optdp.closed_forms import additive
+    from optdp.closed_forms import tlap as forms
+
+    # Fixed eps, delta -> 0: the staircase, private with delta = 0, costs (eps/2)/sinh(eps/2) < 1 times the limit 1/eps.
+    loss = sp.simplify(additive.staircase(1) * forms.eps - (forms.eps / 2) / sp.sinh(forms.eps / 2)).rewrite(sp.exp)
+    staircase = _is_zero(loss)
+    # Fixed delta = 1/(2m), eps -> 0: the truncated Laplacian is optimal, though the paper's bound leaves a share 2 delta.
+    tent, constant = _tent_dual()
+    uniform = _is_zero(tent - 1 / (4 * sp.Symbol("delta", positive=True)))
+    numbers = {
+        "lower/upper, |x|, eps = 0.01, delta = 0.001": _ratio(1, 0.01, 0.001),
+        "staircase/truncated Laplacian, |x|, delta -> 0, eps = 1": float(
+            (forms.eps / 2 / sp.sinh(forms.eps / 2)).subs(forms.eps, 1)
+        ),
+        "the same, eps = 3": float((forms.eps / 2 / sp.sinh(forms.eps / 2)).subs(forms.eps, 3)),
+        "bound at eps = 0, delta = 1/(2m)": str(tent),
+    }
+    if not (_gap_identities() and staircase and constant and uniform):
+        return Finding.unsettled("one of the three regimes did not come out", numbers)
+    return Finding(
+        Verdict.CONDITIONAL,
+        "symbolic proof",
+        "every eps > 0, 0 < delta <= 1/2",
+        numbers,
+        condition="The gap of the bounds vanishes iff eps -> 0 and delta -> 0 together, in any manner. For fixed "
+        "eps and delta -> 0 the truncated Laplacian is not optimal even in the limit: a staircase noise with delta "
+        "= 0 costs (eps/2)/sinh(eps/2) < 1 times as much.",
+        corrected="For every eps > 0, 0 < delta <= 1/2: the truncated Laplacian's E|X| is within a factor 1/(2 - E "
+        "- 2 delta) of the optimum (where that is positive), and within half a sensitivity of it always. For eps -> "
+        "0 at fixed delta = 1/(2m) it is optimal for |x| in the limit, although the published bounds leave a share of 2 "
+        "delta open; for x^2 it is not: 1/3 against 5/16 at delta = 1/2 (D-TLAP-6).",
+        note="eps = 0, delta = 1/(2m): mu(x) = sum_(k >= 0) (m - |x - k|)_+ is a dual point for shift Delta, since "
+        "a tent of whole half-width m sums to m^2 over every residue class; it proves E|X| >= m - delta m^2 = 1/(4 "
+        "delta), the uniform noise's. (eps, delta)-private noise is (0, 1 - (1 - delta)/E)-private, which carries "
+        "this over to eps -> 0.",
+    )
+
+
+@claim("TLAP-14", "the truncated Laplacian is near-optimal", "title of Section 5, abstract")
+def near_optimal() -> Finding:
+    """The truncated Laplacian is near-optimal: its loss is close to that of the best possible noise."""
+    from optdp.closed_forms import additive
+    from optdp.closed_forms import tlap as forms
+
+    numbers: dict[str, Any] = {}
+    grid = [(e, d) for e in (0.1, 1.0, 3.0) for d in (1e-10, 0.01, 0.1, 0.49)]
+    widest = 0.0
+    for q, loss in LOSSES.items():
+        for eps, delta in [(1e-3, 0.49), *grid]:
+            solution = solve_additive(eps, delta, loss, rtol=0.01, time_limit=1.0)
+            ours = _at(forms.moment(q), eps, delta)
+            best = min(solution.value, ours, enclosures.round_up(cut_staircase(q, eps, delta)))
+            lower = max(solution.lower_bound, _at(forms.lower_bound(q), eps, delta))
+            if lower > best * (1 + 1e-9) or not solution.verify().passed:
+                return Finding.unsettled("a bracket is empty or its certificate failed", numbers)
+            numbers[f"gap, {loss}, eps = {eps:g}, delta = {delta:g}"] = (
+                f"{ours / best - 1:.4%} to {ours / lower - 1:.4%}"
+            )
+            widest = max(widest, ours / best)
+        corner = _at(forms.moment(q), 1e-3, 1e-10) / _at(forms.lower_bound(q), 1e-3, 1e-10)  # no solver needed here
+        numbers[f"gap, {loss}, eps = 0.001, delta = 1e-10"] = f"0 to {corner - 1:.4%}"
+    # Nor here: two closed forms in balls.
+    with ctx.workprec(enclosures.PRECISION):
+        e, d = arb(10), arb("1e-10")
+        excess = {q: _noise(q, e, d) / _staircase(q, e) for q in LOSSES}
+        pure = bool(_noise(1, arb(1), arb("0.0072")) > _staircase(1, arb(1))) and bool(
+            _noise(2, arb(1), arb("0.0012")) > _staircase(2, arb(1))
+        )
+    for q, loss in LOSSES.items():
+        numbers[f"over a staircase with delta = 0, {loss}, eps = 10, delta = 1e-10"] = float(excess[q])
+    numbers["truncated Laplacian, |x|, eps = 1, delta = 0.0072"] = _at(forms.amplitude(), 1.0, 0.0072)
+    numbers["staircase, |x|, eps = 1, delta = 0"] = float(additive.staircase(1).subs(forms.eps, 1))
+    if not (excess[1] > 14 and excess[2] > 12 and pure and widest > 2 and _pure_noise_wins()):
+        return Finding.unsettled("the staircase does not beat the truncated Laplacian as expected", numbers)
+    return Finding(
+        Verdict.CONDITIONAL,
+        "exact certificate",
+        "the factors: every eps, 0 < delta <= 1/2; the gaps: the points listed",
+        numbers,
+        condition="Near-optimal for small eps only: the gap grows with eps, without bound, and with delta. About 4 "
+        "% at eps = 1 and delta <= 0.01, 24 % (|x|) and 20 % (x^2) at delta = 0.49, a factor above 2 at eps = 3, "
+        "delta = 0.49, and above 14 at eps = 10, delta = 1e-10. At delta = 0.49 6 % are left for x^2 even as eps -> "
+        "0 (D-TLAP-6).",
+        corrected="The gap is at most 1/(2 - E - 2 delta) for |x| and 1/(1 - 2 (2 delta + E - 1)) for x^2, where "
+        "positive; for |x| it is at least (sinh(eps/2)/(eps/2)) (1 - log(1 + u)/u), by the staircase noise with "
+        "delta = 0. Where this exceeds 1 that noise is both more private and less noisy than the truncated "
+        "Laplacian: at eps = 1 for every delta <= 0.0072, and for every delta <= 1/2 once e^(eps/2) > 1 + eps, that "
+        "is eps > 2.51286. For x^2: at eps = 1 for every delta <= 0.0012, and for every delta <= 1/2 when 3.219 <= "
+        "eps <= 30.",
+        note="At delta = 1/2, u = E - 1 and E|X| = 1/eps - 1/(E - 1), which exceeds s/(E - 1) iff s > 1 + eps, s = "
+        "e^(eps/2); E|X| and E X^2 fall with delta.",
+    )
+
+
+@cache
+def _pure_noise_wins() -> bool:
+    """The staircase, delta = 0, beats the truncated Laplacian with delta = 1/2: eps > 2.51286 (|x|), 3.219..30 (x^2)."""
+    import sympy as sp
+
+    from optdp.closed_forms import additive
+    from optdp.closed_forms import tlap as forms
+
+    eps = forms.eps
+    s = sp.exp(eps / 2)
+    gain = forms.amplitude().subs(forms.u, forms.E - 1) - additive.staircase(1)
+    excess = s - 1 - eps  # convex, and 0 at 0: one more root, positive beyond it
+    same = _is_zero(sp.expand_log(gain, force=True) * eps * (s - 1) - excess)
+    convex = _is_zero(sp.diff(excess, eps, 2) - s / 4) and excess.subs(eps, 0) == 0
+    with ctx.workprec(96):
+        root = bool((arb("2.51286") / 2).exp() < 1 + arb("2.51286")) and bool(
+            (arb("2.51287") / 2).exp() > 1 + arb("2.51287")
+        )
+    half = arb(1) / 2
+    squared = ranges.positive(lambda x: 2 - (x * x + 2 * x) / x.expm1() - x * x * _staircase(2, x), 3.219, 30.0)
+    at_half = bool(_noise(2, arb(3), half) < _staircase(2, arb(3)))  # and the other way round below the threshold
+    return same and convex and root and squared.proven and at_half and _shape_integrals()
+
+
+def _growth(e: arb) -> arb:
+    """(e^eps - 1)/eps."""
+    return e.expm1() / e if e > 0 else arb(1)
+
+
+def _shape(q: int, u: arb) -> arb:
+    """eps^q E|X|^q/u^q, falling from 1/2 (q = 1) or 1/3 (q = 2) at u = 0: see `_shape_integrals`."""
+    if u == 0:
+        return arb(1) / (q + 1)
+    log = u.log1p()
+    return (1 - log / u) / u if q == 1 else 2 * (1 - (log * log / 2 + log) / u) / (u * u)
+
+
+def _noise(q: int, e: arb, d: arb) -> arb:
+    """E|X|^q of the truncated Laplacian in ball arithmetic."""
+    u = e.expm1() / (2 * d)
+    return _shape(q, u) * (u / e) ** q
+
+
+def _staircase(q: int, e: arb) -> arb:
+    """E|X|^q of the best staircase noise with delta = 0 in ball arithmetic."""
+    if q == 1:
+        return 1 / (2 * (e / 2).sinh())
+    b = (-e).exp()
+    return ((b * b * (1 + b) ** 2 / 4).root(3) + b) / (1 - b) ** 2
+
+
+@claim("TLAP-15", "the constant gap of the discrete setting is closed", "contributions, proof of Theorem 6")
+def discrete_gap() -> Finding:
+    """For whole-number queries, too, the ratio of lower and upper bound now tends to 1 as eps = delta -> 0."""
+    from optdp.closed_forms import tlap as forms
+
+    numbers = {f"lower/upper, |x|, Delta = 1, eps = delta = {x:g}": _ratio(1, x, x) for x in (0.1, 0.01, 0.001)}
+    exact = solve_additive(0.1, 0.1, "abs", discrete=True, time_limit=2.0)
+    inside = _at(forms.lower_bound(1), 0.1, 0.1) <= exact.lower_bound and exact.value <= _at(
+        forms.amplitude(), 0.1, 0.1
+    )
+    numbers["optimum on the integers, eps = delta = 0.1"] = exact.value
+    if not (_gap_identities() and _chain_holds() and inside and exact.verify().passed):
+        return Finding.unsettled("the discrete optimum is not between the two bounds", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "every whole sensitivity; eps -> 0 and delta -> 0 in any manner, eps = delta included",
+        numbers,
+        note="The lower bound: the chain of tails (TLAP-7) holds on the integers word for word. The upper: rounding "
+        "the truncated Laplacian at random to a neighbouring integer, without bias, commutes with whole shifts, "
+        "hence keeps the promise, and keeps E|X| (|x| is linear between integers) and adds at most 1/4 to E X^2. So "
+        "lower/upper >= 2 - E - 2 delta for |x| here as well.",
+    )
+
+
+# --- the comparison with the Gaussian --------------------------------------------------------------------------
+
+
+def gaussian_delta(e: arb, sigma: arb) -> arb:
+    """The divergence at e^eps of Gaussian noise of deviation sigma, sensitivity 1 (Balle and Wang), in ball arithmetic."""
+    root = arb(2).sqrt()
+    near, far = 1 / (2 * sigma) - e * sigma, 1 / (2 * sigma) + e * sigma
+    return ((-near / root).erfc() - e.exp() * (far / root).erfc()) / 2
+
+
+def gaussian_sigma(eps: float, delta: float) -> tuple[float, float]:
+    """Floats low < sigma < high, proven, around the standard deviation of the optimal Gaussian noise for sensitivity 1."""
+    with ctx.workprec(enclosures.PRECISION):
+        e, d = arb(eps), arb(delta)
+        low, high = 1e-3, 1.0
+        while not gaussian_delta(e, arb(high)) < d:
+            high *= 2
+        if not gaussian_delta(e, arb(low)) > d:
+            raise ArithmeticError(f"sigma is below {low:g} for eps = {eps:g}, delta = {delta:g}")
+        for _ in range(52):
+            middle = math.sqrt(low * high)
+            if gaussian_delta(e, arb(middle)) > d:
+                low = middle
+            elif gaussian_delta(e, arb(middle)) < d:
+                high = middle
+            else:
+                break
+    return low, high
+
+
+def _sigma_of(q: int, moment: arb) -> arb:
+    """The standard deviation of the Gaussian with this E|X|^q."""
+    return moment * (arb.pi() / 2).sqrt() if q == 1 else moment.sqrt()
+
+
+def gaussian_box(q: int, eps: tuple[float, float], delta: tuple[float, float], worse: bool = True) -> bool:
+    """Whether, proven for all (eps, delta) in a box, the optimal Gaussian has a larger (`worse`) or smaller E|X|^q.
+
+    The divergence of the Gaussian falls in eps and in sigma (`_gaussian_identities`), so the optimal Gaussian has the larger
+    moment iff the Gaussian with the truncated Laplacian's moment diverges by more than delta. That moment is
+    ((E - 1)/eps)^q shape(u)/(2 delta)^q: its first factor rises with eps, the second falls with u, the whole falls with delta.
+    """
+    (e1, e2), (d1, d2) = ((arb(x), arb(y)) for x, y in (eps, delta))
+    at, other = (d1, e1) if worse else (d2, e2)
+    steep = _growth(e2 if worse else e1) / (2 * at)
+    moment = _shape(q, other.expm1() / (2 * at)) * steep**q
+    sigma = _sigma_of(q, moment)
+    return bool(gaussian_delta(e2, sigma) > d2) if worse else bool(gaussian_delta(e1, sigma) < d1)
+
+
+def gaussian_cover(
+    q: int, eps: tuple[float, float], delta: tuple[float, float], worse: bool = True, pieces: int = 20_000
+) -> Cover:
+    """`gaussian_box` over a rectangle, cut as finely as it takes."""
+    stack = [(eps, delta)]
+    done = 0
+    with ctx.workprec(128):
+        while stack:
+            e, d = stack.pop()
+            if gaussian_box(q, e, d, worse):
+                done += 1
+                continue
+            if done + len(stack) >= pieces or max(e[1] - e[0], d[1] - d[0]) < 1e-9:
+                return Cover(False, done, e[0], None)
+            middle_e, middle_d = (e[0] + e[1]) / 2, (d[0] + d[1]) / 2
+            if e[1] - e[0] >= 2 * (d[1] - d[0]):
+                stack += [((middle_e, e[1]), d), ((e[0], middle_e), d)]
+            else:
+                stack += [(e, (middle_d, d[1])), (e, (d[0], middle_d))]
+    return Cover(True, done, None, None)
+
+
+@cache
+def _gaussian_identities() -> bool:
+    """What the comparison rests on, with near/far = eps/(2y) -+ y, y = eps sigma:
+
+    d delta/d sigma < 0; d delta/d eps < 0 at fixed sigma; at fixed y, d delta/d eps = E k with
+    dk/d eps = -eps phi(far)/(4 y^3) < 0.
+    """
+    import sympy as sp
+
+    eps, sigma, y = sp.symbols("eps sigma y", positive=True)
+
+    def phi(x: Any) -> Any:
+        return sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
+
+    def cdf(x: Any) -> Any:
+        return sp.erfc(-x / sp.sqrt(2)) / 2
+
+    value = cdf(1 / (2 * sigma) - eps * sigma) - sp.exp(eps) * cdf(-1 / (2 * sigma) - eps * sigma)
+    in_sigma = sp.diff(value, sigma) + phi(1 / (2 * sigma) - eps * sigma) / sigma**2
+    in_eps = sp.diff(value, eps) + sp.exp(eps) * cdf(-1 / (2 * sigma) - eps * sigma)
+    near, far = eps / (2 * y) - y, eps / (2 * y) + y
+    k = phi(far) / y - cdf(-far)
+    scaled = sp.diff(value.subs(sigma, y / eps), eps) * sp.exp(-eps) - k
+    slope = sp.diff(k, eps) + eps * phi(far) / (4 * y**3)
+    ends = sp.limit(k.subs(y, 1), eps, sp.oo) == 0
+    same = _is_zero(near**2 / 2 + eps - far**2 / 2)  # phi(near) = E phi(far)
+
+    def vanishes(x: Any) -> bool:
+        flat = x.replace(lambda part: isinstance(part, sp.exp), lambda part: sp.exp(sp.expand(part.args[0])))
+        return bool(sp.simplify(sp.powsimp(sp.expand(flat))) == 0)
+
+    return bool(same and ends and all(vanishes(x) for x in (in_sigma, in_eps, scaled, slope)))
+
+
+@cache
+def _shape_integrals() -> bool:
+    """shape(u), as an integral of falling functions of u: int s/(1 + us) ds, and 2 int int s^2 r/((1 + us)(1 + usr)) dr ds.
+
+    u shape_1 = int us/(1 + us) ds and u^2 shape_2 likewise rise with u, so the moments fall with delta.
+    """
+    import sympy as sp
+
+    from optdp.closed_forms import tlap as forms
+
+    u = forms.u
+    s, r, t = sp.symbols("s r t", positive=True)
+    first = sp.integrate(s / (1 + u * s), (s, 0, 1))
+    inner = sp.integrate(r / (1 + t * r), (r, 0, 1))  # (t - log(1 + t))/t^2
+    second = sp.diff(forms.power() * forms.eps**2 * u, u) - 2 * u**2 / (1 + u) * inner.subs(t, u)  # d/du of u^3 shape_2
+    start = sp.limit(forms.power() * forms.eps**2 * u, u, 0) == 0
+    return bool(_is_zero(first - forms.amplitude() * forms.eps / u) and _is_zero(second) and start)
+
+
+#: q -> (safe, fails, at): up to delta = safe the truncated Laplacian is better for every eps; at eps = at, delta = fails
+#: the Gaussian is. Both are proven when asked.
+THRESHOLDS = {1: ("0.3947", "0.3948", "1.3533"), 2: ("0.4018", "0.4019", "1.9347")}
+
+
+def _gaussian_finding(q: int) -> Finding:
+    from optdp.closed_forms import tlap as forms
+
+    safe, fails, at = THRESHOLDS[q]
+    top = 8.0
+    with ctx.workprec(enclosures.PRECISION):
+        bound = (arb.pi() / 2).sqrt() if q == 1 else arb(2).sqrt()  # eps sigma at u = oo
+        tail = bool(gaussian_delta(arb(top), bound / top) > arb("0.5"))
+        sigma = _sigma_of(q, _noise(q, arb(at), arb(fails)))
+        diverges = gaussian_delta(arb(at), sigma)
+        witness = bool(diverges < arb(fails))
+    level = math.nextafter(float(safe), 1.0)
+    for_all = gaussian_cover(q, (0.0, top), (level, level))
+    low, high = (0.8, 2.6) if q == 1 else (1.2, 3.4)
+    failing = gaussian_cover(q, (low, high), (0.49, 0.49), worse=False)
+    wide = gaussian_cover(q, (3.0 if q == 1 else 3.8, top), (0.5, 0.5))
+    strip = gaussian_cover(q, (0.0, 0.65 if q == 1 else 1.0), (level, 0.5))
+    numbers: dict[str, Any] = {
+        "divergence of the Gaussian with the truncated Laplacian's loss at the witness": float(diverges)
+    }
+    numbers["pieces of the proof over eps"] = for_all.pieces
+    for eps, delta in ((1e-3, 1e-10), (1e-3, 0.49), (1.0, 1e-6), (1.6, 0.49), (10.0, 1e-10), (10.0, 0.49)):
+        s_low, s_high = gaussian_sigma(eps, delta)
+        gauss = [s * math.sqrt(2 / math.pi) if q == 1 else s * s for s in (s_low, s_high)]
+        numbers[f"truncated Laplacian/Gaussian, eps = {eps:g}, delta = {delta:g}"] = (
+            _at(forms.moment(q), eps, delta) / gauss[0]
+        )
+    proven = (
+        _gaussian_identities()
+        and _shape_integrals()
+        and for_all.proven
+        and tail
+        and failing.proven
+        and wide.proven
+        and strip.proven
+    )
+    if not (proven and witness):
+        return Finding.unsettled("the comparison could not be proven over its range", numbers)
+    what = "E|X|" if q == 1 else "E X^2"
+    return Finding(
+        Verdict.REFUTED,
+        "ball arithmetic over a range",
+        f"better for every eps > 0 and 0 < delta <= {safe}; worse at delta = 0.49 for every eps in [{low:g}, {high:g}]",
+        numbers,
+        condition=f"eps = {at}, delta = {fails}: the Gaussian with the truncated Laplacian's {what} diverges by less "
+        f"than delta, so the optimal Gaussian has a lower {what}. At delta = 0.49 this is so for every eps in "
+        f"[{low:g}, {high:g}].",
+        corrected=f"The truncated Laplacian has the lower {what} for every eps > 0 when delta <= {safe} (the exact "
+        f"threshold lies between {safe} and {fails}; the grid down to eps = 1e-3, delta = 1e-10 and up to eps = 10 "
+        f"is covered), and for every delta <= 1/2 when eps <= {0.65 if q == 1 else 1.0:g} or eps >= "
+        f"{3.0 if q == 1 else 3.8:g}. So it is a theorem for every delta that one would use.",
+        note="delta of a Gaussian falls in sigma, so compare at equal loss: y = eps sigma is then a function of u "
+        "alone. At fixed y, delta/(E - 1) is the mean of k over [0, eps] with weight e^eps, and k falls; so for "
+        "fixed u the largest eps, the one with the largest delta, is the hardest: a proof for all eps at delta = d "
+        "settles every smaller delta (and one for all eps >= e likewise). It was done in boxes for eps in (0, "
+        f"{top:g}]; beyond, y <= {'sqrt(pi/2)' if q == 1 else 'sqrt 2'} and delta rises with eps.",
+    )
+
+
+@claim("TLAP-16", "less noise amplitude than the optimal Gaussian in all regimes", "Section 6, abstract")
+def gaussian_amplitude() -> Finding:
+    """For every eps and delta the truncated Laplacian has a lower E|X| than the optimal Gaussian mechanism."""
+    return _gaussian_finding(1)
+
+
+@claim("TLAP-17", "less noise power than the optimal Gaussian in all regimes", "Section 6, abstract")
+def gaussian_power() -> Finding:
+    """For every eps and delta the truncated Laplacian has a lower E X^2 than the optimal Gaussian mechanism."""
+    return _gaussian_finding(2)
+
+
+# --- a noise that is always better ------------------------------------------------------------------------------
+
+
+def cut_staircase(q: int, eps: float, delta: float) -> arb:
+    """E|X|^q of the truncated staircase of TLAP-18, q = 1 or 2, as a ball.
+
+    S(x) = P(|X| > x) before the cut runs straight from (k, b^k) to (k + g, b^(k + 1/2)) to (k + 1, b^(k + 1)),
+    g = 1/(1 + s); the noise is cut where S = r = 1/(1 + u), and divided by 1 - r.
+    """
+    with ctx.workprec(enclosures.PRECISION):
+        e = arb(eps)
+        r = 1 / (1 + e.expm1() / (2 * arb(delta)))
+        g, half = 1 / (1 + (e / 2).exp()), (-e / 2).exp()
+        total, level, place = arb(0), arb(1), arb(0)
+        while True:
+            for width in (g, 1 - g):
+                drop = level * (1 - half)
+                share = (level - r) / drop  # of this piece, if the cut falls into it
+                last = not share > 1
+                end = place + width * (share.min(arb(1)) if last else arb(1))
+                total += drop / width * (end ** (q + 1) - place ** (q + 1)) / (q + 1)
+                if last:
+                    return total / (1 - r)
+                level, place = level * half, place + width
+
+
+@cache
+def _cut_staircase_identities() -> bool:
+    """The node, the moments of an offset within a period, and their order against the Laplacian's, for every eps > 0."""
+    import sympy as sp
+
+    from optdp.closed_forms import additive
+    from optdp.closed_forms import tlap as forms
+
+    s, x = sp.symbols("s x", positive=True)
+    eps = forms.eps
+    g, b = 1 / (1 + s), s**-2
+    mass = g + b * (1 - g)
+    node = _is_zero(1 - (1 - b) * g / mass - 1 / s)
+    first, second = (
+        sp.simplify((sp.integrate(x**q, (x, 0, g)) + b * sp.integrate(x**q, (x, g, 1))) / mass) for q in (1, 2)
+    )
+    moments = _is_zero(first - 1 / (1 + s)) and _is_zero(second - (s + 3) / (3 * (1 + s) ** 2))
+    smooth = [sp.integrate(x**q * sp.exp(-eps * x), (x, 0, 1)) * eps / (1 - sp.exp(-eps)) for q in (1, 2)]
+    # First moment: 1/eps - 1/(E - 1) - 1/(1 + s) = 1/eps - 1/(2 sinh(eps/2)) > 0, as sinh t > t.
+    at = {s: sp.exp(eps / 2)}
+    gain = _is_zero((smooth[0] - first.subs(at) - 1 / eps + additive.staircase(1)).rewrite(sp.exp))
+    # Second: 3 eps^2 (s^2 - 1)(s + 1) times the difference, with eps = 2t, is sum_k c_k t^k/k!, all c_k >= 0.
+    t = sp.Symbol("t", positive=True)
+    scaled = 3 * eps**2 * (s**2 - 1) * (s + 1)
+    flat = 6 * (s**2 - 1) * (s + 1) - (12 * t**2 + 12 * t) * (s + 1) - 4 * t**2 * (s + 3) * (s - 1)
+    same = _is_zero(((smooth[1] - second) * scaled).subs(s, sp.exp(eps / 2)) - flat.subs(s, sp.exp(t)).subs(t, eps / 2))
+    low = sp.series(flat.subs(s, sp.exp(t)), t, 0, 8).removeO()
+
+    def coefficient(k: int) -> int:
+        return int(6 * 3**k + (6 - k * (k - 1)) * 2**k - 20 * k * (k - 1) - 12 * k - 6)
+
+    expected = [0, 0, 0, *(coefficient(k) for k in range(3, 8))]
+    agree = all(_is_zero(low.coeff(t, k) * sp.factorial(k) - c) for k, c in enumerate(expected))
+    # From k = 40 on 6 3^k > 2 k^2 2^k > what is subtracted: (3/2)^k/k^2 rises once (1 + 1/k)^2 < 3/2.
+    signs = coefficient(3) == 0 and all(coefficient(k) > 0 for k in range(4, 41)) and 6 * 3**40 > 2 * 40**2 * 2**40
+    r = 1 / (1 + forms.u)
+    edge = _is_zero(forms.in_eps_delta((forms.E - 1) * r / (2 * (1 - r))) - forms.delta)
+    whole = _is_zero(forms.lower_bound(1) + (1 / (1 + s)).subs(at) - forms.cut_staircase_amplitude())
+    return bool(node and moments and gain and same and agree and signs and edge and whole)
+
+
+@claim("TLAP-18", "the truncated Laplacian is optimal", "contributions and conclusion, read without the limits")
+def optimal() -> Finding:
+    """Decaying by e^eps per sensitivity, then cut where delta allows, the truncated Laplacian costs least for |x|, x^2."""
+    numbers: dict[str, Any] = {}
+    better = True
+    for eps, delta in ((0.1, 0.01), (1.0, 1e-6), (1.0, 0.01), (1.0, 0.1), (1.0, 0.49), (3.0, 0.1), (10.0, 1e-10)):
+        for q, loss in LOSSES.items():
+            with ctx.workprec(enclosures.PRECISION):
+                theirs, ours = _noise(q, arb(eps), arb(delta)), cut_staircase(q, eps, delta)
+                better = better and bool(ours < theirs)
+            numbers[f"{loss}, eps = {eps:g}, delta = {delta:g}: truncated Laplacian, truncated staircase"] = (
+                f"{float(theirs):.8g}, {float(ours):.8g}"
+            )
+    optimum = solve_additive(1.0, 0.01, "abs", rtol=1e-3, time_limit=2.0)
+    numbers["optimum, abs, eps = 1, delta = 0.01"] = f"{optimum.lower_bound:.6g} to {optimum.value:.6g}"
+    if not (better and _cut_staircase_identities() and optimum.verify().passed):
+        return Finding.unsettled("the truncated staircase is not better, or an identity did not come out", numbers)
+    return Finding(
+        Verdict.REFUTED,
+        "symbolic proof",
+        "every eps > 0, 0 < delta <= 1/2, |x| and x^2",
+        numbers,
+        condition="The truncated staircase decays at the same rate, is cut where delta allows, is (eps, "
+        "delta)-private, and costs less for every eps and delta. With g = 1/(1 + s), s = e^(eps/2), its density is "
+        "flat on [k, k + g), E times lower on [k + g, k + 1), falls by E per sensitivity, and is cut where delta "
+        "allows.",
+        corrected="P(|X| > x) runs straight through (k, E^-k) and (k + 1/(1 + s), E^-(k + 1/2)), cut at 1/(1 + u) "
+        "and rescaled. For n = log(1 + u)/eps whole, E|X| = Delta (1/(2 sinh(eps/2)) - n/u), which is below the "
+        "truncated Laplacian's by Delta (1/eps - 1/(2 sinh(eps/2))), whatever delta is.",
+        note="Privacy: inside, the ratio is at most E; the cut-off sensitivity has mass (E r - r)/(2(1 - r)) = "
+        "delta, r = 1/(1 + u). Loss: E L(|X|) is the mean of L(x(l)) over levels l in (r, 1], x(l) the inverse of "
+        "P(|X| > x) before the cut. D = x_Laplace - x_staircase is 0 at l = b^k and convex in l on each half "
+        "period; it is positive on the upper half (its slope at b^k is (s/(E - 1) - 1/eps)/b^k < 0) and changes "
+        "sign at most once on the lower. So its integral over (r, 1], with a weight >= 0, is smallest at whole "
+        "periods, where it is a multiple of m_1 = 1/eps - 1/(2 sinh(eps/2)) > 0 or of 2k m_1 + m_2, m_2 > 0 by its "
+        "power series.",
+        disagrees="The notes, Section 3, give 0.9079 as the best of a density that falls with the distance at eps = "
+        "1, delta = 0.01. This one falls, and costs 0.907578; that no such density is optimal stays true of this "
+        "one (the optimum is at most 0.90723).",
+    )
+
+
+# --- discoveries -----------------------------------------------------------------------------------------------
+
+
+@discovery("D-TLAP-1", "the published bounds differ by 1/eps - 1/(e^eps - 1) sensitivities, whatever delta is", "TLAP")
+def exact_gap() -> Finding:
+    """For every eps > 0 and 0 < delta <= 1/2, without any assumption on n, the truncated Laplacian's E|X| minus the
+    published lower bound is Delta (1/eps - 1/(e^eps - 1)) < Delta/2; lower/upper is at least 2 - e^eps - 2 delta for |x|
+    and 3 - 2 e^eps - 4 delta for x^2.
+    """
+    finding = limits_of_the_ratio_amplitude()
+    lower, upper = (_at(form, 1.0, 0.01) for form in _bounds(1))
+    numbers = {"upper, eps = 1, delta = 0.01": upper, "lower": lower, "1 - 1/(e - 1)": 1 - 1 / math.expm1(1.0)}
+    if finding.verdict is not Verdict.VERIFIED or not (_real_n_is_below_floor(1) and _real_n_is_below_floor(2)):
+        return Finding.unsettled("the identities of TLAP-10 and TLAP-11 did not come out", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "every eps > 0, 0 < delta <= 1/2",
+        numbers,
+        note="n = log(1 + u)/eps turns the lower bound into 1/(E - 1) - n/u, and the upper bound is 1/eps - n/u: "
+        "what delta buys is the same in both. The paper's three limits, and every other way in which eps and delta "
+        "tend to 0, follow (TLAP-10 to TLAP-13).",
+    )
+
+
+def _bounds(q: int) -> tuple[Any, Any]:
+    from optdp.closed_forms import tlap as forms
+
+    return forms.lower_bound(q), forms.moment(q)
+
+
+@discovery("D-TLAP-2", "a truncated staircase beats the truncated Laplacian at every eps and delta", "TLAP")
+def truncated_staircase() -> Finding:
+    """Noise with P(|X| > x) straight between the points (k, E^-k) and (k + 1/(1 + e^(eps/2)), E^-(k + 1/2)), cut at
+    1/(1 + u) and rescaled, is (eps, delta)-private and has lower E|X| and E X^2 than the truncated Laplacian for every
+    eps > 0 and 0 < delta <= 1/2.
+    """
+    found = optimal()
+    if found.verdict is not Verdict.REFUTED:
+        return Finding.unsettled("TLAP-18 did not come out", found.numbers)
+    for eps, delta in ((0.1, 0.1), (1.0, 0.01), (1.0, 0.1), (1.0, 0.49), (3.0, 1e-6), (3.0, 0.1)):
+        lower = solve_additive(eps, delta, "abs", rtol=0.005, time_limit=1.0).lower_bound
+        ours = enclosures.round_up(cut_staircase(1, eps, delta))
+        found.numbers[f"abs, eps = {eps:g}, delta = {delta:g}: above the optimum by at most"] = (
+            f"{ours / lower - 1:.2%}"
+        )
+    return Finding(
+        Verdict.VERIFIED,
+        found.how,
+        found.range,
+        found.numbers,
+        corrected="For n = log(1 + u)/eps whole it costs E|X| = Delta (1/(2 sinh(eps/2)) - n/u), less than the "
+        "truncated Laplacian by Delta (1/eps - 1/(2 sinh(eps/2))).",
+        note=found.note,
+    )
+
+
+@discovery(
+    "D-TLAP-3",
+    "beyond eps = 2.51286 noise with delta = 0 beats the truncated Laplacian with any delta up to 1/2",
+    "TLAP",
+)
+def pure_noise_wins() -> Finding:
+    """The staircase noise, private with delta = 0, has lower E|X| than the truncated Laplacian with every delta <= 1/2 if
+    and only if e^(eps/2) > 1 + eps; and for every eps there is a delta below which it has.
+    """
+    with ctx.workprec(enclosures.PRECISION):
+        points = {e: (_noise(1, arb(e), arb("0.5")), _staircase(1, arb(e))) for e in (2.5, 3.0, 5.0)}
+        order = [bool(theirs > ours) for theirs, ours in points.values()]
+    numbers = {
+        f"eps = {e:g}: truncated Laplacian with delta = 1/2, staircase": f"{float(a):.8g}, {float(b):.8g}"
+        for e, (a, b) in points.items()
+    }
+    if not _pure_noise_wins() or order != [False, True, True]:
+        return Finding.unsettled("the order of the two is not as stated", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "every eps > 0, 0 < delta <= 1/2",
+        numbers,
+        note="The truncated Laplacian's E|X| falls with delta, to 1/eps - 1/(E - 1) at delta = 1/2, which exceeds "
+        "1/(2 sinh(eps/2)) = s/(E - 1) iff 1/eps > 1/(s - 1). In general the staircase wins where "
+        "(sinh(eps/2)/(eps/2))(1 - log(1 + u)/u) > 1: delta below 2.2e-6, 0.00052, 0.0072, 0.154 at eps = 0.1, 0.5, "
+        "1, 2.",
+    )
+
+
+@discovery("D-TLAP-4", "where the Gaussian beats the truncated Laplacian: only above delta = 0.394", "TLAP")
+def gaussian_threshold() -> Finding:
+    """The truncated Laplacian has lower E|X| than the optimal Gaussian for every eps when delta <= 0.3947, lower E X^2 when
+    delta <= 0.4018, and neither holds for every eps at 0.3948 and 0.4019: the comparison is decided at the largest delta alone.
+    """
+    findings = [_gaussian_finding(q) for q in LOSSES]
+    numbers = {
+        f"{LOSSES[q]}: {k}": v
+        for q, f in zip(LOSSES, findings, strict=True)
+        for k, v in f.numbers.items()
+        if "witness" in k
+    }
+    if any(f.verdict is not Verdict.REFUTED for f in findings):
+        return Finding.unsettled("TLAP-16 or TLAP-17 did not come out", numbers)
+    return Finding(Verdict.VERIFIED, findings[0].how, "every eps > 0, 0 < delta <= 1/2", numbers, note=findings[0].note)
+
+
+@discovery(
+    "D-TLAP-5", "one shift and one tent prove uniform noise optimal for |x| at eps = 0, if 1/(2 delta) is whole", "TLAP"
+)
+def tent() -> Finding:
+    """At eps = 0 and delta = 1/(2m), m whole, no noise has E|X| below Delta/(4 delta), by the shift Delta alone; so the
+    truncated Laplacian is optimal for eps -> 0 at these delta, where the published bounds leave a share of 2 delta.
+    """
+    import sympy as sp
+
+    bound, constant = _tent_dual()
+    numbers = {"bound": str(bound), "published lower bound as eps -> 0": "1/(4 delta) - 1/2"}
+    if not constant or not _is_zero(bound - 1 / (4 * sp.Symbol("delta", positive=True))):
+        return Finding.unsettled("the tent does not sum to m^2 over every residue class", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "eps = 0, delta = 1/2, 1/4, 1/6, ...; and in the limit eps -> 0",
+        numbers,
+        note="E (m - |X|)_+ = E [mu(X) - mu(X - 1)] <= delta sup mu = delta m^2 for mu(x) = sum_(k >= 0) (m - |x - "
+        "k|)_+, as a tent of whole half-width m sums to m^2 over every class r + Z. Hence E|X| >= m - delta m^2.",
+    )
+
+
+def exact_step_divergence(
+    steps: list[tuple[Fraction, Fraction, Fraction]], shift: Fraction, ratio: Fraction
+) -> Fraction:
+    """int (f(x) - ratio f(x + shift))_+ dx for the even density with these (start, end, height) on x >= 0, exactly."""
+    line = [(-b, -a, h) for a, b, h in reversed(steps)] + steps
+    ends = sorted({x - d for a, b, _ in line for x in (a, b) for d in (0, shift)})
+
+    def height(x: Fraction) -> Fraction:
+        return next((h for a, b, h in line if a <= x < b), Fraction(0))
+
+    pairs = [(b - a, (a + b) / 2) for a, b in itertools.pairwise(ends)]
+    return sum((max(height(x) - ratio * height(x + shift), Fraction(0)) * w for w, x in pairs), Fraction(0))
+
+
+def five_sixteenths() -> tuple[list[tuple[Fraction, Fraction, Fraction]], Fraction, Fraction]:
+    """(steps, E X^2, largest divergence at eps = 0 over all shifts in [0, 1]) of a noise on [-1, 1], all exact.
+
+    Between shifts that are differences of two breakpoints the divergence is linear in the shift.
+    """
+    quarter, third = Fraction(1, 4), Fraction(1, 3)
+    steps = [(Fraction(0), quarter, third), (quarter, 3 * quarter, 2 * third), (3 * quarter, Fraction(1), third)]
+    power = 2 * sum(((b**3 - a**3) * h / 3 for a, b, h in steps), Fraction(0))
+    places = {sign * x for a, b, _ in steps for x in (a, b) for sign in (1, -1)}
+    shifts = {abs(x - y) for x in places for y in places if 0 < abs(x - y) <= 1} | {Fraction(1)}
+    return steps, power, max(exact_step_divergence(steps, d, Fraction(1)) for d in shifts)
+
+
+@discovery("D-TLAP-6", "at eps = 0 uniform noise is not optimal for x^2, and for |x| only at some delta", "TLAP")
+def uniform_is_not_optimal() -> Finding:
+    """The even density 1/3, 2/3, 1/3 on [0, 1/4), [1/4, 3/4), [3/4, 1] is (0, 1/2)-private with E X^2 = 5/16, below the
+    1/3 of the uniform noise, which the truncated Laplacian tends to as eps -> 0 and which is published as optimal.
+    """
+    steps, exact, divergence = five_sixteenths()
+    numbers: dict[str, Any] = {
+        "E X^2": str(exact),
+        "largest divergence": str(divergence),
+        "uniform, delta = 1/2": "1/3",
+    }
+    below = True
+    for delta, loss in ((0.5, "squared"), (0.49, "squared"), (0.25, "squared"), (0.35, "abs"), (0.25, "abs")):
+        solution = solve_additive(0.0, delta, loss, n=20, time_limit=1.0)
+        uniform = 1 / (4 * delta) if loss == "abs" else 1 / (12 * delta * delta)
+        numbers[f"{loss}, delta = {delta:g}: optimum, uniform"] = (
+            f"{solution.lower_bound:.6g} to {solution.value:.6g}, {uniform:.6g}"
+        )
+        below = below and solution.verify().passed and (solution.value < uniform or (delta, loss) == (0.25, "abs"))
+    if not (
+        below
+        and exact == Fraction(5, 16)
+        and divergence == Fraction(1, 2)
+        and 2 * sum((b - a) * h for a, b, h in steps) == 1
+    ):
+        return Finding.unsettled("the density is not as stated", numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "exact rationals",
+        "eps = 0, delta = 1/2 in closed form; the other delta by certified brackets",
+        numbers,
+        condition="The published theorem (Geng, Ding, Guo and Kumar: uniform, with an atom at 0 for large delta) has "
+        "a technical condition, says its abstract; the density here is higher away from 0 than at 0.",
+        note="The divergence at shift d is min(d, 1/2): every step of 1/3 is met by another one half a sensitivity "
+        "further. (0, delta)-private noise is (eps, delta)-private, so that for small eps the truncated Laplacian "
+        "is not optimal for x^2 near delta = 1/2 either.",
+        disagrees="The notes, Section 3, list uniform noise (with an atom for large delta) as the optimum at eps = "
+        "0. For |x| that is proven at delta = 1/(2m) (D-TLAP-5); at delta = 0.35, and for x^2, certified brackets "
+        "lie strictly below it.",
+    )

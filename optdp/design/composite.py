@@ -1,0 +1,491 @@
+"""The best composite of an activation and a base (bounded and unbiased composite DP).
+
+**The program.** A query in an interval as long as its sensitivity Delta is mapped to C_p in [-C_max, C_max], gets the density
+P = H + G on [-L, L], and the outcome is mapped back. H is an activation of height k and width m, G a base of height y, and with
+area(H) = k m c and area(G) = 2 L y l (c, l the mean heights of the two shapes, v, mu their spreads),
+
+    min_{k, m, y}  (int P x^2 - C_p^2) / C^2,     C = 2 C_max / Delta,    C_max = area(H) (L - m/2)
+    area(H) + area(G) = 1      (mass 1 gives L),       the bump's middle at C_p / area(H)      (unbiased),
+    y + k <= 1,                sup P <= e^eps inf P    (y + k <= e^eps y for B1; t = (y + k)/e^eps < y for B2).
+
+**Scale-free form.** x -> c x maps (k, m, y) to (k/c, c m, y/c) and leaves the variance: y + k <= 1 never binds. With the window's
+share w = m/(2 L) and s the largest odds of the bump per unit of w, two parameters (w, k/y) are left, k/y sits at its bound, and
+the variance at an input x in [-1, 1] (C_p = x C_max) is Delta^2/4 times the function V(w) of `optdp.certificates.affine_window`.
+A1B1 is I-PTT, A3B1 is II-PTT; B2 has the same infimum as B1 and does not attain it.
+
+**The mapping.** gamma(q) = (q - l) C - L and back; outputs lie in [l, u], u = l + 2 L/C, and the queries that can be answered
+in the middle of it: [l + (L - C_max)/C, l + (L + C_max)/C], as long as Delta. The mechanism holds the two ends; see `mapping`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optdp.certificates.affine_window import BumpClass, Rule, optimum
+from optdp.design.affine_window import conclude
+from optdp.exact import require
+from optdp.mechanisms.composite import CompositeMechanism
+from optdp.problem.domains import Interval, as_domain
+from optdp.problem.objectives import Variance
+from optdp.problem.shapes import Quartic, Shape, as_activation, as_base, base_name
+from optdp.solution import Program, Solution, Status
+
+OBJECTIVES = ("center", "worst")
+BACKENDS = ("auto", "grid", "target", "scip")
+RULES = ("uniform", "pointwise")
+
+#: How close B2 is taken to the constant that it approaches: t = (1 - 2^-40) y.
+EDGE = 1 - Fraction(1, 2**40)
+
+#: The steps of the paper's Algorithm 1, and how many points it may enumerate at once.
+GRID_STEPS = (0.1, 0.01, 0.001)
+MOST_POINTS = 10**8
+
+
+@dataclass(frozen=True)
+class Point:
+    """A choice of (k, m, y), and what follows from it."""
+
+    k: float
+    m: float
+    y: float
+    variance: float
+
+    def __str__(self) -> str:
+        return f"k = {self.k:.6g}, m = {self.m:.6g}, y = {self.y:.6g}"
+
+
+def solve_composite(
+    eps: float,
+    activation: Any = "A1",
+    base: Any = "B1",
+    *,
+    sensitivity: float = 1.0,
+    lower: float = 0.0,
+    objective: str = "center",
+    inputs: Any = None,
+    rule: str = "uniform",
+    activation_support: Any = (-1.0, 1.0),
+    base_support: Any = (-1.0, 1.0),
+    backend: str = "auto",
+    target: float | None = None,
+    step: float = 0.01,
+    iterations: int = 100_000,
+    seed: int = 0,
+    time_limit: float = 60.0,
+) -> Solution:
+    """The best composite mechanism for a bounded query under eps-DP, with a proof that no choice of (k, m, y) is better.
+
+    **Arguments:**
+
+    - `eps`: privacy parameter in (0, 30].
+    - `activation`: "A1" (rectangle), "A2" (sine), "A3" (triangle), or a function on `activation_support`: symmetric about its
+      middle, nonnegative, bounded, not 0 on an outer part. Its scale does not matter.
+    - `base`: "B1" (constant), "B2" (quartic), or a function on `base_support`, symmetric, bounded, positive. A user's functions
+      are kept as step functions on 2^12 steps; mechanism and certificate are exact for those.
+    - `sensitivity`: length of the interval of queries. `lower`: the lowest output (the paper's l): the highest follows, and the
+      queries that can be answered are in the middle. `inputs`: instead of both, the pair (lowest, highest) of the queries.
+    - `objective`: "center": the variance for a query in the middle (the paper's C_p = 0); "worst": the largest one.
+    - `rule`: "uniform": sup over inf of the density is at most e^eps (the paper's Definition 3.3); "pointwise": K(y|x) <= e^eps
+      K(y|x') for each output, which is all that DP asks. They differ for bases that are not constant.
+    - `backend`: "auto": one variable, exact up to rounding; "grid": the paper's Algorithm 1, grids of step 0.1, 0.01 and 0.001;
+      "target": its Algorithm 2, a walk of size `step` from a random start (`seed`) until the variance is at most `target`, for
+      at most `iterations`; "scip": the program in (k, m, y) by spatial branch and bound, for at most `time_limit` seconds.
+      The bracket is certified in the same way.
+
+    **Returns** a `Solution`: `value` the variance that `mechanism` attains, `lower_bound` what no (k, m, y) beats.
+
+    **Raises** TypeError or ValueError naming the argument; for a target below the certified minimum, ValueError.
+
+    **Source:** composite DP, Sections 3.2 and 4.2.
+    """
+    eps = require.epsilon(eps)
+    bump, under = as_activation(activation, activation_support), as_base(base, base_support)
+    law: Rule = "uniform" if require.choice("rule", rule, RULES) == "uniform" else "pointwise"
+    require.choice("objective", objective, OBJECTIVES)
+    require.choice("backend", backend, BACKENDS)
+    began = time.perf_counter()
+    unit = Interval(-1.0, 1.0)
+    ideal = BumpClass(eps, bump, under, unit, Variance(None if objective == "worst" else 0.0), law)
+    place = _placement(sensitivity, lower, inputs)
+    status, solver, message = Status.OPTIMAL, "structured (stationary polynomial, one dimension)", ""
+    said: tuple[float | None, float | None] = (None, None)
+    if backend == "auto":
+        found = CompositeMechanism.private(eps, optimum(ideal)[0], unit, bump, _standing(under), rule=law)
+    elif backend == "scip":
+        found, said, message, status = _by_scip(ideal, objective, time_limit)
+        solver = "SCIP through Pyomo"
+    else:
+        if backend == "grid":
+            point, message = algorithm_1(eps, bump, under, objective=objective, rule=law)
+            solver = "Algorithm 1 (grids of step 0.1, 0.01, 0.001)"
+        else:
+            goal = _goal(ideal, target, place(1.0).width)
+            point, message, status = _towards(ideal, objective, goal, step, iterations, seed)
+            solver = f"Algorithm 2 (steps of at most {step:g} towards a target)"
+        said = (point.variance * 4, None)
+        found = from_parameters(eps, point.k, point.m, point.y, bump, under, inputs=unit, rule=law)
+        message = f"{message}; {point}"
+    area = place(found.support()[1])
+    mechanism = replace(found, domain=area)
+    problem = replace(ideal, domain=area, loss=Variance(None if objective == "worst" else _middle(area)))
+    scale = area.width**2 / 4
+    program = Program(
+        name=f"composite {bump}{base_name(under)} on {area}, {problem.loss}, eps = {eps:g}",
+        variables="k (height of the activation), m (its width), y (height of the base)",
+        constraints="mass 1, unbiased, y + k <= 1, sup P <= e^eps inf P, activation within the range",
+        solver=solver,
+        seconds=time.perf_counter() - began,
+        objective=None if said[0] is None else said[0] * scale,
+        bound=None if said[1] is None else said[1] * scale,
+        message=message,
+        build=lambda: build_model(eps, bump, under, sensitivity=area.width, objective=objective, rule=law),
+    )
+    spec = {
+        "problem": "composite",
+        "eps": eps,
+        "activation": str(bump),
+        "base": base_name(under),
+        "inputs": [area.lower, area.upper],
+        "objective": objective,
+        "rule": law,
+        "backend": backend,
+    }
+    return conclude(problem, mechanism, program, spec, status)
+
+
+def _standing(base: Shape | str) -> Shape:
+    return Quartic(EDGE) if isinstance(base, str) else base
+
+
+def _middle(area: Interval) -> float:
+    return (area.lower + area.upper) / 2
+
+
+def _placement(sensitivity: Any, lower: Any, inputs: Any) -> Callable[[float], Interval]:
+    """Where the queries lie, given the reach of the outputs around [-1, 1]: as given, or so that outputs start at `lower`."""
+    if inputs is not None:
+        area = as_domain(inputs)
+        if not isinstance(area, Interval):
+            raise ValueError("inputs = a Circle is not allowed: queries live on an interval")
+        return lambda _: area
+    width = require.real("sensitivity", sensitivity, low=0.0, open_low=True)
+    start = require.real("lower", lower)
+
+    def place(found_reach: float) -> Interval:
+        low = start + width / 2 * (found_reach - 1)
+        low += (2 + found_reach) * math.ulp(
+            abs(start) + width * found_reach
+        )  # rounding must not let outputs slip below `lower`
+        return Interval(low, low + width)
+
+    return place
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """The mapping between the query's range and [-L, L] (seed, Definitions 3.2 and 3.4), its inverse and the output bounds."""
+
+    lower: float
+    upper: float
+    half_range: float
+
+    @property
+    def scale(self) -> float:
+        """C: how much longer the range [-L, L] is than the outputs [l, u]."""
+        return 2 * self.half_range / (self.upper - self.lower)
+
+    def forward(self, q: Any) -> np.ndarray:
+        """gamma(q) = (q - l) C - L."""
+        return (np.asarray(q, dtype=float) - self.lower) * self.scale - self.half_range
+
+    def inverse(self, x: Any) -> np.ndarray:
+        """(x + L)/C + l."""
+        return (np.asarray(x, dtype=float) + self.half_range) / self.scale + self.lower
+
+
+def mapping(mechanism: CompositeMechanism, half_range: float = 1.0) -> Mapping:
+    """The mapping of a mechanism's outputs [l, u] to [-L, L], for any L = `half_range` > 0 (the scale is free)."""
+    low, high = mechanism.support()
+    return Mapping(low, high, require.real("half_range", half_range, low=0.0, open_low=True))
+
+
+def parameters(mechanism: CompositeMechanism, top: float = 1.0) -> dict[str, float]:
+    """(k, m, y, L, C_max) of a mechanism in the scale in which the largest density y + k is `top` (at most 1 in the seed)."""
+    mass, w = mechanism.floor_mass, float(mechanism.exact_window)
+    c, level = float(mechanism.activation.level()), float(mechanism.base.level())
+    bump, under = (1 - mass) / (2 * w * c), mass / (2 * level)  # k and y for L = 1
+    half = (bump + under) / require.real("top", top, low=0.0, open_low=True)
+    return {"k": bump / half, "m": 2 * w * half, "y": under / half, "L": half, "C_max": (1 - mass) * half * (1 - w)}
+
+
+def from_parameters(
+    eps: float,
+    k: float,
+    m: float,
+    y: float,
+    activation: Any = "A1",
+    base: Any = "B1",
+    *,
+    inputs: Any,
+    rule: Rule = "uniform",
+) -> CompositeMechanism:
+    """The mechanism with the paper's parameters (k, m, y), for queries in `inputs`; B2 gets its t = (y + k)/e^eps.
+
+    **Raises** ValueError if (k, m, y) breaks a constraint: mass, range or privacy.
+    """
+    bump, under = as_activation(activation), as_base(base)
+    k, m, y = (require.real(n, v, low=0.0, open_low=True) for n, v in (("k", k), ("m", m), ("y", y)))
+    edge = min((y + k) / math.exp(eps) / y, 1.0)
+    shape = Quartic(Fraction(edge)) if isinstance(under, str) else under
+    found = evaluate(eps, k, m, y, bump, under, rule=rule)
+    if not math.isfinite(found):
+        raise ValueError(
+            f"(k, m, y) = ({k:g}, {m:g}, {y:g}) is not allowed at eps = {eps:g}: it breaks mass 1, y + k <= 1, the "
+            "likelihood ratio, or has no room for the activation"
+        )
+    area = k * m * float(bump.level())
+    half = (1 - area) / (2 * y * float(shape.level()))
+    return CompositeMechanism.private(eps, m / (2 * half), inputs, bump, shape, rule=rule, floor_mass=1 - area)
+
+
+def evaluate(
+    eps: float,
+    k: Any,
+    m: Any,
+    y: Any,
+    activation: Shape,
+    base: Shape | str,
+    *,
+    objective: str = "center",
+    rule: Rule = "uniform",
+) -> Any:
+    """The variance for sensitivity 1 at (k, m, y), elementwise with broadcasting; inf where a constraint is broken."""
+    k, m, y = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (k, m, y)))
+    ratio, c, v = math.exp(eps), float(activation.level()), float(activation.spread())
+    slack = 1 + 1e-12
+    with np.errstate(all="ignore"):
+        valid = (k > 0) & (m > 0) & (y > 0) & (y + k <= slack)
+        if isinstance(base, str):
+            edge = (y + k) / (ratio * y)
+            level, moment = 1 - (1 - edge) / 5, 1 / 3 - (1 - edge) / 7
+            valid &= edge <= slack
+        else:
+            level, dip = float(base.level()), float(base.dip())
+            moment = level * float(base.spread())
+            valid &= (y + k <= ratio * dip * y * slack) if rule == "uniform" else (k <= (ratio - 1) * dip * y * slack)
+        bump = k * m * c
+        half = (1 - bump) / (2 * y * level)
+        valid &= (bump < 1) & (half > m / 2)
+        top = bump * (half - m / 2)
+        variance = bump * m * m / 4 * v + 2 * y * half**3 * moment
+        if objective == "worst":
+            variance = variance + bump * (half - m / 2) ** 2 - top**2
+        variance = variance / (2 * top) ** 2
+    return np.where(valid, variance, np.inf)
+
+
+def algorithm_1(
+    eps: float,
+    activation: Any = "A1",
+    base: Any = "B1",
+    *,
+    objective: str = "center",
+    rule: Rule = "uniform",
+    steps: tuple[float, ...] = GRID_STEPS,
+    widest: float = 2.0,
+) -> tuple[Point, str]:
+    """The paper's Algorithm 1: enumerate (k, m, y) on a grid, then again around the best point with the next smaller step.
+
+    What the paper leaves open is filled in as in its authors' public program, which matters for digits (the optimum is
+    flat): y is the outermost loop, m the innermost; the window of k is centred on the best point whenever the loop over k
+    begins, that of m likewise; a window reaches one coarse step to either side; steps are added up in floating point.
+
+    **Arguments:** `steps`: of the grids; `widest`: the largest m on the first one. A grid without a feasible point is passed
+    over, and the next one is enumerated in full.
+
+    **Returns** the best point, and how many points were tried.
+
+    **Raises** ValueError if no grid that can be enumerated has a feasible point (a small epsilon needs k far below y).
+    """
+    bump, under = as_activation(activation), as_base(base)
+    best: Point | None = None
+    previous, tried = 0.0, 0
+
+    def look(k: np.ndarray, m: np.ndarray, y: float) -> None:
+        """Keep the first least variance over the grid k x m, if it is an improvement."""
+        nonlocal best, tried
+        values = evaluate(eps, k[:, None], m[None, :], y, bump, under, objective=objective, rule=rule)
+        tried += values.size
+        row, column = divmod(int(np.argmin(values)), m.size)
+        if values[row, column] < (math.inf if best is None else best.variance):
+            best = Point(float(k[row]), float(m[column]), float(y), float(values[row, column]))
+
+    for step in steps:
+        if best is None:
+            shares = _counted(0.0, 1.0, step)
+            widths = _counted(0.0, widest + step / 2, step)
+            if shares.size**2 * widths.size > MOST_POINTS:
+                break
+            for y in shares:
+                look(shares, widths, y)
+        else:
+            for y in _window(best.y, previous, step):
+                for k in _window(best.k, previous, step):
+                    look(np.array([k]), _window(best.m, previous, step), y)
+        previous = step
+    if best is None:
+        raise ValueError(
+            f"eps = {eps!r} is not allowed with backend 'grid': no grid of steps {steps} that can be enumerated has a feasible "
+            "(k, m, y); use backend 'auto'"
+        )
+    return best, f"{tried} points"
+
+
+def _window(centre: float, reach: float, step: float) -> np.ndarray:
+    """Positive points from `reach` below the centre up to, and without, `reach` above it."""
+    return _counted(centre - reach, centre + reach, step)
+
+
+def _counted(start: float, end: float, step: float) -> np.ndarray:
+    """What a loop passes that adds `step` to `start` while it is below `end`, rounding as it does; positive points only."""
+    points = np.cumsum(np.concatenate([[start], np.full(math.ceil((end - start) / step) + 1, step)]))
+    return points[(points < end) & (points > step / 2)]
+
+
+def algorithm_2(
+    eps: float, target: float, activation: Any = "A1", base: Any = "B1", *, objective: str = "center", rule: Rule = "uniform",
+    step: float = 0.01, iterations: int = 100_000, seed: int = 0,
+) -> tuple[Point, str, bool]:  # fmt: skip
+    """The paper's Algorithm 2: from a random start, change one parameter by one step and keep what is better, until `target`.
+
+    **Returns** the last point, how many changes were tried, and whether the target (for sensitivity 1) was met.
+    """
+    bump, under = as_activation(activation), as_base(base)
+    rng = np.random.default_rng(seed)
+    for _ in range(1000):
+        y = rng.uniform(0.05, 1.0)
+        k = rng.uniform(0, 1) * min(1 - y, math.expm1(eps) * y)
+        m = rng.uniform(0, 1) * 2 / max(k, 1e-9)
+        value = float(evaluate(eps, k, m, y, bump, under, objective=objective, rule=rule))
+        if math.isfinite(value):
+            break
+    else:
+        raise ValueError(
+            f"eps = {eps!r} is not allowed with backend 'target': no feasible start was found in 1000 draws"
+        )
+    point, size, tried = np.array([k, m, y]), step, 0
+    moves = np.concatenate([np.eye(3), -np.eye(3), np.array([[1, 0, 1], [-1, 0, -1]])])
+    while value > target and tried < iterations:
+        tried += len(moves)
+        trial = point + size * moves * rng.random((len(moves), 1))
+        values = evaluate(eps, trial[:, 0], trial[:, 1], trial[:, 2], bump, under, objective=objective, rule=rule)
+        j = int(np.argmin(values))
+        if values[j] < value:
+            point, value = trial[j], float(values[j])
+    return Point(float(point[0]), float(point[1]), float(point[2]), value), f"{tried} changes", value <= target
+
+
+def _goal(ideal: BumpClass, target: Any, width: float) -> float:
+    """The target on [-1, 1], if it can be reached at all."""
+    if target is None:
+        raise TypeError("target = None is not allowed: backend 'target' needs the variance to reach")
+    scale = width**2 / 4
+    goal = require.real("target", target, low=0.0, open_low=True) / scale
+    least = optimum(ideal)[2]
+    if goal < least:
+        raise ValueError(f"target = {target!r} is not allowed: no (k, m, y) has a variance below {least * scale:.9g}")
+    return goal
+
+
+def _towards(
+    ideal: BumpClass, objective: str, goal: float, step: Any, iterations: Any, seed: Any
+) -> tuple[Point, str, Status]:
+    point, message, met = algorithm_2(
+        ideal.eps, goal / 4, ideal.activation, ideal.base, objective=objective, rule=ideal.rule,
+        step=require.real("step", step, low=0.0, open_low=True),
+        iterations=require.integer("iterations", iterations, low=1), seed=require.integer("seed", seed, low=0),
+    )  # fmt: skip
+    if met:
+        return point, message, Status.OPTIMAL
+    return point, f"{message}, target not reached in {iterations} changes: raise iterations or lower step", Status.GAP
+
+
+def _by_scip(
+    ideal: BumpClass, objective: str, time_limit: Any
+) -> tuple[CompositeMechanism, tuple[float, float | None], str, Status]:
+    from optdp.solvers.scip import run
+
+    model = build_model(ideal.eps, ideal.activation, ideal.base, sensitivity=2.0, objective=objective, rule=ideal.rule)
+    result = run(model, require.real("time_limit", time_limit, low=0.0, open_low=True))
+    share = model.m.value / (2 * model.L.value)
+    mechanism = CompositeMechanism.private(
+        ideal.eps, share, ideal.domain, ideal.activation, _standing(ideal.base), rule=ideal.rule
+    )
+    status = Status.TIME_LIMIT if result.timed_out else Status.OPTIMAL
+    return mechanism, (result.objective, result.bound), result.message, status
+
+
+def build_model(
+    eps: float,
+    activation: Any = "A1",
+    base: Any = "B1",
+    *,
+    sensitivity: float = 1.0,
+    objective: str = "center",
+    rule: Rule = "uniform",
+) -> Any:
+    """The nonlinear program in (k, m, y) as a Pyomo `ConcreteModel`, with the constraints of the paper's Appendix D.
+
+    L, C_max and the variance are variables tied by the mass, range and moment equations; the scale is fixed by y + k = 1,
+    which is no restriction (the program is scale-free) and gives a spatial solver a bounded box. So that it sees numbers
+    near 1 at every eps, `k`, `area` and `C_max` are the paper's times `unit`, and `variance` is the one for inputs in [-1, 1]
+    over unit^2.
+    """
+    import pyomo.environ as pyo
+
+    bump, under = as_activation(activation), as_base(base)
+    c, v = float(bump.level()), float(bump.spread())
+    growth = math.expm1(require.epsilon(eps))
+    width = require.real("sensitivity", sensitivity, low=0.0, open_low=True)
+    require.choice("objective", objective, OBJECTIVES)
+    unit = 1 + 2 / (growth * c)
+
+    model = pyo.ConcreteModel(name=f"composite {bump}{base_name(under)}, eps={eps:g}")
+    model.unit = pyo.Param(initialize=unit)
+    model.k = pyo.Var(bounds=(1e-6, unit), initialize=unit * growth / (1 + growth))
+    model.y = pyo.Var(bounds=(0.5 / (1 + growth), 1), initialize=1 / (1 + growth))
+    model.m = pyo.Var(bounds=(1e-3, 2 * (1 + growth)), initialize=0.5)
+    model.L = pyo.Var(bounds=(1e-3, 2 * (1 + growth)), initialize=0.5)
+    model.area = pyo.Var(bounds=(1e-4, unit), initialize=0.5)
+    model.C_max = pyo.Var(bounds=(1e-4, 2 * unit * (1 + growth)), initialize=0.2)
+    model.variance = pyo.Var(bounds=(0, 100), initialize=5.0)
+    model.scale = pyo.Constraint(expr=model.y + model.k / unit == 1)
+    model.area_of_activation = pyo.Constraint(expr=model.area == c * model.k * model.m)
+    if isinstance(under, str):
+        model.dip = pyo.Var(bounds=(0, unit), initialize=0.0)  # unit (y - t), t = (y + k)/e^eps
+        model.privacy = pyo.Constraint(expr=model.k + (1 + growth) * model.dip == unit * growth * model.y)
+        mass = 2 * model.L * (model.y - model.dip / unit / 5)
+        second = 2 * model.L**3 * (model.y / 3 - model.dip / unit / 7)
+    else:
+        dip, level = float(under.dip()), float(under.level())
+        room = (1 + growth) * dip - 1 if rule == "uniform" else growth * dip
+        model.privacy = pyo.Constraint(expr=model.k <= unit * room * model.y)
+        mass = 2 * model.L * model.y * level
+        second = mass * model.L**2 * float(under.spread())
+    model.mass = pyo.Constraint(expr=model.area / unit + mass == 1)
+    model.fits = pyo.Constraint(expr=model.m <= 2 * model.L)
+    model.range = pyo.Constraint(expr=model.C_max == model.area * (model.L - model.m / 2))
+    moment = model.area / unit * model.m**2 / 4 * v + second
+    if objective == "worst":
+        moment += model.area / unit * (model.L - model.m / 2) ** 2 - (model.C_max / unit) ** 2
+    model.moments = pyo.Constraint(expr=model.variance * model.C_max**2 >= moment)
+    model.objective = pyo.Objective(expr=model.variance * unit**2 * width**2 / 4, sense=pyo.minimize)
+    return model

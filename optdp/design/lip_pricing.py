@@ -1,0 +1,445 @@
+"""The pricing problems of `optdp.design.lip_posteriors`: maximise phi(r) - nu.r over the posteriors that a promise allows.
+
+In floats: what is found here is proven by `optdp.certificates.lip`, which does not use it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from optdp.design.lip_posteriors import ENTER, Priced
+
+#: Largest number of sets of high categories (up to the order among equal priors) that are visited one by one.
+VERTICES = 2**17
+
+#: The relaxed pricing problem is bounded no closer than this: the relaxation itself leaves more.
+RELAXED = 1e-5
+
+
+def box(p: np.ndarray, ratio: float) -> tuple[np.ndarray, np.ndarray]:
+    """lo and hi for posteriors with p/ratio <= r <= ratio p and sum 1: each is attained."""
+    low, high = p / ratio, np.minimum(ratio * p, 1.0)
+    return np.maximum(low, 1 - (high.sum() - high)), np.minimum(high, 1 - (low.sum() - low))
+
+
+def box_vertices(p: np.ndarray, ratio: float) -> np.ndarray:
+    """All extreme points of {lo <= r <= hi, sum r = 1}: all coordinates but one at a bound."""
+    lo, hi = box(p, ratio)
+    d, width = p.size, hi - lo
+    masks = (np.arange(2**d)[:, None] >> np.arange(d)) & 1
+    rest = (1 - lo.sum()) - masks @ width
+    found = []
+    for f in range(d):
+        fits = (masks[:, f] == 0) & (rest >= 0) & (rest <= width[f])
+        rows = lo + masks[fits] * width
+        rows[:, f] += rest[fits]
+        found.append(rows)
+    return np.vstack(found)
+
+
+def cone_vertices(p: np.ndarray, ratio: float) -> np.ndarray:
+    """All extreme rays of {r_i / p_i <= ratio r_j / p_j}, normalised: likelihoods 1 or ratio (Kairouz, Oh, Viswanath)."""
+    masks = (np.arange(1, 2**p.size - 1)[:, None] >> np.arange(p.size)) & 1
+    joint = p * (1 + (ratio - 1) * masks)
+    return joint / joint.sum(axis=1, keepdims=True)
+
+
+def _distinct(
+    posteriors: np.ndarray, gains: np.ndarray, reduced: np.ndarray, p: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Only the rows that improve, each once."""
+    keep = np.flatnonzero(reduced > ENTER)
+    _, first = np.unique(np.round(posteriors[keep] / p, 9), axis=0, return_index=True)
+    keep = keep[first]
+    return posteriors[keep], gains[keep], reduced[keep]
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum: phi(r) = (x.r)^2 with `values` x of prior mean about 0 and prior variance about 1."""
+
+    probabilities: np.ndarray
+    values: np.ndarray
+    ratio: float
+
+    def gain(self, posteriors: np.ndarray) -> np.ndarray:
+        """phi of each row."""
+        return np.square(posteriors @ self.values)
+
+    def merged(self, groups: np.ndarray) -> _Sum:
+        """The problem in which the categories of each group are one, with their mean value."""
+        p = np.bincount(groups, self.probabilities)
+        return type(self)(p, np.bincount(groups, self.probabilities * self.values) / p, self.ratio)
+
+
+@dataclass(frozen=True)
+class BoxSum(_Sum):
+    """Promise "lip". h(t) = max over Q of (2 t x - nu).r is convex and piecewise linear; the answer is max h(t) - t^2.
+
+    For one t the maximum is a fractional knapsack: fill up from lo to hi in order of 2 t x_i - nu_i. Between two
+    values of t, h lies between its tangents and its chord: where the chord leaves room, a knapsack at the point where
+    the tangents meet either closes the interval or splits it.
+    """
+
+    @cached_property
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        return box(self.probabilities, self.ratio)
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """The smallest and largest x.r over Q."""
+        _, means, _, _ = self._knapsack(np.zeros(self.values.size), np.array([-1.0, 1.0]))
+        return float(means[0]), float(means[1])
+
+    def _knapsack(self, nu: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(h, x.r, the price at which the knapsack is full, r) for each t."""
+        lo, hi = self._bounds
+        slope = 2 * t[:, None] * self.values - nu
+        order = np.argsort(-slope, axis=1, kind="stable")
+        width = (hi - lo)[order]
+        before = np.cumsum(width, axis=1) - width
+        room = 1 - lo.sum()
+        part = np.clip(room - before, 0.0, width)
+        posteriors = np.empty_like(slope)
+        np.put_along_axis(posteriors, order, part, axis=1)
+        posteriors += lo
+        last = np.maximum(np.sum(before < room, axis=1) - 1, 0)
+        level = np.take_along_axis(slope, np.take_along_axis(order, last[:, None], 1), 1)[:, 0]
+        return np.einsum("ki,ki->k", slope, posteriors), posteriors @ self.values, level, posteriors
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        t = np.linspace(*self._ends, 33)
+        h, means, level, rows = self._knapsack(nu, t)
+        for _ in range(200):
+            reduced = h - 2 * t * means + means**2  # phi - nu.r at the posteriors found
+            gap = np.diff(t)
+            chord = np.diff(h) / gap
+            top = np.clip(chord / 2, t[:-1], t[1:])
+            upper = h[:-1] + chord * (top - t[:-1]) - top**2
+            wide = np.flatnonzero(upper > max(float(reduced.max()), 0.0) + tol)
+            # Tangents (slopes 2 x.r) meet at `meet`; where they are the chord, h is linear and nothing is left.
+            bend = 2 * (means[wide] - means[wide + 1])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                meet = (h[wide + 1] - 2 * means[wide + 1] * t[wide + 1] - h[wide] + 2 * means[wide] * t[wide]) / bend
+            inside = (meet > t[wide] + 1e-13 * gap[wide]) & (meet < t[wide + 1] - 1e-13 * gap[wide]) & (bend < 0)
+            new = np.unique(np.concatenate([meet[inside], np.clip(means[wide], *self._ends)]))
+            new = np.setdiff1d(new, t)
+            if not inside.any() or not new.size:
+                break
+            more = self._knapsack(nu, new)
+            order = np.argsort(np.concatenate([t, new]), kind="stable")
+            t = np.concatenate([t, new])[order]
+            h, means, level, rows = (
+                np.concatenate([a, b])[order] for a, b in zip((h, means, level, rows), more, strict=True)
+            )
+        excess = max(float(upper.max()), float(reduced.max()))
+        columns = _distinct(rows, means**2, reduced, self.probabilities)
+        return Priced(*columns, excess, np.column_stack([t, level]))
+
+
+@dataclass(frozen=True)
+class ConeSum(_Sum):
+    """Promise "ldp". With c_i(t) = 2 t x_i - t^2 - nu_i, input i is favoured iff c_i(t) > 0: at most 2 d changes as t runs."""
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        # The cone's problem only tells whether phi - nu.r > 0 somewhere; raising nu until it is not gives the maximum
+        # of the quotient (Dinkelbach).
+        excess, found = 0.0, []
+        for _ in range(50):
+            rows, gains, cuts = self._favoured(nu + excess)
+            reduced = gains - rows @ nu
+            found.append((rows, gains, reduced))
+            if float(reduced.max()) <= excess + 1e-14 * (1 + abs(excess)):
+                break
+            excess = float(reduced.max())
+        every, gained, lowered = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        columns = _distinct(every, gained, lowered, self.probabilities)
+        return Priced(*columns, excess, np.column_stack([cuts, np.zeros(cuts.size)]))
+
+    def _favoured(self, nu: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(posteriors, their gains, the t between which each is the answer)."""
+        p, x = self.probabilities, self.values
+        spread = np.sqrt(np.maximum(x**2 - nu, 0.0))
+        low, high = x.min(), x.max()
+        cuts = np.unique(np.clip(np.concatenate([x - spread, x + spread, [low, high]]), low, high))
+        middle = (cuts[:-1] + cuts[1:]) / 2
+        joint = p * np.where(2 * middle[:, None] * x - middle[:, None] ** 2 - nu > 0, self.ratio, 1.0)
+        rows = joint / joint.sum(axis=1, keepdims=True)
+        return rows, self.gain(rows), cuts
+
+
+def _by_weight(weights: tuple[int, ...]) -> list[list[int]]:
+    """Positions with equal priors, the most probable first."""
+    groups: dict[int, list[int]] = {}
+    for i, weight in enumerate(weights):
+        groups.setdefault(weight, []).append(i)
+    return [groups[weight] for weight in sorted(groups, reverse=True)]
+
+
+def count_sets(groups: list[list[int]], width: np.ndarray, room: float, rest_at_most: float) -> np.ndarray | None:
+    """Every way to make some categories high that leaves 0 <= rest <= `rest_at_most`: how many of each group.
+
+    None if there are more than `VERTICES`.
+    """
+    largest, slack = rest_at_most, 1e-12
+    later = np.cumsum([len(group) * width[group[0]] for group in groups][::-1])[::-1]
+    counts, rest = np.zeros((1, 0), dtype=np.int16), np.array([room])
+    for k, group in enumerate(groups):
+        step = width[group[0]]
+        fewest = np.zeros(rest.size, dtype=int)
+        beyond = later[k + 1] if k + 1 < len(groups) else 0.0
+        fewest = np.clip(np.ceil((rest - beyond - largest) / step - slack), 0, None).astype(int)
+        fullest = np.minimum(np.floor(rest / step + slack), len(group)).astype(int)
+        ways = np.maximum(fullest - fewest + 1, 0)
+        if ways.sum() > VERTICES:
+            return None
+        parent = np.repeat(np.arange(rest.size), ways)
+        chosen = np.arange(parent.size) - np.repeat(np.cumsum(ways) - ways, ways) + fewest[parent]
+        counts = np.column_stack([counts[parent], chosen.astype(np.int16)])
+        rest = rest[parent] - chosen * step
+    return counts
+
+
+@dataclass(frozen=True)
+class _Histogram:
+    """A histogram, phi(r) = sum r_i^2, where every vertex can be visited, up to the order within groups.
+
+    `weights` are the exact priors, in whole numbers: equal ones make a group. Within a group the categories with the
+    least prices are the high ones.
+    """
+
+    probabilities: np.ndarray
+    ratio: float
+    weights: tuple[int, ...]
+
+    def gain(self, posteriors: np.ndarray) -> np.ndarray:
+        """phi of each row."""
+        return np.sum(posteriors**2, axis=1)
+
+    @cached_property
+    def _counts(self) -> np.ndarray:
+        counts = self._all_counts()
+        if counts is None:
+            raise ValueError("there are too many vertices to visit them all")
+        return counts
+
+    def _all_counts(self) -> np.ndarray | None:
+        """Every set that can be high, as counts, or None if they are too many."""
+        return None
+
+    @property
+    def visits_all(self) -> bool:
+        """Whether the vertices are few enough to be visited."""
+        return self._all_counts() is not None
+
+    def _groups(self, nu: np.ndarray) -> list[np.ndarray]:
+        """The groups, each in order of increasing price."""
+        return [np.array(group)[np.argsort(nu[group], kind="stable")] for group in _by_weight(self.weights)]
+
+    def _total(self, groups: list[np.ndarray], term: np.ndarray) -> np.ndarray:
+        """Sums of `term` over the high categories, for each set."""
+        total = np.zeros(len(self._counts))
+        for k, group in enumerate(groups):
+            total += np.concatenate(([0.0], np.cumsum(term[group])))[self._counts[:, k]]
+        return total
+
+    def _chosen(self, groups: list[np.ndarray], index: np.ndarray) -> np.ndarray:
+        """Which categories are high, one row for each set asked for."""
+        high = np.zeros((index.size, self.probabilities.size), dtype=bool)
+        for k, group in enumerate(groups):
+            high[:, group] = np.arange(group.size) < self._counts[index, k][:, None]
+        return high
+
+    def _answer(self, rows: np.ndarray, nu: np.ndarray, excess: float) -> Priced:
+        gains = self.gain(rows)
+        columns = _distinct(rows, gains, gains - rows @ nu, self.probabilities)
+        return Priced(*columns, excess, np.zeros((0, 2)))
+
+
+@dataclass(frozen=True)
+class BoxHistogram(_Histogram):
+    """Promise "lip": all coordinates at a bound but one, which takes what is left."""
+
+    def _all_counts(self) -> np.ndarray | None:
+        lo, hi = box(self.probabilities, self.ratio)
+        return count_sets(_by_weight(self.weights), hi - lo, float(1 - lo.sum()), float((hi - lo).max()))
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        lo, hi = box(self.probabilities, self.ratio)
+        groups = self._groups(nu)
+        left = 1 - lo.sum() - self._total(groups, hi - lo)
+        worth = self._total(groups, hi**2 - lo**2 - nu * (hi - lo)) + float(np.sum(lo**2 - nu * lo))
+        rows, best = [], -np.inf
+        for k, group in enumerate(groups):
+            g, count = group[0], self._counts[:, k]
+            part = np.clip(left, 0.0, hi[g] - lo[g])
+            price = np.append(nu[group], np.inf)[count]  # no member is left to take the rest
+            total = worth + part * (part + 2 * lo[g]) - np.where(np.isinf(price), 0.0, price) * part
+            total = np.where((abs(part - left) <= 1e-12) & (count < group.size), total, -np.inf)
+            index = np.argsort(-total, kind="stable")[:40] if total.size <= 40 else np.argpartition(-total, 39)[:40]
+            index = index[total[index] > -np.inf]
+            if not index.size:
+                continue
+            best = max(best, float(total[index].max()))
+            made = lo + (hi - lo) * self._chosen(groups, index)
+            made[np.arange(len(made)), group[count[index]]] += part[index]
+            rows.append(made)
+        return self._answer(np.vstack(rows), nu, best)
+
+
+@dataclass(frozen=True)
+class ConeHistogram(_Histogram):
+    """Promise "ldp": likelihoods 1 or e^eps."""
+
+    def _all_counts(self) -> np.ndarray | None:
+        return count_sets(_by_weight(self.weights), self.probabilities, 2.0, 2.0)  # all of them
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        p, growth = self.probabilities, self.ratio - 1
+        groups = self._groups(nu)
+        size = 1 + growth * self._total(groups, p)
+        square = float(p @ p) + (self.ratio**2 - 1) * self._total(groups, p**2)
+        total = square / size**2 - (float(p @ nu) + growth * self._total(groups, p * nu)) / size
+        index = np.argpartition(-total, 59)[:60] if total.size > 60 else np.arange(total.size)
+        joint = p * (1 + growth * self._chosen(groups, index))
+        return self._answer(joint / joint.sum(axis=1, keepdims=True), nu, float(total.max()))
+
+
+@dataclass(frozen=True)
+class ConeHistogramRelaxed(_Histogram):
+    """Promise "ldp" for many categories.
+
+    With tau = 1/sum(P s), r_i^2 <= (1 + E) tau P_i r_i - E tau^2 P_i^2 is an equality at vertices, and what is left is a
+    knapsack for each tau. Its solution has one fractional coordinate; rounding it either way gives the columns, the
+    knapsack itself the excess: what the certificate proves on the intervals between the knots.
+    """
+
+    def _knapsack(self, nu: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(the price at which the knapsack is full, the order of the items, how many are full) for each tau."""
+        p, ratio = self.probabilities, self.ratio
+        slope = (1 + ratio) * tau[:, None] * p - nu
+        order = np.argsort(-slope, axis=1, kind="stable")
+        width = (ratio - 1) * tau[:, None] * p[order]
+        full = np.sum(np.cumsum(width, axis=1) <= (1 - tau)[:, None], axis=1)
+        at = np.minimum(full, p.size - 1)[:, None]
+        return np.take_along_axis(slope, np.take_along_axis(order, at, 1), 1)[:, 0], order, full
+
+    def _between(self, nu: np.ndarray, tau: np.ndarray, level: np.ndarray) -> np.ndarray:
+        """The certificate's bound on phi - nu.r for each interval between knots (see `_cone_chord` there)."""
+        p, ratio = self.probabilities, self.ratio
+        a, b, at = tau[:-1, None], tau[1:, None], level[:-1, None]
+        ca, cb = (1 + ratio) * a * p - nu - at, (1 + ratio) * b * p - nu - at
+        high = ca + cb > 0
+        s = p * np.where(high, ratio, 1.0)
+        linear, curve = -np.sum(s * (nu + at), axis=1), np.sum(s * p, axis=1) * (1 + ratio) - ratio * float(p @ p)
+        missed = np.where(high, -np.minimum(ca, cb), np.maximum(ca, cb))
+        slack = tau[1:] * (ratio - 1) * np.sum(p * np.maximum(missed, 0.0), axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            top = np.where(curve < 0, np.clip(-linear / (2 * curve), tau[:-1], tau[1:]), tau[:-1])
+        best = np.max([x * linear + x * x * curve for x in (tau[:-1], tau[1:], top)], axis=0)
+        return level[:-1] + slack + best
+
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        p, ratio = self.probabilities, self.ratio
+        tau = np.linspace(1 / ratio, 1.0, 65)
+        while True:  # halving ends: intervals of 1e-3 stay
+            level, order, full = self._knapsack(nu, tau)
+            rank = np.argsort(order, axis=1)
+            high = np.repeat(rank, 4, axis=0) < (full[:, None] + np.arange(-1, 3)).ravel()[:, None]
+            joint = p * (1 + (ratio - 1) * high)
+            rows = joint / joint.sum(axis=1, keepdims=True)
+            upper = self._between(nu, tau, level)
+            attained = float((self.gain(rows) - rows @ nu).max())
+            wide = np.flatnonzero(upper > attained + max(tol, RELAXED))
+            wide = wide[np.diff(tau)[wide] > 1e-3]
+            if not wide.size:
+                break
+            tau = np.union1d(tau, (tau[wide] + tau[wide + 1]) / 2)
+        answer = self._answer(rows, nu, float(upper.max()))
+        return Priced(answer.posteriors, answer.gains, answer.reduced, answer.excess, np.column_stack([tau, level]))
+
+
+def box_chord(p: np.ndarray, ratio: float) -> np.ndarray:
+    """The prices of the chord bound: r_i^2 <= (lo_i + hi_i) r_i - lo_i hi_i, as one linear function on sum r = 1."""
+    lo, hi = box(p, ratio)
+    return lo + hi - float(np.sum(lo * hi))
+
+
+def box_chord_level(p: np.ndarray, ratio: float) -> float:
+    """What remains of phi's chords minus `box_chord`: the same for every category."""
+    lo, hi = box(p, ratio)
+    return float(np.sum(lo * hi))
+
+
+def filling_posteriors(
+    p: np.ndarray, ratio: float, rng: np.random.Generator, batches: int, nu: np.ndarray | None = None
+) -> np.ndarray:
+    """Extreme posteriors for "lip" in which the coordinate that is at no bound is nearly at one.
+
+    The chord bound is attained where every coordinate is at a bound. A category that fills all the room alone does so by
+    itself. Of the others, draw high categories at random until little room is left; then one of the subset sums
+    of a reserve, tabulated, fills it almost exactly. What remains goes to (or is taken from) the category where it
+    costs least. With prices `nu`, categories that are cheap to have high come first, more or less strictly.
+    """
+    lo, hi = box(p, ratio)
+    cheap = np.zeros(p.size) if nu is None else hi + lo - nu
+    cheap = (cheap - cheap.mean()) / max(float(cheap.std()), 1e-300)
+    width, d, room = hi - lo, p.size, 1 - lo.sum()
+    alone = np.flatnonzero(width >= room * (1 - 1e-9))
+    light = np.flatnonzero(width < room * (1 - 1e-9))
+    single = np.tile(lo, (alone.size, 1))
+    single[np.arange(alone.size), alone] = 1 - (lo.sum() - lo[alone])
+    found = [single]
+    if light.size < 2:
+        return single
+    reserve = min(13, light.size)
+    masks = ((np.arange(2**reserve)[:, None] >> np.arange(reserve)) & 1).astype(bool)
+    for _ in range(batches):
+        kept = rng.permutation(light)[:reserve]
+        others = np.setdiff1d(light, kept)
+        sums = masks @ width[kept]
+        order = np.argsort(sums)
+        sums = sums[order]
+        high = np.zeros((300, d), dtype=bool)
+        if others.size:
+            strictness = rng.choice([0.0, 0.5, 1.0, 2.0, 5.0], size=(300, 1)) if nu is not None else 0.0
+            queue = others[np.argsort(-rng.gumbel(size=(300, others.size)) - strictness * cheap[others], axis=1)]
+            spared = np.minimum(rng.random(300), rng.random(300)) * rng.choice([0.1, 1.0, 1.0], size=300)
+            wanted = room - spared * min(float(sums[-1]), room)
+            patient, open_ = rng.random(300) < 0.3, np.ones(300, dtype=bool)
+            for column in queue.T:  # for all rows at once: until one does not fit, or (patient) whatever fits
+                fits = open_ & (width[column] <= wanted)
+                high[fits, column[fits]] = True
+                wanted -= np.where(fits, width[column], 0.0)
+                open_ &= fits | patient
+        rest = room - high @ width
+        fits = rest <= sums[-1]
+        high, rest = high[fits], rest[fits]
+        below = np.searchsorted(sums, rest, side="right") - 1
+        for place, sign in ((below, 1.0), (np.minimum(below + 1, sums.size - 1), -1.0)):
+            chosen = high.copy()
+            chosen[:, kept] = masks[order[place]]
+            left = sign * (rest - sums[place])
+            able = (chosen if sign < 0 else ~chosen) & (width >= left[:, None])
+            cost = np.where(able, left[:, None] * (width - left[:, None]), np.inf)
+            f = np.argmin(cost, axis=1)
+            valid = (left >= 0) & np.isfinite(cost[np.arange(f.size), f])
+            rows = lo + width * chosen
+            rows[np.arange(f.size), f] += sign * left
+            found.append(rows[valid])
+    return np.vstack(found)
+
+
+def shuffled(posteriors: np.ndarray, weights: tuple[int, ...], rng: np.random.Generator, copies: int) -> np.ndarray:
+    """Each posterior with its coordinates permuted at random within groups of equal priors, `copies` rows in all."""
+    groups: dict[int, list[int]] = {}
+    for i, weight in enumerate(weights):
+        groups.setdefault(weight, []).append(i)
+    rows = posteriors[np.arange(copies) % len(posteriors)].copy() if len(posteriors) else np.zeros((0, len(weights)))
+    for group in groups.values():
+        if len(group) > 1:
+            rows[:, group] = rng.permuted(rows[:, group], axis=1)
+    return rows

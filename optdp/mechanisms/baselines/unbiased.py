@@ -1,0 +1,704 @@
+"""Published mechanisms for a mean under local differential privacy, on one scale: inputs in `domain`, [-1, 1] by default.
+
+Duchi, Three-Outputs, PM, HM, PM-SUB and HM-TP are unbiased and bounded, the Central Piecewise Mechanism too; Laplace, Gaussian
+and discrete Laplace noise are unbiased and unbounded; clamping makes them bounded and biased. PM and PM-SUB are rectangles that
+follow the input, so that they are sampled exactly by `CompositeMechanism`; the others are baselines: floats, sampled plainly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optdp.certificates.affine_window import BumpClass, optimum
+from optdp.exact import require
+from optdp.mechanisms.base import Mechanism, as_rng
+from optdp.mechanisms.composite import CompositeMechanism
+from optdp.problem.domains import Circle, Interval, as_domain, domain_from_dict
+from optdp.problem.losses import Loss, Power
+from optdp.problem.objectives import Variance
+from optdp.problem.shapes import Rectangle
+
+UNIT = (-1.0, 1.0)
+
+
+def _interval(domain: Any) -> Interval:
+    area = as_domain(domain)
+    if isinstance(area, Circle):
+        raise ValueError("domain = a Circle is not allowed: this mechanism is defined on an interval")
+    return area
+
+
+class _Scaled(Mechanism):
+    """What mechanisms stated on [-1, 1] share: the affine map to the domain."""
+
+    domain: Interval
+
+    @property
+    def _half(self) -> float:
+        return self.domain.width / 2
+
+    @property
+    def _middle(self) -> float:
+        return (self.domain.lower + self.domain.upper) / 2
+
+    def _unit(self, x: Any) -> np.ndarray:
+        """Inputs on [-1, 1]."""
+        return np.clip((self.domain.check(x) - self._middle) / self._half, -1.0, 1.0)
+
+    def mean(self, x: Any) -> np.ndarray:
+        return np.array(self.domain.check(x))
+
+    def variance(self, x: Any) -> np.ndarray:
+        return self._half**2 * self._unit_variance(self._unit(x))
+
+    def _unit_variance(self, u: np.ndarray) -> np.ndarray:
+        raise TypeError("a scaled mechanism has a variance on [-1, 1]")
+
+    def _loss(self, loss: Any) -> Loss:
+        from optdp.problem.losses import as_loss
+
+        low, high = self.support()
+        reach = max(self.domain.upper - low, high - self.domain.lower)
+        return as_loss(loss, reach if math.isfinite(reach) else 1e6 * self.domain.width)
+
+    def _kinks(self) -> list[float]:
+        return [self._middle]
+
+
+@dataclass(frozen=True)
+class ThreeOutputs(_Scaled):
+    """Three-Outputs (Zhao et al., IEEE IoT Journal 2020): outputs -C, 0, C; with `zero` = 0 Duchi's mechanism (2018).
+
+    At the input u in [-1, 1] the output is 0 with probability a (1 - (1 - 1/E)|u|), where a is the probability at u = 0, and
+    the rest is split so that the mean is u: C = (E + 1)/((E - 1)(1 - a/E)).
+
+    **Arguments:** `eps`; `domain`; `zero`: a in [0, E/(E + 2)], by default the one with the least worst-case variance.
+    """
+
+    eps: float
+    domain: Interval = field(default_factory=lambda: Interval(*UNIT))
+    zero: float = -1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", require.epsilon(self.eps))
+        object.__setattr__(self, "domain", _interval(self.domain))
+        if self.zero == -1.0:
+            object.__setattr__(self, "zero", _best_zero(self.eps))
+        require.real("zero", self.zero, low=0.0, high=math.nextafter(1 / (1 + 2 * math.exp(-self.eps)), 1.0))
+
+    @property
+    def reach(self) -> float:
+        """C, on [-1, 1]."""
+        return 1 / (math.tanh(self.eps / 2) * (1 - self.zero * math.exp(-self.eps)))
+
+    def _zero(self, u: np.ndarray) -> np.ndarray:
+        return self.zero * (1 + math.expm1(-self.eps) * np.abs(u))
+
+    def _high(self, u: np.ndarray) -> np.ndarray:
+        return (1 - self._zero(u) + u / self.reach) / 2
+
+    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+        u = self._unit(x)
+        toss = as_rng(rng).random(u.shape)
+        high, zero = self._high(u), self._zero(u)
+        sign = np.where(toss < high, 1.0, np.where(toss < high + zero, 0.0, -1.0))
+        return self._middle + self._half * self.reach * sign
+
+    def density(self, y: Any, x: Any) -> np.ndarray:
+        return np.zeros(np.broadcast(y, self.domain.check(x)).shape)
+
+    def atoms(self) -> np.ndarray:
+        """The outputs."""
+        places = np.array([-self.reach, 0.0, self.reach] if self.zero > 0 else [-self.reach, self.reach])
+        return self._middle + self._half * places
+
+    def probability(self, y: Any, x: Any) -> np.ndarray:
+        u, outputs = self._unit(x), np.asarray(y, dtype=float)
+        high = self._half * self.reach
+        parts = ((high, self._high(u)), (-high, self._high(-u)), (0.0, self._zero(u)))
+        return sum((np.where(outputs == self._middle + place, p, 0.0) for place, p in parts), np.zeros(()))
+
+    def support(self, x: Any = None) -> tuple[float, float]:
+        return self._middle - self._half * self.reach, self._middle + self._half * self.reach
+
+    def _unit_variance(self, u: np.ndarray) -> np.ndarray:
+        return self.reach**2 * (1 - self._zero(u)) - u**2
+
+    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+        law, inputs, u = self._loss(loss), self.domain.check(x), self._unit(x)
+        low, high = self.support()
+        return (
+            law(np.abs(high - inputs)) * self._high(u)
+            + law(np.abs(low - inputs)) * self._high(-u)
+            + law(np.abs(self._middle - inputs)) * self._zero(u)
+        )
+
+    def privacy(self) -> float:
+        ends = np.array([-1.0, 0.0, 1.0])
+        high, zero = self._high(ends), self._zero(ends)
+        ratio = max(high.max() / high.min(), zero.max() / zero.min() if self.zero > 0 else 1.0)
+        return float(np.log(ratio))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"mechanism": "ThreeOutputs", "eps": self.eps, "domain": self.domain.to_dict(), "zero": self.zero}
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> ThreeOutputs:
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["zero"])
+
+
+def _best_zero(eps: float) -> float:
+    """The probability of 0 at input 0 that minimises the worst-case variance: convex on its interval, found by ternary search.
+
+    On [-1, 1] the variance at |u| is C^2 (1 - a + a (1 - 1/E)|u|) - u^2, largest where the parabola peaks or at |u| = 1.
+    """
+    b = math.exp(-eps)
+
+    def worst(a: float) -> float:
+        c2 = 1 / (math.tanh(eps / 2) * (1 - a * b)) ** 2
+        u = min(c2 * a * (1 - b) / 2, 1.0)
+        return c2 * (1 - a + a * (1 - b) * u) - u * u
+
+    return _ternary(worst, 0.0, 1 / (1 + 2 * b))
+
+
+def _ternary(function: Callable[[float], float], low: float, high: float) -> float:
+    """The minimum of a unimodal function on [low, high], ends included."""
+    a, b = low, high
+    for _ in range(200):
+        left, right = a + (b - a) / 3, b - (b - a) / 3
+        a, b = (a, right) if function(left) <= function(right) else (left, b)
+    return min((low, (a + b) / 2, high), key=function)
+
+
+@dataclass(frozen=True)
+class Mixture(_Scaled):
+    """One of several mechanisms on the same domain, chosen at random whatever the input: as private as the least private.
+
+    **Arguments:** `parts`; `weights`: their probabilities, which sum to 1; `name`.
+    """
+
+    parts: tuple[Mechanism, ...]
+    weights: tuple[float, ...]
+    name: str = "mixture"
+
+    def __post_init__(self) -> None:
+        if len(self.parts) != len(self.weights) or not self.parts:
+            raise ValueError(f"weights = {self.weights!r} is not allowed: there must be one for each part")
+        weights = tuple(require.real("weights", w, low=0.0, high=1.0) for w in self.weights)
+        if abs(sum(weights) - 1) > 1e-12:
+            raise ValueError(f"weights = {self.weights!r} is not allowed: weights must sum to 1")
+        if any(p.domain != self.parts[0].domain for p in self.parts):
+            raise ValueError("parts are not allowed to have different domains")
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def domain(self) -> Interval:  # type: ignore[override]
+        """The domain of the parts."""
+        return self.parts[0].domain  # type: ignore[return-value]
+
+    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+        rng = as_rng(rng)
+        inputs = self.domain.check(x)
+        which = rng.choice(len(self.parts), size=inputs.shape, p=np.asarray(self.weights) / sum(self.weights))
+        out = np.empty(inputs.shape)
+        for k, part in enumerate(self.parts):
+            out[which == k] = part.randomize(inputs[which == k], rng)
+        return out
+
+    def _mix(self, values: list[np.ndarray]) -> np.ndarray:
+        return sum((w * v for w, v in zip(self.weights, values, strict=True)), np.zeros(()))
+
+    def density(self, y: Any, x: Any) -> np.ndarray:
+        return self._mix([p.density(y, x) for p in self.parts])
+
+    def probability(self, y: Any, x: Any) -> np.ndarray:
+        return self._mix([p.probability(y, x) for p in self.parts])
+
+    def atoms(self) -> np.ndarray:
+        """Outputs that have positive probability."""
+        found = [p.atoms() for p, w in zip(self.parts, self.weights, strict=True) if w > 0 and hasattr(p, "atoms")]
+        return np.unique(np.concatenate(found)) if found else np.empty(0)
+
+    def support(self, x: Any = None) -> tuple[float, float]:
+        ends = [p.support(x) for p, w in zip(self.parts, self.weights, strict=True) if w > 0]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def variance(self, x: Any) -> np.ndarray:
+        return self._mix([p.variance(x) for p in self.parts])  # every part has mean x
+
+    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+        law = self._loss(loss)
+        return self._mix([p.expected_loss(x, law) for p in self.parts])
+
+    def privacy(self) -> float:
+        return max(p.privacy() for p, w in zip(self.parts, self.weights, strict=True) if w > 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mechanism": "Mixture",
+            "parts": [p.to_dict() for p in self.parts],
+            "weights": list(self.weights),
+            "name": self.name,
+        }
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> Mixture:
+        return cls(tuple(Mechanism.from_dict(p) for p in data["parts"]), tuple(data["weights"]), data["name"])
+
+    def __repr__(self) -> str:
+        parts = " + ".join(f"{w:.4g} {p!r}" for w, p in zip(self.weights, self.parts, strict=True))
+        return f"{self.name}: {parts}"
+
+
+@dataclass(frozen=True)
+class CentralPiecewise(_Scaled):
+    """The Central Piecewise Mechanism (Yamamoto et al.): a staircase that follows the input, for central queries.
+
+    Unbiased and bounded, and private for queries that neighbours change by at most a share 1/(steps + 1) of the domain:
+    K(y|x) <= e^eps K(y|x') whenever |x - x'| <= width/(steps + 1). Its m + 1 levels fall by a factor e^eps each,
+    where the next lower one is wider by what the centre moves for one sensitivity. With `steps` = 0, where neighbours may be any
+    two inputs, it is the Piecewise Mechanism with t = e^(eps - eps/b), and b = 2 is PM.
+
+    **Arguments:** `eps`; `domain`; `steps`: m, the number of steps besides the top; `b`: the shape, by default the one with
+    the least worst-case variance.
+    """
+
+    eps: float
+    domain: Interval = field(default_factory=lambda: Interval(*UNIT))
+    steps: int = 0
+    b: float = -1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", require.epsilon(self.eps))
+        object.__setattr__(self, "domain", _interval(self.domain))
+        require.integer("steps", self.steps, low=0, high=int(600 / self.eps))
+        if self.b == -1.0:
+            best = _ternary(lambda t: float(_staircase(self.eps, self.steps, 2.0**t)[3](1.0)), -40.0, 10.0)
+            ratio, least = _staircase_scale(self.eps, self.steps)
+            object.__setattr__(self, "b", self.eps / math.log(2.0**best * ratio + least))
+        require.real("b", self.b, low=0.0, open_low=True)
+        if self._top <= 0:
+            raise ValueError(f"b = {self.b!r} is not allowed: with {self.steps} steps the top would have no width")
+
+    @property
+    def _top(self) -> float:
+        """Half-width of the top in units of the stretch: (e^(eps/b) - A)/E^(m+1), A = Delta E (E^m - 1)/(E - 1)."""
+        ratio, least = _staircase_scale(self.eps, self.steps)
+        return (math.exp(self.eps / self.b) - least) / ratio
+
+    @property
+    def sensitivity(self) -> float:
+        """How much neighbours may change the input."""
+        return self.domain.width / (self.steps + 1)
+
+    @cached_property
+    def _levels(self) -> tuple[np.ndarray, np.ndarray, float, Callable[[Any], np.ndarray]]:
+        return _staircase(self.eps, self.steps, self._top)
+
+    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+        rng = as_rng(rng)
+        u = self._unit(x)
+        mass, half, stretch, _ = self._levels
+        level = rng.choice(half.size, size=u.shape, p=mass / mass.sum())
+        centre = np.where(level == 0, 0.0, stretch * u)
+        return self._middle + self._half * (centre + half[level] * rng.uniform(-1.0, 1.0, u.shape))
+
+    def density(self, y: Any, x: Any) -> np.ndarray:
+        u = self._unit(x)
+        z = (np.asarray(y, dtype=float) - self._middle) / self._half
+        mass, half, stretch, _ = self._levels
+        parts = [
+            m / (2 * h) * (np.abs(z - (0.0 if j == 0 else stretch * u)) <= h)
+            for j, (m, h) in enumerate(zip(mass, half, strict=True))
+        ]
+        return np.where(np.abs(z) <= half[0], sum(parts, np.zeros(())), 0.0) / self._half
+
+    def support(self, x: Any = None) -> tuple[float, float]:
+        reach = self._half * float(self._levels[1][0])
+        return self._middle - reach, self._middle + reach
+
+    def _unit_variance(self, u: np.ndarray) -> np.ndarray:
+        return self._levels[3](u)
+
+    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+        law, u = self._loss(loss), self._unit(x)
+        if isinstance(law, Power) and law.exponent == 2:
+            return self.variance(x)
+        mass, half, stretch, _ = self._levels
+
+        def primitive(d: np.ndarray) -> np.ndarray:
+            return np.sign(d) * law.integral(np.abs(d))
+
+        total = np.zeros(u.shape)
+        for j, (m, h) in enumerate(zip(mass, half, strict=True)):
+            offset = self._half * ((0.0 if j == 0 else stretch * u) - u)
+            reach = self._half * h
+            total += m * (primitive(offset + reach) - primitive(offset - reach)) / (2 * reach)
+        return total
+
+    def privacy(self) -> float:
+        """eps, for inputs at most one sensitivity apart."""
+        return self.eps
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mechanism": "CentralPiecewise",
+            "eps": self.eps,
+            "domain": self.domain.to_dict(),
+            "steps": self.steps,
+            "b": self.b,
+        }
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> CentralPiecewise:
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["b"])
+
+
+def _staircase_scale(eps: float, m: int) -> tuple[float, float]:
+    """E^(m+1), and the least e^(eps/b)."""
+    return math.exp(eps * (m + 1)), 2 / (m + 1) * math.exp(eps) * math.expm1(eps * m) / math.expm1(eps)
+
+
+def _staircase(eps: float, m: int, top: float) -> tuple[np.ndarray, np.ndarray, float, Callable[[Any], np.ndarray]]:
+    """(masses, half-widths, stretch, variance) on [-1, 1]: level 0 is the floor on the whole range, 1..m+1 follow the input.
+
+    Half-widths h_j = h_(m+1) + (m + 1 - j) k Delta for Delta = 2/(m + 1), densities (E - 1) E^(j-1) f above a floor f.
+    Given the top half-width in units of k, mass 1 and unbiasedness fix f and k.
+    """
+    growth = math.expm1(eps)
+    j = np.arange(1, m + 2)
+    width = top + (m + 1 - j) * 2 / (m + 1)  # half-widths for k = 1
+    rise = growth * np.exp(eps * (j - 1 - m)) * width  # masses up to a common factor, scaled against overflow
+    floor = math.exp(-eps * m) * (1 + width[0])
+    mass = np.concatenate([[floor], rise])
+    mass = mass / mass.sum()
+    stretch = 1 / (1 - mass[0])
+    half = stretch * np.concatenate([[1 + width[0]], width])
+
+    def variance(u: Any) -> np.ndarray:
+        return (stretch - 1) * np.square(u) + float(mass @ half**2) / 3
+
+    return mass, half, float(stretch), variance
+
+
+@dataclass(frozen=True)
+class LocalLaplace(_Scaled):
+    """Laplace noise of scale width/eps: unbiased, unbounded, variance 2 (width/eps)^2 at every input."""
+
+    eps: float
+    domain: Interval = field(default_factory=lambda: Interval(*UNIT))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", require.epsilon(self.eps))
+        object.__setattr__(self, "domain", _interval(self.domain))
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise."""
+        return self.domain.width / self.eps
+
+    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+        inputs = self.domain.check(x)
+        return inputs + as_rng(rng).laplace(0.0, self.scale, inputs.shape)
+
+    def density(self, y: Any, x: Any) -> np.ndarray:
+        return np.exp(-np.abs(np.asarray(y, dtype=float) - self.domain.check(x)) / self.scale) / (2 * self.scale)
+
+    def support(self, x: Any = None) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    def _unit_variance(self, u: np.ndarray) -> np.ndarray:
+        return np.full(np.shape(u), 8 / self.eps**2)
+
+    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+        law = self._loss(loss)
+        if not isinstance(law, Power):
+            raise TypeError(f"loss = {law.name!r} is not allowed: unbounded noise needs a power loss")
+        return np.full(self.domain.check(x).shape, self.scale**law.exponent * math.gamma(law.exponent + 1))
+
+    def privacy(self) -> float:
+        return self.eps
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"mechanism": "LocalLaplace", "eps": self.eps, "domain": self.domain.to_dict()}
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> LocalLaplace:
+        return cls(data["eps"], domain_from_dict(data["domain"]))
+
+
+@dataclass(frozen=True)
+class LocalGaussian(_Scaled):
+    """Gaussian noise of scale sqrt(2 ln(1.25/delta)) width/eps, the classical calibration: (eps, delta), eps <= 1.
+
+    The composite paper's baseline (its Eq. 5). For a larger eps the formula promises too much and is refused unless `strict` is
+    False, which keeps the figure that papers plot.
+    """
+
+    eps: float
+    domain: Interval = field(default_factory=lambda: Interval(*UNIT))
+    delta: float = 1e-5
+    strict: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", require.epsilon(self.eps))
+        object.__setattr__(self, "domain", _interval(self.domain))
+        require.real("delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True)
+        if self.strict and self.eps > 1:
+            raise ValueError(
+                f"eps = {self.eps!r} is not allowed: the classical Gaussian calibration is proven for eps <= 1 (strict=False "
+                "builds it all the same, without the promise)"
+            )
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the noise."""
+        return math.sqrt(2 * math.log(1.25 / self.delta)) * self.domain.width / self.eps
+
+    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+        inputs = self.domain.check(x)
+        return inputs + as_rng(rng).normal(0.0, self.scale, inputs.shape)
+
+    def density(self, y: Any, x: Any) -> np.ndarray:
+        z = (np.asarray(y, dtype=float) - self.domain.check(x)) / self.scale
+        return np.exp(-(z**2) / 2) / (self.scale * math.sqrt(2 * math.pi))
+
+    def support(self, x: Any = None) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    def _unit_variance(self, u: np.ndarray) -> np.ndarray:
+        return np.full(np.shape(u), (self.scale / self._half) ** 2)
+
+    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+        law = self._loss(loss)
+        if not isinstance(law, Power):
+            raise TypeError(f"loss = {law.name!r} is not allowed: unbounded noise needs a power loss")
+        q = law.exponent
+        value = self.scale**q * 2 ** (q / 2) * math.gamma((q + 1) / 2) / math.sqrt(math.pi)
+        return np.full(self.domain.check(x).shape, value)
+
+    def privacy(self) -> float:
+        """eps, at `delta` (not pure)."""
+        return self.eps
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"mechanism": "LocalGaussian", "eps": self.eps, "domain": self.domain.to_dict(), "delta": self.delta,
+                "strict": self.strict}  # fmt: skip
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> LocalGaussian:
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["delta"], data["strict"])
+
+
+@dataclass(frozen=True)
+class LocalDiscreteLaplace(_Scaled):
+    """Discrete Laplace noise on a lattice of `steps` steps across the domain, after rounding the input to it at random.
+
+    Rounding to the two neighbours with the weights that keep the mean makes it unbiased (noise on a shifted lattice would give
+    the input away). P(noise = j steps) is proportional to e^(-eps |j|/steps). `truncated`: the output is clamped to the domain,
+    which is post-processing, bounded, and biased.
+    """
+
+    eps: float
+    domain: Interval = field(default_factory=lambda: Interval(*UNIT))
+    steps: int = 100
+    truncated: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", require.epsilon(self.eps))
+        object.__setattr__(self, "domain", _interval(self.domain))
+        require.integer("steps", self.steps, low=1, high=10**6)
+
+    @property
+    def step(self) -> float:
+        """Distance of lattice points."""
+        return self.domain.width / self.steps
+
+    @property
+    def _ratio(self) -> float:
+        return math.exp(-self.eps / self.steps)
+
+    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+        rng = as_rng(rng)
+        place = (self.domain.check(x) - self.domain.lower) / self.step
+        low = np.floor(place)
+        point = low + (rng.random(place.shape) < place - low)
+        drop = -math.expm1(-self.eps / self.steps)
+        noise = rng.geometric(drop, place.shape) - rng.geometric(drop, place.shape)
+        out = point + noise
+        if self.truncated:
+            out = np.clip(out, 0, self.steps)
+        return self.domain.lower + out * self.step
+
+    def density(self, y: Any, x: Any) -> np.ndarray:
+        return np.zeros(np.broadcast(y, self.domain.check(x)).shape)
+
+    def _tail(self, j: np.ndarray) -> np.ndarray:
+        """P(noise >= j)."""
+        q = self._ratio
+        upper = q ** np.maximum(j, 1) / (1 + q)
+        return np.where(j >= 1, upper, 1 - q ** np.maximum(1 - j, 1) / (1 + q))
+
+    def probability(self, y: Any, x: Any) -> np.ndarray:
+        place = (self.domain.check(x) - self.domain.lower) / self.step
+        node = (np.asarray(y, dtype=float) - self.domain.lower) / self.step
+        index = np.rint(node)
+        on = np.abs(node - index) < 1e-9 * (1 + np.abs(node))
+        low = np.floor(place)
+        weight = place - low
+        q = self._ratio
+
+        def mass(start: np.ndarray) -> np.ndarray:
+            plain = (1 - q) / (1 + q) * q ** np.abs(index - start)
+            if not self.truncated:
+                return plain
+            at_top, at_bottom = self._tail(index - start), self._tail(start - index)
+            inner = np.where(index == self.steps, at_top, np.where(index == 0, at_bottom, plain))
+            return np.where((index >= 0) & (index <= self.steps), inner, 0.0)
+
+        return np.where(on, (1 - weight) * mass(low) + weight * mass(low + 1), 0.0)
+
+    def atoms(self) -> np.ndarray:
+        """Lattice points in the domain (without truncation there are more, on both sides)."""
+        return self.domain.lower + self.step * np.arange(self.steps + 1)
+
+    def support(self, x: Any = None) -> tuple[float, float]:
+        return (self.domain.lower, self.domain.upper) if self.truncated else (-math.inf, math.inf)
+
+    def mean(self, x: Any) -> np.ndarray:
+        inputs = self.domain.check(x)
+        if not self.truncated:
+            return np.array(inputs)
+        atoms = self.atoms()
+        return self.probability(atoms, inputs[..., None]) @ atoms
+
+    def variance(self, x: Any) -> np.ndarray:
+        inputs = self.domain.check(x)
+        if self.truncated:
+            atoms = self.atoms()
+            weights = self.probability(atoms, inputs[..., None])
+            return weights @ atoms**2 - (weights @ atoms) ** 2
+        share = np.mod((inputs - self.domain.lower) / self.step, 1.0)
+        q = self._ratio
+        return self.step**2 * (2 * q / (1 - q) ** 2 + share * (1 - share))
+
+    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+        law, inputs = self._loss(loss), self.domain.check(x)
+        if isinstance(law, Power) and law.exponent == 2 and not self.truncated:
+            return self.variance(inputs)
+        spread = 0 if self.truncated else int(min(45 * self.steps / self.eps, 2e6))
+        nodes = self.domain.lower + self.step * np.arange(-spread, self.steps + spread + 1)
+        return np.sum(self.probability(nodes, inputs[..., None]) * law(np.abs(nodes - inputs[..., None])), axis=-1)
+
+    def privacy(self) -> float:
+        return self.eps
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"mechanism": "LocalDiscreteLaplace", "eps": self.eps, "domain": self.domain.to_dict(), "steps": self.steps,
+                "truncated": self.truncated}  # fmt: skip
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> LocalDiscreteLaplace:
+        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["truncated"])
+
+
+def duchi(eps: float, domain: Any = UNIT) -> ThreeOutputs:
+    """Duchi, Jordan and Wainwright (2018): two outputs +-(E + 1)/(E - 1)."""
+    return ThreeOutputs(eps, _interval(domain), 0.0)
+
+
+def three_outputs(eps: float, domain: Any = UNIT) -> ThreeOutputs:
+    """Three-Outputs (Zhao et al., 2020) with the probability of 0 that minimises the worst-case variance."""
+    return ThreeOutputs(eps, _interval(domain))
+
+
+def piecewise(eps: float, domain: Any = UNIT) -> CompositeMechanism:
+    """The Piecewise Mechanism PM (Wang et al., ICDE 2019): I-PTT with eta = e^(eps/2) + 1."""
+    return CompositeMechanism.private(eps, 1 / (math.exp(require.epsilon(eps) / 2) + 1), _interval(domain))
+
+
+def pm_sub(eps: float, domain: Any = UNIT) -> CompositeMechanism:
+    """PM-SUB (Zhao et al., 2020): I-PTT with eta = e^(eps/3) + 1, in closed form nearly the best."""
+    return CompositeMechanism.private(eps, 1 / (math.exp(require.epsilon(eps) / 3) + 1), _interval(domain))
+
+
+def pm_opt(eps: float, domain: Any = UNIT) -> CompositeMechanism:
+    """PM-OPT (Zhao et al., 2020), which is the best I-PTT: eta = t + 1 for the t with the least worst-case variance."""
+    unit = BumpClass(require.epsilon(eps), Rectangle(), Rectangle(), Interval(*UNIT), Variance())
+    return CompositeMechanism.private(eps, optimum(unit)[0], _interval(domain))
+
+
+def hybrid(eps: float, domain: Any = UNIT) -> Mixture:
+    """The Hybrid Mechanism HM (Wang et al., ICDE 2019): PM with probability 1 - e^(-eps/2) where eps > 0.61, else Duchi."""
+    share = -math.expm1(-require.epsilon(eps) / 2) if eps > 0.61 else 0.0
+    area = _interval(domain)
+    return Mixture((piecewise(eps, area), duchi(eps, area)), (share, 1 - share), "HM")
+
+
+def hm_tp(eps: float, domain: Any = UNIT) -> Mixture:
+    """HM-TP (Zhao et al., 2020): PM-SUB or Three-Outputs, mixed so that the worst-case variance is least."""
+    area = _interval(domain)
+    wide, narrow = pm_sub(eps, area), three_outputs(eps, area)
+    x = np.linspace(area.lower, area.upper, 2001)[1000:]  # symmetric
+    a, b = wide.variance(x), narrow.variance(x)
+    share = _ternary(lambda beta: float(np.max(beta * a + (1 - beta) * b)), 0.0, 1.0)
+    return Mixture((wide, narrow), (share, 1 - share), "HM-TP")
+
+
+def central_piecewise(eps: float, domain: Any = UNIT, steps: int = 0) -> CentralPiecewise:
+    """The Central Piecewise Mechanism; with `steps` = 0 a local one, the best I-PTT again."""
+    return CentralPiecewise(eps, _interval(domain), steps)
+
+
+def laplace(eps: float, domain: Any = UNIT) -> LocalLaplace:
+    """Laplace noise."""
+    return LocalLaplace(eps, _interval(domain))
+
+
+def gaussian(eps: float, domain: Any = UNIT, delta: float = 1e-5, strict: bool = True) -> LocalGaussian:
+    """Gaussian noise: (eps, delta)."""
+    return LocalGaussian(eps, _interval(domain), delta, strict)
+
+
+def truncated_laplace(eps: float, domain: Any = UNIT) -> Mechanism:
+    """Laplace noise, output clamped to the domain: bounded and biased."""
+    from optdp.mechanisms.baselines.clamped import ClampedLaplace
+
+    return ClampedLaplace(eps, _interval(domain))
+
+
+def discrete_laplace(eps: float, domain: Any = UNIT, steps: int = 100) -> LocalDiscreteLaplace:
+    """Discrete Laplace noise on a lattice."""
+    return LocalDiscreteLaplace(eps, _interval(domain), steps)
+
+
+def truncated_discrete_laplace(eps: float, domain: Any = UNIT, steps: int = 100) -> LocalDiscreteLaplace:
+    """Discrete Laplace noise, output clamped to the domain: bounded and biased."""
+    return LocalDiscreteLaplace(eps, _interval(domain), steps, True)
+
+
+#: Unbiased eps-LDP mechanisms: name -> constructor(eps, domain).
+UNBIASED: dict[str, Callable[..., Mechanism]] = {
+    "Laplace": laplace,
+    "discrete Laplace": discrete_laplace,
+    "Duchi": duchi,
+    "PM": piecewise,
+    "HM": hybrid,
+    "PM-SUB": pm_sub,
+    "Three-Outputs": three_outputs,
+    "HM-TP": hm_tp,
+}
+
+#: The remaining baselines of the composite paper: biased, or only (eps, delta)-private.
+OTHERS: dict[str, Callable[..., Mechanism]] = {
+    "Gaussian": gaussian,
+    "truncated Laplace": truncated_laplace,
+    "truncated discrete Laplace": truncated_discrete_laplace,
+}

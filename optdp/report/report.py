@@ -1,0 +1,158 @@
+"""One table with its notes and its figure, for a terminal, a notebook, Markdown, a page or a data frame."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from optdp import files
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: the key of its values in the rows, the heading that people see, and how numbers are written."""
+
+    key: str
+    heading: str
+    style: str = ".6g"
+
+    def text(self, row: dict[str, Any]) -> str:
+        """The cell as people see it; missing values are a dash."""
+        value = row.get(self.key)
+        if value is None:
+            return "-"
+        return (
+            format(value, self.style) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table of results: `rows` hold exact numbers, `columns` say how they are shown, `notes` how to read them.
+
+    `to_text()`, `to_markdown()`, `to_html()`, `to_frame()`, `to_json()`, `plot()`, and `save(path)` by file ending.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[dict[str, Any]]
+    notes: Sequence[str] = ()
+    figure: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
+
+    def _cells(self) -> list[list[str]]:
+        return [[column.heading for column in self.columns]] + [
+            [c.text(row) for c in self.columns] for row in self.rows
+        ]
+
+    def to_text(self) -> str:
+        """The table for a terminal: numbers right-aligned under their headings."""
+        cells = self._cells()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        numeric = [all(isinstance(r.get(c.key), int | float | None) for r in self.rows) for c in self.columns]
+
+        def line(row: list[str]) -> str:
+            parts = [t.rjust(w) if n else t.ljust(w) for t, w, n in zip(row, widths, numeric, strict=True)]
+            return "  ".join(parts).rstrip()
+
+        head, *body = map(line, cells)
+        return "\n".join([self.title, "", head, "-" * max(map(len, [head, *body])), *body, "", *self.notes]).rstrip()
+
+    def to_markdown(self) -> str:
+        """The table in GitHub Markdown."""
+        head, *body = self._cells()
+        bar = [
+            "---:" if all(isinstance(r.get(c.key), int | float | None) for r in self.rows) else "---"
+            for c in self.columns
+        ]
+        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in [head, bar, *body]]
+        return "\n".join([f"### {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes)]).rstrip() + "\n"
+
+    def to_html(self, *, page: bool = True) -> str:
+        """One self-contained page (or, with `page=False`, its body), with the figure as inline SVG."""
+        head, *body = ([html.escape(cell) for cell in row] for row in self._cells())
+        rows = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
+        parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg()]
+        parts.append(
+            f"<div class='wide'><table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead>"
+            f"<tbody>\n{rows}\n</tbody></table></div>"
+        )
+        parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
+        content = "\n".join(part for part in parts if part)
+        if not page:
+            return content
+        title = html.escape(self.title)
+        return (
+            f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style>"
+            f"</head>\n<body>\n{content}\n</body></html>\n"
+        )
+
+    def _svg(self) -> str:
+        if self.figure is None:
+            return ""
+        import matplotlib.pyplot as plt
+
+        figure = self.plot()
+        stream = io.StringIO()
+        figure.savefig(stream, format="svg", bbox_inches="tight")
+        plt.close(figure)
+        text = stream.getvalue()
+        return f"<figure>{text[text.index('<svg') :]}</figure>"
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame of the exact numbers, one column for each entry of the rows."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows))
+
+    def to_json(self) -> str:
+        """The exact numbers as JSON."""
+        return json.dumps({"title": self.title, "rows": list(self.rows), "notes": list(self.notes)}, indent=2) + "\n"
+
+    def plot(self) -> Any:
+        """The report's figure, a matplotlib Figure. **Raises** ValueError if it has none."""
+        if self.figure is None:
+            raise ValueError(f"the report '{self.title}' has no figure")
+        return self.figure()
+
+    def save(self, path: str | Path) -> None:
+        """Write .md, .html, .json, .csv, .txt, or the figure as .png, .svg or .pdf: whole or not at all."""
+        suffix = Path(path).suffix.lower()
+        if suffix in (".png", ".svg", ".pdf"):
+            from optdp.report.plots import save_figure
+
+            save_figure(self.plot(), path)
+            return
+        writers: dict[str, Callable[[], str]] = {
+            ".md": self.to_markdown, ".html": self.to_html, ".json": self.to_json,
+            ".csv": lambda: str(self.to_frame().to_csv(index=False)), ".txt": lambda: self.to_text() + "\n",
+        }  # fmt: skip
+        if suffix not in writers:
+            raise ValueError(
+                f"path = {str(path)!r} is not allowed: it must end in {', '.join(writers)}, .png, .svg or .pdf"
+            )
+        files.write_text(path, writers[suffix]())
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_html(page=False)
+
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
+h1, h2 { font-weight: 600; line-height: 1.2; }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; font-size: 0.92em; }
+th, td { padding: 0.25rem 0.6rem; border-bottom: 1px solid #ddd; text-align: right; }
+td { white-space: nowrap; } th { vertical-align: bottom; }
+.wide { overflow-x: auto; }
+th:first-child, td:first-child { text-align: left; }
+thead th { border-bottom: 2px solid #444; }
+figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
+@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; } table, figure { break-inside: avoid; } }
+"""
