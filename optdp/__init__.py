@@ -2,85 +2,121 @@
 
     >>> import optdp
     >>> sol = optdp.solve_piecewise(eps=1.0, loss="squared")
-    >>> sol.value, sol.lower_bound          # a bracket around the optimum
-    >>> sol.mechanism.randomize([0.2, 0.7]) # what you deploy
-    >>> print(sol.verify())                 # the proof, checked again without the solver
+    >>> sol.lower_bound <= sol.value             # a bracket around the optimum
+    True
+    >>> private = sol.mechanism.randomize([0.2, 0.7])      # what you deploy
+    >>> bool(sol.verify())                       # the proof, checked again without the solver
+    True
 
-Importing the package loads numpy and python-flint only; solvers, sympy, pandas and matplotlib load when first used.
+Importing the package loads nothing; every name loads what it needs when it is first used.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
-from optdp.design.piecewise import solve_piecewise
-from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Alphabet, Circle, Interval
-from optdp.problem.losses import CustomLoss, Power
-from optdp.problem.privacy import LDP, ApproxDP
-from optdp.solution import Solution, Status
+from optdp import hooks
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-#: Loaded when first used.
+logging.getLogger("optdp").addHandler(logging.NullHandler())
+
+#: Public name -> the module that has it.
 _HOME = {
-    "AdditiveMechanism": "optdp.mechanisms.additive",
-    "audit": "optdp.audit.audit",
-    "check_hypothesis": "optdp.audit.ogpm.hypothesis",
-    "compare": "optdp.report.compare",
-    "discoveries": "optdp.audit.audit",
-    "estimate_histogram": "optdp.statistics.estimation",
-    "estimate_mean": "optdp.statistics.estimation",
-    "gap_report": "optdp.report.gap",
-    "LIP": "optdp.problem.privacy",
-    "lip_simulate": "optdp.statistics.simulation",
-    "Prior": "optdp.problem.priors",
-    "Report": "optdp.report.report",
-    "solve_additive": "optdp.design.additive",
-    "solve_composite": "optdp.design.composite",
-    "solve_kernel": "optdp.design.kernel",
-    "solve_lip": "optdp.design.lip",
-    "solve_ptt": "optdp.design.ptt",
-    "Variance": "optdp.problem.objectives",
-}
+    name: module
+    for module, names in {
+        "optdp.problem.problem": ("Problem",),
+        "optdp.problem.privacy": ("LDP", "LIP", "ApproxDP", "Privacy"),
+        "optdp.problem.domains": ("Alphabet", "Circle", "Domain", "Integers", "Interval", "Line"),
+        "optdp.problem.losses": (
+            "CustomLoss", "DistanceLoss", "Huber", "Loss", "PairLoss", "Pieces", "Pinball", "Power", "Threshold",
+        ),
+        "optdp.problem.objectives": ("At", "Average", "BayesRisk", "WorstCase"),
+        "optdp.problem.priors": ("Prior",),
+        "optdp.problem.families": ("Additive", "AffineWindow", "AllMechanisms", "Composite", "Family", "Piecewise"),
+        "optdp.problem.constraints": ("Constraint", "Outputs", "Unbiased"),
+        "optdp.exact.numbers": ("log",),
+        "optdp.mechanisms.base": ("Mechanism",),
+        "optdp.mechanisms.additive": ("AdditiveMechanism",),
+        "optdp.solution": ("Program", "Solution"),
+        "optdp.status": ("Status",),
+        "optdp.design.registry": ("solve",),
+        "optdp.design.progress": ("Step",),
+        "optdp.design.piecewise": ("solve_piecewise",),
+        "optdp.design.ptt": ("solve_ptt",),
+        "optdp.design.composite": ("solve_composite",),
+        "optdp.design.additive": ("solve_additive",),
+        "optdp.design.kernel": ("solve_kernel",),
+        "optdp.design.lip": ("solve_lip",),
+        "optdp.statistics.estimation": ("estimate_histogram", "estimate_mean"),
+        "optdp.statistics.simulation": ("lip_simulate",),
+        "optdp.report.compare": ("compare",),
+        "optdp.report.gap": ("gap_report",),
+        "optdp.report.report": ("Report",),
+        "optdp.audit.audit": ("discoveries",),
+        "optdp.audit.ogpm.hypothesis": ("check_hypothesis",),
+    }.items()
+    for name in names
+}  # fmt: skip
 
-__all__ = [
-    "LDP",
-    "Alphabet",
-    "ApproxDP",
-    "Circle",
-    "CustomLoss",
-    "Interval",
-    "Mechanism",
-    "Power",
-    "Solution",
-    "Status",
-    "__version__",
-    "solve_piecewise",
-    *sorted(_HOME),
-]
+__all__ = ["__version__", "audit", *sorted(_HOME)]
 
 if TYPE_CHECKING:
-    from optdp.audit.audit import audit, discoveries
+    from optdp import audit
+    from optdp.audit.audit import discoveries
     from optdp.audit.ogpm.hypothesis import check_hypothesis
     from optdp.design.additive import solve_additive
     from optdp.design.composite import solve_composite
     from optdp.design.kernel import solve_kernel
     from optdp.design.lip import solve_lip
+    from optdp.design.piecewise import solve_piecewise
+    from optdp.design.progress import Step
     from optdp.design.ptt import solve_ptt
+    from optdp.design.registry import solve
+    from optdp.exact.numbers import log
     from optdp.mechanisms.additive import AdditiveMechanism
-    from optdp.problem.objectives import Variance
+    from optdp.mechanisms.base import Mechanism
+    from optdp.problem.constraints import Constraint, Outputs, Unbiased
+    from optdp.problem.domains import Alphabet, Circle, Domain, Integers, Interval, Line
+    from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
+    from optdp.problem.losses import (
+        CustomLoss,
+        DistanceLoss,
+        Huber,
+        Loss,
+        PairLoss,
+        Pieces,
+        Pinball,
+        Power,
+        Threshold,
+    )
+    from optdp.problem.objectives import At, Average, BayesRisk, WorstCase
     from optdp.problem.priors import Prior
-    from optdp.problem.privacy import LIP
+    from optdp.problem.privacy import LDP, LIP, ApproxDP, Privacy
+    from optdp.problem.problem import Problem
     from optdp.report.compare import compare
     from optdp.report.gap import gap_report
     from optdp.report.report import Report
+    from optdp.solution import Program, Solution
     from optdp.statistics.estimation import estimate_histogram, estimate_mean
     from optdp.statistics.simulation import lip_simulate
+    from optdp.status import Status
+
+
+def _draw(thing: Any, **options: Any) -> Any:
+    from optdp.report.plots import draw
+
+    return draw(thing, **options)
+
+
+hooks.draw = _draw
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("audit", "solvers"):  # packages; `audit` is a function too
+        return importlib.import_module(f"optdp.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'optdp' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)

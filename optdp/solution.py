@@ -1,199 +1,224 @@
-"""What every `optdp.solve_*` returns: a mechanism, a bracket around the optimum, and the certificate that proves it."""
+"""What every solve returns: the problem, a mechanism, a bracket around the optimum, and the certificate that proves it."""
 
 from __future__ import annotations
 
-import enum
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from optdp import files
+from optdp import closed_forms, files, hooks
+from optdp.certificates.base import Certificate, Refusal
 from optdp.exact.check import Check, Verification
+from optdp.exact.fields import Fields, load
 from optdp.mechanisms.base import Mechanism
+from optdp.problem.problem import Problem
+from optdp.status import Status
 
-
-class Status(enum.Enum):
-    """How a solve ended. The bracket [lower_bound, value] is valid whatever it says."""
-
-    OPTIMAL = "the bracket is as tight as was asked for"
-    GAP = "the tolerance was not reached: the bracket is valid but wider; allow more time or another backend"
-    TIME_LIMIT = "the time limit stopped the solver: the bracket is valid but wider; raise time_limit"
-
-
-class Certificate(Protocol):
-    """A proof of a lower bound: `check()` goes through it again without a solver."""
-
-    @property
-    def bound(self) -> float:
-        """The lower bound that is proven if `check()` passes."""
-        ...
-
-    def concerns(self, privacy: Any, mechanism: Any) -> bool:
-        """Whether the proof is about this promise and this mechanism's problem, and not about another one."""
-        ...
-
-    def check(self) -> Check:
-        """Go through the proof again."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        ...
-
-
-class Verifiable(Protocol):
-    """What a mechanism offers so that a solution can be verified without the solver."""
-
-    def check_privacy(self, privacy: Any) -> list[Check]:
-        """Exact tests that every row is a distribution and that the promise is kept (and what else the problem asks)."""
-        ...
-
-    def enclose_value(self, loss: Any) -> tuple[float, float]:
-        """(low, high) proven to contain what the design problem minimises: the worst-case or expected loss."""
-        ...
+#: The version of the file format.
+FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Program:
     """The mathematical program behind a solution, and how it was solved.
 
-    `variables` and `constraints` describe it in words; `model` is the object itself (a Pyomo model for
-    `solve_piecewise`), built when first asked for. `objective` and `bound` are what the solver said, as it said it:
-    neither is trusted (see `Solution.value` and `Solution.lower_bound` for what is proven).
+    `variables` and `constraints` describe it in words; `model` is the object itself: a `LinearProgram`, a Pyomo model or a cvxpy
+    problem, built when first asked for by `build(*arguments)`. `objective` and `bound` are raw, unverified solver output (see
+    `Solution.value` and `Solution.lower_bound` for what is proven). `rtol`: the relative gap that was asked for; `stopped`:
+    whether the time limit ended the solve.
     """
 
-    name: str
     variables: str
     constraints: str
     solver: str
     seconds: float
+    rtol: float
     objective: float | None = None
     bound: float | None = None
     message: str = ""
-    build: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
+    stopped: bool = False
+    build: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
+    arguments: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
     @cached_property
     def model(self) -> Any:
-        """The program as a model object that can be read, printed, changed and solved by other means."""
+        """The program as a model object that can be read, printed, changed, written and solved by other means."""
         if self.build is None:
-            raise ValueError(f"the program '{self.name}' was loaded from a file and carries no model: solve it again")
-        return self.build()
+            raise ValueError("this program was loaded from a file and carries no model: solve the problem again")
+        return self.build(*self.arguments)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "model"}  # models need not be picklable
+
+    def write(self, path: str | Path) -> None:
+        """Write the model in the format of the file's ending: `.mps` or `.lp` for linear programs, `.nl` (or `.lp`, `.gams`) for
+        nonlinear ones.
+
+        **Raises** ValueError if the model is neither, or the ending is not one of its formats.
+        """
+        model = self.model
+        if hasattr(model, "write") and hasattr(model, "component_objects"):  # Pyomo
+            if Path(path).suffix not in (".nl", ".lp", ".gams", ".bar"):
+                raise ValueError(f"path = {str(path)!r} is not allowed: a nonlinear model is written as .nl, .lp or .gams")
+            model.write(str(path), io_options={"symbolic_solver_labels": True})
+        elif hasattr(model, "write"):
+            model.write(path)
+        else:
+            raise ValueError(f"a {type(model).__name__} has no file format: use program.model")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, without the model."""
+        return {k: getattr(self, k) for k in self.__dataclass_fields__ if k not in ("build", "arguments")}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Program:
+        """The inverse of `to_dict`."""
+        made = cls(
+            fields.text("variables"), fields.text("constraints"), fields.text("solver", 200), fields.real("seconds", 0.0),
+            fields.real("rtol", 0.0, 1.0), fields.real("objective") if fields.has("objective") else None,
+            fields.real("bound") if fields.has("bound") else None, fields.text("message"), fields.flag("stopped"),
+        )  # fmt: skip
+        fields.done()
+        return made
 
 
 @dataclass(frozen=True)
 class Solution:
     """A mechanism and a bracket [lower_bound, value] that contains the optimum of the problem.
 
+    - `problem`: what was solved; `problem.statement()` says it.
     - `value`: what `mechanism` really attains, rounded up.
-    - `lower_bound`: what no mechanism of the class can beat, proven by `certificate`, rounded down.
+    - `lower_bound`: what no mechanism of the problem can beat, proven by `certificate`, rounded down.
     - `mechanism`: private exactly, not up to a tolerance.
     - `program`: what was solved and how.
-    - `privacy`: the promise; `loss`: what is minimised; `spec`: the arguments of the solve, for tables and files.
     """
 
+    problem: Problem
     value: float
     lower_bound: float
     mechanism: Any
     certificate: Certificate
     program: Program
-    privacy: Any
-    loss: Any
-    status: Status
-    spec: Mapping[str, Any]
-    _closed_form: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def gap(self) -> float:
         """(value - lower_bound) / value: at most this share could still be gained. 0 where value is 0."""
         return (self.value - self.lower_bound) / self.value if self.value else 0.0
 
-    @cached_property
+    @property
+    def status(self) -> Status:
+        """How the solve ended: computed from the gap and the tolerance."""
+        if self.gap <= self.program.rtol:
+            return Status.OPTIMAL
+        return Status.TIME_LIMIT if self.program.stopped else Status.GAP
+
+    @property
     def closed_form(self) -> Any:
-        """The optimum as a sympy expression in `eps`, where one is known, else None."""
-        return None if self._closed_form is None else self._closed_form()
+        """The optimum as a sympy expression in `eps` (and `delta`), where one is known for the problem, else None."""
+        return closed_forms.optimum(self.problem)
 
     def verify(self) -> Verification:
-        """Check everything again, without the solver: privacy, mass, the attained value and the lower bound.
+        """Check everything again, without the solver: three statements about the problem, and the order of the numbers.
 
         **Returns** a `Verification`, true if all passed; printed, it lists each check and says what failed.
         """
-        low, high = self.mechanism.enclose_value(self.loss)
-        bound = self.certificate.bound
-        return Verification(
-            [
-                *self.mechanism.check_privacy(self.privacy),
-                Check(
-                    "attained value",
-                    high <= self.value,
-                    f"the mechanism attains a loss in [{low:.17g}, {high:.17g}], not above value = {self.value:.17g}",
-                ),
-                Check(
-                    "same problem",
-                    self.certificate.concerns(self.privacy, self.mechanism),
-                    "certificate, promise and mechanism are about one problem",
-                ),
-                self.certificate.check(),
-                Check(
-                    "bracket",
-                    self.lower_bound <= bound and self.lower_bound <= self.value,
-                    f"lower_bound = {self.lower_bound:.17g} <= certified {bound:.17g}, value = {self.value:.17g}",
-                ),
-            ]
-        )
+        problem, statement = self.problem, self.problem.statement()
+        checks = list(self.mechanism.feasible(problem))
+        try:
+            low, high = self.mechanism.enclose(problem.objective)
+            told = f"the mechanism's {problem.objective.phrase.rstrip(',')} lies in [{low:.17g}, {high:.17g}]"
+            checks.append(Check("value", high <= self.value, f"{told}, at most value = {self.value:.17g}"))
+        except (TypeError, ValueError) as error:
+            checks.append(Check("value", False, str(error)))
+        try:
+            proven = self.certificate.bound(problem)
+            given = f", provided that {proven.assumptions}" if proven.assumptions else ""
+            holds = self.lower_bound <= proven.value
+            told = f"{statement} is at least {proven.value:.17g} ({proven.method}{given})"
+            if not holds:
+                told += f"; lower_bound = {self.lower_bound:.17g} is more than is proven"
+            checks.append(Check("lower bound", holds, told))
+        except Refusal as refusal:
+            checks.append(Check("lower bound", False, str(refusal)))
+        ordered = 0 <= self.lower_bound <= self.value < math.inf
+        told = f"lower_bound = {self.lower_bound:.17g} <= value = {self.value:.17g}"
+        checks.append(Check("bracket", ordered, told if ordered else f"not true that 0 <= {told} < infinity"))
+        return Verification(checks)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the mechanism under the problem's statement. Returns the matplotlib axes."""
+        return hooks.plot(self, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form of everything but the program's model: `Solution.from_dict` gives a solution that verifies again."""
-        program = {k: getattr(self.program, k) for k in Program.__dataclass_fields__ if k != "build"}
+        """JSON form of everything but the program's model: `Solution.from_dict` gives a solution that verifies again.
+
+        **Raises** TypeError if a Python function is part of the problem.
+        """
         return {
-            "optdp": 1,
-            "spec": dict(self.spec),
+            "optdp": {"format": FORMAT, "version": version("optdp")},
+            "problem": self.problem.to_dict(),
             "value": self.value,
             "lower_bound": self.lower_bound,
-            "gap": self.gap,
-            "status": self.status.name,
-            "privacy": self.privacy.to_dict(),
             "mechanism": self.mechanism.to_dict(),
             "certificate": self.certificate.to_dict(),
-            "program": program,
+            "program": self.program.to_dict(),
         }
 
     @staticmethod
-    def from_dict(data: dict[str, Any]) -> Solution:
-        """The inverse of `to_dict`. Nothing in the file is trusted: call `verify()`."""
-        from optdp.certificates.registry import certificate_from_dict
-        from optdp.problem.privacy import privacy_from_dict
+    def from_dict(data: Any, where: str = "solution") -> Solution:
+        """The inverse of `to_dict`. Every field is checked; none is trusted: call `verify()`. **Raises** FieldError."""
+        return Solution.read(Fields(data, where))
 
-        if not isinstance(data, dict) or data.get("optdp") != 1:
-            raise ValueError("this is not a solution saved by optdp (no entry 'optdp': 1)")
-        certificate = certificate_from_dict(data["certificate"])
-        return Solution(
-            value=data["value"],
-            lower_bound=data["lower_bound"],
-            mechanism=Mechanism.from_dict(data["mechanism"]),
-            certificate=certificate,
-            program=Program(**data["program"]),
-            privacy=privacy_from_dict(data["privacy"]),
-            loss=certificate.loss,
-            status=Status[data["status"]],
-            spec=data["spec"],
+    @staticmethod
+    def read(fields: Fields) -> Solution:
+        """The same, from entries that are checked one by one."""
+        head = fields.child("optdp")
+        head.integer("format", FORMAT, FORMAT)
+        head.text("version", 50)
+        head.done()
+        made = Solution(
+            Problem.read(fields.child("problem")),
+            fields.real("value", 0.0),
+            fields.real("lower_bound", 0.0),
+            Mechanism.read(fields.child("mechanism")),
+            Certificate.read(fields.child("certificate")),
+            Program.read(fields.child("program")),
         )
+        fields.done()
+        return made
 
     def save(self, path: str | Path) -> None:
-        """Write the solution to a JSON file, whole or not at all. **Raises** TypeError for a user's own loss."""
+        """Write the solution to a JSON file, whole or not at all. **Raises** TypeError for a user's own function."""
         files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     @staticmethod
     def load(path: str | Path) -> Solution:
-        """Read a solution that `save` wrote."""
-        return Solution.from_dict(json.loads(Path(path).read_text()))
+        """Read a solution that `save` wrote. **Raises** OSError, or FieldError (a ValueError) in one sentence."""
+        return Solution.read(load(path))
 
     def __str__(self) -> str:
         return (
-            f"{self.program.name}\n"
-            f"  optimum in [{self.lower_bound:.12g}, {self.value:.12g}], gap {self.gap:.1e}: {self.status.value}\n"
+            f"{self.problem.statement()}\n"
+            f"  optimum in [{self.lower_bound:.12g}, {self.value:.12g}], gap {self.gap:.1e} (asked: {self.program.rtol:g}): "
+            f"{self.status.value}\n"
             f"  {self.mechanism!r}\n"
             f"  {self.program.solver}, {self.program.seconds * 1e3:.3g} ms"
         )
+
+    def __repr__(self) -> str:
+        return f"<Solution in [{self.lower_bound:.9g}, {self.value:.9g}]: {self.problem.statement()}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = [
+            ("value", f"{self.value:.12g}"), ("lower bound", f"{self.lower_bound:.12g}"), ("gap", f"{self.gap:.1e}"),
+            ("status", self.status.value), ("mechanism", repr(self.mechanism)), ("solver", self.program.solver),
+        ]  # fmt: skip
+        body = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{escape(v)}</td></tr>" for k, v in rows)
+        return f"<p>{escape(self.problem.statement())}</p><table>{body}</table>"

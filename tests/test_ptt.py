@@ -20,7 +20,7 @@ from optdp.design.ptt import BUMPS, build_model, ptt_mechanism, variance_at
 from optdp.exact import enclosures, polynomial
 from optdp.mechanisms.baselines.windows import ptt_eta
 from optdp.mechanisms.composite import CompositeMechanism
-from optdp.mechanisms.multidimensional import OneCoordinate
+from optdp.mechanisms.vector import OneCoordinate
 from optdp.mechanisms.piecewise import CELLS
 from optdp.problem.shapes import Rectangle, Steps
 from optdp.solution import Solution

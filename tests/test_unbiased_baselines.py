@@ -20,7 +20,7 @@ from optdp.mechanisms.baselines.unbiased import (
     LocalGaussian,
     ThreeOutputs,
 )
-from optdp.mechanisms.baselines.windows import unbiased
+from optdp.mechanisms.baselines import unbiased
 
 EPS = (0.3, 0.7, 1.0, 2.0, 5.0)
 INPUTS = np.array([-1.0, -0.35, 0.0, 0.5, 1.0])

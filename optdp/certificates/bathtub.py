@@ -18,117 +18,88 @@ uniformly over [0, reach], so that (*) is one inequality between one-dimensional
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from flint import ctx
 
+from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.problem.losses import CustomLoss, Loss, Power, loss_from_dict
+from optdp.exact.fields import Fields
+from optdp.exact.numbers import show
+from optdp.problem.domains import Circle, Interval
+from optdp.problem.families import AllMechanisms, Piecewise
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.privacy import LDP
+
+if TYPE_CHECKING:
+    from optdp.problem.problem import Problem
 
 
 @dataclass(frozen=True)
-class BathtubCertificate:
-    """A threshold t for which (*) holds: every mechanism in the class has worst-case loss at least t.
+class BathtubCertificate(Certificate):
+    """A threshold t, in units of the loss: where (*) holds for a problem, its optimum is at least t.
 
-    **Arguments:** `eps`; `loss`; `reach`: the exact range of distances at the worst input; `threshold`: t, in units
-    of the loss.
+    **Proves** bounds for every piecewise family on an interval or a circle, and on a circle for all mechanisms (averaging over
+    rotations makes the floor constant), for losses that are nondecreasing in the distance.
     """
 
-    eps: float
-    loss: Loss
-    reach: Fraction
+    tag = "bathtub"
     threshold: float
 
-    @property
-    def bound(self) -> float:
-        """The lower bound that this certificate proves, if `check()` passes."""
-        return self.threshold
+    def bound(self, problem: Problem) -> Bound:
+        privacy, domain, objective = problem.privacy, problem.domain, problem.objective
+        if not isinstance(privacy, LDP):
+            self._refuse("it is for local differential privacy")
+        if not isinstance(domain, Interval | Circle):
+            self._refuse("it is for intervals and circles")
+        circle = isinstance(domain, Circle)
+        averaged = circle and isinstance(objective, Average) and objective.prior == "uniform"
+        if not (isinstance(objective, WorstCase) or averaged) or not objective.loss.monotone:
+            self._refuse("it is for the worst case of a loss that is nondecreasing in the distance")
+        if not (isinstance(problem.family, Piecewise) or (circle and isinstance(problem.family, AllMechanisms))):
+            self._refuse("it is for densities whose heights all inputs share (on a circle: for all mechanisms)")
+        if problem.outputs != (domain.lower, domain.upper):
+            self._refuse("it is for outputs in the domain")
+        if self.threshold > 0 and not self.holds(problem):
+            self._refuse(f"the threshold {show(self.threshold)} is too high for this problem")
+        loss = objective.loss
+        return Bound(self.threshold, "bathtub dual, ball arithmetic", loss.assumptions)
 
-    @property
-    def assumptions(self) -> str:
-        """What the proof takes on trust, or an empty string."""
-        if isinstance(self.loss, Power):
-            return ""
-        shape = "" if self.loss.shape is None else f" and {self.loss.shape}"
-        return f"the loss is nondecreasing{shape} between the points at which it was sampled"
-
-    def concerns(self, privacy: Any, mechanism: Any) -> bool:
-        """Whether the proof is about this promise and this mechanism's problem."""
-        return bool(self.eps == privacy.eps and self.reach == mechanism.domain.exact_reach)
-
-    def check(self) -> Check:
-        """Prove (*) again from scratch: in ball arithmetic for power losses, from sampled values for a user's loss."""
-        margin = self._margin()
-        how = "ball arithmetic" if isinstance(self.loss, Power) else f"provided that {self.assumptions}"
-        return Check(
-            "lower bound",
-            margin >= 0,
-            f"every mechanism with likelihood ratios <= e^{self.eps:g} loses at least {self.threshold:.17g} ({how})",
-        )
-
-    def _margin(self) -> float:
-        """A float not above int (L - t)_+ - E int (t - L)_+, so that >= 0 is a proof."""
-        if isinstance(self.loss, CustomLoss):
-            return _sampled_margin(self.loss, self.eps, self.reach, self.threshold)
-        return _power_margin(self.loss, self.eps, self.reach, self.threshold)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact."""
-        return {
-            "type": "bathtub",
-            "eps": self.eps,
-            "loss": self.loss.to_dict(),
-            "reach": [str(self.reach.numerator), str(self.reach.denominator)],
-            "threshold": self.threshold,
-        }
+    def holds(self, problem: Problem) -> bool:
+        """Whether (*) is proven: int (L - t)_+ - E int (t - L)_+ = int L - t reach - (E - 1) int (t - L)_+ >= 0."""
+        loss, reach, eps = problem.objective.loss, problem.domain.exact_reach, problem.eps
+        assert eps is not None
+        with ctx.workprec(enclosures.PRECISION):
+            spread = (enclosures.exp(eps) - 1) * loss.deficit_above(self.threshold, reach)
+            level = enclosures.ball(self.threshold) * enclosures.ball(reach)
+            total = loss.mean_ball(reach) * enclosures.ball(reach)
+            return bool(total - level - spread.upper() >= 0)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> BathtubCertificate:
-        """The inverse of `to_dict`."""
-        reach = Fraction(int(data["reach"][0]), int(data["reach"][1]))
-        return cls(data["eps"], loss_from_dict(data["loss"]), reach, data["threshold"])
+    def _read(cls, fields: Fields) -> BathtubCertificate:
+        return cls(fields.real("threshold", 0.0))
 
 
-def _power_margin(loss: Power, eps: float, reach: Fraction, threshold: float) -> float:
-    # int (L - t)_+ - E int (t - L)_+ = int L - t reach - (E - 1) int (t - L)_+, where (t - L)_+ lives on [0, d], L(d) = t.
-    with ctx.workprec(enclosures.PRECISION):
-        q, t, span = enclosures.ball(loss.exponent), enclosures.ball(threshold), enclosures.ball(reach)
-        if threshold <= 0:
-            return 0.0  # losses are nonnegative: t = 0 needs no proof
-        d = t ** (1 / q)
-        deficit = t * d - d * t / (q + 1)
-        return enclosures.round_down(span ** (q + 1) / (q + 1) - t * span - (enclosures.exp(eps) - 1) * deficit)
-
-
-def _sampled_margin(loss: CustomLoss, eps: float, reach: Fraction, threshold: float) -> float:
-    total, _ = loss.integral_bracket(float(reach))
-    spread = float(enclosures.exp_above(eps) - 1) * loss.deficit_above(threshold)
-    level = threshold * float(reach)
-    return (float(total) - level - spread) - 1e-14 * (abs(float(total)) + level + spread)
-
-
-def certify(loss: Loss, eps: float, reach: Fraction, estimate: float) -> BathtubCertificate:
+def certify(problem: Problem, estimate: float) -> BathtubCertificate:
     """The certificate of the largest threshold near `estimate` that can be proven.
 
     Starts at the estimate of the optimum and lowers it, an ulp at first and doubling, until the proof goes through;
     a poor estimate costs tightness, never validity.
     """
     step = abs(estimate) * 2.0**-53
-    proven = BathtubCertificate(eps, loss, reach, estimate)
+    proven = BathtubCertificate(estimate)
     refused = None
-    while proven.threshold > 0 and proven._margin() < 0:
+    while proven.threshold > 0 and not proven.holds(problem):
         refused = proven.threshold
-        proven = BathtubCertificate(eps, loss, reach, max(0.0, refused - step))
+        proven = replace(proven, threshold=max(0.0, refused - step) if step else 0.0)
         step *= 2
     for _ in range(20):  # doubling overshoots: walk back up
         middle = proven.threshold if refused is None else (proven.threshold + refused) / 2
         if refused is None or not proven.threshold < middle < refused:
             break
-        trial = BathtubCertificate(eps, loss, reach, middle)
-        if trial._margin() >= 0:
+        trial = BathtubCertificate(middle)
+        if trial.holds(problem):
             proven = trial
         else:
             refused = middle

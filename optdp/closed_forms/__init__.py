@@ -1,1 +1,21 @@
-"""Published formulas, and those found here, as sympy expressions in `eps`, derived from their definitions."""
+"""Formulas as sympy expressions, each once, by what it describes; `optimum(problem)` finds the one for a problem."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optdp.problem.problem import Problem
+
+#: Modules with a function `optimum(problem)`: a sympy expression, or None where it has none.
+MODULES = ("piecewise", "kernel", "additive", "lip")
+
+
+def optimum(problem: Problem) -> Any:
+    """The problem's optimum as a sympy expression in `eps` (and `delta`), where one is proven, else None."""
+    for module in MODULES:
+        found = importlib.import_module(f"optdp.closed_forms.{module}").optimum(problem)
+        if found is not None:
+            return found
+    return None

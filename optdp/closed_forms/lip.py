@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from optdp.problem.problem import Problem
+
 
 def interval(p: Any, notion: str, ratio: Any) -> tuple[Any, ...]:
     """(low, high), or (low, high if E p is lower, high otherwise): the posterior of the rarer input, prior p <= 1/2."""
@@ -72,3 +74,8 @@ def simplex_is_lip(least: Any) -> Any:
     p = sp.Symbol("p", positive=True)
     (bound,) = sp.solve(sp.Eq(p / ratio + 1 - 1 / ratio, ratio * p), p)
     return sp.Ge(least, sp.simplify(bound))
+
+
+def optimum(problem: Problem) -> Any:
+    """The closed form of a problem's optimum, where one is proven."""
+    return None

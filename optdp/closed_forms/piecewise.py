@@ -12,6 +12,12 @@ from functools import cache
 
 import sympy as sp
 
+from optdp.problem.domains import Circle, Interval
+from optdp.problem.families import AllMechanisms, Piecewise
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+
 eps = sp.Symbol("eps", positive=True)
 
 
@@ -65,3 +71,18 @@ def uniform_value(q: int, reach: Fraction | int = 1) -> sp.Expr:
 def _rational(number: Fraction | int) -> sp.Rational:
     exact = Fraction(number)
     return sp.Rational(exact.numerator, exact.denominator)
+
+
+def optimum(problem: Problem) -> sp.Expr | None:
+    """The closed form of a problem's optimum, where the best three-piece mechanism attains it."""
+    domain, family, loss = problem.domain, problem.family, problem.objective.loss
+    circle = isinstance(domain, Circle)
+    averaged = circle and isinstance(problem.objective, Average) and problem.objective.prior == "uniform"
+    if not (isinstance(problem.objective, WorstCase) or averaged) or loss.exponent not in (1.0, 2.0):
+        return None
+    if not isinstance(problem.privacy, LDP) or not isinstance(domain, Interval | Circle) or problem.constraints:
+        return None
+    if isinstance(family, Piecewise) or (circle and isinstance(family, AllMechanisms)):
+        few = isinstance(family, Piecewise) and family.m == 2 and not circle
+        return (uniform_value if few else optimal_value)(int(loss.exponent), domain.exact_reach)
+    return None

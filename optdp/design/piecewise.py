@@ -29,46 +29,51 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from optdp.certificates.base import Certificate
 from optdp.certificates.bathtub import certify
 from optdp.certificates.constant import ConstantCertificate
+from optdp.design import piecewise_plain
+from optdp.design.progress import Progress
+from optdp.design.registry import Design, register, solve
 from optdp.exact import require
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism, Placement
 from optdp.problem.domains import Circle, Interval, as_domain
-from optdp.problem.losses import CustomLoss, Loss, Power, as_loss
+from optdp.problem.families import AllMechanisms, Piecewise
+from optdp.problem.losses import DistanceLoss, as_loss
+from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.privacy import LDP
-from optdp.solution import Program, Solution, Status
+from optdp.problem.problem import Problem
+from optdp.solution import Program, Solution
 
-BACKENDS = ("auto", "scip", "slsqp", "gurobi", "ipopt")
-
-#: The gap at which a solution counts as optimal.
-RTOL = 1e-9
+METHODS = ("auto", "scip", "slsqp", "gurobi", "ipopt")
 
 
 def solve_piecewise(
-    eps: float,
+    eps: Any,
     m: int = 3,
     loss: Any = "abs",
     *,
     domain: Any = (0.0, 1.0),
     backend: str = "auto",
     placement: Placement = "centred",
+    rtol: float = 1e-9,
     time_limit: float = 60.0,
     starts: int = 20,
     seed: int = 0,
+    progress: Any = None,
 ) -> Solution:
     """The best m-piece mechanism under eps-LDP for a number in `domain`, with a proof that none is better.
 
     **Arguments:**
 
-    - `eps`: privacy parameter in (0, 30].
-    - `m`: number of pieces, a whole number >= 2 (arcs, on a circle).
-    - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)`, or a nondecreasing function of the distance
-      (`optdp.CustomLoss` declares it convex or concave, for a tighter bracket).
+    - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
+    - `m`: number of pieces, an integer >= 2 (arcs, on a circle).
+    - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)`, `Huber`, `Threshold`, `Pieces`, or a nondecreasing function of
+      the distance (`optdp.CustomLoss` declares it convex or concave, for a tighter bracket).
     - `domain`: a pair (lower, upper), an `optdp.Interval` or an `optdp.Circle(period)`. Inputs and outputs live here.
     - `backend`: "auto": the structured solution, microseconds, exact up to rounding; "scip": the plain nonlinear program
       by spatial branch and bound; "slsqp": the same by local search from many starts; "gurobi", "ipopt": the same, where
@@ -77,78 +82,111 @@ def solve_piecewise(
     - `placement`: of the window at inputs inside an interval, where the worst case leaves a choice: "centred" keeps every
       answer as close as it can be; "linear" (as in PM) has the same optimum and worst case, and a mean E[Y|x] that is
       affine in x, so that averages can be estimated without bias.
-    - `time_limit`: seconds for "scip", "gurobi" and "ipopt"; `starts`, `seed`: for "slsqp".
+    - `rtol`: the gap at which the status is OPTIMAL; `time_limit`: seconds for "scip", "gurobi" and "ipopt"; `starts`, `seed`:
+      for "slsqp" and "ipopt"; `progress`: see `optdp.solve`.
 
     **Returns** a `Solution`: `value` the worst-case expected loss that `mechanism` attains at any input of the domain,
     `lower_bound` what no mechanism with m or any other number of pieces can beat (for m = 2: with two pieces).
 
     **Raises** TypeError or ValueError naming the argument; RuntimeError if a backend is not installed.
 
-    **Source:** OGPM, generalised piecewise mechanism, with its hypothesis for m >= 4 proven.
+    **Source:** Zheng et al., the generalised piecewise mechanism (OGPM), with its hypothesis for m >= 4 proven.
+
+        >>> import optdp
+        >>> optdp.solve_piecewise(1.0).value           # 1/(e^(1/2) + 1)
+        0.37754066879814546
     """
-    privacy = LDP(eps)
-    m = require.integer("m", m, low=2)
-    area = as_domain(domain)
-    law = as_loss(loss, area.exact_reach)
-    require.choice("backend", backend, BACKENDS)
+    require.exact_epsilon(eps)
+    require.choice("backend", backend, METHODS)
+    problem = Problem(LDP(eps), as_domain(domain), WorstCase(loss), Piecewise(m))
+    return solve(
+        problem, rtol, time_limit, backend, progress=progress, placement=placement, starts=starts, seed=seed
+    )  # fmt: skip
+
+
+def accepts(problem: Problem) -> str | None:
+    """Piecewise families on intervals and circles; on a circle also all mechanisms, for which it is the optimum."""
+    domain, objective, family = problem.domain, problem.objective, problem.family
+    circle = isinstance(domain, Circle)
+    if not isinstance(problem.privacy, LDP) or not 0 < float(problem.privacy.eps) <= require.MAX_EPS:
+        return "privacy must be LDP with eps in (0, 30]"
+    if not isinstance(domain, Interval | Circle):
+        return "the domain must be an interval or a circle"
+    if not (isinstance(family, Piecewise) or (circle and isinstance(family, AllMechanisms))):
+        return "the family must be Piecewise(m) (on a circle also all mechanisms)"
+    averaged = circle and isinstance(objective, Average) and objective.prior == "uniform"
+    if not (isinstance(objective, WorstCase) or averaged):
+        return "the objective must be a worst case (on a circle also the average under the uniform prior)"
+    if objective.loss.form != "distance" or not objective.loss.monotone:
+        return "the loss must be a nondecreasing function of the distance"
+    return None if not problem.constraints else "there must be no constraints"
+
+
+def design(
+    problem: Problem,
+    *,
+    rtol: float,
+    time_limit: float,
+    method: str,
+    solver: Any,
+    progress: Progress,
+    placement: Placement = "centred",
+    starts: int = 20,
+    seed: int = 0,
+) -> Solution:
+    """See `solve_piecewise`."""
+    if solver is not None:
+        raise ValueError("solver is not allowed here: this design has the methods " + ", ".join(METHODS))
+    area, law, eps = problem.domain, problem.objective.loss, float(problem.privacy.eps)  # type: ignore[attr-defined]
+    m = problem.family.m if isinstance(problem.family, Piecewise) else 2
+    constant = _is_constant(m, area)
     began = time.perf_counter()
-    objective: float | None = None
-    bound: float | None = None
-    solver, message, status = "structured (bathtub, one dimension)", "", Status.OPTIMAL
-    if backend == "auto":
-        width = 1.0 if _is_constant(m, area) else optimal_window(privacy.eps, law, float(area.exact_reach))
+    found = piecewise_plain.Found(0.0, None, None, "structured (bathtub, one dimension)", "")
+    if method == "auto":
+        width = 1.0 if constant else optimal_window(eps, law, float(area.exact_reach))
     else:
-        from optdp.solvers import nonlinear
-
-        _need_algebraic(law, backend)
-        found = nonlinear.solve(
-            privacy.eps, m, law, area, backend,
-            time_limit=require.real("time_limit", time_limit, low=0.0, open_low=True),
-            starts=require.integer("starts", starts, low=1),
-            seed=require.integer("seed", seed, low=0),
+        _need_algebraic(law, method)
+        progress(f"{method}: {m} pieces")
+        found = piecewise_plain.solve(
+            eps, m, law, area, method, build_model, time_limit=time_limit,
+            starts=require.integer("starts", starts, low=1), seed=require.integer("seed", seed, low=0),
         )  # fmt: skip
-        solver, message, objective, bound = found.solver, found.message, found.objective, found.bound
-        width = _window_of_floor(found.floor * area.width, privacy.eps)
-        if _is_constant(m, area):
-            width = 1.0
-        if found.timed_out:
-            status = Status.TIME_LIMIT
-
-    if _is_constant(m, area):
+        width = 1.0 if constant else _window_of_floor(found.floor * area.width, eps)
+    certificate: Certificate
+    if constant:
         mechanism = PiecewiseMechanism(area, CELLS, COINS, placement)
-        certificate: Any = ConstantCertificate.of(privacy.eps, law, area.exact_reach)
+        certificate = ConstantCertificate()
     else:
-        mechanism = PiecewiseMechanism.private(privacy.eps, width, area, placement)
-        estimate = optimal_value(privacy.eps, law, float(area.exact_reach))
-        certificate = certify(law, privacy.eps, area.exact_reach, estimate)
-    value = mechanism.enclose_value(law)[1]
-    lower = min(certificate.bound, value)
-    if status is Status.OPTIMAL and value - lower > RTOL * value:
-        status = Status.GAP
+        mechanism = PiecewiseMechanism.private(problem.privacy.eps, width, area, placement)  # type: ignore[attr-defined]
+        certificate = certify(problem, optimal_value(eps, law, float(area.exact_reach)))
+    value = mechanism.enclose(problem.objective)[1]
     program = Program(
-        name=f"{m}-piece mechanism on {area}, loss {law}, eps = {privacy.eps:g}",
         variables=f"{m} heights, {m - 1} breakpoints for each of 2 inputs" if isinstance(area, Interval)
         else f"{m} heights, {m} breakpoints",
         constraints=f"{m * (m - 1)} likelihood ratios, mass 1 and worst-case loss for each input, breakpoints in order",
-        solver=solver,
+        solver=found.solver,
         seconds=time.perf_counter() - began,
-        objective=objective,
-        bound=bound,
-        message=message,
-        build=lambda: build_model(privacy.eps, m, law, area),
+        rtol=rtol,
+        objective=found.objective,
+        bound=found.bound,
+        message=found.message,
+        stopped=found.timed_out,
+        build=build_model,
+        arguments=(eps, m, law, area),
     )  # fmt: skip
-    spec = {
-        "problem": "piecewise",
-        "eps": privacy.eps,
-        "m": m,
-        "loss": law.name,
-        "domain": area.to_dict(),
-        "backend": backend,
-        "placement": placement,
-    }
-    return Solution(
-        value, lower, mechanism, certificate, program, privacy, law, status, spec, _closed_form(m, law, area)
+    return Solution(problem, value, min(certificate.bound(problem).value, value), mechanism, certificate, program)
+
+
+register(
+    Design(
+        "piecewise",
+        ("LDP", "Interval, Circle", "WorstCase(any loss nondecreasing in the distance); on a circle also Average(uniform)",
+         "Piecewise(m); on a circle also AllMechanisms", ""),
+        accepts,
+        design,
+        METHODS,
     )
+)  # fmt: skip
 
 
 def _is_constant(m: int, domain: Interval | Circle) -> bool:
@@ -156,10 +194,10 @@ def _is_constant(m: int, domain: Interval | Circle) -> bool:
     return m == 2 and isinstance(domain, Interval)
 
 
-def optimal_window(eps: float, loss: Loss, reach: float) -> float:
+def optimal_window(eps: float, loss: DistanceLoss, reach: float) -> float:
     """The window's share of the domain in the optimal mechanism, in (0, 1]: the root of L(w reach) = V(w)."""
     growth = math.expm1(eps)
-    if isinstance(loss, Power):
+    if loss.exponent is not None:
         return 1 / _trinomial_root(loss.exponent, growth)
     total = float(loss.integral(reach))
 
@@ -187,10 +225,10 @@ def _trinomial_root(q: float, growth: float) -> float:
     return max(u, 1.0)
 
 
-def optimal_value(eps: float, loss: Loss, reach: float) -> float:
+def optimal_value(eps: float, loss: DistanceLoss, reach: float) -> float:
     """The optimum to machine precision (an estimate: `certify` turns it into a bound)."""
     width = optimal_window(eps, loss, reach)
-    if isinstance(loss, Power):
+    if loss.exponent is not None:
         return float(loss(width * reach))
     growth = math.expm1(eps)
     near = float(loss.integral(width * reach))
@@ -204,26 +242,12 @@ def _window_of_floor(floor: float, eps: float) -> float:
     return min(max((1 - mass) / (mass * growth), 2.0**-50), 1.0)
 
 
-def _need_algebraic(loss: Loss, backend: str) -> None:
-    if isinstance(loss, CustomLoss) and backend != "slsqp":
+def _need_algebraic(loss: DistanceLoss, method: str) -> None:
+    if loss.exponent is None and method != "slsqp":
         raise ValueError(
-            f"backend = {backend!r} is not allowed for the loss {loss.name!r}: a Python function has no algebraic form; "
+            f"backend = {method!r} is not allowed for the loss {loss.name!r}: only powers have an algebraic form there; "
             "use 'auto' or 'slsqp'"
         )
-
-
-def _closed_form(m: int, loss: Loss, domain: Interval | Circle) -> Callable[[], Any] | None:
-    if not isinstance(loss, Power) or loss.exponent not in (1.0, 2.0):
-        return None
-
-    def expression() -> Any:
-        from optdp.closed_forms import piecewise as forms
-
-        if _is_constant(m, domain):
-            return forms.uniform_value(int(loss.exponent), domain.exact_reach)
-        return forms.optimal_value(int(loss.exponent), domain.exact_reach)
-
-    return expression
 
 
 def build_model(eps: float, m: int, loss: Any = "abs", domain: Any = (0.0, 1.0)) -> Any:
@@ -239,8 +263,8 @@ def build_model(eps: float, m: int, loss: Any = "abs", domain: Any = (0.0, 1.0))
 
     area = as_domain(domain)
     law = as_loss(loss, area.exact_reach)
-    if isinstance(law, CustomLoss):
-        raise ValueError(f"loss = {law.name!r} is not allowed here: a Python function has no algebraic form in a model")
+    if law.exponent is None:
+        raise ValueError(f"loss = {law.name!r} is not allowed here: only powers have an algebraic form in a model")
     q = int(law.exponent) if law.exponent == int(law.exponent) else law.exponent
     ratio = math.exp(eps)
     circle = isinstance(area, Circle)

@@ -11,39 +11,62 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
+from optdp.exact.numbers import Log, Number
+
 #: Working precision in bits: floats carry 53, so that about 140 guard bits absorb cancellation.
 PRECISION = 192
 
 
-def ball(number: Fraction | float | int) -> arb:
-    """The Arb ball of an exact rational (a float is one). Exact for floats, else at the working precision."""
+def ball(number: Number) -> arb:
+    """The Arb ball of a number of the closed grammar. Exact for floats, else at the working precision."""
+    if isinstance(number, Log):
+        return ball(number.argument).log()
     if isinstance(number, Fraction):
         return arb(fmpq(number.numerator, number.denominator))
     return arb(number)
 
 
-def exp(eps: float) -> arb:
-    """An enclosure of e^eps for the exact value of the float `eps`."""
-    return ball(eps).exp()
+def exp(eps: Number) -> arb:
+    """An enclosure of e^eps for the exact value of `eps`."""
+    return ball(eps.argument) if isinstance(eps, Log) else ball(eps).exp()
 
 
-def at_most_exp(ratio: Fraction, eps: float) -> bool:
-    """Whether `ratio` <= e^eps, proven. (Equality happens only at eps = 0, ratio = 1.)"""
+def at_most_exp(ratio: Fraction, eps: Number) -> bool:
+    """Whether `ratio` <= e^eps, proven. (Equality happens only where e^eps is rational: eps = 0 or a logarithm.)"""
+    if isinstance(eps, Log):
+        return ratio <= eps.argument
     if eps == 0:
         return ratio <= 1
     with ctx.workprec(PRECISION):
         return bool(ball(ratio) < exp(eps))
 
 
-def exp_below(eps: float, bits: int = 128) -> Fraction:
+def at_most(a: Number, b: Number) -> bool | None:
+    """Whether a <= b: decided in rationals, or by balls of growing precision; None where they cannot tell them apart."""
+    if not isinstance(a, Log) and not isinstance(b, Log):
+        return Fraction(a) <= Fraction(b)
+    if isinstance(a, Log) and isinstance(b, Log):
+        return a.argument <= b.argument
+    if isinstance(a, Log) and not isinstance(b, Log):
+        return at_most_exp(a.argument, b)
+    with ctx.workprec(4 * PRECISION):
+        difference = ball(b) - ball(a)
+        return True if difference >= 0 else False if difference < 0 else None
+
+
+def exp_below(eps: Number, bits: int = 128) -> Fraction:
     """A rational R <= e^eps with e^eps - R < 2^-(bits-1) e^eps: the ratio that an exactly private mechanism may use."""
+    if isinstance(eps, Log):
+        return max(Fraction(1), eps.argument)
     with ctx.workprec(bits + 8):
         enclosure = exp(eps)
     return max(Fraction(1), _fraction(enclosure.lower()))
 
 
-def exp_above(eps: float, bits: int = 128) -> Fraction:
+def exp_above(eps: Number, bits: int = 128) -> Fraction:
     """A rational R >= e^eps with R - e^eps < 2^-(bits-1) e^eps."""
+    if isinstance(eps, Log):
+        return eps.argument
     with ctx.workprec(bits + 8):
         enclosure = exp(eps)
     return _fraction(enclosure.upper())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from itertools import pairwise
 
 from flint import arb, arb_poly
@@ -66,3 +67,33 @@ def positive(polynomial: arb_poly) -> bool:
         lambda piece: all(bool(c > 0) for c in piece[0]),
         lambda values: bool(values[0] <= 0),
     )
+
+
+def nonnegative(coefficients: Sequence[Fraction], low: Fraction, high: Fraction | None) -> bool:
+    """Whether sum_k c_k d^k is proven >= 0 on [low, high], in exact rationals; `high` None: on [low, infinity).
+
+    Without an end it is enough (not necessary) that all derivatives at `low` are >= 0.
+    """
+    shifted = list(coefficients)  # in powers of (d - low): repeated synthetic division
+    for i in range(len(shifted) - 1):
+        for k in range(len(shifted) - 2, i - 1, -1):
+            shifted[k] += low * shifted[k + 1]
+    if high is None:
+        return all(c >= 0 for c in shifted)
+    n, width = len(shifted) - 1, high - low
+    power = [c * width**k for k, c in enumerate(shifted)]
+    stack = [([sum((power[i] * Fraction(math.comb(j, i), math.comb(n, i)) for i in range(j + 1)), Fraction(0))
+               for j in range(n + 1)], 0)]  # fmt: skip
+    while stack:
+        piece, depth = stack.pop()
+        if all(c >= 0 for c in piece):
+            continue
+        if piece[0] < 0 or piece[-1] < 0 or depth > 40:
+            return False
+        left, right, row = [piece[0]], [piece[-1]], piece
+        while len(row) > 1:
+            row = [(a + b) / 2 for a, b in pairwise(row)]
+            left.append(row[0])
+            right.append(row[-1])
+        stack += [(left, depth + 1), (right[::-1], depth + 1)]
+    return True

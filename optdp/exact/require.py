@@ -6,6 +6,8 @@ import math
 import numbers
 from typing import Any
 
+from optdp.exact.numbers import Number, number
+
 #: e^30 is 10^13: a larger epsilon promises nothing, and the probabilities that carry it sink below
 #: what double precision can hold.
 MAX_EPS = 30.0
@@ -41,11 +43,11 @@ def real(
 
 
 def integer(name: str, value: Any, *, low: int, high: int | None = None) -> int:
-    """`value` as an int, if it is a whole number between `low` and `high`.
+    """`value` as an int, if it is a integer between `low` and `high`.
 
     **Raises** TypeError if it is not an integer (2.0 and True are not), ValueError if out of range.
     """
-    allowed = f"{name} must be a whole number >= {low}" + ("" if high is None else f" and <= {high}")
+    allowed = f"{name} must be a integer >= {low}" + ("" if high is None else f" and <= {high}")
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
     number = int(value)
@@ -55,8 +57,15 @@ def integer(name: str, value: Any, *, low: int, high: int | None = None) -> int:
 
 
 def epsilon(value: Any, *, zero: bool = False, name: str = "eps") -> float:
-    """A privacy parameter epsilon in (0, 30], or [0, 30] if `zero` is allowed."""
+    """A privacy parameter epsilon in (0, 30], or [0, 30] if `zero` is allowed, as a float."""
     return real(name, value, low=0.0, high=MAX_EPS, open_low=not zero)
+
+
+def exact_epsilon(value: Any, *, zero: bool = False) -> Number:
+    """A privacy parameter in (0, 30] (or [0, 30]) as an exact number: a float, Fraction, decimal string or `optdp.log`."""
+    found = number(value, "eps")
+    epsilon(float(found), zero=zero)
+    return found
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:

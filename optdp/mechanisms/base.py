@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from optdp import files
-from optdp.problem.domains import Circle, Interval
-from optdp.problem.losses import Loss, Squared, as_loss
+from optdp import files, hooks
+from optdp.exact.check import Check
+from optdp.exact.fields import FieldError, Fields, load
+from optdp.exact.numbers import Number
+from optdp.problem.domains import Circle
+from optdp.problem.losses import Squared, as_loss
+from optdp.problem.privacy import LDP, Privacy
+
+if TYPE_CHECKING:
+    from optdp.problem.objectives import Objective
+    from optdp.problem.problem import Problem
+
+#: Where mechanisms are defined: a file's "mechanism" is looked up among these.
+MODULES = (
+    "additive", "composite", "finite", "kernel", "lip", "piecewise", "varying_window", "vector",
+    "baselines.clamped", "baselines.unbiased", "baselines.noise",
+)  # fmt: skip
 
 
 class Mechanism(ABC):
     """A randomised map from a domain to outputs: a kernel K(y|x) that can be sampled, queried, plotted and saved.
 
+    A mechanism of your own needs a `domain`, `randomize`, and `density` or `probability`; everything else has a default by
+    quadrature or summation, which `exact` = False marks as numerical. `docs/extending/mechanism.md` is a worked example.
+
     Arrays: every method that takes `x` (and `y`) is vectorised with numpy broadcasting and keeps the shape.
     """
 
-    domain: Interval | Circle
+    domain: Any
+    #: Whether values, guarantees and samples are exact (False: computed or sampled in floating point).
+    exact: ClassVar[bool] = False
+    #: What families ask: the number of pieces of a density with heights shared by all inputs (`problem.families.Piecewise`),
+    pieces: int | None = None
+    #: (activation, base) of a window whose centre is affine in the input (`AffineWindow`, `Composite`),
+    shapes: tuple[Any, Any] | None = None
+    #: whether the output is the input plus noise that does not depend on it (`Additive`).
+    adds_noise: bool = False
+
     _registry: ClassVar[dict[str, type[Mechanism]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -33,44 +61,50 @@ class Mechanism(ABC):
             )
         Mechanism._registry[cls.__name__] = cls
 
+    # --- what an author writes
+
     @abstractmethod
     def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
         """One private output for each entry of `x`, in the shape of `x`.
 
-        **Arguments:** `x`: inputs in the domain; `rng`: a `numpy.random.Generator`, a seed, or None for fresh entropy.
+        **Arguments:** `x`: inputs in the domain; `rng`: None for fresh entropy from the operating system; a
+        `numpy.random.Generator` or a seed only for experiments that are to be repeated: who knows it can undo the privacy.
         """
 
-    @abstractmethod
     def density(self, y: Any, x: Any) -> np.ndarray:
         """Density of the output's continuous part at `y` for input `x`, per unit of y; 0 outside the support."""
+        return np.zeros(np.broadcast(np.asarray(y), np.asarray(x)).shape)
 
     def probability(self, y: Any, x: Any) -> np.ndarray:
         """Probability of the output being exactly `y` for input `x`: nonzero only at atoms."""
-        return np.zeros(np.broadcast(y, x).shape)
+        return np.zeros(np.broadcast(np.asarray(y), np.asarray(x)).shape)
 
-    @abstractmethod
-    def support(self, x: Any = None) -> tuple[float, float]:
-        """(lowest, highest) output that occurs."""
+    # --- what follows, unless it is known better
 
-    @abstractmethod
+    def atoms(self) -> np.ndarray:
+        """Outputs of positive probability. Default: what `randomize` gives repeatedly at a few inputs, if `probability` is
+        defined, which then must add up to what `density` leaves.
+        """
+        if type(self).probability is Mechanism.probability:
+            return np.empty(0)
+        inputs = self._some_inputs(9)
+        drawn = np.concatenate([np.ravel(self.randomize(np.full(4096, x), 0)) for x in inputs])
+        values, counts = np.unique(drawn, return_counts=True)
+        return values[counts > 1]
+
+    def support(self, x: Any = None) -> tuple[Any, Any]:
+        """(lowest, highest) output that occurs. Default: the domain's ends, or the outermost atoms if they are further out."""
+        ends = [self.domain.lower, self.domain.upper, *self.atoms().tolist()]
+        return min(ends), max(ends)
+
     def mean(self, x: Any) -> np.ndarray:
-        """E[Y | x]. On a circle: the mean direction."""
+        """E[Y | x]. On a circle: the mean direction. Default: numerical."""
+        return self._expectation(x, lambda inputs, y: y + 0 * inputs)
 
-    @abstractmethod
     def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
-        """E[L(distance(x, Y)) | x] for a loss as in `optdp.problem.losses.as_loss`: closed form or exact integration."""
-
-    @abstractmethod
-    def privacy(self) -> float:
-        """The smallest epsilon for which the mechanism is eps-LDP, rounded up."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form; `Mechanism.from_dict` gives back an equal mechanism, bit for bit."""
-
-    @classmethod
-    @abstractmethod
-    def _from_dict(cls, data: dict[str, Any]) -> Mechanism: ...
+        """E[L(x, Y) | x] for a loss as in `optdp.problem.losses.as_loss`. Default: numerical."""
+        law = self._loss(loss)
+        return self._expectation(x, law.of)
 
     def variance(self, x: Any) -> np.ndarray:
         """Var[Y | x]. On a circle: the mean squared distance from the mean direction."""
@@ -81,7 +115,7 @@ class Mechanism(ABC):
         """The largest expected loss over all inputs."""
         return float(self.expected_loss(self.worst_input(loss), loss))
 
-    def worst_input(self, loss: Any = "abs") -> float:
+    def worst_input(self, loss: Any = "abs") -> Any:
         """An input at which the expected loss is largest: grid search between kinks, then golden-section refinement."""
         from scipy.optimize import minimize_scalar
 
@@ -103,11 +137,100 @@ class Mechanism(ABC):
             total += (b - a) / 2 * float(weights @ self.expected_loss((a + b) / 2 + (b - a) / 2 * nodes, law))
         return total / self.domain.width
 
-    def plot(self, ax: Any = None, inputs: Any = None) -> Any:
-        """Draw the density for a few inputs (atoms as dots). Returns the matplotlib axes."""
-        from optdp.report.plots import plot_densities
+    def _expectation(self, x: Any, function: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
+        """E[function(x, Y) | x] by Gauss-Legendre on 512 cells of the support, cut at the input, and a sum over atoms."""
+        inputs = self.domain.check(x)
+        out = np.empty(inputs.size)
+        atoms = self.atoms()
+        nodes, weights = np.polynomial.legendre.leggauss(8)
+        for i, point in enumerate(inputs.reshape(-1)):
+            low, high = self.support()
+            cuts = np.unique(np.concatenate([np.linspace(low, high, 513), np.clip([point], low, high)]))
+            y = (cuts[:-1, None] + cuts[1:, None]) / 2 + np.diff(cuts)[:, None] / 2 * nodes
+            heights = self.density(y.ravel(), point).reshape(y.shape)
+            total = float(np.sum(heights * function(point, y) * weights * np.diff(cuts)[:, None] / 2))
+            out[i] = total + float(np.sum(self.probability(atoms, point) * function(point, atoms)))
+        return out.reshape(inputs.shape)
 
-        return plot_densities(self, ax=ax, inputs=inputs)
+    def _some_inputs(self, count: int) -> np.ndarray:
+        symbols = getattr(self.domain, "symbols", None)
+        return np.array(symbols[:count]) if symbols else np.linspace(self.domain.lower, self.domain.upper, count)
+
+    # --- what it guarantees
+
+    def guarantee(self) -> Privacy | None:
+        """What the mechanism guarantees: its natural notion with the smallest parameter. None: nothing is claimed.
+
+        Where only the ideal mechanism in real arithmetic has it, because floats are sampled, the guarantee says so (`ideal`).
+        """
+        return None
+
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """Whether the mechanism has this guarantee: True, False, or None where that is not known."""
+        own = self.guarantee()
+        return None if own is None else privacy.implied_by(own)
+
+    def privacy(self) -> float:
+        """The epsilon of the guarantee, rounded up, for LDP mechanisms.
+
+        **Raises** ValueError where one number would be ambiguous: other notions, other neighbours, none.
+        """
+        own = self.guarantee()
+        if not isinstance(own, LDP):
+            what = "no guarantee is claimed" if own is None else f"the guarantee is {own}"
+            raise ValueError(f"privacy() is the epsilon of an LDP mechanism, and here {what}: use guarantee()")
+        return _round_up(own.eps)
+
+    # --- verification: statements about a problem
+
+    def feasible(self, problem: Problem) -> list[Check]:
+        """Exact checks that the mechanism is one of those that `problem` is about: domain, guarantee, family, constraints."""
+        same = self.domain == problem.domain
+        checks = [
+            Check("domain", same, f"inputs come from {self.domain}" + ("" if same else f", not from {problem.domain}"))
+        ]
+        if not same:
+            return checks
+        try:
+            checks += self.check_privacy(problem.privacy)
+        except TypeError as error:
+            checks.append(Check("privacy", False, str(error)))
+        member = problem.family.contains(self, problem.eps)
+        clause = problem.family.clause(problem.eps).strip() or "every mechanism"
+        checks.append(Check("family", member, f"{'is' if member else 'is not'} one of the family: {clause}"))
+        checks += [constraint.check(self) for constraint in problem.constraints]
+        span = problem.outputs
+        if span is not None and not any(c.tag == "outputs" for c in problem.constraints):
+            low, high = self.support()
+            inside = bool(span[0] <= low and high <= span[1])
+            checks.append(Check("outputs", inside, f"outputs lie in [{low!r}, {high!r}], the domain being {self.domain}"))
+        return checks
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        """Exact tests that every row is a distribution and that the guarantee is kept. Default: by `satisfies`."""
+        answer = self.satisfies(privacy)
+        own = self.guarantee()
+        said = "no guarantee is claimed" if own is None else f"the mechanism guarantees {own}"
+        verdict = {True: "which implies", False: "which contradicts", None: "from which nothing is known about"}[answer]
+        return [Check("privacy", answer is True, f"{said}, {verdict} {privacy}")]
+
+    def check_unbiased(self) -> Check:
+        """Whether E[Y | x] = x exactly at every input. Default: not known."""
+        return Check("unbiased", False, f"{type(self).__name__} has no exact test of its mean")
+
+    def keeps_rule(self, rule: str, eps: Number | None) -> bool:
+        """Whether a base-and-activation density keeps the rule of its family; False for other mechanisms."""
+        return False
+
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """(low, high) proven to contain the objective's value. **Raises** TypeError where no proof is known."""
+        raise TypeError(f"objective = {objective} is not allowed: {type(self).__name__} has no proven value for it")
+
+    # --- showing, saving, loading
+
+    def plot(self, ax: Any = None, inputs: Any = None) -> Any:
+        """Draw the mechanism. Returns the matplotlib axes."""
+        return hooks.plot(self, ax=ax, inputs=inputs)
 
     def _kinks(self) -> list[float]:
         """Inputs where the expected loss, as a function of x, is not smooth."""
@@ -118,8 +241,16 @@ class Mechanism(ABC):
         cuts = [a, *sorted(k for k in self._kinks() if a < k < b), b]
         return list(pairwise(cuts))
 
-    def _loss(self, loss: Any) -> Loss:
+    def _loss(self, loss: Any) -> Any:
         return as_loss(loss, self.domain.exact_reach)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form; `Mechanism.from_dict` gives back an equal mechanism, bit for bit."""
+        raise TypeError(f"{type(self).__name__} has no JSON form: define to_dict and _read")
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Self:
+        raise FieldError(f"{cls.__name__} cannot be read from a file")
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism to a JSON file, whole or not at all."""
@@ -127,23 +258,36 @@ class Mechanism(ABC):
 
     @staticmethod
     def load(path: str | Path) -> Mechanism:
-        """Read a mechanism that `save` wrote."""
-        return Mechanism.from_dict(json.loads(Path(path).read_text()))
+        """Read a mechanism that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
+        return Mechanism.read(load(path))
 
     @staticmethod
-    def from_dict(data: dict[str, Any]) -> Mechanism:
-        """The inverse of `to_dict`, for any mechanism. **Raises** ValueError if it is not the form of a known mechanism."""
+    def from_dict(data: Any) -> Mechanism:
+        """The inverse of `to_dict`, for any mechanism. **Raises** FieldError if it is not the form of a known mechanism."""
+        return Mechanism.read(Fields(data, "mechanism"))
 
-        kind = data.get("mechanism") if isinstance(data, dict) else None
-        if kind not in Mechanism._registry:
-            known = ", ".join(sorted(Mechanism._registry))
-            raise ValueError(f"mechanism = {kind!r} is not allowed: it must be one of {known}")
+    @staticmethod
+    def read(fields: Fields) -> Mechanism:
+        """The same, from entries that are checked one by one."""
+        for module in MODULES:
+            importlib.import_module(f"optdp.mechanisms.{module}")
+        kind = fields.choice("mechanism", tuple(sorted(Mechanism._registry)))
         try:
-            return Mechanism._registry[kind]._from_dict(data)
-        except KeyError as missing:
-            raise ValueError(f"the saved {kind} is not complete: it has no entry {missing}") from None
+            made = Mechanism._registry[kind]._read(fields)
+        except FieldError:
+            raise
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
+            raise FieldError(f"{fields.where}: {error}") from None
+        fields.done()
+        return made
 
 
-def as_rng(rng: Any) -> np.random.Generator:
-    """A numpy Generator from a Generator, a seed or None (fresh entropy from the operating system)."""
-    return np.random.default_rng(rng)
+def _round_up(eps: Number) -> float:
+    from flint import ctx
+
+    from optdp.exact import enclosures
+
+    with ctx.workprec(enclosures.PRECISION):
+        return float(eps) if isinstance(eps, float) else enclosures.round_up(enclosures.ball(eps))
+
+

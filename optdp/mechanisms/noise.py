@@ -8,19 +8,29 @@ from typing import Any
 import numpy as np
 
 from optdp.exact import require
-from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.problem.domains import AdditiveLine
-from optdp.problem.losses import CustomLoss, Loss, Power, Squared, as_loss
+from optdp.exact.check import Check
+from optdp.exact.sampling import as_rng
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.domains import Integers, Interval, Line
+from optdp.problem.losses import Squared, as_loss
 
 
 class AdditiveNoise(Mechanism):
-    """x -> x + Z for numbers (or whole numbers) x whose neighbours lie at most `domain.sensitivity` away.
+    """x -> x + Z for numbers (or integers) x whose neighbours lie at most `sensitivity` apart.
 
-    Everything that can be asked of Z can be asked here: `noise_density`, `noise_probability`, `cdf`, `quantile`,
-    `confidence_interval`, the expected loss (the same for every input) and the privacy profile `delta(eps)`.
+    `domain` is the line, the integers, or an interval at least as wide as the sensitivity covers (then any two inputs are
+    neighbours: local privacy). Everything that can be asked of Z can be asked here: `noise_density`, `noise_probability`,
+    `cdf`, `quantile`, `confidence_interval`, the expected loss (the same for every input) and the privacy profile `delta(eps)`.
     """
 
-    domain: AdditiveLine  # type: ignore[assignment]
+    domain: Line | Integers | Interval
+    sensitivity: float
+    adds_noise = True
+
+    @property
+    def discrete(self) -> bool:
+        """Whether inputs and noise are integers."""
+        return isinstance(self.domain, Integers)
 
     @abstractmethod
     def noise_density(self, z: Any) -> np.ndarray:
@@ -100,39 +110,16 @@ class AdditiveNoise(Mechanism):
         radius = float(self.quantile((1 + level) / 2))
         return -radius, radius
 
-    def _loss(self, loss: Any) -> Loss:
+    def check_unbiased(self) -> Check:
+        """The noise is symmetric by construction."""
+        return Check("unbiased", True, "the noise is symmetric about 0, so that E[Y | x] = x at every input")
+
+    def _loss(self, loss: Any) -> Any:
         radius = self.noise_radius()
-        law = loss if isinstance(loss, Power) else as_loss(loss, radius if np.isfinite(radius) else self._reach())
-        if isinstance(law, CustomLoss) and not np.isfinite(radius):
+        law = as_loss(loss)
+        if law.assumptions and not np.isfinite(radius):
             raise ValueError(
                 f"loss = {law.name!r} is not allowed here: this noise is unbounded, and a user's loss is known on a bounded "
                 "range only"
             )
-        return law
-
-    def _reach(self) -> float:
-        return self.domain.sensitivity
-
-    def plot(self, ax: Any = None, inputs: Any = None) -> Any:
-        """Draw the noise density (masses, for whole numbers), with an atom as a dot. Returns the matplotlib axes."""
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(6.4, 4)).subplots()
-        low, high = self.confidence_interval(0.999)
-        for x in np.atleast_1d(0.0 if inputs is None else inputs):
-            if self.domain.discrete:
-                z = np.arange(np.floor(low), np.ceil(high) + 1)
-                ax.vlines(x + z, 0, self.noise_probability(z), lw=1.5)
-                ax.plot(x + z, self.noise_probability(z), ".", ms=5)
-            else:
-                z = np.linspace(low, high, 4001)
-                ax.plot(x + z, self.noise_density(z), lw=1.5)
-                if float(self.noise_probability(0.0)) > 0:
-                    ax.plot([x], [float(self.noise_density(0.0))], "o", ms=6)
-                    ax.annotate(f"atom {float(self.noise_probability(0.0)):.3g}", (x, float(self.noise_density(0.0))),
-                                textcoords="offset points", xytext=(10, -4))  # fmt: skip
-        ax.set(xlabel="output" if inputs is not None else "noise", ylabel="mass" if self.domain.discrete else "density",
-               title=f"{type(self).__name__}, sensitivity {self.domain.sensitivity:g}")  # fmt: skip
-        ax.set_ylim(bottom=0)
-        return ax
+        return law.on(radius) if np.isfinite(radius) else law

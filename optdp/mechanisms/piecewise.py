@@ -7,19 +7,22 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+from flint import ctx
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.problem.domains import Circle, Interval, as_domain, domain_from_dict
-from optdp.problem.losses import CustomLoss, Loss
-from optdp.problem.privacy import LDP
+from optdp.exact.fields import Fields
+from optdp.exact.numbers import Log, Number
+from optdp.exact.sampling import as_rng, coin
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.domains import Circle, Domain, Interval, as_domain
+from optdp.problem.objectives import Average, Objective, WorstCase
+from optdp.problem.privacy import LDP, Privacy
 
 #: Outputs are midpoints of 2^50 equal cells of the domain, so that sampling is integer arithmetic from end to end.
 CELLS = 2**50
 #: The mass under the floor is a multiple of 2^-124: a coin tossed with a 62-bit integer, and another one on a tie.
 COINS = 2**124
-HALF_COIN = 2**62
 
 Placement = Literal["centred", "linear"]
 
@@ -48,6 +51,7 @@ class PiecewiseMechanism(Mechanism):
     the width, and inputs are read to the same precision.
     """
 
+    exact = True
     domain: Interval | Circle
     width_cells: int
     floor_coins: int
@@ -63,14 +67,14 @@ class PiecewiseMechanism(Mechanism):
 
     @classmethod
     def private(
-        cls, eps: float, width: float | Fraction, domain: Any = (0.0, 1.0), placement: Placement = "centred"
+        cls, eps: Number, width: float | Fraction, domain: Any = (0.0, 1.0), placement: Placement = "centred"
     ) -> PiecewiseMechanism:
         """The eps-LDP mechanism with a window of `width` (a fraction of the domain, in (0, 1]) and the least floor.
 
         The width is rounded to 2^-50, the floor up to 2^-124, so that the likelihood ratio is a rational at most e^eps:
         privacy holds exactly.
         """
-        eps = require.epsilon(eps)
+        eps = require.exact_epsilon(eps)
         share = Fraction(require.real("width", width, low=0.0, high=1.0, open_low=True))
         cells = min(max(round(share * CELLS), 1), CELLS)
         # floor mass >= 1 / (1 + (E - 1) w) makes the ratio 1 + (1 - mass) / (mass w) at most E; a rational below
@@ -130,24 +134,12 @@ class PiecewiseMechanism(Mechanism):
         inputs = self.domain.check(x)
         rng = as_rng(rng)
         cell = rng.integers(0, CELLS, size=inputs.shape)
-        within = ~self._tosses(inputs.shape, rng)
+        within = ~coin(self.floor_coins, COINS, inputs.shape, rng)
         near = self._first_cell(inputs) + rng.integers(0, self.width_cells, size=inputs.shape)
         cell = np.where(within, near, cell)
         if isinstance(self.domain, Circle):
             cell &= CELLS - 1  # modulo, CELLS being a power of two
         return self.domain.lower + (cell + 0.5) * (self.domain.width / CELLS)
-
-    def _tosses(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """True with probability `floor_coins / COINS`, exactly."""
-        if self.floor_coins == COINS:
-            return np.ones(shape, dtype=bool)
-        high, low = divmod(self.floor_coins, HALF_COIN)
-        toss = rng.integers(0, HALF_COIN, size=shape)
-        heads = np.asarray(toss < high)
-        tie = np.asarray(toss == high)
-        if tie.any():
-            heads[tie] = rng.integers(0, HALF_COIN, size=int(tie.sum())) < low
-        return heads
 
     def _window_start(self, x: np.ndarray) -> np.ndarray:
         a, span = self.domain.lower, self.domain.width
@@ -199,28 +191,33 @@ class PiecewiseMechanism(Mechanism):
         self._loss(loss)
         return self.domain.lower
 
-    def enclose_value(self, loss: Any = "abs") -> tuple[float, float]:
-        """(low, high) proven to contain the worst-case expected loss: ball arithmetic, or a user's loss's own brackets.
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """(low, high) proven to contain the worst-case expected loss (on a circle: the average one too), by balls.
 
         At the worst input distances are uniform over [0, reach] under the floor and over [0, w reach] in the window.
         """
-        law: Loss = self._loss(loss)
-        mass, reach, near = self.exact_floor_mass, self.domain.exact_reach, self.exact_window * self.domain.exact_reach
-        if isinstance(law, CustomLoss):
-            far, close = law.integral_bracket(float(reach)), law.integral_bracket(float(near))
-            low, high = (float(mass) * float(far[i]) / float(reach) + float(1 - mass) * float(close[i]) / float(near)
-                         for i in (0, 1))  # fmt: skip
-            return low * (1 - 1e-14), high * (1 + 1e-14)
-        from flint import ctx
-
+        averaged = isinstance(objective, Average) and objective.prior == "uniform" and isinstance(self.domain, Circle)
+        if not (isinstance(objective, WorstCase) or averaged) or not objective.loss.monotone:
+            return super().enclose(objective)
+        law = self._loss(objective.loss)
+        mass, reach = self.exact_floor_mass, self.domain.exact_reach
         with ctx.workprec(enclosures.PRECISION):
-            q = enclosures.ball(law.exponent)
-            p, r, w = enclosures.ball(mass), enclosures.ball(reach), enclosures.ball(near)
-            value = (p * r**q + (1 - p) * w**q) / (q + 1)
+            p = enclosures.ball(mass)
+            value = p * law.mean_ball(reach) + (1 - p) * law.mean_ball(self.exact_window * reach)
             return enclosures.round_down(value), enclosures.round_up(value)
 
-    def check_privacy(self, privacy: LDP) -> list[Check]:
-        """Exact tests: the density integrates to 1, and its likelihood ratios keep the promise."""
+    @property
+    def pieces(self) -> int:  # type: ignore[override]
+        """Floor, window, floor (on a circle: window and floor); one where the window is the whole domain."""
+        return 1 if self.width_cells == CELLS else 2 if isinstance(self.domain, Circle) else 3
+
+    def guarantee(self) -> LDP:
+        return LDP(Log(self.exact_ratio))
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        """Exact tests: the density integrates to 1, and its likelihood ratios keep the guarantee."""
+        if not isinstance(privacy, LDP):
+            return super().check_privacy(privacy)
         mass, window = self.exact_floor_mass, self.exact_window
         floor = mass if self.width_cells < CELLS else Fraction(1)
         peak = mass + (1 - mass) / window
@@ -230,9 +227,6 @@ class PiecewiseMechanism(Mechanism):
             privacy.check(self.exact_ratio),
             Check("mass", total == 1 and inside, f"the density integrates to {total} in exact rationals"),
         ]
-
-    def privacy(self) -> float:
-        return enclosures.log_above(self.exact_ratio)
 
     def _kinks(self) -> list[float]:
         if self.placement == "linear" or isinstance(self.domain, Circle):
@@ -249,9 +243,13 @@ class PiecewiseMechanism(Mechanism):
         }
 
     @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> PiecewiseMechanism:
-        domain = domain_from_dict(data["domain"])
-        return cls(domain, data["width_cells"], data["floor_coins"], data["placement"])
+    def _read(cls, fields: Fields) -> PiecewiseMechanism:
+        return cls(
+            Domain.read(fields.child("domain")),  # type: ignore[arg-type]
+            fields.integer("width_cells", 1, CELLS),
+            fields.integer("floor_coins", 1, COINS),
+            fields.choice("placement", ("centred", "linear")),  # type: ignore[arg-type]
+        )
 
     def __repr__(self) -> str:
         return (

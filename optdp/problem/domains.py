@@ -1,4 +1,4 @@
-"""Where the inputs live, and how far apart two points are."""
+"""Where inputs live: pure geometry. Neighbourhoods and sensitivities belong to the privacy notion."""
 
 from __future__ import annotations
 
@@ -9,16 +9,30 @@ from typing import Any
 import numpy as np
 
 from optdp.exact import require
+from optdp.exact.fields import Fields, Tagged
+from optdp.exact.numbers import plain
 
 
-class _Line:
+class Domain(Tagged, root=True):
+    """A set of inputs. To add one, subclass this as a frozen dataclass with `check` and a short `__str__`."""
+
+    def check(self, x: Any, name: str = "x") -> np.ndarray:
+        """`x` as an array of members, in its shape. **Raises** TypeError or ValueError, without any value of `x`."""
+        raise NotImplementedError(f"{type(self).__name__} has no membership test")
+
+    def latex(self) -> str:
+        """The set in LaTeX."""
+        return rf"\text{{{self}}}"
+
+
+class _Bounded(Domain):
     """What an interval and a circle share: a lower end, a width, and a membership test."""
 
     lower: float
 
     @property
     def upper(self) -> float:
-        raise TypeError("a domain is an Interval or a Circle")
+        raise TypeError("a bounded domain is an Interval or a Circle")
 
     @property
     def exact_width(self) -> Fraction:
@@ -31,28 +45,36 @@ class _Line:
         return float(self.exact_width)
 
     def check(self, x: Any, name: str = "x") -> np.ndarray:
-        """`x` as a float array of any shape, if every entry lies in the domain (both ends included).
-
-        **Raises** TypeError if it is not numeric, ValueError naming the first entry that lies outside.
-        """
-        raw = np.asarray(x)
-        if raw.dtype.kind not in "iuf":
-            raise TypeError(f"{name} = {x!r} is not allowed: {name} must be real numbers in {self}")
-        array = raw.astype(float, copy=False)
+        array = _real(x, name, str(self))
         with np.errstate(invalid="ignore"):
-            outside = ~((array >= self.lower) & (array <= self.upper))
-        if outside.any():
-            where = int(np.flatnonzero(outside)[0])
-            value = array.reshape(-1)[where].item()
-            place = "" if array.ndim == 0 else f" (entry {where})"
-            raise ValueError(f"{name} = {value!r}{place} is not allowed: {name} must lie in {self}")
+            _inside((array >= self.lower) & (array <= self.upper), array, name, f"{name} must lie in {self}")
         return array
 
 
-@dataclass(frozen=True)
-class Interval(_Line):
-    """The closed interval [lower, upper], with distance |y - x|."""
+def _real(x: Any, name: str, where: str) -> np.ndarray:
+    raw = np.asarray(x)
+    if raw.dtype.kind not in "iuf":
+        raise TypeError(f"{name} is of type {raw.dtype}, which is not allowed: {name} must be real numbers in {where}")
+    return raw.astype(float, copy=False)
 
+
+def _inside(good: np.ndarray, array: np.ndarray, name: str, allowed: str) -> None:
+    """Refuse the first entry that is not good, by its place: its value may be private."""
+    if not good.all():
+        place = "" if array.ndim == 0 else f" (entry {int(np.flatnonzero(~good.reshape(-1))[0])})"
+        raise ValueError(f"{name}{place} is not allowed: {allowed}")
+
+
+@dataclass(frozen=True)
+class Interval(_Bounded):
+    """The closed interval [lower, upper], with distance |y - x|. Ends are floats.
+
+    >>> import optdp
+    >>> print(optdp.Interval(0, 120))
+    [0, 120]
+    """
+
+    tag = "interval"
     lower: float = 0.0
     upper: float = 1.0
 
@@ -67,8 +89,8 @@ class Interval(_Line):
             raise ValueError(
                 f"domain = ({lower!r}, {upper!r}) is not allowed: its width must be between 1e-300 and 1.8e308"
             )
-        object.__setattr__(self, "lower", lower)
-        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "lower", lower + 0.0)
+        object.__setattr__(self, "upper", upper + 0.0)
 
     @property
     def exact_reach(self) -> Fraction:
@@ -79,21 +101,25 @@ class Interval(_Line):
         """|y - x|, elementwise."""
         return np.abs(np.subtract(y, x))
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form; floats survive exactly."""
-        return {"type": "interval", "lower": self.lower, "upper": self.upper}
+    def latex(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
-        return f"[{self.lower:g}, {self.upper:g}]"
+        return f"[{plain(self.lower)}, {plain(self.upper)}]"
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Interval:
+        return cls(fields.real("lower"), fields.real("upper"))
 
 
 @dataclass(frozen=True)
-class Circle(_Line):
+class Circle(_Bounded):
     """The circle of the given period, its points written in [start, start + period], with the shorter arc as distance.
 
     `optdp.Circle(2 * math.pi)` are angles in [0, 2 pi]; `start=-math.pi` writes them in [-pi, pi].
     """
 
+    tag = "circle"
     period: float
     start: float = 0.0
 
@@ -105,7 +131,7 @@ class Circle(_Line):
                 f"period = {period!r}, start = {start!r} is not allowed: start + period must be a larger, finite number"
             )
         object.__setattr__(self, "period", period)
-        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "start", start + 0.0)
 
     @property
     def lower(self) -> float:  # type: ignore[override]
@@ -131,70 +157,67 @@ class Circle(_Line):
         arc = np.mod(np.abs(np.subtract(y, x)), self.period)
         return np.minimum(arc, self.period - arc)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form; floats survive exactly."""
-        return {"type": "circle", "period": self.period, "start": self.start}
+    def latex(self) -> str:
+        return rf"\mathbb{{R}} / {plain(self.period)} \mathbb{{Z}}"
 
     def __str__(self) -> str:
-        return f"the circle [{self.start:g}, {self.upper:g}]"
+        return f"the circle of period {plain(self.period)} written from {plain(self.start)}"
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Circle:
+        return cls(fields.real("period"), fields.real("start"))
 
 
 @dataclass(frozen=True)
-class AdditiveLine(_Line):
-    """The real line (or the integers), where the output is the input plus noise that does not depend on it.
+class Line(Domain):
+    """The real line."""
 
-    **Arguments:** `sensitivity`: how far apart the true values of neighbouring data sets can be; `discrete`: whether inputs
-    and outputs are whole numbers.
-    """
-
-    sensitivity: float = 1.0
-    discrete: bool = False
-
-    def __post_init__(self) -> None:
-        value = require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150)
-        if self.discrete and (value != int(value) or value > 2**31):
-            raise ValueError(
-                f"sensitivity = {value!r} is not allowed: for whole numbers it must be a whole number in [1, 2^31]"
-            )
-        object.__setattr__(self, "sensitivity", value)
-
-    @property
-    def lower(self) -> float:  # type: ignore[override]
-        """The line has no end."""
-        return -np.inf
-
-    @property
-    def upper(self) -> float:
-        """The line has no end."""
-        return np.inf
+    tag = "line"
+    lower = -np.inf
+    upper = np.inf
 
     def check(self, x: Any, name: str = "x") -> np.ndarray:
-        """`x` as a float array, if every entry is finite (and whole, if discrete)."""
-        array = super().check(x, name)
-        bad = ~np.isfinite(array)
-        if self.discrete:
-            bad |= (array != np.round(array)) | (np.abs(array) > 2.0**53)
-        if bad.any():
-            value = array.reshape(-1)[int(np.flatnonzero(bad.reshape(-1))[0])].item()
-            what = "whole numbers up to 2^53" if self.discrete else "finite numbers"
-            raise ValueError(f"{name} = {value!r} is not allowed: {name} must be {what}")
+        array = _real(x, name, str(self))
+        _inside(np.isfinite(array), array, name, f"{name} must be finite numbers")
         return array
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form; floats survive exactly."""
-        return {"type": "additive", "sensitivity": self.sensitivity, "discrete": self.discrete}
+    def latex(self) -> str:
+        return r"\mathbb{R}"
 
     def __str__(self) -> str:
-        return f"{'Z' if self.discrete else 'R'}, sensitivity {self.sensitivity:g}"
+        return "the real line"
 
 
 @dataclass(frozen=True)
-class Alphabet:
+class Integers(Domain):
+    """The integers (inputs up to 2^53 in size, as integers or floats)."""
+
+    tag = "integers"
+    lower = -np.inf
+    upper = np.inf
+
+    def check(self, x: Any, name: str = "x") -> np.ndarray:
+        array = _real(x, name, str(self))
+        with np.errstate(invalid="ignore"):
+            good = (array == np.round(array)) & (np.abs(array) <= 2.0**53)
+        _inside(good, array, name, f"{name} must be integers up to 2^53")
+        return array
+
+    def latex(self) -> str:
+        return r"\mathbb{Z}"
+
+    def __str__(self) -> str:
+        return "the integers"
+
+
+@dataclass(frozen=True)
+class Alphabet(Domain):
     """A finite set of inputs, written as their number d or as a list of distinct symbols (strings or numbers).
 
-    **Arguments:** `symbols`: a whole number d >= 2, for the inputs 0..d-1, or the inputs themselves.
+    **Arguments:** `symbols`: an integer d >= 2, for the inputs 0..d-1, or the inputs themselves.
     """
 
+    tag = "alphabet"
     symbols: tuple[Any, ...]
 
     def __post_init__(self) -> None:
@@ -202,7 +225,7 @@ class Alphabet:
         if isinstance(symbols, int) and not isinstance(symbols, bool):
             symbols = tuple(range(require.integer("symbols", symbols, low=2)))
         if not isinstance(symbols, tuple | list):
-            raise TypeError(f"symbols = {symbols!r} is not allowed: symbols must be a whole number or a list")
+            raise TypeError(f"symbols = {symbols!r} is not allowed: symbols must be an integer or a list")
         if (
             len(symbols) < 2
             or not all(isinstance(s, str | int | float) for s in symbols)
@@ -216,25 +239,27 @@ class Alphabet:
     def __len__(self) -> int:
         return len(self.symbols)
 
+    def check(self, x: Any, name: str = "x") -> np.ndarray:
+        self.index(x, name)
+        return np.asarray(x)
+
     def index(self, x: Any, name: str = "x") -> np.ndarray:
-        """The positions of the symbols `x`, in the shape of `x`. **Raises** ValueError naming the first that is none of them."""
+        """The positions of the symbols `x`, in the shape of `x`. **Raises** ValueError naming the first entry that is none."""
         array = np.asarray(x)
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
-        entries = array.reshape(-1).tolist()
-        for where, entry in enumerate(entries):
-            if entry not in place:
-                raise ValueError(
-                    f"{name} = {entry!r} (entry {where}) is not allowed: {name} must be one of the symbols of {self}"
-                )
-        return np.array([place[entry] for entry in entries], dtype=np.int64).reshape(array.shape)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {"type": "alphabet", "symbols": list(self.symbols)}
+        found = np.array([place.get(entry, -1) for entry in array.reshape(-1).tolist()], dtype=np.int64)
+        _inside(found >= 0, array, name, f"{name} must be one of the symbols of {self}")
+        return found.reshape(array.shape)
 
     def __str__(self) -> str:
-        shown = ", ".join(map(str, self.symbols[:4])) + (", ..." if len(self) > 4 else "")
-        return f"the alphabet {{{shown}}} of {len(self)} symbols"
+        if self.symbols == tuple(range(len(self))):
+            return f"the alphabet {{0, ..., {len(self) - 1}}}"
+        shown = ", ".join(map(str, self.symbols[:8])) + (", ..." if len(self) > 8 else "")
+        return f"the alphabet {{{shown}}}" + (f" of {len(self)} symbols" if len(self) > 8 else "")
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Alphabet:
+        return cls(fields.labels("symbols", least=2, most=100_000))
 
 
 def as_domain(domain: Any) -> Interval | Circle:
@@ -251,11 +276,9 @@ def as_domain(domain: Any) -> Interval | Circle:
     )
 
 
-def domain_from_dict(data: dict[str, Any]) -> Any:
-    """The inverse of `to_dict`."""
-    kind = require.choice("domain type", data.get("type"), ("interval", "circle", "alphabet"))
-    if kind == "alphabet":
-        return Alphabet(data["symbols"])
-    if kind == "interval":
-        return Interval(data["lower"], data["upper"])
-    return Circle(data["period"], data["start"])
+def as_interval(domain: Any, what: str = "this mechanism") -> Interval:
+    """The same, but a `Circle` is refused. **Raises** ValueError saying that `what` needs an interval."""
+    area = as_domain(domain)
+    if isinstance(area, Circle):
+        raise ValueError(f"domain = a Circle is not allowed: {what} needs an interval")
+    return area

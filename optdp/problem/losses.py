@@ -1,45 +1,455 @@
-"""Losses: nondecreasing functions of the distance between the input and the output."""
+"""Losses: functions of the distance |y - x|, of the difference y - x, or of the pair (x, y).
+
+What is known of a loss lives here, its integrals and enclosures included: designs and certificates ask for properties
+(`exponent`, `convex`, `monotone`, `integral_ball`, ...) and never for a type. To add a loss, subclass `Loss` or `DistanceLoss`
+as a frozen dataclass with a `tag`; `docs/extending/loss.md` is a worked example.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from flint import arb, ctx
 
-from optdp.exact import require
+from optdp.exact import enclosures, polynomial, require
+from optdp.exact.fields import Fields, Tagged
+from optdp.exact.numbers import plain, rational, show
+
+
+class Loss(Tagged, root=True):
+    """L(x, y) >= 0: what the output y costs where the input was x.
+
+    - `form`: "distance", "difference", "pair" or "matrix": what it is a function of.
+    - `exponent`: q if L = |y - x|^q, else None. `convex`, `monotone`: in the distance.
+    - `assumptions`: what is taken on trust of a user's function, or an empty string where everything is known exactly.
+    """
+
+    form: ClassVar[Literal["distance", "difference", "pair", "matrix"]] = "pair"
+    exponent: float | None = None
+    convex: bool = False
+    monotone: bool = False
+    assumptions: str = ""
+
+    @property
+    def name(self) -> str:
+        """How it is called in tables and on the command line."""
+        return self.tag
+
+    @property
+    def phrase(self) -> str:
+        """L(x, Y) in a statement, e.g. "|Y - x|"."""
+        return f"{self.name}(x, Y)"
+
+    def latex(self) -> str:
+        """L(x, Y) in LaTeX."""
+        return rf"\text{{{self.phrase}}}"
+
+    def of(self, x: Any, y: Any) -> np.ndarray:
+        """L(x, y), elementwise with broadcasting."""
+        raise NotImplementedError(f"{type(self).__name__} gives no values")
+
+    def on(self, reach: Fraction | float) -> Loss:
+        """The same loss, checked (where it is a user's function) up to distances `reach`."""
+        return self
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DistanceLoss(Loss):
+    """A loss of the distance d >= 0: `loss(d)`, its integral from 0, and rigorous enclosures of both."""
+
+    form = "distance"
+    monotone = True
+
+    def __call__(self, distance: Any) -> np.ndarray:
+        """L(distance), elementwise."""
+        raise NotImplementedError(f"{type(self).__name__} gives no values")
+
+    def of(self, x: Any, y: Any) -> np.ndarray:
+        return self(np.abs(np.subtract(y, x)))
+
+    def integral(self, distance: Any) -> np.ndarray:
+        """The integral of L from 0 to distance >= 0, elementwise."""
+        raise NotImplementedError(f"{type(self).__name__} gives no integrals")
+
+    def integral_ball(self, distance: Any) -> arb:
+        """An enclosure of the integral from 0 to `distance` (a number or a ball), at the working precision."""
+        raise NotImplementedError(f"{type(self).__name__} has no enclosures")
+
+    def crossing(self, level: arb) -> arb:
+        """An enclosure of the largest d with L(d) <= level, for level >= L(0); infinity if there is none larger."""
+        raise NotImplementedError(f"{type(self).__name__} has no enclosures")
+
+    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
+        """A ball whose upper end is not below int_0^reach (threshold - L)_+, at the working precision."""
+        t = enclosures.ball(threshold)
+        if threshold <= float(self(0.0)):
+            return arb(0) if threshold <= 0 else t * enclosures.ball(reach)
+        d = self.crossing(t).min(enclosures.ball(reach))
+        return t * d - self.integral_ball(d)
+
+    def mean_ball(self, reach: Fraction) -> arb:
+        """An enclosure of the mean of L over distances spread evenly over [0, reach]."""
+        return self.integral_ball(enclosures.ball(reach)) / enclosures.ball(reach)
 
 
 @dataclass(frozen=True)
-class Power:
+class Power(DistanceLoss):
     """L(d) = d^exponent for a distance d >= 0, `exponent` in [0.01, 100]. `Power(1)` is "abs", `Power(2)` "squared"."""
 
+    tag = "power"
     exponent: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "exponent", require.real("exponent", self.exponent, low=0.01, high=100.0))
 
     @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the exponent is at least 1."""
+        return self.exponent >= 1
+
+    @property
     def name(self) -> str:
         """ "abs", "squared" or "power(q)"."""
-        return {1.0: "abs", 2.0: "squared"}.get(self.exponent, f"power({self.exponent:g})")
+        return {1.0: "abs", 2.0: "squared"}.get(self.exponent, f"power({plain(self.exponent)})")
+
+    @property
+    def phrase(self) -> str:
+        return {1.0: "|Y - x|", 2.0: "(Y - x)^2"}.get(self.exponent, f"|Y - x|^{plain(self.exponent)}")
+
+    def latex(self) -> str:
+        return {1.0: "|Y - x|", 2.0: "(Y - x)^2"}.get(self.exponent, f"|Y - x|^{{{plain(self.exponent)}}}")
 
     def __call__(self, distance: Any) -> np.ndarray:
-        """L(distance), elementwise."""
         return np.power(distance, self.exponent)
 
     def integral(self, distance: Any) -> np.ndarray:
-        """The integral of L from 0 to distance >= 0, elementwise."""
         return np.power(distance, self.exponent + 1) / (self.exponent + 1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {"type": "power", "exponent": self.exponent}
+    def integral_ball(self, distance: Any) -> arb:
+        q, d = enclosures.ball(self.exponent), distance if isinstance(distance, arb) else enclosures.ball(distance)
+        return d ** (q + 1) / (q + 1)
 
-    def __str__(self) -> str:
-        return self.name
+    def crossing(self, level: arb) -> arb:
+        return level ** (1 / enclosures.ball(self.exponent))
+
+    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
+        if threshold <= 0:
+            return arb(0)
+        q, t = enclosures.ball(self.exponent), enclosures.ball(threshold)
+        d = self.crossing(t)
+        if d >= enclosures.ball(reach):
+            return super().deficit_above(threshold, reach)
+        return t * d * q / (q + 1)  # without the cancellation of t d - d t / (q + 1)
+
+    def mean_ball(self, reach: Fraction) -> arb:
+        q = enclosures.ball(self.exponent)
+        return enclosures.ball(reach) ** q / (q + 1)
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Power:
+        return cls(fields.real("exponent"))
+
+
+@dataclass(frozen=True)
+class Huber(DistanceLoss):
+    """d^2/2 up to `corner` and corner (d - corner/2) beyond: squared for small errors, absolute for large ones."""
+
+    tag = "huber"
+    corner: float
+    convex = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "corner", require.real("corner", self.corner, low=1e-150, high=1e150))
+
+    @property
+    def name(self) -> str:
+        return f"huber({plain(self.corner)})"
+
+    @property
+    def phrase(self) -> str:
+        return f"H(|Y - x|) with the Huber function of corner {plain(self.corner)}"
+
+    def latex(self) -> str:
+        return rf"H_{{{plain(self.corner)}}}(|Y - x|)"
+
+    def __call__(self, distance: Any) -> np.ndarray:
+        d, c = np.asarray(distance, dtype=float), self.corner
+        return np.where(d <= c, np.minimum(d, c) ** 2 / 2, c * (d - c / 2))
+
+    def integral(self, distance: Any) -> np.ndarray:
+        d, c = np.asarray(distance, dtype=float), self.corner
+        near, far = np.minimum(d, c), np.maximum(d - c, 0.0)
+        return near**3 / 6 + c * far * (c + far) / 2
+
+    def integral_ball(self, distance: Any) -> arb:
+        d, c = distance if isinstance(distance, arb) else enclosures.ball(distance), enclosures.ball(self.corner)
+        near, far = d.min(c), (d - c).max(arb(0))
+        return near**3 / 6 + c * far * (c + far) / 2
+
+    def crossing(self, level: arb) -> arb:
+        c = enclosures.ball(self.corner)
+        bend = c**2 / 2
+        low, high = (2 * level.min(bend)).sqrt(), level.max(bend) / c + c / 2
+        return low if level <= bend else high if level >= bend else low.union(high)
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Huber:
+        return cls(fields.real("corner"))
+
+
+@dataclass(frozen=True)
+class Threshold(DistanceLoss):
+    """1 where the distance exceeds `limit`, else 0: its expectation is the probability of an error above the limit."""
+
+    tag = "threshold"
+    limit: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", require.real("limit", self.limit, low=0.0))
+
+    @property
+    def name(self) -> str:
+        return f"threshold({plain(self.limit)})"
+
+    @property
+    def phrase(self) -> str:
+        return f"1[|Y - x| > {plain(self.limit)}]"
+
+    def latex(self) -> str:
+        return rf"\mathbf{{1}}[|Y - x| > {plain(self.limit)}]"
+
+    def __call__(self, distance: Any) -> np.ndarray:
+        return np.where(np.asarray(distance, dtype=float) > self.limit, 1.0, 0.0)
+
+    def integral(self, distance: Any) -> np.ndarray:
+        return np.maximum(np.asarray(distance, dtype=float) - self.limit, 0.0)
+
+    def integral_ball(self, distance: Any) -> arb:
+        d = distance if isinstance(distance, arb) else enclosures.ball(distance)
+        return (d - enclosures.ball(self.limit)).max(arb(0))
+
+    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
+        if threshold <= 0:
+            return arb(0)
+        near = enclosures.ball(min(Fraction(self.limit), reach))
+        beyond = (enclosures.ball(threshold) - 1).max(arb(0)) * (enclosures.ball(reach) - near)
+        return enclosures.ball(threshold) * near + beyond
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Threshold:
+        return cls(fields.real("limit"))
+
+
+@dataclass(frozen=True)
+class Pieces(DistanceLoss):
+    """A nondecreasing loss of the distance in exact polynomial pieces.
+
+    **Arguments:** `breaks`: 0 = b_0 < b_1 < ... < b_n; `coefficients`: for each of the n + 1 pieces [b_i, b_(i+1)), the last
+    one without end, the coefficients (a_0, a_1, ...) of sum_k a_k d^k, all in the closed grammar (rational).
+
+    **Raises** ValueError unless it is proven nonnegative and nondecreasing (by Bernstein coefficients; on the last piece every
+    derivative at b_n must be >= 0).
+
+        >>> import optdp
+        >>> optdp.Pieces((0, 1), ((0, 0, 1), (-1, 2)))(2.0)     # d^2 up to 1, 2 d - 1 beyond
+        array(3.)
+    """
+
+    tag = "pieces"
+    breaks: tuple[Fraction, ...]
+    coefficients: tuple[tuple[Fraction, ...], ...]
+
+    def __post_init__(self) -> None:
+        breaks = tuple(rational(b, "breaks") for b in self.breaks)
+        rows = tuple(tuple(rational(a, "coefficients") for a in row) or (Fraction(0),) for row in self.coefficients)
+        if not breaks or breaks[0] != 0 or any(a >= b for a, b in pairwise(breaks)):
+            raise ValueError("breaks are not allowed: they must increase, the first being 0")
+        if len(rows) != len(breaks) or max(map(len, rows)) > 32 or len(rows) > 1000:
+            raise ValueError(
+                "coefficients are not allowed: there must be one row of at most 32 for each of at most 1000 breaks"
+            )
+        object.__setattr__(self, "breaks", breaks)
+        object.__setattr__(self, "coefficients", rows)
+        if rows[0][0] < 0:
+            raise ValueError("coefficients are not allowed: the loss must be >= 0 at distance 0")
+        for i, row in enumerate(rows):
+            slope = [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
+            end = breaks[i + 1] if i + 1 < len(breaks) else None
+            jump = i > 0 and _horner(row, breaks[i]) < _horner(rows[i - 1], breaks[i])
+            if jump or not polynomial.nonnegative(slope, breaks[i], end):
+                raise ValueError(
+                    f"coefficients are not allowed: the loss is not proven nondecreasing from distance {breaks[i]} on"
+                )
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether slopes are proven nondecreasing, at the breaks too, and there are no jumps."""
+        for i, row in enumerate(self.coefficients):
+            slope = [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
+            end = self.breaks[i + 1] if i + 1 < len(self.breaks) else None
+            bend = [k * a for k, a in enumerate(slope)][1:] or [Fraction(0)]
+            if not polynomial.nonnegative(bend, self.breaks[i], end):
+                return False
+            if i:
+                at, last = self.breaks[i], self.coefficients[i - 1]
+                before = [k * a for k, a in enumerate(last)][1:] or [Fraction(0)]
+                if _horner(row, at) != _horner(last, at) or _horner(slope, at) < _horner(before, at):
+                    return False
+        return True
+
+    @property
+    def name(self) -> str:
+        return "pieces"
+
+    @property
+    def phrase(self) -> str:
+        spelled = []
+        for b, row in zip(self.breaks, self.coefficients, strict=True):
+            terms = [f"{show(a)}" + (f" d^{k}" if k else "") for k, a in enumerate(row) if a]
+            spelled.append(f"{' + '.join(terms) or '0'} from d = {show(b)}")
+        return f"L(|Y - x|), L(d) = {'; '.join(spelled)}"
+
+    def _index(self, d: np.ndarray) -> np.ndarray:
+        return np.maximum(np.searchsorted(np.array([float(b) for b in self.breaks]), d, side="right") - 1, 0)
+
+    def __call__(self, distance: Any) -> np.ndarray:
+        return self._values(np.asarray(distance, dtype=float), self.coefficients)
+
+    def integral(self, distance: Any) -> np.ndarray:
+        return self._values(np.asarray(distance, dtype=float), self._primitives)
+
+    def _values(self, d: np.ndarray, rows: tuple[tuple[Fraction, ...], ...]) -> np.ndarray:
+        out, place = np.zeros(d.shape), self._index(d)
+        for i, row in enumerate(rows):
+            out = np.where(place == i, np.polynomial.polynomial.polyval(d, [float(a) for a in row]), out)
+        return out
+
+    @property
+    def _primitives(self) -> tuple[tuple[Fraction, ...], ...]:
+        """Of each piece the primitive that continues the integral from 0."""
+        rows, total = [], Fraction(0)
+        for i, row in enumerate(self.coefficients):
+            primitive = (Fraction(0), *(a / (k + 1) for k, a in enumerate(row)))
+            start = total - _horner(primitive, self.breaks[i])
+            rows.append((start, *primitive[1:]))
+            if i + 1 < len(self.breaks):
+                total = _horner(rows[-1], self.breaks[i + 1])
+        return tuple(rows)
+
+    def integral_ball(self, distance: Any) -> arb:
+        d = distance if isinstance(distance, arb) else enclosures.ball(distance)
+        low, high = enclosures.lower(d), enclosures.upper(d)
+        return self._exact_integral(low, 0).union(self._exact_integral(high, 0))  # nondecreasing in d
+
+    def _exact_integral(self, d: Fraction, _: int) -> arb:
+        i = max((k for k, b in enumerate(self.breaks) if b <= d), default=0)
+        return enclosures.ball(_horner(self._primitives[i], max(d, Fraction(0))))
+
+    def crossing(self, level: arb) -> arb:
+        """By bisection between rationals: L is nondecreasing."""
+        t = enclosures.upper(level)
+        low, high = Fraction(0), max(self.breaks[-1], Fraction(1))
+        while self._exact(high) <= t:
+            high *= 2
+            if high > 2**1100:
+                return arb("inf")
+        for _ in range(ctx.prec):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._exact(middle) <= t else (low, middle)
+        return enclosures.ball(low).union(enclosures.ball(high))
+
+    def _exact(self, d: Fraction) -> Fraction:
+        i = max((k for k, b in enumerate(self.breaks) if b <= d), default=0)
+        return _horner(self.coefficients[i], d)
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Pieces:
+        rows = fields.entries("coefficients", 1, 1000)
+        for i, row in enumerate(rows):
+            if not isinstance(row, list) or len(row) > 32:
+                raise ValueError(f"coefficients[{i}] must be a list of at most 32 numbers")
+        return cls(tuple(fields.entries("breaks", 1, 1000)), tuple(map(tuple, rows)))
+
+
+def _horner(row: Any, d: Fraction) -> Fraction:
+    total = Fraction(0)
+    for a in reversed(row):
+        total = total * d + a
+    return total
+
+
+@dataclass(frozen=True)
+class Pinball(Loss):
+    """tau (y - x)+ + (1 - tau)(x - y)+, `tau` in (0, 1): outputs that aim at a quantile."""
+
+    tag = "pinball"
+    tau: float
+    form = "difference"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tau", require.real("tau", self.tau, low=0.0, high=1.0, open_low=True, open_high=True))
+
+    @property
+    def name(self) -> str:
+        return f"pinball({plain(self.tau)})"
+
+    @property
+    def phrase(self) -> str:
+        return f"[{plain(self.tau)} (Y - x)+ + (1 - {plain(self.tau)})(x - Y)+]"
+
+    def latex(self) -> str:
+        return rf"\rho_{{{plain(self.tau)}}}(Y - x)"
+
+    def of(self, x: Any, y: Any) -> np.ndarray:
+        d = np.subtract(y, x)
+        return np.where(d >= 0, self.tau * d, (self.tau - 1) * d)
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Pinball:
+        return cls(fields.real("tau"))
+
+
+class _Session(Loss):
+    """A loss known through a Python function: problems with one can be solved, verified and sampled, but not saved."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Refused: a Python function has no JSON form."""
+        raise TypeError(
+            f"loss = {self.name!r} cannot be saved: a Python function has no JSON form (optdp.Pieces has one, and so have "
+            "abs, squared and the other built-in losses)"
+        )
+
+
+@dataclass(frozen=True)
+class PairLoss(_Session):
+    """A user's own loss L(x, y) >= 0 of input and output: relative errors, asymmetric costs, and what else there is.
+
+    **Arguments:** `function`: takes two arrays (inputs, outputs) that broadcast, and gives an array; `name`; `lipschitz`: a
+    constant with |L(x, y) - L(x', y')| <= lipschitz (|x - x'| + |y - y'|), if one is known.
+    """
+
+    function: Callable[[Any, Any], Any]
+    name: str = "custom"  # type: ignore[assignment]
+    lipschitz: float | None = None
+
+    @property
+    def assumptions(self) -> str:  # type: ignore[override]
+        """What is taken on trust."""
+        return "the loss is what its values at the points visited say"
+
+    def of(self, x: Any, y: Any) -> np.ndarray:
+        values = np.asarray(self.function(np.asarray(x, dtype=float), np.asarray(y, dtype=float)), dtype=float)
+        if not (values >= 0).all():
+            raise ValueError(f"loss = {self.name!r} is not allowed: a loss must be >= 0")
+        return values
 
 
 Shape = Literal["convex", "concave"]
@@ -49,14 +459,14 @@ CELLS = 2**20
 
 
 @dataclass(frozen=True)
-class CustomLoss:
-    """A user's own nondecreasing loss, known through its values.
+class CustomLoss(_Session, DistanceLoss):
+    """A user's own nondecreasing loss of the distance, known through its values.
 
     **Arguments:**
 
     - `function`: takes an array of distances d >= 0 and gives an array of the same shape, finite, >= 0 and
       nondecreasing on [0, reach]. (A function of one float is vectorised, slowly.)
-    - `reach`: the largest distance at which it will be asked; `solve_piecewise` sets it from the domain.
+    - `reach`: the largest distance at which it will be asked; a `Problem` sets it from its domain.
     - `shape`: "convex" or "concave" if it is so, which makes brackets tighter by orders of magnitude.
     - `name`: how it is called in reports.
 
@@ -69,9 +479,9 @@ class CustomLoss:
     """
 
     function: Callable[[Any], Any]
-    reach: float
+    reach: float | None = None
     shape: Shape | None = None
-    name: str = "custom"
+    name: str = "custom"  # type: ignore[assignment]
     _values: np.ndarray = field(init=False, repr=False, compare=False)
     _below: np.ndarray = field(init=False, repr=False, compare=False)
     _above: np.ndarray = field(init=False, repr=False, compare=False)
@@ -79,9 +489,11 @@ class CustomLoss:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(f"loss = {self.function!r} is not allowed: a loss must be a function of the distance")
-        object.__setattr__(self, "reach", require.real("reach", self.reach, low=0.0, open_low=True))
         if self.shape is not None:
             require.choice("shape", self.shape, ("convex", "concave"))
+        if self.reach is None:  # not bound to a problem yet
+            return
+        object.__setattr__(self, "reach", require.real("reach", self.reach, low=0.0, open_low=True))
         grid = np.linspace(0.0, self.reach, 2 * CELLS + 1) if self.shape else np.linspace(0.0, self.reach, CELLS + 1)
         values = self(grid)
         self._refuse(~np.isfinite(values), grid, values, "finite")
@@ -106,6 +518,25 @@ class CustomLoss:
         object.__setattr__(self, "_below", np.concatenate(([0.0], np.cumsum(low) * cell)) - slack)
         object.__setattr__(self, "_above", np.concatenate(([0.0], np.cumsum(high) * cell)) + slack)
 
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether it was declared convex."""
+        return self.shape == "convex"
+
+    @property
+    def assumptions(self) -> str:  # type: ignore[override]
+        """What is taken on trust."""
+        shape = "" if self.shape is None else f" and {self.shape}"
+        return f"the loss is nondecreasing{shape} between the points at which it was sampled"
+
+    @property
+    def phrase(self) -> str:
+        shape = "" if self.shape is None else f", {self.shape}"
+        return f"L(|Y - x|) for the user's function L = {self.name} (nondecreasing{shape})"
+
+    def on(self, reach: Fraction | float) -> CustomLoss:
+        return self if self.reach == float(reach) else CustomLoss(self.function, float(reach), self.shape, self.name)
+
     def _refuse(self, bad: np.ndarray, grid: np.ndarray, values: np.ndarray, what: str) -> None:
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
@@ -115,7 +546,6 @@ class CustomLoss:
             )
 
     def __call__(self, distance: Any) -> np.ndarray:
-        """L(distance), elementwise."""
         points = np.asarray(distance, dtype=float)
         try:
             values = np.asarray(self.function(points))
@@ -128,44 +558,52 @@ class CustomLoss:
         return values.astype(float, copy=False)
 
     def integral(self, distance: Any) -> np.ndarray:
-        """The integral of L from 0 to distance, elementwise: the middle of the bracket."""
+        """The middle of the bracket of the integral."""
         low, high = self.integral_bracket(distance)
         return (low + high) / 2
 
     def integral_bracket(self, distance: Any) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) around the integral of L from 0 to distance in [0, reach], elementwise, from the sampled values."""
-        d = np.clip(np.asarray(distance, dtype=float), 0.0, self.reach)
-        cell = self.reach / CELLS
+        reach = self._bound_reach
+        d = np.clip(np.asarray(distance, dtype=float), 0.0, reach)
+        cell = reach / CELLS
         index = np.minimum((d / cell).astype(int), CELLS - 1)
         rest = np.maximum(d - index * cell, 0.0)
         return self._below[index] + rest * self._values[index], self._above[index] + rest * self._values[index + 1]
 
-    def deficit_above(self, threshold: float) -> float:
-        """A number not below the integral of (threshold - L)_+ over [0, reach]."""
+    @property
+    def _bound_reach(self) -> float:
+        if self.reach is None:
+            raise ValueError(f"loss = {self.name!r} has no reach yet: give it one, or put it into a Problem")
+        return self.reach
+
+    def integral_ball(self, distance: Any) -> arb:
+        low, high = self.integral_bracket(float(distance))
+        return arb(float(low) * (1 - 1e-14)).union(arb(float(high) * (1 + 1e-14)))
+
+    def mean_ball(self, reach: Fraction) -> arb:
+        return self.integral_ball(float(reach)) / enclosures.ball(reach)
+
+    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         # L is nondecreasing: whole cells lie below the threshold up to end number k, then one cell is crossed.
-        cell = self.reach / CELLS
+        cell = self._bound_reach / CELLS
         k = int(np.searchsorted(self._values, threshold, side="right")) - 1
         if k < 0:
-            return 0.0
+            return arb(0)
         crossed = 0.0 if k == CELLS else cell * (threshold - float(self._values[k]))
-        return (threshold * k * cell - float(self._below[k]) + crossed) * (1 + 1e-15)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Refused: a Python function has no JSON form."""
-        raise TypeError(f"loss = {self.name!r} cannot be saved: only abs, squared and power losses have a JSON form")
-
-    def __str__(self) -> str:
-        return self.name
+        return arb((threshold * k * cell - float(self._below[k]) + crossed) * (1 + 1e-14) + 1e-14 * threshold * k * cell)
 
 
 @dataclass(frozen=True)
-class MatrixLoss:
+class MatrixLoss(Loss):
     """The loss of each output (column) for each input (row) of a finite alphabet.
 
     **Arguments:** `rows`: a matrix of finite numbers >= 0 with at least 2 rows.
     """
 
+    tag = "matrix"
     rows: tuple[tuple[float, ...], ...]
+    form = "matrix"
 
     def __post_init__(self) -> None:
         matrix = np.asarray(self.rows)
@@ -184,49 +622,50 @@ class MatrixLoss:
         return f"matrix {len(self.rows)} x {len(self.rows[0])}"
 
     @property
+    def phrase(self) -> str:
+        if len(self.rows) * len(self.rows[0]) <= 16:
+            return f"L(x, Y) with L = [{'; '.join(', '.join(map(plain, row)) for row in self.rows)}]"
+        digest = hashlib.sha256(self.array.astype("<f8").tobytes()).hexdigest()[:16]
+        return f"L(x, Y) with the {self.name} L with sha256 {digest}"
+
+    @property
     def array(self) -> np.ndarray:
         """The matrix."""
         return np.array(self.rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {"type": "matrix", "rows": [list(row) for row in self.rows]}
+    @classmethod
+    def _read(cls, fields: Fields) -> MatrixLoss:
+        rows = fields.entries("rows", 2, 10_000)
+        inner = [Fields({"row": row}, f"{fields.where}.rows[{i}]").reals("row", 0.0) for i, row in enumerate(rows)]
+        if len({len(row) for row in inner}) != 1:
+            raise ValueError("rows must have equal lengths")
+        return cls(tuple(inner))
 
-    def __str__(self) -> str:
-        return self.name
-
-
-Loss = Power | CustomLoss
 
 Absolute = Power(1)
 Squared = Power(2)
 
-_NAMED = {"abs": Absolute, "l1": Absolute, "squared": Squared, "l2": Squared}
+_NAMED: dict[str, DistanceLoss] = {"abs": Absolute, "l1": Absolute, "squared": Squared, "l2": Squared}
 
 
-def as_loss(loss: Any, reach: Fraction | float = 1.0) -> Loss:
-    """A loss from what a user wrote: "abs" ("l1"), "squared" ("l2"), a `Power`, or a function of the distance.
+def as_loss(loss: Any, reach: Fraction | float | None = None) -> Any:
+    """A loss from what a user wrote: "abs" ("l1"), "squared" ("l2"), a `Loss`, a matrix, or a function of the distance.
 
-    **Arguments:** `reach`: the largest distance that can occur, up to which a user's function is checked.
+    **Arguments:** `reach`: the largest distance that can occur, up to which a user's function is checked; None: later.
 
     **Raises** TypeError or ValueError if it is none of these, or a function that is not a loss.
     """
     if isinstance(loss, str):
         return _NAMED[require.choice("loss", loss, tuple(_NAMED))]
-    if isinstance(loss, Power):
-        return loss
-    if isinstance(loss, CustomLoss):
-        return loss if loss.reach == float(reach) else CustomLoss(loss.function, float(reach), loss.shape, loss.name)
+    if isinstance(loss, Loss):
+        return loss if reach is None else loss.on(reach)
     if callable(loss):
-        return CustomLoss(loss, float(reach), name=getattr(loss, "__name__", "custom"))
+        return CustomLoss(loss, None if reach is None else float(reach), name=getattr(loss, "__name__", "custom"))
+    if isinstance(loss, list | tuple | np.ndarray):
+        return MatrixLoss(loss)  # type: ignore[arg-type]
     raise TypeError(
-        f"loss = {loss!r} is not allowed: loss must be 'abs', 'squared', optdp.Power(q), or a nondecreasing "
+        f"loss = {loss!r} is not allowed: loss must be 'abs', 'squared', a Loss such as optdp.Power(q), or a nondecreasing "
         "function of the distance"
     )
 
 
-def loss_from_dict(data: dict[str, Any]) -> Any:
-    """The inverse of `to_dict` of a `Power` or a `MatrixLoss`."""
-    if require.choice("loss type", data.get("type"), ("power", "matrix")) == "matrix":
-        return MatrixLoss(data["rows"])
-    return Power(data["exponent"])

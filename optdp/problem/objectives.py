@@ -1,40 +1,203 @@
-"""What designs minimise that is not a loss of the distance: the variance of an unbiased output."""
+"""What is minimised: a loss at the worst input, on average over a prior, at one input, or after the best decoding."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from optdp.exact import require
+from optdp.exact.fields import Fields, Tagged
+from optdp.exact.numbers import plain
+from optdp.problem.domains import Domain
+from optdp.problem.losses import Loss, Power, as_loss
+from optdp.problem.priors import Prior
+from optdp.problem.tasks import Aggregate
 
 
-@dataclass(frozen=True)
-class Variance:
-    """What a design of unbiased mechanisms minimises: the variance of the output at one input, or at the worst one.
+class Objective(Tagged, root=True):
+    """A number that every mechanism has, and that a problem asks to be least."""
 
-    **Arguments:** `at`: the input, or None for the largest variance over all inputs.
-    """
-
-    at: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.at is not None:
-            object.__setattr__(self, "at", require.real("at", self.at))
+    @property
+    def phrase(self) -> str:
+        """The number in a statement, after "the least": e.g. "worst-case E|Y - x|"."""
+        raise NotImplementedError(f"{type(self).__name__} has no phrase")
 
     @property
     def name(self) -> str:
-        """How it is called in reports."""
-        return "worst-case variance" if self.at is None else f"variance at {self.at:g}"
+        """The short form for tables."""
+        return self.phrase
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {"type": "variance", "at": self.at}
+    def latex(self, domain: Domain) -> str:
+        """The number in LaTeX."""
+        return rf"\text{{{self.phrase}}}"
+
+    def on(self, domain: Domain) -> Objective:
+        """The objective with everything that it takes checked against the domain."""
+        return self
 
     def __str__(self) -> str:
         return self.name
 
 
-def variance_from_dict(data: dict[str, Any]) -> Variance:
-    """The inverse of `Variance.to_dict`."""
-    require.choice("loss type", data.get("type"), ("variance",))
-    return Variance(data["at"])
+class _OfLoss(Objective):
+    loss: Loss
+
+    def on(self, domain: Domain) -> Objective:
+        reach = getattr(domain, "exact_reach", None)
+        return self if reach is None else replace(self, loss=self.loss.on(reach))  # type: ignore[type-var]
+
+    def _expected(self) -> str:
+        inner = self.loss.phrase
+        return f"E{inner}" if inner[0] in "|([" else f"E[{inner}]"
+
+
+@dataclass(frozen=True)
+class WorstCase(_OfLoss):
+    """The largest expected loss over all inputs. **Arguments:** `loss`: as in `optdp.problem.losses.as_loss`."""
+
+    tag = "worst-case"
+    loss: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", as_loss(self.loss))
+
+    @property
+    def phrase(self) -> str:
+        return f"worst-case {self._expected()}"
+
+    @property
+    def name(self) -> str:
+        return f"worst-case {self.loss.name}"
+
+    def latex(self, domain: Domain) -> str:
+        return rf"\max_{{x \in {domain.latex()}}} \mathbb{{E}}\left[{self.loss.latex()}\right]"
+
+    @classmethod
+    def _read(cls, fields: Fields) -> WorstCase:
+        return cls(Loss.read(fields.child("loss")))
+
+
+@dataclass(frozen=True)
+class Average(_OfLoss):
+    """The expected loss averaged over inputs drawn from a prior.
+
+    **Arguments:** `loss`; `prior`: an `optdp.Prior` whose categories are inputs (anything that `Prior.of` reads), a pair
+    (points, probabilities), or "uniform" on a bounded domain.
+    """
+
+    tag = "average"
+    loss: Any
+    prior: Any = "uniform"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", as_loss(self.loss))
+        if not isinstance(self.prior, Prior | str):
+            object.__setattr__(self, "prior", _as_prior(self.prior))
+        elif isinstance(self.prior, str):
+            require.choice("prior", self.prior, ("uniform",))
+
+    @property
+    def phrase(self) -> str:
+        prior = "the uniform prior" if isinstance(self.prior, str) else self.prior.phrase()
+        return f"average {self._expected()} under {prior}"
+
+    @property
+    def name(self) -> str:
+        return f"average {self.loss.name}"
+
+    def on(self, domain: Domain) -> Objective:
+        if isinstance(self.prior, Prior):
+            domain.check(list(self.prior.categories), "prior points")
+        return super().on(domain)
+
+    def latex(self, domain: Domain) -> str:
+        return rf"\mathbb{{E}}_{{x \sim P}} \mathbb{{E}}\left[{self.loss.latex()}\right]"
+
+    def to_dict(self) -> dict[str, Any]:
+        prior = self.prior if isinstance(self.prior, str) else self.prior.to_dict()
+        return {"type": self.tag, "loss": self.loss.to_dict(), "prior": prior}
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Average:
+        prior: Any = fields.data.get("prior")
+        prior = fields.choice("prior", ("uniform",)) if isinstance(prior, str) else Prior.read(fields.child("prior"))
+        return cls(Loss.read(fields.child("loss")), prior)
+
+
+def _as_prior(prior: Any) -> Prior:
+    """(points, probabilities), or whatever `Prior.of` reads."""
+    if isinstance(prior, tuple | list) and len(prior) == 2 and np.ndim(prior[0]) == 1:
+        if np.shape(prior[0]) != np.shape(prior[1]):
+            raise TypeError("prior is not allowed: it must be a pair (points, probabilities) of equally long lists")
+        return Prior.of(list(prior[1]), [float(point) for point in prior[0]])
+    return Prior.of(prior)
+
+
+@dataclass(frozen=True)
+class At(_OfLoss):
+    """The expected loss at one input `x`."""
+
+    tag = "at"
+    loss: Any
+    x: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", as_loss(self.loss))
+        object.__setattr__(self, "x", require.real("x", self.x) + 0.0)
+
+    @property
+    def phrase(self) -> str:
+        return f"{self._expected()} at x = {plain(self.x)}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.loss.name} at {plain(self.x)}"
+
+    def on(self, domain: Domain) -> Objective:
+        domain.check(self.x, "objective's x")
+        return super().on(domain)
+
+    def latex(self, domain: Domain) -> str:
+        return rf"\mathbb{{E}}\left[{self.loss.latex()}\right] \text{{ at }} x = {plain(self.x)}"
+
+    @classmethod
+    def _read(cls, fields: Fields) -> At:
+        return cls(Loss.read(fields.child("loss")), fields.real("x"))
+
+
+@dataclass(frozen=True)
+class BayesRisk(Objective):
+    """The mean square error of the best estimate from the output, for users whose category follows a prior.
+
+    **Arguments:** `task`: an `optdp.problem.tasks.Aggregate`, what is estimated; `prior`: an `optdp.Prior`.
+    """
+
+    tag = "bayes-risk"
+    task: Aggregate
+    prior: Prior
+
+    def __post_init__(self) -> None:
+        if self.task.values is not None and len(self.task.values) != len(self.prior):
+            raise ValueError(f"values has {len(self.task.values)} entries, which is not allowed: it needs {len(self.prior)}")
+
+    @property
+    def loss(self) -> Power:
+        """The squared error."""
+        return Power(2)
+
+    @property
+    def phrase(self) -> str:
+        return f"mean square error of the best estimate of {self.task.phrase}, under {self.prior.phrase()},"
+
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+    def latex(self, domain: Domain) -> str:
+        return r"\mathbb{E}\left[(v(X) - \mathbb{E}[v(X) \mid Y])^2\right]"
+
+    @classmethod
+    def _read(cls, fields: Fields) -> BayesRisk:
+        return cls(Aggregate.read(fields.child("task")), Prior.read(fields.child("prior")))

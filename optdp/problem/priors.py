@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import numbers
 from collections.abc import Iterable, Mapping
@@ -13,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from optdp.exact import require
+from optdp.exact.fields import Fields, Tagged
 
 #: How far from 1 the entries of a prior may sum: what decimals typed by hand and sums of floats leave.
 TOLERANCE = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
-class Prior:
+class Prior(Tagged, root=True):
     """Probabilities of d >= 2 categories, all positive: category i has probability `weights[i] / sum(weights)`.
 
     **Arguments:**
@@ -31,6 +34,7 @@ class Prior:
     `Prior.of` builds one from probabilities.
     """
 
+    tag = "prior"
     weights: tuple[int, ...]
     categories: tuple[Any, ...]
     left_out: tuple[Any, ...] = ()
@@ -159,18 +163,27 @@ class Prior:
         shown = ", ".join(map(repr, self.categories[:8])) + (", ..." if len(self) > 8 else "")
         raise ValueError(f"x = {name!r} is not allowed: x must be one of the categories {shown}")
 
+    def phrase(self) -> str:
+        """How statements name it: probabilities p/q up to 8 categories, beyond that a digest of all of them."""
+        if len(self) <= 8 and self.total < 10**12:
+            names = "" if self._counts_up else f" of {', '.join(map(str, self.categories))}"
+            return f"the prior ({', '.join(map(str, self.exact))}){names}"
+        content = json.dumps([list(map(str, self.weights)), list(map(str, self.categories))]).encode()
+        return f"the prior of {len(self)} categories with sha256 {hashlib.sha256(content).hexdigest()[:16]}"
+
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact. Categories must be numbers or strings."""
         return {
+            "type": self.tag,
             "weights": [str(weight) for weight in self.weights],
             "categories": list(self.categories),
             "left_out": list(self.left_out),
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Prior:
-        """The inverse of `to_dict`."""
-        return cls(tuple(int(w) for w in data["weights"]), tuple(data["categories"]), tuple(data["left_out"]))
+    def _read(cls, fields: Fields) -> Prior:
+        weights = fields.integers("weights", 1, 1 << 4096, least=2, most=100_000)
+        return cls(weights, fields.labels("categories"), fields.labels("left_out"))
 
 
 def _plain(name: Any) -> Any:

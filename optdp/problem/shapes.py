@@ -11,6 +11,8 @@ with integers: whole cells of a grid, so that privacy does not hang on rounding.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ import numpy as np
 from flint import arb
 
 from optdp.exact import enclosures, require
+from optdp.exact.fields import Fields
 
 #: Steps in which a user's function is kept: its values at that many equally spaced midpoints are all that is known of it.
 STEPS = 2**12
@@ -75,6 +78,13 @@ class Shape(ABC):
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {"shape": self.name}
+
+    def phrase(self) -> str:
+        """How statements name it: by its name, or by a digest of what it is made of."""
+        if self.to_dict() == {"shape": self.name}:
+            return self.name
+        digest = hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+        return f"{self} (sha256 {digest})"
 
     def __str__(self) -> str:
         return self.name
@@ -197,7 +207,7 @@ class Quartic(Shape):
         return _reject(self.height, cells, size, rng)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"shape": self.name, "edge": [str(self.edge.numerator), str(self.edge.denominator)]}
+        return {"shape": self.name, "edge": str(self.edge)}
 
 
 @dataclass(frozen=True)
@@ -418,9 +428,15 @@ def base_name(base: Shape | str) -> str:
     return "B1" if isinstance(base, Rectangle) else str(base)
 
 
-def shape_from_dict(data: dict[str, Any]) -> Shape:
-    """The inverse of `Shape.to_dict`."""
-    kind = require.choice("shape", data.get("shape"), ("A1", "A2", "A3", "B2", "steps"))
+def shape_from_fields(fields: Fields) -> Shape:
+    """The inverse of `Shape.to_dict`, field by field."""
+    kind = fields.choice("shape", ("A1", "A2", "A3", "B2", "steps"))
+    made: Shape
     if kind == "B2":
-        return Quartic(Fraction(int(data["edge"][0]), int(data["edge"][1])))
-    return Steps(tuple(data["heights"]), data["label"]) if kind == "steps" else ACTIVATIONS[kind]
+        made = Quartic(fields.rational("edge"))
+    elif kind == "steps":
+        made = Steps(fields.integers("heights", 0, LEVELS, least=1, most=2**16), fields.text("label", 200))
+    else:
+        made = ACTIVATIONS[kind]
+    fields.done()
+    return made

@@ -10,27 +10,30 @@ probability of that output, the best estimator is the posterior mean and its mea
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from optdp.exact import require
+from optdp.exact.fields import Fields, Tagged
+from optdp.exact.numbers import plain
 
 #: Enclosures of quotients carry this many binary digits.
 _BITS = 320
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(Tagged, root=True):
     """Mean square error of one user's share in a sum or a histogram.
 
     **Arguments:** `kind`: "sum" or "histogram"; `values`: for a sum, the number that each category stands for.
     """
 
+    tag = "aggregate"
     kind: str
     values: tuple[float, ...] | None = None
 
@@ -87,15 +90,20 @@ class Aggregate:
         scale = 1 << (2 * bits)
         return (second - Fraction(high, 1 << _BITS)) / scale, (second - Fraction(low, 1 << _BITS)) / scale
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {"type": "aggregate", "kind": self.kind, "values": None if self.values is None else list(self.values)}
+    @property
+    def phrase(self) -> str:
+        """How statements name it."""
+        if self.values is None:
+            return "each user's entry in a histogram"
+        if len(self.values) <= 8:
+            return f"the user's value, one of ({', '.join(map(plain, self.values))}) by category"
+        digest = hashlib.sha256(np.array(self.values, dtype="<f8").tobytes()).hexdigest()[:16]
+        return f"the user's value, one of {len(self.values)} by category with sha256 {digest}"
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Aggregate:
-        """The inverse of `to_dict`."""
-        require.choice("loss type", data.get("type"), ("aggregate",))
-        return cls(data["kind"], None if data["values"] is None else tuple(data["values"]))
+    def _read(cls, fields: Fields) -> Aggregate:
+        kind = fields.choice("kind", ("sum", "histogram"))
+        return cls(kind, fields.reals("values") if fields.has("values") else None)
 
     def __str__(self) -> str:
         return self.name

@@ -1020,7 +1020,7 @@ def multidimensional() -> Finding:
     import sympy as sp
 
     from optdp.design.ptt import ptt_mechanism
-    from optdp.mechanisms.multidimensional import OneCoordinate
+    from optdp.mechanisms.vector import OneCoordinate
     from optdp.problem.privacy import LDP
 
     d, x, V, low, high = sp.symbols("d x V low high", positive=True)

@@ -1,4 +1,4 @@
-"""Backends for the piecewise nonlinear program as it stands: SCIP and Gurobi (global), SLSQP and Ipopt (local).
+"""The piecewise nonlinear program as it stands, for comparison: SCIP and Gurobi (global), SLSQP and Ipopt (local).
 
 Each returns the floor it found (the smallest height) with its own objective and bound. Heights, floor and losses are
 those of the given domain.
@@ -6,18 +6,20 @@ those of the given domain.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from optdp.problem.domains import Circle, Interval
-from optdp.problem.losses import CustomLoss, Loss
+from optdp.problem.losses import DistanceLoss
+from optdp.solvers import nlp
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a backend says, in units of the domain: nothing of it is trusted."""
+    """What a solver says, in units of the domain: raw and unverified."""
 
     floor: float
     objective: float | None
@@ -28,46 +30,27 @@ class Found:
 
 
 def solve(
-    eps: float, m: int, loss: Loss, domain: Interval | Circle, backend: str,
-    *, time_limit: float, starts: int, seed: int,
+    eps: float, m: int, loss: DistanceLoss, domain: Interval | Circle, method: str,
+    build: Callable[..., Any], *, time_limit: float, starts: int, seed: int,
 ) -> Found:  # fmt: skip
-    """Solve the m-piece program with "scip", "gurobi", "slsqp" or "ipopt". **Raises** RuntimeError if not installed."""
-    if backend == "slsqp":
+    """Solve the m-piece program with "scip", "gurobi", "slsqp" or "ipopt". **Raises** RuntimeError if not installed.
+
+    **Arguments:** `build(eps, m, loss, domain)`: the program as a Pyomo model, for the global solvers.
+    """
+    if method == "slsqp":
         return _slsqp(_Plain(eps, m, loss, domain), starts, seed)
-    if backend == "ipopt":
+    if method == "ipopt":
         return _ipopt(_Plain(eps, m, loss, domain), starts, seed, time_limit)
-    return _pyomo(eps, m, loss, domain, backend, time_limit)
-
-
-def _pyomo(eps: float, m: int, loss: Any, domain: Interval | Circle, backend: str, time_limit: float) -> Found:
-    import pyomo.environ  # noqa: F401  (registers the solvers)
-    from pyomo.contrib.solver.common.factory import SolverFactory
-    from pyomo.contrib.solver.common.results import TerminationCondition
-
-    from optdp.design.piecewise import build_model
-
-    name, package = {"scip": ("scip_direct", "pyscipopt"), "gurobi": ("gurobi_direct_minlp", "gurobipy")}[backend]
-    solver = SolverFactory(name)
-    if not solver.available():
-        raise RuntimeError(f"backend = {backend!r} needs the package {package}: pip install {package}")
-    model = build_model(eps, m, loss, domain)
-    solver.config.time_limit = time_limit
-    if backend == "scip":
-        solver.config.solver_options["timing/clocktype"] = 2  # wall seconds, not CPU seconds
-    solver.config.raise_exception_on_nonoptimal_result = False
-    solver.config.load_solutions = False
-    result = solver.solve(model)
+    model = build(eps, m, loss, domain)
+    result = nlp.solve(model, method, time_limit=time_limit)
+    assert loss.exponent is not None
     unit = domain.width**loss.exponent
-    timed_out = result.termination_condition is TerminationCondition.maxTimeLimit
-    bound = None if result.objective_bound is None else float(result.objective_bound) * unit
-    message = f"{result.termination_condition.name}, {result.solution_status.name}"
-    if result.incumbent_objective is None:
-        # No feasible point in time: the uniform density is one, with floor 1.
-        return Found(1 / domain.width, None, bound, f"{backend} (spatial branch and bound)", message, timed_out)
-    result.solution_loader.load_vars()
+    bound = None if result.bound is None else result.bound * unit
+    solver = f"{method} (spatial branch and bound)"
+    if result.objective is None:  # no feasible point in time: the uniform density is one, with floor 1
+        return Found(1 / domain.width, None, bound, solver, result.message, result.timed_out)
     floor = min(float(model.p[i].value) for i in model.p) / domain.width
-    objective = float(result.incumbent_objective) * unit
-    return Found(floor, objective, bound, f"{backend} (spatial branch and bound)", message, timed_out)
+    return Found(floor, result.objective * unit, bound, solver, result.message, result.timed_out)
 
 
 class _Plain:
@@ -76,7 +59,7 @@ class _Plain:
     Width and reach are scaled to 1; on a circle the first piece returns as the last one, across the cut.
     """
 
-    def __init__(self, eps: float, m: int, loss: Loss, domain: Interval | Circle) -> None:
+    def __init__(self, eps: float, m: int, loss: DistanceLoss, domain: Interval | Circle) -> None:
         self.ratio, self.m, self.domain = float(np.exp(eps)), m, domain
         self.circle = isinstance(domain, Circle)
         self.pieces = m + 1 if self.circle else m
@@ -187,9 +170,7 @@ def _ipopt(plain: _Plain, starts: int, seed: int, time_limit: float) -> Found:
     try:
         import casadi
     except ImportError:
-        raise RuntimeError("backend = 'ipopt' needs the package casadi, which bundles it: pip install casadi") from None
-    if isinstance(plain.loss, CustomLoss):
-        raise ValueError("backend = 'ipopt' is not allowed for a Python function: use 'auto' or 'slsqp'")
+        raise RuntimeError("method = 'ipopt' needs the package casadi, which bundles it: pip install 'optdp[ipopt]'") from None
     q = plain.loss.exponent
     z = casadi.SX.sym("z", plain.size)
     reach = float(plain.domain.exact_reach) / plain.domain.width

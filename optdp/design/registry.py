@@ -1,0 +1,117 @@
+"""Which designs there are, what each accepts, and `optdp.solve`, which takes the first that accepts."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from optdp.design.progress import Progress
+from optdp.exact import require
+from optdp.problem.problem import Problem
+from optdp.solution import Solution
+
+#: Modules that register designs, in the order in which they are asked.
+MODULES = ("piecewise", "affine_window", "additive", "lip", "finite_kernel", "kernel")
+
+
+@dataclass(frozen=True)
+class Design:
+    """A way to solve a kind of problem.
+
+    - `name`; `solves`: one line for the table of what is solved: (privacy, domain, objective, family, constraints).
+    - `accepts(problem)`: None if it can solve the problem, else the reason why not, in a few words.
+    - `solve(problem, *, rtol, time_limit, method, solver, progress, **options)`: the solution.
+    - `methods`: the allowed values of `method`, "auto" first.
+    """
+
+    name: str
+    solves: tuple[str, str, str, str, str]
+    accepts: Callable[[Problem], str | None]
+    solve: Callable[..., Solution]
+    methods: tuple[str, ...] = ("auto",)
+
+
+_DESIGNS: dict[str, Design] = {}
+
+
+def register(design: Design) -> Design:
+    """Add a design (again under the same name: replace it). It is asked after those that are there."""
+    _DESIGNS[design.name] = design
+    return design
+
+
+def designs() -> tuple[Design, ...]:
+    """All designs, in the order in which they are asked."""
+    for module in MODULES:
+        importlib.import_module(f"optdp.design.{module}")
+    return tuple(_DESIGNS.values())
+
+
+def solve(
+    problem: Problem,
+    rtol: float = 1e-3,
+    time_limit: float = 60.0,
+    method: str = "auto",
+    solver: Any = None,
+    progress: Any = None,
+    **options: Any,
+) -> Solution:
+    """The best mechanism of a problem, between two certified bounds.
+
+    **Arguments:**
+
+    - `problem`: an `optdp.Problem`.
+    - `rtol`: the relative gap (value - lower_bound)/value to reach.
+    - `time_limit`: seconds after which work stops; the bracket is then valid but wider, and the status says so.
+    - `method`: "auto", or one of the design's methods; `solver`: a solver object such as `optdp.solvers.Highs(method="ipm")`.
+    - `progress`: a function of an `optdp.Step`, or True for a line on the terminal.
+    - further options of the design that solves it (those of the `solve_*` function).
+
+    **Returns** a `Solution`. **Raises** ValueError with every design's reason if none solves such problems, or naming the
+    argument that is not allowed.
+
+        >>> import optdp
+        >>> optdp.solve(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs", optdp.Piecewise(3))).value
+        0.37754066879814546
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem = {problem!r} is not allowed: it must be an optdp.Problem")
+    reasons = []
+    for design in designs():
+        reason = design.accepts(problem)
+        if reason is not None:
+            reasons.append(f"  {design.name}: {reason}")
+            continue
+        require.choice("method", method, design.methods)
+        known = inspect.signature(design.solve).parameters
+        for name in options:
+            if name not in known:
+                raise TypeError(f"{name} is not an option of the design {design.name!r}; it takes {', '.join(known)}")
+        tell = progress if isinstance(progress, Progress) else Progress(progress)
+        found = design.solve(
+            problem,
+            rtol=require.real("rtol", rtol, low=0.0, open_low=True, high=1.0),
+            time_limit=require.real("time_limit", time_limit, low=0.0, open_low=True),
+            method=method,
+            solver=solver,
+            progress=tell,
+            **options,
+        )
+        tell("done", found.lower_bound, found.value)
+        return found
+    raise ValueError(
+        f"no design solves: {problem.statement()}. Reasons:\n" + "\n".join(reasons) + "\nWhat is solved:\n" + table()
+    )
+
+
+def table(markdown: bool = False) -> str:
+    """What is solved, one line for each design: the documentation's table is printed by this."""
+    head = ("design", "privacy", "domain", "objective", "family", "constraints")
+    rows = [(d.name, *d.solves) for d in designs()]
+    if markdown:
+        lines = [head, ("---",) * len(head), *rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join("  " + "; ".join(cell for cell in row if cell) for row in rows)

@@ -1,0 +1,263 @@
+"""Reading saved values field by field: every entry is checked for its presence, type, range and length before it is used.
+
+What is wrong is said in one sentence: the file, the field, what is allowed. `Tagged` gives frozen dataclasses their JSON form.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+from optdp.exact.numbers import Log, Number, encode, number
+
+Item = TypeVar("Item")
+
+#: A list may have this many entries, a text this many characters, a file this many bytes.
+LONGEST = 1_000_000
+TEXT = 10_000
+FILE = 200_000_000
+
+
+class FieldError(ValueError):
+    """A saved value that is not what it must be; the message names the field and what is allowed."""
+
+
+class Fields:
+    """The entries of one JSON object; `where` names it in messages. `done()` refuses entries that nobody asked for."""
+
+    def __init__(self, data: Any, where: str) -> None:
+        if not isinstance(data, dict):
+            raise FieldError(f"{where} is {_kind(data)}, which is not allowed: it must be an object with named fields")
+        self.data, self.where, self._asked = data, where, set[str]()
+
+    def _get(self, name: str) -> Any:
+        self._asked.add(name)
+        if name not in self.data:
+            raise FieldError(f"{self.where}.{name} is missing")
+        return self.data[name]
+
+    def _refuse(self, name: str, value: Any, allowed: str) -> FieldError:
+        shown = repr(value) if isinstance(value, int | float | bool | None) and len(repr(value)) < 60 else _kind(value)
+        return FieldError(f"{self.where}.{name} = {shown} is not allowed: it must be {allowed}")
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there and not null."""
+        self._asked.add(name)
+        return self.data.get(name) is not None
+
+    def real(self, name: str, low: float = -math.inf, high: float = math.inf) -> float:
+        """A finite float in [low, high]."""
+        value = self._get(name)
+        allowed = "a finite number" + ("" if math.isinf(low) and math.isinf(high) else f" in [{low:g}, {high:g}]")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._refuse(name, value, allowed)
+        if abs(value) > 1.7e308 or not low <= value <= high or not math.isfinite(value):
+            raise self._refuse(name, value, allowed)
+        return float(value)
+
+    def number(self, name: str) -> Number:
+        """A number of the closed grammar (`optdp.exact.numbers`)."""
+        value = self._get(name)
+        try:
+            return number(value, f"{self.where}.{name}")
+        except (TypeError, ValueError, OverflowError):
+            raise self._refuse(name, value, 'a number, "p/q", a decimal string or "log(p/q)"') from None
+
+    def rational(self, name: str) -> Fraction:
+        """A rational number, written as a number, "p/q" or a decimal string."""
+        value = self.number(name)
+        if isinstance(value, Log):
+            raise self._refuse(name, value, "a rational number")
+        return Fraction(value)
+
+    def integer(self, name: str, low: int, high: int) -> int:
+        """An integer in [low, high], written as a JSON integer or as a decimal string."""
+        return _integer(self._get(name), low, high, f"{self.where}.{name}")
+
+    def flag(self, name: str) -> bool:
+        """true or false."""
+        value = self._get(name)
+        if not isinstance(value, bool):
+            raise self._refuse(name, value, "true or false")
+        return value
+
+    def text(self, name: str, most: int = TEXT) -> str:
+        """A string of at most `most` characters."""
+        value = self._get(name)
+        if not isinstance(value, str) or len(value) > most:
+            raise self._refuse(name, value, f"a text of at most {most} characters")
+        return value
+
+    def choice(self, name: str, allowed: Sequence[str]) -> str:
+        """One of the given strings."""
+        value = self._get(name)
+        if not isinstance(value, str) or value not in allowed:
+            shown = repr(value) if isinstance(value, str) and len(value) < 60 else _kind(value)
+            raise FieldError(
+                f"{self.where}.{name} = {shown} is not allowed: it must be one of {', '.join(map(repr, allowed))}"
+            )
+        return value
+
+    def child(self, name: str) -> Fields:
+        """A nested object."""
+        return Fields(self._get(name), f"{self.where}.{name}")
+
+    def entries(self, name: str, least: int = 0, most: int = LONGEST) -> list[Any]:
+        """A list of `least` to `most` entries, not yet checked."""
+        value = self._get(name)
+        if not isinstance(value, list) or not least <= len(value) <= most:
+            shown = f"{len(value)} entries" if isinstance(value, list) else _kind(value)
+            raise FieldError(
+                f"{self.where}.{name} has {shown}, which is not allowed: it must be a list of {least} to {most}"
+            )
+        return value
+
+    def items(self, name: str, read: Callable[[Fields], Item], least: int = 0, most: int = LONGEST) -> tuple[Item, ...]:
+        """A list of nested objects."""
+        values = self.entries(name, least, most)
+        return tuple(read(Fields(value, f"{self.where}.{name}[{i}]")) for i, value in enumerate(values))
+
+    def reals(
+        self, name: str, low: float = -math.inf, high: float = math.inf, *, least: int = 0, most: int = LONGEST
+    ) -> tuple[float, ...]:
+        """A list of finite floats in [low, high]."""
+        values = self.entries(name, least, most)
+        for i, value in enumerate(values):
+            good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1.7e308
+            if not good or not low <= value <= high:
+                raise self._refuse(f"{name}[{i}]", value, f"a finite number in [{low:g}, {high:g}]")
+        return tuple(map(float, values))
+
+    def integers(self, name: str, low: int, high: int, *, least: int = 0, most: int = LONGEST) -> tuple[int, ...]:
+        """A list of integers in [low, high]."""
+        where = f"{self.where}.{name}"
+        return tuple(_integer(v, low, high, f"{where}[{i}]") for i, v in enumerate(self.entries(name, least, most)))
+
+    def labels(self, name: str, *, least: int = 0, most: int = LONGEST) -> tuple[Any, ...]:
+        """A list of strings and numbers."""
+        values = self.entries(name, least, most)
+        for i, value in enumerate(values):
+            if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+                raise self._refuse(f"{name}[{i}]", value, "a string or a finite number")
+        return tuple(values)
+
+    def done(self) -> None:
+        """Refuse what nobody asked for."""
+        unknown = sorted(map(str, set(self.data) - self._asked))
+        if unknown:
+            raise FieldError(f"{self.where} has an unknown field {unknown[0][:60]!r}, which is not allowed")
+
+
+def _integer(value: Any, low: int, high: int, where: str) -> int:
+    if isinstance(value, str) and len(value) <= TEXT // 3 and value.isascii() and value.lstrip("-").isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        shown = str(value) if isinstance(value, int) and value.bit_length() < 200 else _kind(value)
+        raise FieldError(
+            f"{where} = {shown} is not allowed: it must be an integer in [{_short(low)}, {_short(high)}]"
+        )
+    return value
+
+
+def _short(value: int) -> str:
+    return f"2^{value.bit_length() - 1}" if value > 2**40 and value & (value - 1) == 0 else str(value)
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+class Tagged:
+    """A value with the JSON form {"type": tag, ...}: frozen dataclasses that a root class reads back by their tag.
+
+    A root is declared with `class Privacy(Tagged, root=True)`; its subclasses set `tag` and, where they have fields, `_read`.
+    """
+
+    tag: ClassVar[str] = ""
+    _known: ClassVar[dict[str, type[Any]]]
+
+    def __init_subclass__(cls, *, root: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if root:
+            cls._known = {}
+        if "tag" in cls.__dict__ and cls.tag:
+            known = cls._known.get(cls.tag)
+            if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise TypeError(f"there is a {cls.tag!r} in {known.__module__} already: saved files name it")
+            cls._known[cls.tag] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, exact."""
+        own = dataclass_fields(self) if is_dataclass(self) else ()
+        return {"type": self.tag} | {f.name: _encode(getattr(self, f.name)) for f in own if f.init}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """The value that `to_dict` wrote, of whichever subclass. **Raises** FieldError."""
+        kind = cls._known[fields.choice("type", tuple(sorted(cls._known)))]
+        try:
+            made: Self = kind._read(fields)
+        except FieldError:
+            raise
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
+            raise FieldError(f"{fields.where}: {error}") from None
+        fields.done()
+        return made
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Self:
+        return cls()
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """The inverse of `to_dict`."""
+        return cls.read(Fields(data, cls.__name__.lower()))
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Tagged):
+        return value.to_dict()
+    if isinstance(value, Fraction | Log):
+        return encode(value)
+    if isinstance(value, tuple | list):
+        return [_encode(v) for v in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def parse(text: str | bytes, where: str) -> Fields:
+    """The JSON object in `text`, with no repeated names, NaN or infinity. **Raises** FieldError."""
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        data = dict(found)
+        if len(data) < len(found):
+            raise FieldError(f"{where} names a field twice, which is not allowed")
+        return data
+
+    def constant(name: str) -> Any:
+        raise FieldError(f"{where} contains {name}, which is not allowed: numbers must be finite")
+
+    try:
+        return Fields(json.loads(text, object_pairs_hook=pairs, parse_constant=constant), where)
+    except FieldError:
+        raise
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise FieldError(f"{where} is not JSON: {str(error)[:200]}") from None
+
+
+def load(path: str | Path) -> Fields:
+    """The JSON object in a file. **Raises** OSError if it cannot be read, FieldError if it is not one."""
+    file = Path(path)
+    if file.is_file() and file.stat().st_size > FILE:
+        raise FieldError(f"{file.name} is longer than {FILE} bytes, which is not allowed")
+    return parse(file.read_bytes(), file.name)

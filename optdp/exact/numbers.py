@@ -1,0 +1,135 @@
+"""The closed grammar of numbers: floats, rationals, and logarithms of rationals, each standing for one exact real number.
+
+A float means the dyadic rational that it is and is written by `repr`; a `Fraction` (or a decimal string such as "0.1") is
+written p/q; `log(Fraction(3))` is the natural logarithm of 3, so that e^eps = 3 exactly when it is an epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+#: Numerators and denominators of rationals may have this many bits: what a file may ask the exact checks to carry.
+BITS = 4096
+
+
+@dataclass(frozen=True)
+class Log:
+    """The natural logarithm of a rational `argument` > 0, exactly. Build it with `optdp.log`."""
+
+    argument: Fraction
+
+    def __float__(self) -> float:
+        top, bottom = self.argument.numerator, self.argument.denominator
+        if abs(top - bottom) < bottom:
+            return math.log1p(float(Fraction(top - bottom, bottom)))
+        return math.log(top) - math.log(bottom)
+
+    def __repr__(self) -> str:
+        return f"log({self.argument})"
+
+
+Number = float | int | Fraction | Log
+
+
+def log(argument: Any) -> Log:
+    """The natural logarithm of a rational number, kept exact.
+
+    **Arguments:** `argument`: an int, Fraction, decimal string ("0.1", "3/7") or float (its dyadic rational), > 0.
+
+    **Raises** TypeError or ValueError if it is none of these.
+
+        >>> import optdp
+        >>> optdp.LDP(optdp.log(3))
+        LDP(eps=log(3))
+    """
+    value = rational(argument, "argument")
+    if value <= 0:
+        raise ValueError(f"argument = {argument!r} is not allowed: argument must be > 0")
+    return Log(value)
+
+
+def rational(value: Any, name: str) -> Fraction:
+    """`value` as an exact rational: an int, Fraction, float, or a string "p/q" or decimal. **Raises** as `number` does."""
+    found = number(value, name)
+    if isinstance(found, Log):
+        raise TypeError(f"{name} = {found!r} is not allowed: {name} must be a rational number")
+    return Fraction(found)
+
+
+def number(value: Any, name: str) -> Number:
+    """`value` in the closed grammar: an int, a float, a Fraction (strings are read as one, "log(p/q)" as a `Log`) or a `Log`.
+
+    **Raises** TypeError for anything else (bool is no number), ValueError for NaN, infinity, a malformed or oversized one.
+    """
+    allowed = f"{name} must be a finite float, a Fraction, a decimal string or optdp.log(Fraction)"
+    found: Number
+    if isinstance(value, Log):
+        found = value
+    elif isinstance(value, str):
+        found = _parse(value, f"{name} = {value[:60]!r} is not allowed: {allowed}")
+    elif isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
+    elif isinstance(value, numbers.Integral):
+        found = int(value)
+    elif isinstance(value, numbers.Rational):
+        found = Fraction(value.numerator, value.denominator)
+    else:
+        found = float(value)
+        if not math.isfinite(found):
+            raise ValueError(f"{name} = {value!r} is not allowed: {allowed}")
+        return found
+    exact = found.argument if isinstance(found, Log) else Fraction(found)
+    if max(abs(exact.numerator).bit_length(), exact.denominator.bit_length()) > BITS:
+        raise ValueError(f"{name} is not allowed: numerator and denominator may have {BITS} bits each")
+    return found
+
+
+def _parse(text: str, refusal: str) -> Number:
+    inner = text[4:-1] if text.startswith("log(") and text.endswith(")") else text
+    digits = inner.replace("/", "", 1).replace(".", "", 1).lstrip("+-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= BITS):
+        raise ValueError(refusal)
+    try:
+        value = Fraction(inner)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(refusal) from None
+    if inner is text:
+        return value
+    if value <= 0:
+        raise ValueError(refusal)
+    return Log(value)
+
+
+def show(value: Number) -> str:
+    """How a number is written in statements: floats by `repr`, rationals p/q, logarithms log(p/q)."""
+    return str(value) if isinstance(value, Fraction) else repr(value)
+
+
+def exp_of(eps: Number) -> str:
+    """e^eps as it is written in statements: "e^1.0", and "3" where eps is log(3)."""
+    return str(eps.argument) if isinstance(eps, Log) else f"e^{show(eps)}"
+
+
+def plain(value: float | int) -> str:
+    """A float by `repr`, an integral one without the point: for ends of domains, of which only the value matters."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
+
+
+def latex(value: Number) -> str:
+    """The number in LaTeX."""
+    if isinstance(value, Log):
+        return rf"\log {latex(value.argument)}"
+    if isinstance(value, Fraction) and value.denominator != 1:
+        return rf"\tfrac{{{value.numerator}}}{{{value.denominator}}}"
+    text = plain(value) if isinstance(value, float | int) else str(value)
+    mantissa, _, exponent = text.partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else text
+
+
+def encode(value: Number) -> float | int | str:
+    """JSON form: floats and ints as they are, the rest as the string that `number` reads."""
+    return value if isinstance(value, float | int) else show(value)

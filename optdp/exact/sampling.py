@@ -1,0 +1,96 @@
+"""Everything that draws: the source of random bits, the one exact coin, and the one alias table, all in integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+#: Random integers are drawn in limbs of 62 bits.
+BITS = 62
+LIMB = 1 << BITS
+
+
+def as_rng(rng: Any) -> np.random.Generator:
+    """A numpy Generator from a Generator, a seed (for experiments that are to be repeated) or None (fresh entropy)."""
+    return np.random.default_rng(rng)
+
+
+def below(total: int, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Uniform integers below `total` <= 2^124 in two limbs (high, low); exact, by rejection."""
+    top, bottom = divmod(total, LIMB)
+    if top == 0:
+        return np.zeros(size, dtype=np.int64), rng.integers(0, bottom, size=size)
+    high = rng.integers(0, top + (bottom > 0), size=size)
+    low = rng.integers(0, LIMB, size=size)
+    while bottom and (bad := (high == top) & (low >= bottom)).any():
+        high[bad] = rng.integers(0, top + 1, size=int(bad.sum()))
+        low[bad] = rng.integers(0, LIMB, size=int(bad.sum()))
+    return high, low
+
+
+def coin(heads: int, total: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """True with probability heads/total, exactly; `total` is a power of two of at most 2^124.
+
+    One limb is tossed, and another one on a tie alone.
+    """
+    if heads >= total:
+        return np.ones(shape, dtype=bool)
+    scaled = heads * (LIMB * LIMB // total)
+    high, low = divmod(scaled, LIMB)
+    toss = rng.integers(0, LIMB, size=shape)
+    out = np.asarray(toss < high)
+    tie = np.asarray(toss == high)
+    if low and tie.any():
+        out[tie] = rng.integers(0, LIMB, size=int(tie.sum())) < low
+    return out
+
+
+class Alias:
+    """Walker's alias table (by Vose's method) of several distributions over the same outcomes, in exact integers.
+
+    **Arguments:** `rows`: integer weights >= 0 of the outcomes, one sequence for each distribution, all with the sum `total`,
+    at most 2^124. Where `total` is 2^62 one random integer gives both the cell and the choice within it.
+    """
+
+    def __init__(self, rows: Sequence[Sequence[int]], total: int) -> None:
+        count = len(rows[0])
+        self.total, self.bits = total, max(count - 1, 1).bit_length()
+        self.single = total == LIMB and self.bits < BITS
+        self.columns = 1 << self.bits if self.single else count
+        capacity = total >> self.bits if self.single else total
+        factor = 1 if self.single else count
+        cuts = np.empty((len(rows), self.columns), dtype=object)
+        other = np.tile(np.arange(self.columns), (len(rows), 1))
+        for i, row in enumerate(rows):
+            left = [w * factor for w in row] + [0] * (self.columns - count)
+            small = [j for j, w in enumerate(left) if w < capacity]
+            large = [j for j, w in enumerate(left) if w >= capacity]
+            while small:
+                j, donor = small.pop(), large[-1]
+                cuts[i, j], other[i, j] = left[j], donor
+                left[donor] -= capacity - left[j]
+                if left[donor] < capacity:
+                    small.append(large.pop())
+            for j in large:  # exactly full: integers leave no rest
+                cuts[i, j] = capacity
+        self.other = other.reshape(-1).astype(np.int64)
+        flat = cuts.reshape(-1)
+        self.high = np.array([c >> BITS for c in flat], dtype=np.int64)
+        self.low = np.array([c & (LIMB - 1) for c in flat], dtype=np.int64)
+
+    def draw(self, row: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """One outcome for each entry of `row`, exactly with the probabilities of that row (given ideal random integers)."""
+        if self.single:
+            ticket = rng.integers(0, LIMB, size=row.shape)  # top bits: the cell; the rest: which of its two outcomes
+            cell = row << self.bits
+            cell += ticket >> (BITS - self.bits)
+            ticket &= (1 << (BITS - self.bits)) - 1
+            first = ticket < self.low[cell]
+            return np.where(first, cell & (self.columns - 1), self.other[cell])
+        column = rng.integers(0, self.columns, size=row.shape)
+        cell = row * self.columns + column
+        high, low = (part.reshape(row.shape) for part in below(self.total, row.size, rng))
+        stay = (high < self.high[cell]) | ((high == self.high[cell]) & (low < self.low[cell]))
+        return np.where(stay, column, self.other[cell])

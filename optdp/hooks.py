@@ -1,0 +1,16 @@
+"""What earlier rooms ask of later ones without importing them; `optdp` itself fills it in. Imports nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: Draws a mechanism or a solution: draw(thing, ax=None, **options) -> matplotlib axes.
+draw: Callable[..., Any] | None = None
+
+
+def plot(thing: Any, **options: Any) -> Any:
+    """Draw with what is registered. **Raises** RuntimeError if nothing is."""
+    if draw is None:
+        raise RuntimeError("nothing that draws is registered: import optdp first")
+    return draw(thing, **options)

@@ -1,0 +1,64 @@
+"""What a problem asks of a mechanism beside privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from optdp.exact import require
+from optdp.exact.check import Check
+from optdp.exact.fields import Fields, Tagged
+from optdp.exact.numbers import plain
+
+
+class Constraint(Tagged, root=True):
+    """A set of mechanisms. `adjective` stands before, `clause` after "mechanisms" in statements."""
+
+    adjective: str = ""
+    clause: str = ""
+
+    def check(self, mechanism: Any) -> Check:
+        """Whether the mechanism keeps it, in exact arithmetic."""
+        raise NotImplementedError(f"{type(self).__name__} has no check")
+
+
+@dataclass(frozen=True)
+class Unbiased(Constraint):
+    """E[Y | x] = x for every input x; outputs may then lie anywhere on the real line."""
+
+    tag = "unbiased"
+    adjective = "unbiased "
+
+    def check(self, mechanism: Any) -> Check:
+        found: Check = mechanism.check_unbiased()
+        return found
+
+
+@dataclass(frozen=True)
+class Outputs(Constraint):
+    """Outputs lie in [low, high]."""
+
+    tag = "outputs"
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            object.__setattr__(self, name, require.real("outputs", getattr(self, name)) + 0.0)
+        if not self.low < self.high:
+            raise ValueError(
+                f"outputs = ({self.low!r}, {self.high!r}) is not allowed: outputs must be a pair (lowest, highest) with "
+                "lowest < highest"
+            )
+
+    def check(self, mechanism: Any) -> Check:
+        low, high = mechanism.support()
+        return Check(
+            "outputs",
+            bool(self.low <= low and high <= self.high),
+            f"outputs lie in [{plain(low)}, {plain(high)}], within [{plain(self.low)}, {plain(self.high)}]",
+        )
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Outputs:
+        return cls(fields.real("low"), fields.real("high"))

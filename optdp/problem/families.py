@@ -1,0 +1,201 @@
+"""Sets of mechanisms within which the best one is asked for.
+
+A family tests membership by what a mechanism says of itself (`Mechanism.pieces`, `.shapes`, `.adds_noise`), so that
+mechanisms and families need not know each other's classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from optdp.exact import require
+from optdp.exact.fields import Fields, Tagged
+from optdp.exact.numbers import Number, exp_of
+from optdp.problem.shapes import Rectangle, Shape, Triangle, as_activation, as_base, base_name, shape_from_fields
+
+Rule = Literal["uniform", "pointwise"]
+
+
+class Family(Tagged, root=True):
+    """A set of mechanisms: `contains(mechanism)`, and how statements name it."""
+
+    #: Whether outputs of members may leave the domain of the inputs.
+    anywhere: bool = False
+
+    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+        """Whether the mechanism is a member. **Arguments:** `eps`: the privacy parameter, where the family refers to it."""
+        raise NotImplementedError(f"{type(self).__name__} has no membership test")
+
+    def clause(self, eps: Number | None) -> str:
+        """What follows "mechanisms from ... to ..." in a statement; may be empty."""
+        raise NotImplementedError(f"{type(self).__name__} has no clause")
+
+
+@dataclass(frozen=True)
+class AllMechanisms(Family):
+    """Every mechanism from the domain to its outputs."""
+
+    tag = "all"
+
+    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+        return True
+
+    def clause(self, eps: Number | None) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class Piecewise(Family):
+    """Densities of at most m pieces on an interval (arcs on a circle): heights p_1, ..., p_m in this order, the same for all
+    inputs, with p_i <= e^eps p_j for all i and j; breakpoints depend on the input.
+
+    **Source:** the generalised piecewise mechanism (OGPM).
+    """
+
+    tag = "piecewise"
+    m: int = 3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "m", require.integer("m", self.m, low=2))
+
+    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+        return mechanism.pieces is not None and mechanism.pieces <= self.m
+
+    def clause(self, eps: Number | None) -> str:
+        bound = "" if eps is None else f", none more than {exp_of(eps)} times another"
+        return (
+            f" whose density at every input consists of {self.m} pieces with the same heights in the same order{bound}"
+        )
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Piecewise:
+        return cls(fields.integer("m", 2, 10**6))
+
+
+class _Windows(Family):
+    """Base and activation: with a fixed probability from the base, else from an activation whose centre is affine in x."""
+
+    anywhere = True
+    activation: Shape
+    base: Shape | str
+    rule: Rule
+
+    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+        if mechanism.shapes is None:
+            return False
+        activation, base = mechanism.shapes
+        same_base = base == self.base if isinstance(self.base, Shape) else base_name(base) == self.base
+        # sup over inf of the density is what these mechanisms' exact ratio bounds: it implies the pointwise rule.
+        return bool(activation == self.activation and same_base and mechanism.keeps_rule(self.rule, eps))
+
+
+@dataclass(frozen=True)
+class AffineWindow(_Windows):
+    """Piecewise transformations: a constant floor on a fixed range and a window whose centre is affine in the input.
+
+    **Arguments:** `kind`: "I": the density is constant in the window; "II": it rises above the floor as a triangle; "free": any
+    density between f and e^eps f for one constant f, on any one range of outputs.
+
+    **Source:** piecewise transformation techniques (OPTT, Sections 3.3.1 and 3.3.2).
+    """
+
+    tag = "affine-window"
+    kind: Literal["I", "II", "free"] = "I"
+
+    def __post_init__(self) -> None:
+        require.choice("kind", self.kind, ("I", "II", "free"))
+
+    @property
+    def activation(self) -> Shape:  # type: ignore[override]
+        """The shape of the window."""
+        return Triangle() if self.kind == "II" else Rectangle()
+
+    @property
+    def base(self) -> Shape:  # type: ignore[override]
+        """The constant."""
+        return Rectangle()
+
+    @property
+    def rule(self) -> Rule:  # type: ignore[override]
+        """For a constant base both rules say the same."""
+        return "uniform"
+
+    def clause(self, eps: Number | None) -> str:
+        if self.kind == "free":
+            top = "a constant times" if eps is None else exp_of(eps)
+            return f" whose densities lie between f and {top} f for one constant f, on one bounded range of outputs"
+        what = "another constant" if self.kind == "I" else "a symmetric triangle above it"
+        return (
+            f" whose density is a constant on one bounded range of outputs and {what} in a window of fixed width and height "
+            "whose centre is affine in the input"
+        )
+
+    @classmethod
+    def _read(cls, fields: Fields) -> AffineWindow:
+        return cls(fields.choice("kind", ("I", "II", "free")))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Composite(_Windows):
+    """An activation that follows the input above a base that does not.
+
+    **Arguments:** `activation`: "A1", "A2", "A3", a `Shape` or a function; `base`: "B1", "B2" (every quartic base), a `Shape` or
+    a function; `rule`: "uniform": the density's supremum is at most e^eps times its infimum, over all inputs and outputs (the
+    paper's Definition 3.3); "pointwise": only what LDP asks.
+
+    **Source:** composite differential privacy, Sections 3.2 and 4.2.
+    """
+
+    tag = "composite"
+    activation: Any = "A1"
+    base: Any = "B1"
+    rule: Rule = field(default="uniform")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "activation", as_activation(self.activation))
+        object.__setattr__(self, "base", as_base(self.base))
+        require.choice("rule", self.rule, ("uniform", "pointwise"))
+
+    def clause(self, eps: Number | None) -> str:
+        bound = ""
+        if self.rule == "uniform":
+            factor = "a fixed factor" if eps is None else exp_of(eps)
+            bound = f", with a density whose supremum over all inputs and outputs is at most {factor} times its infimum"
+        return (
+            f" that draw from the base {_shape(self.base)} on one bounded range of outputs with a fixed probability, and "
+            f"otherwise from the activation {_shape(self.activation)} of fixed width whose centre is affine in the input{bound}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        base = self.base if isinstance(self.base, str) else self.base.to_dict()
+        return {"type": self.tag, "activation": self.activation.to_dict(), "base": base, "rule": self.rule}
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Composite:
+        base: Any = fields.data.get("base")
+        base = fields.choice("base", ("B2",)) if isinstance(base, str) else shape_from_fields(fields.child("base"))
+        rule = fields.choice("rule", ("uniform", "pointwise"))
+        return cls(shape_from_fields(fields.child("activation")), base, rule)  # type: ignore[arg-type]
+
+
+def _shape(shape: Shape | str) -> str:
+    known = {"A1": "A1 (constant)", "A2": "A2 (half a sine)", "A3": "A3 (triangle)", "B2": "B2 (any quartic)"}
+    name = base_name(shape)
+    if isinstance(shape, Rectangle):
+        return "B1/A1 (constant)"
+    return known.get(name, name if isinstance(shape, str) else shape.phrase())
+
+
+@dataclass(frozen=True)
+class Additive(Family):
+    """Y = x + Z with noise Z that does not depend on the input."""
+
+    tag = "additive"
+    anywhere = True
+
+    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+        return bool(mechanism.adds_noise)
+
+    def clause(self, eps: Number | None) -> str:
+        return " that add noise which does not depend on the input"

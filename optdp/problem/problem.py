@@ -1,0 +1,133 @@
+"""One object says what is solved: privacy, domain, objective, family and constraints, and the sentence that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from optdp.exact.fields import Fields, Tagged
+from optdp.exact.numbers import Number, plain
+from optdp.problem.constraints import Constraint, Outputs, Unbiased
+from optdp.problem.domains import Alphabet, Domain, as_domain
+from optdp.problem.families import AllMechanisms, Family
+from optdp.problem.objectives import BayesRisk, Objective, WorstCase
+from optdp.problem.privacy import Privacy
+
+
+@dataclass(frozen=True)
+class Problem(Tagged, root=True):
+    """The least `objective` over all mechanisms of `family` on `domain` with the guarantee `privacy` and all `constraints`.
+
+    **Arguments:**
+
+    - `privacy`: `optdp.LDP`, `optdp.LIP`, `optdp.ApproxDP`, or a notion of your own.
+    - `domain`: `optdp.Interval`, `Circle`, `Alphabet`, `Line`, `Integers`; a pair of numbers is an interval.
+    - `objective`: `optdp.WorstCase(loss)`, `Average(loss, prior)`, `At(loss, x)`, `BayesRisk(task, prior)`; a loss stands for
+      its worst case.
+    - `family`: `optdp.AllMechanisms()`, `Piecewise(m)`, `AffineWindow(kind)`, `Composite(activation, base)`, `Additive()`.
+    - `constraints`: `optdp.Unbiased()`, `Outputs(low, high)`. Without `Outputs`, outputs lie in the domain; they may lie anywhere
+      if the mechanism must be unbiased or the family says so.
+
+    Frozen, hashable, comparable, picklable, and (unless a Python function is part of it) written to JSON and back.
+
+        >>> import optdp
+        >>> print(optdp.Problem(optdp.LDP(1.0), optdp.Interval(0, 1), optdp.WorstCase("abs")).statement())
+        the least worst-case E|Y - x| over all 1.0-LDP mechanisms from [0, 1] to [0, 1]
+    """
+
+    tag = "problem"
+    privacy: Privacy
+    domain: Any
+    objective: Any
+    family: Family = AllMechanisms()  # noqa: RUF009  (frozen)
+    constraints: tuple[Constraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        domain = self.domain if isinstance(self.domain, Domain) else as_domain(self.domain)
+        objective = self.objective if isinstance(self.objective, Objective) else WorstCase(self.objective)
+        for name, value, kind in (("privacy", self.privacy, Privacy), ("family", self.family, Family)):
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} = {value!r} is not allowed: it must be an optdp {kind.__name__}")
+        constraints = tuple(self.constraints)
+        if not all(isinstance(c, Constraint) for c in constraints):
+            raise TypeError(f"constraints = {constraints!r} is not allowed: each must be an optdp Constraint")
+        kinds = [type(c) for c in constraints]
+        if len(set(kinds)) < len(kinds):
+            raise ValueError(f"constraints = {constraints!r} is not allowed: each kind may be asked for once")
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "objective", objective.on(domain))
+        object.__setattr__(self, "constraints", tuple(sorted(constraints, key=lambda c: c.tag)))
+
+    @property
+    def eps(self) -> Number | None:
+        """The privacy notion's epsilon, if it has one."""
+        return getattr(self.privacy, "eps", None)
+
+    @property
+    def loss(self) -> Any:
+        """The objective's loss."""
+        return self.objective.loss
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether E[Y | x] = x is asked for."""
+        return any(isinstance(c, Unbiased) for c in self.constraints)
+
+    @property
+    def outputs(self) -> tuple[float, float] | None:
+        """(lowest, highest) allowed output; None where there is no limit."""
+        for constraint in self.constraints:
+            if isinstance(constraint, Outputs):
+                return constraint.low, constraint.high
+        if self.unbiased or self.family.anywhere or not hasattr(self.domain, "exact_width"):
+            return None
+        return self.domain.lower, self.domain.upper
+
+    def statement(self) -> str:
+        """One exact sentence: what the optimum is of. Every title and every printed bound uses it and no other."""
+        adjectives = "".join(c.adjective for c in self.constraints)
+        clauses = "".join(c.clause for c in self.constraints)
+        return (
+            f"the least {self.objective.phrase} over all {adjectives}{self.privacy.adjective} mechanisms from "
+            f"{self.domain} to {self._codomain()}{self.family.clause(self.eps)}{clauses}{self.privacy.clause}"
+        )
+
+    def _codomain(self) -> str:
+        if isinstance(self.objective, BayesRisk):
+            return "any outputs"
+        if isinstance(self.domain, Alphabet):
+            rows = getattr(self.objective.loss, "rows", None)
+            return "any outputs" if rows is None else f"{len(rows[0])} outputs"
+        if self.outputs is None:
+            return str(self.domain) if not hasattr(self.domain, "exact_width") else "the real line"
+        if self.outputs == (self.domain.lower, self.domain.upper):
+            return str(self.domain)
+        return f"[{plain(self.outputs[0])}, {plain(self.outputs[1])}]"
+
+    def latex(self) -> str:
+        """The problem in LaTeX: objective, the inequality of the guarantee, and what else is asked."""
+        asked = [self.privacy.latex()]
+        if self.unbiased:
+            asked.append(r"\mathbb{E}[Y \mid x] = x")
+        clause = self.family.clause(self.eps).strip()
+        if clause:
+            asked.append(rf"\text{{mechanisms {clause}}}")
+        return rf"\min_{{K}}\; {self.objective.latex(self.domain)} \quad \text{{s.t.}} \quad {', '.join(asked)}"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
+
+    def __str__(self) -> str:
+        return self.statement()
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Problem:
+        return cls(
+            Privacy.read(fields.child("privacy")),
+            Domain.read(fields.child("domain")),
+            Objective.read(fields.child("objective")),
+            Family.read(fields.child("family")),
+            fields.items("constraints", Constraint.read, most=16),
+        )
+
+

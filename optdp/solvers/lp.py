@@ -1,0 +1,328 @@
+"""Linear programs as plain data, solvers behind one protocol, results with one status and named duals.
+
+To add a solver, subclass `LinearSolver` and write `solve`; `docs/extending/solver.md` is a worked example with scipy.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdp.exact import require
+
+log = logging.getLogger("optdp.solvers")
+
+
+class LinearStatus(enum.Enum):
+    """How a linear solve ended. A point is there for OPTIMAL and IMPRECISE alone."""
+
+    OPTIMAL = "optimal"
+    IMPRECISE = "a point short of the tolerances: to be checked like any other"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded, or infeasible"
+    TIME_LIMIT = "time limit"
+    ITERATION_LIMIT = "iteration limit"
+    FAILED = "the solver failed"
+
+
+class SolverFailure(RuntimeError):
+    """A solver gave no usable point; `status` says how it ended."""
+
+    def __init__(self, message: str, status: LinearStatus = LinearStatus.FAILED) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass
+class LinearProgram:
+    """min cost.x subject to row_lower <= A x <= row_upper and lower <= x <= upper (or max, if `maximise`).
+
+    **Arguments:** `cost`: n costs; `rows`: A, a scipy sparse matrix or array (m, n); `row_lower`, `row_upper`: m limits, infinite
+    where there is none; `lower`, `upper`: n limits (default 0 and infinity); `blocks`: names of groups of rows, whose duals
+    `LinearResult.dual(name)` gives; `variables`: names of groups of columns, for `LinearResult.value(name)`.
+    """
+
+    cost: np.ndarray
+    rows: Any
+    row_lower: np.ndarray
+    row_upper: np.ndarray
+    lower: np.ndarray | None = None
+    upper: np.ndarray | None = None
+    maximise: bool = False
+    blocks: Mapping[str, slice] = field(default_factory=dict)
+    variables: Mapping[str, slice] = field(default_factory=dict)
+    name: str = "optdp"
+
+    def __post_init__(self) -> None:
+        from scipy.sparse import csr_matrix
+
+        self.cost = np.asarray(self.cost, dtype=float)
+        self.rows = csr_matrix(self.rows, dtype=float)
+        n, m = self.cost.size, self.rows.shape[0]
+        self.lower = np.zeros(n) if self.lower is None else np.asarray(self.lower, dtype=float)
+        self.upper = np.full(n, np.inf) if self.upper is None else np.asarray(self.upper, dtype=float)
+        self.row_lower = np.asarray(self.row_lower, dtype=float)
+        self.row_upper = np.asarray(self.row_upper, dtype=float)
+        sizes = (self.rows.shape, self.lower.size, self.upper.size, self.row_lower.size, self.row_upper.size)
+        if sizes != ((m, n), n, n, m, m):
+            raise ValueError(f"a linear program with {n} costs and {m} rows cannot have parts of the sizes {sizes[1:]}")
+
+    def solve(self, solver: LinearSolver | None = None, *, time_limit: float = math.inf) -> LinearResult:
+        """Solve it, by default with HiGHS."""
+        return (solver or Highs()).solve(self, time_limit=time_limit)
+
+    def write(self, path: str | Path) -> None:
+        """Write it as `.mps` or `.lp`. **Raises** ValueError for another ending."""
+        if Path(path).suffix not in (".mps", ".lp"):
+            raise ValueError(f"path = {str(path)!r} is not allowed: a linear program is written as .mps or .lp")
+        _highs_of(self).writeModel(str(path))
+
+
+@dataclass(frozen=True)
+class LinearResult:
+    """What a solver says of a program: raw, unverified output.
+
+    `x`: the point (n); `row_dual`: the change of the objective per unit of each row's limit (m); `reduced_cost` (n). They are
+    empty unless `usable`. `dual("mass")` and `value("floor")` pick the groups that the program names.
+    """
+
+    status: LinearStatus
+    objective: float = math.nan
+    x: np.ndarray = field(default_factory=lambda: np.empty(0))
+    row_dual: np.ndarray = field(default_factory=lambda: np.empty(0))
+    reduced_cost: np.ndarray = field(default_factory=lambda: np.empty(0))
+    iterations: int = 0
+    message: str = ""
+    program: LinearProgram | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is a finite point."""
+        found = self.status in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE)
+        return found and bool(np.isfinite(self.x).all() and np.isfinite(self.row_dual).all())
+
+    def dual(self, block: str) -> np.ndarray:
+        """The duals of a named group of rows."""
+        return self.row_dual[self._of("blocks", block)]
+
+    def value(self, variables: str) -> np.ndarray:
+        """The values of a named group of columns."""
+        return self.x[self._of("variables", variables)]
+
+    def _of(self, kind: str, name: str) -> slice:
+        known: Mapping[str, slice] = getattr(self.program, kind) if self.program else {}
+        require.choice(kind, name, tuple(known))
+        return known[name]
+
+
+class LinearSolver(ABC):
+    """A solver of linear programs. Only `solve` must be written; `session` re-solves from scratch unless overridden."""
+
+    name: str = "a linear solver"
+
+    @abstractmethod
+    def solve(self, program: LinearProgram, *, time_limit: float = math.inf) -> LinearResult:
+        """Solve `program`. Must not raise for what a `LinearStatus` can say."""
+
+    def session(self, program: LinearProgram) -> Session:
+        """A program that will grow and be solved again."""
+        return Session(self, program)
+
+
+class Session:
+    """A growing linear program: columns and rows are added between solves.
+
+    This one rebuilds the program each time, which any solver can do; `Highs` keeps its basis.
+    """
+
+    def __init__(self, solver: LinearSolver, program: LinearProgram) -> None:
+        self.solver, self.program = solver, program
+
+    def add_columns(self, cost: Any, columns: Any, lower: Any = None, upper: Any = None) -> None:
+        """Add k variables: `columns` is a sparse (m, k) matrix of their entries in the present rows."""
+        from scipy.sparse import csr_matrix, hstack
+
+        p, k = self.program, np.size(cost)
+        p.rows = csr_matrix(hstack([p.rows, columns]))
+        p.cost = np.concatenate([p.cost, np.asarray(cost, dtype=float)])
+        p.lower = np.concatenate([p.lower, np.zeros(k) if lower is None else lower])  # type: ignore[list-item]
+        p.upper = np.concatenate([p.upper, np.full(k, np.inf) if upper is None else upper])  # type: ignore[list-item]
+
+    def add_rows(self, rows: Any, row_lower: Any, row_upper: Any) -> None:
+        """Add rows: `rows` is a sparse (k, n) matrix over the present columns."""
+        from scipy.sparse import csr_matrix, vstack
+
+        p = self.program
+        p.rows = csr_matrix(vstack([p.rows, rows]))
+        p.row_lower = np.concatenate([p.row_lower, np.asarray(row_lower, dtype=float)])
+        p.row_upper = np.concatenate([p.row_upper, np.asarray(row_upper, dtype=float)])
+
+    def change(self, index: Any, *, cost: Any = None, lower: Any = None, upper: Any = None) -> None:
+        """Change costs or limits of the columns `index`."""
+        for name, values in (("cost", cost), ("lower", lower), ("upper", upper)):
+            if values is not None:
+                getattr(self.program, name)[index] = values
+
+    def solve(self, *, time_limit: float = math.inf, method: str | None = None) -> LinearResult:
+        """Solve the program as it stands (`method`: another one of the solver's methods, this time)."""
+        return self.solver.solve(self.program, time_limit=time_limit)
+
+
+@dataclass(frozen=True)
+class Highs(LinearSolver):
+    """HiGHS, in process.
+
+    **Arguments:** `method`: "auto" (simplex), "simplex", "ipm" (interior point) or "pdlp" (first order); `threads`;
+    `tolerance`: of feasibility and optimality; `crossover`: from an interior point to a vertex; `iterations`: limit of simplex
+    iterations; `options`: further HiGHS options by name.
+    """
+
+    method: str = "auto"
+    threads: int = 1
+    tolerance: float = 1e-9
+    crossover: bool = True
+    iterations: int | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        require.choice("method", self.method, ("auto", "simplex", "ipm", "pdlp"))
+        require.integer("threads", self.threads, low=1)
+        require.real("tolerance", self.tolerance, low=1e-10, high=1e-2)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """For reports."""
+        return f"HiGHS {self.method}"
+
+    def solve(self, program: LinearProgram, *, time_limit: float = math.inf) -> LinearResult:
+        return self.session(program).solve(time_limit=time_limit)
+
+    def session(self, program: LinearProgram) -> Session:
+        return _HighsSession(self, program)
+
+
+class _HighsSession(Session):
+    """A live HiGHS model beside the plain program: it keeps its basis from solve to solve."""
+
+    solver: Highs
+
+    def __init__(self, solver: Highs, program: LinearProgram) -> None:
+        super().__init__(solver, program)
+        self.highs = _highs_of(program)
+        for option, value in (
+            ("threads", solver.threads), ("primal_feasibility_tolerance", solver.tolerance),
+            ("dual_feasibility_tolerance", solver.tolerance), ("ipm_optimality_tolerance", max(solver.tolerance, 1e-12)),
+            ("run_crossover", "on" if solver.crossover else "off"),
+            *((("simplex_iteration_limit", solver.iterations),) if solver.iterations is not None else ()), *solver.options,
+        ):  # fmt: skip
+            self.highs.setOptionValue(option, value)
+
+    def add_columns(self, cost: Any, columns: Any, lower: Any = None, upper: Any = None) -> None:
+        before = self.program.cost.size
+        super().add_columns(cost, columns, lower, upper)
+        p, new = self.program, columns.tocsc()
+        k = p.cost.size - before
+        self.highs.addCols(
+            k, p.cost[before:], p.lower[before:], p.upper[before:], new.nnz, new.indptr[:-1].astype(np.int32),  # type: ignore[index]
+            new.indices.astype(np.int32), new.data,
+        )  # fmt: skip
+
+    def add_rows(self, rows: Any, row_lower: Any, row_upper: Any) -> None:
+        super().add_rows(rows, row_lower, row_upper)
+        new = rows.tocsr()
+        self.highs.addRows(
+            new.shape[0], np.asarray(row_lower, dtype=float), np.asarray(row_upper, dtype=float), new.nnz,
+            new.indptr[:-1].astype(np.int32), new.indices.astype(np.int32), new.data,
+        )  # fmt: skip
+
+    def change(self, index: Any, *, cost: Any = None, lower: Any = None, upper: Any = None) -> None:
+        super().change(index, cost=cost, lower=lower, upper=upper)
+        p, which = self.program, np.arange(self.program.cost.size)[index].astype(np.int32)
+        if cost is not None:
+            self.highs.changeColsCost(which.size, which, p.cost[which])
+        if lower is not None or upper is not None:
+            self.highs.changeColsBounds(which.size, which, p.lower[which], p.upper[which])  # type: ignore[index]
+
+    def solve(self, *, time_limit: float = math.inf, method: str | None = None) -> LinearResult:
+        chosen = method or self.solver.method
+        self.highs.setOptionValue("solver", "choose" if chosen == "auto" else chosen)
+        if math.isfinite(time_limit):
+            self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(time_limit, 0.1))
+        self.highs.run()
+        model_status, info = self.highs.getModelStatus(), self.highs.getInfo()
+        status = STATUS_OF_HIGHS.get(model_status.name, LinearStatus.FAILED)
+        point = self.highs.getSolution()
+        if status in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE) and not (point.value_valid and point.dual_valid):
+            status = LinearStatus.FAILED
+        log.debug("HiGHS %s: %s, %d rows, %d columns", chosen, model_status.name, *self.program.rows.shape)
+        if status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE):
+            return LinearResult(status, message=model_status.name, program=self.program)
+        return LinearResult(
+            status, float(info.objective_function_value), np.array(point.col_value), np.array(point.row_dual),
+            np.array(point.col_dual), int(max(info.simplex_iteration_count, info.ipm_iteration_count, 0)),
+            model_status.name, self.program,
+        )  # fmt: skip
+
+
+#: HiGHS's own words. "Unknown" is an interior point just short of its tolerance: what it found is checked anyway.
+STATUS_OF_HIGHS = {
+    "kOptimal": LinearStatus.OPTIMAL, "kUnknown": LinearStatus.IMPRECISE, "kInfeasible": LinearStatus.INFEASIBLE,
+    "kUnbounded": LinearStatus.UNBOUNDED, "kUnboundedOrInfeasible": LinearStatus.UNBOUNDED,
+    "kTimeLimit": LinearStatus.TIME_LIMIT, "kIterationLimit": LinearStatus.ITERATION_LIMIT,
+}  # fmt: skip
+
+
+def _highs_of(program: LinearProgram) -> Any:
+    import highspy
+
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    lp = highspy.HighsLp()
+    m, n = program.rows.shape
+    lp.num_col_, lp.num_row_ = n, m
+    lp.sense_ = highspy.ObjSense.kMaximize if program.maximise else highspy.ObjSense.kMinimize
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.cost, program.lower, program.upper
+    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = program.rows.indptr
+    lp.a_matrix_.index_ = program.rows.indices
+    lp.a_matrix_.value_ = program.rows.data
+    lp.model_name_ = program.name
+    highs.passModel(lp)
+    return highs
+
+
+def read(path: str | Path) -> LinearProgram:
+    """The linear program in an `.mps` or `.lp` file, by HiGHS's own reader."""
+    import highspy
+    from scipy.sparse import csc_matrix, csr_matrix
+
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    if highs.readModel(str(path)) != highspy.HighsStatus.kOk:
+        raise ValueError(f"path = {str(path)!r} is not allowed: HiGHS cannot read it")
+    lp = highs.getLp()
+    kind = csr_matrix if lp.a_matrix_.format_ == highspy.MatrixFormat.kRowwise else csc_matrix
+    shape = (lp.num_row_, lp.num_col_)
+    rows = kind((np.array(lp.a_matrix_.value_), np.array(lp.a_matrix_.index_), np.array(lp.a_matrix_.start_)), shape=shape)
+    return LinearProgram(
+        np.array(lp.col_cost_), rows, np.array(lp.row_lower_), np.array(lp.row_upper_), np.array(lp.col_lower_),
+        np.array(lp.col_upper_), lp.sense_ == highspy.ObjSense.kMaximize,
+    )  # fmt: skip
+
+
+def stacked(parts: Sequence[tuple[str, int]]) -> dict[str, slice]:
+    """Names of consecutive groups: [("mass", 3), ("loss", 3)] -> {"mass": slice(0, 3), "loss": slice(3, 6)}."""
+    out, at = {}, 0
+    for name, size in parts:
+        out[name] = slice(at, at + size)
+        at += size
+    return out
