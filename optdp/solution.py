@@ -14,7 +14,7 @@ from typing import Any
 from optdp import closed_forms, files, hooks
 from optdp.certificates.base import Certificate, Refusal
 from optdp.exact.check import Check, Verification
-from optdp.exact.fields import Fields, load
+from optdp.exact.fields import FieldError, Fields, load
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.problem import Problem
 from optdp.status import Status
@@ -177,6 +177,10 @@ class Solution:
     @staticmethod
     def read(fields: Fields) -> Solution:
         """The same, from entries that are checked one by one."""
+        if fields.data.get("optdp") == 1:
+            raise FieldError(
+                f"{fields.where} was written by optdp 0.1.0, whose files do not say which problem they solve: solve it again"
+            )
         head = fields.child("optdp")
         head.integer("format", FORMAT, FORMAT)
         head.text("version", 50)

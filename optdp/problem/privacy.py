@@ -73,6 +73,10 @@ def _nonnegative(value: Any, name: str) -> Number:
     return found
 
 
+def _doubled(eps: Number) -> Number:
+    return Log(eps.argument**2) if isinstance(eps, Log) else 2 * Fraction(eps)
+
+
 @dataclass(frozen=True)
 class LDP(Privacy):
     """eps-local differential privacy: K(S|x) <= e^eps K(S|x') for all inputs x, x' and sets S of outputs.
@@ -100,9 +104,9 @@ class LDP(Privacy):
     def _implied_by(self, other: Privacy) -> bool | None:
         if isinstance(other, LDP):
             return enclosures.at_most(other.eps, self.eps)
-        if isinstance(other, ApproxDP) and other.delta == 0:  # neighbours there are fewer: it says less
-            return None
-        return None
+        if isinstance(other, LIP) and not other.lower_only:  # K(y|x) lies between e^-eps P(y) and e^eps P(y)
+            return True if enclosures.at_most(_doubled(other.eps), self.eps) else None
+        return None  # of ApproxDP too: neighbours there may be fewer
 
     def check(self, ratio: Fraction) -> Check:
         """Whether the largest likelihood ratio K(y|x)/K(y|x'), given exactly, is at most e^eps."""

@@ -8,7 +8,7 @@ from typing import Any
 from optdp.exact.fields import Fields, Tagged
 from optdp.exact.numbers import Number, plain
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
-from optdp.problem.domains import Alphabet, Domain, as_domain
+from optdp.problem.domains import Alphabet, Domain, Interval, as_domain
 from optdp.problem.families import AllMechanisms, Family
 from optdp.problem.objectives import BayesRisk, Objective, WorstCase
 from optdp.problem.privacy import Privacy
@@ -99,9 +99,9 @@ class Problem(Tagged, root=True):
             rows = getattr(self.objective.loss, "rows", None)
             return "any outputs" if rows is None else f"{len(rows[0])} outputs"
         if self.outputs is None:
-            return str(self.domain) if not hasattr(self.domain, "exact_width") else "the real line"
+            return "the real line" if hasattr(self.domain, "exact_width") else "itself"
         if self.outputs == (self.domain.lower, self.domain.upper):
-            return str(self.domain)
+            return str(self.domain) if isinstance(self.domain, Interval) else "itself"
         return f"[{plain(self.outputs[0])}, {plain(self.outputs[1])}]"
 
     def latex(self) -> str:
