@@ -61,7 +61,7 @@ def rational(value: Any, name: str) -> Fraction:
 
 
 def number(value: Any, name: str) -> Number:
-    """`value` in the closed grammar: an int, a float, a Fraction (strings are read as one, "log(p/q)" as a `Log`) or a `Log`.
+    """`value` in the closed grammar: a float (an int becomes one), a Fraction (strings are read as one) or a `Log` ("log(p/q)").
 
     **Raises** TypeError for anything else (bool is no number), ValueError for NaN, infinity, a malformed or oversized one.
     """
@@ -74,7 +74,8 @@ def number(value: Any, name: str) -> Number:
     elif isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
     elif isinstance(value, numbers.Integral):
-        found = int(value)
+        whole = int(value)
+        found = float(whole) if abs(whole) <= 2**53 else Fraction(whole)  # 1 and 1.0 are written alike
     elif isinstance(value, numbers.Rational):
         found = Fraction(value.numerator, value.denominator)
     else:
