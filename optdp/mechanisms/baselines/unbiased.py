@@ -18,6 +18,8 @@ import numpy as np
 from optdp.certificates.affine_window import BumpClass, optimum
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism, as_rng
+from optdp.mechanisms.baselines.clamped import clamped_discrete_laplace, clamped_laplace
+from optdp.mechanisms.baselines.noise import discrete_laplace, gaussian, laplace
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.problem.domains import Circle, Interval, as_domain, domain_from_dict
 from optdp.problem.losses import Loss, Power
@@ -388,227 +390,6 @@ def _staircase(eps: float, m: int, top: float) -> tuple[np.ndarray, np.ndarray, 
     return mass, half, float(stretch), variance
 
 
-@dataclass(frozen=True)
-class LocalLaplace(_Scaled):
-    """Laplace noise of scale width/eps: unbiased, unbounded, variance 2 (width/eps)^2 at every input."""
-
-    eps: float
-    domain: Interval = field(default_factory=lambda: Interval(*UNIT))
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", require.epsilon(self.eps))
-        object.__setattr__(self, "domain", _interval(self.domain))
-
-    @property
-    def scale(self) -> float:
-        """Scale of the noise."""
-        return self.domain.width / self.eps
-
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
-        inputs = self.domain.check(x)
-        return inputs + as_rng(rng).laplace(0.0, self.scale, inputs.shape)
-
-    def density(self, y: Any, x: Any) -> np.ndarray:
-        return np.exp(-np.abs(np.asarray(y, dtype=float) - self.domain.check(x)) / self.scale) / (2 * self.scale)
-
-    def support(self, x: Any = None) -> tuple[float, float]:
-        return -math.inf, math.inf
-
-    def _unit_variance(self, u: np.ndarray) -> np.ndarray:
-        return np.full(np.shape(u), 8 / self.eps**2)
-
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
-        law = self._loss(loss)
-        if not isinstance(law, Power):
-            raise TypeError(f"loss = {law.name!r} is not allowed: unbounded noise needs a power loss")
-        return np.full(self.domain.check(x).shape, self.scale**law.exponent * math.gamma(law.exponent + 1))
-
-    def privacy(self) -> float:
-        return self.eps
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": "LocalLaplace", "eps": self.eps, "domain": self.domain.to_dict()}
-
-    @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> LocalLaplace:
-        return cls(data["eps"], domain_from_dict(data["domain"]))
-
-
-@dataclass(frozen=True)
-class LocalGaussian(_Scaled):
-    """Gaussian noise of scale sqrt(2 ln(1.25/delta)) width/eps, the classical calibration: (eps, delta), eps <= 1.
-
-    The composite paper's baseline (its Eq. 5). For a larger eps the formula promises too much and is refused unless `strict` is
-    False, which keeps the figure that papers plot.
-    """
-
-    eps: float
-    domain: Interval = field(default_factory=lambda: Interval(*UNIT))
-    delta: float = 1e-5
-    strict: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", require.epsilon(self.eps))
-        object.__setattr__(self, "domain", _interval(self.domain))
-        require.real("delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True)
-        if self.strict and self.eps > 1:
-            raise ValueError(
-                f"eps = {self.eps!r} is not allowed: the classical Gaussian calibration is proven for eps <= 1 (strict=False "
-                "builds it all the same, without the promise)"
-            )
-
-    @property
-    def scale(self) -> float:
-        """Standard deviation of the noise."""
-        return math.sqrt(2 * math.log(1.25 / self.delta)) * self.domain.width / self.eps
-
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
-        inputs = self.domain.check(x)
-        return inputs + as_rng(rng).normal(0.0, self.scale, inputs.shape)
-
-    def density(self, y: Any, x: Any) -> np.ndarray:
-        z = (np.asarray(y, dtype=float) - self.domain.check(x)) / self.scale
-        return np.exp(-(z**2) / 2) / (self.scale * math.sqrt(2 * math.pi))
-
-    def support(self, x: Any = None) -> tuple[float, float]:
-        return -math.inf, math.inf
-
-    def _unit_variance(self, u: np.ndarray) -> np.ndarray:
-        return np.full(np.shape(u), (self.scale / self._half) ** 2)
-
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
-        law = self._loss(loss)
-        if not isinstance(law, Power):
-            raise TypeError(f"loss = {law.name!r} is not allowed: unbounded noise needs a power loss")
-        q = law.exponent
-        value = self.scale**q * 2 ** (q / 2) * math.gamma((q + 1) / 2) / math.sqrt(math.pi)
-        return np.full(self.domain.check(x).shape, value)
-
-    def privacy(self) -> float:
-        """eps, at `delta` (not pure)."""
-        return self.eps
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": "LocalGaussian", "eps": self.eps, "domain": self.domain.to_dict(), "delta": self.delta,
-                "strict": self.strict}  # fmt: skip
-
-    @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> LocalGaussian:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["delta"], data["strict"])
-
-
-@dataclass(frozen=True)
-class LocalDiscreteLaplace(_Scaled):
-    """Discrete Laplace noise on a lattice of `steps` steps across the domain, after rounding the input to it at random.
-
-    Rounding to the two neighbours with the weights that keep the mean makes it unbiased (noise on a shifted lattice would give
-    the input away). P(noise = j steps) is proportional to e^(-eps |j|/steps). `truncated`: the output is clamped to the domain,
-    which is post-processing, bounded, and biased.
-    """
-
-    eps: float
-    domain: Interval = field(default_factory=lambda: Interval(*UNIT))
-    steps: int = 100
-    truncated: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", require.epsilon(self.eps))
-        object.__setattr__(self, "domain", _interval(self.domain))
-        require.integer("steps", self.steps, low=1, high=10**6)
-
-    @property
-    def step(self) -> float:
-        """Distance of lattice points."""
-        return self.domain.width / self.steps
-
-    @property
-    def _ratio(self) -> float:
-        return math.exp(-self.eps / self.steps)
-
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
-        rng = as_rng(rng)
-        place = (self.domain.check(x) - self.domain.lower) / self.step
-        low = np.floor(place)
-        point = low + (rng.random(place.shape) < place - low)
-        drop = -math.expm1(-self.eps / self.steps)
-        noise = rng.geometric(drop, place.shape) - rng.geometric(drop, place.shape)
-        out = point + noise
-        if self.truncated:
-            out = np.clip(out, 0, self.steps)
-        return self.domain.lower + out * self.step
-
-    def density(self, y: Any, x: Any) -> np.ndarray:
-        return np.zeros(np.broadcast(y, self.domain.check(x)).shape)
-
-    def _tail(self, j: np.ndarray) -> np.ndarray:
-        """P(noise >= j)."""
-        q = self._ratio
-        upper = q ** np.maximum(j, 1) / (1 + q)
-        return np.where(j >= 1, upper, 1 - q ** np.maximum(1 - j, 1) / (1 + q))
-
-    def probability(self, y: Any, x: Any) -> np.ndarray:
-        place = (self.domain.check(x) - self.domain.lower) / self.step
-        node = (np.asarray(y, dtype=float) - self.domain.lower) / self.step
-        index = np.rint(node)
-        on = np.abs(node - index) < 1e-9 * (1 + np.abs(node))
-        low = np.floor(place)
-        weight = place - low
-        q = self._ratio
-
-        def mass(start: np.ndarray) -> np.ndarray:
-            plain = (1 - q) / (1 + q) * q ** np.abs(index - start)
-            if not self.truncated:
-                return plain
-            at_top, at_bottom = self._tail(index - start), self._tail(start - index)
-            inner = np.where(index == self.steps, at_top, np.where(index == 0, at_bottom, plain))
-            return np.where((index >= 0) & (index <= self.steps), inner, 0.0)
-
-        return np.where(on, (1 - weight) * mass(low) + weight * mass(low + 1), 0.0)
-
-    def atoms(self) -> np.ndarray:
-        """Lattice points in the domain (without truncation there are more, on both sides)."""
-        return self.domain.lower + self.step * np.arange(self.steps + 1)
-
-    def support(self, x: Any = None) -> tuple[float, float]:
-        return (self.domain.lower, self.domain.upper) if self.truncated else (-math.inf, math.inf)
-
-    def mean(self, x: Any) -> np.ndarray:
-        inputs = self.domain.check(x)
-        if not self.truncated:
-            return np.array(inputs)
-        atoms = self.atoms()
-        return self.probability(atoms, inputs[..., None]) @ atoms
-
-    def variance(self, x: Any) -> np.ndarray:
-        inputs = self.domain.check(x)
-        if self.truncated:
-            atoms = self.atoms()
-            weights = self.probability(atoms, inputs[..., None])
-            return weights @ atoms**2 - (weights @ atoms) ** 2
-        share = np.mod((inputs - self.domain.lower) / self.step, 1.0)
-        q = self._ratio
-        return self.step**2 * (2 * q / (1 - q) ** 2 + share * (1 - share))
-
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
-        law, inputs = self._loss(loss), self.domain.check(x)
-        if isinstance(law, Power) and law.exponent == 2 and not self.truncated:
-            return self.variance(inputs)
-        spread = 0 if self.truncated else int(min(45 * self.steps / self.eps, 2e6))
-        nodes = self.domain.lower + self.step * np.arange(-spread, self.steps + spread + 1)
-        return np.sum(self.probability(nodes, inputs[..., None]) * law(np.abs(nodes - inputs[..., None])), axis=-1)
-
-    def privacy(self) -> float:
-        return self.eps
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": "LocalDiscreteLaplace", "eps": self.eps, "domain": self.domain.to_dict(), "steps": self.steps,
-                "truncated": self.truncated}  # fmt: skip
-
-    @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> LocalDiscreteLaplace:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["truncated"])
-
-
 def duchi(eps: float, domain: Any = UNIT) -> ThreeOutputs:
     """Duchi, Jordan and Wainwright (2018): two outputs +-(E + 1)/(E - 1)."""
     return ThreeOutputs(eps, _interval(domain), 0.0)
@@ -657,33 +438,6 @@ def central_piecewise(eps: float, domain: Any = UNIT, steps: int = 0) -> Central
     return CentralPiecewise(eps, _interval(domain), steps)
 
 
-def laplace(eps: float, domain: Any = UNIT) -> LocalLaplace:
-    """Laplace noise."""
-    return LocalLaplace(eps, _interval(domain))
-
-
-def gaussian(eps: float, domain: Any = UNIT, delta: float = 1e-5, strict: bool = True) -> LocalGaussian:
-    """Gaussian noise: (eps, delta)."""
-    return LocalGaussian(eps, _interval(domain), delta, strict)
-
-
-def truncated_laplace(eps: float, domain: Any = UNIT) -> Mechanism:
-    """Laplace noise, output clamped to the domain: bounded and biased."""
-    from optdp.mechanisms.baselines.clamped import ClampedLaplace
-
-    return ClampedLaplace(eps, _interval(domain))
-
-
-def discrete_laplace(eps: float, domain: Any = UNIT, steps: int = 100) -> LocalDiscreteLaplace:
-    """Discrete Laplace noise on a lattice."""
-    return LocalDiscreteLaplace(eps, _interval(domain), steps)
-
-
-def truncated_discrete_laplace(eps: float, domain: Any = UNIT, steps: int = 100) -> LocalDiscreteLaplace:
-    """Discrete Laplace noise, output clamped to the domain: bounded and biased."""
-    return LocalDiscreteLaplace(eps, _interval(domain), steps, True)
-
-
 #: Unbiased eps-LDP mechanisms: name -> constructor(eps, domain).
 UNBIASED: dict[str, Callable[..., Mechanism]] = {
     "Laplace": laplace,
@@ -699,6 +453,6 @@ UNBIASED: dict[str, Callable[..., Mechanism]] = {
 #: The remaining baselines of the composite paper: biased, or only (eps, delta)-private.
 OTHERS: dict[str, Callable[..., Mechanism]] = {
     "Gaussian": gaussian,
-    "truncated Laplace": truncated_laplace,
-    "truncated discrete Laplace": truncated_discrete_laplace,
+    "clamped Laplace": clamped_laplace,
+    "clamped discrete Laplace": clamped_discrete_laplace,
 }
