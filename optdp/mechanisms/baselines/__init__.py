@@ -1,1 +1,216 @@
-"""To be described."""
+"""The published mechanisms, in one registry: what comparisons, gap reports and `optdp randomize` know of them.
+
+    >>> from optdp.mechanisms import baselines
+    >>> import optdp
+    >>> problem = optdp.Problem(optdp.LDP(1.0), optdp.Interval(-1, 1), "squared", constraints=[optdp.Unbiased()])
+    >>> list(baselines.applicable(problem))
+    ['Laplace', 'discrete Laplace on a lattice', 'Duchi', 'PM', 'HM', 'PM-SUB', 'PM-OPT', 'Three-Outputs', 'HM-TP']
+    >>> baselines.get("Duchi").make(problem).variance(0.0).round(3)
+    np.float64(4.683)
+
+To add one, call `register(Baseline(...))`; `docs/extending/baseline.md` is a worked example. A name stands for one mechanism:
+PM is the unbiased mechanism as published, with outputs beyond the domain; "moved PM" is the same window with its range
+mapped affinely onto the domain, which is biased. Importing this module loads no mechanism.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from optdp.exact import enclosures
+from optdp.exact.numbers import Number
+
+if TYPE_CHECKING:
+    from optdp.mechanisms.base import Mechanism
+    from optdp.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A published mechanism, and how to build it for a problem.
+
+    **Arguments:**
+
+    - `name`: what it is called in tables and on the command line; unique.
+    - `source`: authors, title, venue and year.
+    - `privacy`: the tags of the notions that it can be built for: "ldp", "approx".
+    - `domains`: the tags of the domains: "interval", "circle", "line", "integers".
+    - `unbiased`: whether E[Y | x] = x at every input.
+    - `make`: takes a `Problem` with such a privacy notion and domain, and gives the mechanism with that guarantee on that
+      domain; None where the parameters do not allow it (noise that needs delta > 0, say).
+    """
+
+    name: str
+    source: str
+    privacy: tuple[str, ...]
+    domains: tuple[str, ...]
+    unbiased: bool
+    make: Callable[[Problem], Mechanism | None] = field(repr=False, compare=False)
+
+
+_known: dict[str, Baseline] = {}
+
+
+def register(baseline: Baseline) -> Baseline:
+    """Add a baseline to the registry. **Raises** ValueError if there is another one of that name."""
+    if _known.setdefault(baseline.name, baseline) != baseline:
+        raise ValueError(f"name = {baseline.name!r} is not allowed: there is another baseline of that name")
+    return baseline
+
+
+def get(name: str) -> Baseline:
+    """The baseline of that name. **Raises** ValueError naming all of them."""
+    if name not in _known:
+        raise ValueError(f"name = {name!r} is not allowed: it must be one of {', '.join(map(repr, _known))}")
+    return _known[name]
+
+
+def baselines(
+    domain: str | None = None, privacy: str | None = None, unbiased: bool | None = None
+) -> dict[str, Baseline]:
+    """The registered baselines by name, in the order of registration.
+
+    **Arguments:** only those for domains with this tag, for privacy notions with this tag, unbiased or not; None: any.
+    """
+    return {
+        name: known
+        for name, known in _known.items()
+        if (domain is None or domain in known.domains)
+        and (privacy is None or privacy in known.privacy)
+        and (unbiased is None or unbiased == known.unbiased)
+    }
+
+
+def applicable(problem: Problem) -> dict[str, Mechanism]:
+    """Every baseline that may stand beside the optimum of `problem`, built with its privacy and domain: name -> mechanism.
+
+    Those with outputs where the problem does not allow them are left out, and biased ones if it asks for unbiased ones. Whether
+    they belong to the problem's family is not asked: the family is the author's choice, and they may do better than its best.
+    """
+    out = {}
+    wanted = True if problem.unbiased else None
+    for name, known in baselines(problem.domain.tag, problem.privacy.tag, wanted).items():
+        mechanism = known.make(problem)
+        if mechanism is None:
+            continue
+        if problem.outputs is not None:
+            low, high = mechanism.support()
+            if not (problem.outputs[0] <= low and high <= problem.outputs[1]):
+                continue
+        out[name] = mechanism
+    return out
+
+
+def float_below(eps: Number) -> float:
+    """The largest float that is at most `eps`: what mechanisms that compute in floats are built with."""
+    return eps if isinstance(eps, float) else enclosures.round_down(enclosures.ball(eps))
+
+
+def _local(where: str, problem: Problem, exact: bool = False, **options: Any) -> Mechanism:
+    """The constructor `where` ("module:function") with the problem's eps and interval."""
+    module, name = where.split(":")
+    make = getattr(importlib.import_module(f"optdp.mechanisms.baselines.{module}"), name)
+    eps: Any = problem.eps
+    mechanism: Mechanism = make(eps if exact else float_below(eps), problem.domain, **options)
+    return mechanism
+
+
+def _window(name: str, problem: Problem) -> Mechanism:
+    return _local(f"windows:{name}", problem, exact=True)
+
+
+def _central(problem: Problem) -> Mechanism | None:
+    """As many steps as the sensitivity allows: neighbours at most width/(steps + 1) apart are served."""
+    ratio = problem.domain.exact_width / Fraction(problem.privacy.sensitivity)  # type: ignore[attr-defined]
+    if ratio < 1 or problem.eps == 0:
+        return None
+    return _local("unbiased:central_piecewise", problem, steps=math.floor(ratio) - 1)
+
+
+def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
+    """Additive noise with the eps, delta and sensitivity of the problem."""
+    noise = getattr(importlib.import_module("optdp.mechanisms.baselines.noise"), kind)
+    privacy: Any = problem.privacy
+    if (noise._needs_eps and privacy.eps == 0) or (noise._needs_delta and privacy.delta == 0):
+        return None
+    made: Mechanism = noise(float_below(privacy.eps), float_below(privacy.delta), privacy.sensitivity, **options)
+    return made
+
+
+def _staircase(problem: Problem) -> Mechanism | None:
+    return _noise("Staircase", problem, steps="squared" if problem.loss.exponent == 2 else "abs")
+
+
+def _laplace(problem: Problem) -> Mechanism | None:
+    return _local("noise:laplace", problem) if problem.privacy.tag == "ldp" else _noise("Laplace", problem)
+
+
+def _clamped_staircase(problem: Problem) -> Mechanism:
+    return _local("clamped:clamped_staircase", problem)
+
+
+_LAPLACE = "Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, TCC 2006"
+_STAIRCASE = (
+    "Geng and Viswanath, The optimal mechanism in differential privacy, ISIT 2014; with Kairouz and Oh, The staircase mechanism "
+    "in differential privacy, IEEE J. Sel. Topics Signal Process. 9(7), 2015"
+)
+_GEOMETRIC = "Ghosh, Roughgarden and Sundararajan, Universally utility-maximizing privacy mechanisms, STOC 2009"
+_WANG = "Wang et al., Collecting and analyzing multidimensional data with local differential privacy, ICDE 2019"
+_DUCHI = "Duchi, Jordan and Wainwright, Minimax optimal procedures for locally private estimation, JASA 113(521), 2018"
+_ZHAO = (
+    "Zhao et al., Local differential privacy-based federated learning for Internet of Things, IEEE Internet of Things Journal "
+    "8(11), 2021 (arXiv 2004.08856, 2020)"
+)
+_MA = (
+    "Ma, Zhu and Wang, OPTT: Optimal piecewise transformation technique for analyzing numerical data under local differential "
+    "privacy, arXiv 2112.04745, 2021"
+)
+_MOVED = "; range moved to the domain as in Zheng, Mishra and Hu, arXiv 2505.15483"
+_CENTRAL = "Yamamoto et al., the central piecewise mechanism, https://github.com/ay0408/Central-PM"
+_GAUSSIAN = "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem A.1"
+
+_LDP, _APPROX = ("ldp",), ("approx",)
+_INTERVAL, _LINE, _INTEGERS = ("interval",), ("line",), ("integers",)
+
+for _row in (
+    Baseline("Laplace", _LAPLACE, ("ldp", "approx"), ("interval", "line"), True, _laplace),
+    Baseline("clamped Laplace", _LAPLACE + "; output clamped to the domain", _LDP, _INTERVAL, False,
+             partial(_local, "clamped:clamped_laplace")),
+    Baseline("discrete Laplace on a lattice", _GEOMETRIC + "; input rounded at random to a lattice", _LDP, _INTERVAL, True,
+             partial(_local, "noise:discrete_laplace")),
+    Baseline("clamped discrete Laplace", _GEOMETRIC + "; on a lattice, output clamped to the domain", _LDP, _INTERVAL, False,
+             partial(_local, "clamped:clamped_discrete_laplace")),
+    Baseline("clamped staircase", _STAIRCASE + "; output clamped to the domain", _LDP, _INTERVAL, False, _clamped_staircase),
+    Baseline("Duchi", _DUCHI, _LDP, _INTERVAL, True, partial(_local, "unbiased:duchi")),
+    Baseline("PM", _WANG, _LDP, _INTERVAL, True, partial(_local, "unbiased:piecewise", exact=True)),
+    Baseline("HM", _WANG, _LDP, _INTERVAL, True, partial(_local, "unbiased:hybrid")),
+    Baseline("PM-SUB", _ZHAO, _LDP, _INTERVAL, True, partial(_local, "unbiased:pm_sub", exact=True)),
+    Baseline("PM-OPT", _ZHAO + "; the best I-PTT of " + _MA, _LDP, _INTERVAL, True,
+             partial(_local, "unbiased:pm_opt", exact=True)),
+    Baseline("Three-Outputs", _ZHAO, _LDP, _INTERVAL, True, partial(_local, "unbiased:three_outputs")),
+    Baseline("HM-TP", _ZHAO, _LDP, _INTERVAL, True, partial(_local, "unbiased:hm_tp")),
+    Baseline("moved PM", _WANG + _MOVED, _LDP, _INTERVAL, False, partial(_window, "pm")),
+    Baseline("moved SW", "Li et al., Estimating numerical distributions under local differential privacy, SIGMOD 2020" + _MOVED,
+             _LDP, _INTERVAL, False, partial(_window, "sw")),
+    Baseline("moved PTT", _MA + _MOVED, _LDP, _INTERVAL, False, partial(_window, "ptt")),
+    Baseline("uniform", "an output that ignores the input: what any mechanism must beat", _LDP, ("interval", "circle"), False,
+             partial(_window, "uniform")),
+    Baseline("central piecewise", _CENTRAL, _APPROX, _INTERVAL, True, _central),
+    Baseline("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
+             "differential privacy, AISTATS 2020", _APPROX, _LINE, True, partial(_noise, "TruncatedLaplacian")),
+    Baseline("Gaussian", "Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical calibration and "
+             "optimal denoising, ICML 2018", _APPROX, _LINE, True, partial(_noise, "Gaussian")),
+    Baseline("staircase", _STAIRCASE, _APPROX, _LINE, True, _staircase),
+    Baseline("uniform noise", "Geng and Viswanath, Optimal noise adding mechanisms for approximate differential privacy, IEEE "
+             "Trans. Inf. Theory 62(2), 2016", _APPROX, _LINE, True, partial(_noise, "UniformNoise")),
+    Baseline("discrete Laplace", _GEOMETRIC, _APPROX, _INTEGERS, True, partial(_noise, "DiscreteLaplace")),
+    Baseline("discrete Gaussian", "Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020",
+             _APPROX, _INTEGERS, True, partial(_noise, "DiscreteGaussian")),
+):  # fmt: skip
+    register(_row)
