@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,9 +15,12 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import kstest
 
 import optdp
+from optdp.certificates.base import Refusal
 from optdp.certificates.bathtub import BathtubCertificate
+from optdp.certificates.constant import ConstantCertificate
 from optdp.design import piecewise
 from optdp.exact import enclosures
+from optdp.exact.sampling import coin
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
 from optdp.problem import losses as losses_module
 from tests.conftest import domains, epsilons, intervals, losses
@@ -79,7 +83,7 @@ def test_every_solution_verifies_with_a_tiny_gap(eps, m, loss, domain):
 def test_no_mechanism_in_the_class_beats_the_bound(eps, loss, domain, width):
     solution = optdp.solve_piecewise(eps, 3, loss, domain=domain)
     other = PiecewiseMechanism.private(eps, width, domain)
-    assert other.enclose_value(solution.loss)[1] >= solution.lower_bound
+    assert other.enclose(solution.problem.objective)[1] >= solution.lower_bound
 
 
 @given(epsilons(0.05, 6), losses(), st.data())
@@ -91,12 +95,12 @@ def test_random_densities_with_bounded_ratios_never_beat_the_bound(eps, loss, da
     edges = np.linspace(0, 1, pieces + 1)
     density = np.exp(logs)
     density /= density.mean()
-    value = float(density @ np.diff(solution.loss.integral(edges)))
+    value = float(density @ np.diff(solution.problem.loss.integral(edges)))
     assert value >= solution.lower_bound * (1 - 1e-12)
 
 
 @given(epsilons(), losses(), intervals(), st.floats(0, 1), st.sampled_from(["centred", "linear"]))
-def test_density_integrates_to_one_and_ratios_keep_the_promise(eps, loss, domain, share, placement):
+def test_density_integrates_to_one_and_ratios_keep_the_guarantee(eps, loss, domain, share, placement):
     mechanism = optdp.solve_piecewise(eps, 3, loss, domain=domain, placement=placement).mechanism
     low, high = mechanism.support()
     x = min(low + share * (high - low), high)
@@ -166,7 +170,7 @@ def test_scaling_the_domain_scales_the_value(eps, loss, domain):
     """Exactly: the certificate in units of the domain is the certificate on the unit domain."""
     solution = optdp.solve_piecewise(eps, 3, loss, domain=domain)
     unit = optdp.solve_piecewise(eps, 3, loss)
-    scale = float(solution.mechanism.domain.exact_reach) ** solution.loss.exponent
+    scale = float(solution.mechanism.domain.exact_reach) ** solution.problem.loss.exponent
     assert solution.value == pytest.approx(unit.value * scale, rel=1e-11)
 
 
@@ -198,8 +202,6 @@ def test_integer_sampling_is_exactly_the_stated_distribution():
 
 
 def test_ties_of_the_coin_are_settled_by_its_second_half():
-    mechanism = PiecewiseMechanism(optdp.Interval(0, 1), CELLS // 2, (3 << 62) + (1 << 61))
-
     class Rigged:
         """Tosses 3 first: a tie with the high half, which the low half decides for every second draw."""
 
@@ -210,25 +212,120 @@ def test_ties_of_the_coin_are_settled_by_its_second_half():
             self.calls += 1
             return np.full(size, 3) if self.calls == 1 else self.rng.integers(low, high, size=size)
 
-    heads = mechanism._tosses((10_000,), Rigged())
+    heads = coin((3 << 62) + (1 << 61), COINS, (10_000,), Rigged())
     assert 0.47 < heads.mean() < 0.53
+
+
+def change(data, **changes):
+    """A saved solution with some of its entries replaced; `a__b` is entry b of entry a."""
+    data = json.loads(json.dumps(data))
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        where = data
+        for name in parents:
+            where = where[name]
+        where[last] = value
+    return data
 
 
 def test_a_forged_solution_is_found_out():
     solution = optdp.solve_piecewise(1, 3, "abs")
     data = solution.to_dict()
-    forgeries = {
-        "attained value": {"value": solution.value * (1 - 1e-12)},
-        "lower bound": {"certificate": {**data["certificate"], "threshold": solution.lower_bound * (1 + 1e-12)}},
-        "bracket": {"lower_bound": solution.lower_bound * (1 + 1e-9)},
-        "privacy": {"privacy": {"type": "ldp", "eps": 1 - 1e-12}},
-    }
-    other = optdp.solve_piecewise(1, 3, "abs", domain=(0, 2)).to_dict()["certificate"]
-    forgeries["same problem"] = {"certificate": other | {"threshold": solution.lower_bound}}
     assert optdp.Solution.from_dict(data).verify()
-    for name, change in forgeries.items():
-        failures = optdp.Solution.from_dict(data | change).verify().failures
-        assert name in [check.name for check in failures], name
+    two = optdp.solve_piecewise(1, 2, "abs").to_dict()
+    wide = optdp.solve_piecewise(1, 3, "abs", domain=(0, 2)).to_dict()
+    forgeries = [
+        ("value", change(data, value=solution.value * (1 - 1e-12))),
+        ("lower bound", change(data, certificate__threshold=solution.lower_bound * (1 + 1e-12))),
+        ("lower bound", change(data, lower_bound=solution.lower_bound * (1 + 1e-15))),
+        ("bracket", change(data, lower_bound=solution.lower_bound * (1 + 1e-9))),
+        ("privacy", change(data, problem__privacy__eps=1 - 1e-12)),
+        # The problem of another solution: the same proof must then hold for that one.
+        ("domain", change(data, problem=wide["problem"])),
+        ("lower bound", change(data, certificate=two["certificate"], lower_bound=two["lower_bound"])),
+        ("family", change(data, problem=two["problem"])),
+        ("value", change(data, problem__objective__loss__exponent=0.5)),
+        ("lower bound", change(data, problem__objective__loss__exponent=2.0)),
+        ("lower bound", change(data, problem__family={"type": "all"})),
+    ]
+    for name, forged in forgeries:
+        failures = optdp.Solution.from_dict(forged).verify().failures
+        assert name in [check.name for check in failures], (name, failures)
+
+
+def test_certificates_refuse_what_they_are_not_about():
+    solution = optdp.solve_piecewise(1, 3, "abs")
+    problem, bathtub = solution.problem, solution.certificate
+    others = [
+        replace(problem, family=optdp.AllMechanisms()),
+        replace(problem, objective=optdp.Average("abs")),
+        replace(problem, privacy=optdp.ApproxDP(1.0)),
+        replace(problem, constraints=(optdp.Outputs(0.25, 0.75),)),
+        optdp.Problem(optdp.LDP(1.0), optdp.Line(), "abs", optdp.Additive()),
+    ]
+    for other in others:
+        for certificate in (bathtub, ConstantCertificate()):
+            with pytest.raises(Refusal, match="proves nothing here"):
+                certificate.bound(other)
+    with pytest.raises(Refusal, match="two pieces"):
+        ConstantCertificate().bound(problem)
+    # On a circle the same number holds for all mechanisms, and for the average under the uniform prior.
+    circle = optdp.solve_piecewise(1, 3, "abs", domain=optdp.Circle(1))
+    for other in (optdp.AllMechanisms(), optdp.Piecewise(2)):
+        assert circle.certificate.bound(replace(circle.problem, family=other)).value == circle.lower_bound
+    averaged = optdp.solve(replace(circle.problem, objective=optdp.Average("abs"), family=optdp.AllMechanisms()))
+    assert averaged.value == circle.value
+    assert averaged.verify()
+
+
+def test_the_sentence_of_the_bound_is_the_problem():
+    """What verify() says is proven names family, privacy, domain and objective, whatever the numbers are."""
+    solution = optdp.solve_piecewise(optdp.log(3), 5, "squared", domain=(0, 60))
+    assert solution.problem.statement() == (
+        "the least worst-case E(Y - x)^2 over all log(3)-LDP mechanisms from [0, 60] to [0, 60] whose density at every input "
+        "consists of 5 pieces with the same heights in the same order, none more than 3 times another"
+    )
+    bound = next(check for check in solution.verify().checks if check.name == "lower bound")
+    assert bound.detail.startswith(solution.problem.statement() + " is at least ")
+    assert solution.mechanism.exact_ratio <= 3
+    assert solution.mechanism.satisfies(optdp.LDP(optdp.log(3)))
+    assert solution.mechanism.satisfies(optdp.LDP(1.0)) is False
+
+
+@pytest.mark.parametrize("eps", ["1/2", Fraction(1, 2), optdp.log("3/2"), 0.9999999])
+def test_epsilons_are_exact_and_printed_as_they_are(eps, tmp_path):
+    solution = optdp.solve_piecewise(eps, loss=optdp.Huber(0.2))
+    shown = {"1/2": "1/2", 0.9999999: "0.9999999"}.get(eps, str(eps))
+    assert f"over all {shown}-LDP" in str(solution)
+    assert solution.verify()
+    solution.save(tmp_path / "s.json")
+    again = optdp.Solution.load(tmp_path / "s.json")
+    assert again.problem == solution.problem
+    assert again.verify()
+
+
+@pytest.mark.parametrize(
+    "loss", [optdp.Huber(0.25), optdp.Threshold(0.3), optdp.Pieces((0, 1), ((0, 0, 1), (-1, 2))), optdp.Power(0.5)]
+)
+@pytest.mark.parametrize("domain", [(0, 1), (-2, 3), optdp.Circle(3)])
+def test_every_loss_of_the_distance_is_solved_and_agrees_with_quadrature(loss, domain):
+    solution = optdp.solve_piecewise(1.0, 3, loss, domain=domain)
+    assert solution.verify()
+    assert solution.gap <= 1e-9
+    mechanism, law = solution.mechanism, solution.problem.loss
+    reach = float(mechanism.domain.exact_reach)
+    share = mechanism.window / mechanism.domain.width
+    cuts = sorted({0.0, *(c for c in (0.25, 0.3, 1.0, share * reach) if c < reach), reach})
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+
+    def mean(upto):
+        ends = [*[c for c in cuts if c < upto], upto]
+        return (
+            sum((b - a) / 2 * float(weights @ law((a + b) / 2 + (b - a) / 2 * nodes)) for a, b in pairwise(ends)) / upto
+        )
+
+    expected = mechanism.floor_mass * mean(reach) + (1 - mechanism.floor_mass) * mean(share * reach)
+    assert solution.value == pytest.approx(expected, rel=1e-4)
 
 
 def test_json_round_trip_is_exact(tmp_path):
@@ -238,8 +335,9 @@ def test_json_round_trip_is_exact(tmp_path):
         solution.save(path)
         again = optdp.Solution.load(path)
         assert again.mechanism == solution.mechanism
-        assert (again.value, again.lower_bound, again.certificate) == (
-            solution.value, solution.lower_bound, solution.certificate,
+        assert again.problem == solution.problem
+        assert (again.value, again.lower_bound, again.certificate, again.program) == (
+            solution.value, solution.lower_bound, solution.certificate, solution.program,
         )  # fmt: skip
         assert again.verify() and json.loads(path.read_text()) == again.to_dict()
         x = np.linspace(solution.mechanism.domain.lower, solution.mechanism.domain.upper, 9)
@@ -265,7 +363,7 @@ def test_a_users_function_agrees_with_the_power_it_is(shape):
     assert solution.gap <= (1e-9 if shape else 1e-5)
     assert solution.verify()
     assert "provided that the loss is nondecreasing" in str(solution.verify())
-    with pytest.raises(TypeError, match="cannot be saved"):
+    with pytest.raises(TypeError, match="function"):
         solution.to_dict()
 
 
@@ -313,15 +411,17 @@ def test_a_loss_that_is_none_is_refused_with_the_reason(loss, words):
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"eps": 0}, ValueError, r"eps = 0 .*\(0, 30\]"),
+        ({"eps": 0}, ValueError, r"eps = 0.0 .*\(0, 30\]"),
         ({"eps": -1}, ValueError, "eps = -1"),
         ({"eps": math.nan}, ValueError, "eps = nan"),
         ({"eps": math.inf}, ValueError, "eps = inf"),
-        ({"eps": "1"}, TypeError, "eps = '1'"),
+        ({"eps": "one"}, ValueError, "eps = 'one'"),
+        ({"eps": None}, TypeError, "eps = None"),
+        ({"eps": optdp.log(10**14)}, ValueError, "eps = 32"),
         ({"eps": True}, TypeError, "eps = True"),
         ({"eps": 1e4}, ValueError, "eps = 10000.0"),
         ({"m": 1}, ValueError, "m = 1 .*>= 2"),
-        ({"m": 2.5}, TypeError, "m = 2.5 .*whole number"),
+        ({"m": 2.5}, TypeError, "m = 2.5 .*integer"),
         ({"m": True}, TypeError, "m = True"),
         ({"domain": (1, 1)}, ValueError, "domain"),
         ({"domain": (1, 0)}, ValueError, "domain"),
@@ -334,7 +434,9 @@ def test_a_loss_that_is_none_is_refused_with_the_reason(loss, words):
         ({"backend": "cplex"}, ValueError, "backend = 'cplex' .*'scip'"),
         ({"backend": "slsqp", "starts": 0}, ValueError, "starts = 0"),
         ({"backend": "scip", "time_limit": 0}, ValueError, "time_limit = 0"),
-        ({"backend": "scip", "loss": np.square}, ValueError, "no algebraic form"),
+        ({"backend": "scip", "loss": np.square}, ValueError, "algebraic form"),
+        ({"rtol": 0}, ValueError, "rtol = 0"),
+        ({"progress": 3}, TypeError, "progress = 3"),
         ({"placement": "left"}, ValueError, "placement = 'left'"),
         ({"placement": "linear", "domain": optdp.Circle(1)}, ValueError, "placement = 'linear'"),
     ],
@@ -351,23 +453,41 @@ def test_a_circle_has_a_positive_period(period):
 
 
 @pytest.mark.parametrize(
-    ("x", "error"), [(-0.1, ValueError), (1.1, ValueError), (math.nan, ValueError), ("a", TypeError)]
+    ("x", "error"), [(-0.137, ValueError), (1.137, ValueError), (math.nan, ValueError), ("old", TypeError)]
 )
 def test_inputs_outside_the_domain_are_refused(x, error):
     mechanism = optdp.solve_piecewise(1, 3, "abs").mechanism
     for method in (mechanism.randomize, mechanism.expected_loss, mechanism.mean, mechanism.variance):
-        with pytest.raises(error, match="x = "):
+        with pytest.raises(error, match=r"x is .*not allowed: x must .*\[0, 1\]") as refused:
             method(x)
+        assert str(x) not in str(refused.value)  # a private value is never printed
     with pytest.raises(ValueError, match=r"entry 2.*\[0, 1\]"):
         mechanism.randomize([0.1, 0.2, 3.0])
 
 
 def test_certificate_thresholds_above_the_optimum_fail():
-    reach = Fraction(1)
     for eps in (0.1, 1.0, 5.0):
+        problem = optdp.Problem(optdp.LDP(eps), (0, 1), "abs", optdp.Piecewise(3))
         optimum = 1 / (math.exp(eps / 2) + 1)
-        assert BathtubCertificate(eps, optdp.Power(1), reach, optimum * (1 - 1e-15)).check().passed
-        assert not BathtubCertificate(eps, optdp.Power(1), reach, optimum * (1 + 1e-14)).check().passed
+        assert BathtubCertificate(optimum * (1 - 1e-15)).bound(problem).value == optimum * (1 - 1e-15)
+        with pytest.raises(Refusal, match="too high"):
+            BathtubCertificate(optimum * (1 + 1e-14)).bound(problem)
+
+
+def test_progress_is_told_and_logged(caplog):
+    steps = []
+    with caplog.at_level("INFO", logger="optdp"):
+        solution = optdp.solve_piecewise(1.0, backend="slsqp", starts=2, progress=steps.append)
+    assert [step.stage for step in steps] == ["slsqp: 3 pieces", "done"]
+    assert (steps[-1].lower, steps[-1].value) == (solution.lower_bound, solution.value)
+    assert "slsqp: 3 pieces" in caplog.text
+
+
+def test_extreme_domains_and_losses_end_at_once():
+    """Steps that underflow once made endless loops."""
+    for domain, loss in [((0, 1e-299), optdp.Power(1.03)), ((0, 1e300), "abs"), ((-1e150, 1e150), optdp.Power(0.5))]:
+        solution = optdp.solve_piecewise(1, 3, loss, domain=domain)
+        assert solution.verify(), str(solution.verify())
 
 
 @pytest.mark.soak
