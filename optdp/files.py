@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Atomic writes: a file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from typing import IO, Any
 
 
 @contextmanager
-def replacing(path: str | Path, **open_options: Any) -> Iterator[IO[str]]:
-    """Open a temporary text file beside `path` that takes its place at a clean exit and vanishes at an error."""
+def replacing(path: str | Path, mode: str = "w", **open_options: Any) -> Iterator[IO[Any]]:
+    """Open a temporary file beside `path` that takes its place at a clean exit and vanishes at an error.
+
+    **Arguments:** `mode`: "w" for text (UTF-8), "wb" for bytes; `open_options`: of `open`.
+
+    **Raises** FileNotFoundError if there is no such folder.
+    """
     target = Path(path)
     directory = target.parent
     if not directory.is_dir():
         raise FileNotFoundError(f"{target} cannot be written: there is no folder {directory}")
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=directory)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", **open_options) as stream:
+        with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8", **open_options) as stream:
             yield stream
         umask = os.umask(0)
         os.umask(umask)
@@ -31,6 +36,6 @@ def replacing(path: str | Path, **open_options: Any) -> Iterator[IO[str]]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write `text` to `path`, whole or not at all."""
+    """Write `text` to `path`, atomically."""
     with replacing(path) as stream:
         stream.write(text)

@@ -29,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="optdp",
         description="Optimal differential privacy mechanisms, with proof.",
-        epilog="Every value printed is attained by the mechanism returned, every lower bound is certified in exact arithmetic.",
+        epilog="A solution is printed with its verification: what was checked again, in exact and ball arithmetic.",
     )
     parser.add_argument("--version", action="version", version=f"optdp {optdp.__version__}")
     top = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -53,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone: nothing is left to say
         return 0
-    except (ValueError, TypeError, RuntimeError, OSError) as error:
+    except KeyboardInterrupt:
+        return 130
+    except (ValueError, TypeError, RuntimeError, OSError, ArithmeticError, MemoryError) as error:
         print(f"optdp: error: {error}", file=sys.stderr)
         return 2

@@ -22,7 +22,6 @@ def register(commands: Commands) -> None:
         "--backend", choices=("auto", "scip", "slsqp", "gurobi", "ipopt"), default="auto", help="solver (default auto)"
     )
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for scip and gurobi (default 60)")
-    parser.add_argument("--model", action="store_true", help="print the nonlinear program as a Pyomo model instead")
     options.add_solution_output(parser)
     parser.set_defaults(run=_solve)
 
@@ -30,7 +29,7 @@ def register(commands: Commands) -> None:
         "piecewise", help="the optimum and the published mechanisms over a range of epsilon"
     )
     parser.add_argument(
-        "--eps", type=float, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0], help="epsilons"
+        "--eps", type=options.parse_number, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0], help="epsilons"
     )
     options.add_loss(parser)
     options.add_domain(parser)
@@ -73,14 +72,12 @@ def _pieces(text: str) -> range:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from optdp.design.piecewise import build_model, solve_piecewise
+    from optdp.design.piecewise import solve_piecewise
 
-    if args.model:
-        build_model(args.eps, args.m, args.loss, options.domain_of(args)).pprint()
-        return 0
     solution = solve_piecewise(
-        args.eps, args.m, args.loss, domain=options.domain_of(args), backend=args.backend, time_limit=args.time_limit
-    )
+        args.eps, args.m, args.loss, domain=options.domain_of(args), backend=args.backend, time_limit=args.time_limit,
+        progress=True,
+    )  # fmt: skip
     return options.show_solution(solution, args)
 
 

@@ -1,12 +1,20 @@
-"""`optdp verify`, `optdp report all` and `optdp demo`."""
+"""`optdp verify`, `optdp problems`, `optdp report all` and `optdp demo`."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
+from optdp.cli import options
+
 if TYPE_CHECKING:
     from optdp.cli import Commands
+
+HEADING = """# What is solved
+
+Printed by `optdp problems --markdown`: one row for each design, in the order in which `optdp.solve` asks them. `optdp.solve`
+takes any `optdp.Problem` whose parts fit one row; for other problems it raises an error with the reason of each design.
+"""
 
 
 def register(commands: Commands) -> None:
@@ -14,6 +22,10 @@ def register(commands: Commands) -> None:
     parser = commands.top.add_parser("verify", help="check a saved solution again, without any solver")
     parser.add_argument("solution", help="file written by `optdp solve ... --out`")
     parser.set_defaults(run=_verify)
+
+    parser = commands.top.add_parser("problems", help="the problems that are solved")
+    parser.add_argument("--markdown", action="store_true", help="print docs/solved.md")
+    parser.set_defaults(run=_problems)
 
     parser = commands.report.add_parser("all", help="every problem's gap report on one self-contained page")
     parser.add_argument("--html", required=True, metavar="FILE", help="the page to write")
@@ -23,7 +35,7 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--out", default="demo-output", metavar="FOLDER", help="where the figure goes (default demo-output)"
     )
-    parser.add_argument("--eps", type=float, default=1.0, help="privacy parameter (default 1)")
+    parser.add_argument("--eps", type=options.parse_number, default=1.0, help="privacy parameter (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the demonstration (default 0)")
     parser.set_defaults(run=_demo)
 
@@ -33,10 +45,20 @@ def _verify(args: argparse.Namespace) -> int:
 
     solution = Solution.load(args.solution)
     verification = solution.verify()
-    print(solution)
+    # Nothing else of the file: the solver, its time and its tolerance are what somebody wrote there.
+    print(solution.problem.statement())
+    print(f"  optimum in [{solution.lower_bound:.12g}, {solution.value:.12g}], gap {solution.gap:.1e}")
+    print(f"  {solution.mechanism!r}")
     print(verification)
     print("verified" if verification else "NOT verified")
     return 0 if verification else 1
+
+
+def _problems(args: argparse.Namespace) -> int:
+    from optdp.design.registry import table
+
+    print(f"{HEADING}\n{table(markdown=True)}" if args.markdown else table())
+    return 0
 
 
 def _all(args: argparse.Namespace) -> int:
