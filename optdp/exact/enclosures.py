@@ -7,6 +7,7 @@ logarithms) is enclosed by Arb balls (python-flint); an inequality counts only w
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq
@@ -47,20 +48,22 @@ def at_most(a: Number, b: Number) -> bool | None:
         return Fraction(a) <= Fraction(b)
     if isinstance(a, Log) and isinstance(b, Log):
         return a.argument <= b.argument
-    if isinstance(a, Log) and not isinstance(b, Log):
-        return at_most_exp(a.argument, b)
-    with ctx.workprec(4 * PRECISION):
-        difference = ball(b) - ball(a)
-        return True if difference >= 0 else False if difference < 0 else None
+    for bits in (PRECISION, 4 * PRECISION, 16 * PRECISION):
+        with ctx.workprec(bits):
+            difference = ball(b) - ball(a)
+        if difference >= 0:
+            return True
+        if difference < 0:
+            return False
+    return None
 
 
 def exp_below(eps: Number, bits: int = 128) -> Fraction:
     """A rational R <= e^eps with e^eps - R < 2^-(bits-1) e^eps: the ratio that an exactly private mechanism may use."""
     if isinstance(eps, Log):
         return max(Fraction(1), eps.argument)
-    with ctx.workprec(bits + 8):
-        enclosure = exp(eps)
-    return max(Fraction(1), _fraction(enclosure.lower()))
+    with ctx.workprec(bits + 8):  # the ends too: outside they would be rounded to 53 bits
+        return max(Fraction(1), lower(exp(eps)))
 
 
 def exp_above(eps: Number, bits: int = 128) -> Fraction:
@@ -68,8 +71,7 @@ def exp_above(eps: Number, bits: int = 128) -> Fraction:
     if isinstance(eps, Log):
         return eps.argument
     with ctx.workprec(bits + 8):
-        enclosure = exp(eps)
-    return _fraction(enclosure.upper())
+        return upper(exp(eps))
 
 
 def _fraction(point: arb) -> Fraction:
@@ -91,15 +93,23 @@ def upper(enclosure: arb) -> Fraction:
 def round_down(number: Fraction | arb) -> float:
     """The largest float that is not above `number` (for a ball: not above its lower end)."""
     exact = number if isinstance(number, Fraction) else lower(number)
-    nearest = float(exact)
+    nearest = _nearest(exact)
     return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
 
 
 def round_up(number: Fraction | arb) -> float:
     """The smallest float that is not below `number` (for a ball: not below its upper end)."""
     exact = number if isinstance(number, Fraction) else upper(number)
-    nearest = float(exact)
+    nearest = _nearest(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def _nearest(exact: Fraction) -> float:
+    """The nearest finite float."""
+    try:
+        return float(exact)
+    except OverflowError:
+        return sys.float_info.max if exact > 0 else -sys.float_info.max
 
 
 def log_above(ratio: Fraction) -> float:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import Field, is_dataclass
 from dataclasses import fields as dataclass_fields
-from dataclasses import is_dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -43,7 +43,8 @@ class Fields:
         return self.data[name]
 
     def _refuse(self, name: str, value: Any, allowed: str) -> FieldError:
-        shown = repr(value) if isinstance(value, int | float | bool | None) and len(repr(value)) < 60 else _kind(value)
+        small = isinstance(value, int) and value.bit_length() < 200
+        shown = repr(value) if small or value is None or isinstance(value, float) else _kind(value)
         return FieldError(f"{self.where}.{name} = {shown} is not allowed: it must be {allowed}")
 
     def has(self, name: str) -> bool:
@@ -195,7 +196,7 @@ class Tagged:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""
-        own = dataclass_fields(self) if is_dataclass(self) else ()
+        own: tuple[Field[Any], ...] = dataclass_fields(self) if is_dataclass(self) else ()
         return {"type": self.tag} | {f.name: _encode(getattr(self, f.name)) for f in own if f.init}
 
     @classmethod

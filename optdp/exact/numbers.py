@@ -14,6 +14,8 @@ from typing import Any
 
 #: Numerators and denominators of rationals may have this many bits: what a file may ask the exact checks to carry.
 BITS = 4096
+#: Rationals stay where floats reach.
+LARGEST = 2**1000
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,9 @@ class Log:
 
     def __float__(self) -> float:
         top, bottom = self.argument.numerator, self.argument.denominator
-        if abs(top - bottom) < bottom:
-            return math.log1p(float(Fraction(top - bottom, bottom)))
-        return math.log(top) - math.log(bottom)
+        if bottom < 2 * top and top < 2 * bottom:
+            return math.log1p((top - bottom) / bottom)
+        return math.log(top) - math.log(bottom) if abs(top.bit_length() - bottom.bit_length()) > 1000 else math.log(top / bottom)
 
     def __repr__(self) -> str:
         return f"log({self.argument})"
@@ -77,13 +79,15 @@ def number(value: Any, name: str) -> Number:
         whole = int(value)
         found = float(whole) if abs(whole) <= 2**53 else Fraction(whole)  # 1 and 1.0 are written alike
     elif isinstance(value, numbers.Rational):
-        found = Fraction(value.numerator, value.denominator)
+        found = Fraction(int(value.numerator), int(value.denominator))
     else:
         found = float(value)
         if not math.isfinite(found):
             raise ValueError(f"{name} = {value!r} is not allowed: {allowed}")
         return found
     exact = found.argument if isinstance(found, Log) else Fraction(found)
+    if not isinstance(found, Log) and abs(exact) >= LARGEST:
+        raise ValueError(f"{name} is not allowed: {name} must be below 2^1000 in size")
     if max(abs(exact.numerator).bit_length(), exact.denominator.bit_length()) > BITS:
         raise ValueError(f"{name} is not allowed: numerator and denominator may have {BITS} bits each")
     return found
