@@ -1,17 +1,17 @@
 """The variance of an unbiased mechanism that is a base plus a window which follows the input: one variable is left.
 
-Inputs are x in [-1, 1]. With probability pi the output comes from the base on the range [r - B, r + B] (shape g, spread mu, level l,
-dip d), otherwise it is the window's centre plus a U with U from the activation (shape h, fill c, spread v). Write w = a/B for the
-window's share of the range.
+Inputs are x in [-1, 1]. With probability pi the output comes from the base on the range [r - B, r + B] (shape g, spread mu,
+level l, least height d), otherwise it is the window's centre plus a U with U from the activation (shape h, fill c, spread v).
+Write w = a/B for the window's share of the range.
 
 - *Unbiased* iff the centre is r + k (x - r) with (1 - pi) k = 1.
-- *Within the range* (beyond which the base has no density that could hide a window) iff B >= k (1 + |r|) + a; at fixed w everything
-  below grows with B, so B = k (1 + |r|)/(1 - w).
-- *The rule*: (1 - pi)/pi <= s w, where, with E = e^eps, s = (E d - 1) c/l if the largest densities of both parts together are at
-  most E times the base's least ("uniform": composite paper, Definition 3.3), and s = (E - 1) d c/l if the window's largest density
-  is at most E - 1 times the base's least ("pointwise"). Both imply eps-LDP, and they agree for a constant base. Neither is implied
-  by it: windows that cover most of the range overlap, and a triangle could then be higher. At fixed w the variance
-  decreases in s, so that the rule holds with equality.
+- *Within the range* (beyond which the base has no density that could hide a window) iff B >= k (1 + |r|) + a; at fixed w
+  everything below grows with B, so B = k (1 + |r|)/(1 - w).
+- *The rule*: (1 - pi)/pi <= s w, where, with E = e^eps, s = (E d - 1) c/l if the largest densities of both parts together are
+  at most E times the base's least ("uniform": composite paper, Definition 3.3), and s = (E - 1) d c/l if the window's largest
+  density is at most E - 1 times the base's least ("pointwise"). Both imply eps-LDP, and they agree for a constant base.
+  Neither is implied by it: windows that cover most of the range overlap, and a triangle could then be higher. At fixed w the
+  variance decreases in s, so that the rule holds with equality.
 
 Hence pi = 1/(1 + s w), k = 1 + 1/(s w), and with
 
@@ -42,9 +42,9 @@ from fractions import Fraction
 from flint import arb, arb_poly, ctx
 
 from optdp.exact import enclosures, polynomial
-from optdp.exact.numbers import Number
+from optdp.exact.numbers import Log, Number
 from optdp.problem.families import Rule
-from optdp.problem.shapes import Rectangle, Shape
+from optdp.problem.shapes import Shape
 
 
 def slope(eps: Number, activation: Shape, base: Shape, rule: Rule = "uniform") -> arb:
@@ -52,14 +52,10 @@ def slope(eps: Number, activation: Shape, base: Shape, rule: Rule = "uniform") -
 
     Not positive where the base varies by a factor of e^eps or more, so that no window can stand above it ("uniform").
     """
-    ratio, dip = enclosures.exp(eps), enclosures.ball(base.dip())
-    room = ratio * dip - 1 if base.dip() != 1 and rule == "uniform" else _less_one(eps) * dip
+    growth = enclosures.ball(eps.argument - 1) if isinstance(eps, Log) else enclosures.ball(eps).expm1()
+    dip = enclosures.ball(base.least)
+    room = (growth + 1) * dip - 1 if base.least != 1 and rule == "uniform" else growth * dip
     return room * activation.level() / base.level()
-
-
-def _less_one(eps: Number) -> arb:
-    """e^eps - 1 without cancellation."""
-    return enclosures.ball(eps).expm1() if isinstance(eps, float) else enclosures.exp(eps) - 1
 
 
 def parts(s: arb, activation: Shape, base: Shape) -> tuple[arb_poly, arb_poly, arb_poly]:
@@ -79,8 +75,8 @@ def best_window(
 ) -> tuple[float, float, float]:
     """(w, r, V): the window's share, the middle of the range and the variance for inputs in [-1, 1], to double precision.
 
-    **Arguments:** `rule`: see the module; `position`: the input x in [0, 1] of which the variance is minimised, None for the worst
-    case; `shifts`: whether the range may be off centre (r = 0 otherwise).
+    **Arguments:** `rule`: see the module; `position`: the input x in [0, 1] of which the variance is minimised, None for the
+    worst case; `shifts`: whether the range may be off centre (r = 0 otherwise).
 
     **Raises** ValueError if the base varies by a factor of e^eps or more.
 
@@ -95,7 +91,7 @@ def best_window(
         s = slope(eps, activation, base, rule)
         if not s > 0:
             raise ValueError(
-                f"base = {str(base)!r} is not allowed at this eps: it varies by a factor {1 / float(base.dip()):g} >= e^eps, "
+                f"base = {str(base)!r} is not allowed at this eps: it varies by a factor {1 / float(base.least):g} >= e^eps, "
                 "which leaves no room for an activation"
             )
         a, q, d = parts(s, activation, base)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from optdp.exact import require
 from optdp.exact.fields import Fields, Tagged
 from optdp.exact.numbers import Number, exp_of
-from optdp.problem.shapes import Rectangle, Shape, Triangle, as_activation, as_base, base_name, shape_from_fields
+from optdp.problem.shapes import Quartic, Rectangle, Shape, Triangle, as_activation, as_base, shape_from_fields
 
 Rule = Literal["uniform", "pointwise"]
 
@@ -73,25 +73,34 @@ class Piecewise(Family):
         return cls(fields.integer("m", 2, 10**6))
 
 
-class _Windows(Family):
-    """Base and activation: with a fixed probability from the base, else from an activation whose centre is affine in x."""
+class Windows(Family):
+    """Base and activation: with a fixed probability from the base, else from an activation whose centre is affine in x.
+
+    `rule` bounds the heights of the two parts of the density: by "uniform" their largest values add up to at most e^eps times the
+    base's least, by "pointwise" the activation's largest is at most e^eps - 1 times the base's least. Both imply eps-LDP; for a
+    constant base they agree.
+    """
 
     anywhere = True
     activation: Shape
     base: Shape | str
     rule: Rule
 
+    @property
+    def standing(self) -> Shape:
+        """The base itself; for "B2" (every quartic base) the constant that its class approaches."""
+        return Rectangle() if isinstance(self.base, str) else self.base
+
     def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
         if mechanism.shapes is None:
             return False
         activation, base = mechanism.shapes
-        same_base = base == self.base if isinstance(self.base, Shape) else base_name(base) == self.base
-        # sup over inf of the density is what these mechanisms' exact ratio bounds: it implies the pointwise rule.
+        same_base = base == self.base if isinstance(self.base, Shape) else isinstance(base, Quartic)
         return bool(activation == self.activation and same_base and mechanism.keeps_rule(self.rule, eps))
 
 
 @dataclass(frozen=True)
-class AffineWindow(_Windows):
+class AffineWindow(Windows):
     """Piecewise transformations: a constant floor on a fixed range and a window whose centre is affine in the input.
 
     **Arguments:** `kind`: "I": the density is constant in the window; "II": it rises above the floor as a triangle; "free": any
@@ -121,14 +130,21 @@ class AffineWindow(_Windows):
         """For a constant base both rules say the same."""
         return "uniform"
 
+    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+        if self.kind != "free":
+            return super().contains(mechanism, eps)
+        # Whatever stands above the constant, the rule keeps the density between f and e^eps f.
+        constant = mechanism.shapes is not None and mechanism.shapes[1] == self.base
+        return bool(constant and mechanism.keeps_rule(self.rule, eps))
+
     def clause(self, eps: Number | None) -> str:
+        top = "a fixed factor times f" if eps is None else f"{exp_of(eps)} f"
         if self.kind == "free":
-            top = "a constant times" if eps is None else exp_of(eps)
-            return f" whose densities lie between f and {top} f for one constant f, on one bounded range of outputs"
-        what = "another constant" if self.kind == "I" else "a symmetric triangle above it"
+            return f" whose densities lie between f and {top} for one constant f, on one bounded range of outputs"
+        what = "is another constant" if self.kind == "I" else "rises as a symmetric triangle"
         return (
-            f" whose density is a constant on one bounded range of outputs and {what} in a window of fixed width and height "
-            "whose centre is affine in the input"
+            f" whose density is a constant f on one bounded range of outputs and {what}, up to at most {top}, in a window of "
+            "fixed width and height whose centre is affine in the input"
         )
 
     @classmethod
@@ -137,12 +153,12 @@ class AffineWindow(_Windows):
 
 
 @dataclass(frozen=True)
-class Composite(_Windows):
+class Composite(Windows):
     """An activation that follows the input above a base that does not.
 
     **Arguments:** `activation`: "A1", "A2", "A3", a `Shape` or a function; `base`: "B1", "B2" (every quartic base), a `Shape` or
-    a function; `rule`: "uniform": the density's supremum is at most e^eps times its infimum, over all inputs and outputs (the
-    paper's Definition 3.3); "pointwise": only what LDP asks.
+    a function; `rule`: "uniform": the largest densities of both parts together are at most e^eps times the base's least (the
+    paper's Definition 3.3); "pointwise": the activation's is at most e^eps - 1 times the base's least.
 
     **Source:** composite differential privacy, Sections 3.2 and 4.2.
     """
@@ -158,13 +174,16 @@ class Composite(_Windows):
         require.choice("rule", self.rule, ("uniform", "pointwise"))
 
     def clause(self, eps: Number | None) -> str:
-        bound = ""
         if self.rule == "uniform":
             factor = "a fixed factor" if eps is None else exp_of(eps)
-            bound = f", with a density whose supremum over all inputs and outputs is at most {factor} times its infimum"
+            rule = f"the largest densities of both parts add up to at most {factor}"
+        else:
+            factor = "a fixed factor" if eps is None else f"({exp_of(eps)} - 1)"
+            rule = f"the activation's part has a density of at most {factor}"
         return (
             f" that draw from the base {_shape(self.base)} on one bounded range of outputs with a fixed probability, and "
-            f"otherwise from the activation {_shape(self.activation)} of fixed width whose centre is affine in the input{bound}"
+            f"otherwise from the activation {_shape(self.activation)} of fixed width whose centre is affine in the input, where "
+            f"{rule} times the least density of the base's part"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -180,11 +199,9 @@ class Composite(_Windows):
 
 
 def _shape(shape: Shape | str) -> str:
-    known = {"A1": "A1 (constant)", "A2": "A2 (half a sine)", "A3": "A3 (triangle)", "B2": "B2 (any quartic)"}
-    name = base_name(shape)
-    if isinstance(shape, Rectangle):
-        return "B1/A1 (constant)"
-    return known.get(name, name if isinstance(shape, str) else shape.phrase())
+    if isinstance(shape, str):
+        return "B2 (any quartic)"
+    return {"A1": "B1/A1 (constant)", "A2": "A2 (half a sine)", "A3": "A3 (triangle)"}.get(shape.name, shape.phrase())
 
 
 @dataclass(frozen=True)

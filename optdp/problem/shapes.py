@@ -3,7 +3,7 @@
 All that a design needs of a shape are a few constants, on the standard support [-1, 1]:
 
 - of an activation h with peak 1: its *fill* c = (1/2) int h, and its *spread* v, the second moment of the density h / int h;
-- of a base g with peak 1: its *level* (1/2) int g, its *dip* inf g, and its spread likewise.
+- of a base g with peak 1: its *level* (1/2) int g, its *least* height inf g, and its spread likewise.
 
 Named shapes give them as balls (pi is irrational), shapes made of steps as exact rationals. Each shape also samples itself
 with integers: whole cells of a grid, so that privacy does not hang on rounding.
@@ -25,12 +25,13 @@ from flint import arb
 
 from optdp.exact import enclosures, require
 from optdp.exact.fields import Fields
+from optdp.exact.sampling import Alias
 
 #: Steps in which a user's function is kept: its values at that many equally spaced midpoints are all that is known of it.
 STEPS = 2**12
-#: Heights of steps are whole multiples of the peak over 2^30.
+#: Heights of steps are integer multiples of the peak over 2^30.
 LEVELS = 2**30
-#: Acceptance probabilities of sampled shapes are whole multiples of 2^-53.
+#: Acceptance probabilities of sampled shapes are integer multiples of 2^-53.
 COIN = 2**53
 
 
@@ -59,9 +60,14 @@ class Shape(ABC):
     def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """`size` cells out of 0 .. cells - 1, with probabilities that follow the shape and are exactly symmetric."""
 
-    def dip(self) -> Fraction:
-        """A rational not above inf h (0 for shapes that vanish at the ends)."""
+    @property
+    def least(self) -> Fraction:
+        """inf h, exactly (0 for shapes that vanish at the ends)."""
         return Fraction(0)
+
+    def dip(self) -> Fraction:
+        """A rational not above the least height of the cells as drawn, relative to their peak."""
+        return self.least
 
     def level_below(self) -> Fraction:
         """A rational not above the mean height of the cells as drawn, relative to their peak: what privacy rests on."""
@@ -105,7 +111,8 @@ class Rectangle(Shape):
     def spread(self) -> arb:
         return arb(1) / 3
 
-    def dip(self) -> Fraction:
+    @property
+    def least(self) -> Fraction:
         return Fraction(1)
 
     def fit(self, cells: int) -> int:
@@ -117,7 +124,7 @@ class Rectangle(Shape):
 
 @dataclass(frozen=True)
 class Sine(Shape):
-    """A2: half a period of a sine, cos(pi u / 2). Drawn by rejection against whole thresholds of 2^-53."""
+    """A2: half a period of a sine, cos(pi u / 2). Drawn by rejection against integer thresholds of 2^-53."""
 
     name: ClassVar[str] = "A2"
 
@@ -143,7 +150,7 @@ class Sine(Shape):
 
 @dataclass(frozen=True)
 class Triangle(Shape):
-    """A3: a symmetric triangle. A cell is the sum of two uniform whole numbers, which is exact."""
+    """A3: a symmetric triangle. A cell is the sum of two uniform integers, which is exact."""
 
     name: ClassVar[str] = "A3"
 
@@ -190,6 +197,10 @@ class Quartic(Shape):
         rest = 1 - self.edge
         return enclosures.ball((Fraction(1, 3) - rest / 7) / (1 - rest / 5))
 
+    @property
+    def least(self) -> Fraction:
+        return self.edge
+
     def dip(self) -> Fraction:
         return Fraction(int(self.edge * COIN), COIN)
 
@@ -209,12 +220,15 @@ class Quartic(Shape):
     def to_dict(self) -> dict[str, Any]:
         return {"shape": self.name, "edge": str(self.edge)}
 
+    def phrase(self) -> str:
+        return f"B2 (quartic, its ends at {self.edge} of its middle)"
+
 
 @dataclass(frozen=True)
 class Steps(Shape):
-    """A symmetric step function on equal steps, whole-number heights: what is kept of a user's own function.
+    """A symmetric step function on equal steps, integer heights: what is kept of a user's own function.
 
-    Everything about it is an exact rational; a cell is drawn from an alias table with whole-number weights.
+    Everything about it is an exact rational; a cell is drawn from an alias table with integer weights.
     """
 
     heights: tuple[int, ...]
@@ -225,7 +239,7 @@ class Steps(Shape):
         heights = tuple(require.integer("heights", h, low=0) for h in self.heights)
         if not heights or max(heights) == 0 or heights != heights[::-1] or max(heights) > LEVELS:
             raise ValueError(
-                f"heights of {self.label!r} are not allowed: they must be symmetric whole numbers in [0, 2^30], not all 0"
+                f"heights of {self.label!r} are not allowed: they must be symmetric integers in [0, 2^30], not all 0"
             )
         object.__setattr__(self, "heights", heights)
 
@@ -264,7 +278,8 @@ class Steps(Shape):
     def spread(self) -> arb:
         return enclosures.ball(self.exact_spread)
 
-    def dip(self) -> Fraction:
+    @property
+    def least(self) -> Fraction:
         return Fraction(min(self.heights), max(self.heights))
 
     def fit(self, cells: int) -> int:
@@ -272,27 +287,12 @@ class Steps(Shape):
         return max(round(cells / n), 1) * n
 
     @cached_property
-    def _alias(self) -> tuple[np.ndarray, np.ndarray]:
-        """Thresholds out of sum(heights), and aliases: Vose's table in whole numbers."""
-        n, total = len(self.heights), sum(self.heights)
-        rest = [h * n for h in self.heights]
-        alias = list(range(n))
-        small = [j for j in range(n) if rest[j] < total]
-        large = [j for j in range(n) if rest[j] >= total]
-        threshold = [total] * n
-        while small and large:
-            low, high = small.pop(), large.pop()
-            threshold[low], alias[low] = rest[low], high
-            rest[high] -= total - rest[low]
-            (small if rest[high] < total else large).append(high)
-        return np.asarray(threshold, dtype=np.int64), np.asarray(alias, dtype=np.int64)
+    def _alias(self) -> Alias:
+        return Alias([self.heights], sum(self.heights))
 
     def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
-        threshold, alias = self._alias
-        step = rng.integers(0, len(self.heights), size=size)
-        step = np.where(rng.integers(0, sum(self.heights), size=size) < threshold[step], step, alias[step])
         width = cells // len(self.heights)
-        return step * width + rng.integers(0, width, size=size)
+        return self._alias.draw(np.zeros(size, dtype=np.int64), rng) * width + rng.integers(0, width, size=size)
 
     def breaks(self) -> tuple[float, ...]:
         n = len(self.heights)
@@ -346,7 +346,7 @@ def as_base(base: Any, support: Any = (-1.0, 1.0)) -> Shape | str:
         shape = _from_function("base", base, support)
     else:
         return Rectangle() if require.choice("base", base, BASES) == "B1" else "B2"
-    if shape.dip() <= 0:
+    if shape.least <= 0:
         raise ValueError(f"base = {str(shape)!r} is not allowed: a base must be positive on the whole support")
     return shape
 
