@@ -95,7 +95,11 @@ def test_logarithms_need_a_positive_argument(value):
 
 @pytest.mark.parametrize("value", [10**400, Fraction(10) ** 400, "1" + "0" * 400])
 def test_numbers_beyond_floats_are_refused_where_a_float_is_needed(value):
-    for make in (lambda: optdp.ApproxDP(value), lambda: optdp.solve_piecewise(value), lambda: optdp.ApproxDP(1.0, value)):
+    for make in (
+        lambda: optdp.ApproxDP(value),
+        lambda: optdp.solve_piecewise(value),
+        lambda: optdp.ApproxDP(1.0, value),
+    ):
         with pytest.raises((ValueError, TypeError), match=r"eps|delta"):
             make()
 
@@ -110,7 +114,9 @@ def test_numpy_scalars_are_numbers(value):
 @given(POSITIVE)
 def test_the_float_of_a_logarithm_is_close(argument):
     got, true = float(Log(argument)), exact(Log(argument))
-    assert abs(got - true) <= 4e-16 * max(abs(true), mpmath.mpf(2) ** -1000) + (4e-16 if argument > 2 or argument < 0.5 else 0)
+    assert abs(got - true) <= 4e-16 * max(abs(true), mpmath.mpf(2) ** -1000) + (
+        4e-16 if argument > 2 or argument < 0.5 else 0
+    )
 
 
 def test_rational_refuses_logarithms():

@@ -18,6 +18,7 @@ uniformly over [0, reach], so that (*) is one inequality between one-dimensional
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,8 @@ class BathtubCertificate(Certificate):
             self._refuse("it is for densities whose heights all inputs share (on a circle: for all mechanisms)")
         if problem.outputs != (domain.lower, domain.upper):
             self._refuse("it is for outputs in the domain")
+        if not 0 <= self.threshold < math.inf:
+            self._refuse("the threshold must be a finite number >= 0")
         if self.threshold > 0 and not self.holds(problem):
             self._refuse(f"the threshold {show(self.threshold)} is too high for this problem")
         loss = objective.loss

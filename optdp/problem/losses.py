@@ -8,6 +8,7 @@ as a frozen dataclass with a `tag`; `docs/extending/loss.md` is a worked example
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -353,6 +354,10 @@ class Pieces(DistanceLoss):
         i = max((k for k, b in enumerate(self.breaks) if b <= d), default=0)
         return enclosures.ball(_horner(self._primitives[i], max(d, Fraction(0))))
 
+    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
+        below = math.isfinite(threshold) and Fraction(threshold) <= self.coefficients[0][0]
+        return arb(0) if below else super().deficit_above(threshold, reach)
+
     def crossing(self, level: arb) -> arb:
         """By bisection between rationals: L is nondecreasing."""
         t = enclosures.upper(level)
@@ -606,7 +611,10 @@ class MatrixLoss(Loss):
     form = "matrix"
 
     def __post_init__(self) -> None:
-        matrix = np.asarray(self.rows)
+        try:
+            matrix = np.asarray(self.rows)
+        except ValueError:  # rows of several lengths
+            matrix = np.empty(0)
         if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
             raise TypeError(
                 "loss is not allowed: with an Alphabet it must be a matrix of numbers, "
