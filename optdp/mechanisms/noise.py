@@ -76,26 +76,25 @@ class AdditiveNoise(Mechanism):
 
     def support(self, x: Any = None) -> tuple[float, float]:
         """(lowest, highest) output: for an input `x`, or over all inputs."""
-        if x is None:
-            return -np.inf, np.inf
-        inputs, radius = self.domain.check(x), self.noise_radius()
-        return float(np.min(inputs)) - radius, float(np.max(inputs)) + radius
+        inputs = np.array([self.domain.lower, self.domain.upper]) if x is None else self.domain.check(x)
+        return float(np.min(inputs)) - self.noise_radius(), float(np.max(inputs)) + self.noise_radius()
 
     def mean(self, x: Any) -> np.ndarray:
         """x: the noise is symmetric."""
         return self.domain.check(x)
 
-    def variance(self, x: Any = 0.0) -> np.ndarray:
+    def variance(self, x: Any = None) -> np.ndarray:
         return self.expected_loss(x, Squared)
 
-    def expected_loss(self, x: Any = 0.0, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: Any = None, loss: Any = "abs") -> np.ndarray:
         """E[L(|Y - x|)], the same for every input."""
-        return np.full(self.domain.check(x).shape, self.noise_loss(loss))
+        shape = () if x is None else self.domain.check(x).shape
+        return np.full(shape, self.noise_loss(loss))
 
     def worst_input(self, loss: Any = "abs") -> float:
-        """Any input is as bad as any other: 0."""
+        """Any input is as bad as any other: 0, or the lower end of an interval."""
         self._loss(loss)
-        return 0.0
+        return self.domain.lower if np.isfinite(self.domain.lower) else 0.0
 
     def worst_case_loss(self, loss: Any = "abs") -> float:
         return self.noise_loss(loss)
