@@ -6,6 +6,8 @@ import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -16,7 +18,7 @@ from optdp import files, hooks
 from optdp.exact.check import Check
 from optdp.exact.fields import FieldError, Fields, load
 from optdp.exact.numbers import Number
-from optdp.problem.domains import Circle
+from optdp.problem.domains import Alphabet, Circle, Interval
 from optdp.problem.losses import Squared, as_loss
 from optdp.problem.privacy import LDP, Privacy
 
@@ -82,34 +84,59 @@ class Mechanism(ABC):
     # --- what follows, unless it is known better
 
     def atoms(self) -> np.ndarray:
-        """Outputs of positive probability. Default: what `randomize` gives repeatedly at a few inputs, if `probability` is
-        defined, which then must add up to what `density` leaves.
+        """Outputs of positive probability, sorted. Default: what `randomize` gives repeatedly at a few inputs, if `probability`
+        is defined; expectations refuse to go on if these miss some mass.
         """
+        return self._drawn_atoms
+
+    @cached_property
+    def _drawn_atoms(self) -> np.ndarray:
         if type(self).probability is Mechanism.probability:
             return np.empty(0)
-        inputs = self._some_inputs(9)
-        drawn = np.concatenate([np.ravel(self.randomize(np.full(4096, x), 0)) for x in inputs])
-        values, counts = np.unique(drawn, return_counts=True)
+        rng = np.random.default_rng(0)
+        drawn = [np.ravel(self.randomize(np.full(4096, x), rng)) for x in self._some_inputs(9)]
+        values, counts = np.unique(np.concatenate(drawn), return_counts=True)
         return values[counts > 1]
 
     def support(self, x: Any = None) -> tuple[Any, Any]:
         """(lowest, highest) output that occurs. Default: the domain's ends, or the outermost atoms if they are further out."""
-        ends = [self.domain.lower, self.domain.upper, *self.atoms().tolist()]
+        ends = [] if isinstance(self.domain, Alphabet) else [self.domain.lower, self.domain.upper]
+        ends += self.atoms().tolist()
         return min(ends), max(ends)
 
     def mean(self, x: Any) -> np.ndarray:
         """E[Y | x]. On a circle: the mean direction. Default: numerical."""
-        return self._expectation(x, lambda inputs, y: y + 0 * inputs)
+        if not isinstance(self.domain, Circle):
+            return self._expectation(x, lambda point, y: y)
+        start, turn = self.domain.start, 2 * np.pi / self.domain.period
+        sine, cosine = (self._expectation(x, lambda _, y, f=f: f(turn * (y - start))) for f in (np.sin, np.cos))
+        return start + np.mod(np.arctan2(sine, cosine), 2 * np.pi) / turn
 
     def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
-        """E[L(x, Y) | x] for a loss as in `optdp.problem.losses.as_loss`. Default: numerical."""
-        law = self._loss(loss)
+        """E[L(x, Y) | x] for a loss as in `optdp.problem.losses.as_loss`; the columns of a matrix are the `atoms()` in their
+        order. Default: numerical.
+        """
+        law, domain = self._loss(loss), self.domain
+        if law.form == "matrix":
+            outputs = self.atoms()
+            if law.array.shape != (len(domain), outputs.size):
+                raise ValueError(f"loss is not allowed: it must have {len(domain)} rows and {outputs.size} columns")
+            inputs = domain.check(x)
+            return np.sum(self.probability(outputs, inputs[..., None]) * law.array[domain.index(inputs)], axis=-1)
+        if isinstance(domain, Circle) and law.form == "distance":
+            return self._expectation(x, lambda point, y: law(domain.distance(point, y)))
         return self._expectation(x, law.of)
 
     def variance(self, x: Any) -> np.ndarray:
         """Var[Y | x]. On a circle: the mean squared distance from the mean direction."""
-        bias = 0.0 if isinstance(self.domain, Circle) else self.mean(x) - self.domain.check(x)
-        return self.expected_loss(x, Squared) - np.square(bias)
+        inputs, domain, centre = self.domain.check(x), self.domain, self.mean(x)
+        if not isinstance(domain, Circle):
+            return self.expected_loss(x, Squared) - np.square(centre - inputs)
+        if np.array_equal(centre, inputs):
+            return self.expected_loss(x, Squared)
+        pairs = zip(inputs.reshape(-1), centre.reshape(-1), strict=True)
+        spread = [self._expectation(p, lambda _, y, c=c: domain.distance(c, y) ** 2) for p, c in pairs]
+        return np.array(spread).reshape(inputs.shape)
 
     def worst_case_loss(self, loss: Any = "abs") -> float:
         """The largest expected loss over all inputs."""
@@ -120,6 +147,8 @@ class Mechanism(ABC):
         from scipy.optimize import minimize_scalar
 
         law = self._loss(loss)
+        if isinstance(self.domain, Alphabet):
+            return self.domain.symbols[int(np.argmax(self.expected_loss(list(self.domain.symbols), law)))]
         grid = np.unique(np.concatenate([np.linspace(a, b, 257) for a, b in self._smooth_pieces()]))
         losses = self.expected_loss(grid, law)
         best = int(np.argmax(losses))
@@ -131,30 +160,53 @@ class Mechanism(ABC):
     def average_loss(self, loss: Any = "abs") -> float:
         """The expected loss averaged over inputs spread uniformly over the domain (Gauss-Legendre between kinks)."""
         law = self._loss(loss)
+        if isinstance(self.domain, Alphabet):
+            return float(np.mean(self.expected_loss(list(self.domain.symbols), law)))
         nodes, weights = np.polynomial.legendre.leggauss(48)
         total = 0.0
         for a, b in self._smooth_pieces():
             total += (b - a) / 2 * float(weights @ self.expected_loss((a + b) / 2 + (b - a) / 2 * nodes, law))
         return total / self.domain.width
 
-    def _expectation(self, x: Any, function: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
-        """E[function(x, Y) | x] by Gauss-Legendre on 512 cells of the support, cut at the input, and a sum over atoms."""
+    def _expectation(self, x: Any, function: Callable[[Any, Any], Any]) -> np.ndarray:
+        """E[function(x, Y) | x]: adaptive quadrature over the support, cut at the input, and a sum over atoms.
+
+        **Raises** ValueError if density and probabilities do not add up to 1: `support` or `atoms` miss some outputs.
+        """
         inputs = self.domain.check(x)
         out = np.empty(inputs.size)
-        atoms = self.atoms()
-        nodes, weights = np.polynomial.legendre.leggauss(8)
+        atoms, (low, high) = self.atoms(), self.support()
+        dense = type(self).density is not Mechanism.density
         for i, point in enumerate(inputs.reshape(-1)):
-            low, high = self.support()
-            cuts = np.unique(np.concatenate([np.linspace(low, high, 513), np.clip([point], low, high)]))
-            y = (cuts[:-1, None] + cuts[1:, None]) / 2 + np.diff(cuts)[:, None] / 2 * nodes
-            heights = self.density(y.ravel(), point).reshape(y.shape)
-            total = float(np.sum(heights * function(point, y) * weights * np.diff(cuts)[:, None] / 2))
-            out[i] = total + float(np.sum(self.probability(atoms, point) * function(point, atoms)))
+            share = self.probability(atoms, point)
+            found = np.array([np.sum(share), np.sum(share * function(point, atoms))])
+            if dense and np.isfinite(low) and np.isfinite(high):
+                cuts = np.unique(np.concatenate([np.linspace(low, high, 129), np.clip([point], low, high)]))
+                found += _quadrature(lambda y, p=point: self.density(y, p) * np.stack([y**0, function(p, y)]), cuts)
+            elif dense:  # y = x + s t / (1 - t^2): the whole line
+                scale = getattr(self.domain, "width", np.inf)
+                spread = scale if np.isfinite(scale) else 1.0
+
+                def line(t: np.ndarray, p: Any = point, s: float = spread) -> np.ndarray:
+                    y = p + s * t / (1 - t * t)
+                    density = self.density(y, p) * s * (1 + t * t) / (1 - t * t) ** 2
+                    return density * np.stack([y**0, np.where(density > 0, function(p, y), 0.0)])
+
+                found += _quadrature(line, np.linspace(-1.0, 1.0, 129) * (1 - 1e-9))
+            if abs(found[0] - 1) > 1e-6:
+                raise ValueError(
+                    f"density and probability of {type(self).__name__} add up to {found[0]:.9g} instead of 1: define `support` "
+                    "and `atoms` if outputs are missed, else correct them"
+                )
+            out[i] = found[1]
         return out.reshape(inputs.shape)
 
     def _some_inputs(self, count: int) -> np.ndarray:
-        symbols = getattr(self.domain, "symbols", None)
-        return np.array(symbols[:count]) if symbols else np.linspace(self.domain.lower, self.domain.upper, count)
+        if isinstance(self.domain, Alphabet):
+            return np.array(self.domain.symbols[:count])
+        if not np.isfinite(self.domain.lower):
+            return np.arange(count) - count // 2
+        return np.linspace(self.domain.lower, self.domain.upper, count)
 
     # --- what it guarantees
 
@@ -203,7 +255,9 @@ class Mechanism(ABC):
         if span is not None and not any(c.tag == "outputs" for c in problem.constraints):
             low, high = self.support()
             inside = bool(span[0] <= low and high <= span[1])
-            checks.append(Check("outputs", inside, f"outputs lie in [{low!r}, {high!r}], the domain being {self.domain}"))
+            checks.append(
+                Check("outputs", inside, f"outputs lie in [{low!r}, {high!r}], the domain being {self.domain}")
+            )
         return checks
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
@@ -238,11 +292,19 @@ class Mechanism(ABC):
 
     def _smooth_pieces(self) -> list[tuple[float, float]]:
         a, b = self.domain.lower, self.domain.upper
+        if not np.isfinite(b - a):
+            raise TypeError(f"{type(self).__name__} must define worst_input and average_loss: its domain is unbounded")
         cuts = [a, *sorted(k for k in self._kinks() if a < k < b), b]
         return list(pairwise(cuts))
 
     def _loss(self, loss: Any) -> Any:
-        return as_loss(loss, self.domain.exact_reach)
+        """`loss` as a `Loss`; a user's function is checked up to the largest distance between an input and an output."""
+        reach = getattr(self.domain, "exact_reach", None)
+        if isinstance(self.domain, Interval):
+            low, high = self.support()
+            far = max(self.domain.upper - low, high - self.domain.lower)
+            reach = max(reach, Fraction(far)) if np.isfinite(far) else None
+        return as_loss(loss, reach)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; `Mechanism.from_dict` gives back an equal mechanism, bit for bit."""
@@ -282,6 +344,35 @@ class Mechanism(ABC):
         return made
 
 
+def _quadrature(function: Callable[[np.ndarray], np.ndarray], cuts: np.ndarray) -> np.ndarray:
+    """Integrals of several functions at once (a row of values each), by halving cells until Gauss-Lobatto settles.
+
+    Its nodes include the ends of the cells, so that a jump beside one is seen.
+    """
+    legendre = np.polynomial.legendre.Legendre.basis(7)
+    nodes = np.concatenate([[-1.0], np.sort(legendre.deriv().roots().real), [1.0]])
+    weights = 2 / (56 * legendre(nodes) ** 2)
+
+    def cells(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        points = (a + b)[:, None] / 2 + (b - a)[:, None] / 2 * nodes
+        values = function(points.reshape(-1))
+        return values.reshape(-1, *points.shape) @ weights * (b - a) / 2
+
+    a, b = cuts[:-1], cuts[1:]
+    coarse = cells(a, b)
+    total, scale = np.zeros(len(coarse)), 1e-10 * np.abs(coarse).sum(axis=1, keepdims=True)
+    for _ in range(40):
+        middle = (a + b) / 2
+        left, right = cells(a, middle), cells(middle, b)
+        rough = np.any(np.abs(left + right - coarse) > scale, axis=0)
+        total += (left + right)[:, ~rough].sum(axis=1)
+        a, b = np.concatenate([a[rough], middle[rough]]), np.concatenate([middle[rough], b[rough]])
+        coarse = np.concatenate([left[:, rough], right[:, rough]], axis=1)
+        if not a.size:
+            break
+    return total + coarse.sum(axis=1)
+
+
 def _round_up(eps: Number) -> float:
     from flint import ctx
 
@@ -289,5 +380,3 @@ def _round_up(eps: Number) -> float:
 
     with ctx.workprec(enclosures.PRECISION):
         return float(eps) if isinstance(eps, float) else enclosures.round_up(enclosures.ball(eps))
-
-
