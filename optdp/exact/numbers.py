@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -133,6 +134,18 @@ def latex(value: Number) -> str:
     text = plain(value) if isinstance(value, float | int) else str(value)
     mantissa, _, exponent = text.partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else text
+
+
+def prose(text: str) -> str:
+    r"""A statement inside LaTeX's \text: powers of e become mathematics, special characters are escaped."""
+    parts = re.split(r"(\be\^[\w./]*\w|\be\^log\([\w/]+\))", text)
+    for i, part in enumerate(parts):
+        if i % 2:
+            parts[i] = f"$e^{{{part[2:]}}}$"
+        else:
+            escaped = re.sub(r"([#%&_{}$])", r"\\\1", part.replace("\\", r"\textbackslash "))
+            parts[i] = escaped.replace("^", r"\^{}")
+    return "".join(parts)
 
 
 def encode(value: Number) -> float | int | str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from optdp.exact import require
 from optdp.exact.fields import Fields, Tagged
-from optdp.exact.numbers import plain
+from optdp.exact.numbers import plain, prose
 
 
 class Domain(Tagged, root=True):
@@ -22,7 +22,7 @@ class Domain(Tagged, root=True):
 
     def latex(self) -> str:
         """The set in LaTeX."""
-        return rf"\text{{{self}}}"
+        return rf"\text{{{prose(str(self))}}}"
 
 
 class _Bounded(Domain):
@@ -228,7 +228,7 @@ class Alphabet(Domain):
             raise TypeError(f"symbols = {symbols!r} is not allowed: symbols must be an integer or a list")
         if (
             len(symbols) < 2
-            or not all(isinstance(s, str | int | float) for s in symbols)
+            or not all(isinstance(s, str | int | float) and s == s for s in symbols)
             or len(set(symbols)) < len(symbols)
         ):
             raise ValueError(
@@ -241,11 +241,16 @@ class Alphabet(Domain):
 
     def check(self, x: Any, name: str = "x") -> np.ndarray:
         self.index(x, name)
-        return np.asarray(x)
+        return self._array(x)
+
+    def _array(self, x: Any) -> np.ndarray:
+        """`x` as an array; as objects where strings and numbers are mixed, which numpy would turn into strings."""
+        mixed = len({isinstance(s, str) for s in self.symbols}) > 1
+        return np.asarray(x, dtype=object) if mixed else np.asarray(x)
 
     def index(self, x: Any, name: str = "x") -> np.ndarray:
         """The positions of the symbols `x`, in the shape of `x`. **Raises** ValueError naming the first entry that is none."""
-        array = np.asarray(x)
+        array = self._array(x)
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
         found = np.array([place.get(entry, -1) for entry in array.reshape(-1).tolist()], dtype=np.int64)
         _inside(found >= 0, array, name, f"{name} must be one of the symbols of {self}")

@@ -20,7 +20,7 @@ from flint import arb, ctx
 
 from optdp.exact import enclosures, polynomial, require
 from optdp.exact.fields import Fields, Tagged
-from optdp.exact.numbers import plain, rational, show
+from optdp.exact.numbers import plain, prose, rational, show
 
 
 class Loss(Tagged, root=True):
@@ -49,7 +49,7 @@ class Loss(Tagged, root=True):
 
     def latex(self) -> str:
         """L(x, Y) in LaTeX."""
-        return rf"\text{{{self.phrase}}}"
+        return rf"\text{{{prose(self.phrase)}}}"
 
     def of(self, x: Any, y: Any) -> np.ndarray:
         """L(x, y), elementwise with broadcasting."""

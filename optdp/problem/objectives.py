@@ -9,7 +9,7 @@ import numpy as np
 
 from optdp.exact import require
 from optdp.exact.fields import Fields, Tagged
-from optdp.exact.numbers import plain
+from optdp.exact.numbers import plain, prose
 from optdp.problem.domains import Domain
 from optdp.problem.losses import Loss, Power, as_loss
 from optdp.problem.priors import Prior
@@ -31,7 +31,7 @@ class Objective(Tagged, root=True):
 
     def latex(self, domain: Domain) -> str:
         """The number in LaTeX."""
-        return rf"\text{{{self.phrase}}}"
+        return rf"\text{{{prose(self.phrase)}}}"
 
     def on(self, domain: Domain) -> Objective:
         """The objective with everything that it takes checked against the domain."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
 from optdp.exact.fields import Fields, Tagged
-from optdp.exact.numbers import Log, Number, exp_of, latex, number, show
+from optdp.exact.numbers import Log, Number, exp_of, latex, number, prose, show
 from optdp.problem.priors import Prior
 
 
@@ -35,7 +35,7 @@ class Privacy(Tagged, root=True):
 
     def latex(self) -> str:
         """The defining inequality."""
-        return rf"\text{{{self.adjective}}}"
+        return rf"\text{{{prose(self.adjective)}}}"
 
     def implied_by(self, other: Privacy) -> bool | None:
         """Whether every mechanism with the guarantee `other` has this one: True, False, or None where it is not known.
@@ -48,7 +48,10 @@ class Privacy(Tagged, root=True):
         return None if answer and other.ideal and not self.ideal else answer
 
     def _implied_by(self, other: Privacy) -> bool | None:
-        return True if replace(self, ideal=False) == replace(other, ideal=False) else None  # type: ignore[type-var]
+        return True if type(self) is type(other) and self._parameters() == other._parameters() else None
+
+    def _parameters(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "ideal"}
 
     def in_real_arithmetic(self) -> Self:
         """The same guarantee, for the ideal mechanism whose sampler rounds to floats."""

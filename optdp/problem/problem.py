@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optdp.exact.fields import Fields, Tagged
-from optdp.exact.numbers import Number, plain
+from optdp.exact.numbers import Number, plain, prose
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
 from optdp.problem.domains import Alphabet, Domain, Interval, as_domain
 from optdp.problem.families import AllMechanisms, Family
@@ -54,6 +54,8 @@ class Problem(Tagged, root=True):
         kinds = [type(c) for c in constraints]
         if len(set(kinds)) < len(kinds):
             raise ValueError(f"constraints = {constraints!r} is not allowed: each kind may be asked for once")
+        if Outputs in kinds and (isinstance(domain, Alphabet) or isinstance(objective, BayesRisk)):
+            raise ValueError("constraints: outputs are not allowed to be bounded here: they are no numbers")
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "objective", objective.on(domain))
         object.__setattr__(self, "constraints", tuple(sorted(constraints, key=lambda c: c.tag)))
@@ -87,9 +89,10 @@ class Problem(Tagged, root=True):
         """One exact sentence: what the optimum is of. Every title and every printed bound uses it and no other."""
         adjectives = "".join(c.adjective for c in self.constraints)
         clauses = "".join(c.clause for c in self.constraints)
+        arithmetic = ", in real arithmetic" if self.privacy.ideal else ""
         return (
             f"the least {self.objective.phrase} over all {adjectives}{self.privacy.adjective} mechanisms from "
-            f"{self.domain} to {self._codomain()}{self.family.clause(self.eps)}{clauses}{self.privacy.clause}"
+            f"{self.domain} to {self._codomain()}{self.family.clause(self.eps)}{clauses}{self.privacy.clause}{arithmetic}"
         )
 
     def _codomain(self) -> str:
@@ -111,7 +114,10 @@ class Problem(Tagged, root=True):
             asked.append(r"\mathbb{E}[Y \mid x] = x")
         clause = self.family.clause(self.eps).strip()
         if clause:
-            asked.append(rf"\text{{mechanisms {clause}}}")
+            asked.append(rf"\text{{mechanisms {prose(clause)}}}")
+        for constraint in self.constraints:
+            if isinstance(constraint, Outputs):
+                asked.append(rf"Y \in [{plain(constraint.low)}, {plain(constraint.high)}]")
         return rf"\min_{{K}}\; {self.objective.latex(self.domain)} \quad \text{{s.t.}} \quad {', '.join(asked)}"
 
     def _repr_latex_(self) -> str:
