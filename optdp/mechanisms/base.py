@@ -109,7 +109,8 @@ class Mechanism(ABC):
         if not isinstance(self.domain, Circle):
             return self._expectation(x, lambda point, y: y)
         start, turn = self.domain.start, 2 * np.pi / self.domain.period
-        sine, cosine = (self._expectation(x, lambda _, y, f=f: f(turn * (y - start))) for f in (np.sin, np.cos))
+        sine = self._expectation(x, lambda _, y: np.sin(turn * (y - start)))
+        cosine = self._expectation(x, lambda _, y: np.cos(turn * (y - start)))
         return start + np.mod(np.arctan2(sine, cosine), 2 * np.pi) / turn
 
     def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
@@ -135,7 +136,7 @@ class Mechanism(ABC):
         if np.array_equal(centre, inputs):
             return self.expected_loss(x, Squared)
         pairs = zip(inputs.reshape(-1), centre.reshape(-1), strict=True)
-        spread = [self._expectation(p, lambda _, y, c=c: domain.distance(c, y) ** 2) for p, c in pairs]
+        spread = [self._expectation(p, lambda _, y, c=c: domain.distance(c, y) ** 2) for p, c in pairs]  # type: ignore[misc]
         return np.array(spread).reshape(inputs.shape)
 
     def worst_case_loss(self, loss: Any = "abs") -> float:
@@ -182,7 +183,11 @@ class Mechanism(ABC):
             found = np.array([np.sum(share), np.sum(share * function(point, atoms))])
             if dense and np.isfinite(low) and np.isfinite(high):
                 cuts = np.unique(np.concatenate([np.linspace(low, high, 129), np.clip([point], low, high)]))
-                found += _quadrature(lambda y, p=point: self.density(y, p) * np.stack([y**0, function(p, y)]), cuts)
+
+                def body(y: np.ndarray, p: Any = point) -> np.ndarray:
+                    return self.density(y, p) * np.stack([y**0, function(p, y)])
+
+                found += _quadrature(body, cuts)
             elif dense:  # y = x + s t / (1 - t^2): the whole line
                 scale = getattr(self.domain, "width", np.inf)
                 spread = scale if np.isfinite(scale) else 1.0
@@ -299,7 +304,7 @@ class Mechanism(ABC):
 
     def _loss(self, loss: Any) -> Any:
         """`loss` as a `Loss`; a user's function is checked up to the largest distance between an input and an output."""
-        reach = getattr(self.domain, "exact_reach", None)
+        reach: Any = getattr(self.domain, "exact_reach", None)
         if isinstance(self.domain, Interval):
             low, high = self.support()
             far = max(self.domain.upper - low, high - self.domain.lower)

@@ -1,8 +1,7 @@
 """The best unbiased mechanism for a number, in closed form: a window whose length varies with the input.
 
-Its worst-case variance is the least of all unbiased eps-LDP mechanisms for eps <= 1.393027, by a dual point in closed form
-(`optdp.closed_forms.optt`, claims OPTT-20, OPTT-20x, OPTT-20y); it is the same at every input. OPTT asks whether
-windows of varying length exist.
+Its worst-case variance is the least of all unbiased eps-LDP mechanisms for eps <= 1.393027 (`optdp.closed_forms.varying_window`,
+claims OPTT-20, OPTT-20x, OPTT-20y); it is the same at every input.
 """
 
 from __future__ import annotations
@@ -10,44 +9,52 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from optdp.closed_forms.varying_window import LIMIT
 from optdp.exact import require
-from optdp.mechanisms.base import as_rng
-from optdp.mechanisms.baselines.unbiased import UNIT, _interval, _Scaled
-from optdp.problem.domains import Interval, domain_from_dict
-from optdp.problem.losses import Power
+from optdp.exact.fields import Fields
+from optdp.exact.sampling import as_rng
+from optdp.mechanisms.baselines.unbiased import Scaled
+from optdp.problem.domains import Interval
 
-#: Up to this eps the closed form is the optimum: (E + 1) log(1 + 2/E) = E - 2.
-LARGEST_EPS = 1.393027
+Form = Literal["optimal", "window"]
 
 
-@dataclass(frozen=True)
-class VaryingWindow(_Scaled):
+@dataclass(frozen=True, repr=False)
+class VaryingWindow(Scaled):
     """Unbiased, eps-LDP, and of the least worst-case variance: outputs log-uniform in size, likelier near the input.
 
     On [-1, 1], with E = e^eps: for |x| <= z the density is E/(2 (E - 1)|y|) in the window [x - r, x + r], r = sqrt(x^2 + lam),
     and 1/(2 (E - 1)|y|) elsewhere, for |y| between y0 and y1. Up to eps = 0.712285 z = 1 and that is all; beyond, z < 1, and
-    atoms at 0, +-y0 and +-y1 serve the inputs with |x| > z. In floats, sampled plainly.
+    atoms at 0, +-y0 and +-y1 serve the inputs with |x| > z. A sample is a float computed from uniform floats.
 
-    **Arguments:** `eps` in (0, 1.393027]; `domain`.
+    **Arguments:** `eps`; `domain`: an interval, [-1, 1] by default; `form`: "optimal", for eps <= 1.393027, or "window": the window
+    alone (z = 1) for every eps, whose variance is optimal up to eps = 0.712285.
+
+        >>> from optdp.mechanisms.varying_window import VaryingWindow
+        >>> VaryingWindow(0.5).variance([-1.0, 0.3]).round(6)
+        array([16.020826, 16.020826])
     """
 
     eps: float
-    domain: Interval = field(default_factory=lambda: Interval(*UNIT))
+    domain: Interval = field(default_factory=lambda: Interval(-1.0, 1.0))
+    form: Form = "optimal"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", require.real("eps", self.eps, low=0.0, open_low=True, high=LARGEST_EPS))
-        object.__setattr__(self, "domain", _interval(self.domain))
+        super().__post_init__()
+        require.choice("form", self.form, ("optimal", "window"))
+        if self.form == "optimal":
+            require.real("eps", self.eps, low=0.0, open_low=True, high=LIMIT)
 
     @cached_property
     def _shape(self) -> dict[str, float]:
         """z, lam, y0, y1 and the floors `zero`, `low`, `high` of the atoms at 0, +-y0, +-y1, on [-1, 1]."""
         growth, tau = math.expm1(self.eps), math.tanh(self.eps / 2)
         e = growth + 1
-        if 2 * math.tanh(tau) + tau <= 1:
+        if self.form == "window" or 2 * math.tanh(tau) + tau <= 1:
             coth = 1 / math.tanh(tau)
             lam = 1 / math.sinh(tau) ** 2
             return {"z": 1.0, "lam": lam, "y0": lam / (coth + 1), "y1": coth + 1, "zero": 0.0, "low": 0.0, "high": 0.0}
@@ -55,20 +62,19 @@ class VaryingWindow(_Scaled):
         lam, y0, y1 = z * z * e * (e + 2), z * e, z * (e + 2)
         fall = (1 - z) ** 2 / lam
         span = 2 * (e + 1) * z * growth
-        return {
-            "z": z,
-            "lam": lam,
-            "y0": y0,
-            "y1": y1,
-            "zero": fall / growth,
-            "low": (1 - z - y1 * fall) / span,
-            "high": (1 - z + y0 * fall) / span,
-        }
+        zero, low, high = fall / growth, (1 - z - y1 * fall) / span, (1 - z + y0 * fall) / span
+        return {"z": z, "lam": lam, "y0": y0, "y1": y1, "zero": zero, "low": low, "high": high}
+
+    @property
+    def _places(self) -> tuple[float, ...]:
+        """Where the atoms are on [-1, 1], for inputs above 0."""
+        y0, y1 = self._shape["y0"], self._shape["y1"]
+        return 0.0, y0, -y0, y1, -y1
 
     def _row(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(edges, masses) for |x| = u: where the window ends above and below 0; masses of the four bulk parts and five atoms.
 
-        Bulk: above 0 in the window, above 0 beyond it, below 0 in the window, below 0 beyond. Atoms: 0, y0, -y0, y1, -y1.
+        Bulk: above 0 in the window, above 0 beyond it, below 0 in the window, below 0 beyond. Atoms: as in `_places`.
         """
         s, growth = self._shape, math.expm1(self.eps)
         e, y0, y1 = growth + 1, s["y0"], s["y1"]
@@ -98,8 +104,7 @@ class VaryingWindow(_Scaled):
         along = rng.random(u.shape)
         ends = ((y0, edges[0], 1), (edges[0], y1, 1), (y0, edges[1], -1), (edges[1], y1, -1))
         outputs = [sign * a * np.power(b / a, along) for a, b, sign in ends]
-        outputs += [np.full(u.shape, y) for y in (0.0, y0, -y0, y1, -y1)]
-        out = np.choose(part, outputs)
+        out = np.choose(part, outputs + [np.full(u.shape, y) for y in self._places])
         return self._middle + self._half * np.where(u < 0, -out, out)
 
     def density(self, y: Any, x: Any) -> np.ndarray:
@@ -113,21 +118,16 @@ class VaryingWindow(_Scaled):
         return np.where(held, height, 0.0) / self._half
 
     def atoms(self) -> np.ndarray:
-        """Outputs of positive probability: none up to eps = 0.712285."""
-        y0, y1 = self._shape["y0"], self._shape["y1"]
-        places = np.array([-y1, -y0, 0.0, y0, y1] if self._shape["high"] > 0 else [])
-        return self._middle + self._half * places
+        """Outputs of positive probability: none up to eps = 0.712285, or without atoms."""
+        return self._middle + self._half * np.sort(self._places if self._shape["high"] > 0 else [])
 
     def probability(self, y: Any, x: Any) -> np.ndarray:
         u, outputs = np.broadcast_arrays(self._unit(x), np.asarray(y, dtype=float))
-        _, masses = self._row(np.abs(u))
         total = np.zeros(u.shape)
-        if not self.atoms().size:
-            return total
-        y0, y1 = self._shape["y0"], self._shape["y1"]
-        for place, mass in zip((0.0, y0, -y0, y1, -y1), masses[4:], strict=True):
-            at = self._middle + self._half * np.where(u < 0, -place, place)
-            total = total + np.where(outputs == at, mass, 0.0)
+        if self._shape["high"] > 0:
+            for place, mass in zip(self._places, self._row(np.abs(u))[1][4:], strict=True):
+                at = self._middle + self._half * np.where(u < 0, -place, place)
+                total = total + np.where(outputs == at, mass, 0.0)
         return total
 
     def support(self, x: Any = None) -> tuple[float, float]:
@@ -142,31 +142,38 @@ class VaryingWindow(_Scaled):
         return np.full(u.shape, (e * (e + 2) * self._shape["z"] - (e - 2)) / growth)
 
     def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+        """Closed form for the squared loss, Gauss-Legendre quadrature between the density's jumps for others."""
         law, inputs, u = self._loss(loss), self.domain.check(x), self._unit(x)
-        if isinstance(law, Power) and law.exponent == 2:
+        if law.exponent == 2:
             return self.variance(inputs)
         edges, masses = self._row(np.abs(u))
         y0, y1 = self._shape["y0"], self._shape["y1"]
-        nodes, weights = np.polynomial.legendre.leggauss(48)
-        near = np.clip(np.abs(u), y0, edges[0])  # the loss has a kink where the output meets the input
-        growth = math.expm1(self.eps)
+        nodes, weights = np.polynomial.legendre.leggauss(64)
+        near = np.clip(np.abs(u), y0, edges[0])  # the loss may have a kink where the output meets the input
+        growth, half = math.expm1(self.eps), np.where(u < 0, -self._half, self._half)
         pieces = [(y0, near, 1, growth + 1), (near, edges[0], 1, growth + 1), (edges[0], y1, 1, 1.0)]
         pieces += [(y0, edges[1], -1, growth + 1), (edges[1], y1, -1, 1.0)]
         total = np.zeros(u.shape)
         for a, b, sign, height in pieces:
             length = np.log(b / a)
-            y = sign * a * np.exp((nodes + 1) / 2 * length[..., None])
-            total += height / (4 * growth) * length * (law(self._half * np.abs(y - np.abs(u)[..., None])) @ weights)
-        for y, mass in zip((0.0, y0, -y0, y1, -y1), masses[4:], strict=True):
-            total += mass * law(self._half * np.abs(y - np.abs(u)))
+            y = sign * np.asarray(a)[..., None] * np.exp((nodes + 1) / 2 * length[..., None])  # dy/|y| = d log|y|
+            values = law.of(inputs[..., None], self._middle + half[..., None] * y)
+            total += height / (4 * growth) * length * (values @ weights)
+        for y, mass in zip(self._places, masses[4:], strict=True):
+            total += mass * law.of(inputs, self._middle + half * y)
         return total
 
-    def privacy(self) -> float:
-        return self.eps
+    def worst_input(self, loss: Any = "abs") -> float:
+        law = self._loss(loss)
+        return self.domain.lower if law.exponent == 2 else super().worst_input(law)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": "VaryingWindow", "eps": self.eps, "domain": self.domain.to_dict()}
+        return {**super().to_dict(), "form": self.form}
 
     @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> VaryingWindow:
-        return cls(data["eps"], domain_from_dict(data["domain"]))
+    def _read(cls, fields: Fields) -> VaryingWindow:
+        return cls(*cls._basics(fields), form=fields.choice("form", ("optimal", "window")))  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        variance = float(self.variance(self.domain.lower))
+        return f"VaryingWindow on {self.domain}: unbiased, variance {variance:.6g} at every input; eps = {self.eps:g}"

@@ -4,7 +4,7 @@
     >>> import optdp
     >>> problem = optdp.Problem(optdp.LDP(1.0), optdp.Interval(-1, 1), "squared", constraints=[optdp.Unbiased()])
     >>> list(baselines.applicable(problem))
-    ['Laplace', 'discrete Laplace on a lattice', 'Duchi', 'PM', 'HM', 'PM-SUB', 'PM-OPT', 'Three-Outputs', 'HM-TP']
+    ['Laplace', 'discrete Laplace on a lattice', 'staircase', 'Duchi', 'PM', 'HM', 'PM-SUB', 'PM-OPT', 'Three-Outputs', 'HM-TP']
     >>> baselines.get("Duchi").make(problem).variance(0.0).round(3)
     np.float64(4.683)
 
@@ -23,8 +23,11 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from flint import ctx
+
 from optdp.exact import enclosures
 from optdp.exact.numbers import Number
+from optdp.problem.domains import Interval
 
 if TYPE_CHECKING:
     from optdp.mechanisms.base import Mechanism
@@ -109,37 +112,41 @@ def applicable(problem: Problem) -> dict[str, Mechanism]:
 
 def float_below(eps: Number) -> float:
     """The largest float that is at most `eps`: what mechanisms that compute in floats are built with."""
-    return eps if isinstance(eps, float) else enclosures.round_down(enclosures.ball(eps))
+    with ctx.workprec(enclosures.PRECISION):
+        return eps if isinstance(eps, float) else enclosures.round_down(enclosures.ball(eps))
 
 
-def _local(where: str, problem: Problem, exact: bool = False, **options: Any) -> Mechanism:
-    """The constructor `where` ("module:function") with the problem's eps and interval."""
+def _find(where: str) -> Any:
+    """The object "module:name" of this package."""
     module, name = where.split(":")
-    make = getattr(importlib.import_module(f"optdp.mechanisms.baselines.{module}"), name)
+    return getattr(importlib.import_module(f"optdp.mechanisms.baselines.{module}"), name)
+
+
+def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism:
+    """The constructor `where` with the problem's eps and domain."""
     eps: Any = problem.eps
-    mechanism: Mechanism = make(eps if exact else float_below(eps), problem.domain, **options)
+    mechanism: Mechanism = _find(where)(float_below(eps) if floats else eps, problem.domain)
     return mechanism
 
 
-def _window(name: str, problem: Problem) -> Mechanism:
-    return _local(f"windows:{name}", problem, exact=True)
-
-
-def _central(problem: Problem) -> Mechanism | None:
-    """As many steps as the sensitivity allows: neighbours at most width/(steps + 1) apart are served."""
-    ratio = problem.domain.exact_width / Fraction(problem.privacy.sensitivity)  # type: ignore[attr-defined]
-    if ratio < 1 or problem.eps == 0:
-        return None
-    return _local("unbiased:central_piecewise", problem, steps=math.floor(ratio) - 1)
+_in_floats = partial(_local, floats=True)
 
 
 def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
-    """Additive noise with the eps, delta and sensitivity of the problem."""
-    noise = getattr(importlib.import_module("optdp.mechanisms.baselines.noise"), kind)
-    privacy: Any = problem.privacy
-    if (noise._needs_eps and privacy.eps == 0) or (noise._needs_delta and privacy.delta == 0):
+    """Additive noise with the problem's eps, delta and sensitivity; on an interval, only if all of its inputs are neighbours."""
+    noise, privacy, domain = _find(f"noise:{kind}"), problem.privacy, problem.domain
+    eps, delta, reach = (getattr(privacy, name, 0.0) for name in ("eps", "delta", "sensitivity"))
+    if (eps == 0 and noise.needs_eps) or (delta == 0 and noise.needs_delta):
         return None
-    made: Mechanism = noise(float_below(privacy.eps), float_below(privacy.delta), privacy.sensitivity, **options)
+    made: Mechanism
+    if isinstance(domain, Interval):
+        if privacy.tag != "ldp" and Fraction(reach) < domain.exact_width:
+            return None
+        made = noise.local(eps, domain, delta, **options)
+    elif privacy.tag == "ldp":  # no additive noise hides any two numbers of a line from each other
+        return None
+    else:
+        made = noise(eps, delta, reach, **options)
     return made
 
 
@@ -147,12 +154,21 @@ def _staircase(problem: Problem) -> Mechanism | None:
     return _noise("Staircase", problem, steps="squared" if problem.loss.exponent == 2 else "abs")
 
 
-def _laplace(problem: Problem) -> Mechanism | None:
-    return _local("noise:laplace", problem) if problem.privacy.tag == "ldp" else _noise("Laplace", problem)
+def _classical(problem: Problem) -> Mechanism | None:
+    """The formula is proven for eps <= 1."""
+    eps: Any = problem.eps
+    proven = enclosures.at_most(eps, 1.0) and eps != 0
+    return _noise("Gaussian", problem, calibration="classical") if proven else None
 
 
-def _clamped_staircase(problem: Problem) -> Mechanism:
-    return _local("clamped:clamped_staircase", problem)
+def _central(problem: Problem) -> Mechanism | None:
+    """As many steps as the sensitivity allows: neighbours at most width/(steps + 1) apart are served."""
+    privacy: Any = problem.privacy
+    steps = math.floor(problem.domain.exact_width / Fraction(privacy.sensitivity)) - 1
+    if privacy.eps == 0 or not 0 <= steps <= 600 / float(privacy.eps):
+        return None
+    mechanism: Mechanism = _find("unbiased:central_piecewise")(float_below(privacy.eps), problem.domain, steps)
+    return mechanism
 
 
 _LAPLACE = "Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, TCC 2006"
@@ -173,44 +189,45 @@ _MA = (
 )
 _MOVED = "; range moved to the domain as in Zheng, Mishra and Hu, arXiv 2505.15483"
 _CENTRAL = "Yamamoto et al., the central piecewise mechanism, https://github.com/ay0408/Central-PM"
-_GAUSSIAN = "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem A.1"
 
-_LDP, _APPROX = ("ldp",), ("approx",)
-_INTERVAL, _LINE, _INTEGERS = ("interval",), ("line",), ("integers",)
+_LDP, _APPROX, _BOTH = ("ldp",), ("approx",), ("ldp", "approx")
+_INTERVAL, _INTEGERS, _NUMBERS = ("interval",), ("integers",), ("interval", "line")
 
 for _row in (
-    Baseline("Laplace", _LAPLACE, ("ldp", "approx"), ("interval", "line"), True, _laplace),
+    Baseline("Laplace", _LAPLACE, _BOTH, _NUMBERS, True, partial(_noise, "Laplace")),
     Baseline("clamped Laplace", _LAPLACE + "; output clamped to the domain", _LDP, _INTERVAL, False,
              partial(_local, "clamped:clamped_laplace")),
+    Baseline("discrete Laplace", _GEOMETRIC, _APPROX, _INTEGERS, True, partial(_noise, "DiscreteLaplace")),
     Baseline("discrete Laplace on a lattice", _GEOMETRIC + "; input rounded at random to a lattice", _LDP, _INTERVAL, True,
              partial(_local, "noise:discrete_laplace")),
     Baseline("clamped discrete Laplace", _GEOMETRIC + "; on a lattice, output clamped to the domain", _LDP, _INTERVAL, False,
              partial(_local, "clamped:clamped_discrete_laplace")),
-    Baseline("clamped staircase", _STAIRCASE + "; output clamped to the domain", _LDP, _INTERVAL, False, _clamped_staircase),
-    Baseline("Duchi", _DUCHI, _LDP, _INTERVAL, True, partial(_local, "unbiased:duchi")),
-    Baseline("PM", _WANG, _LDP, _INTERVAL, True, partial(_local, "unbiased:piecewise", exact=True)),
-    Baseline("HM", _WANG, _LDP, _INTERVAL, True, partial(_local, "unbiased:hybrid")),
-    Baseline("PM-SUB", _ZHAO, _LDP, _INTERVAL, True, partial(_local, "unbiased:pm_sub", exact=True)),
-    Baseline("PM-OPT", _ZHAO + "; the best I-PTT of " + _MA, _LDP, _INTERVAL, True,
-             partial(_local, "unbiased:pm_opt", exact=True)),
-    Baseline("Three-Outputs", _ZHAO, _LDP, _INTERVAL, True, partial(_local, "unbiased:three_outputs")),
-    Baseline("HM-TP", _ZHAO, _LDP, _INTERVAL, True, partial(_local, "unbiased:hm_tp")),
-    Baseline("moved PM", _WANG + _MOVED, _LDP, _INTERVAL, False, partial(_window, "pm")),
-    Baseline("moved SW", "Li et al., Estimating numerical distributions under local differential privacy, SIGMOD 2020" + _MOVED,
-             _LDP, _INTERVAL, False, partial(_window, "sw")),
-    Baseline("moved PTT", _MA + _MOVED, _LDP, _INTERVAL, False, partial(_window, "ptt")),
-    Baseline("uniform", "an output that ignores the input: what any mechanism must beat", _LDP, ("interval", "circle"), False,
-             partial(_window, "uniform")),
-    Baseline("central piecewise", _CENTRAL, _APPROX, _INTERVAL, True, _central),
-    Baseline("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
-             "differential privacy, AISTATS 2020", _APPROX, _LINE, True, partial(_noise, "TruncatedLaplacian")),
-    Baseline("Gaussian", "Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical calibration and "
-             "optimal denoising, ICML 2018", _APPROX, _LINE, True, partial(_noise, "Gaussian")),
-    Baseline("staircase", _STAIRCASE, _APPROX, _LINE, True, _staircase),
+    Baseline("staircase", _STAIRCASE, _BOTH, _NUMBERS, True, _staircase),
+    Baseline("clamped staircase", _STAIRCASE + "; output clamped to the domain", _LDP, _INTERVAL, False,
+             partial(_local, "clamped:clamped_staircase")),
+    Baseline("classical Gaussian", "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem A.1",
+             _APPROX, _NUMBERS, True, _classical),
     Baseline("uniform noise", "Geng and Viswanath, Optimal noise adding mechanisms for approximate differential privacy, IEEE "
-             "Trans. Inf. Theory 62(2), 2016", _APPROX, _LINE, True, partial(_noise, "UniformNoise")),
-    Baseline("discrete Laplace", _GEOMETRIC, _APPROX, _INTEGERS, True, partial(_noise, "DiscreteLaplace")),
+             "Trans. Inf. Theory 62(2), 2016", _APPROX, _NUMBERS, True, partial(_noise, "UniformNoise")),
+    Baseline("Duchi", _DUCHI, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:duchi")),
+    Baseline("Gaussian", "Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical calibration and "
+             "optimal denoising, ICML 2018", _APPROX, _NUMBERS, True, partial(_noise, "Gaussian")),
+    Baseline("PM", _WANG, _LDP, _INTERVAL, True, partial(_local, "unbiased:piecewise")),
+    Baseline("HM", _WANG, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:hybrid")),
+    Baseline("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
+             "differential privacy, AISTATS 2020", _APPROX, _NUMBERS, True, partial(_noise, "TruncatedLaplacian")),
     Baseline("discrete Gaussian", "Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020",
              _APPROX, _INTEGERS, True, partial(_noise, "DiscreteGaussian")),
+    Baseline("PM-SUB", _ZHAO, _LDP, _INTERVAL, True, partial(_local, "unbiased:pm_sub")),
+    Baseline("PM-OPT", _ZHAO + "; the best I-PTT of " + _MA, _LDP, _INTERVAL, True, partial(_local, "unbiased:pm_opt")),
+    Baseline("Three-Outputs", _ZHAO, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:three_outputs")),
+    Baseline("HM-TP", _ZHAO, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:hm_tp")),
+    Baseline("central piecewise", _CENTRAL, _APPROX, _INTERVAL, True, _central),
+    Baseline("moved PM", _WANG + _MOVED, _LDP, _INTERVAL, False, partial(_local, "windows:pm")),
+    Baseline("moved SW", "Li et al., Estimating numerical distributions under local differential privacy, SIGMOD 2020" + _MOVED,
+             _LDP, _INTERVAL, False, partial(_local, "windows:sw")),
+    Baseline("moved PTT", _MA + _MOVED, _LDP, _INTERVAL, False, partial(_local, "windows:ptt")),
+    Baseline("uniform", "an output that ignores the input: what any mechanism must beat", _LDP, ("interval", "circle"), False,
+             partial(_local, "windows:uniform")),
 ):  # fmt: skip
     register(_row)

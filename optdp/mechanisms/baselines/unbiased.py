@@ -1,8 +1,8 @@
-"""Published mechanisms for a mean under local differential privacy, on one scale: inputs in `domain`, [-1, 1] by default.
+"""Published unbiased mechanisms for a mean under local differential privacy: inputs in `domain`, [-1, 1] by default.
 
-Duchi, Three-Outputs, PM, HM, PM-SUB and HM-TP are unbiased and bounded, the Central Piecewise Mechanism too; Laplace, Gaussian
-and discrete Laplace noise are unbiased and unbounded; clamping makes them bounded and biased. PM and PM-SUB are rectangles that
-follow the input, so that they are sampled exactly by `CompositeMechanism`; the others are baselines: floats, sampled plainly.
+Duchi, Three-Outputs, PM, HM, PM-SUB, PM-OPT and HM-TP are bounded, the Central Piecewise Mechanism too. PM, PM-SUB and PM-OPT are
+rectangles that follow the input, sampled exactly by `CompositeMechanism`; the others compute in floats, and their guarantees
+say so. Sources: `optdp.mechanisms.baselines`.
 """
 
 from __future__ import annotations
@@ -15,31 +15,30 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates.affine_window import BumpClass, optimum
-from optdp.exact import require
-from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.mechanisms.baselines.clamped import clamped_discrete_laplace, clamped_laplace
-from optdp.mechanisms.baselines.noise import discrete_laplace, gaussian, laplace
+from optdp.closed_forms.affine_window import best_window
+from optdp.exact import enclosures, require
+from optdp.exact.check import Check
+from optdp.exact.fields import FieldError, Fields
+from optdp.exact.numbers import Number
+from optdp.exact.sampling import as_rng
+from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.composite import CompositeMechanism
-from optdp.problem.domains import Circle, Interval, as_domain, domain_from_dict
-from optdp.problem.losses import Loss, Power
-from optdp.problem.objectives import Variance
+from optdp.problem.domains import Domain, Interval, as_interval
+from optdp.problem.privacy import LDP, ApproxDP, Privacy
 from optdp.problem.shapes import Rectangle
 
 UNIT = (-1.0, 1.0)
 
 
-def _interval(domain: Any) -> Interval:
-    area = as_domain(domain)
-    if isinstance(area, Circle):
-        raise ValueError("domain = a Circle is not allowed: this mechanism is defined on an interval")
-    return area
+class Scaled(Mechanism):
+    """What unbiased eps-LDP mechanisms stated on [-1, 1] and computed in floats share: the affine map to the domain."""
 
-
-class _Scaled(Mechanism):
-    """What mechanisms stated on [-1, 1] share: the affine map to the domain."""
-
+    eps: float
     domain: Interval
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", require.epsilon(self.eps))
+        object.__setattr__(self, "domain", as_interval(self.domain))
 
     @property
     def _half(self) -> float:
@@ -54,6 +53,7 @@ class _Scaled(Mechanism):
         return np.clip((self.domain.check(x) - self._middle) / self._half, -1.0, 1.0)
 
     def mean(self, x: Any) -> np.ndarray:
+        """x itself."""
         return np.array(self.domain.check(x))
 
     def variance(self, x: Any) -> np.ndarray:
@@ -62,19 +62,29 @@ class _Scaled(Mechanism):
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
         raise TypeError("a scaled mechanism has a variance on [-1, 1]")
 
-    def _loss(self, loss: Any) -> Loss:
-        from optdp.problem.losses import as_loss
+    def guarantee(self) -> Privacy:
+        return LDP(self.eps).in_real_arithmetic()
 
-        low, high = self.support()
-        reach = max(self.domain.upper - low, high - self.domain.lower)
-        return as_loss(loss, reach if math.isfinite(reach) else 1e6 * self.domain.width)
+    def check_unbiased(self) -> Check:
+        return Check("unbiased", False, "E[Y | x] = x holds in real arithmetic only: floats are sampled")
 
     def _kinks(self) -> list[float]:
         return [self._middle]
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"mechanism": type(self).__name__, "eps": self.eps, "domain": self.domain.to_dict()}
+
+    @staticmethod
+    def _basics(fields: Fields) -> tuple[float, Interval]:
+        """eps and the domain."""
+        domain = Domain.read(fields.child("domain"))
+        if not isinstance(domain, Interval):
+            raise FieldError(f"{fields.where}.domain is not allowed: it must be an interval")
+        return fields.real("eps", 0.0, require.MAX_EPS), domain
+
 
 @dataclass(frozen=True)
-class ThreeOutputs(_Scaled):
+class ThreeOutputs(Scaled):
     """Three-Outputs (Zhao et al., IEEE IoT Journal 2020): outputs -C, 0, C; with `zero` = 0 Duchi's mechanism (2018).
 
     At the input u in [-1, 1] the output is 0 with probability a (1 - (1 - 1/E)|u|), where a is the probability at u = 0, and
@@ -88,8 +98,7 @@ class ThreeOutputs(_Scaled):
     zero: float = -1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", require.epsilon(self.eps))
-        object.__setattr__(self, "domain", _interval(self.domain))
+        super().__post_init__()
         if self.zero == -1.0:
             object.__setattr__(self, "zero", _best_zero(self.eps))
         require.real("zero", self.zero, low=0.0, high=math.nextafter(1 / (1 + 2 * math.exp(-self.eps)), 1.0))
@@ -112,9 +121,6 @@ class ThreeOutputs(_Scaled):
         sign = np.where(toss < high, 1.0, np.where(toss < high + zero, 0.0, -1.0))
         return self._middle + self._half * self.reach * sign
 
-    def density(self, y: Any, x: Any) -> np.ndarray:
-        return np.zeros(np.broadcast(y, self.domain.check(x)).shape)
-
     def atoms(self) -> np.ndarray:
         """The outputs."""
         places = np.array([-self.reach, 0.0, self.reach] if self.zero > 0 else [-self.reach, self.reach])
@@ -135,24 +141,15 @@ class ThreeOutputs(_Scaled):
     def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
         law, inputs, u = self._loss(loss), self.domain.check(x), self._unit(x)
         low, high = self.support()
-        return (
-            law(np.abs(high - inputs)) * self._high(u)
-            + law(np.abs(low - inputs)) * self._high(-u)
-            + law(np.abs(self._middle - inputs)) * self._zero(u)
-        )
-
-    def privacy(self) -> float:
-        ends = np.array([-1.0, 0.0, 1.0])
-        high, zero = self._high(ends), self._zero(ends)
-        ratio = max(high.max() / high.min(), zero.max() / zero.min() if self.zero > 0 else 1.0)
-        return float(np.log(ratio))
+        parts = ((high, self._high(u)), (low, self._high(-u)), (self._middle, self._zero(u)))
+        return sum((law.of(inputs, place) * p for place, p in parts), np.zeros(()))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": "ThreeOutputs", "eps": self.eps, "domain": self.domain.to_dict(), "zero": self.zero}
+        return {**super().to_dict(), "zero": self.zero}
 
     @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> ThreeOutputs:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["zero"])
+    def _read(cls, fields: Fields) -> ThreeOutputs:
+        return cls(*cls._basics(fields), fields.real("zero", 0.0, 1.0))
 
 
 def _best_zero(eps: float) -> float:
@@ -180,8 +177,8 @@ def _ternary(function: Callable[[float], float], low: float, high: float) -> flo
 
 
 @dataclass(frozen=True)
-class Mixture(_Scaled):
-    """One of several mechanisms on the same domain, chosen at random whatever the input: as private as the least private.
+class Mixture(Mechanism):
+    """One of several mechanisms on the same interval, chosen at random whatever the input: as private as the least private.
 
     **Arguments:** `parts`; `weights`: their probabilities, which sum to 1; `name`.
     """
@@ -196,14 +193,19 @@ class Mixture(_Scaled):
         weights = tuple(require.real("weights", w, low=0.0, high=1.0) for w in self.weights)
         if abs(sum(weights) - 1) > 1e-12:
             raise ValueError(f"weights = {self.weights!r} is not allowed: weights must sum to 1")
-        if any(p.domain != self.parts[0].domain for p in self.parts):
-            raise ValueError("parts are not allowed to have different domains")
+        if any(p.domain != self.parts[0].domain for p in self.parts) or not isinstance(self.domain, Interval):
+            raise ValueError("parts are not allowed here: they must have the same interval as their domain")
         object.__setattr__(self, "weights", weights)
 
     @property
-    def domain(self) -> Interval:  # type: ignore[override]
+    def domain(self) -> Interval:
         """The domain of the parts."""
-        return self.parts[0].domain  # type: ignore[return-value]
+        found: Interval = self.parts[0].domain
+        return found
+
+    @property
+    def _used(self) -> list[Mechanism]:
+        return [p for p, w in zip(self.parts, self.weights, strict=True) if w > 0]
 
     def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
         rng = as_rng(rng)
@@ -214,45 +216,56 @@ class Mixture(_Scaled):
             out[which == k] = part.randomize(inputs[which == k], rng)
         return out
 
-    def _mix(self, values: list[np.ndarray]) -> np.ndarray:
-        return sum((w * v for w, v in zip(self.weights, values, strict=True)), np.zeros(()))
+    def _mix(self, value: Callable[[Mechanism], np.ndarray]) -> np.ndarray:
+        return sum((w * value(p) for w, p in zip(self.weights, self.parts, strict=True)), np.zeros(()))
 
     def density(self, y: Any, x: Any) -> np.ndarray:
-        return self._mix([p.density(y, x) for p in self.parts])
+        return self._mix(lambda p: p.density(y, x))
 
     def probability(self, y: Any, x: Any) -> np.ndarray:
-        return self._mix([p.probability(y, x) for p in self.parts])
+        return self._mix(lambda p: p.probability(y, x))
 
     def atoms(self) -> np.ndarray:
         """Outputs that have positive probability."""
-        found = [p.atoms() for p, w in zip(self.parts, self.weights, strict=True) if w > 0 and hasattr(p, "atoms")]
-        return np.unique(np.concatenate(found)) if found else np.empty(0)
+        return np.unique(np.concatenate([p.atoms() for p in self._used]))
 
     def support(self, x: Any = None) -> tuple[float, float]:
-        ends = [p.support(x) for p, w in zip(self.parts, self.weights, strict=True) if w > 0]
+        ends = [p.support(x) for p in self._used]
         return min(low for low, _ in ends), max(high for _, high in ends)
 
-    def variance(self, x: Any) -> np.ndarray:
-        return self._mix([p.variance(x) for p in self.parts])  # every part has mean x
+    def mean(self, x: Any) -> np.ndarray:
+        return self._mix(lambda p: p.mean(x))
 
     def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
         law = self._loss(loss)
-        return self._mix([p.expected_loss(x, law) for p in self.parts])
+        return self._mix(lambda p: p.expected_loss(x, law))
 
-    def privacy(self) -> float:
-        return max(p.privacy() for p, w in zip(self.parts, self.weights, strict=True) if w > 0)
+    def guarantee(self) -> Privacy | None:
+        """That of the least private part; which part is drawn tells nothing of the input. None if they are no LDP mechanisms."""
+        found = [p.guarantee() for p in self._used]
+        ratios = [g for g in found if isinstance(g, LDP)]
+        if len(ratios) < len(found):
+            return None
+        worst = next(g for g in ratios if all(enclosures.at_most(other.eps, g.eps) for other in ratios))
+        return worst.in_real_arithmetic() if any(g.ideal for g in ratios) else worst
+
+    def check_unbiased(self) -> Check:
+        """Whether every part is."""
+        return next(
+            (c for c in (p.check_unbiased() for p in self._used) if not c.passed), self._used[0].check_unbiased()
+        )
+
+    def _kinks(self) -> list[float]:
+        return [k for p in self._used for k in p._kinks()]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "mechanism": "Mixture",
-            "parts": [p.to_dict() for p in self.parts],
-            "weights": list(self.weights),
-            "name": self.name,
-        }
+        parts = [p.to_dict() for p in self.parts]
+        return {"mechanism": "Mixture", "parts": parts, "weights": list(self.weights), "name": self.name}
 
     @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> Mixture:
-        return cls(tuple(Mechanism.from_dict(p) for p in data["parts"]), tuple(data["weights"]), data["name"])
+    def _read(cls, fields: Fields) -> Mixture:
+        parts = fields.items("parts", Mechanism.read, 1, 100)
+        return cls(parts, fields.reals("weights", 0.0, 1.0, least=1, most=100), fields.text("name", 200))
 
     def __repr__(self) -> str:
         parts = " + ".join(f"{w:.4g} {p!r}" for w, p in zip(self.weights, self.parts, strict=True))
@@ -260,7 +273,7 @@ class Mixture(_Scaled):
 
 
 @dataclass(frozen=True)
-class CentralPiecewise(_Scaled):
+class CentralPiecewise(Scaled):
     """The Central Piecewise Mechanism (Yamamoto et al.): a staircase that follows the input, for central queries.
 
     Unbiased and bounded, and private for queries that neighbours change by at most a share 1/(steps + 1) of the domain:
@@ -278,8 +291,7 @@ class CentralPiecewise(_Scaled):
     b: float = -1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", require.epsilon(self.eps))
-        object.__setattr__(self, "domain", _interval(self.domain))
+        super().__post_init__()
         require.integer("steps", self.steps, low=0, high=int(600 / self.eps))
         if self.b == -1.0:
             best = _ternary(lambda t: float(_staircase(self.eps, self.steps, 2.0**t)[3](1.0)), -40.0, 10.0)
@@ -297,8 +309,8 @@ class CentralPiecewise(_Scaled):
 
     @property
     def sensitivity(self) -> float:
-        """How much neighbours may change the input."""
-        return self.domain.width / (self.steps + 1)
+        """How much neighbours may change the input (rounded down)."""
+        return enclosures.round_down(self.domain.exact_width / (self.steps + 1))
 
     @cached_property
     def _levels(self) -> tuple[np.ndarray, np.ndarray, float, Callable[[Any], np.ndarray]]:
@@ -331,8 +343,10 @@ class CentralPiecewise(_Scaled):
 
     def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
         law, u = self._loss(loss), self._unit(x)
-        if isinstance(law, Power) and law.exponent == 2:
+        if law.exponent == 2:
             return self.variance(x)
+        if law.form != "distance":
+            return super().expected_loss(x, law)
         mass, half, stretch, _ = self._levels
 
         def primitive(d: np.ndarray) -> np.ndarray:
@@ -345,22 +359,19 @@ class CentralPiecewise(_Scaled):
             total += m * (primitive(offset + reach) - primitive(offset - reach)) / (2 * reach)
         return total
 
-    def privacy(self) -> float:
-        """eps, for inputs at most one sensitivity apart."""
-        return self.eps
+    def guarantee(self) -> Privacy:
+        """For inputs at most one sensitivity apart; with no steps these are any two."""
+        if self.steps == 0:
+            return super().guarantee()
+        return ApproxDP(self.eps, 0.0, self.sensitivity).in_real_arithmetic()
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "mechanism": "CentralPiecewise",
-            "eps": self.eps,
-            "domain": self.domain.to_dict(),
-            "steps": self.steps,
-            "b": self.b,
-        }
+        return {**super().to_dict(), "steps": self.steps, "b": self.b}
 
     @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> CentralPiecewise:
-        return cls(data["eps"], domain_from_dict(data["domain"]), data["steps"], data["b"])
+    def _read(cls, fields: Fields) -> CentralPiecewise:
+        eps, domain = cls._basics(fields)
+        return cls(eps, domain, fields.integer("steps", 0, 10**6), fields.real("b", 0.0))
 
 
 def _staircase_scale(eps: float, m: int) -> tuple[float, float]:
@@ -392,42 +403,45 @@ def _staircase(eps: float, m: int, top: float) -> tuple[np.ndarray, np.ndarray, 
 
 def duchi(eps: float, domain: Any = UNIT) -> ThreeOutputs:
     """Duchi, Jordan and Wainwright (2018): two outputs +-(E + 1)/(E - 1)."""
-    return ThreeOutputs(eps, _interval(domain), 0.0)
+    return ThreeOutputs(eps, as_interval(domain), 0.0)
 
 
 def three_outputs(eps: float, domain: Any = UNIT) -> ThreeOutputs:
     """Three-Outputs (Zhao et al., 2020) with the probability of 0 that minimises the worst-case variance."""
-    return ThreeOutputs(eps, _interval(domain))
+    return ThreeOutputs(eps, as_interval(domain))
 
 
-def piecewise(eps: float, domain: Any = UNIT) -> CompositeMechanism:
+def _window(eps: Number, domain: Any, divisor: int) -> CompositeMechanism:
+    share = 1 / (math.exp(require.epsilon(float(eps)) / divisor) + 1)
+    return CompositeMechanism.private(eps, share, as_interval(domain))
+
+
+def piecewise(eps: Number, domain: Any = UNIT) -> CompositeMechanism:
     """The Piecewise Mechanism PM (Wang et al., ICDE 2019): I-PTT with eta = e^(eps/2) + 1."""
-    return CompositeMechanism.private(eps, 1 / (math.exp(require.epsilon(eps) / 2) + 1), _interval(domain))
+    return _window(eps, domain, 2)
 
 
-def pm_sub(eps: float, domain: Any = UNIT) -> CompositeMechanism:
+def pm_sub(eps: Number, domain: Any = UNIT) -> CompositeMechanism:
     """PM-SUB (Zhao et al., 2020): I-PTT with eta = e^(eps/3) + 1, in closed form nearly the best."""
-    return CompositeMechanism.private(eps, 1 / (math.exp(require.epsilon(eps) / 3) + 1), _interval(domain))
+    return _window(eps, domain, 3)
 
 
-def pm_opt(eps: float, domain: Any = UNIT) -> CompositeMechanism:
+def pm_opt(eps: Number, domain: Any = UNIT) -> CompositeMechanism:
     """PM-OPT (Zhao et al., 2020), which is the best I-PTT: eta = t + 1 for the t with the least worst-case variance."""
-    unit = BumpClass(require.epsilon(eps), Rectangle(), Rectangle(), Interval(*UNIT), Variance())
-    return CompositeMechanism.private(eps, optimum(unit)[0], _interval(domain))
+    share, _, _ = best_window(require.exact_epsilon(eps), Rectangle(), Rectangle())
+    return CompositeMechanism.private(eps, share, as_interval(domain))
 
 
 def hybrid(eps: float, domain: Any = UNIT) -> Mixture:
     """The Hybrid Mechanism HM (Wang et al., ICDE 2019): PM with probability 1 - e^(-eps/2) where eps > 0.61, else Duchi."""
     share = -math.expm1(-require.epsilon(eps) / 2) if eps > 0.61 else 0.0
-    area = _interval(domain)
-    return Mixture((piecewise(eps, area), duchi(eps, area)), (share, 1 - share), "HM")
+    return Mixture((piecewise(eps, domain), duchi(eps, domain)), (share, 1 - share), "HM")
 
 
 def hm_tp(eps: float, domain: Any = UNIT) -> Mixture:
     """HM-TP (Zhao et al., 2020): PM-SUB or Three-Outputs, mixed so that the worst-case variance is least."""
-    area = _interval(domain)
-    wide, narrow = pm_sub(eps, area), three_outputs(eps, area)
-    x = np.linspace(area.lower, area.upper, 2001)[1000:]  # symmetric
+    wide, narrow = pm_sub(eps, domain), three_outputs(eps, domain)
+    x = np.linspace(narrow.domain.lower, narrow.domain.upper, 2001)[1000:]  # symmetric
     a, b = wide.variance(x), narrow.variance(x)
     share = _ternary(lambda beta: float(np.max(beta * a + (1 - beta) * b)), 0.0, 1.0)
     return Mixture((wide, narrow), (share, 1 - share), "HM-TP")
@@ -435,24 +449,4 @@ def hm_tp(eps: float, domain: Any = UNIT) -> Mixture:
 
 def central_piecewise(eps: float, domain: Any = UNIT, steps: int = 0) -> CentralPiecewise:
     """The Central Piecewise Mechanism; with `steps` = 0 a local one, the best I-PTT again."""
-    return CentralPiecewise(eps, _interval(domain), steps)
-
-
-#: Unbiased eps-LDP mechanisms: name -> constructor(eps, domain).
-UNBIASED: dict[str, Callable[..., Mechanism]] = {
-    "Laplace": laplace,
-    "discrete Laplace": discrete_laplace,
-    "Duchi": duchi,
-    "PM": piecewise,
-    "HM": hybrid,
-    "PM-SUB": pm_sub,
-    "Three-Outputs": three_outputs,
-    "HM-TP": hm_tp,
-}
-
-#: The remaining baselines of the composite paper: biased, or only (eps, delta)-private.
-OTHERS: dict[str, Callable[..., Mechanism]] = {
-    "Gaussian": gaussian,
-    "clamped Laplace": clamped_laplace,
-    "clamped discrete Laplace": clamped_discrete_laplace,
-}
+    return CentralPiecewise(eps, as_interval(domain), steps)

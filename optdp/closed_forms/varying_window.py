@@ -1,0 +1,54 @@
+"""The least worst-case variance of unbiased LDP mechanisms for a number: `optdp.mechanisms.varying_window` attains it.
+
+On [-1, 1], with E = e^eps and tau = tanh(eps/2): coth(eps/2) coth(tau) - 1 as long as 2 tanh(tau) + tau <= 1, which is
+eps <= 0.712285; then (E (E + 2) z - (E - 2))/(E - 1) with z = 1/(E - (E + 1) log(1 + 2/E)/2), as long as
+(E + 1) log(1 + 2/E) >= E - 2, which is eps <= 1.393027. Beyond, the latter is still a lower bound. The proofs, by dual points in
+closed form, are claims OPTT-20x and OPTT-20y.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import sympy as sp
+
+from optdp.problem.domains import Interval
+from optdp.problem.families import AllMechanisms
+from optdp.problem.objectives import WorstCase
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+
+eps = sp.Symbol("eps", positive=True)
+
+#: Up to this eps the window alone is optimal, up to that one the window with atoms (both rounded down).
+WINDOW_LIMIT = 0.712285
+LIMIT = 1.393027
+
+
+def share() -> sp.Expr:
+    """z: on [-1, 1] the window serves the inputs with |x| <= z."""
+    e = sp.exp(eps)
+    return 1 / (e - (e + 1) * sp.log(1 + 2 / e) / 2)
+
+
+def window_variance(width: Fraction | int = 2) -> sp.Expr:
+    """The variance of the window alone at every input of an interval of this width, for every eps."""
+    return sp.Rational(width) ** 2 / 4 * (sp.coth(eps / 2) * sp.coth(sp.tanh(eps / 2)) - 1)
+
+
+def atoms_variance(width: Fraction | int = 2) -> sp.Expr:
+    """The variance of the window with atoms: optimal between the two limits, a lower bound for every eps above the first."""
+    e = sp.exp(eps)
+    return sp.Rational(width) ** 2 / 4 * (e * (e + 2) * share() - (e - 2)) / (e - 1)
+
+
+def optimum(problem: Problem) -> sp.Expr | None:
+    """The least worst-case variance over all unbiased eps-LDP mechanisms on an interval, where a mechanism attains it."""
+    domain, objective = problem.domain, problem.objective
+    if not isinstance(problem.privacy, LDP) or not isinstance(domain, Interval) or not isinstance(objective, WorstCase):
+        return None
+    alone = len(problem.constraints) == 1 and problem.unbiased and isinstance(problem.family, AllMechanisms)
+    at = float(problem.privacy.eps)
+    if not alone or objective.loss.exponent != 2.0 or not 0 < at <= LIMIT or 0 < at - WINDOW_LIMIT <= 1e-6:
+        return None  # the first limit itself lies within 1e-6
+    return (window_variance if at <= WINDOW_LIMIT else atoms_variance)(domain.exact_width)
