@@ -46,7 +46,13 @@ class _OfLoss(Objective):
 
     def on(self, domain: Domain) -> Objective:
         reach = getattr(domain, "exact_reach", None)
-        return self if reach is None else replace(self, loss=self.loss.on(reach))  # type: ignore[type-var]
+        if reach is None:
+            return self
+        loss = self.loss.on(reach)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if loss.form == "distance" and not np.isfinite(loss.of(0.0, float(reach)) * float(reach)):
+                raise ValueError(f"loss = {loss.name!r} is not allowed on {domain}: it overflows there; use smaller units")
+        return replace(self, loss=loss)  # type: ignore[type-var]
 
     def _expected(self) -> str:
         inner = self.loss.phrase
