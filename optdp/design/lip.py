@@ -1,10 +1,10 @@
 """The optimal mechanism for a category with a known prior (Context-aware LIP, put right).
 
-**The program.** A user has category X with prior P on d categories and sends one output Y. The promise, eps-LIP, bounds
+**The program.** A user has category X with prior P on d categories and sends one output Y. The guarantee, eps-LIP, bounds
 what an output may tell, e^-eps <= P(x)/P(x|y) <= e^eps. The curator sums up, or makes a histogram, with the best
 estimator E[. | Y], and wants the least mean square error: per user Var(X) - Var(E[X|Y]), or 1 - E sum_x P(x|Y)^2.
 
-**Posteriors instead of probabilities.** A mechanism is a distribution over posteriors r whose mean is P; the promise says
+**Posteriors instead of probabilities.** A mechanism is a distribution over posteriors r whose mean is P; the guarantee says
 that each lies in a polytope Q, and the error is V - E phi(r) with phi convex, (sum x_i r_i)^2 or sum r_i^2. So
 
     max sum_k w_k phi(r_k),   r_k the extreme points of Q,   sum_k w_k r_k = P,   w >= 0:
@@ -26,26 +26,33 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from optdp.certificates.lip import LIPCertificate
+from optdp.certificates.lip import STEPS, LIPCertificate
 from optdp.design import lip_posteriors as lp
 from optdp.design import lip_pricing as pricing
+from optdp.design.progress import Progress
+from optdp.design.registry import Design, register, solve
 from optdp.exact import require
 from optdp.mechanisms.lip import LIPMechanism
+from optdp.problem.domains import Alphabet
+from optdp.problem.families import AllMechanisms
+from optdp.problem.objectives import BayesRisk
 from optdp.problem.priors import Prior
 from optdp.problem.privacy import LDP, LIP
+from optdp.problem.problem import Problem
 from optdp.problem.tasks import Aggregate
-from optdp.solution import Program, Solution, Status
+from optdp.solution import Program, Solution
+from optdp.solvers.conic import Clarabel
+from optdp.solvers.lp import LinearProgram, LinearSolver
 
 TASKS = ("survey", "sum", "histogram")
 NOTIONS = ("lip", "lip-lower", "ldp")
-BACKENDS = ("auto", "enumeration", "columns", "cvxpy")
+METHODS = ("auto", "enumeration", "columns", "cvxpy")
 
 #: Up to here "auto" enumerates the extreme posteriors, and up to there it can be asked to.
 ENUMERATED = 8
@@ -54,7 +61,7 @@ MOST_ENUMERATED = 14
 
 def solve_lip(
     prior: Any,
-    eps: float,
+    eps: Any,
     *,
     task: str = "sum",
     values: Any = None,
@@ -65,73 +72,129 @@ def solve_lip(
     rtol: float = 1e-6,
     time_limit: float = 60.0,
     seed: int = 0,
+    solver: Any = None,
+    progress: Any = None,
 ) -> Solution:
     """The mechanism with the least mean square error for a user whose category has a known prior, with a proof.
 
     **Arguments:**
 
     - `prior`: probabilities of the categories, a sequence or a mapping (dict, pandas Series); they sum to 1 up to 1e-9.
-      Categories of prior 0 are left out: the mechanism does not take them, and the solution's name and `spec` say so.
-    - `eps`: privacy parameter in (0, 30].
+      Categories of prior 0 are left out: the mechanism does not take them, and the problem's statement says so.
+    - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `task`: what the curator computes: "survey", how many users answer yes (two categories: no, yes); "sum", the sum of
       the users' values; "histogram", how many users are in each category.
     - `values`: for "sum", the number that each category stands for (default 0, 1, ..., d - 1, or the categories where
       they are numbers). For how many users have one of many categories: 1 there, 0 elsewhere.
     - `notion`: "lip" (two-sided, the definition), "lip-lower" (only posterior >= e^-eps prior), "ldp" (context-free
-      promise, but the same prior in the estimator and in the error).
+      guarantee, but the same prior in the estimator and in the error).
     - `categories`: names for the entries of a sequence `prior`.
     - `weight`: this user's factor in a weighted sum: multiplies the values (an offset changes nothing).
     - `backend`: "auto": closed form for two categories and for "lip-lower", enumeration up to 8 categories, else column
-      generation; "enumeration" (up to 14) and "columns" force one; "cvxpy": the same program written in cvxpy.
+      generation; "enumeration" (up to 14) and "columns" force one; "cvxpy": the enumerated program written in cvxpy.
     - `rtol`: the gap at which to stop; `time_limit`: seconds, after which the bracket is valid but wider; `seed`: for the
-      random posteriors that large histograms start from.
+      random posteriors that large histograms start from; `solver`: another linear solver than HiGHS's simplex method
+      (`optdp.solvers.LinearSolver`); `progress`: see `optdp.solve`.
 
     **Returns** a `Solution`: `value` is the mean square error per user of `mechanism` (a `LIPMechanism`) with its
-    `estimator`, `lower_bound` what no mechanism with this promise and prior can beat.
+    `estimator`, `lower_bound` what no mechanism with this guarantee and prior can beat.
 
     **Raises** TypeError or ValueError naming the argument.
+
+    **Source:** Jiang, Li, Tandon, "Context-aware data aggregation with localized information privacy" (IEEE CNS 2018), put right.
+
+        >>> import optdp
+        >>> round(optdp.solve_lip([0.9, 0.1], 1.0, task="survey").value, 6)
+        0.079138
     """
-    began = time.perf_counter()
-    eps = require.epsilon(eps)
+    require.exact_epsilon(eps)
     require.choice("task", task, TASKS)
     require.choice("notion", notion, NOTIONS)
-    require.choice("backend", backend, BACKENDS)
-    rtol = require.real("rtol", rtol, low=0.0, open_low=True)
-    limit = require.real("time_limit", time_limit, low=0.0, open_low=True)
-    seed = require.integer("seed", seed, low=0)
+    require.choice("backend", backend, METHODS)
     entries = len(prior) if hasattr(prior, "__len__") else 0
     exact = Prior.of(prior, categories)
-    loss = _aggregate(task, exact, entries, values, require.real("weight", weight))
-    problem = _Problem(exact, eps, loss, notion, rtol, began + limit, seed)
+    aggregate = _aggregate(task, exact, entries, values, require.real("weight", weight))
+    privacy = LDP(eps) if notion == "ldp" else LIP(eps, exact, lower_only=notion == "lip-lower")
+    problem = Problem(privacy, Alphabet(exact.categories), BayesRisk(aggregate, exact))
+    return solve(problem, rtol, time_limit, backend, solver, progress, seed=seed)
 
-    found = problem.solve(backend)
-    promise = LDP(eps) if notion == "ldp" else LIP(eps, lower_only=notion == "lip-lower")
-    mechanism = LIPMechanism.private(promise, exact, found.posteriors, found.weights, loss)
-    value = mechanism.enclose_value(loss)[1]
-    certificate = problem.certify(found)
-    lower = min(certificate.bound, value)
-    status = Status.OPTIMAL if value - lower <= rtol * value else Status.TIME_LIMIT if found.timed_out else Status.GAP
-    d, dropped = len(exact), len(exact.left_out)
-    left = f" ({dropped} of prior 0 left out)" if dropped else ""
+
+def accepts(problem: Problem) -> str | None:
+    """All mechanisms on the alphabet of a prior's categories, under LDP or under LIP for the same prior."""
+    privacy, objective = problem.privacy, problem.objective
+    if not isinstance(objective, BayesRisk):
+        return "the objective must be BayesRisk(task, prior)"
+    if not isinstance(privacy, LDP | LIP) or not 0 < float(privacy.eps) <= require.MAX_EPS:
+        return "privacy must be LIP or LDP with eps in (0, 30]"
+    if isinstance(privacy, LIP) and privacy.prior != objective.prior:
+        return "the prior of the guarantee must be the prior of the objective"
+    if not isinstance(problem.domain, Alphabet) or problem.domain.symbols != objective.prior.categories:
+        return "the domain must be the alphabet of the prior's categories"
+    if objective.task.values is not None and len(set(objective.task.values)) == 1:
+        return "the values must not all be equal: there is nothing to estimate"
+    if not isinstance(problem.family, AllMechanisms):
+        return "the family must be all mechanisms"
+    return None if not problem.constraints else "there must be no constraints"
+
+
+def design(
+    problem: Problem,
+    *,
+    rtol: float,
+    time_limit: float,
+    method: str,
+    solver: LinearSolver | None,
+    progress: Progress,
+    seed: int = 0,
+) -> Solution:
+    """See `solve_lip`."""
+    began = time.perf_counter()
+    if solver is not None and method == "cvxpy":
+        raise ValueError("solver is not allowed with the method 'cvxpy', which brings its own")
+    prior, task, privacy = problem.objective.prior, problem.objective.task, problem.privacy
+    notion, d = notion_of(privacy), len(prior)
+    chosen = Clarabel() if method == "cvxpy" else solver
+    work = _Work(
+        prior, float(privacy.eps), task, notion, rtol, began + time_limit, require.integer("seed", seed, low=0), chosen
+    )
+    progress(f"{task.kind} over {d} categories, {notion}")
+    found = work.solve(method)
+    mechanism = LIPMechanism.private(privacy, prior, found.posteriors, found.weights, task)
+    value = mechanism.enclose(problem.objective)[1]
+    progress("certificate")
+    certificate = found.certificate(d)
+    left = f"; left out, having prior 0: {_some(prior.left_out)}" if prior.left_out else ""
     program = Program(
-        name=f"{task} over {d} categories{left}, {notion}, eps = {eps:g}",
         variables=f"weights of extreme posteriors ({found.columns} used of {_extreme_points(notion, d)})",
         constraints=f"the mean posterior is the prior: {d} rows",
         solver=found.solver,
         seconds=time.perf_counter() - began,
+        rtol=rtol,
         objective=found.objective,
         bound=found.bound,
-        message=f"{found.rounds} rounds" + (f"; left out, having prior 0: {_some(exact.left_out)}" if dropped else ""),
-        build=lambda: build_model(exact, eps, loss, notion),
+        message=f"{found.rounds} rounds{left}",
+        stopped=found.timed_out,
+        build=build_model,
+        arguments=(prior, float(privacy.eps), task, notion, None if d <= MOST_ENUMERATED else found.posteriors),
     )
-    spec = {
-        "problem": "lip", "eps": eps, "task": task, "notion": notion, "categories": list(exact.categories),
-        "left_out": list(exact.left_out), "prior": exact.probabilities.tolist(),
-        "values": None if loss.values is None else list(loss.values), "backend": backend, "rtol": rtol,
-    }  # fmt: skip
-    return Solution(
-        value, lower, mechanism, certificate, program, promise, loss, status, spec, _closed_form(exact, loss, notion)
+    return Solution(problem, value, min(certificate.bound(problem).value, value), mechanism, certificate, program)
+
+
+register(
+    Design(
+        "lip",
+        ("LIP, LIP(lower_only) for the objective's prior; LDP", "Alphabet of the prior's categories",
+         "BayesRisk(sum or histogram)", "AllMechanisms", ""),
+        accepts,
+        design,
+        METHODS,
     )
+)  # fmt: skip
+
+
+def notion_of(privacy: LDP | LIP) -> str:
+    """ "lip", "lip-lower" or "ldp"."""
+    return "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
 
 
 def _extreme_points(notion: str, d: int) -> str:
@@ -143,7 +206,7 @@ def _some(names: tuple[Any, ...]) -> str:
 
 
 def _aggregate(task: str, prior: Prior, entries: int, values: Any, weight: float) -> Aggregate:
-    """The loss, with values for the categories that are left."""
+    """The task, with values for the categories that are left."""
     if task == "histogram":
         if values is not None:
             raise ValueError("values is not allowed for task 'histogram': a histogram counts categories")
@@ -193,12 +256,7 @@ def _values_of_kept(prior: Prior, entries: int, values: Any) -> list[float]:
     numbers = [require.real(f"values[{i}]", v.item() if isinstance(v, np.generic) else v) for i, v in enumerate(values)]
     if len(numbers) == len(prior):
         return numbers
-    return [numbers[i] for i in _kept_positions(prior)]
-
-
-def _kept_positions(prior: Prior) -> list[int]:
-    """Where the categories that are left stood among the entries as given."""
-    return list(prior.given)
+    return [numbers[i] for i in prior.given]
 
 
 @dataclass(frozen=True)
@@ -217,18 +275,25 @@ class _Found:
     objective: float
     bound: float
 
+    def certificate(self, d: int) -> LIPCertificate:
+        """The dual point, with as many of the knots as a proof may have steps for."""
+        thin = -(-len(self.knots) * d // STEPS) or 1
+        knots = self.knots[::thin]
+        return LIPCertificate(self.method, tuple(self.nu.tolist()), tuple((t, v) for t, v in knots.tolist()))
+
 
 @dataclass(frozen=True)
-class _Problem:
+class _Work:
     """One problem in the solver's units: values centred at the prior mean, with variance between 1 and 4."""
 
     prior: Prior
     eps: float
-    loss: Aggregate
+    task: Aggregate
     notion: str
     rtol: float
     deadline: float
     seed: int
+    solver: LinearSolver | None
 
     @property
     def p(self) -> np.ndarray:
@@ -240,10 +305,10 @@ class _Problem:
 
     def _units(self) -> tuple[np.ndarray | None, float, float]:
         """(values in the solver's units, the unit: a power of two, the total variance in the solver's units)."""
-        if self.loss.values is None:
+        if self.task.values is None:
             return None, 1.0, 1.0 - float(self.p @ self.p)
-        x = np.array(self.loss.values) - float(
-            sum(q * _fraction(v) for q, v in zip(self.prior.exact, self.loss.values, strict=True))
+        x = np.array(self.task.values) - float(
+            sum(q * Fraction(v) for q, v in zip(self.prior.exact, self.task.values, strict=True))
         )
         largest = 2.0 ** math.frexp(float(np.abs(x).max()))[1]
         deviation = largest * math.sqrt(float(self.p @ (x / largest) ** 2))
@@ -261,36 +326,41 @@ class _Problem:
         every = pricing.ConeHistogram(self.p, self.ratio, self.prior.weights)
         return every if every.visits_all else pricing.ConeHistogramRelaxed(self.p, self.ratio, self.prior.weights)
 
-    def solve(self, backend: str) -> _Found:
-        """The program's solution by the given backend."""
+    def solve(self, method: str) -> _Found:
+        """The program's solution by the given method."""
         d = len(self.prior)
-        if backend in ("enumeration", "cvxpy") and d > MOST_ENUMERATED:
+        if method in ("enumeration", "cvxpy") and d > MOST_ENUMERATED:
             raise ValueError(
-                f"backend = {backend!r} is not allowed for {d} categories: extreme posteriors are enumerated up to "
+                f"backend = {method!r} is not allowed for {d} categories: extreme posteriors are enumerated up to "
                 f"{MOST_ENUMERATED}; use 'columns'"
             )
-        if self.notion == "lip-lower" and backend != "cvxpy":
+        if self.notion == "lip-lower":
             return self._simplex()
-        if backend == "auto" and d == 2:
+        if method == "auto" and d == 2:
             return self._binary()
-        if backend in ("enumeration", "cvxpy") or (backend == "auto" and d <= ENUMERATED):
-            return self._enumerated(backend == "cvxpy")
-        if self.loss.values is None:
+        if method in ("enumeration", "cvxpy") or (method == "auto" and d <= ENUMERATED):
+            pricer, rows = self.pricer(), extreme_posteriors(self.p, self.ratio, self.notion)
+            found = lp.enumerate_all(self.p, self.ratio, rows, pricer.gain(rows), self.solver)
+            return self._generated(found, f"{self._name}, all extreme posteriors")
+        if self.task.values is None:
             return self._histogram()
-        return self._generated(self._sum(), "HiGHS, column generation (exact pricing)")
+        return self._generated(self._sum(), f"{self._name}, column generation (exact pricing)")
+
+    @property
+    def _name(self) -> str:
+        return "HiGHS" if self.solver is None else self.solver.name
 
     def _tolerance(self) -> float:
-        # "lip-lower" promises least, so that its error is below every other's.
+        # One-sided LIP asks least, so that its error is below every other's.
         least = 2 / self.ratio - 1 / self.ratio**2
         return max(0.5 * self.rtol * least * self._units()[2], 1e-13)
 
     def _simplex(self) -> _Found:
-        vertices = self.p / self.ratio + (1 - 1 / self.ratio) * np.eye(self.p.size)
-        gain = float(self.loss.gain(vertices, self.p) @ self.p)
-        empty = np.zeros(0)
-        return _Found(
-            vertices, self.p, empty, "simplex", empty, "closed form (simplex)", self.p.size, 0, False, gain, gain
-        )
+        """As many extreme posteriors as categories: their weights are the prior."""
+        vertices, empty = extreme_posteriors(self.p, self.ratio, self.notion), np.zeros((0, 2))
+        gain = float(self.task.gain(vertices, self.p) @ self.p)
+        how = "closed form (simplex)"
+        return _Found(vertices, self.p, empty[:, 0], "simplex", empty, how, self.p.size, 0, False, gain, gain)
 
     def _binary(self) -> _Found:
         """The two ends of the interval of posteriors; the dual is the line through them."""
@@ -306,45 +376,11 @@ class _Problem:
         exact = lp.Generated(ends, weights, objective, nu, objective, 2, 0, False)
         return self._generated(exact, "closed form (two posteriors)")
 
-    def _enumerated(self, with_cvxpy: bool) -> _Found:
-        pricer = self.pricer()
-        rows = extreme_posteriors(self.p, self.ratio, self.notion)
-        if not with_cvxpy:
-            return self._generated(
-                lp.enumerate_all(self.p, self.ratio, rows, pricer.gain(rows)), "HiGHS, all extreme posteriors"
-            )
-        model = _cvxpy_model(
-            self.p, rows, pricer.gain(rows) if self.notion != "lip-lower" else self.loss.gain(rows, self.p)
-        )
-        with warnings.catch_warnings():  # accuracy is for the certificate to judge
-            warnings.filterwarnings("ignore", "Solution may be inaccurate")
-            objective = float(model.solve(solver="CLARABEL", **TIGHT))
-        weights = np.maximum(model.variables()[0].value, 0.0)
-        if self.notion == "lip-lower":
-            closed = self._simplex()
-            return _Found(
-                rows,
-                weights,
-                closed.nu,
-                "simplex",
-                closed.knots,
-                "cvxpy, Clarabel",
-                len(rows),
-                1,
-                False,
-                objective,
-                objective,
-            )
-        nu = -np.asarray(model.constraints[0].dual_value) / self.p
-        if nu @ self.p < 0:
-            nu = -nu
-        keep = weights > 1e-9
-        found = lp.Generated(rows[keep], weights[keep], objective, nu, objective, len(rows), 1, False)
-        return self._generated(found, "cvxpy, Clarabel")
-
     def _sum(self) -> lp.Generated:
         pricer = self.pricer()
-        return lp.multilevel(pricer, tol=self._tolerance(), deadline=self.deadline, coarsen=pricer.merged)
+        return lp.multilevel(
+            pricer, tol=self._tolerance(), deadline=self.deadline, coarsen=pricer.merged, solver=self.solver
+        )
 
     def _histogram(self) -> _Found:
         """Column generation where vertices can be visited; else posteriors that fill up, against the chord bound."""
@@ -362,9 +398,9 @@ class _Problem:
             centre = _cone_centre(p, self.ratio)
             start = pricing.shuffled(pricer.price(centre, tol).posteriors, self.prior.weights, rng, 4 * p.size)
         radius = float(np.ptp(centre)) + 1 / p.size
-        found = lp.generate(pricer, start, centre, radius, tol=tol, deadline=self.deadline)
+        found = lp.generate(pricer, start, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver)
         how = "exact pricing" if few else "relaxed pricing"
-        return self._generated(found, f"HiGHS, column generation ({how})")
+        return self._generated(found, f"{self._name}, column generation ({how})")
 
     def _filled(self, start: np.ndarray, chord: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
         p, columns, rounds, late = self.p, start, 1, False
@@ -372,7 +408,7 @@ class _Problem:
         gain = self.pricer().gain
         while True:
             rows = np.vstack([p[None], columns])
-            found = lp.enumerate_all(p, self.ratio, rows, gain(rows))
+            found = lp.enumerate_all(p, self.ratio, rows, gain(rows), self.solver)
             late = time.perf_counter() > self.deadline
             if bound - found.objective <= tol or rounds >= 12 or late:
                 break
@@ -385,7 +421,7 @@ class _Problem:
         posteriors, weights = lp.polish(found, p)
         level = np.array([[0.0, pricing.box_chord_level(p, self.ratio)]])
         return _Found(
-            posteriors, weights, chord, "chord", level, "HiGHS, filling posteriors against the chord bound",
+            posteriors, weights, chord, "chord", level, f"{self._name}, filling posteriors against the chord bound",
             len(rows), rounds, late, found.objective, bound,
         )  # fmt: skip
 
@@ -395,10 +431,10 @@ class _Problem:
         posteriors, weights = lp.polish(found, self.p)
         _, unit, _ = self._units()
         nu, accuracy = found.nu, self._tolerance() / 100
-        if self.loss.values is None and pricer.visits_all:
+        if self.task.values is None and pricer.visits_all:
             method = "vertices"
         else:
-            method = "knots" if self.loss.values is not None else "chord"
+            method = "knots" if self.task.values is not None else "chord"
         # Prices at which the used posteriors have reduced cost 0 to full precision, if they are better.
         priced = pricer.price(nu, accuracy)
         sharp = (
@@ -407,23 +443,11 @@ class _Problem:
         again = pricer.price(sharp, accuracy)
         if float(sharp @ self.p) + again.excess < float(nu @ self.p) + priced.excess:
             nu, priced = sharp + again.excess, pricer.price(sharp + again.excess, accuracy)
-        knots = priced.knots * [unit, unit**2]
+        knots = priced.knots * [unit, unit**2] if method != "vertices" else np.zeros((0, 2))
         return _Found(
             posteriors, weights, nu * unit**2, method, knots, solver, found.columns, found.rounds, found.timed_out,
             found.objective * unit**2, found.bound * unit**2,
         )  # fmt: skip
-
-    def certify(self, found: _Found) -> LIPCertificate:
-        """The bound that the dual point proves."""
-        return LIPCertificate.of(
-            self.eps, self.prior, self.loss, self.notion, found.method, found.nu.tolist(), found.knots.tolist()
-        )
-
-
-def _fraction(value: float) -> Any:
-    from fractions import Fraction
-
-    return Fraction(value)
 
 
 def _cone_centre(p: np.ndarray, ratio: float) -> np.ndarray:
@@ -433,7 +457,7 @@ def _cone_centre(p: np.ndarray, ratio: float) -> np.ndarray:
 
 
 def extreme_posteriors(p: np.ndarray, ratio: float, notion: str) -> np.ndarray:
-    """All extreme points of the set Q of posteriors that the promise allows, one in each row."""
+    """All extreme points of the set Q of posteriors that the guarantee allows, one in each row."""
     if notion == "lip":
         return pricing.box_vertices(p, ratio)
     if notion == "ldp":
@@ -441,57 +465,28 @@ def extreme_posteriors(p: np.ndarray, ratio: float, notion: str) -> np.ndarray:
     return p / ratio + (1 - 1 / ratio) * np.eye(p.size)
 
 
-def _cvxpy_model(p: np.ndarray, posteriors: np.ndarray, gains: np.ndarray) -> Any:
-    import cvxpy as cp
-
-    w = cp.Variable(len(gains), nonneg=True, name="w")
-    return cp.Problem(cp.Maximize(gains @ w), [(posteriors / p).T @ w == 1])
-
-
-#: Clarabel's tolerances for the reference model.
-TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
+def linear_program(p: np.ndarray, posteriors: np.ndarray, gains: np.ndarray) -> LinearProgram:
+    """max sum_k w_k gains_k over weights w >= 0 with sum_k w_k posteriors_k = p, each row divided by its probability."""
+    one = np.ones(p.size)
+    names = {"blocks": {"prior": slice(0, p.size)}, "variables": {"weights": slice(0, gains.size)}}
+    return LinearProgram(gains, (posteriors / p).T, one, one, maximise=True, name="posteriors", **names)
 
 
-def build_model(prior: Any, eps: float, loss: Aggregate, notion: str = "lip") -> Any:
-    """The linear program as a cvxpy `Problem`: one weight for each extreme posterior, up to 14 categories.
+def build_model(prior: Any, eps: float, task: Aggregate, notion: str = "lip", posteriors: Any = None) -> LinearProgram:
+    """The linear program over posteriors: one weight for each extreme one, up to 14 categories, or for each of `posteriors`.
 
-    Its value is the largest E phi(posterior), in the units of the loss; the mean square error is V minus it.
+    Its value is the largest E phi(posterior), in the units of the loss; the mean square error is V minus it. The rows "prior" say
+    that the mean posterior is the prior; the duals of category i are P_i nu_i.
     """
     exact = Prior.of(prior)
-    if len(exact) > MOST_ENUMERATED:
+    if posteriors is None and len(exact) > MOST_ENUMERATED:
         raise ValueError(
-            f"prior has {len(exact)} categories, which is not allowed here: the plain model is written down up to "
+            f"prior has {len(exact)} categories, which is not allowed here: extreme posteriors are enumerated up to "
             f"{MOST_ENUMERATED}"
         )
     require.choice("notion", notion, NOTIONS)
-    rows = extreme_posteriors(exact.probabilities, math.exp(require.epsilon(eps)), notion)
-    return _cvxpy_model(exact.probabilities, rows, loss.gain(rows, exact.probabilities))
-
-
-def _closed_form(prior: Prior, loss: Aggregate, notion: str) -> Callable[[], Any] | None:
-    if notion != "lip-lower" and len(prior) != 2:
-        return None
-
-    def expression() -> Any:
-        from optdp.closed_forms import lip as forms
-
-        p = [_readable(q) for q in prior.exact]
-        if notion == "lip-lower":
-            return forms.simplex_value(
-                p, None if loss.values is None else [_readable(_fraction(v)) for v in loss.values]
-            )
-        if loss.values is None:
-            return 2 * forms.binary_value(min(p), notion)
-        step = _readable(_fraction(loss.values[1])) - _readable(_fraction(loss.values[0]))
-        return step**2 * forms.binary_value(min(p), notion)
-
-    return expression
-
-
-def _readable(number: Any) -> Any:
-    """The sympy rational with a small denominator that reads as the same float, if there is one: 1/10 for 0.1."""
-    import sympy as sp
-
-    short = number.limit_denominator(10**6)
-    kept = short if float(short) == float(number) else number
-    return sp.Rational(kept.numerator, kept.denominator)
+    p = exact.probabilities
+    rows = (
+        extreme_posteriors(p, math.exp(require.epsilon(eps)), notion) if posteriors is None else np.asarray(posteriors)
+    )
+    return linear_program(p, rows, task.gain(rows, p))

@@ -1,4 +1,4 @@
-"""The linear program over posteriors, solved by column generation with HiGHS.
+"""The linear program over posteriors, solved by column generation.
 
     max sum_k w_k phi(r_k)   over weights w_k >= 0 of posteriors r_k in Q   with   sum_k w_k r_k = P.
 
@@ -6,7 +6,7 @@ In ratios s = r / P the rows are sum_k w_k s_k(i) = 1: they are of one scale how
 the rows (per unit of r) are a dual point, phi(r) <= nu.r + sigma on Q with sigma from the pricing problem, and the
 next columns are posteriors at which phi - nu.r is positive.
 
-Prices of such a degenerate program jump about. They are therefore kept in a box around the best dual point so far
+The dual values of such a degenerate program oscillate. They are therefore kept in a box around the best dual point so far
 (slack columns whose cost is the box's edge), which shrinks when it does not help; and for a sum the first box comes
 from a problem with half as many categories, neighbouring values merged, whose posteriors are columns here too.
 """
@@ -19,6 +19,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
+
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure
 
 #: Below this many categories, column generation for a sum starts from scratch.
 COARSEST = 24
@@ -28,6 +31,9 @@ COARSE = 1e-5
 
 #: A column enters if its reduced cost is above this (in units of the prior variance).
 ENTER = 1e-12
+
+#: Solvers that end inside leave small weights where there are none: those below this are dropped.
+USED = 1e-9
 
 #: Simplex iterations per row after which a solve counts as stalled (a few are usual).
 STALL = 12
@@ -77,88 +83,57 @@ class Generated:
 
 
 class _Master:
-    """The restricted program in HiGHS, with slack columns that keep each price in a box.
+    """The restricted program in a solver's session, with slack columns that keep each price in a box.
 
     Its rows are in z = (s - 1/E) / (1 - 1/E), where s = r / P >= 1/E: sum_k w_k z_k(i) = 1 is the same system (add up the
-    rows with weights P), and under "lip" most z are 0. Its prices are those of r with their differences shrunk by 1 - 1/E.
+    rows with weights P), and under LIP most z are 0. Its prices are those of r with their differences shrunk by 1 - 1/E.
     """
 
-    def __init__(self, p: np.ndarray, ratio: float) -> None:
-        import highspy
-
+    def __init__(self, p: np.ndarray, ratio: float, solver: LinearSolver | None) -> None:
         self.p, self.d, self.base = p, p.size, 1 / ratio
         self.blocks: list[np.ndarray] = []
-        self.highs = highspy.Highs()
-        self.highs.setOptionValue("output_flag", False)
-        self.highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
-        self.highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
-        self.highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        none = np.array([], dtype=np.int32), np.array([])
-        for _ in range(self.d):
-            self.highs.addRow(1.0, 1.0, 0, *none)
-        rows = np.arange(self.d, dtype=np.int32)
-        for sign in (1.0, -1.0):
-            self.highs.addCols(
-                self.d, np.zeros(self.d), np.zeros(self.d), np.full(self.d, np.inf), self.d, rows, rows,
-                np.full(self.d, sign),
-            )  # fmt: skip
+        one, slack = np.ones(self.d), np.arange(self.d)
+        rows = csr_array((np.concatenate([one, -one]), (np.tile(slack, 2), np.arange(2 * self.d))))
+        # Simplex from the last basis; where degeneracy makes it stall, interior point and crossover once.
+        solver = solver or Highs(tolerance=1e-10, iterations=STALL * self.d)
+        self.session = solver.session(LinearProgram(np.zeros(2 * self.d), rows, one, one, maximise=True))
 
     def add(self, posteriors: np.ndarray, gains: np.ndarray) -> None:
-        n = gains.size
         self.blocks.append(posteriors)
         z = (posteriors / self.p - self.base) / (1 - self.base)
         z[abs(z) < 1e-13] = 0.0
-        row, column = np.nonzero(z)
-        starts = np.searchsorted(row, np.arange(n)).astype(np.int32)
-        self.highs.addCols(
-            n, gains, np.zeros(n), np.full(n, np.inf), row.size, starts, column.astype(np.int32), z[row, column]
-        )
+        self.session.add_columns(gains, csr_array(z).T)
 
     def solve(self, box: tuple[np.ndarray, float] | None) -> tuple[float, np.ndarray, np.ndarray, float]:
         """(objective, prices, weights, largest slack); without a box there is no slack."""
-        slack = np.arange(2 * self.d, dtype=np.int32)
-        most = np.full(2 * self.d, 0.0 if box is None else np.inf)
-        self.highs.changeColsBounds(2 * self.d, slack, np.zeros(2 * self.d), most)
-        if box is not None:
+        slack = slice(0, 2 * self.d)
+        if box is None:
+            self.session.change(slack, upper=np.zeros(2 * self.d))
+        else:
             centre = (1 - self.base) * box[0] + self.base * float(box[0] @ self.p)
             radius = (1 - self.base) * box[1]
             cost = np.concatenate([self.p * (centre - radius), -self.p * (centre + radius)])
-            self.highs.changeColsCost(2 * self.d, slack, cost)
-        self._run()
-        found = self.highs.getSolution()
-        values = np.array(found.col_value)
-        inner = np.array(found.row_dual) / self.p
+            self.session.change(slack, cost=cost, upper=np.full(2 * self.d, np.inf))
+        found = self.session.solve()
+        if not found.usable:
+            found = self.session.solve(method="ipm")
+        if not found.usable:
+            raise SolverFailure(f"the linear program over posteriors: {found.message}", found.status)
+        inner = found.row_dual / self.p
         prices = (inner - self.base * float(inner @ self.p)) / (1 - self.base)
-        return (
-            self.highs.getInfo().objective_function_value,
-            prices,
-            values[2 * self.d :],
-            float(values[: 2 * self.d].max()),
-        )
-
-    def _run(self) -> None:
-        """Simplex from the last basis; where degeneracy makes it stall, interior point and crossover once."""
-        import highspy
-
-        self.highs.setOptionValue("simplex_iteration_limit", STALL * self.d)
-        self.highs.run()
-        if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            self.highs.setOptionValue("simplex_iteration_limit", 2**31 - 1)
-            self.highs.setOptionValue("solver", "ipm")
-            self.highs.run()
-            self.highs.setOptionValue("solver", "choose")
+        return found.objective, prices, found.x[2 * self.d :], float(found.x[slack].max())
 
 
 def generate(
     pricer: Pricer, start: np.ndarray, centre: np.ndarray, radius: float, *, tol: float, deadline: float,
-    max_rounds: int = 2000,
+    solver: LinearSolver | None = None, max_rounds: int = 2000,
 ) -> Generated:  # fmt: skip
     """Column generation from the columns `start` and the dual point `centre`, until bound - objective <= tol.
 
     **Arguments:** `radius`: of the first box around `centre`, at most; `deadline`: on the clock of `time.perf_counter`.
     """
     p = pricer.probabilities
-    master = _Master(p, pricer.ratio)
+    master = _Master(p, pricer.ratio, solver)
     posteriors = np.vstack([p[None], start])
     master.add(posteriors, pricer.gain(posteriors))
     columns = len(posteriors)
@@ -218,12 +193,14 @@ def generate(
     return Generated(every[used], weights[used], objective, best, bound, columns, rounds, timed_out)
 
 
-def enumerate_all(p: np.ndarray, ratio: float, posteriors: np.ndarray, gains: np.ndarray) -> Generated:
+def enumerate_all(
+    p: np.ndarray, ratio: float, posteriors: np.ndarray, gains: np.ndarray, solver: LinearSolver | None = None
+) -> Generated:
     """The program over a given list of posteriors (all extreme ones), in one solve."""
-    master = _Master(p, ratio)
+    master = _Master(p, ratio, solver)
     master.add(posteriors, gains)
     objective, nu, weights, _ = master.solve(None)
-    used = weights > 0
+    used = weights > (0.0 if solver is None else USED)
     excess = float((gains - posteriors @ nu).max())
     return Generated(
         posteriors[used], weights[used], objective, nu + excess, float(nu @ p) + excess, len(gains), 1, False
@@ -240,19 +217,26 @@ def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return posteriors[first], solved if solved.min() >= 0 else merged
 
 
-def multilevel(pricer: Any, *, tol: float, deadline: float, coarsen: Callable[[np.ndarray], Any]) -> Generated:
+def multilevel(
+    pricer: Any,
+    *,
+    tol: float,
+    deadline: float,
+    coarsen: Callable[[np.ndarray], Any],
+    solver: LinearSolver | None = None,
+) -> Generated:
     """`generate` for a sum: solve with neighbouring values merged in pairs first, and start from there.
 
     **Arguments:** `coarsen(groups)`: the pricer of the problem in which the categories of each group are one.
     """
     x, d = pricer.values, pricer.probabilities.size
     if d <= COARSEST:
-        return generate(pricer, np.zeros((0, d)), x**2 / 2, 0.3, tol=tol, deadline=deadline)
+        return generate(pricer, np.zeros((0, d)), x**2 / 2, 0.3, tol=tol, deadline=deadline, solver=solver)
     order = np.argsort(x, kind="stable")
     groups = np.empty(d, dtype=np.int64)
     groups[order] = np.arange(d) // 2
     coarse = coarsen(groups)
-    found = multilevel(coarse, tol=max(tol, COARSE), deadline=deadline, coarsen=coarse.merged)
+    found = multilevel(coarse, tol=max(tol, COARSE), deadline=deadline, coarsen=coarse.merged, solver=solver)
     start = (found.posteriors / coarse.probabilities)[:, groups] * pricer.probabilities
     centre = np.interp(x, coarse.values, found.nu)
-    return generate(pricer, start, centre, 0.05, tol=tol, deadline=deadline)
+    return generate(pricer, start, centre, 0.05, tol=tol, deadline=deadline, solver=solver)

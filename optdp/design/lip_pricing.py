@@ -1,4 +1,4 @@
-"""The pricing problems of `optdp.design.lip_posteriors`: maximise phi(r) - nu.r over the posteriors that a promise allows.
+"""The pricing problems of `optdp.design.lip_posteriors`: maximise phi(r) - nu.r over the posteriors that a guarantee allows.
 
 In floats: what is found here is proven by `optdp.certificates.lip`, which does not use it.
 """
@@ -77,7 +77,7 @@ class _Sum:
 
 @dataclass(frozen=True)
 class BoxSum(_Sum):
-    """Promise "lip". h(t) = max over Q of (2 t x - nu).r is convex and piecewise linear; the answer is max h(t) - t^2.
+    """LIP. h(t) = max over Q of (2 t x - nu).r is convex and piecewise linear; the answer is max h(t) - t^2.
 
     For one t the maximum is a fractional knapsack: fill up from lo to hi in order of 2 t x_i - nu_i. Between two
     values of t, h lies between its tangents and its chord: where the chord leaves room, a knapsack at the point where
@@ -142,7 +142,7 @@ class BoxSum(_Sum):
 
 @dataclass(frozen=True)
 class ConeSum(_Sum):
-    """Promise "ldp". With c_i(t) = 2 t x_i - t^2 - nu_i, input i is favoured iff c_i(t) > 0: at most 2 d changes as t runs."""
+    """LDP. With c_i(t) = 2 t x_i - t^2 - nu_i, input i is favoured iff c_i(t) > 0: at most 2 d changes as t runs."""
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
         # The cone's problem only tells whether phi - nu.r > 0 somewhere; raising nu until it is not gives the maximum
@@ -207,7 +207,7 @@ def count_sets(groups: list[list[int]], width: np.ndarray, room: float, rest_at_
 class _Histogram:
     """A histogram, phi(r) = sum r_i^2, where every vertex can be visited, up to the order within groups.
 
-    `weights` are the exact priors, in whole numbers: equal ones make a group. Within a group the categories with the
+    `weights` are the exact priors, as integers: equal ones make a group. Within a group the categories with the
     least prices are the high ones.
     """
 
@@ -261,7 +261,7 @@ class _Histogram:
 
 @dataclass(frozen=True)
 class BoxHistogram(_Histogram):
-    """Promise "lip": all coordinates at a bound but one, which takes what is left."""
+    """LIP: all coordinates at a bound but one, which takes what is left."""
 
     def _all_counts(self) -> np.ndarray | None:
         lo, hi = box(self.probabilities, self.ratio)
@@ -292,7 +292,7 @@ class BoxHistogram(_Histogram):
 
 @dataclass(frozen=True)
 class ConeHistogram(_Histogram):
-    """Promise "ldp": likelihoods 1 or e^eps."""
+    """LDP: likelihoods 1 or e^eps."""
 
     def _all_counts(self) -> np.ndarray | None:
         return count_sets(_by_weight(self.weights), self.probabilities, 2.0, 2.0)  # all of them
@@ -310,7 +310,7 @@ class ConeHistogram(_Histogram):
 
 @dataclass(frozen=True)
 class ConeHistogramRelaxed(_Histogram):
-    """Promise "ldp" for many categories.
+    """LDP for many categories.
 
     With tau = 1/sum(P s), r_i^2 <= (1 + E) tau P_i r_i - E tau^2 P_i^2 is an equality at vertices, and what is left is a
     knapsack for each tau. Its solution has one fractional coordinate; rounding it either way gives the columns, the
@@ -377,7 +377,7 @@ def box_chord_level(p: np.ndarray, ratio: float) -> float:
 def filling_posteriors(
     p: np.ndarray, ratio: float, rng: np.random.Generator, batches: int, nu: np.ndarray | None = None
 ) -> np.ndarray:
-    """Extreme posteriors for "lip" in which the coordinate that is at no bound is nearly at one.
+    """Extreme posteriors for LIP in which the coordinate that is at no bound is nearly at one.
 
     The chord bound is attained where every coordinate is at a bound. A category that fills all the room alone does so by
     itself. Of the others, draw high categories at random until little room is left; then one of the subset sums

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -13,15 +13,19 @@ import numpy as np
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.mechanisms.base import Mechanism, as_rng
+from optdp.exact.fields import Fields
+from optdp.exact.numbers import Log
+from optdp.exact.sampling import Alias, as_rng
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.domains import Alphabet
+from optdp.problem.objectives import BayesRisk, Objective
 from optdp.problem.priors import Prior
-from optdp.problem.privacy import LDP, LIP
+from optdp.problem.privacy import LDP, LIP, Privacy
 from optdp.problem.tasks import Aggregate
 
-#: Probabilities are multiples of 2^-124: a coin tossed with a 62-bit integer, and another one on a tie.
+#: Probabilities are multiples of 2^-124.
 BITS = 124
 UNIT = 1 << BITS
-HALF_BITS = 62
 
 #: Outputs rarer than this are dropped when a mechanism is built from floats.
 RAREST = 2.0**-60
@@ -33,16 +37,20 @@ class LIPMechanism(Mechanism):
 
     **Arguments:**
 
-    - `prior`: the prior for which it was designed; posteriors and errors are with respect to it.
-    - `kernel`: one tuple of whole numbers for each output; over the outputs they sum to exactly 2^124 for each category.
+    - `prior`: what the curator knows of the categories: the posteriors and the estimator are with respect to it.
+    - `kernel`: one tuple of integers for each output; over the outputs they sum to exactly 2^124 for each category.
     - `aggregate`: what the curator computes, for `estimator` and errors.
     - `labels`: the name of each output. By default the categories, matched to outputs such that the output is as close
       to the input as it can be (`relabelled`).
 
-    **Exactness.** Privacy and errors are those of the integers, and `randomize` draws exactly from them (given ideal
-    random integers: numpy's default generator is not cryptographic).
+    **Exactness.** Privacy and errors are those of the integers, and `randomize` draws exactly from them.
+
+        >>> import optdp
+        >>> optdp.solve_lip([0.9, 0.1], 1.0).mechanism
+        LIPMechanism: 2 categories to 2 outputs; LIP eps = 1, LDP eps = 1.21186
     """
 
+    exact = True
     prior: Prior
     kernel: tuple[tuple[int, ...], ...]
     aggregate: Aggregate
@@ -54,7 +62,7 @@ class LIPMechanism(Mechanism):
             if len(row) != d:
                 raise ValueError(f"kernel[{y}] has {len(row)} entries, which is not allowed: there are {d} categories")
             if min(row) < 0 or not any(row):
-                raise ValueError(f"kernel[{y}] is not allowed: it must be whole numbers >= 0, not all 0")
+                raise ValueError(f"kernel[{y}] is not allowed: it must be integers >= 0, not all 0")
         for i, total in enumerate(map(sum, zip(*self.kernel, strict=True))):
             if total != UNIT:
                 raise ValueError(
@@ -73,16 +81,16 @@ class LIPMechanism(Mechanism):
     @classmethod
     def private(
         cls,
-        privacy: LDP | LIP,
+        privacy: Privacy,
         prior: Any,
         posteriors: Any,
         weights: Any,
         aggregate: Aggregate,
         labels: Sequence[Any] = (),
     ) -> LIPMechanism:
-        """The mechanism whose outputs have (nearly) these posteriors and probabilities, and keep the promise exactly.
+        """The mechanism whose outputs have (nearly) these posteriors and probabilities, and keep the guarantee exactly.
 
-        **Arguments:** `posteriors[y, i]`: wanted P(i|y), within the promise up to rounding; `weights[y]`: wanted P(y),
+        **Arguments:** `posteriors[y, i]`: wanted P(i|y), within the guarantee up to rounding; `weights[y]`: wanted P(y),
         with sum_y weights[y] posteriors[y] = prior up to rounding.
 
         Floats miss all of this by some ulps. The kernel is therefore mixed with the one that ignores its input but has
@@ -105,7 +113,7 @@ class LIPMechanism(Mechanism):
             made = cls._rounded(prior, (1 - share) * kernel + share * constant, aggregate, tuple(labels))
             if all(check.passed for check in made.check_privacy(privacy)):
                 return made._in_order()
-        raise ValueError(f"these posteriors and weights do not make a mechanism that keeps {privacy}")
+        raise ValueError(f"these posteriors and weights do not make a mechanism that is {privacy.adjective}")
 
     def _in_order(self) -> LIPMechanism:
         """The outputs in the order of the categories that they are called by."""
@@ -113,8 +121,7 @@ class LIPMechanism(Mechanism):
         if any(label not in places for label in self.labels):
             return self
         order = sorted(range(len(self.labels)), key=lambda y: places[self.labels[y]])
-        kernel, labels = tuple(self.kernel[y] for y in order), tuple(self.labels[y] for y in order)
-        return LIPMechanism(self.prior, kernel, self.aggregate, labels)
+        return replace(self, kernel=tuple(self.kernel[y] for y in order), labels=tuple(self.labels[y] for y in order))
 
     @classmethod
     def _rounded(cls, prior: Prior, kernel: np.ndarray, aggregate: Aggregate, labels: tuple[Any, ...]) -> LIPMechanism:
@@ -129,25 +136,32 @@ class LIPMechanism(Mechanism):
 
     def with_aggregate(self, aggregate: Aggregate) -> LIPMechanism:
         """The same kernel, used for something else."""
-        return LIPMechanism(self.prior, self.kernel, aggregate, self.labels)
+        return replace(self, aggregate=aggregate)
 
     def with_prior(self, prior: Any) -> LIPMechanism:
         """The same kernel seen by someone with another prior on the same categories, or (a mapping) on some of them.
 
         Its privacy and error say what a wrong prior costs, if the curator's estimator is corrected afterwards;
-        `mse_under` is the error if it is not.
+        `mse_under` is the error if it is not. **Raises** ValueError if a category is not one of the mechanism's.
         """
         other = Prior.of(prior, None if isinstance(prior, Prior) or hasattr(prior, "items") else self.categories)
         unknown = [name for name in other.categories if name not in self.prior._positions]
         if unknown:
             raise ValueError(f"prior is not allowed: {unknown[0]!r} is not a category of the mechanism")
         kept = [self.prior._positions[name] for name in other.categories]
-        kernel = tuple(tuple(row[i] for i in kept) for row in self.kernel)
+        kernel = self.kernel
+        if kept != list(range(len(self.prior))):
+            kernel = tuple(tuple(row[i] for i in kept) for row in kernel)
         values = self.aggregate.values
-        loss = self.aggregate if values is None else Aggregate("sum", tuple(values[i] for i in kept))
-        return LIPMechanism(other, kernel, loss, self.labels)
+        task = self.aggregate if values is None else Aggregate("sum", tuple(values[i] for i in kept))
+        return LIPMechanism(other, kernel, task, self.labels)
 
     # --- what comes out
+
+    @cached_property
+    def domain(self) -> Alphabet:
+        """The alphabet of the categories."""
+        return Alphabet(self.prior.categories)
 
     @property
     def categories(self) -> tuple[Any, ...]:
@@ -218,46 +232,34 @@ class LIPMechanism(Mechanism):
     # --- sampling
 
     @cached_property
-    def _alias(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Alias tables, one row for each category: thresholds (high and low 62 bits) and the other output."""
-        n, d = len(self.kernel), len(self.prior)
-        high, low = np.zeros((d, n), dtype=np.int64), np.zeros((d, n), dtype=np.int64)
-        other = np.zeros((d, n), dtype=np.int64)
-        for i in range(d):
-            thresholds, other[i] = _alias_table([row[i] for row in self.kernel])
-            high[i] = [t >> HALF_BITS for t in thresholds]
-            low[i] = [t & ((1 << HALF_BITS) - 1) for t in thresholds]
-        return high, low, other
+    def _alias(self) -> Alias:
+        return Alias(list(zip(*self.kernel, strict=True)), UNIT)
 
     def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
-        """One output label for each category in `x`, in its shape."""
+        """One output label for each category in `x`, in its shape; `rng` as in `Mechanism.randomize`."""
         outputs = np.array(self.labels)
         return outputs[self.randomize_positions(self.prior.positions(x), rng)]
 
     def randomize_positions(self, position: Any, rng: Any = None) -> np.ndarray:
         """The same in numbers: from positions of categories (0 to d - 1) to positions of outputs."""
-        position, rng = np.asarray(position), as_rng(rng)
-        high, low, other = self._alias
-        column = rng.integers(0, len(self.kernel), size=position.shape)
-        toss = rng.integers(0, 1 << HALF_BITS, size=position.shape)
-        bar = high[position, column]
-        heads = np.asarray(toss < bar)
-        tie = np.asarray(toss == bar)
-        if tie.any():
-            heads[tie] = rng.integers(0, 1 << HALF_BITS, size=int(tie.sum())) < low[position, column][tie]
-        return np.where(heads, column, other[position, column])
+        return self._alias.draw(np.asarray(position), as_rng(rng))
 
     # --- errors
 
     def mse(self) -> float:
         """The mean square error of one user's share, with the best estimator, under the prior: rounded up."""
-        return self.enclose_value(self.aggregate)[1]
+        return self.enclose(BayesRisk(self.aggregate, self.prior))[1]
 
-    def enclose_value(self, loss: Any) -> tuple[float, float]:
-        """(low, high) proven to contain the mean square error of the best estimator of `loss` (an `Aggregate`)."""
-        if not isinstance(loss, Aggregate):
-            raise TypeError(f"loss = {loss!r} is not allowed: loss must be an optdp.problem.tasks.Aggregate")
-        low, high = loss.enclose_mse(self.prior.weights, [list(row) for row in self.kernel], UNIT)
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """(low, high) proven to contain the mean square error of the best estimator of the objective's task under its prior.
+
+        Neither need be the curator's own. **Raises** ValueError if the prior has a category that the mechanism has not.
+        """
+        if not isinstance(objective, BayesRisk):
+            return super().enclose(objective)
+        prior = objective.prior
+        joint = self.with_prior(prior).kernel
+        low, high = objective.task.enclose_mse(prior.weights, [list(row) for row in joint], UNIT)
         return enclosures.round_down(max(low, Fraction(0))), enclosures.round_up(high)
 
     def conditional_mse(self) -> np.ndarray:
@@ -317,10 +319,11 @@ class LIPMechanism(Mechanism):
 
     def relabelled(self) -> LIPMechanism:
         """The same mechanism with the outputs' labels that minimise the MAE."""
-        return LIPMechanism(self.prior, self.kernel, self.aggregate)
+        return replace(self, labels=())
 
     # --- privacy
 
+    @cached_property
     def _extremes(self) -> tuple[tuple[Fraction, int, int], tuple[Fraction, int, int]]:
         """Lowest and highest posterior / prior over all (category, output), each with where it is attained."""
         lowest, highest = [], []
@@ -330,49 +333,65 @@ class LIPMechanism(Mechanism):
             highest.append((Fraction(large, UNIT) / mass, row.index(large), y))
         return min(lowest), max(highest)
 
+    @cached_property
     def likelihood_ratio(self) -> Fraction | None:
         """The largest K(y|x) / K(y|x'), exactly; None if it is infinite."""
         if any(min(row) == 0 for row in self.kernel):
             return None
         return max(Fraction(max(row), min(row)) for row in self.kernel)
 
-    def check_privacy(self, privacy: LDP | LIP) -> list[Check]:
-        """Exact tests of the promise (for LIP: with respect to the prior, naming the worst pairs) and of the mass."""
+    def _level(self, notion: str) -> Fraction | None:
+        """e^eps of `epsilon`, exactly."""
+        if notion == "ldp":
+            return self.likelihood_ratio
+        (lowest, _, _), (highest, _, _) = self._extremes
+        if lowest == 0:
+            return None
+        return 1 / lowest if notion == "lip-lower" else max(1 / lowest, highest)
+
+    def epsilon(self, notion: str = "lip") -> float:
+        """The smallest epsilon, rounded up, for which the mechanism has "lip", "lip-lower" or "ldp"; infinite if none.
+
+        The LIP notions are with respect to the mechanism's own prior; `with_prior` for others.
+        """
+        level = self._level(require.choice("notion", notion, ("lip", "lip-lower", "ldp")))
+        return math.inf if level is None else enclosures.log_above(level)
+
+    def guarantee(self) -> LIP | None:
+        """LIP for the mechanism's prior, with the smallest epsilon, exactly; None if an output rules a category out."""
+        level = self._level("lip")
+        return None if level is None else LIP(Log(level), self.prior)
+
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """Exact for LDP, and for LIP with any prior on the mechanism's categories."""
+        if isinstance(privacy, LDP | LIP):
+            return self.check_privacy(privacy)[0].passed
+        ratio = self.likelihood_ratio
+        return None if ratio is None else privacy.implied_by(LDP(Log(ratio)))
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        """Exact tests of the guarantee (for LIP: with respect to its prior, naming the worst pairs) and of the mass."""
+        if not isinstance(privacy, LDP | LIP):
+            return super().check_privacy(privacy)
         total = {sum(column) for column in zip(*self.kernel, strict=True)}
         mass = Check("mass", total == {UNIT}, f"for each category the probabilities sum to exactly 1 (times 2^{BITS})")
         if isinstance(privacy, LDP):
-            ratio = self.likelihood_ratio()
-            if ratio is None:
-                return [Check("privacy", False, "an output is impossible for one input and possible for another"), mass]
-            return [privacy.check(ratio), mass]
-        (lowest, i, y), (highest, j, z) = self._extremes()
-        where = (self._pair(i, y), self._pair(j, z))
-        return [privacy.check(lowest, highest, where), mass]
+            ratio, impossible = self.likelihood_ratio, "an output is impossible for one input and possible for another"
+            return [Check("privacy", False, impossible) if ratio is None else privacy.check(ratio), mass]
+        if set(privacy.prior.categories) != set(self.categories):
+            return [Check("privacy", False, "the guarantee is for a prior on other categories"), mass]
+        seen = self if privacy.prior == self.prior else self.with_prior(privacy.prior)
+        (lowest, i, y), (highest, j, z) = seen._extremes
+        return [privacy.check(lowest, highest, (seen._pair(i, y), seen._pair(j, z))), mass]
 
     def _pair(self, i: int, y: int) -> str:
         return f" at category {self.prior.categories[i]!r}, output {self.labels[y]!r}"
-
-    def privacy(self, notion: str = "lip") -> float:
-        """The smallest epsilon, rounded up, for which the mechanism keeps "lip", "lip-lower" or "ldp"; infinite if none."""
-        require.choice("notion", notion, ("lip", "lip-lower", "ldp"))
-        if notion == "ldp":
-            ratio = self.likelihood_ratio()
-            return math.inf if ratio is None else enclosures.log_above(ratio)
-        (lowest, _, _), (highest, _, _) = self._extremes()
-        if lowest == 0:
-            return math.inf
-        worst = 1 / lowest if notion == "lip-lower" else max(1 / lowest, highest)
-        return enclosures.log_above(worst)
 
     # --- what every mechanism can do
 
     def probability(self, y: Any, x: Any) -> np.ndarray:
         """K(y|x) for output labels `y` and categories `x`, broadcast."""
         return self.probabilities[self._positions(y), self.prior.positions(x)]
-
-    def density(self, y: Any, x: Any) -> np.ndarray:
-        """Zero: outputs are discrete, see `probability`."""
-        return np.zeros(np.broadcast(np.asarray(y), np.asarray(x)).shape)
 
     def support(self, x: Any = None) -> tuple[Any, ...]:
         """The outputs that occur (for category `x`, or for any)."""
@@ -413,50 +432,27 @@ class LIPMechanism(Mechanism):
         require.choice("loss", loss, ("squared", "l2"))
         return self.mse()
 
-    def plot(self, ax: Any = None, inputs: Any = None) -> Any:
-        """Draw posterior/prior for each output and category as a picture. Returns the matplotlib axes."""
-        from optdp.report.lip import plot_kernel
-
-        return plot_kernel(self, ax=ax, inputs=inputs)
-
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact: probabilities as numerators over 2^124, the prior as whole numbers."""
+        """JSON form, exact: probabilities as numerators over 2^124, the prior as integers."""
         return {
             "mechanism": "LIPMechanism",
             "prior": self.prior.to_dict(),
-            "denominator_bits": BITS,
-            "kernel": [[format(k, "x") for k in row] for row in self.kernel],
+            "kernel": [[str(k) for k in row] for row in self.kernel],
             "aggregate": self.aggregate.to_dict(),
             "labels": list(self.labels),
         }
 
     @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> LIPMechanism:
-        if data["denominator_bits"] != BITS:
-            raise ValueError(f"denominator_bits = {data['denominator_bits']!r} is not allowed: it must be {BITS}")
-        kernel = tuple(tuple(int(k, 16) for k in row) for row in data["kernel"])
-        aggregate = Aggregate.from_dict(data["aggregate"])
-        return cls(Prior.from_dict(data["prior"]), kernel, aggregate, tuple(data["labels"]))
+    def _read(cls, fields: Fields) -> LIPMechanism:
+        prior = Prior.read(fields.child("prior"))
+        rows = {str(y): row for y, row in enumerate(fields.entries("kernel", 1, 100_000))}
+        read = Fields(rows, f"{fields.where}.kernel")
+        kernel = tuple(read.integers(y, 0, UNIT, least=len(prior), most=len(prior)) for y in rows)
+        return cls(prior, kernel, Aggregate.read(fields.child("aggregate")), fields.labels("labels", least=len(rows)))
 
     def __repr__(self) -> str:
         left = f" ({len(self.prior.left_out)} more of prior 0 left out)" if self.prior.left_out else ""
         return (
             f"LIPMechanism: {len(self.prior)} categories{left} to {len(self.kernel)} outputs; "
-            f"LIP eps = {self.privacy():.6g}, LDP eps = {self.privacy('ldp'):.6g}"
+            f"LIP eps = {self.epsilon():.6g}, LDP eps = {self.epsilon('ldp'):.6g}"
         )
-
-
-def _alias_table(weights: list[int]) -> tuple[list[int], list[int]]:
-    """Walker's alias table of whole numbers with sum 2^124: column j keeps j below thresholds[j], else takes aliases[j]."""
-    n = len(weights)
-    scaled = [n * weight for weight in weights]
-    aliases = list(range(n))
-    small = [j for j in range(n) if scaled[j] < UNIT]
-    large = [j for j in range(n) if scaled[j] >= UNIT]
-    while small and large:
-        j, donor = small.pop(), large[-1]
-        aliases[j] = donor
-        scaled[donor] -= UNIT - scaled[j]
-        if scaled[donor] < UNIT:
-            small.append(large.pop())
-    return [min(s, UNIT) for s in scaled], aliases

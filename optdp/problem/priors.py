@@ -1,4 +1,4 @@
-"""A prior over categories, held exactly: whole-number weights, so that every probability is a rational."""
+"""A prior over categories, held exactly: integer weights, so that every probability is a rational."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from optdp.exact import require
 from optdp.exact.fields import Fields, Tagged
+from optdp.exact.numbers import BITS
 
 #: How far from 1 the entries of a prior may sum: what decimals typed by hand and sums of floats leave.
 TOLERANCE = Fraction(1, 10**9)
@@ -27,11 +28,15 @@ class Prior(Tagged, root=True):
 
     **Arguments:**
 
-    - `weights`: positive whole numbers.
-    - `categories`: the name of each, distinct; by default 0, 1, ..., d - 1.
+    - `weights`: positive integers of at most 4096 bits.
+    - `categories`: the name of each, distinct; `Prior.of` calls them 0, 1, ..., d - 1 where none are given.
     - `left_out`: categories of probability zero, which nobody has and which are therefore no part of the problem.
 
     `Prior.of` builds one from probabilities.
+
+        >>> import optdp
+        >>> optdp.Prior.of([0.5, 0.25, 0.25, 0.0]).phrase()
+        'the prior (1/2, 1/4, 1/4), where 3 has probability 0 and is left out'
     """
 
     tag = "prior"
@@ -43,7 +48,8 @@ class Prior(Tagged, root=True):
 
     def __post_init__(self) -> None:
         for i, weight in enumerate(self.weights):
-            require.integer(f"weights[{i}]", weight, low=1)
+            if require.integer(f"weights[{i}]", weight, low=1).bit_length() > BITS:
+                raise ValueError(f"weights[{i}] is not allowed: the exact probabilities may have {BITS} bits")
         if len(self.weights) < 2:
             raise ValueError(
                 f"prior = {dict(zip(self.categories, self.weights, strict=False))!r} is not allowed: a prior must "
@@ -62,7 +68,7 @@ class Prior(Tagged, root=True):
         """A prior from what a user has.
 
         **Arguments:** `prior`: a `Prior`, a mapping (dict, pandas Series) from categories to probabilities, or a
-        sequence of probabilities: floats, whole numbers or Fractions, each read as the exact rational that it is. They
+        sequence of probabilities: floats, integers or Fractions, each read as the exact rational that it is. They
         must be >= 0 and sum to 1 up to 1e-9; the exact prior is then each entry over their exact sum. Entries that are
         exactly 0 are left out.
 
@@ -132,44 +138,52 @@ class Prior(Tagged, root=True):
     def positions(self, x: Any) -> np.ndarray:
         """The position (0 to d - 1) of each category in `x`, in its shape.
 
-        **Raises** ValueError naming the first entry that is not a category, and why: unknown, or left out.
+        **Raises** ValueError naming the place of the first entry that is no category; its value may be private.
         """
         asked = np.asarray(x)
-        if asked.dtype.kind in "iu" and self._counts_up:
-            inside = (asked >= 0) & (asked < len(self))
-            if inside.all():
-                return asked.astype(np.int64)
-            self._refuse(asked[~inside].flat[0])
         names, order = self._sorted_names
-        if asked.dtype.kind == names.dtype.kind or (asked.dtype.kind in "iuf" and names.dtype.kind in "iuf"):
-            found = np.minimum(np.searchsorted(names, asked), len(self) - 1)
-            wrong = names[found] != asked
-            if np.any(wrong):
-                self._refuse(asked[wrong].flat[0] if asked.ndim else asked.item())
-            return order[found]
-        flat = [self._positions.get(_plain(name), -1) for name in asked.flat]
-        if -1 in flat:
-            self._refuse(asked.flat[flat.index(-1)])
-        return np.array(flat, dtype=np.int64).reshape(asked.shape)
+        if asked.dtype.kind in "iu" and self._counts_up:
+            found, wrong = asked.astype(np.int64), (asked < 0) | (asked >= len(self))
+        elif asked.dtype.kind == names.dtype.kind or (asked.dtype.kind in "iuf" and names.dtype.kind in "iuf"):
+            near = np.minimum(np.searchsorted(names, asked), len(self) - 1)
+            found, wrong = order[near], np.asarray(names[near] != asked)
+        else:
+            flat = [self._positions.get(_plain(name), -1) for name in asked.flat]
+            found = np.array(flat, dtype=np.int64).reshape(asked.shape)
+            wrong = np.asarray(found < 0)
+        if wrong.any():
+            place = f" (entry {int(np.flatnonzero(wrong)[0])})" if asked.ndim else ""
+            raise ValueError(
+                f"x{place} is not allowed: x must be one of the categories {_some(self.categories)}{self._missing}"
+            )
+        return found
 
     @cached_property
     def _counts_up(self) -> bool:
         return self.categories == tuple(range(len(self)))
 
-    def _refuse(self, name: Any) -> None:
-        name = _plain(name)
-        if name in self.left_out:
-            raise ValueError(f"x = {name!r} is not allowed: this category has prior 0 and was left out")
-        shown = ", ".join(map(repr, self.categories[:8])) + (", ..." if len(self) > 8 else "")
-        raise ValueError(f"x = {name!r} is not allowed: x must be one of the categories {shown}")
+    @property
+    def _missing(self) -> str:
+        verb = "has probability 0 and is" if len(self.left_out) == 1 else "have probability 0 and are"
+        return f", where {_some(self.left_out)} {verb} left out" if self.left_out else ""
 
     def phrase(self) -> str:
-        """How statements name it: probabilities p/q up to 8 categories, beyond that a digest of all of them."""
+        """How statements name it, exactly: up to 8 categories by their probabilities, p/q or (where they were given as floats)
+        floats, "normalised" where these do not sum to exactly 1; else by a digest of all of them.
+        """
+        names = "" if self._counts_up else f" of {', '.join(map(repr, self.categories))}"
         if len(self) <= 8 and self.total < 10**12:
-            names = "" if self._counts_up else f" of {', '.join(map(str, self.categories))}"
-            return f"the prior ({', '.join(map(str, self.exact))}){names}"
+            return f"the prior ({', '.join(map(str, self.exact))}){names}{self._missing}"
+        # Floats that were divided by their sum: integers over the power of two next to it.
+        floats = [Fraction(weight, 1 << round(math.log2(self.total))) for weight in self.weights]
+        near = abs(sum(floats) - 1) <= TOLERANCE
+        if len(self) <= 8 and near and all(Fraction(float(p)) == p for p in floats):
+            normalised = "" if sum(floats) == 1 else ", normalised"
+            return f"the prior ({', '.join(repr(float(p)) for p in floats)}){normalised}{names}{self._missing}"
         content = json.dumps([list(map(str, self.weights)), list(map(str, self.categories))]).encode()
-        return f"the prior of {len(self)} categories with sha256 {hashlib.sha256(content).hexdigest()[:16]}"
+        digest = hashlib.sha256(content).hexdigest()[:16]
+        about = f", about ({', '.join(f'{p:.4g}' for p in self.probabilities)})," if len(self) <= 8 else ""
+        return f"the prior of {len(self)} categories{about} with sha256 {digest}{self._missing}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact. Categories must be numbers or strings."""
@@ -182,7 +196,7 @@ class Prior(Tagged, root=True):
 
     @classmethod
     def _read(cls, fields: Fields) -> Prior:
-        weights = fields.integers("weights", 1, 1 << 4096, least=2, most=100_000)
+        weights = fields.integers("weights", 1, (1 << BITS) - 1, least=2, most=100_000)
         return cls(weights, fields.labels("categories"), fields.labels("left_out"))
 
 
@@ -195,3 +209,7 @@ def _entry(i: int, value: Any) -> Fraction:
     value = _plain(value)
     require.real(f"prior[{i}]", value, low=0.0, high=1.0)
     return Fraction(value) if isinstance(value, (numbers.Rational, float)) else Fraction(float(value))
+
+
+def _some(names: tuple[Any, ...]) -> str:
+    return ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")

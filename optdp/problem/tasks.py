@@ -30,7 +30,11 @@ _BITS = 320
 class Aggregate(Tagged, root=True):
     """Mean square error of one user's share in a sum or a histogram.
 
-    **Arguments:** `kind`: "sum" or "histogram"; `values`: for a sum, the number that each category stands for.
+    **Arguments:** `kind`: "sum" or "histogram"; `values`: for a sum, the number that each category stands for, as floats.
+
+        >>> from optdp.problem.tasks import Aggregate
+        >>> Aggregate("sum", (0, 1)).phrase
+        "the user's value, one of (0, 1) by category"
     """
 
     tag = "aggregate"
@@ -43,6 +47,9 @@ class Aggregate(Tagged, root=True):
             raise ValueError(
                 f"values = {self.values!r} is not allowed for a {self.kind}: a sum needs values, a histogram has none"
             )
+        if self.values is not None:
+            values = tuple(require.real(f"values[{i}]", value) + 0.0 for i, value in enumerate(self.values))
+            object.__setattr__(self, "values", values)
 
     @property
     def name(self) -> str:
@@ -57,7 +64,7 @@ class Aggregate(Tagged, root=True):
         """
         if self.values is None:
             raise ValueError("a histogram has no values")
-        middle = Fraction((max(self.values) + min(self.values)) / 2)
+        middle = Fraction(max(self.values) / 2 + min(self.values) / 2)
         exact = [Fraction(v) - middle for v in self.values]
         denominator = math.lcm(*(v.denominator for v in exact))
         return [v.numerator * (denominator // v.denominator) for v in exact], denominator.bit_length() - 1
@@ -65,9 +72,9 @@ class Aggregate(Tagged, root=True):
     def gain(self, posteriors: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
         """phi(r) for each row r, in floats: (sum x_i r_i)^2 with the values centred at the prior mean, or sum r_i^2."""
         if self.values is None:
-            return np.sum(posteriors**2, axis=-1)
+            return np.asarray(np.sum(posteriors**2, axis=-1))
         x = np.array(self.values)
-        return np.square(posteriors @ (x - probabilities @ x))
+        return np.asarray(np.square(posteriors @ (x - probabilities @ x)))
 
     def enclose_mse(self, weights: tuple[int, ...], joint: list[list[int]], unit: int) -> tuple[Fraction, Fraction]:
         """(low, high) around the mean square error of the best estimator, at most 2^-300 apart, up to the values' scale.

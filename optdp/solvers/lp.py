@@ -144,14 +144,23 @@ class Session:
     """
 
     def __init__(self, solver: LinearSolver, program: LinearProgram) -> None:
-        self.solver, self.program = solver, program
+        self.solver, self._program = solver, program
+        self._columns: list[Any] = []  # added, and not yet part of the program's matrix
+
+    @property
+    def program(self) -> LinearProgram:
+        """The program as it stands."""
+        if self._columns:
+            from scipy.sparse import csr_matrix, hstack
+
+            self._program.rows = csr_matrix(hstack([self._program.rows, *self._columns]))
+            self._columns = []
+        return self._program
 
     def add_columns(self, cost: Any, columns: Any, lower: Any = None, upper: Any = None) -> None:
         """Add k variables: `columns` is a sparse (m, k) matrix of their entries in the present rows."""
-        from scipy.sparse import csr_matrix, hstack
-
-        p, k = self.program, np.size(cost)
-        p.rows = csr_matrix(hstack([p.rows, columns]))
+        p, k = self._program, np.size(cost)
+        self._columns.append(columns)
         p.cost = np.concatenate([p.cost, np.asarray(cost, dtype=float)])
         p.lower = np.concatenate([p.lower, np.zeros(k) if lower is None else lower])  # type: ignore[list-item]
         p.upper = np.concatenate([p.upper, np.full(k, np.inf) if upper is None else upper])  # type: ignore[list-item]
@@ -169,7 +178,7 @@ class Session:
         """Change costs or limits of the columns `index`."""
         for name, values in (("cost", cost), ("lower", lower), ("upper", upper)):
             if values is not None:
-                getattr(self.program, name)[index] = values
+                getattr(self._program, name)[index] = values
 
     def solve(self, *, time_limit: float = math.inf, method: str | None = None) -> LinearResult:
         """Solve the program as it stands (`method`: another one of the solver's methods, this time)."""
@@ -221,14 +230,14 @@ class _HighsSession(Session):
             ("threads", solver.threads), ("primal_feasibility_tolerance", solver.tolerance),
             ("dual_feasibility_tolerance", solver.tolerance), ("ipm_optimality_tolerance", max(solver.tolerance, 1e-12)),
             ("run_crossover", "on" if solver.crossover else "off"),
-            *((("simplex_iteration_limit", solver.iterations),) if solver.iterations is not None else ()), *solver.options,
+            *solver.options,
         ):  # fmt: skip
             self.highs.setOptionValue(option, value)
 
     def add_columns(self, cost: Any, columns: Any, lower: Any = None, upper: Any = None) -> None:
-        before = self.program.cost.size
+        before = self._program.cost.size
         super().add_columns(cost, columns, lower, upper)
-        p, new = self.program, columns.tocsc()
+        p, new = self._program, columns.tocsc()
         k = p.cost.size - before
         self.highs.addCols(
             k, p.cost[before:], p.lower[before:], p.upper[before:], new.nnz, new.indptr[:-1].astype(np.int32),  # type: ignore[index]
@@ -245,7 +254,7 @@ class _HighsSession(Session):
 
     def change(self, index: Any, *, cost: Any = None, lower: Any = None, upper: Any = None) -> None:
         super().change(index, cost=cost, lower=lower, upper=upper)
-        p, which = self.program, np.arange(self.program.cost.size)[index].astype(np.int32)
+        p, which = self._program, np.arange(self._program.cost.size)[index].astype(np.int32)
         if cost is not None:
             self.highs.changeColsCost(which.size, which, p.cost[which])
         if lower is not None or upper is not None:
@@ -254,6 +263,10 @@ class _HighsSession(Session):
     def solve(self, *, time_limit: float = math.inf, method: str | None = None) -> LinearResult:
         chosen = method or self.solver.method
         self.highs.setOptionValue("solver", "choose" if chosen == "auto" else chosen)
+        if self.solver.iterations is not None:
+            # The limit is for the solver's own method, not for one that is asked for instead.
+            limit = self.solver.iterations if method is None else 2**31 - 1
+            self.highs.setOptionValue("simplex_iteration_limit", limit)
         if math.isfinite(time_limit):
             self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(time_limit, 0.1))
         self.highs.run()
@@ -262,13 +275,14 @@ class _HighsSession(Session):
         point = self.highs.getSolution()
         if status in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE) and not (point.value_valid and point.dual_valid):
             status = LinearStatus.FAILED
-        log.debug("HiGHS %s: %s, %d rows, %d columns", chosen, model_status.name, *self.program.rows.shape)
+        size = self.highs.getNumRow(), self.highs.getNumCol()
+        log.debug("HiGHS %s: %s, %d rows, %d columns", chosen, model_status.name, *size)
         if status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE):
-            return LinearResult(status, message=model_status.name, program=self.program)
+            return LinearResult(status, message=model_status.name, program=self._program)
         return LinearResult(
             status, float(info.objective_function_value), np.array(point.col_value), np.array(point.row_dual),
             np.array(point.col_dual), int(max(info.simplex_iteration_count, info.ipm_iteration_count, 0)),
-            model_status.name, self.program,
+            model_status.name, self._program,
         )  # fmt: skip
 
 
@@ -312,7 +326,9 @@ def read(path: str | Path) -> LinearProgram:
     lp = highs.getLp()
     kind = csr_matrix if lp.a_matrix_.format_ == highspy.MatrixFormat.kRowwise else csc_matrix
     shape = (lp.num_row_, lp.num_col_)
-    rows = kind((np.array(lp.a_matrix_.value_), np.array(lp.a_matrix_.index_), np.array(lp.a_matrix_.start_)), shape=shape)
+    rows = kind(
+        (np.array(lp.a_matrix_.value_), np.array(lp.a_matrix_.index_), np.array(lp.a_matrix_.start_)), shape=shape
+    )
     return LinearProgram(
         np.array(lp.col_cost_), rows, np.array(lp.row_lower_), np.array(lp.row_upper_), np.array(lp.col_lower_),
         np.array(lp.col_upper_), lp.sense_ == highspy.ObjSense.kMaximize,
