@@ -1,8 +1,7 @@
-"""The dual of the kernel program on a finite alphabet: the same inequality as `optdp.certificates.kernel`, output by
-output.
+"""The dual of the kernel program on a finite alphabet: the same inequality as `optdp.certificates.kernel`, output by output.
 
-With multipliers lam_i >= 0 of the losses and nu_i of the masses, r_ij = lam_i L_ij - nu_i, and g_j = sum_i r_ij + (E
-- 1) sum_i min(r_ij, 0), every eps-LDP mechanism has worst-case loss (average loss, if lam is the prior) at least
+With multipliers lam_i >= 0 of the losses and nu_i of the masses, r_ij = lam_i L_ij - nu_i, and g_j = sum_i r_ij + (E - 1)
+sum_i min(r_ij, 0), every eps-LDP mechanism has worst-case loss (average loss, if lam is the prior) at least
 
     ( sum_i nu_i + min(0, min_j g_j) ) / sum_i lam_i.
 
@@ -13,89 +12,75 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
+from optdp.certificates.base import Bound, Certificate
+from optdp.exact import enclosures, require
+from optdp.exact.fields import Fields
+from optdp.problem.domains import Alphabet
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.privacy import LDP
 
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.problem.losses import MatrixLoss
+if TYPE_CHECKING:
+    from optdp.problem.problem import Problem
+
+#: Multipliers are at most this large, and loss matrices have at most this many entries: a proof takes a bounded time.
+LARGEST, ENTRIES = 2.0**100, 2_000_000
 
 
 @dataclass(frozen=True)
-class FiniteCertificate:
-    """Multipliers that bound every eps-LDP mechanism on a finite alphabet.
+class FiniteCertificate(Certificate):
+    """Multipliers that bound every mechanism on a finite alphabet with the guarantee eps-LDP.
 
-    **Arguments:** `eps`; `loss`; `weights`: lam_i; `masses`: nu_i; `prior`: whether the weights are a prior that was
-    given; `bound`: what is claimed.
+    **Arguments:** `weights`: lam_i, one for each symbol, or empty where the bound is about an average: then they are the
+    probabilities of the problem's own prior; `masses`: nu_i, one for each symbol.
+
+    **Proves** bounds for the worst case and for averages of losses given by a matrix, for every family.
     """
 
-    eps: float
-    loss: MatrixLoss
+    tag = "finite"
     weights: tuple[float, ...]
     masses: tuple[float, ...]
-    prior: bool
-    bound: float
 
-    @classmethod
-    def of(cls, eps: float, loss: MatrixLoss, weights: Any, masses: Any, prior: bool) -> FiniteCertificate:
-        """The certificate of the bound that these multipliers are proven to give. Poor ones cost tightness, never
-        validity.
-        """
-        lam = np.asarray(weights, dtype=float) if prior else np.maximum(weights, 0.0)
-        draft = cls(eps, loss, tuple(lam.tolist()), tuple(np.asarray(masses, dtype=float).tolist()), prior, 0.0)
-        return cls(eps, loss, draft.weights, draft.masses, prior, draft._proven() or 0.0)
-
-    def concerns(self, privacy: Any, mechanism: Any) -> bool:
-        """Whether the proof is about this promise, this alphabet's size and this prior."""
-        same = mechanism.prior is None if not self.prior else self.weights == mechanism.prior
-        return bool(self.eps == privacy.eps and same and mechanism.table.weights.shape == np.shape(self.loss.rows))
-
-    def check(self) -> Check:
-        """Prove the inequality again and compare it with `bound`."""
-        proven = self._proven()
-        return Check(
-            "lower bound",
-            proven is not None and self.bound <= proven,
-            f"no {self.eps:g}-LDP mechanism has {'average' if self.prior else 'worst-case'} loss below "
-            + ("anything: the multipliers prove nothing" if proven is None else f"{proven:.17g} (exact rationals)"),
-        )
-
-    def _proven(self) -> float | None:
-        if (
-            not len(self.loss.rows) == len(self.weights) == len(self.masses)
-            or min(self.weights) < 0
-            or sum(self.weights) <= 0
-        ):
-            return None
-        growth = enclosures.exp_above(self.eps) - 1
-        lam, nu = [Fraction(v) for v in self.weights], [Fraction(v) for v in self.masses]
-        least = Fraction(0)
-        for column in zip(*self.loss.rows, strict=True):
+    def bound(self, problem: Problem) -> Bound:
+        privacy, domain, objective = problem.privacy, problem.domain, problem.objective
+        if not isinstance(privacy, LDP) or not enclosures.at_most(privacy.eps, require.MAX_EPS):
+            self._refuse("it is for local differential privacy with eps at most 30")
+        if not isinstance(objective, WorstCase | Average) or objective.loss.form != "matrix":
+            self._refuse("it is for the worst case or the average of a loss given by a matrix")
+        if not isinstance(domain, Alphabet) or len(objective.loss.rows) != len(domain):
+            self._refuse("it is for an alphabet with a symbol for each row of the loss matrix")
+        count = len(domain)
+        if count * len(objective.loss.rows[0]) > ENTRIES:
+            self._refuse(f"the loss matrix has more than {ENTRIES} entries")
+        if len(self.masses) != count or not all(abs(v) <= LARGEST for v in self.masses):
+            self._refuse(f"it must have a mass between -{LARGEST:g} and {LARGEST:g} for each of the {count} symbols")
+        lam, nu = self._weights(objective, domain), [Fraction(v) for v in self.masses]
+        growth, least = enclosures.exp_above(privacy.eps) - 1, Fraction(0)
+        for column in zip(*objective.loss.rows, strict=True):
             r = [a * Fraction(v) - n for a, v, n in zip(lam, column, nu, strict=True)]
-            least = min(least, sum(r) + growth * sum(min(v, Fraction(0)) for v in r))
-        return max(0.0, enclosures.round_down((sum(nu) + least) / sum(lam)))
+            least = min(least, sum(r, Fraction(0)) + growth * sum((v for v in r if v < 0), Fraction(0)))
+        value = enclosures.round_down((sum(nu, Fraction(0)) + least) / sum(lam))
+        return Bound(max(0.0, value), "kernel dual, exact rationals")
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact."""
-        return {
-            "type": "finite",
-            "eps": self.eps,
-            "loss": self.loss.to_dict(),
-            "weights": list(self.weights),
-            "masses": list(self.masses),
-            "prior": self.prior,
-            "bound": self.bound,
-        }
+    def _weights(self, objective: WorstCase | Average, domain: Alphabet) -> list[Fraction]:
+        """The exact weight of each symbol."""
+        if isinstance(objective, WorstCase):
+            sound = len(self.weights) == len(domain) and all(0 <= w <= LARGEST for w in self.weights)
+            if not sound or not sum(self.weights) > 0:
+                self._refuse("a worst case needs a weight >= 0 for each symbol, not all of them 0")
+            return [Fraction(w) for w in self.weights]
+        if self.weights:
+            self._refuse("it is for a worst case: for an average, the problem's own prior gives the weights")
+        if isinstance(objective.prior, str):  # "uniform"
+            return [Fraction(1, len(domain))] * len(domain)
+        lam = [Fraction(0)] * len(domain)
+        for i, p in zip(domain.index(list(objective.prior.categories)).tolist(), objective.prior.exact, strict=True):
+            lam[i] = p
+        return lam
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> FiniteCertificate:
-        """The inverse of `to_dict`."""
+    def _read(cls, fields: Fields) -> FiniteCertificate:
         return cls(
-            data["eps"],
-            MatrixLoss(data["loss"]["rows"]),
-            tuple(data["weights"]),
-            tuple(data["masses"]),
-            data["prior"],
-            data["bound"],
+            fields.reals("weights", 0.0, LARGEST, most=ENTRIES), fields.reals("masses", -LARGEST, LARGEST, most=ENTRIES)
         )

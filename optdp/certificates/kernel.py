@@ -14,11 +14,16 @@ loss is at least
 
     ( sum_i nu_i + min(0, inf_y g(y)) ) / sum_i lam_i                                                          (*)
 
-in units of width^q for L = d^q. What has to be proven is a lower bound on g over all outputs. Cut their range at the
+in units of width^q for L = d^q. With the probabilities of a prior as lam_i and its points as x_i, (*) bounds the average
+loss under that prior. What has to be proven is a lower bound on g over all outputs. Cut their range at the
 inputs into cells, and bisect these. On a cell with middle m each r_i is convex (q >= 1), so it lies above its tangent
 T_i at m; sum T_i + (E - 1) sum min(T_i, 0) is concave, so its least value is at one of the two ends of the cell. For
 q = 1 tangents are exact and the inputs are the only cuts needed. If outputs are unbounded, all r_i must be
 nonnegative and pointing up at both ends of the range: by convexity, g >= 0 beyond it.
+
+**Which outputs.** Where means are free, an output outside the domain is no better than the nearest end of it: moving all
+such outputs there keeps the guarantee and loses nothing. So the range is that of the problem, pushed into the domain. Where
+the mechanism must be unbiased and the mu_i are used, it is that of the problem, or the whole line.
 
 For q = 1 and q = 2 this is integer arithmetic from end to end (a float is a dyadic rational; e^eps enters through a
 rational above it); for other powers it is ball arithmetic.
@@ -26,172 +31,153 @@ rational above it); for other powers it is ball arithmetic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import arb, ctx
 
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.problem.losses import Power, loss_from_dict
+from optdp.certificates.base import Bound, Certificate, Refusal
+from optdp.exact import enclosures, require
+from optdp.exact.fields import Fields
+from optdp.exact.numbers import Number
+from optdp.problem.domains import Interval
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.priors import Prior
+from optdp.problem.privacy import LDP
+
+if TYPE_CHECKING:
+    from optdp.problem.problem import Problem
 
 #: Cells narrower than this share of the domain are not bisected further.
 FINEST = 2.0**-44
 #: Multipliers are rounded to multiples of this.
 GRAIN = 2.0**-62
+#: Most inputs of a certificate, the largest size of a multiplier or of a reach, and the number of tangents (cells times
+#: inputs) after which cells are not bisected further: a proof takes a bounded time, whatever it is asked to prove.
+INPUTS, LARGEST, TANGENTS = 4096, 2.0**60, 2**23
+#: Tangents that are held in memory at once.
+CHUNK = 2**17
 
 
 @dataclass(frozen=True)
-class KernelCertificate:
-    """Multipliers for which (*) bounds the worst-case loss of every eps-LDP mechanism from below.
+class KernelCertificate(Certificate):
+    """Multipliers for which (*) bounds every mechanism on an interval with the guarantee eps-LDP from below.
 
-    **Arguments:** `eps`; `loss`: a power with exponent >= 1; `width`: the exact width of the domain; `inputs`: the
-    x_i as shares; `weights`: lam_i >= 0; `masses`: nu_i; `means`: mu_i, or None; `outputs`: the range of outputs as
-    shares; `free`: whether outputs beyond that range are allowed too; `prior`: whether the weights are a prior that
-    was given, so that (*) bounds the average loss under it; `bound`: what is claimed.
+    **Arguments:**
+
+    - `inputs`: the x_i as shares of the domain, in [0, 1]; `weights`: lam_i >= 0. Both are empty where the bound is about an
+      average: points and probabilities are then those of the problem's own prior, in its order.
+    - `masses`: nu_i; `means`: mu_i, which only unbiased mechanisms allow, or None.
+    - `reach`: the range in shares outside of which all r_i point up; needed where outputs are unlimited and `means` are given.
+
+    **Proves** bounds for the worst case and for averages under priors of finitely many points, losses |y - x|^q with q >= 1,
+    every family, and outputs in any range.
     """
 
-    eps: float
-    loss: Power
-    width: Fraction
+    tag = "kernel"
     inputs: tuple[float, ...]
     weights: tuple[float, ...]
     masses: tuple[float, ...]
-    means: tuple[float, ...] | None
-    outputs: tuple[float, float]
-    free: bool
-    prior: bool
-    bound: float
+    means: tuple[float, ...] | None = None
+    reach: tuple[float, float] | None = None
 
-    def concerns(self, privacy: Any, mechanism: Any) -> bool:
-        """Whether the proof is about this promise and about all mechanisms of this one's kind."""
-        if not (self.eps == privacy.eps and self.width == mechanism.domain.exact_width):
-            return False
-        if (self.means is not None) != mechanism.unbiased or self.prior != (mechanism.prior is not None):
-            return False
-        if self.prior and (self.inputs, self.weights) != (mechanism.inputs, mechanism.prior):
-            return False
-        return self.free or self.outputs[0] <= mechanism.outputs[0] <= mechanism.outputs[-1] <= self.outputs[1]
-
-    def check(self) -> Check:
-        """Prove (*) again from scratch and compare it with `bound`."""
-        proven = self._proven()
-        what = "average" if self.prior else "worst-case"
-        where = (
-            "the whole real line"
-            if self.free
-            else f"the shares [{self.outputs[0]:g}, {self.outputs[1]:g}] of the domain"
-        )
-        class_ = "unbiased " if self.means is not None else ""
-        return Check(
-            "lower bound",
-            proven is not None and self.bound <= proven,
-            f"no {class_}{self.eps:g}-LDP mechanism with outputs in {where} has {what} loss below "
-            + (
-                "anything: the multipliers prove nothing"
-                if proven is None
-                else f"{proven:.17g} ({len(self.inputs)} inputs, any outputs)"
-            ),
-        )
-
-    def _proven(self) -> float | None:
-        """The largest float that (*) is proven to reach, None if the multipliers are not feasible at all."""
-        sizes = {len(self.inputs), len(self.weights), len(self.masses), len(self.means or self.inputs)}
-        if len(sizes) != 1 or not self.inputs or min(self.weights) < 0 or self.loss.exponent < 1:
-            return None
-        total = sum(map(Fraction, self.weights))
-        if total <= 0 or (self.prior and self.means is not None) or not self.outputs[0] < self.outputs[1]:
-            return None
-        dual = _Dual(
-            self.eps,
-            self.loss.exponent,
-            np.array(self.inputs),
-            np.array(self.weights),
-            np.array(self.masses),
-            None if self.means is None else np.array(self.means),
-        )
-        if self.free and not dual.points_up(self.outputs):
-            return None
-        least = dual.prove(dual.cells(self.outputs))
-        share = (sum(map(Fraction, self.masses)) + min(Fraction(0), least)) / total
+    def bound(self, problem: Problem) -> Bound:
+        privacy, domain, objective = problem.privacy, problem.domain, problem.objective
+        if not isinstance(privacy, LDP) or not enclosures.at_most(privacy.eps, require.MAX_EPS):
+            self._refuse("it is for local differential privacy with eps at most 30")
+        if not isinstance(domain, Interval):
+            self._refuse("it is for intervals")
+        if not isinstance(objective, WorstCase | Average) or (objective.loss.exponent or 0.0) < 1:
+            self._refuse("it is for the worst case or the average of a loss |y - x|^q with q >= 1")
+        if self.means is not None and not problem.unbiased:
+            self._refuse("it has multipliers of the means, which only unbiased mechanisms allow")
+        x, lam = self._points(objective, domain)
+        self._validate(len(x))
+        dual = _Dual(privacy.eps, objective.loss.exponent, x, lam, self.masses, self.means)
+        span = self._span(problem, domain, dual)
+        least = dual.prove(dual.cells(span))
+        share = (sum(map(Fraction, self.masses)) + min(Fraction(0), least)) / sum(lam)
         with ctx.workprec(enclosures.PRECISION):
-            scale = enclosures.ball(self.width) ** enclosures.ball(self.loss.exponent)
-            return max(0.0, enclosures.round_down(enclosures.ball(share) * scale))
+            scale = enclosures.ball(domain.exact_width) ** enclosures.ball(objective.loss.exponent)
+            value = max(0.0, enclosures.round_down(enclosures.ball(share) * scale))
+        arithmetic = "integer" if dual.q in (1.0, 2.0) else "ball"
+        return Bound(value, f"kernel dual at {len(x)} inputs, any outputs, {arithmetic} arithmetic")
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact."""
-        return {
-            "type": "kernel",
-            "eps": self.eps,
-            "loss": self.loss.to_dict(),
-            "width": [str(self.width.numerator), str(self.width.denominator)],
-            "inputs": list(self.inputs),
-            "weights": list(self.weights),
-            "masses": list(self.masses),
-            "means": None if self.means is None else list(self.means),
-            "outputs": list(self.outputs),
-            "free": self.free,
-            "prior": self.prior,
-            "bound": self.bound,
-        }
+    def _points(self, objective: WorstCase | Average, domain: Interval) -> tuple[list[Fraction], list[Fraction]]:
+        """Exact inputs, as shares of the domain, and exact weights."""
+        if isinstance(objective, WorstCase):
+            sound = all(0 <= x <= 1 for x in self.inputs) and all(0 <= w <= LARGEST for w in self.weights)
+            if not sound or len(self.inputs) != len(self.weights) or not sum(self.weights) > 0:
+                self._refuse("a worst case needs inputs in [0, 1] and a weight >= 0 for each, not all of them 0")
+            return list(map(Fraction, self.inputs)), list(map(Fraction, self.weights))
+        if not isinstance(objective.prior, Prior):
+            self._refuse("it is for priors of finitely many points")
+        if self.inputs or self.weights:
+            self._refuse("it is for a worst case: for an average, the problem's own prior gives inputs and weights")
+        low = Fraction(domain.lower)
+        return [(Fraction(p) - low) / domain.exact_width for p in objective.prior.categories], list(
+            objective.prior.exact
+        )
+
+    def _validate(self, count: int) -> None:
+        """Refuse what no proof should be run on."""
+        sizes = {count, len(self.masses), count if self.means is None else len(self.means)}
+        if len(sizes) != 1 or not 0 < count <= INPUTS:
+            self._refuse(f"there must be a mass for each of 1 to {INPUTS} inputs, and a mean for each or for none")
+        values = (*self.masses, *(self.means or ()), *(self.reach or ()))
+        if not all(abs(v) <= LARGEST for v in values):
+            self._refuse(f"multipliers must lie between -{LARGEST:g} and {LARGEST:g}")
+        if self.reach is not None and not self.reach[0] < self.reach[1]:
+            self._refuse("the reach must be a pair (lowest, highest) with lowest < highest")
+
+    def _span(self, problem: Problem, domain: Interval, dual: _Dual) -> tuple[float, float]:
+        """The shares of the domain within which outputs must be searched, rounded outwards."""
+        low, high = Fraction(0), Fraction(1)
+        if problem.outputs is not None:
+            low, high = ((Fraction(end) - Fraction(domain.lower)) / domain.exact_width for end in problem.outputs)
+        if self.means is None:
+            low, high = (min(max(end, Fraction(0)), Fraction(1)) for end in (low, high))
+        elif problem.outputs is None or max(abs(low), abs(high)) > LARGEST:
+            if self.reach is None or not dual.points_up(self.reach):
+                self._refuse("outputs are unlimited, and it does not close off those far away")
+            return self.reach
+        return enclosures.round_down(low), enclosures.round_up(high)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> KernelCertificate:
-        """The inverse of `to_dict`."""
+    def _read(cls, fields: Fields) -> KernelCertificate:
+        means = fields.reals("means", -LARGEST, LARGEST, most=INPUTS) if fields.has("means") else None
+        reach = fields.reals("reach", -LARGEST, LARGEST, least=2, most=2) if fields.has("reach") else None
         return cls(
-            data["eps"],
-            loss_from_dict(data["loss"]),
-            Fraction(int(data["width"][0]), int(data["width"][1])),
-            tuple(data["inputs"]),
-            tuple(data["weights"]),
-            tuple(data["masses"]),
-            None if data["means"] is None else tuple(data["means"]),
-            (data["outputs"][0], data["outputs"][1]),
-            data["free"],
-            data["prior"],
-            data["bound"],
-        )
+            fields.reals("inputs", 0.0, 1.0, most=INPUTS), fields.reals("weights", 0.0, LARGEST, most=INPUTS),
+            fields.reals("masses", -LARGEST, LARGEST, least=1, most=INPUTS), means,
+            None if reach is None else (reach[0], reach[1]),
+        )  # fmt: skip
 
 
-def certify(
-    eps: float,
-    loss: Power,
-    width: Fraction,
-    inputs: np.ndarray,
-    weights: np.ndarray,
-    masses: np.ndarray,
-    means: np.ndarray | None,
-    outputs: tuple[float, float] | None,
-    prior: bool = False,
-) -> KernelCertificate:
-    """The certificate of the bound that these multipliers, rounded to multiples of 2^-62, are proven to give.
+def certify(problem: Problem, inputs: Any, weights: Any, masses: Any, means: Any = None) -> KernelCertificate:
+    """The certificate for `problem` with these multipliers, rounded to multiples of 2^-62.
 
-    `outputs` None means that any real number may be an output. Poor multipliers cost tightness, never validity.
+    **Arguments:** `inputs`, `weights`: of a worst case; for an average they are those of the problem's prior, and `masses` and
+    `means` are in its order. Poor multipliers cost tightness, never validity.
     """
-    means = None if means is None else _grain(means)
-    lam = np.asarray(weights, dtype=float) if prior else np.maximum(_grain(weights), 0.0)
-    free = outputs is None
-    if free:  # every input needs a weight, or its mean's multiplier drags g down without end
-        lam = _grain(lam + 1e-9 * lam.sum())
-    nu = _grain(masses)
-    span = outputs or _Dual(eps, loss.exponent, np.asarray(inputs, dtype=float), lam, nu, means).reach()
-    draft = KernelCertificate(
-        eps,
-        loss,
-        width,
-        tuple(np.asarray(inputs, dtype=float).tolist()),
-        tuple(lam.tolist()),
-        tuple(nu.tolist()),
-        None if means is None else tuple(means.tolist()),
-        span,
-        free,
-        prior,
-        0.0,
-    )
-    proven = draft._proven()
-    return KernelCertificate(**{**draft.__dict__, "bound": 0.0 if proven is None else proven})
+    mu = None if means is None or not problem.unbiased else tuple(_grain(means).tolist())
+    nu = tuple(_grain(masses).tolist())
+    made = KernelCertificate((), (), nu, mu)
+    if not isinstance(problem.objective, Average):
+        lam = np.maximum(_grain(weights), 0.0)
+        if mu is not None and problem.outputs is None:
+            # Every input needs a weight, or its mean's multiplier drags g down without end.
+            lam = _grain(lam + 1e-9 * lam.sum())
+        made = replace(made, inputs=tuple(np.asarray(inputs, dtype=float).tolist()), weights=tuple(lam.tolist()))
+    if mu is None or problem.outputs is not None:
+        return made
+    x, lam_exact = made._points(problem.objective, problem.domain)
+    return replace(made, reach=_Dual(problem.eps, problem.loss.exponent, x, lam_exact, nu, mu).reach())  # type: ignore[arg-type]
 
 
 def _grain(values: np.ndarray) -> np.ndarray:
@@ -202,31 +188,37 @@ class _Dual:
     """r_i and g for given multipliers: in floats to find the cells, exactly to prove them."""
 
     def __init__(
-        self, eps: float, q: float, x: np.ndarray, lam: np.ndarray, nu: np.ndarray, mu: np.ndarray | None
+        self,
+        eps: Number,
+        q: float,
+        x: list[Fraction],
+        lam: list[Fraction],
+        nu: Sequence[float],
+        mu: Sequence[float] | None,
     ) -> None:
-        self.eps, self.q, self.x, self.lam, self.nu = eps, q, x, lam, nu
-        self.mu = np.zeros_like(x) if mu is None else mu
-        self.growth = float(np.expm1(eps))
+        self.eps, self.q, self.growth = eps, q, math.expm1(float(eps))
+        self.exact = x, lam, list(map(Fraction, nu)), [Fraction(0)] * len(x) if mu is None else list(map(Fraction, mu))
+        self.x, self.lam, self.nu, self.mu = (np.array([float(v) for v in values]) for values in self.exact)
 
     def _fold(self, r: np.ndarray) -> np.ndarray:
         """sum r + (E - 1) sum min(r, 0) along the last axis."""
-        return r.sum(-1) + self.growth * np.minimum(r, 0.0).sum(-1)
+        return np.asarray(r.sum(-1) + self.growth * np.minimum(r, 0.0).sum(-1))
 
     def values(self, y: np.ndarray) -> np.ndarray:
         """r_i(y_j) as an array (outputs, inputs)."""
         d = y[:, None] - self.x
-        return self.lam * np.abs(d) ** self.q - self.nu - self.mu * d
+        return np.asarray(self.lam * np.abs(d) ** self.q - self.nu - self.mu * d)
 
     def slopes(self, y: np.ndarray) -> np.ndarray:
         """r_i'(y_j) as an array (outputs, inputs)."""
         d = y[:, None] - self.x
-        return self.lam * self.q * np.sign(d) * np.abs(d) ** (self.q - 1) - self.mu
+        return np.asarray(self.lam * self.q * np.sign(d) * np.abs(d) ** (self.q - 1) - self.mu)
 
     def _bounds(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """For each cell, the lesser of the tangents' g at its two ends (floats)."""
         middle = (left + right) / 2
         r, slope, half = self.values(middle), self.slopes(middle), ((right - left) / 2)[:, None]
-        return np.minimum(self._fold(r - slope * half), self._fold(r + slope * half))
+        return np.asarray(np.minimum(self._fold(r - slope * half), self._fold(r + slope * half)))
 
     def reach(self) -> tuple[float, float]:
         """A range beyond which all r_i are nonnegative (if doubling finds one)."""
@@ -242,24 +234,23 @@ class _Dual:
         if self.q != 2:
             return False
         for end, side in zip(map(Fraction, span), (-1, 1), strict=True):
-            for x, lam, nu, mu in zip(self.x, self.lam, self.nu, self.mu, strict=True):
-                d = end - Fraction(float(x))
-                weight, tilt = Fraction(float(lam)), Fraction(float(mu))
-                if weight * d * d - Fraction(float(nu)) - tilt * d < 0 or side * (2 * weight * d - tilt) < 0:
+            for x, lam, nu, mu in zip(*self.exact, strict=True):
+                d = end - x
+                if lam * d * d - nu - mu * d < 0 or side * (2 * lam * d - mu) < 0:
                     return False
         return True
 
-    def cells(self, span: tuple[float, float]) -> np.ndarray:
-        """Ends of cells that cover `span`, fine enough that the tangents' bound is within 1e-13 of the least g."""
+    def cells(self, span: tuple[float, float]) -> list[float]:
+        """Ends of cells that cover `span`, fine enough for the tangents' bound to be within 1e-13 of the least g."""
         inner = self.x[(self.x > span[0]) & (self.x < span[1])]
         cuts = np.unique(np.concatenate([[span[0], span[1]], inner]))
-        if self.q == 1:
-            return cuts
+        if self.q == 1 or cuts.size == 1:
+            return [float(v) for v in (*cuts, *cuts)[: max(cuts.size, 2)]]
         scale = float(np.abs(self.nu).sum() + np.abs(self.mu).sum() + self.lam.sum())
         done: list[np.ndarray] = [cuts]
         left, right = cuts[:-1], cuts[1:]
         least = float(self._fold(self.values(cuts)).min())
-        while left.size:
+        while left.size and sum(map(len, done)) * self.x.size < TANGENTS:
             bound = self._bounds(left, right)
             open_ = (bound < min(0.0, least) - 1e-13 * scale) & (right - left > FINEST)
             left, right = left[open_], right[open_]
@@ -268,55 +259,57 @@ class _Dual:
             if middle.size:
                 least = min(least, float(self._fold(self.values(middle)).min()))
             left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
-        return np.unique(np.concatenate(done))
+        return [float(v) for v in np.unique(np.concatenate(done))]
 
-    def prove(self, cuts: np.ndarray) -> Fraction:
+    def prove(self, cuts: list[float]) -> Fraction:
         """An exact lower bound of g over [cuts[0], cuts[-1]], from the tangents on the cells between the cuts."""
         return self._prove_integers(cuts) if self.q in (1.0, 2.0) else self._prove_balls(cuts)
 
-    def _prove_integers(self, cuts: np.ndarray) -> Fraction:
-        # Twice the numerators of points over 2^s, so that middles are integers too; multipliers over 2^t.
-        (points, x), s = _integers(cuts, self.x)
-        (lam, nu, mu), t = _integers(self.lam, self.nu, self.mu)
-        x, left, right = 2 * x, 2 * points[:-1, None], 2 * points[1:, None]
-        middle, half, unit = (left + right) // 2, (right - left) // 2, 2 ** (s + 1)
-        d = middle - x
-        if self.q == 1:  # in units of 2^-(s + 1 + t)
-            side = np.where(d >= 0, 1, -1).astype(object)
-            r, slope = lam * np.abs(d) - nu * unit - mu * d, lam * side - mu
-        else:  # in units of 2^-(2s + 2 + t)
-            r, slope = lam * d * d - nu * unit**2 - mu * d * unit, 2 * lam * d - mu * unit
-        tilt = slope * half
-        growth = enclosures.exp_above(self.eps) - 1
-        least = min(_least(r - tilt, growth), _least(r + tilt, growth))
-        return least / (unit ** int(self.q) * 2**t)
+    def _prove_integers(self, cuts: list[float]) -> Fraction:
+        # Points over one denominator s, multipliers over another, t; twice the numerators, so that middles are integers too.
+        (x, *points), s = _integers([self.exact[0], *([Fraction(c)] for c in cuts)])
+        (lam, nu, mu), t = _integers(self.exact[1:])
+        ends, x, unit = 2 * np.concatenate(points), 2 * x, 2 * s
+        growth, step = enclosures.exp_above(self.eps) - 1, max(1, CHUNK // x.size)
+        least: Fraction | None = None
+        for i in range(0, ends.size - 1, step):
+            left, right = ends[i : i + step, None][: ends.size - 1 - i], ends[i + 1 : i + 1 + step, None]
+            middle, half = (left + right) // 2, (right - left) // 2
+            d = middle - x
+            if self.q == 1:  # in units of 1/(2 s t)
+                side = np.where(d >= 0, 1, -1).astype(object)
+                r, slope = lam * np.abs(d) - nu * unit - mu * d, lam * side - mu
+            else:  # in units of 1/(4 s^2 t)
+                r, slope = lam * d * d - nu * unit**2 - mu * d * unit, 2 * lam * d - mu * unit
+            tilt = slope * half
+            found = min(_least(r - tilt, growth), _least(r + tilt, growth))
+            least = found if least is None else min(least, found)
+        assert least is not None
+        return least / Fraction(unit ** int(self.q) * t)
 
-    def _prove_balls(self, cuts: np.ndarray) -> Fraction:
+    def _prove_balls(self, cuts: list[float]) -> Fraction:
         with ctx.workprec(enclosures.PRECISION):
             q, growth = enclosures.ball(self.q), enclosures.exp(self.eps) - 1
-            x, lam, nu, mu = (
-                np.array([arb(float(v)) for v in values], dtype=object)
-                for values in (self.x, self.lam, self.nu, self.mu)
-            )
+            x, lam, nu, mu = (np.array([enclosures.ball(v) for v in values], dtype=object) for values in self.exact)
             least: arb | None = None
-            for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+            for a, b in pairwise(cuts):
                 middle, half = (arb(a) + arb(b)) / 2, (arb(b) - arb(a)) / 2
                 d = middle - x
                 size = np.array([abs(v) ** (q - 1) for v in d], dtype=object)
-                side = np.where(np.array([bool(v >= 0) for v in d]), 1, -1)
+                side = np.array([1 if v >= 0 else -1 if v <= 0 else arb(0, 1) for v in d], dtype=object)
                 r, slope = lam * size * np.abs(d) - nu - mu * d, lam * q * side * size - mu
                 for ends in (r - slope * half, r + slope * half):
                     g = sum(ends, arb(0)) + growth * sum((v.min(arb(0)) for v in ends), arb(0))
                     least = g if least is None else least.min(g)
-            assert least is not None
+            if least is None or not least.is_finite():
+                raise Refusal("the kernel certificate proves nothing here: its reduced costs could not be enclosed")
             return enclosures.lower(least)
 
 
-def _integers(*arrays: np.ndarray) -> tuple[tuple[np.ndarray, ...], int]:
-    """Object arrays of exact integers and s with value = integer / 2^s, the same s for all."""
-    ratios = [[v.as_integer_ratio() for v in array.tolist()] for array in arrays]
-    s = max(den.bit_length() - 1 for ratio in ratios for _, den in ratio)
-    return tuple(np.array([num * (2**s // den) for num, den in ratio], dtype=object) for ratio in ratios), s
+def _integers(lists: Sequence[list[Fraction]]) -> tuple[list[np.ndarray], int]:
+    """Object arrays of exact integers and s with value = integer / s, the same s for all."""
+    s = math.lcm(*{v.denominator for values in lists for v in values})
+    return [np.array([v.numerator * (s // v.denominator) for v in values], dtype=object) for values in lists], s
 
 
 def _least(r: np.ndarray, growth: Fraction) -> Fraction:

@@ -28,14 +28,18 @@ any more. By symmetry y < 0 is the same.
 
 from __future__ import annotations
 
-from typing import Any
-
+import math
 from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
 import sympy as sp
 
+from optdp.exact.enclosures import at_most
+from optdp.problem.domains import Interval
+from optdp.problem.families import AllMechanisms
+from optdp.problem.objectives import WorstCase
+from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 
 eps = sp.Symbol("eps", positive=True)
@@ -68,9 +72,7 @@ def coin_dual(y: sp.Expr, e: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
 
 
 def equaliser_value(width: Fraction | int = 2) -> sp.Expr:
-    """The least worst-case variance of an unbiased mechanism on an interval of this width, valid for eps <=
-    `equaliser_limit()`.
-    """
+    """The least worst-case variance of an unbiased mechanism on an interval of this width, for eps <= `equaliser_limit()`."""
     return (_rational(width) / 2) ** 2 * (sp.coth(eps / 2) * sp.coth(sp.tanh(eps / 2)) - 1)
 
 
@@ -80,9 +82,7 @@ def equaliser_limit() -> float:
 
 
 class EqualiserDual(NamedTuple):
-    """The dual point: density of the weights at x, the atom a at the ends, and m, n of the ends' reduced cost a y^2
-    -+ m y - n.
-    """
+    """The dual point: density of the weights at x, atom a at the ends, and m, n of the ends' reduced cost a y^2 -+ m y - n."""
 
     density: sp.Expr
     atom: sp.Expr
@@ -113,6 +113,18 @@ def _rational(number: Fraction | int) -> sp.Rational:
     return sp.Rational(exact.numerator, exact.denominator)
 
 
-def optimum(problem: Problem) -> Any:
-    """The closed form of a problem's optimum, where one is proven."""
-    return None
+def optimum(problem: Problem) -> sp.Expr | None:
+    """The closed form of a problem's optimum, where one is proven: all mechanisms, worst-case squared error or variance."""
+    privacy, domain = problem.privacy, problem.domain
+    asked = isinstance(problem.family, AllMechanisms) and isinstance(problem.objective, WorstCase)
+    if not asked or not isinstance(privacy, LDP) or not isinstance(domain, Interval) or problem.loss.exponent != 2:
+        return None
+    if any(c.tag not in ("unbiased", "outputs") for c in problem.constraints) or not at_most(privacy.eps, 2.0):
+        return None
+    value = float(privacy.eps)
+    if problem.unbiased:
+        below = math.tanh(math.tanh(value / 2)) * (math.exp(value) + 1) < 1 - 1e-9
+        return equaliser_value(domain.exact_width) if problem.outputs is None and below else None
+    assert problem.outputs is not None
+    free = problem.outputs[0] <= domain.lower and domain.upper <= problem.outputs[1]
+    return squared_value(domain.exact_width) if free and value < math.log(3 + 2 * math.sqrt(2)) - 1e-9 else None

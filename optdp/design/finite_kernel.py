@@ -2,7 +2,7 @@
 
 The linear program of `optdp.design.kernel` without the geometry: floors m_j, favoured pairs u_ij <= (E - 1) m_j,
 mass 1 for each input; the worst-case loss is minimised, or the average under a prior. Its extreme points are the
-staircase mechanisms of Kairouz, Oh and Viswanath (JMLR 2016): every output is a set of inputs that get it with the
+staircase mechanisms of Kairouz, Oh and Viswanath (JMLR 17, 2016): every output is a set of inputs that get it with the
 high probability.
 """
 
@@ -13,96 +13,140 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates.finite import FiniteCertificate
-from optdp.exact import enclosures
+from optdp.certificates.finite import ENTRIES, LARGEST, FiniteCertificate
+from optdp.design.progress import Progress
+from optdp.design.registry import Design, register
+from optdp.exact import enclosures, require
 from optdp.exact.rounding import SLACK, Table, private_weights
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.problem.domains import Alphabet
-from optdp.problem.losses import MatrixLoss
+from optdp.problem.families import AllMechanisms
+from optdp.problem.losses import as_loss
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.priors import Prior
 from optdp.problem.privacy import LDP
-from optdp.solution import Program, Solution, Status
+from optdp.problem.problem import Problem
+from optdp.solution import Program, Solution
 from optdp.solvers import kernel_lp as lp
+from optdp.solvers.lp import LinearProgram
 
-#: Relative gap at which a finite problem counts as solved: what rounding the ratio to a rational costs.
-RTOL = 1e-6
+METHODS = ("auto", "columns", "dense")
 
 
-def solve_finite(privacy: LDP, loss: Any, domain: Alphabet, prior: Any, backend: str) -> Solution:
-    """`optdp.solve_kernel` on an `optdp.Alphabet`; see there. Outputs are the columns of the loss matrix, 0, 1, 2,
-    ..., or the symbols themselves if the matrix is square.
+def objective(loss: Any, domain: Alphabet, prior: Any) -> WorstCase | Average:
+    """What `optdp.solve_kernel` minimises on an alphabet; `prior`: one probability for each symbol, "uniform", or None.
+
+    **Raises** TypeError or ValueError naming the argument.
     """
-    began = time.perf_counter()
     if loss is None or isinstance(loss, str):
         raise TypeError(
             f"loss = {loss!r} is not allowed: with an Alphabet it must be a matrix, "
             "a row for each input, a column for each output"
         )
-    law = loss if isinstance(loss, MatrixLoss) else MatrixLoss(loss)
-    d, m = np.shape(law.rows)
-    if d != len(domain):
-        raise ValueError(f"loss is not allowed: it has {d} rows for the {len(domain)} symbols of {domain}")
-    chances = _prior(prior, d)
+    law = as_loss(loss)
+    if prior is None:
+        return WorstCase(law)
+    known = isinstance(prior, Prior | str) or hasattr(prior, "items")
+    return Average(law, prior if known else Prior.of(prior, domain.symbols))
+
+
+def accepts(problem: Problem) -> str | None:
+    """All mechanisms from an alphabet, worst case or average of a loss matrix."""
+    privacy, domain, asked = problem.privacy, problem.domain, problem.objective
+    if not isinstance(privacy, LDP) or not 0 < float(privacy.eps) <= require.MAX_EPS:
+        return "privacy must be LDP with eps in (0, 30]"
+    if not isinstance(domain, Alphabet) or not isinstance(problem.family, AllMechanisms):
+        return "the domain must be an alphabet and the family all mechanisms"
+    if not isinstance(asked, WorstCase | Average) or asked.loss.form != "matrix":
+        return "loss is not allowed: it must be the worst case or average of a matrix"
+    if len(asked.loss.rows) != len(domain) or asked.loss.array.size > ENTRIES:
+        return (
+            f"loss is not allowed: it has {len(asked.loss.rows)} rows, and must have one for each of the {len(domain)} symbols "
+            f"of {domain}, and at most {ENTRIES} entries"
+        )
+    return None if not problem.constraints else "there must be no constraints"
+
+
+def method_for(method: str, solver: Any) -> str:
+    """The method that uses `solver`, if one is given."""
+    if solver is not None and method == "columns":
+        raise ValueError("solver is not allowed with method = 'columns': leave it out, or use 'dense'")
+    return method if solver is None else "dense"
+
+
+def design(
+    problem: Problem, *, rtol: float, time_limit: float, method: str, solver: Any, progress: Progress
+) -> Solution:
+    """See `optdp.solve_kernel`. Outputs are the columns of the loss matrix, 0, 1, 2, ..., or the symbols if the matrix is square.
+
+    A `solver` solves the plain linear program.
+    """
+    began, method = time.perf_counter(), method_for(method, solver)
+    domain: Any = problem.domain
+    eps, law = problem.eps, problem.loss
+    d, m = law.array.shape
     scale = float(law.array.max()) or 1.0
     answers = np.arange(m)
 
     def solve(ratio: float) -> lp.Outcome:
-        grid = lp.Grid(
-            ratio, 1.0, np.arange(d, dtype=float), np.arange(d, dtype=float), False, chances, False, law.array / scale
-        )
-        if backend == "columns":
-            return lp.solve_columns(grid, answers)
-        return lp.solve_dense(grid, answers) if backend == "dense" else lp.solve_blocks(grid, answers, vertex=True)
+        grid = _grid(problem, ratio, scale)
+        if method == "dense":
+            return lp.solve_dense(grid, answers, solver=solver, time_limit=time_limit)
+        if method == "columns":
+            return lp.solve_columns(grid, answers, time_limit=time_limit)
+        return lp.solve_blocks(grid, answers, vertex=True, time_limit=time_limit)
 
-    below = solve(float(np.exp(privacy.eps)))
-    weights = chances if chances is not None else below.dual.weights
-    certificate = FiniteCertificate.of(privacy.eps, law, weights, below.dual.masses * scale, chances is not None)
-    ratio = enclosures.exp_below(privacy.eps)
+    progress(f"{d} symbols, {m} outputs: lower bound")
+    below = solve(float(np.exp(float(eps))))  # type: ignore[arg-type]
+    weights = (
+        () if isinstance(problem.objective, Average) else tuple(np.clip(below.dual.weights, 0.0, LARGEST).tolist())
+    )
+    certificate = FiniteCertificate(weights, tuple((below.dual.masses * scale).tolist()))
+    progress("mechanism")
+    ratio = enclosures.exp_below(eps)  # type: ignore[arg-type]
     above = solve(float(ratio) * (1 - SLACK))
     use = above.floors > 1e-10
-    columns = above.outputs[use].astype(int)
     table = np.zeros((d, m), dtype=np.int64)
-    table[:, columns] = private_weights(above.rows[:, use], above.floors[use], ratio)
-    outputs = domain.symbols if m == d else tuple(range(m))
-    mechanism = FiniteMechanism(domain, outputs, Table(table), None if chances is None else tuple(chances.tolist()))
-    value = mechanism.enclose_value(law)[1]
-    lower = min(certificate.bound, value)
-    what = "average" if chances is not None else "worst-case"
+    table[:, above.outputs[use].astype(int)] = private_weights(above.rows[:, use], above.floors[use], ratio)
+    mechanism = FiniteMechanism(domain, domain.symbols if m == d else tuple(range(m)), Table(table))
+    value = mechanism.enclose(problem.objective)[1]
     program = Program(
-        name=f"best kernel on {domain}, {what} loss {law}, eps = {privacy.eps:g}",
         variables=f"{above.variables} columns (floors and favoured pairs of input and output)",
         constraints=f"{above.constraints} rows: mass and loss of {d} inputs, likelihood ratios",
-        solver=f"HiGHS ({backend})",
+        solver=f"HiGHS ({method})" if solver is None else solver.name,
         seconds=time.perf_counter() - began,
+        rtol=rtol,
         objective=above.value * scale,
         bound=below.value * scale,
-        build=lambda: below.dual.grid,
+        build=build_model,
+        arguments=(problem,),
     )
-    spec = {
-        "problem": "kernel",
-        "eps": privacy.eps,
-        "loss": law.to_dict(),
-        "domain": domain.to_dict(),
-        "unbiased": False,
-        "outputs": None,
-        "prior": None if chances is None else chances.tolist(),
-    }
-    status = Status.OPTIMAL if value - lower <= RTOL * value else Status.GAP
-    return Solution(value, lower, mechanism, certificate, program, privacy, law, status, spec)
+    return Solution(problem, value, min(certificate.bound(problem).value, value), mechanism, certificate, program)
 
 
-def _prior(prior: Any, count: int) -> np.ndarray | None:
-    if prior is None:
-        return None
-    text = f"prior must be {count} probabilities >= 0 with sum 1, one for each symbol"
-    array = np.asarray(prior)
-    if array.dtype.kind not in "iuf" or array.ndim != 1:
-        raise TypeError(f"prior = {prior!r} is not allowed: {text}")
-    chances = array.astype(float)
-    if (
-        chances.size != count
-        or not np.isfinite(chances).all()
-        or (chances < 0).any()
-        or abs(float(chances.sum()) - 1) > 1e-9
-    ):
-        raise ValueError(f"prior = {prior!r} is not allowed: {text}")
-    return chances
+register(
+    Design(
+        "finite kernel",
+        ("LDP", "Alphabet", "WorstCase or Average of a loss matrix", "AllMechanisms", ""),
+        accepts,
+        design,
+        METHODS,
+    )
+)
+
+
+def build_model(problem: Problem) -> LinearProgram:
+    """The plain linear program: see `optdp.solvers.kernel_lp.dense_program`."""
+    grid = _grid(problem, float(np.exp(float(problem.eps))), 1.0)  # type: ignore[arg-type]
+    return lp.dense_program(grid, np.arange(problem.loss.array.shape[1]))
+
+
+def _grid(problem: Problem, ratio: float, scale: float) -> lp.Grid:
+    """The program with losses in units of `scale`."""
+    place, chances, asked = np.arange(len(problem.domain), dtype=float), None, problem.objective
+    if isinstance(asked, Average):
+        chances = np.full(place.size, 1 / place.size)
+        if isinstance(asked.prior, Prior):
+            chances[:] = 0.0
+            chances[problem.domain.index(list(asked.prior.categories))] = asked.prior.probabilities
+    return lp.Grid(ratio, 1.0, place, place, False, chances, False, problem.loss.array / scale)

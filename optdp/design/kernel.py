@@ -8,12 +8,12 @@ it to a constant.
 **From a grid to the interval.** Below: only the inputs x_1..x_k are constrained. The dual of that linear program is
 checked against outputs on the whole continuum (`optdp.certificates.kernel`). Above: the rows at the grid are mixed
 linearly in between, and the linear program itself contains the mixed rows' losses at points between the inputs, so
-that it designs for the mixing. The worst case over x is then maximised exactly (`KernelMechanism.enclose_value`).
+that it designs for the mixing. The worst case over x is then maximised exactly (`KernelMechanism.enclose`).
 Both errors fall like the square of the spacing.
 
-**Circle.** Rotating inputs and outputs together changes neither the promise nor the worst case, and an average over
+**Circle.** Rotating inputs and outputs together changes neither the guarantee nor the worst case, and an average over
 all rotations is a kernel again: some optimal kernel is K(dy|x) = f(y - x) dy with inf f <= f <= E inf f. So the floor
-is constant, and the optimum is that of `solve_piecewise`, with the same certificate. The same holds for the average
+is constant, and the optimum is that of `optdp.design.piecewise`, with the same certificate. The same holds for the average
 under the uniform prior.
 
 **Finite alphabets**: `optdp.design.finite_kernel`.
@@ -22,25 +22,34 @@ under the uniform prior.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from optdp.certificates.kernel import KernelCertificate, certify
+from optdp.certificates.kernel import INPUTS, KernelCertificate, certify
+from optdp.design import finite_kernel
+from optdp.design.progress import Progress
+from optdp.design.registry import Design, register, solve
 from optdp.exact import enclosures, require
+from optdp.exact.numbers import plain
 from optdp.exact.rounding import SLACK
 from optdp.mechanisms.kernel import UNIT, KernelMechanism
-from optdp.problem.domains import Circle, Interval, as_domain
-from optdp.problem.losses import CustomLoss, Power, as_loss
+from optdp.problem.constraints import Constraint, Outputs, Unbiased
+from optdp.problem.domains import Alphabet, Circle, Interval, as_domain
+from optdp.problem.families import AllMechanisms
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.priors import Prior
 from optdp.problem.privacy import LDP
-from optdp.solution import Program, Solution, Status
+from optdp.problem.problem import Problem
+from optdp.solution import Program, Solution
 from optdp.solvers import kernel_lp as lp
 from optdp.solvers.kernel_interior import solve_interior
+from optdp.solvers.lp import LinearProgram, LinearStatus
 
-BACKENDS = ("auto", "columns", "dense")
+METHODS = finite_kernel.METHODS
 
 #: Linear programs with more pairs of input and output than this are not taken to a vertex.
 LARGE = 6000
@@ -53,7 +62,7 @@ LEVELS = range(3, 11)
 
 
 def solve_kernel(
-    eps: float,
+    eps: Any,
     loss: Any = None,
     *,
     domain: Any = (0.0, 1.0),
@@ -65,22 +74,23 @@ def solve_kernel(
     simplify: bool = True,
     level: int | None = None,
     backend: str = "auto",
+    progress: Any = None,
 ) -> Solution:
     """The best of all eps-LDP mechanisms, with a bracket that holds for the continuum of inputs and outputs.
 
     **Arguments:**
 
-    - `eps`: privacy parameter in (0, 30].
+    - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `loss`: "abs" (the default), "squared" or `optdp.Power(q)` with q >= 1; for an `optdp.Alphabet`, a matrix with
       the loss of each output (column) for each input (row). With `unbiased=True` it is the variance: "squared", also
-      the default then.
+      the default then. On a circle any loss that `optdp.solve_piecewise` takes.
     - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`.
     - `unbiased`: ask for E[Y | x] = x at every x of the interval.
     - `outputs`: a pair (lowest, highest) that outputs must stay between; None: the domain itself, or, if unbiased, no
       limit.
-    - `prior`: None for the worst case over all inputs. On an interval: a pair (points, probabilities), to minimise
-      the average loss when inputs are distributed so; on a circle: "uniform"; on an alphabet: one probability for
-      each symbol.
+    - `prior`: None for the worst case over all inputs. On an interval: a pair (points, probabilities) or an `optdp.Prior`, to
+      minimise the average loss when inputs are distributed so; on a circle: "uniform"; on an alphabet: one probability for
+      each symbol, or "uniform".
     - `rtol`: refine until (value - lower_bound)/value is at most this.
     - `time_limit`: seconds after which no finer grid is begun: the bracket is then wider, and the status says so.
     - `simplify`: use as few outputs as the bracket allows.
@@ -88,183 +98,210 @@ def solve_kernel(
     - `backend`: how grid programs are solved: "auto" (blocks of columns, interior point), "columns" (column
       generation over pairs of an output and a set of favoured inputs, simplex), "dense" (the plain linear program;
       small grids).
+    - `progress`: see `optdp.solve`.
 
     **Returns** a `Solution`: `value` what `mechanism` attains at its worst input (on average, with a prior),
     `lower_bound` what no eps-LDP mechanism at all can beat.
 
     **Raises** TypeError or ValueError naming the argument; RuntimeError if HiGHS fails on the first, coarsest grid.
-    """
-    from optdp.problem.domains import Alphabet
 
-    privacy = LDP(eps)
-    require.choice("backend", backend, BACKENDS)
-    rtol = require.real("rtol", rtol, low=0.0, open_low=True, high=1.0)
-    time_limit = require.real("time_limit", time_limit, low=0.0, open_low=True)
+    **Source:** the extreme points of the program on a grid are the staircase mechanisms of Kairouz, Oh and Viswanath, "Extremal
+    mechanisms for local differential privacy", JMLR 17 (2016).
+
+        >>> import optdp
+        >>> best = optdp.solve_kernel(1.0, "squared", rtol=1e-6)
+        >>> best.lower_bound <= float(best.closed_form.subs("eps", 1.0)) <= best.value
+        True
+    """
+    privacy = LDP(require.exact_epsilon(eps))
+    require.choice("backend", backend, METHODS)
     if not isinstance(unbiased, bool):
         raise TypeError(f"unbiased = {unbiased!r} is not allowed: it must be True or False")
+    area = domain if isinstance(domain, Alphabet) else as_domain(domain)
+    if not isinstance(area, Interval):
+        for name, value in (("unbiased", unbiased), ("outputs", outputs), ("level", level)):
+            if value not in (None, False):
+                kind = type(area).__name__
+                raise ValueError(f"{name} = {value!r} is not allowed with domain = {kind}: leave it out")
+    constraints: list[Constraint] = [Unbiased()] if unbiased else []
+    if outputs is not None:
+        if not isinstance(outputs, tuple | list) or len(outputs) != 2:
+            raise TypeError(f"outputs = {outputs!r} is not allowed: outputs must be a pair (lowest, highest)")
+        constraints.append(Outputs(*outputs))
+    if isinstance(area, Alphabet):
+        objective = finite_kernel.objective(loss, area, prior)
+    else:
+        law = loss if loss is not None else "squared" if unbiased else "abs"
+        if isinstance(prior, tuple | list) and not (len(prior) == 2 and np.ndim(prior[0]) == 1):
+            raise TypeError(f"prior = {prior!r} is not allowed: prior must be a pair (points, probabilities) of lists")
+        objective = WorstCase(law) if prior is None else Average(law, prior)
+    problem = Problem(privacy, area, objective, AllMechanisms(), tuple(constraints))
+    if isinstance(area, Circle):
+        return solve(problem, rtol, time_limit, progress=progress)
+    refused = (accepts if isinstance(area, Interval) else finite_kernel.accepts)(problem)
+    if refused is not None:
+        raise ValueError(f"{refused}; asked for was {problem.statement()}")
+    options = {"simplify": simplify, "level": level} if isinstance(area, Interval) else {}
+    return solve(problem, rtol, time_limit, backend, progress=progress, **options)
+
+
+def accepts(problem: Problem) -> str | None:
+    """All mechanisms on an interval: worst cases and averages under finitely many points of |Y - x|^q, q >= 1."""
+    privacy, domain, objective, loss = problem.privacy, problem.domain, problem.objective, problem.loss
+    if not isinstance(privacy, LDP) or not 0 < float(privacy.eps) <= require.MAX_EPS:
+        return "privacy must be LDP with eps in (0, 30]"
+    if not isinstance(domain, Interval) or not isinstance(problem.family, AllMechanisms):
+        return "the domain must be an interval and the family all mechanisms"
+    if not isinstance(objective, WorstCase | Average) or (loss.exponent or 0.0) < 1:
+        return f"loss = {loss.name!r} is not allowed: it must be the worst case or average of a power |Y - x|^q with q >= 1"
+    if isinstance(objective, Average) and not (isinstance(objective.prior, Prior) and len(objective.prior) <= INPUTS):
+        return f"prior is not allowed: on an interval it must be one of at most {INPUTS} points"
+    if problem.unbiased and loss.exponent != 2:
+        return f"loss = {loss.name!r} is not allowed: for unbiased mechanisms it must be the variance, 'squared'"
+    if any(c.tag not in ("unbiased", "outputs") for c in problem.constraints):
+        return "constraints must be Unbiased() and Outputs(low, high)"
+    if problem.outputs is None:
+        return None
+    low, high = problem.outputs
+    if not problem.unbiased:
+        overlap = max(low, domain.lower) < min(high, domain.upper)
+        return None if overlap else f"outputs = ({low!r}, {high!r}) are not allowed: their range must overlap {domain}"
+    # Y - low >= 0 has mean 1 - low at the upper end and -low at the lower one, a ratio of at most E; the same from above.
+    far = float(domain.width / np.expm1(float(privacy.eps)) * (1 + 1e-6))
+    if low > domain.lower - far or high < domain.upper + far:
+        return (
+            f"outputs = ({plain(low)}, {plain(high)}) are not allowed: no mechanism with this eps is unbiased unless outputs may "
+            f"reach width/(e^eps - 1) beyond both ends, [{domain.lower - far:.6g}, {domain.upper + far:.6g}]"
+        )
+    return None
+
+
+def design(
+    problem: Problem,
+    *,
+    rtol: float,
+    time_limit: float,
+    method: str,
+    solver: Any,
+    progress: Progress,
+    simplify: bool = True,
+    level: int | None = None,
+) -> Solution:
+    """See `solve_kernel`. A `solver` solves the plain linear programs of the method "dense"."""
     if level is not None:
         level = require.integer("level", level, low=LEVELS[0], high=LEVELS[-1])
-    if isinstance(domain, Alphabet):
-        from optdp.design.finite_kernel import solve_finite
+    task = _Task(problem, finite_kernel.method_for(method, solver), solver)
+    return _Search(task, rtol, time_limit, simplify, progress).run(level)
 
-        _refuse_with("an Alphabet", unbiased=unbiased, outputs=outputs, level=level)
-        return solve_finite(privacy, loss, domain, prior, backend)
-    area = as_domain(domain)
-    law = _power(loss, area, unbiased)
-    if isinstance(area, Circle):
-        _refuse_with("a Circle", unbiased=unbiased, outputs=outputs, level=level)
-        return _solve_circle(privacy, law, area, prior)
-    problem = _Problem(
-        privacy,
-        law,
-        area,
-        unbiased,
-        _range(outputs, area, privacy.eps if unbiased else None),
-        _atoms(prior, area),
-        backend,
+
+register(
+    Design(
+        "kernel",
+        ("LDP", "Interval", "WorstCase or Average (finitely many points) of |Y - x|^q with q >= 1", "AllMechanisms",
+         "Unbiased (with squared loss), Outputs"),
+        accepts,
+        design,
+        METHODS,
     )
-    return _Search(problem, rtol, time_limit, simplify).run(level)
+)  # fmt: skip
 
 
-def _refuse_with(kind: str, **arguments: Any) -> None:
-    for name, value in arguments.items():
-        if value not in (None, False):
-            raise ValueError(f"{name} = {value!r} is not allowed with {kind} as domain: leave it out")
-
-
-def _power(loss: Any, domain: Interval | Circle, unbiased: bool) -> Power:
-    law = as_loss(loss if loss is not None else "squared" if unbiased else "abs", domain.exact_reach)
-    if isinstance(law, CustomLoss) or law.exponent < 1:
-        raise ValueError(
-            f"loss = {law.name!r} is not allowed: solve_kernel takes 'abs', 'squared' and optdp.Power(q) with q >= 1"
-        )
-    if unbiased and law.exponent != 2:
-        raise ValueError(
-            f"loss = {law.name!r} is not allowed with unbiased=True: the loss is then the variance, 'squared'"
-        )
-    return law
-
-
-def _range(outputs: Any, domain: Interval, unbiased: float | None) -> tuple[float, float] | None:
-    """The range of outputs as shares of the domain, None for no limit. `unbiased`: epsilon, if the mechanism must be
-    so.
-    """
-    if outputs is None:
-        return None if unbiased else (0.0, 1.0)
-    text = "outputs must be a pair (lowest, highest) with lowest < highest"
-    if not isinstance(outputs, tuple | list) or len(outputs) != 2:
-        raise TypeError(f"outputs = {outputs!r} is not allowed: {text}")
-    low, high = (require.real("outputs", end) for end in outputs)
-    if not low < high:
-        raise ValueError(f"outputs = {outputs!r} is not allowed: {text}")
-    share = tuple(float((Fraction(end) - Fraction(domain.lower)) / domain.exact_width) for end in (low, high))
-    if unbiased:
-        # Y - low >= 0 has mean 1 - low at the upper end and -low at the lower one, a ratio of at most E; the same from above.
-        beyond = 1 / np.expm1(unbiased) * (1 + 1e-6)
-        if share[0] > -beyond or share[1] < 1 + beyond:
-            far = float(beyond * domain.width)
-            raise ValueError(
-                f"outputs = {outputs!r} is not allowed with unbiased=True: no mechanism with this eps is unbiased unless outputs "
-                f"may reach width/(e^eps - 1) beyond both ends, [{domain.lower - far:.6g}, {domain.upper + far:.6g}]"
-            )
-    else:  # an output outside the domain is never better than the nearest end of it
-        share = max(share[0], 0.0), min(share[1], 1.0)
-        if not share[0] < share[1]:
-            raise ValueError(f"outputs = {outputs!r} is not allowed: their range must overlap {domain}")
-    return share[0], share[1]
-
-
-def _atoms(prior: Any, domain: Interval) -> tuple[np.ndarray, np.ndarray] | None:
-    """The prior's points as shares, and its probabilities; points that are not in it get probability 0."""
-    if prior is None:
-        return None
-    text = "prior must be a pair (points, probabilities) of equally long lists"
-    if (
-        not isinstance(prior, tuple | list)
-        or len(prior) != 2
-        or len(np.shape(prior[0])) != 1
-        or np.shape(prior[0]) != np.shape(prior[1])
-    ):
-        raise TypeError(f"prior = {prior!r} is not allowed: {text}")
-    points, weights = domain.check(prior[0], "prior points"), np.asarray(prior[1], dtype=float)
-    if (
-        not np.isfinite(weights).all()
-        or (weights < 0).any()
-        or abs(float(weights.sum()) - 1) > 1e-9
-        or np.unique(points).size < points.size
-    ):
-        raise ValueError(
-            f"prior = {prior!r} is not allowed: {text}, the points distinct, the probabilities >= 0 with sum 1"
-        )
-    share = np.clip((points - domain.lower) / domain.width, 0.0, 1.0)
-    knots = np.union1d(share, [0.0, 1.0])
-    mass = np.zeros(knots.size)
-    mass[np.searchsorted(knots, share)] = weights
-    return knots, mass
+def build_model(problem: Problem) -> LinearProgram:
+    """The plain linear program on the grid with 17 inputs (an average: on the prior's points) and 33 outputs, in shares."""
+    task = _Task(problem, "dense", None)
+    grid = task.grid(4, float(np.exp(task.eps)))
+    return lp.dense_program(grid, np.union1d(np.linspace(*task.span(), 33), np.clip(grid.knots, *task.span())))
 
 
 @dataclass(frozen=True)
-class _Problem:
-    privacy: LDP
-    loss: Power
-    domain: Interval
-    unbiased: bool
-    outputs: tuple[float, float] | None
-    prior: tuple[np.ndarray, np.ndarray] | None
-    backend: str
+class _Task:
+    """The problem in shares of the domain, as grid programs need it."""
 
-    @property
+    problem: Problem
+    method: str
+    solver: Any
+
+    @cached_property
+    def eps(self) -> float:
+        return float(self.problem.eps)  # type: ignore[arg-type]
+
+    @cached_property
+    def exponent(self) -> float:
+        return float(self.problem.loss.exponent)
+
+    @cached_property
+    def unbiased(self) -> bool:
+        return self.problem.unbiased
+
+    @cached_property
+    def outputs(self) -> tuple[float, float] | None:
+        """Where the mechanism's outputs lie, None for no limit. One outside the domain is never better than the nearest end."""
+        domain, given = self.problem.domain, self.problem.outputs
+        if given is None:
+            return None
+        low, high = ((Fraction(end) - Fraction(domain.lower)) / domain.exact_width for end in given)
+        if not self.unbiased:
+            low, high = max(low, Fraction(0)), min(high, Fraction(1))
+        return enclosures.round_up(low), enclosures.round_down(high)
+
+    @cached_property
+    def shares(self) -> np.ndarray | None:
+        """The prior's points as shares of the domain, rounded to floats; None for the worst case."""
+        domain, objective = self.problem.domain, self.problem.objective
+        if not isinstance(objective, Average):
+            return None
+        low = Fraction(domain.lower)
+        return np.array([float((Fraction(p) - low) / domain.exact_width) for p in objective.prior.categories])
+
+    @cached_property
     def symmetric(self) -> bool:
-        return self.prior is None and (self.outputs is None or self.outputs[0] + self.outputs[1] == 1)
+        return self.shares is None and (self.outputs is None or 1 - self.outputs[0] == self.outputs[1])
 
-    def grid(self, level: int, ratio: float, samples: np.ndarray | None = None) -> lp.Grid:
-        if self.prior is not None:
-            knots, mass = self.prior
-            return lp.Grid(ratio, self.loss.exponent, knots, knots, self.unbiased, mass, False)
-        knots = np.linspace(0.0, 1.0, 2**level + 1)
-        return lp.Grid(
-            ratio, self.loss.exponent, knots, knots if samples is None else samples, self.unbiased, None, self.symmetric
-        )
+    def grid(self, level: int, ratio: float, samples: np.ndarray | None = None, *, ends: bool = False) -> lp.Grid:
+        """The program with 2^level + 1 inputs; for an average with those of the prior, and the `ends` of the domain."""
+        if self.shares is None:
+            knots = np.linspace(0.0, 1.0, 2**level + 1)
+            sampled = knots if samples is None else samples
+            return lp.Grid(ratio, self.exponent, knots, sampled, self.unbiased, None, self.symmetric)
+        knots = np.unique(self.shares)
+        if ends or knots.size < 2:
+            knots = np.union1d(knots, [0.0, 1.0])
+        mass = np.zeros(knots.size)
+        np.add.at(mass, np.searchsorted(knots, self.shares), self.problem.objective.prior.probabilities)
+        return lp.Grid(ratio, self.exponent, knots, knots, self.unbiased, mass, False)
 
     def span(self) -> tuple[float, float]:
         """Where outputs are looked for: their range, or one that is far wider than an optimal mechanism's."""
         if self.outputs is not None:
             return self.outputs
         # Duchi's two outputs, (E + 1)/(E - 1) times the half width from the middle, and as much again.
-        far = 2 * float(1 / np.tanh(self.privacy.eps / 2)) + 1
+        far = 2 * float(1 / np.tanh(self.eps / 2)) + 1
         return 0.5 - far / 2, 0.5 + far / 2
 
-    def spec(self) -> dict[str, Any]:
-        prior = None
-        if self.prior is not None:
-            prior = [(self.domain.lower + self.domain.width * self.prior[0]).tolist(), self.prior[1].tolist()]
-        shares = None if self.outputs is None else [self.domain.lower + self.domain.width * s for s in self.outputs]
-        return {
-            "problem": "kernel",
-            "eps": self.privacy.eps,
-            "loss": self.loss.name,
-            "domain": self.domain.to_dict(),
-            "unbiased": self.unbiased,
-            "outputs": shares,
-            "prior": prior,
-        }
+    def certify(self, grid: lp.Grid, dual: lp.Dual) -> KernelCertificate:
+        """The certificate of a grid's dual. Multipliers of points that share a knot are split like their probabilities."""
+        if self.shares is None:
+            return certify(self.problem, grid.knots, dual.weights, dual.masses, dual.means)
+        knot = np.searchsorted(grid.knots, self.shares)
+        split = self.problem.objective.prior.probabilities / np.asarray(grid.prior)[knot]
+        return certify(self.problem, (), (), split * dual.masses[knot], split * dual.means[knot])
 
 
 class _Search:
     """Finer and finer grids until the bracket is tight enough; keeps the best mechanism and the best bound."""
 
-    def __init__(self, problem: _Problem, rtol: float, time_limit: float, simplify: bool) -> None:
-        self.problem, self.rtol, self.simplify = problem, rtol, simplify
+    def __init__(self, task: _Task, rtol: float, time_limit: float, simplify: bool, progress: Progress) -> None:
+        self.task, self.rtol, self.simplify, self.progress = task, rtol, simplify, progress
         self.began, self.time_limit = time.perf_counter(), time_limit
-        self.ratio = float(enclosures.exp_below(problem.privacy.eps))
+        self.ratio = float(enclosures.exp_below(task.problem.eps))  # type: ignore[arg-type]
         self.mechanism: KernelMechanism | None = None
-        self.value = np.inf
         self.certificate: KernelCertificate | None = None
+        self.value, self.bound, self.raw = np.inf, 0.0, np.nan
         self.sizes = (0, 0)
         self.hint: lp.Dual | None = None
         self.below: lp.Outcome | None = None
         self.message = ""
-        self.first = True
+        self.first, self.stopped = True, False
 
     @property
     def left(self) -> float:
@@ -275,13 +312,13 @@ class _Search:
 
     @property
     def gap(self) -> float:
-        assert self.certificate is not None
-        return (self.value - self.certificate.bound) / self.value if self.value else 0.0
+        return (self.value - self.bound) / self.value if self.value else 0.0
 
     def run(self, only: int | None) -> Solution:
-        status, level, spent = Status.GAP, only or self._first_level(), 0.0
+        level, spent = only or self._first_level(), 0.0
         while True:
             began = time.perf_counter()
+            self.progress(f"grid of level {level}", self.bound, self.value)
             try:
                 self._lower(level)
                 if level <= SIMPLE or self.mechanism is None or self.gap > self.rtol:
@@ -289,13 +326,10 @@ class _Search:
             except lp.SolverFailure as failure:
                 if self.mechanism is None or self.certificate is None:
                     raise
-                self.message, status = str(failure), Status.OPTIMAL if self.gap <= self.rtol else failure.status
+                self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
                 break
             self.first = False
-            if self.gap <= self.rtol:
-                status = Status.OPTIMAL
-                break
-            if self.problem.prior is not None or only is not None or level == LEVELS[-1]:
+            if self.gap <= self.rtol or self.task.shares is not None or only is not None or level == LEVELS[-1]:
                 break
             spent = time.perf_counter() - began
             # Errors fall fourfold from level to level; times grow about fivefold.
@@ -305,45 +339,33 @@ class _Search:
                 steps -= 1
             level += steps
             if spent * 2.5 > self.left:
-                status = Status.TIME_LIMIT
+                self.stopped = True
                 break
-        return self._solution(status)
+        return self._solution()
 
     def _first_level(self) -> int:
         """A spacing of about a tenth of the width of OGPM's window, the scale on which kernels vary."""
-        width = 2 / (np.exp(self.problem.privacy.eps / 2) + 1)
-        if self.problem.unbiased:
+        width = 2 / (np.exp(self.task.eps / 2) + 1)
+        if self.task.unbiased:
             return int(np.clip(np.ceil(np.log2(3 / width)), 4, 5))
         # Where outputs are priced on the continuum, the first grid takes several rounds.
-        return int(np.clip(np.ceil(np.log2(8 / width)), 4, 8 if self.problem.loss.exponent == 1 else 7))
+        return int(np.clip(np.ceil(np.log2(8 / width)), 4, 8 if self.task.exponent == 1 else 7))
 
     def _lower(self, level: int) -> None:
         """Solve the relaxation and certify its dual."""
-        problem = self.problem
-        grid = problem.grid(level, float(np.exp(problem.privacy.eps)))
+        grid = self.task.grid(level, float(np.exp(self.task.eps)))
         found = self._price(grid, self._start(grid), tolerance=self.rtol / 12)
-        dual = found.dual
-        weights = grid.prior if grid.prior is not None else dual.weights
-        made = certify(
-            problem.privacy.eps,
-            problem.loss,
-            problem.domain.exact_width,
-            grid.knots,
-            weights,
-            dual.masses,
-            dual.means if problem.unbiased else None,
-            problem.outputs,
-            prior=grid.prior is not None,
-        )
-        if self.certificate is None or made.bound > self.certificate.bound:
-            self.certificate = made
-        self.hint, self.below = dual, found
+        made = self.task.certify(grid, found.dual)
+        bound = made.bound(self.task.problem).value
+        if self.certificate is None or bound > self.bound:
+            self.certificate, self.bound = made, bound
+        self.hint, self.below = found.dual, found
 
     def _start(self, grid: lp.Grid) -> np.ndarray:
         """Outputs to begin with: an even grid, the inputs, and what the last grid used."""
-        span = self.problem.span()
+        span = self.task.span()
         inside = grid.knots[(grid.knots >= span[0]) & (grid.knots <= span[1])]
-        if self.problem.loss.exponent == 1:  # optimal outputs are inputs
+        if self.task.exponent == 1:  # optimal outputs are inputs
             return self._half(np.union1d(inside, span))
         y = np.union1d(np.linspace(*span, min(2 * grid.knots.size - 1, 129)), inside)
         if self.below is not None:
@@ -351,22 +373,21 @@ class _Search:
         return self._half(y)
 
     def _half(self, y: np.ndarray) -> np.ndarray:
-        return y[y <= 0.5] if self.problem.symmetric else y
+        return y[y <= 0.5] if self.task.symmetric else y
 
     def _price(self, grid: lp.Grid, y: np.ndarray, tolerance: float, rounds: int = 25) -> lp.Outcome:
         """Solve over the outputs `y`, add the outputs at which g is negative, and so on until the bound meets the
         value.
         """
-        problem, span = self.problem, self.problem.span()
-        if problem.backend == "columns":
+        task, span = self.task, self.task.span()
+        if task.method == "columns":
             return lp.solve_columns(grid, y, span, tolerance=tolerance, time_limit=self.left)
         best: lp.Dual | None = None
         bound = -np.inf
         pairs: np.ndarray | None = None
         for _ in range(rounds):
-            if problem.backend == "dense":
-                found = lp.solve_dense(grid, np.union1d(y, 1 - y) if grid.symmetric else y, time_limit=self.left)
-                found = replace(found, dual=replace(found.dual, grid=grid))
+            if task.method == "dense":
+                found = self._dense(grid, y)
             else:
                 pairs = self._likely(grid, y) if pairs is None else pairs
                 found = self._blocks(grid, y, pairs)
@@ -391,9 +412,14 @@ class _Search:
             if not new.size and not missing:
                 break
             y = np.union1d(y, new)
-            pairs = None if problem.prior is not None else _around(1e-9 * abs(found.value) >= found.dual.reduced(y).T)
+            pairs = None if grid.prior is not None else _around(1e-9 * abs(found.value) >= found.dual.reduced(y).T)
         assert best is not None
         return replace(found, dual=best)
+
+    def _dense(self, grid: lp.Grid, y: np.ndarray) -> lp.Outcome:
+        whole = np.union1d(y, 1 - y) if grid.symmetric else y
+        found = lp.solve_dense(grid, whole, solver=self.task.solver, time_limit=self.left)
+        return replace(found, dual=replace(found.dual, grid=grid))
 
     def _blocks(self, grid: lp.Grid, y: np.ndarray, pairs: np.ndarray | None, exact: bool = False) -> lp.Outcome:
         """Solve over these pairs; over all of them, if these are too few for a feasible kernel."""
@@ -405,14 +431,14 @@ class _Search:
                 close = 1e-10 if grid.unbiased else min(1e-6, 1e-3 * self.rtol)
                 return solve_interior(grid, y, pairs=pairs, tolerance=close, time_limit=self.left)
             except lp.SolverFailure as failure:  # without progress: HiGHS may still manage
-                if failure.status is Status.TIME_LIMIT:
+                if failure.status is LinearStatus.TIME_LIMIT:
                     raise
         try:
             return lp.solve_blocks(
                 grid, y, pairs=pairs, vertex=size <= (3 * LARGE if exact else LARGE), time_limit=self.left
             )
         except lp.SolverFailure as failure:
-            if pairs is None or failure.status is Status.TIME_LIMIT:
+            if pairs is None or failure.status is LinearStatus.TIME_LIMIT:
                 raise
         return lp.solve_blocks(grid, y, vertex=False, time_limit=self.left)
 
@@ -434,21 +460,21 @@ class _Search:
 
     def _upper(self, level: int) -> None:
         """Design the mixed kernel, round it to an exactly private mechanism, and keep it if it is the best so far."""
-        problem = self.problem
         ratio = self.ratio * (1 - SLACK)
-        if problem.prior is not None:
-            found = self._price(problem.grid(level, ratio), self._start(problem.grid(level, ratio)), self.rtol / 12)
-            self._keep(found, found.dual.grid)
+        if self.task.shares is not None:
+            grid = self.task.grid(level, ratio, ends=True)
+            self._keep(self._price(grid, self._start(grid), self.rtol / 12), grid)
             return
         knots = np.linspace(0.0, 1.0, 2**level + 1)
         samples = self._samples(knots)
         y = self._outputs_above(knots)
-        for _ in range(2 if level > SIMPLE else 3 if problem.loss.exponent == 1 else 6):
-            grid = problem.grid(level, ratio, samples)
-            if problem.backend == "dense":
-                found = lp.solve_dense(grid, np.union1d(y, 1 - y) if grid.symmetric else y, time_limit=self.left)
+        task = self.task
+        for _ in range(2 if level > SIMPLE else 3 if task.exponent == 1 else 6):
+            grid = task.grid(level, ratio, samples)
+            if task.method == "dense":
+                found = self._dense(grid, y)
             else:
-                found = self._blocks(grid, y, self._likely(grid, y), problem.unbiased)
+                found = self._blocks(grid, y, self._likely(grid, y), task.unbiased)
             self.sizes = max(self.sizes, (found.variables, found.constraints))
             worst, peaks = _peaks(found, grid)
             slack = max(self.rtol / 20, 1e-9) * worst
@@ -464,16 +490,16 @@ class _Search:
 
     def _gains(self, found: lp.Outcome) -> np.ndarray:
         """Outputs that would lower the mixed kernel's loss by more than its share of the tolerance."""
-        if self.problem.loss.exponent == 1:  # more kinks would cost more than they gain
+        if self.task.exponent == 1:  # more kinks would cost more than they gain
             return np.empty(0)
-        points, g = found.dual.minima(self.problem.span())
+        points, g = found.dual.minima(self.task.span())
         return points[g < -self.rtol / 12 * found.value]
 
     def _short(self, y: np.ndarray) -> np.ndarray:
         """The half that is solved for, of outputs as short as exact means need them."""
-        if not self.problem.unbiased:
+        if not self.task.unbiased:
             return self._half(y)
-        low, high = self.problem.span()
+        low, high = self.task.span()
         units = np.clip(np.round(y / UNIT), np.ceil(low / UNIT), np.floor(high / UNIT))
         return self._half(np.unique(units) * UNIT)
 
@@ -481,44 +507,33 @@ class _Search:
         """Where the mixed loss is bounded: at the inputs, and between them. A variance mixed linearly bulges by h^2/4
         at most.
         """
-        return np.linspace(0.0, 1.0, (2 if self.problem.unbiased else 4) * (knots.size - 1) + 1)
+        return np.linspace(0.0, 1.0, (2 if self.task.unbiased else 4) * (knots.size - 1) + 1)
 
     def _outputs_above(self, knots: np.ndarray) -> np.ndarray:
-        span = self.problem.span()
+        span = self.task.span()
         assert self.below is not None
-        if self.problem.loss.exponent == 1:
+        if self.task.exponent == 1:
             y = np.linspace(0.0, 1.0, 2 * knots.size - 1)
             return self._half(np.union1d(y[(y >= span[0]) & (y <= span[1])], span))
         return self._short(self.below.outputs[self.below.floors > 1e-7])
 
-    def _keep(self, found: lp.Outcome, grid: lp.Grid) -> bool:
-        made = self._round(found, grid)
-        if made is None:
-            return False
-        value = made.enclose_value(self.problem.loss)[1]
-        if value < self.value:
+    def _keep(self, found: lp.Outcome, grid: lp.Grid) -> None:
+        self.raw = found.value
+        made, value = self._round(found, grid)
+        if made is not None and value < self.value:
             self.mechanism, self.value, self.message = made, value, ""
-            return True
-        return False
 
-    def _round(self, found: lp.Outcome, grid: lp.Grid) -> KernelMechanism | None:
-        problem = self.problem
-        use = found.floors > 1e-9
-        prior = None if grid.prior is None else tuple(grid.prior.tolist())
+    def _round(self, found: lp.Outcome, grid: lp.Grid) -> tuple[KernelMechanism | None, float]:
+        problem, use = self.task.problem, found.floors > 1e-9
         try:
-            return KernelMechanism.private(
-                problem.privacy.eps,
-                grid.knots,
-                found.outputs[use],
-                found.rows[:, use],
-                found.floors[use],
-                problem.domain,
-                problem.unbiased,
-                prior,
-            )
+            made = KernelMechanism.private(
+                problem.eps, grid.knots, found.outputs[use], found.rows[:, use], found.floors[use],  # type: ignore[arg-type]
+                problem.domain, problem.unbiased,
+            )  # fmt: skip
         except ValueError as reason:
             self.message = str(reason)
-            return None
+            return None, np.inf
+        return made, made.enclose(problem.objective)[1]
 
     def _simplify(self, grid: lp.Grid, found: lp.Outcome) -> None:
         """The fewest outputs, by bisection, for which the linear program still closes the bracket.
@@ -542,46 +557,33 @@ class _Search:
             except lp.SolverFailure:  # infeasible: too few outputs
                 few = count + 1
                 continue
-            made = self._round(trial, grid)
-            value = np.inf if made is None else made.enclose_value(self.problem.loss)[1]
-            assert self.certificate is not None
-            if made is not None and value - self.certificate.bound <= self.rtol * value:
+            made, value = self._round(trial, grid)
+            if made is not None and value - self.bound <= self.rtol * value:
                 self.mechanism, self.value, many = made, value, count
             else:
                 few = count + 1
 
-    def _solution(self, status: Status) -> Solution:
-        problem, certificate, mechanism = self.problem, self.certificate, self.mechanism
-        if certificate is None or mechanism is None:
+    def _solution(self) -> Solution:
+        task, certificate, mechanism = self.task, self.certificate, self.mechanism
+        if certificate is None or mechanism is None or self.below is None:
             raise RuntimeError(f"no exactly private mechanism was found: {self.message}")
-        lower = min(certificate.bound, self.value)
-        what = "average" if problem.prior is not None else "worst-case"
-        kind = "unbiased kernel" if problem.unbiased else "kernel"
-        rows = "mass, mean and loss" if problem.unbiased else "mass and loss"
+        rows = "mass, mean and loss" if task.unbiased else "mass and loss"
+        name = task.solver.name if task.solver is not None else f"HiGHS ({task.method})"
+        scale = task.problem.domain.width**task.exponent
         program = Program(
-            name=f"best {kind} on {problem.domain}, {what} loss {problem.loss}, eps = {problem.privacy.eps:g}",
             variables=f"{self.sizes[0]} columns (floors and favoured pairs of input and output) in the largest linear program",
-            constraints=f"{self.sizes[1]} rows: {rows} at {len(certificate.inputs)} inputs, likelihood ratios",
-            solver=f"HiGHS ({problem.backend})"
-            + (", interior point on large grids" if problem.backend == "auto" else ""),
+            constraints=f"{self.sizes[1]} rows: {rows} at {len(certificate.masses)} inputs, likelihood ratios",
+            solver=name + (", interior point on large grids" if task.method == "auto" else ""),
             seconds=time.perf_counter() - self.began,
-            objective=self.value,
-            bound=certificate.bound,
+            rtol=self.rtol,
+            objective=self.raw * scale,
+            bound=self.below.value * scale,
             message=self.message,
-            build=lambda: problem.grid(4, float(np.exp(problem.privacy.eps))),
+            stopped=self.stopped,
+            build=build_model,
+            arguments=(task.problem,),
         )
-        return Solution(
-            self.value,
-            lower,
-            mechanism,
-            certificate,
-            program,
-            problem.privacy,
-            problem.loss,
-            status,
-            problem.spec(),
-            _closed_form(problem),
-        )
+        return Solution(task.problem, self.value, min(self.bound, self.value), mechanism, certificate, program)
 
 
 def _merges(y: np.ndarray, mass: np.ndarray) -> dict[int, np.ndarray]:
@@ -627,49 +629,3 @@ def _peaks(found: lp.Outcome, grid: lp.Grid, fine: int = 8) -> tuple[float, np.n
     best = np.argmax(table, axis=1)
     place = points[:-1].reshape(cells, fine)[np.arange(cells), best]
     return float(losses.max()), np.column_stack([place, table[np.arange(cells), best]])
-
-
-def _closed_form(problem: _Problem) -> Callable[[], Any] | None:
-    """The optimum as an expression in `eps`, where it is proven to have one (`optdp.closed_forms.kernel`)."""
-    if problem.prior is not None or problem.loss.exponent != 2 or problem.outputs not in (None, (0.0, 1.0)):
-        return None
-    # The limits are ln(3 + 2 sqrt 2) and the root of tanh(tanh(eps/2)) (e^eps + 1) = 1.
-    eps = problem.privacy.eps
-    if problem.unbiased:
-        inside = float(np.tanh(np.tanh(eps / 2)) * (np.exp(eps) + 1)) < 1 - 1e-9
-    else:
-        inside = eps < float(np.log(3 + 2 * np.sqrt(2))) - 1e-9
-    if not inside:
-        return None
-
-    def expression() -> Any:
-        from optdp.closed_forms import kernel as forms
-
-        form = forms.equaliser_value if problem.unbiased else forms.squared_value
-        return form(problem.domain.exact_width)
-
-    return expression
-
-
-def _solve_circle(privacy: LDP, law: Power, area: Circle, prior: Any) -> Solution:
-    """On a circle the optimal kernel is the optimal piecewise mechanism, by averaging over rotations."""
-    from optdp.design.piecewise import solve_piecewise
-
-    if prior is not None:
-        require.choice("prior", prior, ("uniform",))
-    found = solve_piecewise(privacy.eps, 3, law, domain=area)
-    spec = {
-        "problem": "kernel",
-        "eps": privacy.eps,
-        "loss": law.name,
-        "domain": area.to_dict(),
-        "unbiased": False,
-        "outputs": None,
-        "prior": prior,
-    }
-    program = replace(
-        found.program,
-        name=f"best kernel on {area}, loss {law}, eps = {privacy.eps:g}",
-        solver="rotation invariance, then bathtub (one dimension)",
-    )
-    return replace(found, program=program, spec=spec)

@@ -1,24 +1,30 @@
-"""Integer tables: rows of whole numbers with one sum, sampled exactly by the alias method and tested exactly for
-privacy.
-"""
+"""Integer tables: rows of integers with one sum, sampled exactly and tested exactly for privacy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from math import gcd
 from typing import Any
 
 import numpy as np
 
+from optdp.exact.check import Check
+from optdp.exact.fields import FieldError, Fields
+from optdp.exact.sampling import Alias
+
 #: Every row sums to this: probabilities are multiples of 2^-62.
 TOTAL = 2**62
+
+#: A table read from a file has at most this many rows, columns and entries.
+ROWS, COLUMNS, ENTRIES = 4096, 20_000, 2**22
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Distributions over the same outputs, one per row: `weights[i, j] / 2^62` is the probability of output j in row
-    i.
-    """
+    """Distributions over the same outputs, one per row: `weights[i, j] / 2^62` is the probability of output j in row i."""
 
     weights: np.ndarray
 
@@ -30,69 +36,55 @@ class Table:
             raise ValueError("weights are not allowed: they must be >= 0 and sum to 2^62 in every row")
         object.__setattr__(self, "weights", weights)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and np.array_equal(self.weights, other.weights)
+
+    def __hash__(self) -> int:
+        return hash(self.weights.tobytes())
+
     @property
     def rows(self) -> np.ndarray:
         """The probabilities, rounded to floats."""
-        return self.weights / TOTAL
+        return np.asarray(self.weights / TOTAL)
 
     def exact_ratio(self) -> Fraction | None:
-        """The largest likelihood ratio between two rows, exactly; None if it is infinite. Outputs that never occur do
-        not count.
-        """
+        """The largest likelihood ratio between two rows, exactly; None if infinite. Outputs that never occur do not count."""
         low, high = self.weights.min(axis=0).tolist(), self.weights.max(axis=0).tolist()
         if any(a == 0 < b for a, b in zip(low, high, strict=True)):
             return None
         return max(Fraction(b, a) for a, b in zip(low, high, strict=True) if b)
 
-    def draw(self, row: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """One output index for each entry of `row`, exactly with the table's probabilities (given ideal random
-        integers).
-        """
-        keep, other, bits = self._alias()
-        ticket = rng.integers(0, TOTAL, size=row.shape)  # top bits: the cell; the rest: which of its two outputs
-        cell = row << bits
-        cell += ticket >> (62 - bits)
-        ticket &= (1 << (62 - bits)) - 1
-        first = ticket < keep[cell]
-        return np.where(first, cell & ((1 << bits) - 1), other[cell])
+    def check_mass(self) -> Check:
+        """Whether every row is a distribution."""
+        sums = {sum(row) for row in self.weights.tolist()}
+        return Check("mass", sums == {TOTAL}, f"all {len(self.weights)} rows sum to 1 in exact rationals")
 
-    def _alias(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Alias tables of all rows, flattened: 2^bits cells of capacity 2^(62 - bits), exact as all are integers
-        (Walker, Vose).
-        """
-        found = self.__dict__.get("_tables")
-        if found is None:
-            count, width = self.weights.shape
-            bits = max(width - 1, 1).bit_length()
-            capacity = 2 ** (62 - bits)
-            keep, other = np.zeros((count, 2**bits), dtype=np.int64), np.zeros((count, 2**bits), dtype=np.int64)
-            for i, row in enumerate(self.weights.tolist()):
-                left = row + [0] * (2**bits - width)
-                small = [j for j, w in enumerate(left) if w < capacity]
-                large = [j for j, w in enumerate(left) if w >= capacity]
-                while small:
-                    j, donor = small.pop(), large[-1]
-                    keep[i, j], other[i, j] = left[j], donor
-                    left[donor] -= capacity - left[j]
-                    if left[donor] < capacity:
-                        small.append(large.pop())
-                for j in large:  # exactly full: integers leave no rest
-                    keep[i, j], other[i, j] = capacity, j
-            found = keep.reshape(-1), other.reshape(-1), bits
-            self.__dict__["_tables"] = found
-        return found
+    def draw(self, row: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """One output index for each entry of `row`, exactly with the table's probabilities (given ideal random integers)."""
+        return self._alias.draw(row, rng)
+
+    @cached_property
+    def _alias(self) -> Alias:
+        return Alias(self.weights.tolist(), TOTAL)
 
     def to_list(self) -> list[list[int]]:
         """JSON form, exact."""
-        return self.weights.tolist()
+        return list(self.weights.tolist())
 
     @classmethod
-    def of(cls, rows: Any) -> Table:
-        """From lists of integers. **Raises** ValueError if they are not distributions."""
-        try:
-            return cls(np.array(rows, dtype=np.int64))
-        except OverflowError:
-            raise ValueError("weights are not allowed: they must be >= 0 and sum to 2^62 in every row") from None
+    def read(cls, fields: Fields, name: str = "weights") -> Table:
+        """The inverse of `to_list`, from the field `name`. **Raises** FieldError, or ValueError if rows are no distributions."""
+        where, rows = f"{fields.where}.{name}", fields.entries(name, 2, ROWS)
+        columns = len(rows[0]) if isinstance(rows[0], list) else 0
+        if len(rows) * columns > ENTRIES:
+            raise FieldError(
+                f"{where} has {len(rows)} rows of {columns} entries, which is not allowed: at most {ENTRIES} in all"
+            )
+        read = [
+            Fields({str(i): row}, where).integers(str(i), 0, TOTAL, least=max(columns, 1), most=min(columns, COLUMNS))
+            for i, row in enumerate(rows)
+        ]
+        return cls(np.array(read, dtype=np.int64))
 
 
 #: A solver's rows keep this relative distance from the largest ratio, as room for rounding.
@@ -110,7 +102,7 @@ def private_weights(
     """Integer rows near `rows` whose sums are exactly 2^62 and whose ratios are exactly at most `ratio`.
 
     **Arguments:** `rows`: probabilities with floors[j] <= rows[i, j] <= (1 - SLACK) ratio floors[j], up to a solver's
-    tolerance; `points`, `means`: whole numbers z_j and exact targets; where given, sum_j weights[i, j] z_j = 2^62
+    tolerance; `points`, `means`: integers z_j and exact targets; where given, sum_j weights[i, j] z_j = 2^62
     means[i] exactly.
 
     **Raises** ValueError if the rows are too far from feasible to be repaired.
@@ -159,7 +151,7 @@ def _balance(
     `triple`: three outputs (`coprime_triple`) that take what rounding leaves over.
     """
     if moment.denominator != 1:
-        raise ValueError("the rows cannot be repaired: the mean is not a whole number of units")
+        raise ValueError("the rows cannot be repaired: the mean is not an integer number of units")
     room = np.array([min(b - w, w - a) for w, a, b in zip(row, low, high, strict=True)], dtype=float)
     # Twice a step that is linear in z and proportional to the room, solved in floats, then the integers that remain.
     for _ in range(3):
@@ -188,14 +180,10 @@ def _balance(
 
 
 def coprime_triple(z: list[int], room: Any) -> tuple[int, int, int]:
-    """Three outputs with much room whose differences have no common divisor, so that every integer moment can be
-    reached.
+    """Three outputs with much room whose differences have no common divisor, so that every integer moment can be reached.
 
     **Raises** ValueError if there are none.
     """
-    from itertools import combinations
-    from math import gcd
-
     order = sorted(range(len(z)), key=lambda j: -float(room[j]))[:12]
 
     def quality(t: tuple[int, ...]) -> tuple[bool, float]:

@@ -10,60 +10,77 @@ import numpy as np
 
 from optdp.exact import enclosures
 from optdp.exact.check import Check
-from optdp.exact.rounding import Table
-from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.problem.domains import Alphabet, domain_from_dict
-from optdp.problem.losses import MatrixLoss
-from optdp.problem.privacy import LDP
+from optdp.exact.fields import Fields
+from optdp.exact.numbers import Log
+from optdp.exact.rounding import TOTAL, Table
+from optdp.exact.sampling import as_rng
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.domains import Alphabet, Domain
+from optdp.problem.losses import Loss, as_loss
+from optdp.problem.objectives import Average, Objective, WorstCase
+from optdp.problem.privacy import LDP, Privacy
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class FiniteMechanism(Mechanism):
+class TableMechanism(Mechanism):
+    """A mechanism whose distributions are the rows of an integer table, or mixtures of them: its ratios are the table's."""
+
+    exact = True
+    table: Table
+    outputs: tuple[Any, ...]
+
+    def guarantee(self) -> LDP | None:
+        """LDP with the logarithm of the largest ratio; None where an output is possible for some inputs alone."""
+        ratio = self.table.exact_ratio()
+        return None if ratio is None else LDP(Log(ratio))
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        """Exact tests: rows are distributions, and their ratios keep the guarantee."""
+        if not isinstance(privacy, LDP):
+            return super().check_privacy(privacy)
+        ratio = self.table.exact_ratio()
+        impossible = "an output is possible for one input and impossible for another"
+        kept = Check("privacy", False, impossible) if ratio is None else privacy.check(ratio)
+        return [kept, self.table.check_mass()]
+
+    def _tail(self) -> str:
+        """The end of the short form."""
+        return "no eps-LDP" if self.table.exact_ratio() is None else f"eps = {self.privacy():.6g}"
+
+
+@dataclass(frozen=True, repr=False)
+class FiniteMechanism(TableMechanism):
     """For the i-th symbol the j-th output with probability `weights[i][j] / 2^62`, drawn exactly with integers alone.
 
-    **Arguments:** `domain`: an `optdp.Alphabet`; `outputs`: different strings or numbers; `table`: the weights;
-    `prior`: the probabilities of the symbols, if the mechanism is meant for the average, or None for the worst case.
+    **Arguments:** `domain`: an `optdp.Alphabet`; `outputs`: different strings or numbers; `table`: the weights.
 
     Losses are matrices (inputs, outputs): `optdp.problem.losses.MatrixLoss` or anything that converts to one.
     """
 
-    domain: Alphabet  # type: ignore[assignment]
+    domain: Alphabet
     outputs: tuple[Any, ...]
     table: Table
-    prior: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if len(set(self.outputs)) < len(self.outputs) or self.table.weights.shape != (
-            len(self.domain),
-            len(self.outputs),
-        ):
+        if not isinstance(self.domain, Alphabet):
+            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Alphabet")
+        shape = len(self.domain), len(self.outputs)
+        if len(set(self.outputs)) < len(self.outputs) or self.table.weights.shape != shape:
             raise ValueError(
                 f"outputs = {self.outputs!r} is not allowed: they must be different, one for each column of the weights"
             )
-        if self.prior is not None and len(self.prior) != len(self.domain):
-            raise ValueError(f"prior = {self.prior!r} is not allowed: it must have one entry for each symbol")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FiniteMechanism):
-            return NotImplemented
-        return self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash((self.domain, self.outputs))
 
     def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
-        return np.array(self.outputs)[self.table.draw(self.domain.index(x), as_rng(rng))]
-
-    def density(self, y: Any, x: Any) -> np.ndarray:
-        return np.zeros(np.broadcast(np.asarray(y), np.asarray(x)).shape)
+        return self.atoms()[self.table.draw(self.domain.index(x), as_rng(rng))]
 
     def probability(self, y: Any, x: Any) -> np.ndarray:
         place = {symbol: j for j, symbol in enumerate(self.outputs)}
         outputs, inputs = np.broadcast_arrays(np.asarray(y), self.domain.index(x))
-        column = np.array([place.get(entry, -1) for entry in outputs.reshape(-1).tolist()], dtype=np.int64).reshape(
-            outputs.shape
-        )
+        column = np.array([place.get(entry, -1) for entry in outputs.reshape(-1).tolist()], dtype=np.int64)
+        column = column.reshape(outputs.shape)
         return np.where(column >= 0, self.table.rows[inputs, np.maximum(column, 0)], 0.0)
+
+    def atoms(self) -> np.ndarray:
+        return np.array(self.outputs)
 
     def support(self, x: Any = None) -> tuple[Any, Any]:
         """(least, largest) output."""
@@ -71,72 +88,47 @@ class FiniteMechanism(Mechanism):
 
     def mean(self, x: Any) -> np.ndarray:
         """E[Y | x] for numeric outputs."""
-        return self.table.rows[self.domain.index(x)] @ np.array(self.outputs, dtype=float)
+        return np.asarray(self.table.rows[self.domain.index(x)] @ np.array(self.outputs, dtype=float))
 
     def variance(self, x: Any) -> np.ndarray:
         """Var[Y | x] for numeric outputs."""
         values = np.array(self.outputs, dtype=float)
-        return self.table.rows[self.domain.index(x)] @ values**2 - np.square(self.mean(x))
+        return np.asarray(self.table.rows[self.domain.index(x)] @ values**2 - np.square(self.mean(x)))
 
-    def _matrix(self, loss: Any) -> MatrixLoss:
-        law = loss if isinstance(loss, MatrixLoss) else MatrixLoss(loss)
-        if np.shape(law.rows) != self.table.weights.shape:
-            raise ValueError(
-                f"loss is not allowed: it must be a matrix {self.table.weights.shape[0]} x {self.table.weights.shape[1]}"
-            )
+    def _loss(self, loss: Any) -> Loss:
+        law: Loss = as_loss(loss)
+        if law.form != "matrix" or law.array.shape != self.table.weights.shape:  # type: ignore[attr-defined]
+            raise ValueError("loss is not allowed: it must be a matrix {} x {}".format(*self.table.weights.shape))
         return law
 
     def expected_loss(self, x: Any, loss: Any = None) -> np.ndarray:
-        return np.einsum("ij,ij->i", self.table.rows, self._matrix(loss).array)[self.domain.index(x)]
+        losses = np.einsum("ij,ij->i", self.table.rows, self._loss(loss).array)  # type: ignore[attr-defined]
+        return np.asarray(losses[self.domain.index(x)])
 
     def worst_input(self, loss: Any = None) -> Any:
         """The symbol with the largest expected loss."""
         return self.domain.symbols[int(np.argmax(self.expected_loss(self.domain.symbols, loss)))]
 
     def average_loss(self, loss: Any = None) -> float:
-        """The expected loss averaged over the prior, or over all symbols alike."""
-        return float(np.average(self.expected_loss(self.domain.symbols, loss), weights=self.prior))
+        """The expected loss averaged over all symbols alike."""
+        return float(np.mean(self.expected_loss(self.domain.symbols, loss)))
 
-    def enclose_value(self, loss: Any) -> tuple[float, float]:
-        """(low, high) around the worst-case expected loss, or the average under `prior`: one exact rational, rounded
-        both ways.
-        """
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """(low, high) around the worst-case or the average expected loss: one exact rational, rounded both ways."""
+        if not isinstance(objective, WorstCase | Average) or objective.loss.form != "matrix":
+            return super().enclose(objective)
         losses = [
-            sum((w * Fraction(v) for w, v in zip(row, values, strict=True)), Fraction(0)) / 2**62
-            for row, values in zip(self.table.to_list(), self._matrix(loss).rows, strict=True)
+            sum((w * Fraction(v) for w, v in zip(row, values, strict=True)), Fraction(0)) / TOTAL
+            for row, values in zip(self.table.to_list(), self._loss(objective.loss).rows, strict=True)  # type: ignore[attr-defined]
         ]
-        if self.prior is None:
+        if isinstance(objective, WorstCase):
             value = max(losses)
+        elif isinstance(objective.prior, str):  # "uniform"
+            value = sum(losses, Fraction(0)) / len(losses)
         else:
-            weights = [Fraction(p) for p in self.prior]
-            value = sum((p * v for p, v in zip(weights, losses, strict=True)), Fraction(0)) / sum(weights)
+            place = self.domain.index(list(objective.prior.categories), "prior points").tolist()
+            value = sum((p * losses[i] for i, p in zip(place, objective.prior.exact, strict=True)), Fraction(0))
         return enclosures.round_down(value), enclosures.round_up(value)
-
-    def check_privacy(self, privacy: LDP) -> list[Check]:
-        """Exact tests: rows are distributions, and their ratios keep the promise."""
-        ratio = self.table.exact_ratio()
-        impossible = "an output is possible for one symbol and impossible for another"
-        sums = {sum(row) for row in self.table.to_list()}
-        return [
-            privacy.check(ratio) if ratio is not None else Check("privacy", False, impossible),
-            Check("mass", sums == {2**62}, f"all {len(self.domain)} rows sum to 1 in exact rationals"),
-        ]
-
-    def plot(self, ax: Any = None, inputs: Any = None) -> Any:
-        """Draw the table of probabilities. Returns the matplotlib axes."""
-        from optdp.report.plots import new_axes
-
-        ax = new_axes(ax)
-        image = ax.imshow(self.table.rows, aspect="auto", cmap="viridis")
-        ax.figure.colorbar(image, ax=ax, label="P(y | x)")
-        ax.set_xticks(range(len(self.outputs)), map(str, self.outputs))
-        ax.set_yticks(range(len(self.domain)), map(str, self.domain.symbols))
-        ax.set(xlabel="output y", ylabel="input x")
-        return ax
-
-    def privacy(self) -> float:
-        ratio = self.table.exact_ratio()
-        return np.inf if ratio is None else enclosures.log_above(ratio)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -144,13 +136,12 @@ class FiniteMechanism(Mechanism):
             "domain": self.domain.to_dict(),
             "outputs": list(self.outputs),
             "weights": self.table.to_list(),
-            "prior": None if self.prior is None else list(self.prior),
         }
 
     @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> FiniteMechanism:
-        prior = None if data["prior"] is None else tuple(data["prior"])
-        return cls(domain_from_dict(data["domain"]), tuple(data["outputs"]), Table.of(data["weights"]), prior)
+    def _read(cls, fields: Fields) -> FiniteMechanism:
+        domain: Any = Domain.read(fields.child("domain"))
+        return cls(domain, fields.labels("outputs", least=1, most=20_000), Table.read(fields))
 
     def __repr__(self) -> str:
-        return f"FiniteMechanism on {self.domain}: {len(self.outputs)} outputs; eps = {self.privacy():.6g}"
+        return f"FiniteMechanism on {self.domain}: {len(self.outputs)} outputs; {self._tail()}"

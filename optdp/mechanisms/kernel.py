@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -9,108 +10,94 @@ from operator import mul
 from typing import Any
 
 import numpy as np
+from flint import arb, ctx
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.exact.rounding import TOTAL, Table, coprime_triple, private_weights
-from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.problem.domains import Circle, Interval, as_domain, domain_from_dict
-from optdp.problem.losses import CustomLoss, Power
-from optdp.problem.privacy import LDP
+from optdp.exact.fields import Fields
+from optdp.exact.numbers import Number
+from optdp.exact.rounding import COLUMNS, ROWS, TOTAL, Table, coprime_triple, private_weights
+from optdp.exact.sampling import LIMB, as_rng
+from optdp.mechanisms.finite import TableMechanism
+from optdp.problem.domains import Domain, Interval, as_interval
+from optdp.problem.losses import Loss
+from optdp.problem.objectives import Average, Objective, WorstCase
+from optdp.problem.priors import Prior
 
-#: Outputs of unbiased mechanisms are multiples of this share of the domain (exact means need whole numbers).
+#: Outputs of unbiased mechanisms are multiples of this share of the domain (exact means need integers).
 UNIT = 2.0**-16
+
+#: The enclosure of a worst case for other powers ends after this many terms, each a power of a ball.
+TERMS = 2**22
 
 
 @dataclass(frozen=True, repr=False)
-class KernelMechanism(Mechanism):
-    """At the input `inputs[i]` the output `outputs[j]` with probability `weights[i][j] / 2^62`; mixed linearly in
-    between.
+class KernelMechanism(TableMechanism):
+    """At the input `inputs[i]` the output `outputs[j]` with probability `weights[i][j] / 2^62`; mixed linearly in between.
 
     **Arguments:**
 
     - `domain`: an interval. Inputs and outputs are written as shares of it: 0 is the lower end, 1 the upper.
     - `inputs`: the grid, increasing floats from 0 to 1.
     - `outputs`: increasing floats, inside [0, 1] or not.
-    - `weights`: whole numbers >= 0, every row with sum 2^62.
-    - `unbiased`: whether E[Y | x] = x is promised (and then checked exactly) for every x.
-    - `prior`: weights of the grid's inputs, if the mechanism is meant for the average over them; None for the worst
-      case.
+    - `table`: integer weights >= 0, every row with sum 2^62.
 
     Use `KernelMechanism.private(eps, ...)` to build one from a solver's probabilities.
 
-    **Exactness.** The law at a grid input is a row of exact dyadic rationals, drawn with integers alone (alias tables);
-    in between, a coin chooses the row of one of the two neighbours. Any coin mixes rows of the table, so every
-    likelihood ratio is at most the table's own, and a mean that is right at both neighbours is right in between.
+    **Exactness.** The distribution at a grid input is a row of exact dyadic rationals, drawn with integers alone (an alias
+    table); in between, a coin chooses the row of one of the two neighbours, with the input's place between them read as a
+    float. Any coin mixes rows of the table, so that every likelihood ratio is at most the table's own, exactly. Values and
+    means are those of the linear mixture with outputs at their exact shares; what is sent is the nearest float.
     """
 
     domain: Interval
     inputs: tuple[float, ...]
     outputs: tuple[float, ...]
     table: Table
-    unbiased: bool = False
-    prior: tuple[float, ...] | None = None
     _names: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        domain = as_domain(self.domain)
-        if isinstance(domain, Circle):
-            raise ValueError("domain = a Circle is not allowed: a kernel mechanism lives on an interval")
+        domain = as_interval(self.domain, "a kernel mechanism")
         object.__setattr__(self, "domain", domain)
         x, y = np.array(self.inputs, dtype=float), np.array(self.outputs, dtype=float)
-        if x.size < 2 or x[0] != 0 or x[-1] != 1 or (np.diff(x) <= 0).any():
+        if x.size < 2 or x[0] != 0 or x[-1] != 1 or not (np.diff(x) > 0).all():
             raise ValueError(f"inputs = {self.inputs!r} is not allowed: the grid must increase from 0 to 1")
         if not np.isfinite(y).all() or (np.diff(y) <= 0).any() or self.table.weights.shape != (x.size, y.size):
             raise ValueError(
                 f"outputs = {self.outputs!r} is not allowed: they must increase, one for each column of the weights"
             )
-        if self.prior is not None and len(self.prior) != x.size:
-            raise ValueError(
-                f"prior = {self.prior!r} is not allowed: it must have one entry for each input of the grid"
-            )
-        object.__setattr__(self, "_names", domain.lower + domain.width * y)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, KernelMechanism):
-            return NotImplemented
-        return self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash((self.domain, self.inputs, self.outputs))
+        # Rounded once from the exact place: no output in the domain leaves it.
+        low, width = Fraction(domain.lower), domain.exact_width
+        object.__setattr__(self, "_names", np.array([float(low + width * Fraction(v)) for v in y.tolist()]))
 
     @classmethod
     def private(
         cls,
-        eps: float,
+        eps: Number,
         inputs: Any,
         outputs: Any,
         rows: Any,
         floors: Any,
         domain: Any = (0.0, 1.0),
         unbiased: bool = False,
-        prior: tuple[float, ...] | None = None,
     ) -> KernelMechanism:
         """The exactly eps-LDP mechanism nearest to a solver's probabilities.
 
         **Arguments:** `rows`: P(outputs[j] | inputs[i]); `floors`: with floors[j] <= rows[i, j] <= (1 - SLACK) e^eps
-        floors[j], up to a solver's tolerance. Outputs of an unbiased mechanism, and its inputs, are rounded to
-        multiples of 2^-16.
+        floors[j], up to a solver's tolerance; `unbiased`: whether means are repaired to be exactly the inputs: outputs are
+        then rounded to multiples of 2^-16.
 
         **Raises** ValueError if the rows are too far from private or unbiased to be repaired.
         """
-        ratio = enclosures.exp_below(require.epsilon(eps))
-        y, rows, floors = (
-            np.asarray(outputs, dtype=float),
-            np.asarray(rows, dtype=float),
-            np.asarray(floors, dtype=float),
-        )
+        ratio, area = enclosures.exp_below(require.exact_epsilon(eps)), as_interval(domain, "a kernel mechanism")
+        x, y = tuple(map(float, inputs)), np.asarray(outputs, dtype=float)
+        rows, floors = np.asarray(rows, dtype=float), np.asarray(floors, dtype=float)
         if not unbiased:
-            table = Table(private_weights(rows, floors, ratio))
-            return cls(as_domain(domain), tuple(map(float, inputs)), tuple(y.tolist()), table, False, prior)  # type: ignore[arg-type]
+            return cls(area, x, tuple(y.tolist()), Table(private_weights(rows, floors, ratio)))
         units, rows, floors, triple = _whole(y, rows, floors)
-        means = [Fraction(float(x)) / Fraction(UNIT) for x in inputs]
+        means = [Fraction(v) / Fraction(UNIT) for v in x]
         table = Table(private_weights(rows, floors, ratio, units, means, triple))
-        return cls(as_domain(domain), tuple(map(float, inputs)), tuple((units * UNIT).tolist()), table, True, prior)  # type: ignore[arg-type]
+        return cls(area, x, tuple((units * UNIT).tolist()), table)
 
     # Sampling and probabilities ---------------------------------------------------------------------------------
 
@@ -128,16 +115,14 @@ class KernelMechanism(Mechanism):
     def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
         rng = as_rng(rng)
         below, above = self._place(x)
-        return self._names[self.table.draw(below + (rng.random(below.shape) < above), rng)]
+        upper = rng.integers(0, LIMB, size=below.shape) < (above * LIMB).astype(np.int64)
+        return np.asarray(self._names[self.table.draw(below + upper, rng)])
 
     def _rows(self, x: Any) -> np.ndarray:
         """P(outputs | x), with one more axis than x."""
         below, above = self._place(x)
         rows = self.table.rows
-        return rows[below] * (1 - above)[..., None] + rows[below + 1] * above[..., None]
-
-    def density(self, y: Any, x: Any) -> np.ndarray:
-        return np.zeros(np.broadcast(np.asarray(y, dtype=float), self.domain.check(x)).shape)
+        return np.asarray(rows[below] * (1 - above)[..., None] + rows[below + 1] * above[..., None])
 
     def probability(self, y: Any, x: Any) -> np.ndarray:
         outputs, inputs = np.broadcast_arrays(np.asarray(y, dtype=float), self.domain.check(x))
@@ -145,52 +130,34 @@ class KernelMechanism(Mechanism):
         hit = self._names[place] == outputs
         return np.where(hit, np.take_along_axis(self._rows(inputs), place[..., None], axis=-1)[..., 0], 0.0)
 
+    def atoms(self) -> np.ndarray:
+        return self._names
+
     def support(self, x: Any = None) -> tuple[float, float]:
         return float(self._names[0]), float(self._names[-1])
 
     def mean(self, x: Any) -> np.ndarray:
-        return self._rows(x) @ self._names
+        return np.asarray(self._rows(x) @ self._names)
 
     def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
-        return np.einsum("...j,...j->...", self._rows(inputs), law(np.abs(inputs[..., None] - self._names)))
+        return np.asarray(np.einsum("...j,...j->...", self._rows(inputs), law.of(inputs[..., None], self._names)))
 
     # Exact statements -------------------------------------------------------------------------------------------
 
     def exact_mean(self, i: int) -> Fraction:
         """E[Y | inputs[i]] as an exact share of the domain."""
-        return (
-            sum(
-                (w * Fraction(y) for w, y in zip(self.table.weights[i].tolist(), self.outputs, strict=True)),
-                Fraction(0),
-            )
-            / 2**62
+        return _total(self.table.weights[i].tolist(), [Fraction(y) for y in self.outputs])
+
+    def check_unbiased(self) -> Check:
+        """Whether every mean is its input: exactly at the grid, and therefore in between, where rows are mixed linearly."""
+        worst = max(abs(self.exact_mean(i) - Fraction(x)) for i, x in enumerate(self.inputs))
+        return Check(
+            "unbiased", worst == 0, f"E[Y|x] - x is at most {float(worst):g} widths in exact rationals, for every x"
         )
 
-    def check_privacy(self, privacy: LDP) -> list[Check]:
-        """Exact tests: rows are distributions, their ratios keep the promise and, where promised, every mean is its
-        input.
-        """
-        ratio = self.table.exact_ratio()
-        impossible = "an output is possible for one input and impossible for another"
-        sums = {sum(row) for row in self.table.weights.tolist()}
-        checks = [
-            privacy.check(ratio) if ratio is not None else Check("privacy", False, impossible),
-            Check("mass", sums == {2**62}, f"all {len(self.inputs)} rows sum to 1 in exact rationals"),
-        ]
-        if self.unbiased:
-            worst = max(abs(self.exact_mean(i) - Fraction(x)) for i, x in enumerate(self.inputs))
-            checks.append(
-                Check("unbiased", worst == 0, f"E[Y|x] - x is at most {float(worst):g} in exact rationals, for every x")
-            )
-        return checks
-
-    def privacy(self) -> float:
-        ratio = self.table.exact_ratio()
-        return np.inf if ratio is None else enclosures.log_above(ratio)
-
-    def enclose_value(self, loss: Any = "abs") -> tuple[float, float]:
-        """(low, high) proven to contain the worst-case expected loss over all inputs, or the average one under `prior`.
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """(low, high) proven to contain the worst-case expected loss over all inputs, or the average one under a prior.
 
         With t the place between two grid inputs, the expected loss is (1 - t) A(x) + t B(x), where A and B are the
         losses at x of the two fixed rows. For "abs" both are linear between outputs, for "squared" quadratic with the
@@ -198,24 +165,21 @@ class KernelMechanism(Mechanism):
         rationals. For other powers, A and B are convex and lie below their chords on cells, which are bisected until
         the bound is within 1e-7; the powers are balls.
 
-        **Raises** ValueError for a loss that is not a power with exponent >= 1.
+        **Raises** TypeError for a loss that is not a power with exponent >= 1, and for a continuous prior.
         """
-        law = self._loss(loss)
-        if isinstance(law, CustomLoss) or law.exponent < 1:
-            raise ValueError(
-                f"loss = {law.name!r} is not allowed: the exact worst case is for powers with exponent >= 1"
-            )
-        from flint import ctx
-
-        if self.prior is not None:
-            low, high = _average(self, law)
-        else:
+        if not isinstance(objective, WorstCase | Average) or (objective.loss.exponent or 0) < 1:
+            return super().enclose(objective)
+        law = objective.loss
+        if isinstance(objective, WorstCase):
             low, high = {1.0: _worst_abs, 2.0: _worst_squared}.get(law.exponent, _worst_power)(self, law)
+        elif isinstance(objective.prior, str):  # "uniform"
+            return super().enclose(objective)
+        else:
+            low, high = _average(self, objective.prior, law)
         with ctx.workprec(enclosures.PRECISION):
             scale = enclosures.ball(self.domain.exact_width) ** enclosures.ball(law.exponent)
-            return enclosures.round_down(enclosures.ball(low) * scale), enclosures.round_up(
-                enclosures.ball(high) * scale
-            )
+            ends = enclosures.ball(low) * scale, enclosures.ball(high) * scale
+            return enclosures.round_down(ends[0]), enclosures.round_up(ends[1])
 
     def worst_input(self, loss: Any = "abs") -> float:
         law = self._loss(loss)
@@ -225,12 +189,6 @@ class KernelMechanism(Mechanism):
         )
         points = np.clip(points, self.domain.lower, self.domain.upper)
         return float(points[int(np.argmax(self.expected_loss(points, law)))])
-
-    def plot(self, ax: Any = None, inputs: Any = None) -> Any:
-        """Draw the kernel as a heat map. Returns the matplotlib axes."""
-        from optdp.report.kernel import plot_kernel
-
-        return plot_kernel(self, ax=ax)
 
     def _kinks(self) -> list[float]:
         inner = [y for y in self.outputs if 0 < y < 1]
@@ -243,48 +201,39 @@ class KernelMechanism(Mechanism):
             "inputs": list(self.inputs),
             "outputs": list(self.outputs),
             "weights": self.table.to_list(),
-            "unbiased": self.unbiased,
-            "prior": None if self.prior is None else list(self.prior),
         }
 
     @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> KernelMechanism:
-        prior = None if data["prior"] is None else tuple(data["prior"])
-        return cls(
-            domain_from_dict(data["domain"]),
-            tuple(data["inputs"]),
-            tuple(data["outputs"]),
-            Table.of(data["weights"]),
-            data["unbiased"],
-            prior,
-        )
+    def _read(cls, fields: Fields) -> KernelMechanism:
+        domain: Any = Domain.read(fields.child("domain"))
+        inputs = fields.reals("inputs", 0.0, 1.0, least=2, most=ROWS)
+        return cls(domain, inputs, fields.reals("outputs", least=1, most=COLUMNS), Table.read(fields))
 
     def __repr__(self) -> str:
         low, high = self.support()
-        kind = "unbiased, " if self.unbiased else ""
         return (
-            f"KernelMechanism on {self.domain}: {kind}{len(self.outputs)} outputs in [{low:.6g}, {high:.6g}], "
-            f"{len(self.inputs)} rows mixed linearly; eps = {self.privacy():.6g}"
+            f"KernelMechanism on {self.domain}: {len(self.outputs)} outputs in [{low:.6g}, {high:.6g}], "
+            f"{len(self.inputs)} rows mixed linearly; {self._tail()}"
         )
 
 
-def two_point(eps: float, domain: Any = (0.0, 1.0)) -> KernelMechanism:
-    """Outputs at the shares 1/(1 + E) and E/(1 + E), the upper one with probability linear in x from 1/(1 + E) to
-    E/(1 + E).
+def two_point(eps: Number, domain: Any = (0.0, 1.0)) -> KernelMechanism:
+    """Outputs at the shares 1/(1 + E) and E/(1 + E), the upper one with probability linear in x between the same two numbers.
 
     The best of all eps-LDP mechanisms for the worst-case squared error if eps <= ln(3 + 2 sqrt 2), with the value
-    width^2 E/(1 + E)^2. E enters through the largest multiple of 2^-62 that keeps the promise exactly.
+    width^2 E/(1 + E)^2. E enters through the largest multiple of 2^-62 that keeps the guarantee exactly.
     """
-    share = 1 / (1 + enclosures.exp_below(require.epsilon(eps)))
+    share = 1 / (1 + enclosures.exp_below(require.exact_epsilon(eps)))
     low = -(-share.numerator * TOTAL // share.denominator)
     weights = np.array([[TOTAL - low, low], [low, TOTAL - low]], dtype=np.int64)
-    return KernelMechanism(as_domain(domain), (0.0, 1.0), (low / TOTAL, 1 - low / TOTAL), Table(weights))  # type: ignore[arg-type]
+    area = as_interval(domain, "a kernel mechanism")
+    return KernelMechanism(area, (0.0, 1.0), (low / TOTAL, 1 - low / TOTAL), Table(weights))
 
 
 def _whole(
     y: np.ndarray, rows: np.ndarray, floors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int, int]]:
-    """Outputs as whole multiples of UNIT, merged where they coincide, and three of them through which every mean can be reached.
+    """Outputs as integer multiples of UNIT, merged where they coincide, and three through which every mean can be reached.
 
     If all their differences share a divisor, a small part of the heaviest output moves by one unit.
     """
@@ -318,7 +267,7 @@ def _peak(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], t: tuple[F
     return best
 
 
-def _worst_abs(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fraction]:
+def _worst_abs(mechanism: KernelMechanism, law: Loss) -> tuple[Fraction, Fraction]:
     y = [Fraction(v) for v in mechanism.outputs]
     x = [Fraction(v) for v in mechanism.inputs]
     best = Fraction(0)
@@ -333,7 +282,7 @@ def _worst_abs(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fracti
     def loss(i: int, j: int, at: Fraction) -> Fraction:
         """Row i's expected |y - at|, with j outputs below."""
         mass, moment = heads[i]
-        return ((2 * mass[j] - mass[-1]) * at + Fraction(moment[-1] - 2 * moment[j], unit)) / 2**62
+        return ((2 * mass[j] - mass[-1]) * at + Fraction(moment[-1] - 2 * moment[j], unit)) / TOTAL
 
     j = sum(v <= 0 for v in y)
     for i, (left, right) in enumerate(pairwise(x)):
@@ -354,15 +303,15 @@ def _worst_abs(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fracti
     return best, best
 
 
-def _worst_squared(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fraction]:
+def _worst_squared(mechanism: KernelMechanism, law: Loss) -> tuple[Fraction, Fraction]:
     y = [Fraction(v) for v in mechanism.outputs]
     x = [Fraction(v) for v in mechanism.inputs]
     unit = max(v.denominator for v in y)  # a power of two
     whole = [int(v * unit) for v in y]
     squares = [v * v for v in whole]
     rows = mechanism.table.weights.tolist()
-    first = [Fraction(sum(map(mul, row, whole)), unit * 2**62) for row in rows]
-    second = [Fraction(sum(map(mul, row, squares)), unit**2 * 2**62) for row in rows]
+    first = [Fraction(sum(map(mul, row, whole)), unit * TOTAL) for row in rows]
+    second = [Fraction(sum(map(mul, row, squares)), unit**2 * TOTAL) for row in rows]
     best = Fraction(0)
     for i in range(len(x) - 1):
         # x = x_i + h t: second moment and mean are linear in t.
@@ -376,7 +325,7 @@ def _worst_squared(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fr
     return best, best
 
 
-def _worst_power(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fraction]:
+def _worst_power(mechanism: KernelMechanism, law: Loss) -> tuple[Fraction, Fraction]:
     x = np.array(mechanism.inputs)
     pieces = [(i, a, b) for i in range(x.size - 1) for a, b in _quarters(x[i], x[i + 1])]
     known: dict[tuple[int, float], tuple[Fraction, Fraction]] = {}
@@ -398,7 +347,7 @@ def _worst_power(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Frac
         limit = low * Fraction(1 + 1e-7)  # pieces dropped now or earlier stay below it: low only grows
         open_ = [(piece, bound) for piece, bound in zip(pieces, bounds, strict=True) if bound > limit]
         rest = max((bound for _, bound in open_), default=limit)
-        if not open_:
+        if not open_ or len(known) * len(mechanism.outputs) > TERMS:
             break
         pieces = [half for (i, a, b), _ in open_ for half in ((i, a, (a + b) / 2), (i, (a + b) / 2, b))]
     return low, max(rest, low * Fraction(1 + 1e-7))
@@ -409,38 +358,40 @@ def _quarters(a: float, b: float) -> list[tuple[float, float]]:
     return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
 
 
-def _row_loss(mechanism: KernelMechanism, i: int, at: float, law: Power) -> tuple[Fraction, Fraction]:
-    """Row i's expected loss at the share `at`, enclosed."""
-    from flint import arb, ctx
+def _total(weights: list[int], values: list[Fraction]) -> Fraction:
+    """The mean of `values` under a row of the table."""
+    return sum((w * v for w, v in zip(weights, values, strict=True)), Fraction(0)) / TOTAL
 
+
+def _row_loss(mechanism: KernelMechanism, i: int, at: Fraction | float, law: Loss) -> tuple[Fraction, Fraction]:
+    """Row i's expected loss at the share `at`, enclosed (exactly for "abs" and "squared")."""
+    row, gaps = mechanism.table.weights[i].tolist(), [abs(Fraction(y) - Fraction(at)) for y in mechanism.outputs]
+    if law.exponent in (1.0, 2.0):
+        exact = _total(row, [d ** int(law.exponent) for d in gaps])
+        return exact, exact
     with ctx.workprec(96):
-        q, total = enclosures.ball(law.exponent), arb(0)
-        for w, y in zip(mechanism.table.weights[i].tolist(), mechanism.outputs, strict=True):
-            d = abs(Fraction(y) - Fraction(at))
+        q, total = enclosures.ball(law.exponent), arb(0)  # type: ignore[arg-type]
+        for w, d in zip(row, gaps, strict=True):
             if d and w:
                 total += w * enclosures.ball(d) ** q
-        total /= 2**62
+        total /= TOTAL
         return enclosures.lower(total), enclosures.upper(total)
 
 
-def _average(mechanism: KernelMechanism, law: Power) -> tuple[Fraction, Fraction]:
-    assert mechanism.prior is not None
-    weights = [Fraction(p) for p in mechanism.prior]
-    total = sum(weights)
-    low, high = Fraction(0), Fraction(0)
-    for i, (x, p) in enumerate(zip(mechanism.inputs, weights, strict=True)):
-        if p:
-            if law.exponent in (1.0, 2.0):
-                q = int(law.exponent)
-                row = mechanism.table.weights[i].tolist()
-                a = b = (
-                    sum(
-                        (w * abs(Fraction(y) - Fraction(x)) ** q for w, y in zip(row, mechanism.outputs, strict=True)),
-                        Fraction(0),
-                    )
-                    / 2**62
-                )
-            else:
-                a, b = _row_loss(mechanism, i, x, law)
-            low, high = low + p * a, high + p * b
-    return low / total, high / total
+def _average(mechanism: KernelMechanism, prior: Prior, law: Loss) -> tuple[Fraction, Fraction]:
+    """The expected loss at the prior's exact points, each a grid input or between two, averaged."""
+    if len(prior) * len(mechanism.outputs) > TERMS:
+        raise ValueError(
+            f"prior is not allowed: {len(prior)} points and {len(mechanism.outputs)} outputs are too many to add up"
+        )
+    mechanism.domain.check(list(prior.categories), "prior points")
+    grid, low, high = [Fraction(x) for x in mechanism.inputs], Fraction(0), Fraction(0)
+    for point, p in zip(prior.categories, prior.exact, strict=True):
+        at = (Fraction(point) - Fraction(mechanism.domain.lower)) / mechanism.domain.exact_width
+        i = min(bisect_right(grid, at), len(grid) - 1) - 1
+        t = (at - grid[i]) / (grid[i + 1] - grid[i])
+        for row, share in ((i, p * (1 - t)), (i + 1, p * t)):
+            if share:
+                a, b = _row_loss(mechanism, row, at, law)
+                low, high = low + share * a, high + share * b
+    return low, high

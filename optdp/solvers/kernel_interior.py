@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from optdp.solvers.kernel_lp import Dual, Grid, Outcome, SolverFailure, _unfold
+from optdp.solvers.kernel_lp import Dual, Grid, Outcome, _failure, _unfold
+from optdp.solvers.lp import LinearStatus
 
 #: Steps after which the method gives up on the tolerance asked for.
 STEPS = 150
@@ -56,11 +57,11 @@ def solve_interior(
         if error <= tolerance or error > 1e6 * best:
             break
         if time.perf_counter() - began > time_limit:
-            raise SolverFailure("Time limit reached")
+            raise _failure(LinearStatus.TIME_LIMIT)
         if not program.step():
             break
     if kept is None or best > 1e-5:
-        raise SolverFailure("Interior point: no progress")
+        raise _failure(LinearStatus.FAILED)
     return program.outcome(*kept)
 
 

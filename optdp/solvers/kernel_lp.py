@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from optdp.solution import Status
+from optdp.solvers.lp import STATUS_OF_HIGHS, LinearProgram, LinearSolver, LinearStatus, SolverFailure, stacked
 
 
 @dataclass(frozen=True)
@@ -171,12 +171,8 @@ class Outcome:
     constraints: int
 
 
-class SolverFailure(RuntimeError):
-    """The solver stopped without a solution (time limit or numerical trouble)."""
-
-    def __init__(self, status: str) -> None:
-        super().__init__(f"the solver stopped without a solution: {status}")
-        self.status = Status.TIME_LIMIT if "ime" in status else Status.GAP
+def _failure(status: LinearStatus) -> SolverFailure:
+    return SolverFailure(f"the solver stopped without a solution: {status.value}", status)
 
 
 def _highs(time_limit: float) -> Any:
@@ -191,13 +187,11 @@ def _highs(time_limit: float) -> Any:
 
 def _run(solver: Any) -> tuple[float, np.ndarray, np.ndarray]:
     """Objective, columns and row duals. **Raises** SolverFailure."""
-    import highspy
-
     solver.run()
-    status = solver.getModelStatus()
+    status = STATUS_OF_HIGHS.get(solver.getModelStatus().name, LinearStatus.FAILED)
     solution = solver.getSolution()
-    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown) or not solution.dual_valid:
-        raise SolverFailure(solver.modelStatusToString(status))
+    if status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE) or not solution.dual_valid:
+        raise _failure(status)
     return solver.getInfo().objective_function_value, np.array(solution.col_value), np.array(solution.row_dual)
 
 
@@ -315,59 +309,65 @@ def _unfold(
     return outputs, np.bincount(place, weights=floors), merged
 
 
-def solve_dense(grid: Grid, y: np.ndarray, *, time_limit: float = 1e9) -> Outcome:
-    """The reference: every kernel entry a variable, likelihood ratios as constraints, simplex, no symmetry."""
+def dense_program(grid: Grid, y: np.ndarray) -> LinearProgram:
+    """The program as it is written above, over the outputs `y`: rows "mass", "mean" (unbiased), "loss" (worst case), "most" and
+    "least" (likelihood ratios); variables "kernel" (row by row), "floor" and, for the worst case, "value".
+    """
     import scipy.sparse as sp
 
-    grid = replace(grid, symmetric=False)
     k, n, m = grid.knots.size, grid.samples.size, y.size
     loss, mix = grid.losses(y), grid.mixing()
     entries = np.arange(k * m)  # K[i, j] at i m + j, then m_j, then t
-    column = entries % m
-    mass = np.kron(np.eye(k), np.ones(m))
-    equal, fixed = [mass], [np.ones(k)]
+    floor = sp.csr_matrix((np.ones(k * m), (entries, entries % m)), shape=(k * m, m))
+    names, blocks, right = ["mass"], [np.kron(np.eye(k), np.ones(m))], [np.ones(k)]
     if grid.unbiased:
-        equal.append(np.vstack([np.kron(np.eye(k)[i], y - x) for i, x in enumerate(grid.knots)]))
-        fixed.append(np.zeros(k))
+        names.append("mean")
+        blocks.append(np.vstack([np.kron(np.eye(k)[i], y - x) for i, x in enumerate(grid.knots)]))
+        right.append(np.zeros(k))
     priced = np.vstack([np.kron(mix[:, p], loss[p]) for p in range(n)])
-    above = sp.hstack(
-        [sp.identity(k * m), sp.csr_matrix((np.full(k * m, -grid.ratio), (entries, column)), shape=(k * m, m))]
+    worst = grid.prior is None
+    if worst:
+        names.append("loss")
+        blocks.append(priced)
+        right.append(np.zeros(n))
+    fixed = k * (2 if grid.unbiased else 1)
+    body = sp.vstack([
+        sp.hstack([sp.csr_matrix(np.vstack(blocks)), sp.csr_matrix((sum(map(len, right)), m))]),
+        sp.hstack([sp.identity(k * m), -grid.ratio * floor]),
+        sp.hstack([-sp.identity(k * m), floor]),
+    ])  # fmt: skip
+    high = np.concatenate([*right, np.zeros(2 * k * m)])
+    low = np.where(np.arange(high.size) < fixed, high, -np.inf)
+    variables = [("kernel", k * m), ("floor", m)]
+    if worst:
+        last = np.zeros((high.size, 1))
+        last[fixed : fixed + n] = -1.0
+        body = sp.hstack([body, sp.csr_matrix(last)])
+        variables.append(("value", 1))
+    cost = np.append(np.zeros(k * m + m), 1.0) if worst else np.concatenate([grid.prior @ priced, np.zeros(m)])
+    lower = np.zeros(cost.size)
+    lower[k * m + m :] = -np.inf
+    sizes = [*zip(names, map(len, right), strict=True), ("most", k * m), ("least", k * m)]
+    return LinearProgram(
+        cost, body, low, high, lower, blocks=stacked(sizes), variables=stacked(variables), name="kernel"
     )
-    below = sp.hstack([-sp.identity(k * m), sp.csr_matrix((np.ones(k * m), (entries, column)), shape=(k * m, m))])
-    top = sp.hstack([sp.csr_matrix(np.vstack(equal)), sp.csr_matrix((sum(map(len, fixed)), m))])
-    fixed_values = np.concatenate(fixed)
-    if grid.prior is None:
-        worst = sp.hstack([sp.csr_matrix(priced), sp.csr_matrix((n, m))])
-        body = sp.vstack([top, worst, above, below])
-        last = np.zeros((body.shape[0], 1))
-        last[fixed_values.size : fixed_values.size + n] = -1.0
-        matrix, cost = sp.hstack([body, sp.csr_matrix(last)]), np.append(np.zeros(k * m + m), 1.0)
-        rows_of_loss = n
-    else:
-        matrix, cost, rows_of_loss = (
-            sp.vstack([top, above, below]),
-            np.concatenate([grid.prior @ priced, np.zeros(m)]),
-            0,
-        )
-    rest = rows_of_loss + 2 * k * m
-    solver = _highs(time_limit)
-    _pass(
-        solver,
-        matrix,
-        cost,
-        np.append(np.zeros(k * m + m), [-np.inf] * (cost.size - k * m - m)),
-        (np.concatenate([fixed_values, np.full(rest, -np.inf)]), np.concatenate([fixed_values, np.zeros(rest)])),
-    )
-    value, found, duals = _run(solver)
-    weights = (
-        grid.prior if grid.prior is not None else np.maximum(-duals[fixed_values.size : fixed_values.size + n], 0.0)
-    )
-    means = duals[k : 2 * k] if grid.unbiased else np.zeros(k)
+
+
+def solve_dense(
+    grid: Grid, y: np.ndarray, *, solver: LinearSolver | None = None, time_limit: float = float("inf")
+) -> Outcome:
+    """The reference: every kernel entry a variable, likelihood ratios as constraints, no symmetry; simplex, or `solver`."""
+    grid = replace(grid, symmetric=False)
+    program = dense_program(grid, y)
+    found = program.solve(solver, time_limit=time_limit)
+    if not found.usable:
+        raise _failure(found.status)
+    weights = grid.prior if grid.prior is not None else np.maximum(-found.dual("loss"), 0.0)
+    means = found.dual("mean") if grid.unbiased else np.zeros(grid.knots.size)
     order = np.argsort(y)
-    floors, kernel = np.maximum(found[k * m : k * m + m], 0.0), found[: k * m].reshape(k, m)
-    return Outcome(
-        value, Dual(grid, weights, duals[:k], means), y[order], floors[order], kernel[:, order], *reversed(matrix.shape)
-    )
+    floors, kernel = np.maximum(found.value("floor"), 0.0), found.value("kernel").reshape(grid.knots.size, y.size)
+    dual = Dual(grid, weights, found.dual("mass"), means)
+    return Outcome(found.objective, dual, y[order], floors[order], kernel[:, order], *reversed(program.rows.shape))
 
 
 def solve_columns(
