@@ -44,7 +44,10 @@ def parse_loss(text: str) -> Any:
 def add_loss(parser: Any) -> None:
     """`--loss`."""
     parser.add_argument(
-        "--loss", type=parse_loss, default="abs", help="abs (default), squared, power:Q, huber:C, threshold:T, pinball:TAU"
+        "--loss",
+        type=parse_loss,
+        default="abs",
+        help="abs (default), squared, power:Q, huber:C, threshold:T, pinball:TAU",
     )
 
 
@@ -91,7 +94,8 @@ def show_solution(solution: Solution, args: argparse.Namespace) -> int:
     """Print, save and plot a solution with its verification. **Returns** the exit status: 1 if a check fails."""
     verification = solution.verify()
     if args.json:
-        print(json.dumps({**solution.to_dict(), "verified": verification.passed}, indent=2))
+        computed = {"statement": solution.problem.statement(), "gap": solution.gap, "status": solution.status.name}
+        print(json.dumps({**solution.to_dict(), **computed, "verified": verification.passed}, indent=2))
     else:
         print(solution)
         if solution.closed_form is not None:

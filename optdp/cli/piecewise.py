@@ -29,7 +29,11 @@ def register(commands: Commands) -> None:
         "piecewise", help="the optimum and the published mechanisms over a range of epsilon"
     )
     parser.add_argument(
-        "--eps", type=options.parse_number, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0], help="epsilons"
+        "--eps",
+        type=options.parse_number,
+        nargs="+",
+        default=[0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0],
+        help="epsilons",
     )
     options.add_loss(parser)
     options.add_domain(parser)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import math
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optdp import files
+from optdp.cli import options
 
 if TYPE_CHECKING:
     from optdp.cli import Commands
@@ -29,18 +31,19 @@ def register(commands: Commands) -> None:
         "randomize",
         help="make one numeric column of a CSV file private",
         description="Replace every value of one numeric column by an eps-LDP output; other columns pass unchanged (mind what "
-        "they tell). Files of any size are streamed; OUT appears whole or not at all.",
+        "they tell). Files of any size are streamed; OUT is written atomically.",
     )
-    parser.add_argument("--eps", type=float, required=True, help="privacy parameter of each value, in (0, 30]")
+    options.add_eps(parser)
     parser.add_argument("--column", required=True, help="name of the column in the header")
     parser.add_argument(
         "--lower", type=float, required=True, help="lower end of the values' range, known without looking"
     )
     parser.add_argument("--upper", type=float, required=True, help="upper end of the values' range")
-    parser.add_argument("--loss", choices=("abs", "squared"), default="abs", help="what to keep small (default abs)")
+    options.add_loss(parser)
     parser.add_argument(
-        "--mechanism", choices=("optimal", "PM", "SW", "PTT"), default="optimal", help="default optimal"
-    )
+        "--mechanism", default="optimal", metavar="NAME",
+        help="optimal (default), or a published one that is sampled exactly: 'moved PM', 'moved SW', 'moved PTT', PM, ...",
+    )  # fmt: skip
     parser.add_argument(
         "--clip", action="store_true", help="move values outside the range to its nearest end, instead of refusing"
     )
@@ -56,22 +59,52 @@ def register(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from optdp.design.piecewise import solve_piecewise
-    from optdp.mechanisms import BASELINES
+    from optdp.exact.sampling import as_rng
 
-    domain = (args.lower, args.upper)
-    solution = solve_piecewise(args.eps, 3, args.loss, domain=domain)
-    mechanism = solution.mechanism if args.mechanism == "optimal" else BASELINES[args.mechanism](args.eps, domain)
     if len(args.delimiter) != 1:
         raise ValueError(f"delimiter = {args.delimiter!r} is not allowed: delimiter must be one character")
-    rows = randomize_csv(
-        args.input, args.output, mechanism, args.column, clip=args.clip, delimiter=args.delimiter, only=args.only,
-        rng=np.random.default_rng(args.seed), progress=sys.stderr.isatty(),
-    )  # fmt: skip
-    if args.save_mechanism:
-        mechanism.save(args.save_mechanism)
+    if args.save_mechanism is not None and args.save_mechanism in (args.input, args.output):
+        raise ValueError("--save-mechanism is not allowed to name the input or the output")
+    mechanism = _mechanism(args)
+    with ExitStack() as stack:
+        if (
+            args.save_mechanism
+        ):  # opened first, so that a path that cannot be written is refused before anything is done
+            stream = stack.enter_context(files.replacing(args.save_mechanism))
+            stream.write(json.dumps(mechanism.to_dict(), indent=2) + "\n")
+        rows = randomize_csv(
+            args.input, args.output, mechanism, args.column, clip=args.clip, delimiter=args.delimiter, only=args.only,
+            rng=as_rng(args.seed), progress=sys.stderr.isatty(),
+        )  # fmt: skip
     print(f"{rows} values of {args.column!r} made private: {mechanism!r}", file=sys.stderr)
     return 0
+
+
+def _mechanism(args: argparse.Namespace) -> Mechanism:
+    """The best piecewise mechanism, or the published one of that name, if its samples are private as they are sent."""
+    from optdp.design.registry import solve
+    from optdp.mechanisms import baselines
+    from optdp.problem.domains import Interval
+    from optdp.problem.families import Piecewise
+    from optdp.problem.objectives import WorstCase
+    from optdp.problem.privacy import LDP
+    from optdp.problem.problem import Problem
+
+    problem = Problem(LDP(args.eps), Interval(args.lower, args.upper), WorstCase(args.loss), Piecewise(3))
+    if args.mechanism == "optimal":
+        best: Mechanism = solve(problem).mechanism
+        return best
+    made = baselines.baselines("interval", "ldp")
+    known = made[args.mechanism].make(problem) if args.mechanism in made else None
+    if known is None:
+        raise ValueError(
+            f"mechanism = {args.mechanism!r} is not allowed: it must be optimal or one of {', '.join(made)}"
+        )
+    if not known.satisfies(problem.privacy):
+        raise ValueError(
+            f"mechanism = {args.mechanism!r} is not allowed: what it sends is not proven to be private: {known.guarantee()}"
+        )
+    return known
 
 
 def randomize_csv(
@@ -91,9 +124,9 @@ def randomize_csv(
         if header is None:
             raise ValueError(f"{source} is empty: it must start with a header")
         if header.count(column) != 1:
-            problem = "no" if column not in header else "more than one"
-            raise ValueError(
-                f"column = {column!r} is not allowed: {source} has {problem} such column; it has {', '.join(header)}"
+            found = "no" if column not in header else "more than one"
+            raise ValueError(  # not the header itself: a file without one begins with private values
+                f"column = {column!r} is not allowed: {source} has {found} such column among the {len(header)} of its header"
             )
         place = header.index(column)
         writer = csv.writer(sink, delimiter=delimiter, lineterminator="\n")
@@ -121,12 +154,16 @@ def _reading(source: str | Path) -> Any:
 
 def _chunks(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:
     chunk: list[list[str]] = []
-    for row in reader:
-        if row:  # csv gives an empty list for a blank line
-            chunk.append(row)
-        if len(chunk) == CHUNK:
-            yield chunk
-            chunk = []
+    done = 0
+    try:
+        for row in reader:
+            if row:  # csv gives an empty list for a blank line
+                chunk.append(row)
+            if len(chunk) == CHUNK:
+                yield chunk
+                done, chunk = done + len(chunk), []
+    except csv.Error as error:
+        raise ValueError(f"row {done + len(chunk) + 1} cannot be read: {error}") from None
     if chunk:
         yield chunk
 
@@ -136,7 +173,8 @@ def _column(
 ) -> np.ndarray:
     values = np.empty(len(chunk))
     low, high = mechanism.domain.lower, mechanism.domain.upper
-    for k, row in enumerate(chunk):
+    allowed = f"every row must have a number in {mechanism.domain}"
+    for k, row in enumerate(chunk):  # messages name the row, never a value: it is private
         if len(row) != fields:
             raise ValueError(f"row {done + k + 1} has {len(row)} fields where the header has {fields}")
         try:
@@ -144,11 +182,9 @@ def _column(
         except ValueError:
             number = math.nan
         if math.isnan(number):
-            text = row[place].strip()
-            what = "is missing" if not text or text.lower() == "nan" else f"is {text!r}, which is not a number"
-            raise ValueError(f"row {done + k + 1}: {column} {what}; every row must have a number in {mechanism.domain}")
+            text = row[place].strip().lower()
+            what = "is missing" if text in ("", "nan") else "is not a number"
+            raise ValueError(f"row {done + k + 1}: {column} {what}; {allowed}")
         if not clip and not low <= number <= high:
-            raise ValueError(
-                f"row {done + k + 1}: {column} = {row[place].strip()} is outside {mechanism.domain}; widen the range, or --clip"
-            )
+            raise ValueError(f"row {done + k + 1}: {column} is out of range; {allowed}: widen it, or use --clip")
     return np.clip(values, low, high)

@@ -1,4 +1,4 @@
-"""The tour behind `optdp demo`: solve, prove, compare, and privatise a real column."""
+"""The tour behind `optdp demo`: solve, prove, compare, and make a column private."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 
 from optdp.audit.ogpm.hypothesis import check_hypothesis
 from optdp.design.piecewise import solve_piecewise
-from optdp.mechanisms import Mechanism, pm, sw
+from optdp.exact.numbers import Number, show
+from optdp.mechanisms import baselines
+from optdp.mechanisms.base import Mechanism
 from optdp.report.compare import compare
-from optdp.report.plots import COLOURS, new_axes, save_figure
+from optdp.report.plots import COLOURS, new_axes, pyplot, save_figure
 from optdp.report.report import Column, Report
 from optdp.statistics import estimation
 
@@ -21,17 +23,20 @@ BINS = 12
 REPEATS = 20
 
 
-def chronic_diseases() -> np.ndarray:
+def column() -> tuple[str, np.ndarray]:
     """The index of chronic diseases of 20,190 person-years in the RAND Health Insurance Experiment (public domain).
 
-    Shipped by statsmodels (`statsmodels.datasets.randhie`, column `disea`), from Cameron and Trivedi,
-    "Microeconometrics" (2005). **Raises** RuntimeError if statsmodels is not installed.
+    Shipped by statsmodels (`statsmodels.datasets.randhie`, column `disea`), from Cameron and Trivedi, "Microeconometrics" (2005).
+
+    **Returns** its description and the numbers; without statsmodels generated numbers, and a description that says so.
     """
     try:
         from statsmodels.datasets import randhie
     except ImportError:
-        raise RuntimeError("the demo's data come with statsmodels: pip install 'optdp[data]'") from None
-    return np.asarray(randhie.load_pandas().data["disea"], dtype=float)
+        data = np.random.default_rng(0).beta(1.4, 6.0, 20_000) * 58.6
+        return "20000 generated numbers (a real column comes with statsmodels: pip install 'optdp[data]')", data
+    data = np.asarray(randhie.load_pandas().data["disea"], dtype=float)
+    return f"Chronic diseases of {data.size} people (RAND Health Insurance Experiment)", data
 
 
 def evaluate(mechanism: Mechanism, data: np.ndarray, repeats: int, seed: int) -> dict[str, float]:
@@ -47,9 +52,9 @@ def evaluate(mechanism: Mechanism, data: np.ndarray, repeats: int, seed: int) ->
     return {"person": float(person), "mean": float(mean), "histogram": float(histogram)}
 
 
-def run(folder: str | Path, *, eps: float = 1.0, seed: int = 0) -> int:
-    """Print the tour and leave its figure in `folder`. **Returns** 0 if everything verified, else 1."""
-    print(f"1. The best piecewise mechanism for a number in [0, 1] under eps = {eps:g} local differential privacy\n")
+def run(folder: str | Path, *, eps: Number = 1.0, seed: int = 0) -> int:
+    """Print the tour and leave its figure in `folder`, if matplotlib is there. **Returns** 0 if everything verified, else 1."""
+    print(f"1. The best piecewise mechanism for a number in [0, 1] under {show(eps)}-local differential privacy\n")
     best = solve_piecewise(eps, 3, "abs")
     verification = best.verify()
     print(best)
@@ -63,15 +68,15 @@ def run(folder: str | Path, *, eps: float = 1.0, seed: int = 0) -> int:
     print("\n3. Beside the published mechanisms\n")
     print(compare(eps))
 
-    print("\n4. A real column made private\n")
-    data = chronic_diseases()
+    print("\n4. A column made private\n")
+    description, data = column()
     ours = solve_piecewise(eps, 3, "squared", domain=RANGE)
     linear = solve_piecewise(eps, 3, "squared", domain=RANGE, placement="linear")
+    beside = baselines.applicable(ours.problem)
     mechanisms: dict[str, Mechanism] = {
         "optimal": ours.mechanism,
         "optimal, linear": linear.mechanism,
-        "PM": pm(eps, RANGE),
-        "SW": sw(eps, RANGE),
+        **{name: beside[name] for name in ("moved PM", "moved SW")},
     }
     rows: list[dict[str, Any]] = [
         {"mechanism": name, "bound": mechanism.worst_case_loss("squared"), **evaluate(mechanism, data, REPEATS, seed)}
@@ -84,9 +89,7 @@ def run(folder: str | Path, *, eps: float = 1.0, seed: int = 0) -> int:
         Column("mean", "error of the mean", ".3f"),
         Column("histogram", "error of the histogram", ".4f"),
     ]
-    title = (
-        f"Chronic diseases of {data.size} people (RAND Health Insurance Experiment), range [0, 60], eps = {eps:g} each"
-    )
+    title = f"{description}, range [0, 60], eps = {show(eps)} each"
     notes = [
         f"True mean {data.mean():.3f}. Averages over {REPEATS} runs. Histogram error: total variation distance, {BINS} bins.",
         "Mean and histogram are estimated from the private outputs alone, by expectation maximisation.",
@@ -94,18 +97,19 @@ def run(folder: str | Path, *, eps: float = 1.0, seed: int = 0) -> int:
         "the linear placement has the same proven worst case, tells them apart, and serves averages better.",
     ]
     print(Report(title, columns, rows, notes))
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    picture = target / "private-column.png"
-    save_figure(_figure(mechanisms, data, eps, seed), picture)
-    print(f"\nFigure: {picture}")
+    try:
+        picture = Path(folder) / "private-column.png"
+        figure = _figure(mechanisms, data, title, seed)
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        save_figure(figure, picture)
+        print(f"\nFigure: {picture}")
+    except RuntimeError as error:
+        print(f"\nNo figure: {error}")
     return 0 if verification and hypothesis.holds and ours.verify() and linear.verify() else 1
 
 
-def _figure(mechanisms: dict[str, Mechanism], data: np.ndarray, eps: float, seed: int) -> Any:
-    import matplotlib.pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+def _figure(mechanisms: dict[str, Mechanism], data: np.ndarray, title: str, seed: int) -> Any:
+    figure, (left, right) = pyplot().subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     new_axes(left)
     new_axes(right)
     edges = np.linspace(*RANGE, BINS + 1)
@@ -117,8 +121,9 @@ def _figure(mechanisms: dict[str, Mechanism], data: np.ndarray, eps: float, seed
         outputs = mechanism.randomize(data, np.random.default_rng([seed, 0]))
         left.stairs(estimation.estimate_histogram(mechanism, outputs, BINS), edges, color=colour, lw=1.5, label=name)
         right.plot(x, mechanism.expected_loss(x, "squared"), color=colour, lw=2.4 if k == 0 else 1.4, label=name)
-    left.set(xlabel="index of chronic diseases", ylabel="share of people")
-    left.set_title(f"Histogram estimated from private outputs (eps = {eps:g})", fontsize=10)
+    figure.suptitle(title, fontsize=9)
+    left.set(xlabel="value", ylabel="share of people")
+    left.set_title("Histogram estimated from private outputs", fontsize=10)
     right.set(xlabel="true value x", ylabel="E (y - x)^2", ylim=(0, None))
     right.set_title("Expected error of one person's answer", fontsize=10)
     left.legend(frameon=False)

@@ -1,59 +1,157 @@
-"""The optimal piecewise mechanism beside the published ones: worst case and whole domain (OGPM's comparison, OGPM)."""
+"""`optdp.compare`: the optimum of a problem, the published mechanisms and a user's own, side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from optdp.design.piecewise import solve_piecewise
-from optdp.mechanisms import BASELINES, uniform
-from optdp.problem.domains import Circle, as_domain
-from optdp.problem.losses import as_loss
-from optdp.report.plots import plot_losses
+from optdp.design import registry
+from optdp.mechanisms import baselines
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.domains import Interval, as_domain
+from optdp.problem.families import AllMechanisms, Piecewise
+from optdp.problem.objectives import At, Average, Objective, WorstCase
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+from optdp.report.plots import plot_losses, titled
 from optdp.report.report import Column, Report
 
+#: A user's mechanisms: one, several, or by name.
+Own = Mechanism | Iterable[Mechanism] | Mapping[str, Mechanism] | None
 
-def compare(eps: float, loss: Any = "abs", *, domain: Any = (0.0, 1.0)) -> Report:
-    """Every mechanism for one bounded number at the same epsilon: worst-case and average expected loss.
+NUMERICAL = "numerical: computed in floating point; the other values are proven upper bounds (rounded up)."
 
-    **Arguments:** as in `optdp.solve_piecewise`. On a circle only the uniform density is there to compare with.
 
-    **Returns** a `Report`, best worst case first; its plot shows the expected loss at every input.
+def compare(
+    problem_or_eps: Any,
+    loss: Any = "abs",
+    *,
+    domain: Any = (0.0, 1.0),
+    mechanisms: Own = None,
+    rtol: float = 1e-3,
+    time_limit: float = 60.0,
+) -> Report:
+    """The objective of a problem for every mechanism at hand: the optimum where a design solves it, all baselines, your own.
+
+    **Arguments:**
+
+    - `problem_or_eps`: an `optdp.Problem`; or an epsilon, with `loss` and `domain` as in `optdp.solve_piecewise`, for the best
+      piecewise mechanism and its rivals.
+    - `mechanisms`: a `Mechanism` of your own, several, or {name: mechanism}, on the problem's domain. It needs `randomize` and
+      `density` or `probability`; what is then computed by quadrature is marked "numerical".
+    - `rtol`, `time_limit`: of the solve.
+
+    **Returns** a `Report`, the least objective first; its plot shows the expected loss at every input.
+
+    **Raises** TypeError or ValueError naming a mechanism that is none, or that is for another domain.
+
+        >>> import optdp
+        >>> report = optdp.compare(1.0, "squared")
+        >>> [row["mechanism"] for row in report.rows][:2]
+        ['optimum', 'moved SW']
     """
-    area = as_domain(domain)
-    law = as_loss(loss, area.exact_reach)
-    best = solve_piecewise(eps, 3, law, domain=area)
-    names = {"uniform": uniform} if isinstance(area, Circle) else BASELINES
-    mechanisms = {"optimal piecewise": best.mechanism, **{name: make(eps, area) for name, make in names.items()}}
-    rows: list[dict[str, Any]] = [
-        {
-            "mechanism": name,
-            "worst_case": mechanism.worst_case_loss(law),
-            "ratio": mechanism.worst_case_loss(law) / best.value,
-            "average": mechanism.average_loss(law),
-            "worst_input": mechanism.worst_input(law),
-            "eps": mechanism.privacy(),
-        }
-        for name, mechanism in mechanisms.items()
-    ]
-    rows.sort(key=lambda row: row["worst_case"])
-    notes = [
-        f"Lower bound for every mechanism with a floor shared by all inputs, any number of pieces: {best.lower_bound:.9g}.",
-        "Worst case: the largest expected loss over all inputs; average: over inputs spread uniformly.",
-    ]
-    if rows[0]["mechanism"] != "optimal piecewise":
-        notes.append(f"{rows[0]['mechanism']} goes below that bound: it is not piecewise (its output has atoms).")
+    problem = problem_or_eps
+    if not isinstance(problem, Problem):
+        problem = Problem(LDP(problem_or_eps), as_domain(domain), WorstCase(loss), Piecewise(3))
+    shown = dict(baselines.applicable(problem)) | named(mechanisms, problem)
+    best, notes = None, []
+    if any(design.accepts(problem) is None for design in registry.designs()):
+        best = registry.solve(problem, rtol, time_limit)
+        shown = {"optimum": best.mechanism, **shown}
+        notes.append(f"Proven: {problem.statement()} is at least {best.lower_bound:.9g}.")
+    else:
+        notes.append("No design solves this problem: there is no optimum to compare with.")
+    rows = [_row(name, mechanism, problem) for name, mechanism in shown.items()]
+    if best is not None:
+        rows[0]["value"] = best.value
+        for row in rows:
+            row["ratio"] = row["value"] / best.value if best.value else None
+    rows.sort(key=lambda row: row["value"])
+    anyone = isinstance(problem.family, AllMechanisms)
+    if not all(row["family"] == "yes" for row in rows):
+        notes.append("in the family: the bound speaks of these only; other mechanisms may go below it.")
+    if any(row["numbers"] == "numerical" for row in rows):
+        notes.append(NUMERICAL)
+    worst = isinstance(problem.objective, WorstCase) and isinstance(problem.domain, Interval)
     columns = [
         Column("mechanism", "mechanism"),
-        Column("worst_case", "worst case"),
-        Column("ratio", "/ optimal", ".4f"),
-        Column("average", "average"),
-        Column("worst_input", "worst input", ".4g"),
+        Column("value", problem.objective.name),
+        *([] if best is None else [Column("ratio", "/ optimum", ".4f")]),
+        *([Column("average", "uniform average"), Column("worst_input", "worst input", ".4g")] if worst else []),
+        Column("numbers", "numbers"),
+        Column("guarantee", str(problem.privacy)),
+        *([] if anyone else [Column("family", "in the family")]),
     ]
-    title = f"Expected loss ({law}) on {area} under eps = {best.privacy.eps:g} local differential privacy"
+    title = problem.statement()[0].upper() + problem.statement()[1:]
 
     def figure() -> Any:
-        axes = plot_losses(mechanisms, law)
-        axes.set_title(title, fontsize=10)
-        return axes.figure
+        return titled(plot_losses(shown, problem.loss), title).figure
 
-    return Report(title, columns, rows, notes, figure)
+    drawn = figure if isinstance(problem.domain, Interval) else None
+    return Report(title, columns, rows, notes, drawn)
+
+
+def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
+    """A user's mechanisms by name (by default that of the class), each checked to be one for the problem's domain."""
+    if mechanisms is None:
+        return {}
+    given: dict[str, Mechanism] = {}
+    if isinstance(mechanisms, Mapping):
+        given = dict(mechanisms)
+    else:
+        for mechanism in [mechanisms] if isinstance(mechanisms, Mechanism) else list(mechanisms):
+            name = type(mechanism).__name__
+            given[name if name not in given else f"{name} ({len(given) + 1})"] = mechanism
+    for name, mechanism in given.items():
+        if not isinstance(mechanism, Mechanism):
+            raise TypeError(
+                f"mechanisms: {name} is a {type(mechanism).__name__}, which is not allowed: subclass optdp.Mechanism"
+            )
+        if mechanism.domain != problem.domain:
+            raise ValueError(f"mechanisms: {name} takes inputs from {mechanism.domain}, not from {problem.domain}")
+    return given
+
+
+def value_of(mechanism: Mechanism, objective: Objective) -> tuple[float, bool]:
+    """The objective's value for a mechanism, and whether it is proven (then it is rounded up) or numerical."""
+    try:
+        return mechanism.enclose(objective)[1], True
+    except TypeError:
+        pass
+    if isinstance(objective, At):
+        return float(mechanism.expected_loss(objective.x, objective.loss)), False
+    if isinstance(objective, Average) and objective.prior == "uniform":
+        return mechanism.average_loss(objective.loss), False
+    if isinstance(objective, Average):
+        prior = objective.prior
+        losses = mechanism.expected_loss(list(prior.categories), objective.loss)
+        return float(losses @ prior.probabilities), False
+    if isinstance(objective, WorstCase):
+        return mechanism.worst_case_loss(objective.loss), False
+    raise TypeError(f"{type(mechanism).__name__} has no value for the objective: {objective.phrase}")
+
+
+def _row(name: str, mechanism: Mechanism, problem: Problem) -> dict[str, Any]:
+    value, proven = value_of(mechanism, problem.objective)
+    row: dict[str, Any] = {
+        "mechanism": name,
+        "value": value,
+        "numbers": "proven" if proven else "numerical",
+        "guarantee": _guarantees(mechanism, problem),
+        "family": "yes" if problem.family.contains(mechanism, problem.eps) else "no",
+    }
+    if isinstance(problem.objective, WorstCase) and isinstance(problem.domain, Interval):
+        row["average"] = mechanism.average_loss(problem.loss)
+        row["worst_input"] = float(mechanism.worst_input(problem.loss))
+    return row
+
+
+def _guarantees(mechanism: Mechanism, problem: Problem) -> str:
+    """Whether the mechanism has the problem's guarantee: exactly, in real arithmetic only, or not."""
+    own = mechanism.guarantee()
+    if own is None:
+        return "not claimed"
+    answer = problem.privacy.implied_by(own)
+    if answer is None and own.ideal and problem.privacy.in_real_arithmetic().implied_by(own):
+        return "in real arithmetic"
+    return {True: "yes", False: "no", None: "not known"}[answer]

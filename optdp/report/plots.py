@@ -38,9 +38,15 @@ def new_axes(ax: Any = None, *, size: tuple[float, float] = (6.4, 4.0)) -> Any:
 
 
 def titled(ax: Any, title: str) -> Any:
-    """The axes under a title of any length, wrapped to their width."""
-    ax.set_title("\n".join(textwrap.wrap(title, int(13 * ax.figure.get_figwidth()))), fontsize=9)
+    """The axes under a title of any length, wrapped to their width, in place of the one they have."""
+    ax.set_title("")
+    ax.set_title("\n".join(textwrap.wrap(title, int(11.5 * ax.figure.get_figwidth()))), fontsize=9, loc="left")
     return ax
+
+
+def line(k: int) -> dict[str, Any]:
+    """The style of the k-th curve: the first one thick, neighbours dashed in turn, so that none hides another."""
+    return {"color": COLOURS[k % len(COLOURS)], "lw": 1.4 if k else 2.6, "ls": "--" if k and k % 2 == 0 else "-"}
 
 
 def log_ticks(ax: Any, x: Any) -> None:
@@ -146,9 +152,7 @@ def plot_losses(mechanisms: Mapping[str, Mechanism], loss: Any = "abs", *, ax: A
     ax = new_axes(ax, size=(7.2, 4.4))
     for k, (name, mechanism) in enumerate(mechanisms.items()):
         x = np.linspace(mechanism.domain.lower, mechanism.domain.upper, 401)
-        ax.plot(
-            x, mechanism.expected_loss(x, loss), color=COLOURS[k % len(COLOURS)], lw=2.6 if k == 0 else 1.3, label=name
-        )
+        ax.plot(x, mechanism.expected_loss(x, loss), label=name, **line(k))
     ax.set(xlabel="input x", ylabel=f"expected loss ({loss})", ylim=(0, None))
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import io
 import json
@@ -94,20 +95,31 @@ class Report:
     def _svg(self) -> str:
         if self.figure is None:
             return ""
-        import matplotlib.pyplot as plt
+        from optdp.report.plots import pyplot
 
         figure = self.plot()
         stream = io.StringIO()
         figure.savefig(stream, format="svg", bbox_inches="tight")
-        plt.close(figure)
+        pyplot().close(figure)
         text = stream.getvalue()
         return f"<figure>{text[text.index('<svg') :]}</figure>"
 
     def to_frame(self) -> Any:
         """A pandas DataFrame of the exact numbers, one column for each entry of the rows."""
-        import pandas as pd
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            raise RuntimeError("data frames need the package pandas: pip install 'optdp[tables]'") from None
+        return DataFrame(list(self.rows))
 
-        return pd.DataFrame(list(self.rows))
+    def to_csv(self) -> str:
+        """The exact numbers as comma-separated values, one column for each entry of the rows."""
+        stream = io.StringIO()
+        names = list(dict.fromkeys(name for row in self.rows for name in row))
+        writer = csv.DictWriter(stream, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return stream.getvalue()
 
     def to_json(self) -> str:
         """The exact numbers as JSON."""
@@ -120,7 +132,7 @@ class Report:
         return self.figure()
 
     def save(self, path: str | Path) -> None:
-        """Write .md, .html, .json, .csv, .txt, or the figure as .png, .svg or .pdf: whole or not at all."""
+        """Write .md, .html, .json, .csv, .txt, or the figure as .png, .svg or .pdf, atomically."""
         suffix = Path(path).suffix.lower()
         if suffix in (".png", ".svg", ".pdf"):
             from optdp.report.plots import save_figure
@@ -129,7 +141,7 @@ class Report:
             return
         writers: dict[str, Callable[[], str]] = {
             ".md": self.to_markdown, ".html": self.to_html, ".json": self.to_json,
-            ".csv": lambda: str(self.to_frame().to_csv(index=False)), ".txt": lambda: self.to_text() + "\n",
+            ".csv": self.to_csv, ".txt": lambda: self.to_text() + "\n",
         }  # fmt: skip
         if suffix not in writers:
             raise ValueError(

@@ -1,1 +1,1 @@
-"""To be described."""
+"""What a curator learns from private outputs: estimates of the inputs, and simulations of surveys."""
