@@ -1,38 +1,47 @@
-# Each target works in a fresh clone with Python (>= 3.11) and make alone: the first one builds .venv.
+# Each target works in a fresh clone with Python (>= 3.11) and make alone: it builds .venv and installs what it needs there.
 PYTHON ?= python3
 BIN := .venv/bin
-STAMP := .venv/.installed
+RUN := OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test lint soak bench docs notebooks clean
+.PHONY: demo test lint soak notebooks solvers wheel-check bench docs clean
 
-demo: $(STAMP)
+demo: .venv/.demo
 	MPLBACKEND=agg $(BIN)/optdp demo
 
 test: lint
-	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2 -m "not soak"
+	$(RUN)
 
-lint: $(STAMP)
+lint: .venv/.dev
 	$(BIN)/ruff check optdp tests benchmarks
 	$(BIN)/ruff format --check optdp tests benchmarks
 	$(BIN)/mypy
 
-soak: $(STAMP)
-	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2 -m soak
+soak: .venv/.dev
+	$(RUN) -m soak
 
-bench: $(STAMP)
+notebooks: .venv/.dev .venv/.notebooks
+	$(RUN) -m notebook
+
+solvers: .venv/.dev .venv/.gurobi,ipopt,dask
+	$(RUN) tests/test_nonlinear.py tests/test_packaging.py
+
+# The wheel alone, without extras, in an environment of its own.
+wheel-check:
+	PYTHON=$(PYTHON) tests/wheel_check.sh
+
+bench: .venv/.dev
 	for b in piecewise kernel additive unbiased lip; do $(BIN)/python benchmarks/$$b.py || exit 1; done
 
-docs: $(STAMP)
+docs: .venv/.docs
+	$(BIN)/optdp problems --markdown > docs/solved.md
 	$(BIN)/optdp audit --out docs/audit.md
 	$(BIN)/optdp discoveries --out docs/discoveries.md
 
-notebooks: $(STAMP)
-	$(BIN)/python -m pytest -n 2 tests/test_notebooks.py
-
 clean:
-	rm -rf .venv build demo-output *.egg-info
+	rm -rf .venv build dist demo-output *.egg-info
 
-$(STAMP): pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+# .venv/.NAME says that the extra NAME is installed.
+.venv/.%: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$*]"
 	touch $@
