@@ -74,6 +74,9 @@ class LinearProgram:
         sizes = (self.rows.shape, self.lower.size, self.upper.size, self.row_lower.size, self.row_upper.size)
         if sizes != ((m, n), n, n, m, m):
             raise ValueError(f"a linear program with {n} costs and {m} rows cannot have parts of the sizes {sizes[1:]}")
+        for part in ("cost", "lower", "upper", "row_lower", "row_upper"):
+            if np.isnan(getattr(self, part)).any():
+                raise ValueError(f"{part} is not allowed: a linear program has no NaN")
 
     def solve(self, solver: LinearSolver | None = None, *, time_limit: float = math.inf) -> LinearResult:
         """Solve it, by default with HiGHS."""
@@ -107,7 +110,9 @@ class LinearResult:
     def usable(self) -> bool:
         """Whether there is a finite point."""
         found = self.status in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE)
-        return found and bool(np.isfinite(self.x).all() and np.isfinite(self.row_dual).all())
+        return found and bool(
+            math.isfinite(self.objective) and np.isfinite(self.x).all() and np.isfinite(self.row_dual).all()
+        )
 
     def dual(self, block: str) -> np.ndarray:
         """The duals of a named group of rows."""
@@ -225,7 +230,8 @@ class _HighsSession(Session):
 
     def __init__(self, solver: Highs, program: LinearProgram) -> None:
         super().__init__(solver, program)
-        self.highs = _highs_of(program)
+        self.sign = -1.0 if program.maximise else 1.0  # always minimise: PDLP's duals of maxima have the other sign
+        self.highs = _highs_of(program, minimise=True)
         for option, value in (
             ("threads", solver.threads), ("primal_feasibility_tolerance", solver.tolerance),
             ("dual_feasibility_tolerance", solver.tolerance), ("ipm_optimality_tolerance", max(solver.tolerance, 1e-12)),
@@ -240,7 +246,7 @@ class _HighsSession(Session):
         p, new = self._program, columns.tocsc()
         k = p.cost.size - before
         self.highs.addCols(
-            k, p.cost[before:], p.lower[before:], p.upper[before:], new.nnz, new.indptr[:-1].astype(np.int32),  # type: ignore[index]
+            k, self.sign * p.cost[before:], p.lower[before:], p.upper[before:], new.nnz, new.indptr[:-1].astype(np.int32),  # type: ignore[index]
             new.indices.astype(np.int32), new.data,
         )  # fmt: skip
 
@@ -256,7 +262,7 @@ class _HighsSession(Session):
         super().change(index, cost=cost, lower=lower, upper=upper)
         p, which = self._program, np.arange(self._program.cost.size)[index].astype(np.int32)
         if cost is not None:
-            self.highs.changeColsCost(which.size, which, p.cost[which])
+            self.highs.changeColsCost(which.size, which, self.sign * p.cost[which])
         if lower is not None or upper is not None:
             self.highs.changeColsBounds(which.size, which, p.lower[which], p.upper[which])  # type: ignore[index]
 
@@ -280,8 +286,9 @@ class _HighsSession(Session):
         if status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE):
             return LinearResult(status, message=model_status.name, program=self._program)
         return LinearResult(
-            status, float(info.objective_function_value), np.array(point.col_value), np.array(point.row_dual),
-            np.array(point.col_dual), int(max(info.simplex_iteration_count, info.ipm_iteration_count, 0)),
+            status, self.sign * float(info.objective_function_value), np.array(point.col_value),
+            self.sign * np.array(point.row_dual), self.sign * np.array(point.col_dual),
+            int(max(info.simplex_iteration_count, info.ipm_iteration_count, 0)),
             model_status.name, self._program,
         )  # fmt: skip
 
@@ -294,7 +301,7 @@ STATUS_OF_HIGHS = {
 }  # fmt: skip
 
 
-def _highs_of(program: LinearProgram) -> Any:
+def _highs_of(program: LinearProgram, minimise: bool = False) -> Any:
     import highspy
 
     highs = highspy.Highs()
@@ -302,8 +309,9 @@ def _highs_of(program: LinearProgram) -> Any:
     lp = highspy.HighsLp()
     m, n = program.rows.shape
     lp.num_col_, lp.num_row_ = n, m
-    lp.sense_ = highspy.ObjSense.kMaximize if program.maximise else highspy.ObjSense.kMinimize
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.cost, program.lower, program.upper
+    turned = minimise and program.maximise
+    lp.sense_ = highspy.ObjSense.kMaximize if program.maximise and not turned else highspy.ObjSense.kMinimize
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = -program.cost if turned else program.cost, program.lower, program.upper
     lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_ = program.rows.indptr

@@ -1,0 +1,241 @@
+"""Linear programs as data: status maps, named duals, files, growing sessions, and a solver of one's own."""
+
+import math
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.sparse import csc_matrix, csr_matrix
+
+import optdp
+from optdp.solvers.lp import (
+    Highs,
+    LinearProgram,
+    LinearResult,
+    LinearSolver,
+    LinearStatus,
+    SolverFailure,
+    read,
+    stacked,
+)
+
+INF = math.inf
+METHODS = ("auto", "simplex", "ipm", "pdlp")
+
+
+def diet(maximise=False):
+    """min x + 2 y + 3 z, x + y + z = 1 ("mass"), y + z >= 0.5, z >= 0.2 ("least"); optimum x = .5, y = .3, z = .2."""
+    sign = -1.0 if maximise else 1.0
+    return LinearProgram(
+        sign * np.array([1.0, 2.0, 3.0]),
+        csr_matrix([[1.0, 1, 1], [0, 1, 1], [0, 0, 1]]),
+        np.array([1.0, 0.5, 0.2]),
+        np.array([1.0, INF, INF]),
+        maximise=maximise,
+        blocks=stacked([("mass", 1), ("least", 2)]),
+        variables=stacked([("x", 1), ("rest", 2)]),
+    )
+
+
+@dataclass(frozen=True)
+class Scipy(LinearSolver):
+    """scipy's `linprog` as a solver of optdp."""
+
+    name: str = "scipy linprog"
+    calls: list = field(default_factory=list, compare=False)
+
+    def solve(self, program, *, time_limit=INF):
+        sign = -1.0 if program.maximise else 1.0
+        up, low = np.isfinite(program.row_upper), np.isfinite(program.row_lower)
+        both = up & low & (program.row_lower == program.row_upper)
+        rows = program.rows.tocsr()
+        upper, lower = up & ~both, low & ~both
+        from scipy.sparse import vstack
+
+        found = linprog(
+            sign * program.cost,
+            A_ub=vstack([rows[upper], -rows[lower]]), b_ub=np.concatenate([program.row_upper[upper], -program.row_lower[lower]]),
+            A_eq=rows[both], b_eq=program.row_lower[both],
+            bounds=np.column_stack([program.lower, program.upper]), method="highs",
+        )  # fmt: skip
+        self.calls.append(program.rows.shape)
+        status = {
+            0: LinearStatus.OPTIMAL,
+            1: LinearStatus.ITERATION_LIMIT,
+            2: LinearStatus.INFEASIBLE,
+            3: LinearStatus.UNBOUNDED,
+        }
+        if found.status != 0:
+            return LinearResult(status.get(found.status, LinearStatus.FAILED), message=found.message, program=program)
+        dual = np.zeros(rows.shape[0])
+        dual[both] = found.eqlin.marginals
+        k = int(upper.sum())
+        dual[upper] += found.ineqlin.marginals[:k]
+        dual[lower] -= found.ineqlin.marginals[k:]
+        reduced = found.lower.marginals + found.upper.marginals
+        return LinearResult(
+            LinearStatus.OPTIMAL, sign * found.fun, found.x, sign * dual, sign * reduced, found.nit, "", program
+        )
+
+
+SOLVERS = [Highs(method) for method in METHODS] + [Scipy()]
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: s.name)
+@pytest.mark.parametrize("maximise", [False, True])
+def test_point_value_and_duals(solver, maximise):
+    sign = -1.0 if maximise else 1.0
+    program = diet(maximise)
+    found = program.solve(solver)
+    close = {"abs": 1e-5}
+    assert found.status in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE) and found.usable
+    assert found.objective == pytest.approx(sign * 1.7, **close)
+    assert found.x == pytest.approx([0.5, 0.3, 0.2], **close)
+    assert found.value("x") == pytest.approx([0.5], **close) and found.value("rest") == pytest.approx(
+        [0.3, 0.2], **close
+    )
+    assert found.dual("mass") == pytest.approx([sign], **close) and found.dual("least") == pytest.approx(
+        [sign, sign], **close
+    )
+    assert found.reduced_cost == pytest.approx(program.cost - found.row_dual @ program.rows, **close)
+    changed = diet(maximise)  # a dual is the change of the objective per unit of a row's limit
+    changed.row_lower[1] += 1e-3
+    assert changed.solve(solver).objective - found.objective == pytest.approx(1e-3 * found.dual("least")[0], abs=3e-5)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: s.name)
+def test_status_map(solver):
+    impossible, endless = diet(), diet()
+    impossible.row_lower[0] = impossible.row_upper[0] = 0.1
+    found = impossible.solve(solver)
+    assert not found.usable and found.x.size == 0
+    if "pdlp" not in solver.name:  # a first-order method may end without saying so
+        assert found.status in (LinearStatus.INFEASIBLE, LinearStatus.UNBOUNDED)
+    if solver.name in ("HiGHS simplex", "scipy linprog"):
+        assert found.status is LinearStatus.INFEASIBLE
+    endless.row_lower[:], endless.row_upper[:] = -INF, INF
+    endless.cost = np.array([-1.0, 0.0, 0.0])
+    assert not endless.solve(solver).usable
+    if "pdlp" not in solver.name:
+        assert endless.solve(solver).status is LinearStatus.UNBOUNDED
+
+
+def test_limits_have_a_status():
+    rng = np.random.default_rng(0)
+    n = 400
+    big = LinearProgram(-rng.random(n), csr_matrix(rng.random((n, n))), np.full(n, -INF), np.full(n, 1.0))
+    assert (
+        Highs("simplex", iterations=1, options=(("presolve", "off"),)).solve(big).status is LinearStatus.ITERATION_LIMIT
+    )
+    began = time.perf_counter()
+    found = big.solve(Highs("simplex"), time_limit=1e-9)
+    assert found.status in (LinearStatus.TIME_LIMIT, LinearStatus.OPTIMAL) and time.perf_counter() - began < 20
+
+
+@pytest.mark.parametrize("ending", [".mps", ".lp"])
+@pytest.mark.parametrize("maximise", [False, True])
+def test_files(tmp_path, ending, maximise):
+    path = tmp_path / f"x{ending}"
+    program = diet(maximise)
+    program.upper[2] = 0.9
+    program.lower[1] = -0.25
+    program.write(path)
+    again = read(path)
+    assert again.solve().objective == pytest.approx(program.solve().objective, abs=1e-12)
+    np.testing.assert_allclose(again.rows.toarray(), program.rows.toarray())
+    for part in ("cost", "lower", "upper", "row_lower", "row_upper"):
+        np.testing.assert_allclose(getattr(again, part), getattr(program, part))
+    assert again.maximise == maximise
+
+
+def test_files_refuse(tmp_path):
+    with pytest.raises(ValueError, match=r"\.mps or \.lp"):
+        diet().write(tmp_path / "x.nl")
+    with pytest.raises(ValueError, match="path"):
+        read(tmp_path / "none.mps")
+    (tmp_path / "bad.mps").write_text("not a model")
+    with pytest.raises(ValueError, match="path"):
+        read(tmp_path / "bad.mps")
+
+
+@pytest.mark.parametrize("solver", [Highs("simplex"), Highs("ipm"), Scipy()], ids=lambda s: s.name)
+def test_a_growing_session_equals_from_scratch(solver):
+    """Columns, rows, changed costs and limits, in every order, against the program built whole."""
+    rng = np.random.default_rng(3)
+    program = diet()
+    session = solver.session(diet())
+    assert session.solve().objective == pytest.approx(program.solve().objective, abs=1e-7)
+    for turn in range(6):
+        m, n = program.rows.shape
+        if turn % 2 == 0:
+            cost, column = rng.random(2) + 0.2, csc_matrix(rng.random((m, 2)).round(2))
+            session.add_columns(cost, column, np.zeros(2), np.full(2, 0.7))
+            program = LinearProgram(
+                np.append(program.cost, cost), csr_matrix(np.hstack([program.rows.toarray(), column.toarray()])), program.row_lower,
+                program.row_upper, np.append(program.lower, [0, 0]), np.append(program.upper, [0.7, 0.7]),
+            )  # fmt: skip
+        else:
+            row = csr_matrix(rng.random((1, n)).round(2))
+            session.add_rows(row, [-INF], [0.9])
+            session.change(slice(0, 2), cost=[0.5 + turn, 0.1], upper=[0.9, 0.8])
+            program = LinearProgram(
+                program.cost.copy(), csr_matrix(np.vstack([program.rows.toarray(), row.toarray()])), np.append(program.row_lower, -INF),
+                np.append(program.row_upper, 0.9), program.lower.copy(), program.upper.copy(),
+            )  # fmt: skip
+            program.cost[:2], program.upper[:2] = [0.5 + turn, 0.1], [0.9, 0.8]
+        grown, scratch = session.solve(), Highs("simplex").solve(program)
+        assert grown.usable and scratch.usable
+        assert grown.objective == pytest.approx(scratch.objective, rel=1e-6, abs=1e-8)
+        np.testing.assert_allclose(session.program.rows.toarray(), program.rows.toarray())
+        weak = grown.row_dual @ np.where(
+            grown.row_dual > 0, np.nan_to_num(program.row_lower, neginf=0), np.nan_to_num(program.row_upper, posinf=0)
+        )
+        reduced = program.cost - grown.row_dual @ program.rows
+        weak += np.minimum(
+            reduced * program.lower, reduced * np.where(np.isfinite(program.upper), program.upper, 0)
+        ).sum()
+        assert weak == pytest.approx(grown.objective, abs=1e-5)  # strong duality: signs of the duals are right
+    session.change(np.array([0]), lower=np.array([0.05]))
+    program.lower[0] = 0.05
+    assert session.solve().objective == pytest.approx(program.solve().objective, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [(lambda: Highs("newton"), "method"), (lambda: Highs(threads=0), "threads"), (lambda: Highs(tolerance=0.0), "tolerance"),
+     (lambda: Highs(threads=1.5), "threads"), (lambda: diet().solve().dual("no"), "blocks"), (lambda: diet().solve().value("no"), "variables"),
+     (lambda: LinearProgram(np.ones(2), csr_matrix(np.ones((1, 3))), [0], [1]), "sizes"),
+     (lambda: LinearProgram(np.ones(2), csr_matrix(np.ones((1, 2))), [0, 1], [1]), "sizes")],
+)  # fmt: skip
+def test_refusals(make, says):
+    with pytest.raises((TypeError, ValueError), match=says):
+        make()
+
+
+@pytest.mark.parametrize("part", ["cost", "row_lower", "row_upper", "lower", "upper"])
+def test_nan_is_refused(part):
+    good = diet()
+    parts = {name: getattr(good, name).copy() for name in ("cost", "row_lower", "row_upper", "lower", "upper")}
+    parts[part][0] = math.nan
+    with pytest.raises(ValueError, match=part):
+        LinearProgram(rows=good.rows, **parts)
+
+
+def test_solver_failure_keeps_its_status():
+    error = SolverFailure("no point", LinearStatus.INFEASIBLE)
+    assert error.status is LinearStatus.INFEASIBLE and "no point" in str(error)
+
+
+def test_unusable_results_are_not_usable():
+    assert not LinearResult(LinearStatus.OPTIMAL, 1.0, np.array([math.nan]), np.array([0.0])).usable
+    assert not LinearResult(LinearStatus.INFEASIBLE).usable
+
+
+def test_solvers_are_values():
+    import pickle
+
+    solver = Highs("ipm", threads=2, tolerance=1e-8)
+    assert pickle.loads(pickle.dumps(solver)) == solver and solver.name == "HiGHS ipm"
+    assert optdp.solvers.Highs is Highs and optdp.solvers.LinearSolver is LinearSolver
