@@ -1,4 +1,4 @@
-"""The optimum over all unbiased mechanisms made of a fixed base and a window that follows the input, or of any density above a floor.
+"""The least variance of an unbiased mechanism made of a base and a window that follows the input, or any density over a floor.
 
 The variance at the worst input, or at a given one, is a rational function of one variable, the window's share w in (0, 1) of the
 range (`optdp.closed_forms.affine_window` derives it): with polynomials a, q, d > 0 in w
@@ -69,7 +69,7 @@ class AffineWindowCertificate(Certificate):
             if not s > 0:
                 return False
             a, q, d = parts(s, family.activation, base)
-            t, point = enclosures.ball(self.threshold), enclosures.ball(1 if x is None else x)
+            t, point = enclosures.ball(self.threshold), enclosures.ball(1 if x is None else abs(x))
             still, stays = a * point**2 + q - t * d, q - a * point
             if x is None or polynomial.positive(stays):
                 return polynomial.positive(still)
@@ -83,12 +83,12 @@ class AffineWindowCertificate(Certificate):
 
 
 def position(problem: Problem) -> Fraction | None:
-    """The objective's input without its sign, where the domain is [-1, 1]; None for the worst case."""
+    """The objective's input where the domain is [-1, 1], exactly; None for the worst case."""
     domain, objective = problem.domain, problem.objective
     if not isinstance(objective, At):
         return None
     width: Fraction = domain.exact_width
-    return abs(2 * Fraction(objective.x) - Fraction(domain.lower) - Fraction(domain.upper)) / width
+    return (2 * Fraction(objective.x) - Fraction(domain.lower) - Fraction(domain.upper)) / width
 
 
 def _holds(piece: Sequence[Sequence[arb]]) -> bool:

@@ -5,13 +5,13 @@ P = H + G on [-L, L], and the outcome is mapped back. H is an activation of heig
 area(H) = k m c and area(G) = 2 L y l (c, l the mean heights of the two shapes, v, mu their spreads),
 
     min_{k, m, y}  (int P x^2 - C_p^2) / C^2,     C = 2 C_max / Delta,    C_max = area(H) (L - m/2)
-    area(H) + area(G) = 1      (mass 1 gives L),       the bump's middle at C_p / area(H)      (unbiased),
-    y + k <= 1,                sup P <= e^eps inf P    (y + k <= e^eps y for B1; t = (y + k)/e^eps < y for B2).
+    area(H) + area(G) = 1      (mass 1 gives L),       the activation's middle at C_p / area(H)      (unbiased),
+    y + k <= 1,                y + k <= e^eps inf G    (<= e^eps y for B1; t = (y + k)/e^eps < y for B2).
 
 **Scale-free form.** x -> c x maps (k, m, y) to (k/c, c m, y/c) and leaves the variance: y + k <= 1 never binds. With the window's
-share w = m/(2 L) and s the largest odds of the bump per unit of w, two parameters (w, k/y) are left, k/y sits at its bound, and
-the variance at an input x in [-1, 1] (C_p = x C_max) is Delta^2/4 times the function V(w) of `optdp.certificates.affine_window`.
-A1B1 is I-PTT, A3B1 is II-PTT; B2 has the same infimum as B1 and does not attain it.
+share w = m/(2 L) and s the largest odds of the activation per unit of w, two parameters (w, k/y) are left, k/y sits at its bound,
+and the variance at an input x in [-1, 1] (C_p = x C_max) is Delta^2/4 times the function V(w) of
+`optdp.closed_forms.affine_window`. A1B1 is I-PTT, A3B1 is II-PTT; B2 has the same infimum as B1 and does not attain it.
 
 **The mapping.** gamma(q) = (q - l) C - L and back; outputs lie in [l, u], u = l + 2 L/C, and the queries that can be answered
 in the middle of it: [l + (L - C_max)/C, l + (L + C_max)/C], as long as Delta. The mechanism holds the two ends; see `mapping`.
@@ -20,29 +20,25 @@ in the middle of it: [l + (L - C_max)/C, l + (L + C_max)/C], as long as Delta. T
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from optdp.certificates.affine_window import BumpClass, Rule, optimum
-from optdp.design.affine_window import conclude
+from optdp.design.registry import solve
 from optdp.exact import require
 from optdp.mechanisms.composite import CompositeMechanism
-from optdp.problem.domains import Interval, as_domain
-from optdp.problem.objectives import Variance
-from optdp.problem.shapes import Quartic, Shape, as_activation, as_base, base_name
-from optdp.solution import Program, Solution, Status
+from optdp.problem.constraints import Unbiased
+from optdp.problem.domains import Interval, as_interval
+from optdp.problem.families import Composite, Rule
+from optdp.problem.objectives import At, Objective, WorstCase
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+from optdp.problem.shapes import Quartic, Shape, as_activation, as_base
+from optdp.solution import Solution
 
-OBJECTIVES = ("center", "worst")
-BACKENDS = ("auto", "grid", "target", "scip")
-RULES = ("uniform", "pointwise")
-
-#: How close B2 is taken to the constant that it approaches: t = (1 - 2^-40) y.
-EDGE = 1 - Fraction(1, 2**40)
+METHODS = ("auto", "grid", "target", "scip")
 
 #: The steps of the paper's Algorithm 1, and how many points it may enumerate at once.
 GRID_STEPS = (0.1, 0.01, 0.001)
@@ -63,7 +59,7 @@ class Point:
 
 
 def solve_composite(
-    eps: float,
+    eps: Any,
     activation: Any = "A1",
     base: Any = "B1",
     *,
@@ -85,7 +81,7 @@ def solve_composite(
 
     **Arguments:**
 
-    - `eps`: privacy parameter in (0, 30].
+    - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `activation`: "A1" (rectangle), "A2" (sine), "A3" (triangle), or a function on `activation_support`: symmetric about its
       middle, nonnegative, bounded, not 0 on an outer part. Its scale does not matter.
     - `base`: "B1" (constant), "B2" (quartic), or a function on `base_support`, symmetric, bounded, positive. A user's functions
@@ -93,8 +89,9 @@ def solve_composite(
     - `sensitivity`: length of the interval of queries. `lower`: the lowest output (the paper's l): the highest follows, and the
       queries that can be answered are in the middle. `inputs`: instead of both, the pair (lowest, highest) of the queries.
     - `objective`: "center": the variance for a query in the middle (the paper's C_p = 0); "worst": the largest one.
-    - `rule`: "uniform": sup over inf of the density is at most e^eps (the paper's Definition 3.3); "pointwise": K(y|x) <= e^eps
-      K(y|x') for each output, which is all that DP asks. They differ for bases that are not constant.
+    - `rule`: "uniform": the largest densities of both parts together are at most e^eps times the base's least (the paper's
+      Definition 3.3); "pointwise": the activation's is at most e^eps - 1 times the base's least, which keeps K(y|x) <= e^eps
+      K(y|x') for each output wherever the activation stands. They differ for bases that are not constant.
     - `backend`: "auto": one variable, exact up to rounding; "grid": the paper's Algorithm 1, grids of step 0.1, 0.01 and 0.001;
       "target": its Algorithm 2, a walk of size `step` from a random start (`seed`) until the variance is at most `target`, for
       at most `iterations`; "scip": the program in (k, m, y) by spatial branch and bound, for at most `time_limit` seconds.
@@ -105,93 +102,51 @@ def solve_composite(
     **Raises** TypeError or ValueError naming the argument; for a target below the certified minimum, ValueError.
 
     **Source:** composite DP, Sections 3.2 and 4.2.
+
+        >>> import optdp
+        >>> solution = optdp.solve_composite(1.0, "A2", lower=10.0)
+        >>> round(solution.value, 6), round(solution.mechanism.support()[0], 6)
+        (1.788557, 10.0)
     """
-    eps = require.epsilon(eps)
-    bump, under = as_activation(activation, activation_support), as_base(base, base_support)
-    law: Rule = "uniform" if require.choice("rule", rule, RULES) == "uniform" else "pointwise"
-    require.choice("objective", objective, OBJECTIVES)
-    require.choice("backend", backend, BACKENDS)
-    began = time.perf_counter()
-    unit = Interval(-1.0, 1.0)
-    ideal = BumpClass(eps, bump, under, unit, Variance(None if objective == "worst" else 0.0), law)
-    place = _placement(sensitivity, lower, inputs)
-    status, solver, message = Status.OPTIMAL, "structured (stationary polynomial, one dimension)", ""
-    said: tuple[float | None, float | None] = (None, None)
-    if backend == "auto":
-        found = CompositeMechanism.private(eps, optimum(ideal)[0], unit, bump, _standing(under), rule=law)
-    elif backend == "scip":
-        found, said, message, status = _by_scip(ideal, objective, time_limit)
-        solver = "SCIP through Pyomo"
+    require.exact_epsilon(eps)
+    family = Composite(as_activation(activation, activation_support), as_base(base, base_support), rule)  # type: ignore[arg-type]
+    require.choice("objective", objective, ("center", "worst"))
+    require.choice("backend", backend, METHODS)
+    if inputs is None:  # where queries lie follows from the range that is found: solve around 0, then move
+        half = require.real("sensitivity", sensitivity, low=0.0, open_low=True) / 2
+        start = require.real("lower", lower)
+        area = Interval(-half, half)
     else:
-        if backend == "grid":
-            point, message = algorithm_1(eps, bump, under, objective=objective, rule=law)
-            solver = "Algorithm 1 (grids of step 0.1, 0.01, 0.001)"
-        else:
-            goal = _goal(ideal, target, place(1.0).width)
-            point, message, status = _towards(ideal, objective, goal, step, iterations, seed)
-            solver = f"Algorithm 2 (steps of at most {step:g} towards a target)"
-        said = (point.variance * 4, None)
-        found = from_parameters(eps, point.k, point.m, point.y, bump, under, inputs=unit, rule=law)
-        message = f"{message}; {point}"
-    area = place(found.support()[1])
-    mechanism = replace(found, domain=area)
-    problem = replace(ideal, domain=area, loss=Variance(None if objective == "worst" else _middle(area)))
-    scale = area.width**2 / 4
-    program = Program(
-        name=f"composite {bump}{base_name(under)} on {area}, {problem.loss}, eps = {eps:g}",
-        variables="k (height of the activation), m (its width), y (height of the base)",
-        constraints="mass 1, unbiased, y + k <= 1, sup P <= e^eps inf P, activation within the range",
-        solver=solver,
-        seconds=time.perf_counter() - began,
-        objective=None if said[0] is None else said[0] * scale,
-        bound=None if said[1] is None else said[1] * scale,
-        message=message,
-        build=lambda: build_model(eps, bump, under, sensitivity=area.width, objective=objective, rule=law),
-    )
-    spec = {
-        "problem": "composite",
-        "eps": eps,
-        "activation": str(bump),
-        "base": base_name(under),
-        "inputs": [area.lower, area.upper],
-        "objective": objective,
-        "rule": law,
-        "backend": backend,
-    }
-    return conclude(problem, mechanism, program, spec, status)
-
-
-def _standing(base: Shape | str) -> Shape:
-    return Quartic(EDGE) if isinstance(base, str) else base
-
-
-def _middle(area: Interval) -> float:
-    return (area.lower + area.upper) / 2
-
-
-def _placement(sensitivity: Any, lower: Any, inputs: Any) -> Callable[[float], Interval]:
-    """Where the queries lie, given the reach of the outputs around [-1, 1]: as given, or so that outputs start at `lower`."""
+        area = as_interval(inputs, "a query")
+    problem = Problem(LDP(eps), area, _objective(objective, area), family, (Unbiased(),))
+    solution = solve(
+        problem, 1e-9, time_limit, backend, target=target, step=step, iterations=iterations, seed=seed
+    )  # fmt: skip
     if inputs is not None:
-        area = as_domain(inputs)
-        if not isinstance(area, Interval):
-            raise ValueError("inputs = a Circle is not allowed: queries live on an interval")
-        return lambda _: area
-    width = require.real("sensitivity", sensitivity, low=0.0, open_low=True)
-    start = require.real("lower", lower)
+        return solution
+    reach = solution.mechanism.support()[1] / half
+    low = start + half * (reach - 1)
+    low += (2 + reach) * math.ulp(abs(start) + 2 * half * reach)  # rounding must not let outputs slip below `lower`
+    area = Interval(low, low + 2 * half)
+    mechanism = replace(solution.mechanism, domain=area)
+    problem = replace(problem, domain=area, objective=_objective(objective, area))
+    value = mechanism.enclose(problem.objective)[1]
+    proven = solution.certificate.value(area)  # type: ignore[attr-defined]  # its threshold knows no place and no scale
+    return Solution(problem, value, min(proven, value), mechanism, solution.certificate, solution.program)
 
-    def place(found_reach: float) -> Interval:
-        low = start + width / 2 * (found_reach - 1)
-        low += (2 + found_reach) * math.ulp(
-            abs(start) + width * found_reach
-        )  # rounding must not let outputs slip below `lower`
-        return Interval(low, low + width)
 
-    return place
+def _objective(objective: str, area: Interval) -> Objective:
+    return WorstCase("squared") if objective == "worst" else At("squared", middle(area))
+
+
+def middle(area: Interval) -> float:
+    """The middle of an interval, as a float."""
+    return area.lower / 2 + area.upper / 2
 
 
 @dataclass(frozen=True)
 class Mapping:
-    """The mapping between the query's range and [-L, L] (seed, Definitions 3.2 and 3.4), its inverse and the output bounds."""
+    """The mapping of a query's range to [-L, L] (composite DP, Definitions 3.2 and 3.4), its inverse and the output bounds."""
 
     lower: float
     upper: float
@@ -218,16 +173,16 @@ def mapping(mechanism: CompositeMechanism, half_range: float = 1.0) -> Mapping:
 
 
 def parameters(mechanism: CompositeMechanism, top: float = 1.0) -> dict[str, float]:
-    """(k, m, y, L, C_max) of a mechanism in the scale in which the largest density y + k is `top` (at most 1 in the seed)."""
+    """(k, m, y, L, C_max) of a mechanism in the scale in which the largest density y + k is `top` (at most 1 in the paper)."""
     mass, w = mechanism.floor_mass, float(mechanism.exact_window)
     c, level = float(mechanism.activation.level()), float(mechanism.base.level())
-    bump, under = (1 - mass) / (2 * w * c), mass / (2 * level)  # k and y for L = 1
-    half = (bump + under) / require.real("top", top, low=0.0, open_low=True)
-    return {"k": bump / half, "m": 2 * w * half, "y": under / half, "L": half, "C_max": (1 - mass) * half * (1 - w)}
+    above, under = (1 - mass) / (2 * w * c), mass / (2 * level)  # k and y for L = 1
+    half = (above + under) / require.real("top", top, low=0.0, open_low=True)
+    return {"k": above / half, "m": 2 * w * half, "y": under / half, "L": half, "C_max": (1 - mass) * half * (1 - w)}
 
 
 def from_parameters(
-    eps: float,
+    eps: Any,
     k: float,
     m: float,
     y: float,
@@ -241,19 +196,19 @@ def from_parameters(
 
     **Raises** ValueError if (k, m, y) breaks a constraint: mass, range or privacy.
     """
-    bump, under = as_activation(activation), as_base(base)
+    shape, under = as_activation(activation), as_base(base)
     k, m, y = (require.real(n, v, low=0.0, open_low=True) for n, v in (("k", k), ("m", m), ("y", y)))
-    edge = min((y + k) / math.exp(eps) / y, 1.0)
-    shape = Quartic(Fraction(edge)) if isinstance(under, str) else under
-    found = evaluate(eps, k, m, y, bump, under, rule=rule)
-    if not math.isfinite(found):
+    ratio = float(require.exact_epsilon(eps))
+    edge = min((y + k) / math.exp(ratio) / y, 1.0)
+    standing = Quartic(Fraction(edge)) if isinstance(under, str) else under
+    if not math.isfinite(evaluate(ratio, k, m, y, shape, under, rule=rule)):
         raise ValueError(
-            f"(k, m, y) = ({k:g}, {m:g}, {y:g}) is not allowed at eps = {eps:g}: it breaks mass 1, y + k <= 1, the "
+            f"(k, m, y) = ({k:g}, {m:g}, {y:g}) is not allowed at eps = {eps!r}: it breaks mass 1, y + k <= 1, the "
             "likelihood ratio, or has no room for the activation"
         )
-    area = k * m * float(bump.level())
-    half = (1 - area) / (2 * y * float(shape.level()))
-    return CompositeMechanism.private(eps, m / (2 * half), inputs, bump, shape, rule=rule, floor_mass=1 - area)
+    area = k * m * float(shape.level())
+    half = (1 - area) / (2 * y * float(standing.level()))
+    return CompositeMechanism.private(eps, m / (2 * half), inputs, shape, standing, rule=rule, floor_mass=1 - area)
 
 
 def evaluate(
@@ -278,16 +233,18 @@ def evaluate(
             level, moment = 1 - (1 - edge) / 5, 1 / 3 - (1 - edge) / 7
             valid &= edge <= slack
         else:
-            level, dip = float(base.level()), float(base.dip())
+            level, least = float(base.level()), float(base.least)
             moment = level * float(base.spread())
-            valid &= (y + k <= ratio * dip * y * slack) if rule == "uniform" else (k <= (ratio - 1) * dip * y * slack)
-        bump = k * m * c
-        half = (1 - bump) / (2 * y * level)
-        valid &= (bump < 1) & (half > m / 2)
-        top = bump * (half - m / 2)
-        variance = bump * m * m / 4 * v + 2 * y * half**3 * moment
+            valid &= (
+                (y + k <= ratio * least * y * slack) if rule == "uniform" else (k <= (ratio - 1) * least * y * slack)
+            )
+        area = k * m * c
+        half = (1 - area) / (2 * y * level)
+        valid &= (area < 1) & (half > m / 2)
+        top = area * (half - m / 2)
+        variance = area * m * m / 4 * v + 2 * y * half**3 * moment
         if objective == "worst":
-            variance = variance + bump * (half - m / 2) ** 2 - top**2
+            variance = variance + area * (half - m / 2) ** 2 - top**2
         variance = variance / (2 * top) ** 2
     return np.where(valid, variance, np.inf)
 
@@ -315,14 +272,14 @@ def algorithm_1(
 
     **Raises** ValueError if no grid that can be enumerated has a feasible point (a small epsilon needs k far below y).
     """
-    bump, under = as_activation(activation), as_base(base)
+    shape, under = as_activation(activation), as_base(base)
     best: Point | None = None
     previous, tried = 0.0, 0
 
     def look(k: np.ndarray, m: np.ndarray, y: float) -> None:
         """Keep the first least variance over the grid k x m, if it is an improvement."""
         nonlocal best, tried
-        values = evaluate(eps, k[:, None], m[None, :], y, bump, under, objective=objective, rule=rule)
+        values = evaluate(eps, k[:, None], m[None, :], y, shape, under, objective=objective, rule=rule)
         tried += values.size
         row, column = divmod(int(np.argmin(values)), m.size)
         if values[row, column] < (math.inf if best is None else best.variance):
@@ -368,13 +325,13 @@ def algorithm_2(
 
     **Returns** the last point, how many changes were tried, and whether the target (for sensitivity 1) was met.
     """
-    bump, under = as_activation(activation), as_base(base)
+    shape, under = as_activation(activation), as_base(base)
     rng = np.random.default_rng(seed)
     for _ in range(1000):
         y = rng.uniform(0.05, 1.0)
         k = rng.uniform(0, 1) * min(1 - y, math.expm1(eps) * y)
         m = rng.uniform(0, 1) * 2 / max(k, 1e-9)
-        value = float(evaluate(eps, k, m, y, bump, under, objective=objective, rule=rule))
+        value = float(evaluate(eps, k, m, y, shape, under, objective=objective, rule=rule))
         if math.isfinite(value):
             break
     else:
@@ -386,79 +343,40 @@ def algorithm_2(
     while value > target and tried < iterations:
         tried += len(moves)
         trial = point + size * moves * rng.random((len(moves), 1))
-        values = evaluate(eps, trial[:, 0], trial[:, 1], trial[:, 2], bump, under, objective=objective, rule=rule)
+        values = evaluate(eps, trial[:, 0], trial[:, 1], trial[:, 2], shape, under, objective=objective, rule=rule)
         j = int(np.argmin(values))
         if values[j] < value:
             point, value = trial[j], float(values[j])
     return Point(float(point[0]), float(point[1]), float(point[2]), value), f"{tried} changes", value <= target
 
 
-def _goal(ideal: BumpClass, target: Any, width: float) -> float:
-    """The target on [-1, 1], if it can be reached at all."""
-    if target is None:
-        raise TypeError("target = None is not allowed: backend 'target' needs the variance to reach")
-    scale = width**2 / 4
-    goal = require.real("target", target, low=0.0, open_low=True) / scale
-    least = optimum(ideal)[2]
-    if goal < least:
-        raise ValueError(f"target = {target!r} is not allowed: no (k, m, y) has a variance below {least * scale:.9g}")
-    return goal
-
-
-def _towards(
-    ideal: BumpClass, objective: str, goal: float, step: Any, iterations: Any, seed: Any
-) -> tuple[Point, str, Status]:
-    point, message, met = algorithm_2(
-        ideal.eps, goal / 4, ideal.activation, ideal.base, objective=objective, rule=ideal.rule,
-        step=require.real("step", step, low=0.0, open_low=True),
-        iterations=require.integer("iterations", iterations, low=1), seed=require.integer("seed", seed, low=0),
-    )  # fmt: skip
-    if met:
-        return point, message, Status.OPTIMAL
-    return point, f"{message}, target not reached in {iterations} changes: raise iterations or lower step", Status.GAP
-
-
-def _by_scip(
-    ideal: BumpClass, objective: str, time_limit: Any
-) -> tuple[CompositeMechanism, tuple[float, float | None], str, Status]:
-    from optdp.solvers.scip import run
-
-    model = build_model(ideal.eps, ideal.activation, ideal.base, sensitivity=2.0, objective=objective, rule=ideal.rule)
-    result = run(model, require.real("time_limit", time_limit, low=0.0, open_low=True))
-    share = model.m.value / (2 * model.L.value)
-    mechanism = CompositeMechanism.private(
-        ideal.eps, share, ideal.domain, ideal.activation, _standing(ideal.base), rule=ideal.rule
-    )
-    status = Status.TIME_LIMIT if result.timed_out else Status.OPTIMAL
-    return mechanism, (result.objective, result.bound), result.message, status
-
-
 def build_model(
     eps: float,
     activation: Any = "A1",
     base: Any = "B1",
-    *,
-    sensitivity: float = 1.0,
-    objective: str = "center",
+    x: float | None = 0.0,
     rule: Rule = "uniform",
+    width: float = 1.0,
 ) -> Any:
     """The nonlinear program in (k, m, y) as a Pyomo `ConcreteModel`, with the constraints of the paper's Appendix D.
+
+    **Arguments:** `x`: the query in [0, 1], from the middle to the end of the interval, whose variance is minimised, None for the
+    worst case; `width`: the sensitivity.
 
     L, C_max and the variance are variables tied by the mass, range and moment equations; the scale is fixed by y + k = 1,
     which is no restriction (the program is scale-free) and gives a spatial solver a bounded box. So that it sees numbers
     near 1 at every eps, `k`, `area` and `C_max` are the paper's times `unit`, and `variance` is the one for inputs in [-1, 1]
-    over unit^2.
+    over unit^2. For one query that is not in the middle, the range of outputs may be off centre, by r: then the further end
+    of the interval is at C_max.
     """
     import pyomo.environ as pyo
 
-    bump, under = as_activation(activation), as_base(base)
-    c, v = float(bump.level()), float(bump.spread())
-    growth = math.expm1(require.epsilon(eps))
-    width = require.real("sensitivity", sensitivity, low=0.0, open_low=True)
-    require.choice("objective", objective, OBJECTIVES)
+    shape, under = as_activation(activation), as_base(base)
+    c, v = float(shape.level()), float(shape.spread())
+    growth = math.expm1(eps)
     unit = 1 + 2 / (growth * c)
 
-    model = pyo.ConcreteModel(name=f"composite {bump}{base_name(under)}, eps={eps:g}")
+    model = pyo.ConcreteModel(name=f"composite {shape} {under}, eps={eps:g}")
     model.unit = pyo.Param(initialize=unit)
     model.k = pyo.Var(bounds=(1e-6, unit), initialize=unit * growth / (1 + growth))
     model.y = pyo.Var(bounds=(0.5 / (1 + growth), 1), initialize=1 / (1 + growth))
@@ -475,17 +393,21 @@ def build_model(
         mass = 2 * model.L * (model.y - model.dip / unit / 5)
         second = 2 * model.L**3 * (model.y / 3 - model.dip / unit / 7)
     else:
-        dip, level = float(under.dip()), float(under.level())
-        room = (1 + growth) * dip - 1 if rule == "uniform" else growth * dip
+        least, level = float(under.least), float(under.level())
+        room = (1 + growth) * least - 1 if rule == "uniform" else growth * least
         model.privacy = pyo.Constraint(expr=model.k <= unit * room * model.y)
         mass = 2 * model.L * model.y * level
         second = mass * model.L**2 * float(under.spread())
     model.mass = pyo.Constraint(expr=model.area / unit + mass == 1)
     model.fits = pyo.Constraint(expr=model.m <= 2 * model.L)
     model.range = pyo.Constraint(expr=model.C_max == model.area * (model.L - model.m / 2))
-    moment = model.area / unit * model.m**2 / 4 * v + second
-    if objective == "worst":
-        moment += model.area / unit * (model.L - model.m / 2) ** 2 - (model.C_max / unit) ** 2
+    moment: Any = model.area / unit * model.m**2 / 4 * v + second
+    if x is None or x > 0:
+        away: Any = 1.0
+        if x is not None:
+            model.r = pyo.Var(bounds=(0, x), initialize=0.0)
+            moment, away = moment * (1 + model.r) ** 2, (x - model.r) ** 2
+        moment += away * (model.area / unit * (model.L - model.m / 2) ** 2 - (model.C_max / unit) ** 2)
     model.moments = pyo.Constraint(expr=model.variance * model.C_max**2 >= moment)
     model.objective = pyo.Objective(expr=model.variance * unit**2 * width**2 / 4, sense=pyo.minimize)
     return model

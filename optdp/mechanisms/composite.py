@@ -1,6 +1,6 @@
-"""Bounded, unbiased mechanisms: a base that ignores the input, and a bump whose centre moves linearly with it.
+"""Bounded, unbiased mechanisms: a base that ignores the input, and a window whose centre moves linearly with it.
 
-I-PTT, II-PTT, PM, PM-SUB (rectangular or triangular bump, constant base) and the six composites A1-A3 x B1-B2 are all of
+I-PTT, II-PTT, PM, PM-SUB (rectangular or triangular window, constant base) and the six composites A1-A3 x B1-B2 are all of
 this form, and so is any pair of a user's own activation and base.
 """
 
@@ -12,28 +12,32 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from flint import ctx
 
-from optdp.certificates.affine_window import Rule
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.mechanisms.piecewise import CELLS, COINS, HALF_COIN
-from optdp.problem.domains import Circle, Interval, as_domain, domain_from_dict
-from optdp.problem.losses import Loss, Power
-from optdp.problem.objectives import Variance
-from optdp.problem.privacy import LDP
-from optdp.problem.shapes import Rectangle, Shape, Steps, base_name, shape_from_dict
+from optdp.exact.fields import Fields
+from optdp.exact.numbers import Log, Number, show
+from optdp.exact.sampling import as_rng, coin
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.piecewise import CELLS, COINS
+from optdp.problem.domains import Domain, Interval, as_interval
+from optdp.problem.families import Rule
+from optdp.problem.losses import as_loss
+from optdp.problem.objectives import At, Objective, WorstCase
+from optdp.problem.privacy import LDP, Privacy
+from optdp.problem.shapes import Rectangle, Shape, Steps, base_name, shape_from_fields
 
 
 @dataclass(frozen=True, repr=False)
 class CompositeMechanism(Mechanism):
-    """With probability `floor_mass` an output from the base over the whole range, otherwise from a bump that follows the input.
+    """With probability `floor_mass` an output from the base over the whole range, otherwise from a window that follows the input.
 
     **Arguments:**
 
     - `domain`: the inputs, an interval. Outputs live in a wider interval, `support()`, which follows from unbiasedness.
-    - `activation`, `base`: shapes of the bump and of the base (`optdp.problem.shapes`).
-    - `width_cells`: width of the bump's window in cells, `width_cells / 2^50` of the range.
+    - `activation`, `base`: shapes of the window and of the base (`optdp.problem.shapes`).
+    - `width_cells`: width of the window in cells, `width_cells / 2^50` of the range.
     - `floor_coins`: the probability of the base times 2^124.
     - `first_cell`, `last_cell`: where the window starts for the lowest and for the highest input; by default it
       travels from one end of the range to the other.
@@ -44,9 +48,13 @@ class CompositeMechanism(Mechanism):
     whole cells with integers, then names the cell by its midpoint. The range is the one for which the mean of the output is
     the input, in exact rationals; against the density on the continuum outputs are off by at most 2^-51 of the range, inputs
     are read to the same precision, and both are rounded symmetrically. (Given ideal random integers: numpy's default
-    generator is not cryptographic.)
+    generator is not cryptographic.) It is unbiased whatever its parameters, so that its mean square error is its variance.
+
+        >>> CompositeMechanism.private(1.0, 0.4).support()
+        (-4.091569611955528, 4.091569611955528)
     """
 
+    exact = True
     domain: Interval
     width_cells: int
     floor_coins: int
@@ -56,10 +64,7 @@ class CompositeMechanism(Mechanism):
     last_cell: int = -1
 
     def __post_init__(self) -> None:
-        domain = as_domain(self.domain)
-        if isinstance(domain, Circle):
-            raise ValueError("domain = a Circle is not allowed: an unbiased mechanism lives on an interval")
-        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "domain", as_interval(self.domain, "an unbiased mechanism"))
         require.integer("width_cells", self.width_cells, low=1, high=CELLS - 1)
         require.integer("floor_coins", self.floor_coins, low=1, high=COINS - 1)
         require.integer("first_cell", self.first_cell, low=0, high=CELLS)
@@ -71,14 +76,16 @@ class CompositeMechanism(Mechanism):
                 f"width_cells = {self.width_cells!r} is not allowed: a {self.activation} activation is sampled exactly in "
                 f"{self.activation.fit(self.width_cells)} cells"
             )
-
-        if self.base.fit(CELLS) != CELLS:
-            raise ValueError(f"base = {str(self.base)!r} is not allowed: its number of steps must be a power of two")
+        if self.base.fit(CELLS) != CELLS or self.base.dip() <= 0:
+            raise ValueError(
+                f"base = {str(self.base)!r} is not allowed: it must be positive on the whole range, and its number of steps a "
+                "power of two"
+            )
 
     @classmethod
     def private(
         cls,
-        eps: float,
+        eps: Number,
         width: float | Fraction,
         domain: Any = (-1.0, 1.0),
         activation: Shape = Rectangle(),  # noqa: B008  (frozen)
@@ -90,13 +97,12 @@ class CompositeMechanism(Mechanism):
     ) -> CompositeMechanism:
         """The eps-LDP mechanism whose window is a share `width` in (0, 1) of the range, with the least base.
 
-        **Arguments:** `shift`: the middle of the range in units where the domain is [-1, 1], in [-1, 1]; `rule`: "uniform" bounds
-        sup over inf of the density, "pointwise" the likelihood ratio output by output (all that LDP asks); `floor_mass`:
-        the mass of the base, if it is to be larger than privacy asks.
+        **Arguments:** `shift`: the middle of the range in units where the domain is [-1, 1], in [-1, 1]; `rule`: as in
+        `optdp.Composite`; `floor_mass`: the mass of the base, if it is to be larger than the rule asks.
 
         The width is rounded to 2^-50, the mass of the base up to 2^-124, so that privacy holds exactly.
         """
-        eps = require.epsilon(eps)
+        eps = require.exact_epsilon(eps)
         share = Fraction(require.real("width", width, low=0.0, high=1.0, open_low=True, open_high=True))
         r = Fraction(require.real("shift", shift, low=-1.0, high=1.0))
         cells = activation.fit(min(max(round(share * CELLS), 1), CELLS - 2**16))
@@ -105,17 +111,17 @@ class CompositeMechanism(Mechanism):
         room = ratio * dip - 1 if rule == "uniform" else (ratio - 1) * dip
         if room <= 0:
             raise ValueError(
-                f"base = {str(base)!r} is not allowed at eps = {eps:g}: it varies by a factor {1 / float(dip):g} >= e^eps, "
+                f"base = {str(base)!r} is not allowed at eps = {show(eps)}: it varies by a factor {1 / float(dip):g} >= e^eps, "
                 "which leaves no room for an activation"
             )
         odds = room * activation.level_below() / base.level_above() * w
         mass = max(1 / (1 + odds), Fraction(require.real("floor_mass", floor_mass, low=0.0, high=1.0, open_high=True)))
         coins = -(-mass.numerator * COINS // mass.denominator)
         if coins >= COINS:
-            raise ValueError(f"eps = {eps!r} is not allowed: the bump would have a probability below 2^-124")
+            raise ValueError(f"eps = {show(eps)} is not allowed: the window would have a probability below 2^-124")
         gap = round(abs(r) * (1 - w) / (1 + abs(r)) * CELLS)
         first, last = (0, CELLS - cells - gap) if r >= 0 else (gap, CELLS - cells)
-        return cls(as_domain(domain), cells, coins, activation, base, first, last)  # type: ignore[arg-type]
+        return cls(as_interval(domain), cells, coins, activation, base, first, last)
 
     @property
     def exact_window(self) -> Fraction:
@@ -156,14 +162,27 @@ class CompositeMechanism(Mechanism):
 
     @property
     def exact_ratio(self) -> Fraction:
-        """A rational not below the largest likelihood ratio K(y|x)/K(y|x'); the ratio itself where both shapes are rational."""
+        """A rational not below the largest likelihood ratio K(y|x)/K(y|x'): 1 + the window's peak over the base's least density.
+
+        Where both shapes are rational it is that number itself.
+        """
         mass = self.exact_floor_mass
-        bump = (1 - mass) / (self.exact_window * self.activation.level_below())
-        return 1 + bump * self.base.level_above() / (mass * self.base.dip())
+        peak = (1 - mass) / (self.exact_window * self.activation.level_below())
+        return 1 + peak * self.base.level_above() / (mass * self.base.dip())
+
+    @property
+    def shapes(self) -> tuple[Shape, Shape]:  # type: ignore[override]
+        """(activation, base), by which families know their members."""
+        return self.activation, self.base
+
+    def keeps_rule(self, rule: str, eps: Number | None) -> bool:
+        """Whether the rule of `optdp.Composite` holds, proven; without an epsilon it holds with some factor."""
+        above = 1 / self.base.dip() - 1 if rule == "uniform" else 0  # the base's own peak over its least density
+        return eps is None or enclosures.at_most_exp(self.exact_ratio + above, eps)
 
     @property
     def stretch(self) -> float:
-        """k: how far the bump's centre moves per unit of input."""
+        """k: how far the window's centre moves per unit of input."""
         return float(1 / (1 - self.exact_floor_mass))
 
     @property
@@ -215,7 +234,7 @@ class CompositeMechanism(Mechanism):
         inputs = self.domain.check(x)
         rng = as_rng(rng)
         flat = inputs.reshape(-1)
-        from_base = self._tosses(flat.size, rng)
+        from_base = coin(self.floor_coins, COINS, flat.shape, rng)
         share = (flat[~from_base] - self.domain.lower) / self.domain.width
         start = self.first_cell + np.rint(share * (self.last_cell - self.first_cell)).astype(np.int64)
         cell = np.empty(flat.size, dtype=np.int64)
@@ -223,16 +242,6 @@ class CompositeMechanism(Mechanism):
         cell[~from_base] = start + self.activation.draw(self.width_cells, start.size, rng)
         low, high = self.support()
         return np.minimum(low + (cell + 0.5) * ((high - low) / CELLS), high).reshape(inputs.shape)
-
-    def _tosses(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """True with probability `floor_coins / COINS`, exactly."""
-        high, low = divmod(self.floor_coins, HALF_COIN)
-        toss = rng.integers(0, HALF_COIN, size=size)
-        heads = toss < high
-        tie = toss == high
-        if tie.any():
-            heads[tie] = rng.integers(0, HALF_COIN, size=int(tie.sum())) < low
-        return heads
 
     def density(self, y: Any, x: Any) -> np.ndarray:
         inputs = self.domain.check(x)
@@ -243,9 +252,9 @@ class CompositeMechanism(Mechanism):
             2 * reach * float(self.base.level())
         )
         near = self.activation.height((outputs - self._centre(inputs)) / self._halfwidth)
-        bump = near / (2 * self._halfwidth * float(self.activation.level()))
+        window = near / (2 * self._halfwidth * float(self.activation.level()))
         valid = (outputs >= low) & (outputs <= high)
-        return np.where(valid, self.floor_mass * base + (1 - self.floor_mass) * bump, 0.0)
+        return np.where(valid, self.floor_mass * base + (1 - self.floor_mass) * window, 0.0)
 
     def support(self, x: Any = None) -> tuple[float, float]:
         low, high = self.exact_range
@@ -266,8 +275,10 @@ class CompositeMechanism(Mechanism):
 
     def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
-        if isinstance(law, Power) and law.exponent == 2:
+        if law.exponent == 2:
             return self.variance(inputs)
+        if law.form != "distance":
+            return super().expected_loss(inputs, law)
         low, high = self.support()
         middle = np.full(inputs.shape, (low + high) / 2)
         far = _mean_loss(self.base, middle, (high - low) / 2, inputs, law)
@@ -276,29 +287,24 @@ class CompositeMechanism(Mechanism):
 
     def worst_input(self, loss: Any = "squared") -> float:
         """An input at which the expected loss is largest; for the variance an end of the domain."""
-        if isinstance(loss, Variance):
-            loss = "squared"
         law = self._loss(loss)
-        if not (isinstance(law, Power) and law.exponent == 2):
-            return super().worst_input(loss)
+        if law.exponent != 2:
+            return float(super().worst_input(law))
         return self.domain.upper if self._line[0] >= 0 else self.domain.lower
 
-    def _loss(self, loss: Any) -> Loss:
-        from optdp.problem.losses import as_loss
-
+    def _loss(self, loss: Any) -> Any:
         low, high = self.support()
         return as_loss(loss, max(self.domain.upper - low, high - self.domain.lower))
 
-    def enclose_value(self, loss: Variance) -> tuple[float, float]:
-        """(low, high) proven to contain the variance at `loss.at`, or the worst one: exact rationals and balls."""
-        from flint import ctx
-
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """(low, high) proven to contain the mean square error, which is the variance, in exact rationals and balls."""
+        if not isinstance(objective, WorstCase | At) or objective.loss.exponent != 2:
+            return super().enclose(objective)
         alpha, beta = self._line
-        if loss.at is None:
-            moved = max((alpha + beta) ** 2, (alpha - beta) ** 2)  # a parabola in x: largest at an end
+        if isinstance(objective, At):
+            moved = (alpha + beta * (Fraction(objective.x) - self._exact_middle) / self._exact_half) ** 2
         else:
-            self.domain.check(loss.at, "at")
-            moved = (alpha + beta * (Fraction(loss.at) - self._exact_middle) / self._exact_half) ** 2
+            moved = max((alpha + beta) ** 2, (alpha - beta) ** 2)  # a parabola in x: largest at an end
         mass, w = self.exact_floor_mass, self.exact_window
         low, high = self.exact_range
         with ctx.workprec(enclosures.PRECISION):
@@ -307,27 +313,29 @@ class CompositeMechanism(Mechanism):
             value = enclosures.ball((high - low) / 2) ** 2 * (still + enclosures.ball(mass * (1 - mass) * moved))
             return enclosures.round_down(value), enclosures.round_up(value)
 
-    def check_privacy(self, privacy: LDP) -> list[Check]:
-        """Exact tests: likelihood ratios, the mean at both ends of the domain, and that the window stays within the range."""
-        low, high = self.exact_range
-        mass, (alpha, beta) = self.exact_floor_mass, self._line
-        ends = []
-        for x, sign in ((Fraction(self.domain.lower), -1), (Fraction(self.domain.upper), 1)):
-            centre = (low + high) / 2 + (high - low) / 2 * (alpha + sign * beta)
-            ends.append(mass * (low + high) / 2 + (1 - mass) * centre - x)
-        inside = self.first_cell >= 0 and self.last_cell + self.width_cells <= CELLS
-        return [
-            privacy.check(self.exact_ratio),
-            Check(
-                "unbiased and bounded",
-                not any(ends) and inside,
-                f"the mean misses the inputs at the ends by {[str(e) for e in ends]} (exact rationals, linear between); "
-                f"outputs in [{float(low):.10g}, {float(high):.10g}]",
-            ),
-        ]
+    def guarantee(self) -> LDP:
+        return LDP(Log(self.exact_ratio))
 
-    def privacy(self) -> float:
-        return enclosures.log_above(self.exact_ratio)
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        """Exact tests: likelihood ratios, and that the window stays where the base can hide it."""
+        if not isinstance(privacy, LDP):
+            return super().check_privacy(privacy)
+        low, high = self.exact_range
+        inside = 0 <= self.first_cell < self.last_cell <= CELLS - self.width_cells
+        told = f"the window stays within the range [{float(low):.10g}, {float(high):.10g}] of the base"
+        return [privacy.check(self.exact_ratio), Check("range", inside, told)]
+
+    def check_unbiased(self) -> Check:
+        """The mean at both ends of the domain, in exact rationals; it is affine between them."""
+        (low, high), (alpha, beta), mass = self.exact_range, self._line, self.exact_floor_mass
+        missed = []
+        for x, sign in ((self.domain.lower, -1), (self.domain.upper, 1)):
+            centre = (low + high) / 2 + (high - low) / 2 * (alpha + sign * beta)
+            missed.append(mass * (low + high) / 2 + (1 - mass) * centre - Fraction(x))
+        told = (
+            f"E[Y | x] - x at the ends of the domain is {missed[0]} and {missed[1]} (exact rationals, affine between)"
+        )
+        return Check("unbiased", not any(missed), told)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -342,15 +350,15 @@ class CompositeMechanism(Mechanism):
         }
 
     @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> CompositeMechanism:
+    def _read(cls, fields: Fields) -> CompositeMechanism:
         return cls(
-            domain_from_dict(data["domain"]),
-            data["width_cells"],
-            data["floor_coins"],
-            shape_from_dict(data["activation"]),
-            shape_from_dict(data["base"]),
-            data["first_cell"],
-            data["last_cell"],
+            Domain.read(fields.child("domain")),  # type: ignore[arg-type]
+            fields.integer("width_cells", 1, CELLS - 1),
+            fields.integer("floor_coins", 1, COINS - 1),
+            shape_from_fields(fields.child("activation")),
+            shape_from_fields(fields.child("base")),
+            fields.integer("first_cell", 0, CELLS),
+            fields.integer("last_cell", 0, CELLS),
         )
 
     def __repr__(self) -> str:
@@ -362,7 +370,7 @@ class CompositeMechanism(Mechanism):
         )
 
 
-def _mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law: Loss) -> np.ndarray:
+def _mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law: Any) -> np.ndarray:
     """E L(|centre + half U - x|) for U from the shape's density: closed form for steps, else Gauss-Legendre."""
 
     def primitive(d: np.ndarray) -> np.ndarray:
