@@ -11,9 +11,22 @@ from scipy.integrate import quad
 from scipy.stats import kstest
 
 import optdp
-from optdp.mechanisms import BASELINES, ClampedLaplace, ClampedStaircase, pm, ptt, sw
-from optdp.mechanisms.baselines import windows as baselines
+from optdp.exact.fields import FieldError
+from optdp.mechanisms import baselines
+from optdp.mechanisms.baselines import windows
+from optdp.mechanisms.baselines.clamped import ClampedLaplace, ClampedStaircase
+from optdp.mechanisms.baselines.windows import pm, ptt, sw
+from optdp.mechanisms.piecewise import PiecewiseMechanism
 from tests.conftest import epsilons, intervals
+
+#: Biased baselines whose outputs stay in the domain.
+BOUNDED = ("clamped Laplace", "clamped staircase", "moved PM", "moved SW", "moved PTT", "uniform")
+
+
+def build(name, eps, domain=(0.0, 1.0)):
+    """A baseline by its name, for a local problem."""
+    return baselines.get(name).make(optdp.Problem(optdp.LDP(eps), optdp.Interval(*domain), "abs"))
+
 
 #: Worst-case errors on [0, 1] from the artifact of OGPM (arXiv 2505.15483): PM and SW moved to [0, 1] are exact, the
 #: last column is what Gurobi found for the m-piece program.
@@ -61,17 +74,17 @@ def test_piecewise_baselines_never_beat_the_certified_bound(make, eps, power):
     assert make(eps).worst_case_loss(loss) >= optdp.solve_piecewise(eps, 3, loss).lower_bound * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("name", list(BASELINES))
+@pytest.mark.parametrize("name", BOUNDED)
 @given(eps=epsilons(0.05, 8), domain=intervals(), share=st.floats(0.0, 1.0), power=st.sampled_from([1, 2, 0.7, 3]))
 def test_expected_loss_is_the_integral_of_the_density_plus_the_atoms(name, eps, domain, share, power):
-    mechanism, law = BASELINES[name](eps, domain), optdp.Power(power)
+    mechanism, law = build(name, eps, domain), optdp.Power(power)
     low, high = domain
     x = min(low + share * (high - low), high)
     cuts = [low, x, high]
     if isinstance(mechanism, ClampedStaircase):
         drop = mechanism.gamma * (high - low)
         cuts += [p for p in (x - drop, x + drop) if low < p < high]
-    if isinstance(mechanism, optdp.mechanisms.PiecewiseMechanism):
+    if isinstance(mechanism, PiecewiseMechanism):
         start = float(mechanism._window_start(np.asarray(x)))
         cuts += [p for p in (start, start + mechanism.window) if low < p < high]
     cuts = sorted(set(cuts))
@@ -93,10 +106,10 @@ def test_expected_loss_is_the_integral_of_the_density_plus_the_atoms(name, eps, 
     assert float(mechanism.expected_loss(x, law)) == pytest.approx(total, rel=1e-5, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", list(BASELINES))
+@pytest.mark.parametrize("name", BOUNDED)
 @given(eps=epsilons(0.05, 8), share=st.floats(0.0, 1.0), power=st.sampled_from([1, 2, 0.7, 3]))
 def test_no_input_is_worse_than_the_worst_one_and_the_average_lies_below(name, eps, share, power):
-    mechanism, loss = BASELINES[name](eps), optdp.Power(power)
+    mechanism, loss = build(name, eps), optdp.Power(power)
     worst = mechanism.worst_case_loss(loss)
     assert float(mechanism.expected_loss(share, loss)) <= worst * (1 + 1e-9)
     average = quad(
@@ -159,25 +172,25 @@ def test_ptt_eta_minimises_the_worst_variance_of_mass_one(eps):
         k = (d + eta) / d
         return (k - 1) + k / (3 * (eta - 1) ** 2) * (eta**3 / d + 1)
 
-    best = baselines.ptt_eta(eps)
+    best = windows.ptt_eta(eps)
     assert best > 1
     assert all(variance(best) <= variance(1 + (best - 1) * f) * (1 + 1e-12) for f in (0.5, 0.9, 0.99, 1.01, 1.1, 2.0))
 
 
 def test_published_i_ptt_optimum():
-    assert baselines.ptt_eta(1.0) == pytest.approx(2.28876, abs=1e-5)
+    assert windows.ptt_eta(1.0) == pytest.approx(2.28876, abs=1e-5)
 
 
 @given(st.floats(0.3, 0.7))
 def test_square_wave_width_is_one_function(eps):
     """The series used for small epsilon and the formula agree where they meet."""
     e = math.exp(eps)
-    assert baselines._square_wave_width(eps) == pytest.approx((eps * e - e + 1) / (e * (e - 1 - eps)), rel=1e-9)
+    assert windows._square_wave_width(eps) == pytest.approx((eps * e - e + 1) / (e * (e - 1 - eps)), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", list(BASELINES))
+@pytest.mark.parametrize("name", BOUNDED)
 def test_every_baseline_round_trips_and_has_its_privacy(name, tmp_path):
-    mechanism = BASELINES[name](0.8, (-2, 5))
+    mechanism = build(name, 0.8, (-2, 5))
     mechanism.save(tmp_path / "m.json")
     again = optdp.Mechanism.load(tmp_path / "m.json")
     assert again == mechanism and repr(again) == repr(mechanism)
@@ -192,15 +205,103 @@ def test_every_baseline_round_trips_and_has_its_privacy(name, tmp_path):
 
 
 def test_baselines_are_defined_on_intervals_only():
-    for name in ("PM", "SW", "PTT", "Laplace + truncation", "staircase + truncation"):
+    for make in (pm, sw, ptt, ClampedLaplace, ClampedStaircase):
         with pytest.raises(ValueError, match="Circle is not allowed"):
-            BASELINES[name](1.0, optdp.Circle(1.0))
+            make(1.0, optdp.Circle(1.0))
         with pytest.raises(ValueError, match="eps = 0"):
-            BASELINES[name](0)
+            make(0)
 
 
 def test_an_unknown_or_broken_file_is_refused():
-    with pytest.raises(ValueError, match="mechanism = 'X'"):
+    with pytest.raises(FieldError, match="mechanism = 'X'"):
         optdp.Mechanism.from_dict({"mechanism": "X"})
-    with pytest.raises(ValueError, match="no entry 'eps'"):
+    with pytest.raises(FieldError, match="noise is missing"):
         optdp.Mechanism.from_dict({"mechanism": "ClampedLaplace"})
+
+
+PROBLEMS = {
+    "unbiased": optdp.Problem(optdp.LDP(1.0), (-1, 1), "squared", constraints=[optdp.Unbiased()]),
+    "bounded": optdp.Problem(optdp.LDP(optdp.log(3)), (0, 3), "abs"),
+    "circle": optdp.Problem(optdp.LDP("1/10"), optdp.Circle(1.0), "abs"),
+    "line": optdp.Problem(optdp.ApproxDP(0.5, 1e-5, 2.0), optdp.Line(), "squared"),
+    "pure line": optdp.Problem(optdp.ApproxDP("5/2", 0, 2.0), optdp.Line(), "abs"),
+    "integers": optdp.Problem(optdp.ApproxDP(optdp.log(2), "0.001", 2.0), optdp.Integers(), "abs"),
+    "far": optdp.Problem(optdp.ApproxDP(0.5, 1e-5, 2.0), (-1, 1), "squared", constraints=[optdp.Unbiased()]),
+    "near": optdp.Problem(optdp.ApproxDP(0.5, 1e-5, 0.25), (-1, 1), "squared", constraints=[optdp.Unbiased()]),
+}
+EXPECTED = {
+    "unbiased": {"Laplace", "discrete Laplace on a lattice", "staircase", "Duchi", "PM", "HM", "PM-SUB", "PM-OPT",
+                 "Three-Outputs", "HM-TP"},
+    "bounded": {*BOUNDED, "clamped discrete Laplace"},
+    "circle": {"uniform"},
+    "line": {"Laplace", "staircase", "classical Gaussian", "uniform noise", "Gaussian", "truncated Laplacian"},
+    "pure line": {"Laplace", "staircase"},
+    "integers": {"discrete Laplace", "discrete Gaussian"},
+    "far": {"Laplace", "staircase", "classical Gaussian", "uniform noise", "Gaussian", "truncated Laplacian",
+            "central piecewise"},
+    "near": {"central piecewise"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("which", list(PROBLEMS))
+def test_what_the_registry_builds_has_the_guarantee_the_domain_and_the_mean_that_the_problem_asks_for(which):
+    problem = PROBLEMS[which]
+    found = baselines.applicable(problem)
+    assert set(found) == EXPECTED[which]
+    for name, mechanism in found.items():
+        assert mechanism.domain == problem.domain, name
+        assert mechanism.satisfies(problem.privacy.in_real_arithmetic()) is True, name
+        # Only integer samplers have the guarantee as it stands; what floats are sampled for says so.
+        assert mechanism.satisfies(problem.privacy) is (True if mechanism.exact else None), name
+        assert mechanism.guarantee().ideal is not mechanism.exact, name
+        x = np.array([0.0, 1.0])
+        if baselines.get(name).unbiased:
+            assert mechanism.mean(x) == pytest.approx(x, abs=1e-12)
+        elif not isinstance(problem.domain, optdp.Circle):
+            assert np.abs(mechanism.mean(x) - x).max() > 0.01, name
+        if problem.outputs is not None:
+            assert problem.outputs[0] <= mechanism.support()[0] <= mechanism.support()[1] <= problem.outputs[1]
+
+
+def test_every_registered_baseline_is_built_for_some_problem_and_has_a_source():
+    built = set().union(*EXPECTED.values())
+    assert built == set(baselines.baselines())
+    for known in baselines.baselines().values():
+        assert len(known.source) > 20
+        assert set(known.privacy) <= {"ldp", "approx"}
+
+
+def test_no_two_baselines_are_the_same_mechanism():
+    """Names stand for one mechanism: over all problems, no two have equal worst cases for abs and squared at once."""
+    for problem in (PROBLEMS["unbiased"], PROBLEMS["bounded"], PROBLEMS["line"], PROBLEMS["integers"]):
+        made = baselines.applicable(problem)
+        worst = {tuple(round(m.worst_case_loss(loss), 9) for loss in ("abs", "squared")) for m in made.values()}
+        assert len(worst) == len(made)
+
+
+def test_the_staircase_takes_the_stairs_of_the_loss():
+    problem = PROBLEMS["line"]
+    other = optdp.Problem(problem.privacy, problem.domain, "abs")
+    both = [baselines.get("staircase").make(p) for p in (problem, other)]
+    for loss, better in (("squared", 0), ("abs", 1)):
+        losses = [m.worst_case_loss(loss) for m in both]
+        assert losses[better] < losses[1 - better]
+
+
+def test_registering():
+    known = baselines.get("Duchi")
+    assert baselines.register(known) is known
+    with pytest.raises(ValueError, match="another baseline of that name"):
+        baselines.register(baselines.Baseline("Duchi", "elsewhere", ("ldp",), ("interval",), True, known.make))
+    with pytest.raises(ValueError, match="one of 'Laplace'"):
+        baselines.get("PTT")
+    assert set(baselines.baselines("circle")) == {"uniform"}
+    assert "PM" not in baselines.baselines(unbiased=False)
+
+
+@pytest.mark.parametrize("eps", [optdp.log(3), "1/3", 0.3])
+def test_floats_are_built_below_an_exact_epsilon(eps):
+    privacy = optdp.LDP(eps)
+    below = baselines.float_below(privacy.eps)
+    assert privacy.implied_by(optdp.LDP(below)) is True
+    assert privacy.implied_by(optdp.LDP(math.nextafter(below, 9.0))) is False

@@ -12,7 +12,7 @@ from functools import cache
 
 import sympy as sp
 
-from optdp.closed_forms import ptt
+from optdp.closed_forms import ptt, varying_window
 
 E, k, a, eta, x, eps = ptt.E, ptt.k, ptt.a, ptt.eta, ptt.x, ptt.eps
 
@@ -227,7 +227,7 @@ def algorithm_two(k: sp.Expr, a: sp.Expr, q: sp.Expr) -> dict[str, sp.Expr]:
 
 
 def free_window() -> dict[str, sp.Expr]:
-    """The unbiased piecewise mechanism whose window [x - r(x), x + r(x)] has varying length (MATH, Section 8), for every eps > 0.
+    """The unbiased piecewise mechanism whose window [x - r(x), x + r(x)] has varying length for every eps > 0.
 
     With tau = tanh(eps/2): outputs have |y| in [coth tau - 1, coth tau + 1], the floor density there is 1/(2 (E - 1)|y|), E times
     as much in the window, and r(x) = sqrt(x^2 + 1/sinh(tau)^2). Returned, derived by integration: `mass`, `mean`, `variance`.
@@ -258,7 +258,7 @@ def free_window() -> dict[str, sp.Expr]:
 
 def free_window_variance() -> sp.Expr:
     """Var at every x of `free_window`: coth(eps/2) coth(tanh(eps/2)) - 1."""
-    return sp.coth(eps / 2) * sp.coth(sp.tanh(eps / 2)) - 1
+    return varying_window.window_variance()
 
 
 @cache
@@ -383,14 +383,10 @@ def free_window_beyond_share() -> sp.Expr:
     return 1 / (E - (E + 1) * sp.log(1 + 2 / E) / 2)
 
 
-@cache
 def optimal_variance() -> sp.Piecewise:
     """The least worst-case variance of all unbiased eps-LDP mechanisms on [-1, 1], in `eps`, for eps <= 1.393027.
 
     Up to eps = 0.712285 that of `free_window`, then that of `free_window_beyond`, which stays a lower bound for every larger eps.
     """
-    ratio = sp.exp(eps)
-    big = sp.tanh(sp.tanh(eps / 2))
-    later = free_window_beyond()
-    value = later["value"].subs(later["z"], free_window_beyond_share()).subs(E, ratio)
-    return sp.Piecewise((free_window_variance(), 2 * big + sp.tanh(eps / 2) <= 1), (value, True))
+    alone = 2 * sp.tanh(sp.tanh(eps / 2)) + sp.tanh(eps / 2) <= 1
+    return sp.Piecewise((varying_window.window_variance(), alone), (varying_window.atoms_variance(), True))
