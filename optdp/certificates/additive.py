@@ -3,7 +3,7 @@
 **The claim.** Let X be noise with, at every shift |d| <= Delta, hockey-stick divergence at most delta: for all sets S,
 P(X in S) <= E P(X + d in S) + delta, E = e^eps. Let L be convex and symmetric. Then E L(X) >= bound. Units: Delta = 1.
 
-1. *Symmetry.* Replacing X by X or -X with a fair coin keeps both the promise (divergences are convex) and the loss.
+1. *Symmetry.* Replacing X by X or -X with a fair coin keeps both the guarantee (divergences are convex) and the loss.
 2. *Rounding.* Round X at random to one of its two neighbours in the lattice hZ, h = 1/n, without bias. This commutes
    with shifts by multiples of h, so it is post-processing: the masses p_i at ih satisfy, for s = 1..n,
 
@@ -25,7 +25,8 @@ P(X in S) <= E P(X + d in S) + delta, E = e^eps. Let L be convex and symmetric. 
    the last index J that a stored entry reaches the bracket is therefore 2 c_a - (E - 1) sum_s r_s with c_a nondecreasing (the
    broken line is continued horizontally, which stays below L): it is least at a = J + 1, which is included in the minimum.
 
-With `discrete`, noise and shifts are whole numbers, n is the sensitivity, and step 2 is void.
+On the integers noise and shifts are integers, n is the sensitivity, and step 2 is void. E L(X) is the loss at every input alike:
+the bound holds for the worst case, for any average, and at any one input.
 """
 
 from __future__ import annotations
@@ -33,18 +34,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import arb, ctx
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.problem.losses import CustomLoss, Loss, Power, loss_from_dict
+from optdp.certificates.base import Bound, Certificate
+from optdp.exact import enclosures
+from optdp.exact.fields import FieldError, Fields
+from optdp.exact.numbers import plain
+from optdp.problem.domains import Integers, Line
+from optdp.problem.families import Additive
+from optdp.problem.objectives import At, Average, WorstCase
+from optdp.problem.privacy import ApproxDP
+
+if TYPE_CHECKING:
+    from optdp.problem.problem import Problem
 
 #: Costs and multipliers are rounded to multiples of 2^-SCALE (costs downwards), e^eps up to a multiple of 2^-RATIO.
 SCALE = 110
 RATIO = 80
+#: Samples of a user's function in each cell of the lattice.
+PARTS = 16
+#: What a file may ask of the proof: lattice points per sensitivity, their indices, and multipliers in all.
+POINTS = 100_000
+MOST = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -62,103 +76,118 @@ class Multiplier:
         """The first index at which mu has become constant."""
         return self.first + len(self.values)
 
-
-@dataclass(frozen=True)
-class AdditiveCertificate:
-    """A dual point for the lattice of step sensitivity/n, and the bound that it proves for all additive noise.
-
-    **Arguments:** `eps`, `delta`, `sensitivity`: the promise; `loss`: convex; `n`: lattice points per sensitivity;
-    `multipliers`: the dual point, in units in which the sensitivity is 1 and the loss L(sensitivity x), over sensitivity^q
-    for a power; `bound`: what is claimed; `discrete`; `rounding`: "nodes" or "bins" (step 2 above).
-    """
-
-    eps: float
-    delta: float
-    sensitivity: float
-    loss: Loss
-    n: int
-    multipliers: tuple[Multiplier, ...]
-    bound: float
-    discrete: bool = False
-    rounding: str = "nodes"
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "shift": self.shift,
+            "weight": self.weight,
+            "first": self.first,
+            "values": list(self.values),
+            "rest": self.rest,
+        }
 
     @classmethod
-    def of(
-        cls, eps: float, delta: float, sensitivity: float, loss: Loss, n: int, multipliers: Sequence[Multiplier],
-        *, discrete: bool = False, rounding: str = "nodes",
-    ) -> AdditiveCertificate:  # fmt: skip
-        """The certificate with the largest float bound that these multipliers prove."""
-        bare = cls(eps, delta, sensitivity, loss, n, tuple(multipliers), 0.0, discrete, rounding)
-        return cls(
-            eps, delta, sensitivity, loss, n, bare.multipliers, bare._round(bare.exact_bound()), discrete, rounding
-        )
+    def read(cls, fields: Fields) -> Multiplier:
+        """The inverse of `to_dict`, with 0 <= values, rest <= weight."""
+        weight = fields.real("weight", 0.0)
+        made = cls(
+            fields.integer("shift", 1, POINTS), weight, fields.integer("first", -2 * POINTS, 2 * POINTS),
+            fields.reals("values", 0.0, weight, most=4 * POINTS), fields.real("rest", 0.0, weight),
+        )  # fmt: skip
+        fields.done()
+        return made
 
-    @property
-    def assumptions(self) -> str:
-        """What the proof takes on trust, or an empty string."""
-        if isinstance(self.loss, Power):
-            return ""
-        return "the loss is convex between the points at which it was sampled"
 
-    def concerns(self, privacy: Any, mechanism: Any) -> bool:
-        """Whether the proof is about this promise and this mechanism's problem."""
-        promise = (self.eps, self.delta, self.sensitivity) == (privacy.eps, privacy.delta, privacy.sensitivity)
-        line = mechanism.domain
-        return bool(promise and (self.sensitivity, self.discrete) == (line.sensitivity, line.discrete))
+def not_additive(problem: Problem) -> str:
+    """Why a problem is not about the expectation E L(|X|) of additive noise X under (eps, delta)-privacy, or an empty string."""
+    privacy, objective = problem.privacy, problem.objective
+    if not isinstance(privacy, ApproxDP):
+        return "the privacy must be ApproxDP"
+    if not isinstance(problem.domain, Line | Integers) or not isinstance(problem.family, Additive):
+        return "the family must be Additive() on the real line or the integers"
+    if isinstance(problem.domain, Integers) and privacy.sensitivity != int(privacy.sensitivity):
+        return "sensitivity must be an integer on the integers"
+    if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
+        return "the objective must be the expectation of a loss of the distance"
+    if objective.loss.exponent is None and not objective.loss.assumptions:
+        return "the loss must be a power or a sampled function"
+    return ""
 
-    def check(self) -> Check:
-        """Compute the bound again from the multipliers, in exact arithmetic, and compare with the claim."""
-        valid = self._refusal()
-        if valid:
-            return Check("lower bound", False, valid)
-        proven = self._round(self.exact_bound())
-        how = "exact rationals" if isinstance(self.loss, Power) else f"provided that {self.assumptions}"
-        where = "the integers" if self.discrete else f"the line, by a lattice of {self.n} points per sensitivity"
-        return Check(
-            "lower bound",
-            self.bound <= proven,
-            f"all ({self.eps:g}, {self.delta:g})-private noise on {where} loses at least {proven:.17g} >= "
-            f"{self.bound:.17g} ({how})",
-        )
 
-    def _refusal(self) -> str:
+@dataclass(frozen=True)
+class AdditiveCertificate(Certificate):
+    """A dual point for the lattice of step sensitivity/n.
+
+    **Arguments:** `n`: lattice points per sensitivity; `rounding`: "nodes" or "bins" (step 2 above); `multipliers`: the dual
+    point, in units in which the sensitivity is 1 and the loss L(sensitivity x), over sensitivity^q for a power.
+    """
+
+    tag = "additive"
+    n: int
+    rounding: str
+    multipliers: tuple[Multiplier, ...]
+
+    def bound(self, problem: Problem) -> Bound:
+        if reason := not_additive(problem):
+            self._refuse(reason)
+        loss, discrete = problem.objective.loss, isinstance(problem.domain, Integers)
+        if not loss.convex and not discrete:
+            self._refuse(f"the loss {loss.name} is not known to be convex, and rounding to the lattice needs convexity")
+        width = problem.privacy.sensitivity  # type: ignore[attr-defined]
+        if discrete and self.n != (width if self.rounding == "nodes" else 1):
+            self._refuse(f"on the integers n = {self.n} must be the sensitivity {plain(width)} (1 for bins)")
+        if reason := self._malformed():
+            self._refuse(reason)
+        try:
+            exact = self.exact_bound(problem)
+        except (ValueError, TypeError, OverflowError) as error:  # what a user's function gives
+            self._refuse(str(error))
+        if loss.exponent is None:
+            value = enclosures.round_down(exact)
+        else:
+            with ctx.workprec(enclosures.PRECISION):
+                unit = enclosures.ball(width) ** enclosures.ball(loss.exponent)
+                value = enclosures.round_down(enclosures.ball(exact) * unit)
+        where = "the integers" if discrete else f"a lattice of {self.n} points per sensitivity"
+        return Bound(max(0.0, value), f"linear programming dual on {where}, exact rationals", loss.assumptions)
+
+    def _malformed(self) -> str:
         """Why this is not a dual point of the stated form, or an empty string."""
-        if isinstance(self.loss, Power) and self.loss.exponent < 1 and not self.discrete:
-            return f"the loss {self.loss} is not convex, and rounding to the lattice needs convexity"
-        if self.discrete and self.n != (self.sensitivity if self.rounding == "nodes" else 1):
-            return f"on the integers n = {self.n} must be the sensitivity {self.sensitivity:g} (1 for bins)"
         shifts = [m.shift for m in self.multipliers]
+        if self.rounding not in ("nodes", "bins") or not 1 <= self.n <= POINTS:
+            return f"n must be in 1..{POINTS}, and the rounding to nodes or bins"
         if len(set(shifts)) != len(shifts) or any(not 1 <= s <= self.n for s in shifts):
             return f"shifts must be distinct and in 1..{self.n}"
         for m in self.multipliers:
-            if any(not 0 <= v <= m.weight for v in (*m.values, m.rest, 0.0)) or not np.isfinite(m.weight):
+            if not (min(*m.values, m.rest, 0.0) >= 0 and max(*m.values, m.rest, 0.0) <= m.weight < np.inf):
                 return f"a multiplier of shift {m.shift} is not between 0 and its weight {m.weight:g}"
+        if sum(len(m.values) if m.rest == 0 else max(self._last - m.first, 0) for m in self.multipliers) > MOST:
+            return f"it has more than {MOST} multipliers"
         return ""
 
-    def _round(self, value: Fraction) -> float:
-        """The largest float not above the bound, in units of the loss."""
-        if isinstance(self.loss, CustomLoss):
-            return enclosures.round_down(value)
-        with ctx.workprec(enclosures.PRECISION):
-            unit = enclosures.ball(self.sensitivity) ** enclosures.ball(self.loss.exponent)
-            return max(0.0, enclosures.round_down(enclosures.ball(value) * unit))
+    @property
+    def _last(self) -> int:
+        """J + 1, beyond which the bracket of step 4 only grows."""
+        return max([self.n, *(max(m.end + self.n, -m.first) for m in self.multipliers)]) + 1
 
-    def exact_bound(self) -> Fraction:
+    def exact_bound(self, problem: Problem) -> Fraction:
         """t - delta sum lam for sensitivity 1 as an exact rational (a lower bound on it where L is irrational)."""
-        last = max([self.n, *(max(m.end + self.n, -m.first) for m in self.multipliers)]) + 1  # J + 1
-        ratio = _ceil(enclosures.exp_above(self.eps) * 2**RATIO)
-        folded = self._weights(last) * (lattice_costs(self.loss, self.sensitivity, self.n, last, self.discrete, self.rounding)
-                                        << RATIO)  # fmt: skip
+        privacy: Any = problem.privacy
+        last, discrete = self._last, isinstance(problem.domain, Integers)
+        ratio = _ceil(enclosures.exp_above(privacy.eps) * 2**RATIO)
+        costs = lattice_costs(problem.objective.loss, privacy.sensitivity, self.n, last, discrete, self.rounding)
+        folded = self._weights(last) * (costs << RATIO)
         budget = 0
         for m in self.multipliers:
-            mu = _integers(m.values)
+            stream = _integers(m.values)
             weight, rest = _integers([m.weight, m.rest])
             budget += weight
-            stream = np.concatenate([mu, np.full(max(last + 1 - m.end, 0), rest, dtype=object)])
+            if rest:
+                stream = np.concatenate([stream, np.full(max(last + 1 - m.end, 0), rest, dtype=object)])
             self._fold(folded, m.first, stream << RATIO)
             self._fold(folded, m.first + m.shift, stream * -ratio)
         floor = folded // (self._weights(last) << RATIO)
-        return Fraction(int(floor.min()), 2**SCALE) - Fraction(self.delta) * Fraction(int(budget), 2**SCALE)
+        return Fraction(int(floor.min()), 2**SCALE) - Fraction(privacy.delta) * Fraction(int(budget), 2**SCALE)
 
     def _weights(self, last: int) -> np.ndarray:
         """m_a for a = 0..last: how many lattice points lie at distance a."""
@@ -184,29 +213,20 @@ class AdditiveCertificate:
             folded[start : start + count] += rest[:count]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact."""
         return {
-            "type": "additive",
-            "eps": self.eps,
-            "delta": self.delta,
-            "sensitivity": self.sensitivity,
-            "loss": self.loss.to_dict(),
+            "type": self.tag,
             "n": self.n,
-            "multipliers": [[m.shift, m.weight, m.first, list(m.values), m.rest] for m in self.multipliers],
-            "bound": self.bound,
-            "discrete": self.discrete,
             "rounding": self.rounding,
+            "multipliers": [m.to_dict() for m in self.multipliers],
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> AdditiveCertificate:
-        """The inverse of `to_dict`."""
-        require.choice("rounding", data["rounding"], ("nodes", "bins"))
-        multipliers = tuple(Multiplier(s, w, i, tuple(values), rest) for s, w, i, values, rest in data["multipliers"])
-        return cls(
-            data["eps"], data["delta"], data["sensitivity"], loss_from_dict(data["loss"]), data["n"], multipliers,
-            data["bound"], data["discrete"], data["rounding"],
-        )  # fmt: skip
+    def _read(cls, fields: Fields) -> AdditiveCertificate:
+        rounding = fields.choice("rounding", ("nodes", "bins"))
+        made = cls(fields.integer("n", 1, POINTS), rounding, fields.items("multipliers", Multiplier.read, most=POINTS))
+        if reason := made._malformed():
+            raise FieldError(f"{fields.where}.multipliers are not allowed: {reason}")
+        return made
 
 
 def _ceil(number: Fraction) -> int:
@@ -223,10 +243,10 @@ def _integers(values: Sequence[float]) -> np.ndarray:
 
 
 def lattice_costs(
-    loss: Loss, sensitivity: float, n: int, last: int, discrete: bool = False, rounding: str = "nodes"
+    loss: Any, sensitivity: float, n: int, last: int, discrete: bool = False, rounding: str = "nodes"
 ) -> np.ndarray:
     """floor(c_a 2^SCALE) for a = 0..last, sensitivity 1: costs on the lattice under which rounding is not dearer than L."""
-    if isinstance(loss, CustomLoss):
+    if loss.exponent is None:
         return _sampled_costs(loss, sensitivity, n, last, discrete, rounding)
     index = np.arange(last + 1, dtype=object)
     if loss.exponent == 1:
@@ -249,25 +269,29 @@ def lattice_costs(
     return np.minimum.accumulate(out[::-1])[::-1]  # nondecreasing, and not above: the broken line only sinks
 
 
-def _sampled_costs(
-    loss: CustomLoss, sensitivity: float, n: int, last: int, discrete: bool, rounding: str
-) -> np.ndarray:
+def _sampled_costs(loss: Any, sensitivity: float, n: int, last: int, discrete: bool, rounding: str) -> np.ndarray:
     """The same from values of a convex function at `PARTS` points per cell: sags by secants of neighbouring parts."""
-    parts = 16
     if discrete or rounding == "bins":
         costs = loss(np.arange(last + 1) * (sensitivity / n))
     else:
-        grid = np.arange((last + 2) * parts + 1) * (sensitivity / (n * parts))
+        grid = np.arange((last + 2) * PARTS + 1) * (sensitivity / (n * PARTS))
         values = loss(grid)
         bend = np.diff(values)
+        if (
+            not np.isfinite(values).all()
+            or min(bend.min(), np.diff(bend).min()) < -32 * np.finfo(float).eps * values[-1]
+        ):
+            raise ValueError(
+                f"the loss {loss.name} is not finite, nondecreasing and convex up to distance {grid[-1]:g}"
+            )
         bend = np.concatenate([[-bend[0]], bend, [bend[-1]]])
         before, after = np.diff(bend)[:-1], np.diff(bend)[1:]
         total = before + after
         sag = np.where(total > 0, np.maximum(before, 0) * np.maximum(after, 0) / np.where(total > 0, total, 1.0), 0.0)
-        cells = values[:-1].reshape(-1, parts)
-        ends = values[::parts]
-        chord = ends[:-1, None] + (ends[1:] - ends[:-1])[:, None] * (np.arange(parts) / parts)
-        depth = (chord - cells).max(axis=1) + sag.reshape(-1, parts).max(axis=1)
+        cells = values[:-1].reshape(-1, PARTS)
+        ends = values[::PARTS]
+        chord = ends[:-1, None] + (ends[1:] - ends[:-1])[:, None] * (np.arange(PARTS) / PARTS)
+        depth = (chord - cells).max(axis=1) + sag.reshape(-1, PARTS).max(axis=1)
         depth = np.maximum(depth, 0.0)
         costs = ends[: last + 1] - np.maximum(depth[: last + 1], np.concatenate([[0.0], depth[:last]]))
         costs = costs - 64 * np.finfo(float).eps * np.abs(ends[: last + 1])
@@ -275,10 +299,8 @@ def _sampled_costs(
     return np.minimum.accumulate(out[::-1])[::-1]
 
 
-def geng_viswanath(
-    eps: float, delta: float, sensitivity: float, loss: Loss, *, discrete: bool = False
-) -> AdditiveCertificate:
-    """The closed-form dual point behind Lemma 2 and Theorems 4 and 5 of the truncated-Laplacian paper.
+def geng_viswanath(problem: Problem) -> AdditiveCertificate:
+    """The closed-form dual point behind Lemma 2 and Theorems 4 and 5 of the truncated-Laplacian paper, for a problem.
 
     One shift (Delta itself), bins of one sensitivity. With T_j = P(X beyond j Delta), T_0 = 1/2, privacy on the sets
     {X > j Delta} says T_(j+1) >= (T_j - delta)/E; the loss is at least 2 sum_j T_j (L(j Delta) - L((j-1) Delta)). The bound
@@ -286,21 +308,26 @@ def geng_viswanath(
 
         2 sum_(j < N) a b^j L(j Delta),   a = (delta + (E - 1)/2)/E,  b = 1/E,
 
-    with the paper's N where it is whole, and what is left of the mass 1/2 placed at floor(N) otherwise. In the dual: the
+    with the paper's N where it is an integer, and what is left of the mass 1/2 placed at floor(N) otherwise. In the dual: the
     multiplier of the j-th link of the chain is y_j = b G_(j+1), with G_j = 2 sum_(k >= j) b^(k-j) (L(k) - L(k-1)) over the links
     in use, and mu_i = y_0 + ... + y_i.
+
+    **Arguments:** `problem`: an `optdp.Problem` about additive noise. **Raises** ValueError for another one.
     """
-    e = float(enclosures.exp_above(eps))
+    if reason := not_additive(problem):
+        raise ValueError(f"problem is not allowed: {reason}")
+    privacy: Any = problem.privacy
+    loss = problem.objective.loss
+    eps, delta = float(privacy.eps), float(privacy.delta)
+    e = float(enclosures.exp_above(privacy.eps))
     mass, links = 0.5, 0
-    while (mass := (mass - delta) / e) > 0 and links < 10**6 and (delta > 0 or links < 40 / eps):
+    while (mass := (mass - delta) / e) > 0 and links < POINTS and (delta > 0 or links < 40 / eps):
         links += 1
-    unit = sensitivity if isinstance(loss, CustomLoss) else 1.0
-    rises = np.diff(loss(np.arange(links + 1) * unit))
+    rises = np.diff(loss(np.arange(links + 1) * (privacy.sensitivity if loss.exponent is None else 1.0)))
     growth, y = 0.0, np.zeros(links)
     for j in range(links, 0, -1):  # y_(j-1) = b G_j
         growth = 2 * float(rises[j - 1]) + growth / e
         y[j - 1] = growth / e
     mu = np.cumsum(y)
     weight = float(mu[-1]) if links else 0.0
-    point = Multiplier(1, weight, 0, tuple(float(v) for v in mu), weight)
-    return AdditiveCertificate.of(eps, delta, sensitivity, loss, 1, [point], discrete=discrete, rounding="bins")
+    return AdditiveCertificate(1, "bins", (Multiplier(1, weight, 0, tuple(float(v) for v in mu), weight),))

@@ -16,104 +16,89 @@ The staircase (Geng and Viswanath, 2014) attains it. For L = |x| and x^2, sum_k 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flint import arb, ctx
 
+from optdp.certificates.additive import not_additive
+from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.problem.losses import Power, loss_from_dict
+from optdp.exact.fields import Fields
+from optdp.exact.numbers import show
+from optdp.problem.domains import Line
+
+if TYPE_CHECKING:
+    from optdp.problem.problem import Problem
 
 
 @dataclass(frozen=True)
-class StaircaseCertificate:
-    """A threshold for which (*) holds: E L is at least that for every additive noise that is eps-private (delta = 0).
+class StaircaseCertificate(Certificate):
+    """A threshold, in units of the loss: where (*) holds for a problem with delta = 0, its optimum is at least that."""
 
-    **Arguments:** `eps`; `loss`: `Power(1)` or `Power(2)`; `sensitivity`; `threshold`, in units of the loss.
-    """
-
-    eps: float
-    loss: Power
-    sensitivity: float
+    tag = "staircase"
     threshold: float
 
-    @property
-    def bound(self) -> float:
-        """The lower bound that this certificate proves, if `check()` passes."""
-        return self.threshold
+    def bound(self, problem: Problem) -> Bound:
+        privacy: Any = problem.privacy
+        if reason := not_additive(problem):
+            self._refuse(reason)
+        if privacy.delta != 0 or not isinstance(problem.domain, Line):
+            self._refuse("it is for delta = 0 on the real line")
+        if problem.objective.loss.exponent not in (1.0, 2.0):
+            self._refuse("it is for the losses abs and squared")
+        if self.threshold > 0 and not self.holds(problem):
+            self._refuse(f"the threshold {show(self.threshold)} is too high for this problem")
+        return Bound(self.threshold, "bathtub dual of one period, ball arithmetic")
 
     @classmethod
-    def best(cls, eps: float, loss: Power, sensitivity: float) -> StaircaseCertificate:
+    def best(cls, problem: Problem) -> StaircaseCertificate:
         """The certificate with the largest threshold that can be proven, by bisection."""
-        low, high = 0.0, 2.0
-        while cls(eps, loss, 1.0, high)._holds():
+        privacy: Any = problem.privacy
+        low, high = 0.0, privacy.sensitivity**problem.objective.loss.exponent
+        while cls(high).holds(problem):
             low, high = high, 2 * high
         while low < (middle := (low + high) / 2) < high:
-            low, high = (middle, high) if cls(eps, loss, 1.0, middle)._holds() else (low, middle)
-        found = cls(eps, loss, sensitivity, low * sensitivity**loss.exponent)
-        return found if found._holds() else cls(eps, loss, sensitivity, found.threshold * (1 - 1e-15))
+            low, high = (middle, high) if cls(middle).holds(problem) else (low, middle)
+        return cls(low)
 
-    def concerns(self, privacy: Any, mechanism: Any) -> bool:
-        """Whether the proof is about this promise and this mechanism's problem."""
-        promise = (self.eps, 0.0, self.sensitivity) == (privacy.eps, privacy.delta, privacy.sensitivity)
-        return bool(promise and self.sensitivity == mechanism.domain.sensitivity and not mechanism.domain.discrete)
-
-    def check(self) -> Check:
-        """Prove (*) again from scratch, in ball arithmetic."""
-        return Check(
-            "lower bound",
-            self._holds(),
-            f"every additive noise that is {self.eps:g}-private has E {self.loss} at least {self.threshold:.17g} "
-            "(bathtub of one period, ball arithmetic)",
-        )
-
-    def first_step(self) -> float:
+    def first_step(self, problem: Problem) -> float:
         """Where G changes sign, in sensitivities: at the optimum, where the staircase's first step ends."""
         with ctx.workprec(enclosures.PRECISION):
-            return float(self._root(enclosures.ball(-self.eps).exp(), self._scaled()).mid())
+            return float(self._root(*self._terms(problem)).mid())
 
-    def _scaled(self) -> arb:
-        return enclosures.ball(self.threshold) / enclosures.ball(self.sensitivity) ** enclosures.ball(
-            self.loss.exponent
-        )
+    def _terms(self, problem: Problem) -> tuple[arb, arb, int]:
+        """(b, the threshold for sensitivity 1, q) in balls."""
+        privacy: Any = problem.privacy
+        q = int(problem.objective.loss.exponent)
+        unit = enclosures.ball(privacy.sensitivity) ** q
+        return 1 / enclosures.exp(privacy.eps), enclosures.ball(self.threshold) / unit, q
 
-    def _root(self, b: arb, t: arb) -> arb:
+    @staticmethod
+    def _root(b: arb, t: arb, q: int) -> arb:
         """Where (1 - b) G = 0; below 0 if G > 0 on the whole of [0, 1]."""
         odds = b / (1 - b)
-        if self.loss.exponent == 1:
+        if q == 1:
             return t - odds
         square = t - b / (1 - b) ** 2
         return square.sqrt() - odds if square > 0 else arb(-1)
 
-    def _holds(self) -> bool:
-        if self.loss.exponent not in (1.0, 2.0):
-            return False
+    def holds(self, problem: Problem) -> bool:
+        """Whether (*) is proven for the problem's eps and loss."""
         with ctx.workprec(enclosures.PRECISION):
-            b, t = enclosures.ball(-self.eps).exp(), self._scaled()
+            b, t, q = self._terms(problem)
             odds = b / (1 - b)
-            flat = odds if self.loss.exponent == 1 else b * (1 + b) / (1 - b) ** 2  # (1 - b) sum_k b^k k^q
+            flat = odds if q == 1 else b * (1 + b) / (1 - b) ** 2  # (1 - b) sum_k b^k k^q
 
             def integral(x: arb) -> arb:
                 """(1 - b) int_0^x G."""
-                rise = x**2 / 2 if self.loss.exponent == 1 else x**3 / 3 + x**2 * odds
+                rise = x**2 / 2 if q == 1 else x**3 / 3 + x**2 * odds
                 return rise + x * (flat - t)
 
-            above = 1 + (flat if self.loss.exponent == 1 else 2 * odds + flat) - t  # (1 - b) G(1)
-            root = self._root(b, t)
+            above = 1 + (flat if q == 1 else 2 * odds + flat) - t  # (1 - b) G(1)
+            root = self._root(b, t, q)
             deficit = arb(0) if root < 0 else -integral(root)
             return bool(above >= 0) and bool(integral(arb(1)) - (1 / b - 1) * deficit >= 0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact."""
-        return {
-            "type": "staircase",
-            "eps": self.eps,
-            "loss": self.loss.to_dict(),
-            "sensitivity": self.sensitivity,
-            "threshold": self.threshold,
-        }
-
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> StaircaseCertificate:
-        """The inverse of `to_dict`."""
-        return cls(data["eps"], loss_from_dict(data["loss"]), data["sensitivity"], data["threshold"])
+    def _read(cls, fields: Fields) -> StaircaseCertificate:
+        return cls(fields.real("threshold", 0.0))
