@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -11,20 +12,40 @@ from hypothesis import strategies as st
 import optdp
 from optdp import files
 from optdp.design.sweep import sweep
-from optdp.mechanisms import BASELINES, pm
+from optdp.mechanisms import baselines
 from optdp.report.gap import gap_page
+from optdp.report.plots import draw
 from optdp.report.report import Column, Report
 from optdp.statistics import estimation
+
+PROBLEM = optdp.Problem(optdp.LDP(1.0), (0, 4), "abs", optdp.Piecewise(3))
+
+
+class Rounding(optdp.Mechanism):
+    """A user's own mechanism, with the two methods that one must write: keep 0 or 1 with probability 3/4."""
+
+    def __init__(self, domain=(0.0, 1.0)):
+        self.domain = optdp.Interval(*domain)
+
+    def randomize(self, x, rng=None):
+        x, rng = self.domain.check(x), np.random.default_rng(rng)
+        near = rng.random(x.shape) < 0.75
+        return np.where((x >= 0.5) == near, 1.0, 0.0)
+
+    def probability(self, y, x):
+        y, x = np.broadcast_arrays(np.asarray(y, dtype=float), self.domain.check(x))
+        return np.where((y == 0) | (y == 1), np.where((x >= 0.5) == (y == 1), 0.75, 0.25), 0.0)
 
 
 def test_a_report_says_the_same_in_every_form(tmp_path):
     report = optdp.compare(1.0, "squared")
     frame = report.to_frame()
     assert list(frame["mechanism"]) == [row["mechanism"] for row in report.rows]
-    assert frame["worst_case"].is_monotonic_increasing
+    assert frame["value"].is_monotonic_increasing
+    assert report.to_csv() == frame.to_csv(index=False)
     assert json.loads(report.to_json())["rows"] == list(report.rows)
     for text in (report.to_text(), report.to_markdown(), report.to_html(), report._repr_html_()):
-        assert "optimal piecewise" in text and "0.217299" in text
+        assert "optimum" in text and "0.217299" in text
     for suffix in ("md", "html", "json", "csv", "txt", "png", "svg", "pdf"):
         report.save(tmp_path / f"r.{suffix}")
         assert (tmp_path / f"r.{suffix}").stat().st_size > 300
@@ -47,8 +68,9 @@ def test_gap_report_of_solutions_and_of_a_spec():
         r["verified"] for r in report.rows
     )
     assert optdp.gap_report(solutions[0]).rows[0] == report.rows[0]
-    grid = optdp.gap_report({"problem": "piecewise", "eps": [1.0, 2.0], "loss": "squared"})
-    assert all(row[name] >= 1 - 1e-12 for row in grid.rows for name in ("PM", "SW", "PTT", "uniform"))
+    assert [row["problem"] for row in report.rows] == [s.problem.statement() for s in solutions]
+    grid = optdp.gap_report({"problem": "piecewise", "eps": [1.0, optdp.log(3)], "loss": "squared"})
+    assert all(row[name] >= 1 - 1e-12 for row in grid.rows for name in ("moved PM", "moved SW", "moved PTT", "uniform"))
     assert grid.plot() is not None
     with pytest.raises(TypeError, match="solutions_or_spec"):
         optdp.gap_report([1])
@@ -56,10 +78,73 @@ def test_gap_report_of_solutions_and_of_a_spec():
         optdp.gap_report({"problem": "x"})
 
 
-@pytest.mark.parametrize("name", list(BASELINES))
+def test_a_users_mechanism_stands_beside_the_optimum():
+    report = optdp.compare(1.0, mechanisms=[Rounding(), Rounding()])
+    rows = {row["mechanism"]: row for row in report.rows}
+    assert rows["Rounding"]["value"] == pytest.approx(0.5)  # at x = 1/2: |y - x| = 1/2 whatever is sent
+    assert rows["Rounding"]["value"] == rows["Rounding (2)"]["value"]
+    assert (rows["Rounding"]["numbers"], rows["Rounding"]["guarantee"]) == ("numerical", "not claimed")
+    assert rows["Rounding"]["family"] == "no" and rows["optimum"]["family"] == "yes"
+    assert rows["optimum"]["numbers"] == "proven" and rows["optimum"]["guarantee"] == "yes"
+    assert rows["clamped Laplace"]["guarantee"] == "in real arithmetic"
+    assert rows["Rounding"]["average"] == pytest.approx(0.75 * 0.25 + 0.25 * 0.75, abs=1e-3)
+    solution = optdp.solve_piecewise(1.0)
+    gaps = optdp.gap_report(solution, mechanisms={"mine": Rounding()})
+    assert gaps.rows[0]["mine"] == pytest.approx(0.5 / solution.value)
+    grid = optdp.gap_report({"problem": "piecewise", "eps": [1, 2]}, mechanisms=lambda problem: {"mine": Rounding()})
+    assert [row["mine"] * row["value"] for row in grid.rows] == pytest.approx([0.5, 0.5])
+    with pytest.raises(ValueError, match="mine takes inputs from"):
+        optdp.compare(PROBLEM, mechanisms={"mine": Rounding()})
+    with pytest.raises(TypeError, match=r"mine is a int, .*subclass optdp.Mechanism"):
+        optdp.compare(1.0, mechanisms={"mine": 3})
+
+
+@pytest.mark.parametrize(
+    "objective", ["squared", optdp.At("abs", 1.0), optdp.Average("abs"), optdp.Average("abs", ([0, 4], [0.25, 0.75]))]
+)
+def test_comparisons_of_every_objective(objective):
+    """Problems that no design solves are compared too, and say so; the bound is told with its whole statement."""
+    problem = optdp.Problem(optdp.LDP(1.0), (0, 4), objective, optdp.Piecewise(3))
+    report = optdp.compare(problem)
+    assert report.title.lower() == problem.statement().lower()
+    if objective == "squared":
+        assert any(problem.statement() + " is at least" in note for note in report.notes)
+        assert "every mechanism" not in report.to_text()
+    else:
+        assert "No design solves this problem" in report.notes[0]
+    mechanism = baselines.get("uniform").make(problem)
+    expected = {
+        "at": float(mechanism.expected_loss(1.0)), "average": mechanism.average_loss(), "worst-case": 16 / 3,
+    }[problem.objective.tag]  # fmt: skip
+    if problem.objective.tag == "average" and problem.objective.prior != "uniform":
+        expected = float(mechanism.expected_loss([0, 4]) @ [0.25, 0.75])
+    assert next(r["value"] for r in report.rows if r["mechanism"] == "uniform") == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", list(baselines.applicable(PROBLEM)))
 def test_every_mechanism_draws_itself(name):
-    axes = BASELINES[name](1.0, (0, 4)).plot(inputs=[0.0, 1.0])
+    axes = baselines.get(name).make(PROBLEM).plot(inputs=[0.0, 1.0])
     assert len(axes.get_lines()) >= 2 and axes.get_xlabel() == "output y"
+
+
+def test_a_solution_is_drawn_under_its_statement():
+    solution = optdp.solve_piecewise(1.0, domain=(0, 60))
+    axes = solution.plot()
+    assert axes.get_title(loc="left").replace("\n", " ") == solution.problem.statement()
+    with pytest.raises(TypeError, match="only mechanisms and solutions"):
+        draw(3)
+
+
+def test_what_is_missing_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    solution = optdp.solve_piecewise(1.0)
+    with pytest.raises(RuntimeError, match=r"matplotlib: pip install 'optdp\[plot\]'"):
+        solution.plot()
+    report = optdp.gap_report(solution)
+    with pytest.raises(RuntimeError, match=r"pandas: pip install 'optdp\[tables\]'"):
+        report.to_frame()
+    assert "lower" in report.to_csv()
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
@@ -72,6 +157,9 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     os.chmod(path, 0o640)
     files.write_text(path, "two")
     assert path.read_text() == "two" and path.stat().st_mode & 0o777 == 0o640
+    with files.replacing(path, "wb") as stream:
+        stream.write(b"three")
+    assert path.read_bytes() == b"three" and path.stat().st_mode & 0o777 == 0o640
 
 
 def test_sweep_keeps_the_order_and_raises_what_it_meets():
@@ -80,17 +168,19 @@ def test_sweep_keeps_the_order_and_raises_what_it_meets():
         sweep(lambda x: 1 / x, [1, 0])
 
 
-@pytest.mark.parametrize("name", list(BASELINES))
+@pytest.mark.parametrize("name", list(baselines.applicable(PROBLEM)))
 @given(eps=st.floats(0.2, 5), bins=st.integers(2, 20))
 def test_transition_columns_are_distributions(name, eps, bins):
-    matrix = estimation.transition_matrix(BASELINES[name](eps, (0, 3)), bins)
+    problem = optdp.Problem(optdp.LDP(eps), (0, 3), "abs", optdp.Piecewise(3))
+    matrix = estimation.transition_matrix(baselines.get(name).make(problem), bins)
     assert np.allclose(matrix.sum(axis=0), 1) and matrix.min() >= 0
 
 
 def test_estimates_come_close_to_the_truth():
     rng = np.random.default_rng(0)
     data = rng.beta(2, 6, 200_000)
-    mechanism = pm(2.0)
+    problem = optdp.Problem(optdp.LDP(2.0), (0, 1), "abs", optdp.Piecewise(3))
+    mechanism = baselines.get("moved PM").make(problem)
     outputs = mechanism.randomize(data, 1)
     truth = np.histogram(data, 100, (0, 1))[0] / data.size
     share = optdp.estimate_histogram(mechanism, outputs, 100, smooth=True)
@@ -109,7 +199,7 @@ def test_every_problem_has_a_report_without_arguments():
 
     from optdp.report.gap import PROBLEMS
 
-    for name in PROBLEMS.values():
+    for name in PROBLEMS:
         report = importlib.import_module(f"optdp.report.{name}").gap_report
         assert all(p.default is not p.empty for p in inspect.signature(report).parameters.values()), name
 

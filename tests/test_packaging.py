@@ -1,0 +1,146 @@
+"""What the package costs to import, what it needs, and that its objects travel between processes."""
+
+import ast
+import copy
+import doctest
+import importlib
+import pickle
+import pkgutil
+import re
+import subprocess
+import sys
+import tomllib
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+import optdp
+
+ROOT = Path(__file__).parent.parent
+
+#: One tiny problem for each design, and for the forms in which solutions come.
+SOLVES = {
+    "piecewise": lambda: optdp.solve_piecewise(optdp.log(3)),
+    "piecewise, own pieces": lambda: optdp.solve_piecewise("1/2", loss=optdp.Pieces((0, 1), ((0, 0, 1), (-1, 2)))),
+    "piecewise, circle": lambda: optdp.solve_piecewise(1.0, 2, "squared", domain=optdp.Circle(6.28)),
+    "ptt": lambda: optdp.solve_ptt(1.0, "II"),
+    "composite": lambda: optdp.solve_composite(1.0, "A2", "B1"),
+    "additive": lambda: optdp.solve_additive(1.0, 0.1, rtol=0.05),
+    "additive, integers": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=2, discrete=True, rtol=0.05),
+    "kernel": lambda: optdp.solve_kernel(1.0, rtol=0.1),
+    "kernel, unbiased": lambda: optdp.solve_kernel(1.0, unbiased=True, rtol=0.1),
+    "kernel, prior": lambda: optdp.solve_kernel(1.0, prior=([0.0, 0.5], [0.5, 0.5]), rtol=0.1),
+    "kernel, alphabet": lambda: optdp.solve_kernel(1.0, [[0, 1, 1], [1, 0, 1], [1, 1, 0]], domain=optdp.Alphabet(3)),
+    "lip": lambda: optdp.solve_lip([0.2, 0.3, 0.5], 1.0, task="histogram"),
+}
+
+
+def python(code):
+    """What a fresh interpreter prints."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_importing_optdp_loads_nothing():
+    """Not even numpy: so it costs less than numpy's own import."""
+    code = "import sys; before = set(sys.modules); import optdp; print(*set(sys.modules) - before)"
+    assert {name.split(".")[0] for name in python(code).split()} <= {"optdp", *sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize(
+    ("use", "heavy"),
+    [
+        (
+            "s = optdp.solve_piecewise(1.0); assert s.verify()",
+            "scipy sympy pandas matplotlib pyomo cvxpy highspy pyscipopt",
+        ),
+        (
+            "optdp.Problem(optdp.LDP(1.0), (0, 1), 'abs').statement()",
+            "scipy sympy pandas matplotlib pyomo cvxpy highspy",
+        ),
+        ("optdp.gap_report(optdp.solve_piecewise(1.0)).to_html()", "scipy sympy pandas matplotlib pyomo cvxpy highspy"),
+    ],
+)
+def test_packages_are_imported_when_they_are_used(use, heavy):
+    assert python(f"import sys, optdp\n{use}\nprint(*sorted(set('{heavy}'.split()) & set(sys.modules)))") == "\n"
+
+
+def test_every_public_name_resolves():
+    for name in optdp.__all__:
+        assert getattr(optdp, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        optdp.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", list(SOLVES))
+def test_solutions_are_pickled_copied_and_saved(name, tmp_path):
+    solution = SOLVES[name]()
+    assert solution.verify(), str(solution.verify())
+    solution.save(tmp_path / "s.json")
+    others = [pickle.loads(pickle.dumps(solution)), copy.deepcopy(solution), optdp.Solution.load(tmp_path / "s.json")]
+    for other in others:
+        assert other == solution
+        assert hash(other.problem) == hash(solution.problem)
+        assert other.verify()
+        assert str(other) == str(solution)
+    if solution.program.build is not None:  # the model is built again where it is asked for
+        assert type(others[0].program.model) is type(solution.program.model)
+
+
+def test_solutions_come_back_from_other_processes():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        found = list(pool.map(optdp.solve_piecewise, [0.5, 1.0]))
+        verified = list(pool.map(optdp.Solution.verify, found))
+    for solution, eps in zip(found, (0.5, 1.0), strict=True):
+        here = optdp.solve_piecewise(eps)
+        assert (solution.problem, solution.value, solution.mechanism) == (here.problem, here.value, here.mechanism)
+    assert all(verified)
+
+
+def test_solutions_come_back_from_dask():
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+        found = list(client.get_executor().map(optdp.solve_piecewise, [0.5, 1.0]))
+    assert [s.value for s in found] == [optdp.solve_piecewise(eps).value for eps in (0.5, 1.0)]
+
+
+def modules():
+    """Every module of the package but the command line's entry."""
+    found = pkgutil.walk_packages([str(ROOT / "optdp")], "optdp.")
+    return sorted(m.name for m in found if m.name != "optdp.__main__")
+
+
+def test_every_example_in_a_docstring_is_true():
+    tried = 0
+    for name in ["optdp", *modules()]:
+        outcome = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+        assert not outcome.failed, name
+        tried += outcome.attempted
+    assert tried > 20
+
+
+def test_every_package_that_is_imported_is_declared_and_the_optional_ones_name_their_extra():
+    """Read from the source: third-party imports against pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    core = {re.split(r"[><=]", d)[0] for d in project["dependencies"]}
+    extras = {
+        re.split(r"[><=]", d)[0]: extra
+        for extra in ("plot", "tables", "scip", "gurobi", "ipopt", "dask", "data")
+        for d in project["optional-dependencies"][extra]
+    }
+    for path in (ROOT / "optdp").rglob("*.py"):
+        text = path.read_text()
+        nodes = list(ast.walk(ast.parse(text)))
+        names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+        names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0]
+        for package in {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"optdp"}:
+            known = "python-flint" if package == "flint" else package
+            assert known in core or known in extras, f"{path}: {package} is not declared"
+            if known not in core and known != "matplotlib":  # figures begin in report/plots.py, which asks for it
+                assert f"optdp[{extras[known]}]" in text, f"{path}: {package} does not name its extra"
+
+
+def test_the_versions_agree():
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == optdp.__version__
+    assert f"## {optdp.__version__}" in (ROOT / "CHANGELOG.md").read_text()
