@@ -99,7 +99,8 @@ class Interval(_Bounded):
 
     def distance(self, x: Any, y: Any) -> np.ndarray:
         """|y - x|, elementwise."""
-        return np.abs(np.subtract(y, x))
+        found: np.ndarray = np.abs(np.subtract(y, x))
+        return found
 
     def latex(self) -> str:
         return str(self)
@@ -155,7 +156,8 @@ class Circle(_Bounded):
     def distance(self, x: Any, y: Any) -> np.ndarray:
         """Length of the shorter arc between x and y, elementwise."""
         arc = np.mod(np.abs(np.subtract(y, x)), self.period)
-        return np.minimum(arc, self.period - arc)
+        found: np.ndarray = np.minimum(arc, self.period - arc)
+        return found
 
     def latex(self) -> str:
         return rf"\mathbb{{R}} / {plain(self.period)} \mathbb{{Z}}"

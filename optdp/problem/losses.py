@@ -129,10 +129,12 @@ class Power(DistanceLoss):
         return {1.0: "|Y - x|", 2.0: "(Y - x)^2"}.get(self.exponent, f"|Y - x|^{{{plain(self.exponent)}}}")
 
     def __call__(self, distance: Any) -> np.ndarray:
-        return np.power(distance, self.exponent)
+        found: np.ndarray = np.power(distance, self.exponent)
+        return found
 
     def integral(self, distance: Any) -> np.ndarray:
-        return np.power(distance, self.exponent + 1) / (self.exponent + 1)
+        found: np.ndarray = np.power(distance, self.exponent + 1) / (self.exponent + 1)
+        return found
 
     def integral_ball(self, distance: Any) -> arb:
         q, d = enclosures.ball(self.exponent), distance if isinstance(distance, arb) else enclosures.ball(distance)
@@ -188,7 +190,8 @@ class Huber(DistanceLoss):
     def integral(self, distance: Any) -> np.ndarray:
         d, c = np.asarray(distance, dtype=float), self.corner
         near, far = np.minimum(d, c), np.maximum(d - c, 0.0)
-        return near**3 / 6 + c * far * (c + far) / 2
+        found: np.ndarray = near**3 / 6 + c * far * (c + far) / 2
+        return found
 
     def integral_ball(self, distance: Any) -> arb:
         d, c = distance if isinstance(distance, arb) else enclosures.ball(distance), enclosures.ball(self.corner)
@@ -415,7 +418,8 @@ class Pinball(Loss):
 
     def of(self, x: Any, y: Any) -> np.ndarray:
         d = np.subtract(y, x)
-        return np.where(d >= 0, self.tau * d, (self.tau - 1) * d)
+        found: np.ndarray = np.where(d >= 0, self.tau * d, (self.tau - 1) * d)
+        return found
 
     @classmethod
     def _read(cls, fields: Fields) -> Pinball:
@@ -442,7 +446,7 @@ class PairLoss(_Session):
     """
 
     function: Callable[[Any, Any], Any]
-    name: str = "custom"  # type: ignore[assignment]
+    name: str = "custom"
     lipschitz: float | None = None
 
     @property
@@ -486,7 +490,7 @@ class CustomLoss(_Session, DistanceLoss):
     function: Callable[[Any], Any]
     reach: float | None = None
     shape: Shape | None = None
-    name: str = "custom"  # type: ignore[assignment]
+    name: str = "custom"
     _values: np.ndarray = field(init=False, repr=False, compare=False)
     _below: np.ndarray = field(init=False, repr=False, compare=False)
     _above: np.ndarray = field(init=False, repr=False, compare=False)
@@ -565,7 +569,8 @@ class CustomLoss(_Session, DistanceLoss):
     def integral(self, distance: Any) -> np.ndarray:
         """The middle of the bracket of the integral."""
         low, high = self.integral_bracket(distance)
-        return (low + high) / 2
+        found: np.ndarray = (low + high) / 2
+        return found
 
     def integral_bracket(self, distance: Any) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) around the integral of L from 0 to distance in [0, reach], elementwise, from the sampled values."""

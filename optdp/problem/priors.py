@@ -176,7 +176,7 @@ class Prior(Tagged, root=True):
             return f"the prior ({', '.join(map(str, self.exact))}){names}{self._missing}"
         # Floats that were divided by their sum: integers over the power of two next to it.
         floats = [Fraction(weight, 1 << round(math.log2(self.total))) for weight in self.weights]
-        near = abs(sum(floats) - 1) <= TOLERANCE
+        near = abs(sum(floats, Fraction(0)) - 1) <= TOLERANCE
         if len(self) <= 8 and near and all(Fraction(float(p)) == p for p in floats):
             normalised = "" if sum(floats) == 1 else ", normalised"
             return f"the prior ({', '.join(repr(float(p)) for p in floats)}){normalised}{names}{self._missing}"

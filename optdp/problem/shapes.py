@@ -155,7 +155,8 @@ class Triangle(Shape):
     name: ClassVar[str] = "A3"
 
     def height(self, u: Any) -> np.ndarray:
-        return np.maximum(1.0 - np.abs(u), 0.0)
+        found: np.ndarray = np.maximum(1.0 - np.abs(u), 0.0)
+        return found
 
     def level(self) -> arb:
         return arb(1) / 2
