@@ -147,7 +147,7 @@ def test_reports_show_the_curves(tmp_path):
     assert not report.rows[0]["keeps"] and report.rows[1]["keeps"]
     report.save(tmp_path / "r.png")
     found = optdp.lip_simulate([0.9, 0.1], [0.5, 1.0], 1000, schemes=("lip", "central"), rounds=3)
-    found.to_report().save(tmp_path / "s.svg")
+    reports.simulation_report(found).save(tmp_path / "s.svg")
     assert "1,000 users" in str(found)
     optdp.solve_lip([0.5, 0.3, 0.2], 1.0).mechanism.plot().figure.savefig(tmp_path / "k.png")
     assert (tmp_path / "r.png").stat().st_size > 10_000
@@ -184,7 +184,7 @@ def test_solve_from_the_command_line(capsys, tmp_path):
         == 0
     )
     data = json.loads(capsys.readouterr().out)
-    assert data["verified"] and data["spec"]["left_out"] == ["d"]
+    assert data["verified"] and data["problem"]["objective"]["prior"]["left_out"] == ["d"]
     (tmp_path / "c.csv").write_text("1,50\n2,30\n10,20\n")
     assert main(["solve", "lip", "--prior-file", str(tmp_path / "c.csv"), "--counts", "--eps", "1"]) == 0
     expected = optdp.solve_lip([0.5, 0.3, 0.2], 1.0, values=[1, 2, 10]).value

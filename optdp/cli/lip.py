@@ -21,7 +21,7 @@ def register(commands: Commands) -> None:
     _add_task(parser)
     parser.add_argument(
         "--notion", choices=("lip", "lip-lower", "ldp"), default="lip",
-        help="lip: two-sided (default); lip-lower: posterior >= e^-eps prior only; ldp: context-free promise",
+        help="lip: two-sided (default); lip-lower: posterior >= e^-eps prior only; ldp: context-free guarantee",
     )  # fmt: skip
     parser.add_argument(
         "--backend", choices=("auto", "enumeration", "columns", "cvxpy"), default="auto", help="solver (default auto)"
@@ -148,20 +148,12 @@ def _solve(args: argparse.Namespace) -> int:
     )  # fmt: skip
     status = options.show_solution(solution, args)
     if not args.json:
-        _say(solution)
+        if solution.mechanism.prior.left_out:
+            print(solution.program.message.split("; ")[1])
+        print(f"mean absolute error between input and output, best labels: {solution.mechanism.mae():.6g}")
         if args.kernel:
             print(kernel_report(solution.mechanism).to_text())
     return status
-
-
-def _say(solution: Any) -> None:
-    mechanism = solution.mechanism
-    if mechanism.prior.left_out:
-        names = ", ".join(map(str, mechanism.prior.left_out[:10])) + (
-            ", ..." if len(mechanism.prior.left_out) > 10 else ""
-        )
-        print(f"left out, having prior 0: {names}")
-    print(f"mean absolute error between input and output, best labels: {mechanism.mae():.6g}")
 
 
 def kernel_report(mechanism: Any) -> Any:
@@ -199,6 +191,7 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _simulate(args: argparse.Namespace) -> int:
+    from optdp.report.lip import simulation_report
     from optdp.statistics.simulation import lip_simulate
 
     prior = _prior_of(args)
@@ -209,7 +202,7 @@ def _simulate(args: argparse.Namespace) -> int:
     }
     schemes = args.schemes or defaults.get(task["task"], ["lip", "ldp", "randomised response"])
     found = lip_simulate(prior, args.eps, args.users, **task, schemes=schemes, rounds=args.rounds, seed=args.seed)
-    return options.show_report(found.to_report(), args)
+    return options.show_report(simulation_report(found), args)
 
 
 def _flights(args: argparse.Namespace) -> int:

@@ -11,8 +11,13 @@ least mean square error is p - p^2 - (high - p)(p - low), where the interval is
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
+from optdp.problem.domains import Alphabet
+from optdp.problem.families import AllMechanisms
+from optdp.problem.objectives import BayesRisk
+from optdp.problem.privacy import LDP, LIP
 from optdp.problem.problem import Problem
 
 
@@ -77,5 +82,30 @@ def simplex_is_lip(least: Any) -> Any:
 
 
 def optimum(problem: Problem) -> Any:
-    """The closed form of a problem's optimum, where one is proven."""
-    return None
+    """The closed form of a problem's optimum: two categories, or one-sided LIP; else None.
+
+    Probabilities and values are written as the short rationals that read as the same floats, where there are any.
+    """
+    privacy, objective = problem.privacy, problem.objective
+    if not isinstance(objective, BayesRisk) or not isinstance(privacy, LDP | LIP) or problem.constraints:
+        return None
+    prior, values = objective.prior, objective.task.values
+    same = isinstance(privacy, LDP) or privacy.prior == prior
+    known = isinstance(problem.domain, Alphabet) and problem.domain.symbols == prior.categories
+    if not (same and known and isinstance(problem.family, AllMechanisms)):
+        return None
+    p, x = [_readable(q) for q in prior.exact], None if values is None else [_readable(Fraction(v)) for v in values]
+    if isinstance(privacy, LIP) and privacy.lower_only:
+        return simplex_value(p, x)
+    if len(p) != 2:
+        return None
+    return (2 if x is None else (x[1] - x[0]) ** 2) * binary_value(min(p), "ldp" if isinstance(privacy, LDP) else "lip")
+
+
+def _readable(number: Fraction) -> Any:
+    """The sympy rational with a small denominator that reads as the same float, if there is one: 1/10 for 0.1."""
+    import sympy as sp
+
+    short = number.limit_denominator(10**6)
+    kept = short if float(short) == float(number) else number
+    return sp.Rational(kept.numerator, kept.denominator)

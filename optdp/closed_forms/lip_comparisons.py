@@ -75,9 +75,9 @@ def response_histogram(categories: Any, ratio: Any) -> Any:
 
 
 def even_sum_lip(categories: Any, ratio: Any) -> Any:
-    """The least error under eps-LIP of a sum of d equally likely whole numbers in a row: (d^2 (1 - tau^2 (E+2)/E) - 1)/12.
+    """The least error under eps-LIP of a sum of d equally likely integers in a row: (d^2 (1 - tau^2 (E+2)/E) - 1)/12.
 
-    tau = (E-1)/(E+1) = tanh(eps/2). A lower bound for every d and E, attained if 1 + E is whole and divides d.
+    tau = (E-1)/(E+1) = tanh(eps/2). A lower bound for every d and E, attained if 1 + E is an integer that divides d.
     """
     tau = (ratio - 1) / (ratio + 1)
     return (categories**2 * (1 - tau**2 * (ratio + 2) / ratio) - 1) / 12
@@ -92,7 +92,7 @@ def even_sum_ldp(categories: Any, ratio: Any) -> Any:
 def even_histogram_ldp(categories: Any, ratio: Any) -> Any:
     """1 - 1/d - (E-1)^2/(4 E d): what no eps-LDP histogram of d equally likely categories beats.
 
-    Attained by outputs that raise d/(1+E) categories, if that is whole. Under LIP the 4 goes: `rare_histogram`.
+    Attained by outputs that raise d/(1+E) categories, if that is an integer. Under LIP the 4 goes: `rare_histogram`.
     """
     return 1 - 1 / categories - (ratio - 1) ** 2 / (4 * ratio * categories)
 

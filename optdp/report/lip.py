@@ -35,22 +35,21 @@ def gap_report(
     """
     context_free = ["randomised response", "oue"] if task == "histogram" else ["randomised response"]
     rows: list[dict[str, Any]] = []
-    name = ""
+    phrase = ""
     for e in np.atleast_1d(np.asarray(eps, dtype=float)).tolist():
         best, lower, ldp = (
             solve_lip(prior, e, task=task, values=values, notion=notion, categories=categories)
             for notion in ("lip", "lip-lower", "ldp")
         )
-        name = best.program.name.split(", lip")[0]
-        kept = best.mechanism.prior
-        numbers = None if best.loss.values is None else np.array(best.loss.values)
+        phrase, kept = best.problem.objective.phrase.rstrip(","), best.mechanism.prior
+        numbers = best.problem.objective.task.values
         free = lip_simulate(kept, e, 1, task=task, values=numbers, schemes=context_free, rounds=1)
         rows.append(
             {
                 "eps": e, "lower": best.lower_bound, "value": best.value, "gap": best.gap,
                 "outputs": len(best.mechanism.kernel), "mae": best.mechanism.mae(),
-                "lip-lower": lower.value, "keeps": lower.mechanism.privacy() <= e,
-                "true eps": lower.mechanism.privacy(), "ldp": ldp.value,
+                "lip-lower": lower.value, "keeps": lower.mechanism.epsilon() <= e,
+                "true eps": lower.mechanism.epsilon(), "ldp": ldp.value,
                 **{scheme.name: scheme.theory for scheme in free.schemes},
             }
         )  # fmt: skip
@@ -61,7 +60,7 @@ def gap_report(
         Column("true eps", "its LIP eps"),
         *(Column(key, f"{key}, no prior") for key in context_free),
     ]  # fmt: skip
-    title = f"Mean square error per user: {name}"
+    title = f"The {phrase}, per user"
 
     def figure() -> Any:
         axes = new_axes(size=(7.2, 4.4))
@@ -81,7 +80,7 @@ def gap_report(
     notes = [
         "Published closed form: only posterior >= e^-eps prior. Its LIP eps is the two-sided epsilon that it really keeps "
         "(above eps wherever the least prior is below 1/(1 + e^eps)).",
-        "LDP with prior: the same estimator and prior under the context-free promise; its bracket is in its own solution.",
+        "LDP with prior: the same estimator and prior under the context-free guarantee; its bracket is in its own solution.",
     ]
     return Report(title, columns, rows, notes, figure)
 
@@ -95,7 +94,7 @@ def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str
         rows.append(
             {
                 "d": d, "lower": best.lower_bound, "value": best.value, "gap": best.gap, "ldp": ldp.value,
-                "lip-lower": lower.value, "true eps": lower.mechanism.privacy(),
+                "lip-lower": lower.value, "true eps": lower.mechanism.epsilon(),
             }
         )  # fmt: skip
     columns = [
@@ -218,7 +217,7 @@ def real_prior_report(
                 "corrected": seen.mse(), "ideal": ideal.value, "bias": float(np.abs(bias).sum()) / 2,
                 "simulated": float(np.abs(error).sum()) / 2 / len(known),
                 "simulated corrected": float(np.abs(corrected - counts[places]).sum()) / 2 / len(known),
-                "eps used": mechanism.privacy(), "eps true": seen.privacy(),
+                "eps used": mechanism.epsilon(), "eps true": seen.epsilon(),
             }
         )  # fmt: skip
     columns = [
@@ -278,5 +277,5 @@ def plot_kernel(mechanism: LIPMechanism, *, ax: Any = None, inputs: Any = None) 
     if few_y:
         ax.set_yticks(range(len(mechanism.labels)), [str(label) for label in mechanism.labels])
     ax.set(xlabel="category" if few_x else "category (position)", ylabel="output" if few_y else "output (position)",
-           title=f"LIP eps = {mechanism.privacy():.4g}")  # fmt: skip
+           title=f"LIP eps = {mechanism.epsilon():.4g}")  # fmt: skip
     return ax

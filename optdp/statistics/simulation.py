@@ -1,6 +1,6 @@
 """Surveys, sums and histograms over many simulated users: what the curator really gets, beside what theory says.
 
-Context-aware LIP, Figures 5 to 8, with kernels that keep the promise. Schemes:
+Context-aware LIP, Figures 5 to 8, with kernels that keep the guarantee. Schemes:
 
 - "lip", "lip-lower", "ldp": the optimal mechanisms of `solve_lip` for each user's prior, with its estimator;
 - "randomised response": context-free, eps-LDP, unbiased: the true answer with probability E/(E + d - 1), else another;
@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from optdp.closed_forms import lip_comparisons as forms
 from optdp.design.lip import solve_lip
 from optdp.exact import require
-from optdp.mechanisms.base import as_rng
+from optdp.exact.sampling import as_rng
 from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.priors import Prior
 
@@ -52,21 +53,17 @@ class Scheme:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What `lip_simulate` returns: one `Scheme` for each scheme and epsilon, and a report of them."""
+    """What `lip_simulate` returns: one `Scheme` for each scheme and epsilon. `optdp.report.lip.simulation_report` draws it."""
 
     users: int
     rounds: int
     task: str
     schemes: tuple[Scheme, ...]
 
-    def to_report(self) -> Any:
-        """Table and trade-off curves, on the paper's scale: the square root of the error over the number of users."""
-        from optdp.report.lip import simulation_report
-
-        return simulation_report(self)
-
     def __str__(self) -> str:
-        return str(self.to_report())
+        lines = [f"  eps = {s.eps:g}, {s.name}: {s.empirical:.6g}, in theory {s.theory:.6g}" for s in self.schemes]
+        head = f"{self.task}, {self.users:,} users, {self.rounds} rounds; squared error over the number of users:"
+        return "\n".join([head, *lines])
 
 
 def lip_simulate(
@@ -94,6 +91,13 @@ def lip_simulate(
     - `rounds`: how often everything is drawn anew; `seed`: a seed or a numpy Generator.
 
     **Returns** a `Simulation`. Every user draws and is perturbed individually, in vectorised code.
+
+    **Raises** TypeError or ValueError naming the argument.
+
+        >>> import optdp
+        >>> (scheme,) = optdp.lip_simulate([0.9, 0.1], 1.0, 1000, schemes=["lip"], rounds=5).schemes
+        >>> round(scheme.theory, 6)
+        0.079138
     """
     rng = as_rng(seed)
     rounds = require.integer("rounds", rounds, low=1)
@@ -164,13 +168,8 @@ class _Population:
         """(expected squared error over the number of users, the squared error of each round over it)."""
         if scheme == "central":
             return self._central(eps, rounds, rng)
-        theory, errors = (
-            0.0,
-            np.zeros(
-                (rounds, len(self.priors[0]) + len(self.priors[0].left_out)) if self.task == "histogram" else rounds
-            ),
-        )
-        d = self.values.size
+        theory, d = 0.0, self.values.size
+        errors = np.zeros((rounds, d) if self.task == "histogram" else rounds)
         if len(self.priors) > 1 and d == 2 and self.task != "histogram":
             return self._own_binary(scheme, eps, rounds, rng)
         for prior, members in zip(self.priors, self.members, strict=True):
@@ -196,7 +195,7 @@ class _Population:
         if scheme == "randomised response":
             one_given = np.array([1 / (1 + ratio), ratio / (1 + ratio)])[:, None].repeat(self.users, axis=1)
             estimate = np.array([-1 / (ratio - 1), ratio / (ratio - 1)])[:, None].repeat(self.users, axis=1)
-            error = np.full(self.users, ratio / (ratio - 1) ** 2)
+            error = np.full(self.users, forms.unbiased_response(ratio))
         else:
             low, high = binary_posteriors(p, ratio, scheme)
             share = (p - low) / (high - low)  # of the output that makes 1 more probable
@@ -299,8 +298,7 @@ class _UnaryEncoding(_Channel):
     def __init__(self, eps: float, kept: np.ndarray, d: int) -> None:
         self.kept, self.d, ratio = kept, d, math.exp(eps)
         self.false = 1 / (1 + ratio)
-        gap = 0.5 - self.false
-        self.error = (0.25 + (d - 1) * self.false * (1 - self.false)) / gap**2
+        self.error = forms.unary_encoding(d, ratio)
 
     def counts(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         true = np.bincount(self.kept[x], minlength=self.d)
