@@ -20,59 +20,73 @@ import numpy as np
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.mechanisms.base import as_rng
+from optdp.exact.fields import Fields
+from optdp.exact.numbers import Log, Number, encode
+from optdp.exact.sampling import LIMB, Alias, as_rng, coin
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem.domains import AdditiveLine
-from optdp.problem.losses import CustomLoss, Loss, Power
-from optdp.problem.privacy import ApproxDP
+from optdp.problem.domains import Domain, Integers, Line
+from optdp.problem.objectives import At, Average, Objective, WorstCase
+from optdp.problem.privacy import ApproxDP, Privacy
 
-#: Limbs of the sampler's integers, and the denominator of the tail's decay.
-LIMB = 2**62
+#: Weights add up to less than 2^124: what the alias table can draw from. Numbers of weights that a file may have.
+TOTAL = LIMB * LIMB
+LENGTH = 1_000_000
 #: The sampler works on a grid of at least 2^GRID points per cell.
 GRID = 40
 
 
 @dataclass(frozen=True, repr=False)
 class AdditiveMechanism(AdditiveNoise):
-    """Noise with whole-number weights on cells of width sensitivity/n, an optional atom at 0 and an optional geometric tail.
+    """Noise with integer weights on cells of width sensitivity/n, an optional atom at 0 and an optional geometric tail.
 
     **Arguments:**
 
-    - `domain`: an `AdditiveLine`: the sensitivity, and whether numbers are whole.
+    - `domain`: a `Line` or the `Integers`; `sensitivity`: how far apart neighbours are.
     - `n`: cells per sensitivity (on the integers: the sensitivity).
-    - `weights`: whole numbers; `weights[a]` belongs to the cell centred at a h and, for a > 0, to the one at -a h as well.
+    - `weights`: integers; `weights[a]` belongs to the cell centred at a h and, for a > 0, to the one at -a h as well.
     - `atom`: weight of the outcome Z = 0 exactly.
-    - `tail`: () or n whole numbers: `tail[r]` is the total weight of the cells at distance K + r, K + r + n, K + r + 2n, ...
+    - `tail`: () or n integers: `tail[r]` is the total weight of the cells at distance K + r, K + r + n, K + r + 2n, ...
       (K = len(weights)), which share it in proportion 1 : b : b^2 : ..., b = `decay` / 2^62.
+    - `eps`: the point of the privacy profile at which `guarantee()` states delta; the profile itself is `delta(eps)`.
 
     Probabilities are these weights over their total, hence exact rationals, and they sum to exactly 1.
 
     **Exactness.** `randomize` draws the cell with an alias table of exact integers, the place within the cell as an integer
     on a grid (of spacing g = a power of two, at most h/2^40), rounds the input down to that grid and adds in integers; the
     sum is turned into a float at the very end, which is post-processing. Rounding up the cell to whole grid points only
-    makes it wider (by a share of at most 2^-40), so that the promise covers at least the stated sensitivity. (Given ideal random
-    integers: numpy's default generator is not cryptographic.)
+    makes it wider (by a share of at most 2^-40), so that the guarantee covers at least the stated sensitivity. Losses are those
+    of the density: an output of `randomize` differs from one drawn from it by at most 2^-40 (|z| + 3h), and the rounding to a
+    float. (Given ideal random integers: numpy's default generator is not cryptographic.)
     """
 
-    domain: AdditiveLine
+    exact = True
+    domain: Line | Integers
+    sensitivity: float
     n: int
     weights: tuple[int, ...]
     atom: int = 0
     tail: tuple[int, ...] = ()
     decay: int = 0
+    eps: Number = 0.0
 
     def __post_init__(self) -> None:
-        require.integer("n", self.n, low=1)
-        if self.domain.discrete and self.n != self.domain.sensitivity:
+        if not isinstance(self.domain, Line | Integers):
+            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line() or optdp.Integers()")
+        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
+        object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=True))
+        require.integer("n", self.n, low=1, high=LENGTH)
+        if self.discrete and self.n != self.sensitivity:
             raise ValueError(f"n = {self.n} is not allowed: on the integers it must be the sensitivity")
-        if self.domain.discrete and self.atom:
+        if self.discrete and self.atom:
             raise ValueError("atom is not allowed on the integers: it belongs to weights[0]")
         for name, numbers in (("weights", self.weights), ("atom", (self.atom,)), ("tail", self.tail)):
             if any(not isinstance(w, int) or w < 0 for w in numbers):
-                raise ValueError(f"{name} must be whole numbers >= 0")
-        if len(self.tail) not in (0, self.n) or not 0 <= self.decay < LIMB or (self.tail and len(self.weights) < 1):
-            raise ValueError(f"tail must have 0 or n = {self.n} entries, and decay must be a whole number in [0, 2^62)")
-        if not 0 < self.total < LIMB * LIMB:
+                raise ValueError(f"{name} must be integers >= 0")
+        if not self.weights or len(self.tail) not in (0, self.n) or not 0 <= self.decay < LIMB:
+            raise ValueError(
+                f"weights must not be empty, tail must have 0 or n = {self.n} entries, and decay be below 2^62"
+            )
+        if not 0 < self.total < TOTAL:
             raise ValueError("the weights must add up to a positive number below 2^124")
 
     @cached_property
@@ -83,7 +97,7 @@ class AdditiveMechanism(AdditiveNoise):
     @property
     def step(self) -> Fraction:
         """Width of a cell, exactly."""
-        return Fraction(self.domain.sensitivity) / self.n
+        return Fraction(self.sensitivity) / self.n
 
     @property
     def _b(self) -> Fraction:
@@ -91,8 +105,9 @@ class AdditiveMechanism(AdditiveNoise):
 
     # --- privacy -----------------------------------------------------------------------------------------------
 
+    @cached_property
     def _line(self) -> tuple[np.ndarray, int]:
-        """(whole numbers proportional to the masses at -a..a with tails cut off after two periods, unit of proportion)."""
+        """(integers proportional to the masses at -a..a with tails cut off after two periods, unit of proportion)."""
         half = list(self.weights)
         unit = 1
         if self.tail:
@@ -107,12 +122,12 @@ class AdditiveMechanism(AdditiveNoise):
     def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
         """The divergence int (f(x) - ratio f(x + shift))_+ dx, atom included, as an exact rational, for ratio >= 1.
 
-        **Arguments:** `shift`: any real number (on the integers, a whole one) as a float or Fraction.
+        **Arguments:** `shift`: any real number (on the integers, an integer) as a float or Fraction.
         """
         cells = abs(Fraction(shift)) / self.step
         k, u = divmod(cells, 1)
-        if self.domain.discrete and u:
-            raise ValueError(f"shift = {shift!r} is not allowed: on the integers shifts must be whole numbers")
+        if self.discrete and u:
+            raise ValueError(f"shift = {shift!r} is not allowed: on the integers shifts must be integers")
         if cells == 0:
             return Fraction(0)
         near = (1 - u) * self._cell_divergence(int(k), ratio) if u != 1 else Fraction(0)
@@ -125,9 +140,9 @@ class AdditiveMechanism(AdditiveNoise):
             return Fraction(0)  # ratio >= 1
         if self.tail and k > self.n:
             raise ValueError(
-                f"shifts above the sensitivity {self.domain.sensitivity:g} are not supported for noise with a tail"
+                f"shifts above the sensitivity {self.sensitivity:g} are not supported for noise with a tail"
             )
-        line, unit = self._line()
+        line, unit = self._line
         top, bottom = ratio.numerator, ratio.denominator
         pad = np.zeros(k, dtype=object)
         left = np.concatenate([pad, line]) * bottom
@@ -144,17 +159,41 @@ class AdditiveMechanism(AdditiveNoise):
         scale = unit * bottom * self.total
         return Fraction(int(middle), scale) + Fraction(int(right + left_part), scale) / (1 - self._b)
 
-    def exact_delta(self, ratio: Fraction) -> Fraction:
-        """The largest divergence over all shifts up to the sensitivity for a rational likelihood ratio >= 1, exactly."""
-        worst = max(self._cell_divergence(k, ratio) for k in range(1, self.n + 1))
+    def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
+        """The largest divergence over all shifts up to `reach` for a rational likelihood ratio >= 1, exactly.
+
+        **Arguments:** `reach`: by default, and at most where there is a tail, the sensitivity.
+        """
+        cells = self.n if reach is None else Fraction(reach) / self.step
+        last = min(int(cells), max(2 * len(self.weights), self.n))  # beyond twice the support nothing overlaps
+        worst = max((self._cell_divergence(k, ratio) for k in range(1, last + 1)), default=Fraction(0))
+        if last < cells and not self.discrete:  # between lattice points the divergence is linear in the shift
+            share = min(cells - last, Fraction(1))
+            ends = self._cell_divergence(last, ratio), self._cell_divergence(last + 1, ratio)
+            worst = max(worst, (1 - share) * ends[0] + share * ends[1])
         return worst + Fraction(self.atom, self.total)
 
-    def delta(self, eps: float) -> float:
+    @cached_property
+    def exact_ratio(self) -> Fraction | None:
+        """The largest likelihood ratio over shifts up to the sensitivity, exactly; None where it is infinite."""
+        if self.atom or not self.tail or not self.decay or not min(*self.weights, *self.tail):
+            return None
+        b, d, n = self.decay, LIMB, self.n
+        half = (
+            [w * d**2 for w in self.weights]
+            + [t * (d - b) * d for t in self.tail]
+            + [t * (d - b) * b for t in self.tail]
+        )
+        line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
+        top = [max(line[max(i - n, 0) : i + n + 1]) for i in range(n, len(line))]
+        return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
+
+    def delta(self, eps: Number) -> float:
         """The smallest delta for which the noise is (eps, delta)-private, rounded up: exact hockey-stick divergences."""
-        eps = require.epsilon(eps, zero=True)
+        eps = require.exact_epsilon(eps, zero=True)
         return min(1.0, enclosures.round_up(self.exact_delta(enclosures.exp_below(eps))))
 
-    def privacy(self, delta: float = 0.0) -> float:
+    def eps_at(self, delta: float = 0.0) -> float:
         """An eps, at most 1e-9 above the smallest, for which the noise is (eps, delta)-private; inf if there is none up to 30."""
         delta = require.real("delta", delta, low=0.0, high=1.0, open_high=True)
         low, high = 0.0, require.MAX_EPS
@@ -167,19 +206,57 @@ class AdditiveMechanism(AdditiveNoise):
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         return high
 
-    def check_privacy(self, privacy: ApproxDP) -> list[Check]:
+    def guarantee(self) -> ApproxDP | None:
+        """Where delta = 0 can be had, the smallest eps for it; else delta at the mechanism's `eps`: one point of its profile.
+
+        None where two neighbours have no output in common.
+        """
+        ratio = self.exact_ratio
+        if ratio is not None and float(Log(ratio)) <= require.MAX_EPS:
+            return ApproxDP(Log(ratio), 0.0, self.sensitivity)
+        worst = self.exact_delta(enclosures.exp_below(self.eps))
+        return ApproxDP(self.eps, worst, self.sensitivity) if float(worst) < 1 else None
+
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """Decided from the exact profile, for neighbours up to any distance (with a tail: up to the sensitivity)."""
+        if not isinstance(privacy, ApproxDP) or (self.tail and privacy.sensitivity > self.sensitivity):
+            return super().satisfies(privacy)
+        if self.discrete and privacy.sensitivity < 1:  # no two integers are so near
+            return True
+        for bound, answer in ((enclosures.exp_below, True), (enclosures.exp_above, False)):
+            kept = self.exact_delta(bound(privacy.eps), privacy.sensitivity) <= Fraction(privacy.delta)  # type: ignore[arg-type]
+            if kept is answer:
+                return answer
+        return None
+
+    def privacy(self) -> float:
+        """The smallest eps, rounded up, of noise that needs no delta. **Raises** ValueError for other noise."""
+        own = self.guarantee()
+        if own is None or own.delta != 0:
+            raise ValueError(
+                "privacy() is ambiguous here: this noise has a whole profile of pairs (eps, delta); use delta(eps), "
+                "eps_at(delta), guarantee() or satisfies(optdp.ApproxDP(...))"
+            )
+        assert isinstance(own.eps, Log)
+        return enclosures.log_above(own.eps.argument)
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
         """Exact tests: masses are nonnegative and sum to 1, and no shift up to the sensitivity exceeds delta."""
-        mass = Fraction(self.atom + sum(self.weights[:1]) + 2 * sum(self.weights[1:]) + 2 * sum(self.tail), self.total)
-        reach = Check(
-            "sensitivity",
-            Fraction(privacy.sensitivity) <= Fraction(self.domain.sensitivity),
-            f"the promise for shifts up to {privacy.sensitivity:g}, the noise for {self.domain.sensitivity:g}",
+        if not isinstance(privacy, ApproxDP):
+            return super().check_privacy(privacy)
+        reach = privacy.sensitivity <= self.sensitivity
+        told = (
+            f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart, the noise for {self.sensitivity:g}"
         )
-        return [
-            privacy.check(self.exact_delta(enclosures.exp_below(privacy.eps))),
-            reach,
+        mass = Fraction(self.atom + self.weights[0] + 2 * sum(self.weights[1:]) + 2 * sum(self.tail), self.total)
+        checks = [
+            Check("sensitivity", reach, told),
             Check("mass", mass == 1 and min(self.weights) >= 0, f"the masses add up to {mass} in exact rationals"),
         ]
+        if reach:
+            same = None if privacy.sensitivity == self.sensitivity else privacy.sensitivity
+            checks.insert(0, privacy.check(self.exact_delta(enclosures.exp_below(privacy.eps), same)))
+        return checks
 
     # --- the noise ---------------------------------------------------------------------------------------------
 
@@ -198,7 +275,7 @@ class AdditiveMechanism(AdditiveNoise):
         return float(Fraction(self.atom, self.total))
 
     def _mass_at(self, a: np.ndarray) -> np.ndarray:
-        """Mass of the cell at distance a >= 0 (whole numbers)."""
+        """Mass of the cell at distance a >= 0 (integers)."""
         size = len(self.weights)
         out = np.where(a < size, self.masses[np.minimum(a, size - 1)], 0.0)
         if self.tail:
@@ -211,18 +288,18 @@ class AdditiveMechanism(AdditiveNoise):
     def noise_radius(self) -> float:
         if self.tail:
             return np.inf
-        half = Fraction(0) if self.domain.discrete else Fraction(1, 2)
+        half = Fraction(0) if self.discrete else Fraction(1, 2)
         return enclosures.round_up((len(self.weights) - 1 + half) * self.step)
 
     def noise_density(self, z: Any) -> np.ndarray:
-        if self.domain.discrete:
+        if self.discrete:
             return np.zeros(np.shape(z))
         h = float(self.step)
         return self._mass_at(np.floor(np.abs(np.asarray(z, dtype=float)) / h + 0.5).astype(np.int64)) / h
 
     def noise_probability(self, z: Any) -> np.ndarray:
         points = np.abs(np.asarray(z, dtype=float))
-        if self.domain.discrete:
+        if self.discrete:
             return np.where(points == np.round(points), self._mass_at(np.round(points).astype(np.int64)), 0.0)
         return np.where(points == 0, self.atom_mass, 0.0)
 
@@ -246,7 +323,7 @@ class AdditiveMechanism(AdditiveNoise):
     def cdf(self, z: Any) -> np.ndarray:
         points = np.asarray(z, dtype=float)
         distance, h = np.abs(points), float(self.step)
-        if self.domain.discrete:
+        if self.discrete:
             a = np.floor(distance).astype(np.int64)
             whole = distance == a
             inside = self._within(np.where((points < 0) & whole, a - 1, a))
@@ -278,7 +355,7 @@ class AdditiveMechanism(AdditiveNoise):
         else:
             a = np.minimum(a, size - 1)
         h = float(self.step)
-        if self.domain.discrete:
+        if self.discrete:
             return np.where(levels > 0.5, a, -a) * 1.0 + 0.0
         before = self._within(a - 1) * (a > 0) + self.atom_mass
         mass = self._mass_at(a)
@@ -286,28 +363,25 @@ class AdditiveMechanism(AdditiveNoise):
         radius = np.where(a == 0, share / 2, a - 0.5 + share) * h
         return np.where(levels >= 0.5, radius, -radius) + 0.0
 
-    def _cell_losses(self, cells: np.ndarray, law: Loss) -> np.ndarray:
-        """Mean of L over the cells at these distances."""
-        h = float(self.step)
-        if self.domain.discrete:
-            return np.asarray(law(cells * 1.0), dtype=float)
-        upper = law.integral((cells + 0.5) * h)
-        lower = np.where(cells > 0, law.integral(np.maximum(cells - 0.5, 0.0) * h), -law.integral(0.5 * h))
-        return (upper - lower) / h
-
     def noise_loss(self, loss: Any = "abs") -> float:
-        low, high = self.enclose_value(loss)
+        low, high = self.enclose_loss(loss)
         return (low + high) / 2
 
-    def enclose_value(self, loss: Any = "abs") -> tuple[float, float]:
-        """(low, high) proven to contain the expected loss: exact rationals for |z| and z^2, ball arithmetic for other powers."""
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """(low, high) proven to contain the expected loss, which is the same at every input."""
+        if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
+            return super().enclose(objective)
+        return self.enclose_loss(objective.loss)
+
+    def enclose_loss(self, loss: Any = "abs") -> tuple[float, float]:
+        """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else."""
         law = self._loss(loss)
-        if isinstance(law, CustomLoss):
-            return self._sampled_value(law)
         if law.exponent in (1, 2):
             exact = self._moment(int(law.exponent))
             return enclosures.round_down(exact), enclosures.round_up(exact)
-        return self._power_value(law)
+        if law.exponent is not None:
+            return self._power_value(law.exponent)
+        return self._sampled_value(law) if law.assumptions else self._integrated_value(law)
 
     def _moment(self, q: int) -> Fraction:
         """E|Z|^q for q = 1, 2, exactly."""
@@ -318,19 +392,19 @@ class AdditiveMechanism(AdditiveNoise):
             mean = b * n / (1 - b)  # of n times the number of further periods
             tail += t * (r + mean if q == 1 else r * r + 2 * r * mean + n * n * b * (1 + b) / (1 - b) ** 2)
         cells = 2 * (body + tail)
-        if not self.domain.discrete:  # the spread within a cell
+        if not self.discrete:  # the spread within a cell
             central = Fraction(self.weights[0])
             cells += central / 4 if q == 1 else Fraction(self.total - self.atom, 12)
         return Fraction(cells) * self.step**q / self.total
 
-    def _power_value(self, law: Power) -> tuple[float, float]:
+    def _power_value(self, exponent: float) -> tuple[float, float]:
         from flint import arb, ctx
 
         with ctx.workprec(enclosures.PRECISION):
-            q, n, size = enclosures.ball(law.exponent), self.n, len(self.weights)
+            q, n, size = enclosures.ball(exponent), self.n, len(self.weights)
 
             def cost(a: int) -> arb:  # in units of the step
-                if self.domain.discrete:
+                if self.discrete:
                     return arb(a) ** q if a else arb(0)
                 half = arb(1) / 2
                 return (a + half) ** (q + 1) / (q + 1) - (
@@ -354,10 +428,10 @@ class AdditiveMechanism(AdditiveNoise):
             value = total * enclosures.ball(self.step) ** q / self.total
             return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
 
-    def _sampled_value(self, law: CustomLoss) -> tuple[float, float]:
+    def _sampled_value(self, law: Any) -> tuple[float, float]:
         cells = np.arange(len(self.weights))
         mass = np.concatenate([self.masses[:1], 2 * self.masses[1:]])
-        if self.domain.discrete:
+        if self.discrete:
             value = float(mass @ law(cells * 1.0))
             return value * (1 - 1e-12), value * (1 + 1e-12)
         h = float(self.step)
@@ -369,50 +443,44 @@ class AdditiveMechanism(AdditiveNoise):
         scale = float(law.integral(np.asarray(self.noise_radius()))) / h * 1e-15
         return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
 
+    def _integrated_value(self, law: Any) -> tuple[float, float]:
+        """For a loss known exactly through its integral I: values at points lie between mean values on their two sides."""
+        from flint import arb, ctx
+
+        if self.tail:
+            raise TypeError(f"loss = {law.name!r} is not allowed: for unbounded noise only powers have a proven value")
+        with ctx.workprec(2 * enclosures.PRECISION):
+            h, total = enclosures.ball(self.step), arb(0)
+            half, near = h / 2, enclosures.ball(self.step / 2**80)
+
+            def value(at: arb) -> arb:
+                below = law.integral_ball(at) - law.integral_ball(at - near) if at > near else arb(0)
+                return below.union(law.integral_ball(at + near) - law.integral_ball(at)) / near
+
+            def mean(a: int) -> arb:  # over the cell
+                inner = law.integral_ball(a * h - half) if a else -law.integral_ball(half)
+                return (law.integral_ball(a * h + half) - inner) / h
+
+            for a, w in enumerate(self.weights):
+                total += (value(arb(a)) if self.discrete else mean(a)) * w * (2 if a else 1)
+            total = (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
+            return max(0.0, enclosures.round_down(total)), enclosures.round_up(total)
+
     # --- sampling ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def _alias(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Walker's table over (atom, weights, tail), in exact integers: (other entry, cut in two limbs)."""
+    def _alias(self) -> Alias:
         sizes = [self.atom, *self.weights[:1], *(2 * w for w in self.weights[1:]), *(2 * t for t in self.tail)]
-        count, total = len(sizes), self.total
-        scaled = [w * count for w in sizes]
-        other = list(range(count))
-        cut = [total] * count
-        small = [i for i, w in enumerate(scaled) if w < total]
-        large = [i for i, w in enumerate(scaled) if w >= total]
-        while small:
-            s, g = small.pop(), large[-1]
-            cut[s], other[s] = scaled[s], g
-            scaled[g] -= total - scaled[s]
-            if scaled[g] < total:
-                small.append(large.pop())
-        high = np.array([c // LIMB for c in cut], dtype=np.int64)
-        low = np.array([c % LIMB for c in cut], dtype=np.int64)
-        return np.array(other, dtype=np.int64), high, low
-
-    def _below_total(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Uniform whole numbers below `total`, in two limbs."""
-        top, bottom = divmod(self.total, LIMB)
-        high = rng.integers(0, top + 1, size=count)
-        low = rng.integers(0, LIMB, size=count)
-        while (bad := (high == top) & (low >= bottom)).any():
-            high[bad] = rng.integers(0, top + 1, size=int(bad.sum()))
-            low[bad] = rng.integers(0, LIMB, size=int(bad.sum()))
-        return high, low
+        return Alias([sizes], self.total)
 
     def _draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """(signed cell index, whether the atom was drawn), exactly distributed."""
-        other, cut_high, cut_low = self._alias
-        column = rng.integers(0, other.size, size=count)
-        high, low = self._below_total(count, rng)
-        stay = (high < cut_high[column]) | ((high == cut_high[column]) & (low < cut_low[column]))
-        entry = np.where(stay, column, other[column])
+        entry = self._alias.draw(np.zeros(count, dtype=np.int64), rng)
         distance = entry - 1
         if self.tail:
             going = np.flatnonzero(distance >= len(self.weights))
             while going.size:
-                going = going[rng.integers(0, LIMB, size=going.size) < self.decay]
+                going = going[coin(self.decay, LIMB, going.shape, rng)]
                 distance[going] += self.n
         sign = np.where(rng.integers(0, 2, size=count) == 1, 1, -1)
         return np.where(entry == 0, 0, distance * sign), entry == 0
@@ -424,20 +492,20 @@ class AdditiveMechanism(AdditiveNoise):
         return g, -(-share.numerator // share.denominator)
 
     def _places(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Draws of the noise in whole grid points (on the integers: as it is)."""
+        """Draws of the noise in grid points (on the integers: as it is)."""
         cells, atom = self._draw(int(np.prod(shape, dtype=int)), rng)
-        if not self.domain.discrete:
+        if not self.discrete:
             m = self._grid()[1]
             cells = cells * m + np.where(atom, 0, rng.integers(0, m, size=cells.size) - m // 2)
         return cells.reshape(shape)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return self._places(shape, rng) * (1.0 if self.domain.discrete else self._grid()[0])
+        return self._places(shape, rng) * (1.0 if self.discrete else self._grid()[0])
 
     def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
         inputs = self.domain.check(x)
         places = self._places(inputs.shape, as_rng(rng))
-        g = 1.0 if self.domain.discrete else self._grid()[0]
+        g = 1.0 if self.discrete else self._grid()[0]
         with np.errstate(over="ignore"):
             scaled = np.floor(inputs / g)  # exact: g is a power of two
         if (np.abs(scaled) < 2.0**62).all():
@@ -452,24 +520,33 @@ class AdditiveMechanism(AdditiveNoise):
         return {
             "mechanism": "AdditiveMechanism",
             "domain": self.domain.to_dict(),
+            "sensitivity": self.sensitivity,
             "n": self.n,
             "weights": [str(w) for w in self.weights],
             "atom": str(self.atom),
             "tail": [str(t) for t in self.tail],
             "decay": str(self.decay),
+            "eps": encode(self.eps),
         }
 
     @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> AdditiveMechanism:
-        line = AdditiveLine(data["domain"]["sensitivity"], data["domain"]["discrete"])
-        weights, tail = tuple(map(int, data["weights"])), tuple(map(int, data["tail"]))
-        return cls(line, data["n"], weights, int(data["atom"]), tail, int(data["decay"]))
+    def _read(cls, fields: Fields) -> AdditiveMechanism:
+        return cls(
+            Domain.read(fields.child("domain")),  # type: ignore[arg-type]
+            fields.real("sensitivity"),
+            fields.integer("n", 1, LENGTH),
+            fields.integers("weights", 0, TOTAL, least=1, most=LENGTH),
+            fields.integer("atom", 0, TOTAL),
+            fields.integers("tail", 0, TOTAL, most=LENGTH),
+            fields.integer("decay", 0, LIMB),
+            fields.number("eps"),
+        )
 
     def __repr__(self) -> str:
-        kind = "whole-number" if self.domain.discrete else "piecewise-constant"
+        kind = "integer" if self.discrete else "piecewise-constant"
         reach = "unbounded" if self.tail else f"|z| <= {self.noise_radius():.6g}"
         atom = f", atom {self.atom_mass:.6g} at 0" if self.atom else ""
         return (
-            f"AdditiveMechanism, {kind} noise for sensitivity {self.domain.sensitivity:g}: {reach}{atom}, "
+            f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, "
             f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         )
