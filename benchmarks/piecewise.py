@@ -44,7 +44,7 @@ def solve(eps: float, m: int, loss: str, backend: str, time_limit: float) -> tup
 
 def backends_table(args: argparse.Namespace) -> Report:
     """The table of backends."""
-    packages = {"gurobi": "gurobipy", "ipopt": "casadi"}
+    packages = {"scip": "pyscipopt", "gurobi": "gurobipy", "ipopt": "casadi"}
     backends = [b for b in args.backends if b not in packages or importlib.util.find_spec(packages[b])]
     rows: list[dict[str, Any]] = []
     for loss in args.loss:

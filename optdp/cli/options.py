@@ -83,8 +83,7 @@ def add_solution_output(parser: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print the solution as JSON")
     parser.add_argument("--out", metavar="FILE", help="save the solution as JSON (read it with `optdp verify`)")
     parser.add_argument("--plot", metavar="FILE", help="draw the mechanism (.png, .svg or .pdf)")
-    if "--model" not in parser._option_string_actions:
-        parser.add_argument("--model", action="store_true", help="also print the mathematical program that was solved")
+    parser.add_argument("--model", action="store_true", help="also print the mathematical program that was solved")
     parser.add_argument(
         "--write", metavar="FILE", help="write that program: .mps or .lp if it is linear, .nl if it is not"
     )
