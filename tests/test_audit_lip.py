@@ -24,7 +24,7 @@ VERDICTS = {
     "LIP-12": Verdict.REFUTED, "LIP-13": Verdict.CONDITIONAL, "LIP-14": Verdict.REFUTED, "LIP-15": Verdict.VERIFIED,
     "LIP-16": Verdict.CONDITIONAL, "LIP-17": Verdict.VERIFIED, "LIP-17x": Verdict.CONDITIONAL, "LIP-18": Verdict.VERIFIED,
     "LIP-19": Verdict.CONDITIONAL,
-    "LIP-20": Verdict.REFUTED, "LIP-21": Verdict.VERIFIED, "LIP-22": Verdict.REFUTED, "LIP-23": Verdict.VERIFIED,
+    "LIP-20": Verdict.CONDITIONAL, "LIP-21": Verdict.VERIFIED, "LIP-22": Verdict.REFUTED, "LIP-23": Verdict.VERIFIED,
     "LIP-24": Verdict.REFUTED, "LIP-25": Verdict.REFUTED, "LIP-26": Verdict.REFUTED,
 }  # fmt: skip
 
@@ -467,6 +467,25 @@ def test_server_that_protects_users_leaves_them_far_behind():
     assert central * 100_000 < users * forms.published(Fraction(1, 4), Fraction(2)) == Fraction(75, 4)
     # Each user's posterior: s/N for a published sum, 1/2 for the tail, all within [1/4, 3/4] = [p/E, 1 - (1-p)/E].
     assert all(HALF / 2 <= Fraction(s, users) <= 1 - HALF / 2 for s in range(25, 76))
+
+
+def test_a_server_that_protects_the_database_saves_much_on_rare_answers_and_nothing_on_common_ones():
+    """LIP-20 by counting: none, one or more ones among 50 rare bits; posteriors by Bayes' rule from the kernel on groups."""
+    users, p, ratio = 50, Fraction(1, 50), Fraction(9)
+    law = [math.comb(users, s) * p**s * (1 - p) ** (users - s) for s in range(users + 1)]
+    groups = [law[0], law[1], 1 - law[0] - law[1]]
+    assert min(groups) * (1 + ratio) >= 1 > p * (1 + ratio)
+    of = [min(s, 2) for s in range(users + 1)]
+    kernel = [[groups[g] / ratio + (1 - 1 / ratio) * (g == of[s]) for g in range(3)] for s in range(users + 1)]
+    assert posterior_odds(kernel, law) <= ratio
+    central = error(joint_of(kernel, law), range(users + 1))
+    local = users * (p * (1 - p) - p**2 * (ratio - 1) ** 2 / ratio)
+    assert lip.rare_answers_on_a_server() == (users, p, ratio, local, central, posterior_odds(kernel, law))
+    assert central < local * Fraction(2, 5) and 1 - central / local <= (1 - 1 / ratio) ** 2
+    found = optdp.audit("LIP-20").rows[0].finding
+    assert "database" in found.condition and "Under neither" not in found.corrected
+    for users in (2, 10):  # common answers: the certified least error of the server is above that of the users
+        assert solve_lip(lip_exact.binomial(users, HALF), 1.0).lower_bound > users * forms.published(0.25, math.e)
 
 
 def test_central_levels_by_enumeration():

@@ -89,6 +89,25 @@ def test_printed_formulas_agree_with_what_is_derived_and_a_millionth_is_seen(nam
     assert formula.agrees() == (right == 1)
 
 
+def test_the_ratio_of_a_private_density_need_not_be_attained():
+    """OPTT-1: (6 + x sign(y))/144 on [-12, 12] has mass 1 and mean x, values in [p/2, p] for p = 1/18, and ratios <= 7/5."""
+    values = []
+    for x in (Fraction(-1), Fraction(1, 3), Fraction(1)):
+        left, right = (6 - x) / 144, (6 + x) / 144
+        assert 12 * (left + right) == 1 and 72 * (right - left) == x
+        values += [left, right]
+    assert (
+        Fraction(1, 36) <= min(values)
+        and max(values) <= Fraction(1, 18)
+        and max(values) / min(values) == Fraction(7, 5)
+    )
+    assert claims.gentle_ratio(Fraction(2)) == Fraction(7, 5)
+    found = optdp.audit("OPTT-1", progress=False).rows[0]
+    assert (
+        "exactly" not in found.statement and "at most E" in found.finding.corrected and "7/5" in found.finding.corrected
+    )
+
+
 #: Printed formula -> a claim whose verdict rests on it.
 RESTS_ON = {
     "Eq. 4": "OPTT-4", "Eq. 5": "OPTT-11", "Eq. 10 p": "OPTT-2", "Eq. 10 q": "OPTT-2", "Eq. 15": "OPTT-3",

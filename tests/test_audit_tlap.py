@@ -117,6 +117,18 @@ def test_tents_of_whole_width_sum_to_a_constant(m, r):
     assert sum(max(m - abs(r + k), Fraction(0)) for k in range(-m - 1, m + 1)) == m * m
 
 
+def test_the_gap_does_not_grow_with_delta():
+    """TLAP-14: |x|, eps = 0.001. At delta = 0.49 = 1/2 - 0.01 the published bound for delta = 1/2 already leaves little."""
+    found = optdp.audit("TLAP-14").rows[0].finding
+    assert "and with delta" not in found.condition and "neither rises nor falls with delta" in found.condition
+    low = tlap.gap_of_the_truncated_laplacian(1, 1e-3, 0.35, 1e-3)
+    high = tlap.gap_of_the_truncated_laplacian(1, 1e-3, 0.49, 1e-3)
+    assert 0.011 < low[0] <= low[1] and high[1] < 0.0006
+    # The upper side at 0.49 by hand: noise private at delta = 0.49 is private at 1/2, where E|X| >= 1/2 at eps = 0 (D-TLAP-5).
+    assert tlap._at(forms.amplitude(), 1e-3, 0.49) / 0.5 - 1 < 0.021
+    assert tlap._percent(0.012006) == "1.2 %" and tlap._percent(0.000537, up=True) == "0.1 %"
+
+
 # --- the Gaussian ----------------------------------------------------------------------------------------------
 
 

@@ -106,7 +106,6 @@ def _section(row: Row, command: str = "audit") -> list[str]:
         ("Witness" if found.verdict is Verdict.REFUTED else "Condition", found.condition),
         ("True instead", found.corrected),
         ("Argument", found.note),
-        ("Our notes said otherwise", found.disagrees),
     ]
     lines += [f"- **{label}:** {text}" for label, text in labels if text]
     if found.numbers:

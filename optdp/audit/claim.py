@@ -46,7 +46,6 @@ class Finding:
     - `condition`: for "conditional", exactly when it is true; for "refuted", the witness.
     - `corrected`: the statement that is true instead, if one is known.
     - `note`: the argument in words, where symbols and numbers alone do not tell it.
-    - `disagrees`: where the project's own notes on the mathematics said otherwise, with the evidence.
     """
 
     verdict: Verdict
@@ -56,7 +55,6 @@ class Finding:
     condition: str = ""
     corrected: str = ""
     note: str = ""
-    disagrees: str = ""
 
     @staticmethod
     def unsettled(why: str, numbers: dict[str, Any] | None = None) -> Finding:

@@ -2,7 +2,7 @@
 
 Throughout E = e^eps, s = e^(eps/2), P is the prior, p the rarer of two inputs' prior and v = p (1 - p). A mechanism is seen as
 the law of its posteriors r, whose mean is P; eps-LIP says P/E <= r <= E P, and errors are mean squares per user with the
-prior's best estimator. The text at hand has lost most formulas: where one is needed, the claim says how it is read.
+prior's best estimator. Where a formula is not given in the text that was audited, the claim says how it is read.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def implies_information() -> Finding:
         "eps": math.log(3),
         "most information, closed form": float(forms.information(3.0, math.log(3))),
         "information of the example, in units of ln 3": str(up),
+        "2 artanh(ln 2)": 2 * math.atanh(math.log(2)),
     }
     if not (ends and concave and at_one and tight and up == Fraction(1, 2)):
         return Finding.unsettled("the chord of s ln s did not give the bound", numbers)
@@ -92,7 +93,8 @@ def implies_information() -> Finding:
         "3); other eps by continuity.",
         note="Given Y = y the information is the mean of s ln s over the prior, s = posterior/prior in [1/E, E] with "
         "mean 1. The function is convex, hence below its chord, whose value at 1 is the bound; ln is natural, as in "
-        "e^eps. (Measured in bits against the same eps, the proposition would fail for eps > 2 artanh(ln 2) = 1.7077.)",
+        "e^eps. (Measured in bits against the same eps, the proposition would fail for eps > 2 artanh(ln 2) = "
+        f"{numbers['2 artanh(ln 2)']:.4f}.)",
     )
 
 
@@ -239,7 +241,7 @@ def unbiased_pair() -> Finding:
     """Among eps-LDP pairs for one bit, p = 1/2 and q = 1/(1+E) minimise the unbiased estimator's error, which is below
     that of the symmetric pair.
 
-    (The text has lost both pairs; the symmetric one is read as randomised response, p = E/(1+E) = 1 - q.)
+    (The symmetric pair is read as randomised response, p = E/(1+E) = 1 - q.)
     """
     import sympy as sp
 
@@ -262,6 +264,7 @@ def unbiased_pair() -> Finding:
         "its likelihood ratio (E = 3; 3 is allowed)": str(
             max(Fraction(1, 2) / Fraction(1, 4), Fraction(3, 4) / Fraction(1, 2))
         ),
+        "2 ln(4 + sqrt 15)": 2 * math.log(4 + math.sqrt(15)),
     }
     if not (downhill and along and values and halved):
         return Finding.unsettled("the error of the unbiased count is not monotone towards randomised response", numbers)
@@ -278,7 +281,7 @@ def unbiased_pair() -> Finding:
         "says so too.",
         note="(1/2, 1/(1+E)) is optimised unary encoding, made for one-hot vectors, of which two bits differ between "
         "users. Against the symmetric pair of such an encoding, p = s/(1+s), its error is lower exactly if f < "
-        "s/(1+s)^2, i.e. for f = 1/10 up to eps = 2 ln(4 + sqrt 15) = 4.127.",
+        f"s/(1+s)^2, i.e. for f = 1/10 up to eps = 2 ln(4 + sqrt 15) = {numbers['2 ln(4 + sqrt 15)']:.3f}.",
     )
 
 
@@ -300,6 +303,7 @@ def example_one() -> Finding:
         "ignoring all answers": 9.0,
         "unbiased randomised response": 100 * forms.unbiased_response(math.e),
         "eps that the published pair really has": math.log(forms.published_level(0.1, math.e)),
+        "least eps for which it is eps-LIP": math.log(max(threshold)),
     }
     proven = lip.verify().passed and ldp.verify().passed and set(threshold) == {1, 9}
     if not proven or not claimed < 100 * lip.lower_bound <= 100 * lip.value < 100 * ldp.lower_bound:
@@ -309,8 +313,9 @@ def example_one() -> Finding:
         "exact certificate",
         "P1 = 1/10: decided for every eps; numbers at eps = 1",
         numbers,
-        condition="The pair is eps-LIP if and only if P1 = 1/10 >= 1/(1+E), i.e. eps >= ln 9 = 2.1972. Below, someone "
-        "who sees the output 1 learns more than allowed: posterior/prior is 1/E + (1 - 1/E)/P1 > E.",
+        condition=f"The pair is eps-LIP if and only if P1 = 1/10 >= 1/(1+E), i.e. eps >= ln {max(threshold)} = "
+        f"{math.log(max(threshold)):.4f}. Below, someone who sees the output 1 learns more than allowed: posterior/prior is "
+        "1/E + (1 - 1/E)/P1 > E.",
         corrected="For eps < ln 9 the least error is N (P0 P1 - P1^2 (E-1)^2/E): posteriors P1/E and E P1.",
         note="Most of the improvement in the example comes from the estimator that knows the prior: a curator who "
         "ignores all answers errs by 9, unbiased randomised response by 92 at eps = 1. What LIP gains over LDP with "
@@ -566,6 +571,7 @@ def advantage_of_skew() -> Finding:
         f"E = 2, P1 = {q}: relative (absolute) advantage": f"{float(at[q]):.6f} ({float(absolute[q]):.2e})" for q in at
     }
     skewed, fair = Fraction(1, 10), Fraction(1, 2)
+    numbers[f"E = 2, P1 = {fair}: relative advantage"] = str(at[fair])
     if (
         not (rises and vanishes and falls and meet and peak)
         or at[skewed] >= at[fair]
@@ -577,8 +583,8 @@ def advantage_of_skew() -> Finding:
         "symbolic proof",
         "every eps > 0 (two categories)",
         numbers,
-        condition="E = 2: at P1 = 1/10 LIP saves 1.3 % of the error of LDP, at P1 = 1/2 it saves 5/32 = 15.6 %; the "
-        "absolute saving is smaller too.",
+        condition=f"E = 2: at P1 = {skewed} LIP saves {float(at[skewed]):.1%} of the error of LDP, at P1 = {fair} it saves "
+        f"{at[fair]} = {float(at[fair]):.1%}; the absolute saving is smaller too.",
         corrected="The relative saving grows from p = 1/2 down to p = 1/(1+E), where it is largest, 1 - 2 "
         "(2E-1)(E^2+1)/(E^2 (E+1)^2), and then falls to 0 like ((E^2 + 1)(E-1)^2/E^2) p^2: for p <= 1/(1+E) it is c "
         "p^2 (c + (2-p)/(1-p)), c = (E-1)^2/E. For rare answers two-sided LIP and LDP are nearly the same promise.",
@@ -621,6 +627,7 @@ def many_inputs() -> Finding:
         "certified least error": found.lower_bound,
         "uniform on 20 values, eps = 1: claimed at 20": at_twenty,
         "certified at 20": twenty.lower_bound,
+        "least eps for which the published kernel is eps-LIP at 20": math.log(19),
         "P = (0.2, 0.3, 0.5), E = 2: level of the published kernel": str(
             exact.lip(exact.published(_THREE, Fraction(2)))
         ),
@@ -640,7 +647,8 @@ def many_inputs() -> Finding:
         "symbolic proof",
         "every prior and eps",
         numbers,
-        condition="True exactly if min P >= 1/(1+E), which needs |D| <= 1 + E (for |D| = 20, eps >= ln 19 = 2.944). "
+        condition=f"True exactly if min P >= 1/(1+E), which needs |D| <= 1 + E (for |D| = 20, eps >= ln 19 = "
+        f"{math.log(19):.3f}). "
         "Otherwise the kernel is not eps-LIP: its least level is ln(1/E + (1 - 1/E)/min P).",
         corrected="Write a posterior as r = P/E + (1 - 1/E) l. Two-sided eps-LIP says exactly that each l is a "
         "distribution with l <= (1+E) P, and the error is (2/E - 1/E^2) Var(X) + (1 - 1/E)^2 times the mean of "
@@ -712,7 +720,7 @@ def _two_halves_are_optimal() -> bool:
 
 @claim("LIP-14", "d-ary randomised response is the LDP optimum for many inputs", "Section IV-B, Opt-mimo-LDP")
 def many_inputs_ldp() -> Finding:
-    """Under eps-LDP the best kernel for a sum over many values is d-ary randomised response. (The formulas are lost; so read.)"""
+    """Under eps-LDP the best kernel for a sum over many values is d-ary randomised response. (The program is so read.)"""
     import sympy as sp
 
     ratio = sp.Symbol("E", positive=True)
@@ -747,6 +755,8 @@ def many_inputs_ldp() -> Finding:
         numbers[f"20 values, eps = {eps}: two halves, certified optimum"] = (
             f"{forms.even_sum_ldp(20, math.exp(eps)):.8f}, {larger.lower_bound:.8f} to {larger.value:.8f}"
         )
+    most, slope = math.log(3 + 2 * math.sqrt(3)), 2 / math.sqrt(3)
+    numbers |= {"two halves are optimal up to eps": most, "c + 1, c - 1": f"{slope + 1:.3f}, {slope - 1:.3f}"}
     certified = twenty.lower_bound * (1 - 1e-9) <= forms.even_sum_ldp(20, math.e) <= twenty.value * (1 + 1e-9)
     if not (value and certified and _two_halves_are_optimal()):
         return Finding.unsettled("the dual of two halves did not come out", numbers)
@@ -755,15 +765,16 @@ def many_inputs_ldp() -> Finding:
     return Finding(
         Verdict.REFUTED,
         "counterexample in exact arithmetic",
-        "three equally likely values: every eps < ln 4; an even number d of them: every eps up to about ln((d - 2.155)/0.155)",
+        "three equally likely values: every eps < ln 4; an even number d of them: every eps up to ln((d - (c + 1))/(c - 1)), c "
+        "= 2/sqrt 3",
         numbers,
         condition="Three equally likely values, E = 2: randomised response errs by 5/8, the kernel with outputs "
         "raising {2}, {0}, {1,2}, {0,1}, each with likelihoods in {1, E}/(2 (1+E)), by 37/60. The difference of what "
         "they explain is (E-1)^2 (4-E)/(3 (E+2)^2 (2E+1)).",
         corrected="The LDP optimum is a linear program over outputs that raise a set of categories by E. For an even "
-        "number d of equally likely values in a row and E <= 3 + 2 sqrt 3 (eps <= 1.866) it is randomised response on "
+        f"number d of equally likely values in a row and E <= 3 + 2 sqrt 3 (eps <= {most:.3f}) it is randomised response on "
         "the two halves, whatever d, with error (d^2 (1 - (3/4) tanh(eps/2)^2) - 1)/12. For larger E the two halves "
-        "still beat d-ary randomised response if d >= c (E+1) - (E-1), c = 2/sqrt 3: d >= 2.155 + 0.155 E.",
+        f"still beat d-ary randomised response if d >= c (E+1) - (E-1), c = 2/sqrt 3: d >= {slope + 1:.3f} + {slope - 1:.3f} E.",
         note="The optimality of two halves rests on a dual: prices g = -t0^2 + 2 tau t0 |x|, t0 = tau d/4, tau = "
         "tanh(eps/2), for values centred and smeared over unit intervals, which changes no estimate "
         "(`_two_halves_are_optimal`: identities by sympy, one inequality in tau by ball arithmetic). By the "
@@ -913,7 +924,7 @@ def implies_central() -> Finding:
         numbers,
         note="D - S - Y is a Markov chain: Pr(D|Y)/Pr(D) = Pr(S|Y)/Pr(S) at S = S(D). For one user's value x the "
         "ratio is the average of Pr(s|Y)/Pr(s) over Pr(s|x), hence within the same bounds. The definition's formula "
-        "is lost in the text at hand: both readings, the whole database and each user's value, are decided.",
+        "is read in two ways, and both are decided: the whole database, and each user's value.",
     )
 
 
@@ -968,7 +979,7 @@ def _first_user_joint(kernel: list[list[Fraction]], users: int, p: Fraction) -> 
 def central_program() -> Finding:
     """With one prior for all users, the central optimum maximises Var(E[S|Y]) over mechanisms on the sum S within the promise.
 
-    (The program's formula is lost in the text at hand; this is what its proof leads to.)
+    (The program is read as what its proof leads to.)
     """
     import sympy as sp
 
@@ -1073,6 +1084,19 @@ def imitation(p: Fraction, ratio: Fraction) -> tuple[Fraction, Fraction]:
     return exact.sum_error(joint, [Fraction(sum(bits)) for bits in pairs]), exact.lip(user)
 
 
+def rare_answers_on_a_server() -> tuple[int, Fraction, Fraction, Fraction, Fraction, Fraction]:
+    """(N, p, E, least local error, a server's error, its level for the database), exactly, for rare answers.
+
+    The server applies the published kernel to the number of ones in three groups: none, one, more. Each has a prior
+    probability of at least 1/(1+E), which keeps eps-LIP for the sum and hence for the database (LIP-17).
+    """
+    users, p, ratio = 50, Fraction(1, 50), Fraction(9)
+    law = exact.binomial(users, p)
+    joint = exact.grouped(law, [range(1), range(1, 2), range(2, users + 1)], ratio)
+    error = exact.sum_error(joint, [Fraction(s) for s in range(users + 1)])
+    return users, p, ratio, users * forms.rare(p, ratio), error, exact.lip(joint)
+
+
 @claim("LIP-20", "the gap between central and local is not large", "contributions")
 def central_gap() -> Finding:
     """The error that central information privacy saves over local information privacy is not large."""
@@ -1081,23 +1105,42 @@ def central_gap() -> Finding:
         local = users * forms.published(Fraction(1, 4), Fraction(2))
         gaps[users] = (local, exact.tail_revealed_as_one(users, Fraction(1, 4), Fraction(3, 4)))
     numbers = {
-        f"N = {n} fair bits, E = 2: local, central at most": f"{float(a):.6g}, {float(b):.3g}"
+        f"users protected, N = {n} fair bits, E = 2: local, central at most": f"{float(a):.6g}, {float(b):.3g}"
         for n, (a, b) in gaps.items()
+    }
+    users, p, ratio, local, central, level = rare_answers_on_a_server()
+    saving = 1 - central / local
+    numbers |= {
+        f"database protected, N = {users} bits, p = {p}, E = {ratio}: local, central at most": f"{float(local):.4f}, "
+        f"{float(central):.4f}",
+        "the server's level e^eps": str(level),
+        "saved": f"{float(saving):.1%}",
     }
     factors = {4: 1, 20: 5, 100: 100_000}
     if not all(gaps[n][0] > factor * gaps[n][1] for n, factor in factors.items()):
         return Finding.unsettled("the server's error does not fall with N", numbers)
+    most = (1 - 1 / ratio) ** 2
+    # With the database protected and p >= 1/(1+E) the server saves nothing: LIP-19 rests on the lower bound for every prior.
+    if not (level <= ratio and saving > Fraction(1, 2) and p * (1 + ratio) < 1 and saving <= most):
+        return Finding.unsettled("rare answers on a server did not come out", numbers)
+    if central_is_better().verdict is not Verdict.CONDITIONAL:
+        return Finding.unsettled("LIP-19 did not come out", numbers)
     return Finding(
-        Verdict.REFUTED,
-        "counterexample in exact arithmetic",
-        "each user's bit protected, p = 1/2, E = 2; N = 100 (any eps and p for large N)",
+        Verdict.CONDITIONAL,
+        "proof in the argument (database), counterexamples in exact arithmetic",
+        "database protected: every N, eps and p; users protected: p = 1/2, E = 2, N = 100 (any eps and p for large N)",
         numbers,
-        condition="The server that publishes S when N/4 <= S <= 3N/4, and one symbol otherwise, keeps every user's "
-        "posterior within [1/4, 3/4], as ln 2-LIP asks. For 100 fair bits its error is below 10^-5 of the local one.",
-        corrected="Protecting users, the central error tends to 0 exponentially in N (by Hoeffding, S/N leaves the "
+        condition="Trivially true if the server protects the database and p >= 1/(1+E): it then saves nothing at all (LIP-19). "
+        f"For rarer answers it may save much: {float(saving):.0%} of the local error for N = {users}, p = {p}, E = {ratio}. "
+        "False if the server protects each user's value: publishing S when N/4 <= S <= 3N/4, and one symbol otherwise, "
+        "keeps every user's posterior within [1/4, 3/4], as ln 2-LIP asks, and for 100 fair bits its error is below 10^-5 of "
+        "the local one.",
+        corrected="Protecting the database, the server saves at most a share (1 - 1/E)^2 of the local error, for every N, eps "
+        "and p. Protecting users, the central error tends to 0 exponentially in N (by Hoeffding, S/N leaves the "
         "allowed interval with such a probability; what leaves is pooled, with some of the middle if its mean needs "
-        "that, and costs at most N^2 times as much), while the local one grows like N. Protecting the database, the "
-        "server may be worse than the users (LIP-19). Under neither reading is the claim true.",
+        "that, and costs at most N^2 times as much), while the local one grows like N.",
+        note="Database: no eps-LIP mechanism on S has an error below (2/E - 1/E^2) Var(S), whatever its prior (LIP-13), and "
+        "the local error is at most Var(S) = N p (1 - p). With p >= 1/(1+E) the users attain this lower bound.",
     )
 
 
@@ -1108,7 +1151,7 @@ def central_gap() -> Finding:
 def sandwich() -> Finding:
     """The curve of optimal eps-LDP is sandwiched between those of optimal eps-LIP (below) and eps/2-LIP (above).
 
-    (The second budget is lost in the text at hand; eps/2 is the one that Theorem 1 gives.)
+    (The second budget is read as eps/2, the one that Theorem 1 gives.)
     """
     import sympy as sp
 
@@ -1147,7 +1190,7 @@ def sandwich() -> Finding:
 )
 def stronger_and_better() -> Finding:
     """For skewed priors, large |D| or small eps even eps/2-LIP, the stronger promise, has a smaller error than optimal
-    eps-LDP. (The budget is lost in the text at hand; eps/2 is the one that Theorem 1 makes the stronger promise.)"""
+    eps-LDP. (The budget is read as eps/2, the one that Theorem 1 makes the stronger guarantee.)"""
     import sympy as sp
 
     s, z, v = sp.symbols("s z v", positive=True)
@@ -1186,8 +1229,8 @@ def stronger_and_better() -> Finding:
         "every eps, prior and task",
         numbers,
         condition="The paper's own Theorem 1 forbids it: eps/2-LIP implies eps-LDP. P1 = 1/10, E = 4: eps-LDP errs by "
-        "36/481, the best eps/2-LIP mechanism by 17/200; the published 27/400 is that of a kernel whose "
-        "posterior/prior reaches 11/2 instead of 2.",
+        f"{ldp}, the best eps/2-LIP mechanism by {truth}; the published {claimed} is that of a kernel whose "
+        f"posterior/prior reaches {level} instead of {two}.",
         corrected="Optimal eps-LDP is at least as good as optimal eps/2-LIP, always (LIP-21). For two categories the "
         "published curves cross exactly for v < s^2/((2s-1)(s+1)^2), where p < 1/(1+s) and the published kernel is "
         "not eps/2-LIP.",
@@ -1341,6 +1384,11 @@ def advantage_of_size() -> Finding:
     for size in (6, 12, 60):
         a, b = forms.even_sum_lip(Fraction(size), e), forms.even_sum_ldp(Fraction(size), e)
         numbers[f"sum, E = 2, |D| = {size}: LIP, LDP, saving"] = f"{a}, {b}, {float(1 - a / b):.4f}"
+    shares = [
+        1 - forms.rare_histogram(Fraction(1, n), e) / forms.even_histogram_ldp(Fraction(n), e) for n in (3, 6, 12)
+    ]
+    of_sums = [1 - forms.even_sum_lip(Fraction(n), e) / forms.even_sum_ldp(Fraction(n), e) for n in (6, 12)]
+    numbers["saving for a histogram, E = 2, |D| = 3, 6, 12"] = ", ".join(map(str, shares))
     if not (best and value and four and falls and vanishes and sums_fall and attained):
         return Finding.unsettled("the saving does not fall with |D|", numbers)
     return Finding(
@@ -1348,8 +1396,9 @@ def advantage_of_size() -> Finding:
         "symbolic proof",
         "uniform prior; every E for which 1 + E divides |D| (for a sum, E <= 3 + 2 sqrt 3 and |D| even)",
         numbers,
-        condition="Uniform prior, E = 2: of the error of optimal LDP, optimal LIP saves 1/5, 1/13 and 1/29 for a "
-        "histogram with |D| = 3, 6 and 12, and for a sum 15.6 % and 15.3 % with |D| = 6 and 12.",
+        condition="Uniform prior, E = 2: of the error of optimal LDP, optimal LIP saves "
+        f"{shares[0]}, {shares[1]} and {shares[2]} for a histogram with |D| = 3, 6 and 12, and for a sum "
+        f"{float(of_sums[0]):.1%} and {float(of_sums[1]):.1%} with |D| = 6 and 12.",
         corrected="Histogram: of the prior's error 1 - 1/|D|, LDP removes (E-1)^2/(4 E |D|) and LIP exactly four "
         "times as much, at every eps; both are 1/|D| of a constant, so that the saving falls to 0. Sum: LIP removes 4 "
         "(E+2)/(3E) times as much as LDP, independently of |D|, and the saving falls to a limit.",

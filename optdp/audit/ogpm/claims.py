@@ -214,14 +214,16 @@ def lowest_everywhere() -> Finding:
         ours = 1 / (enclosures.exp(eps / 2) + 1)
         lower = bool(laplace < ours)
     numbers = {"OGPM at x = 0, eps = 1": float(ours), "truncated Laplace at x = 0": float(laplace)}
-    cover = ranges.positive(lambda x: 1 / ((x / 2).exp() + 1) - (1 - (-x).exp()) / (2 * x), 0.05, 3.5)
-    above = ranges.positive(lambda x: (1 - (-x).exp()) / (2 * x) - 1 / ((x / 2).exp() + 1), 4.5, 30.0)
+    start, end, again = 0.05, 3.5, 4.5
+    numbers["truncated Laplace is better at x = 0 for eps, and no longer from eps"] = f"{start:g} to {end:g}, {again:g}"
+    cover = ranges.positive(lambda x: 1 / ((x / 2).exp() + 1) - (1 - (-x).exp()) / (2 * x), start, end)
+    above = ranges.positive(lambda x: (1 - (-x).exp()) / (2 * x) - 1 / ((x / 2).exp() + 1), again, 30.0)
     if not (lower and cover.proven and above.proven):
         return Finding.unsettled("the order at x = 0 could not be proven over the range", numbers)
     return Finding(
         Verdict.REFUTED,
         "ball arithmetic over a range",
-        "at x = 0: every eps in [0.05, 3.5]; no longer from eps = 4.5 on",
+        f"at x = 0: every eps in [{start:g}, {end:g}]; no longer for eps in [{again:g}, 30]",
         numbers,
         condition="At the ends of the domain the truncated Laplacian, whose output has atoms there, has the lower error: "
         "(1 - 1/E)/(2 eps) against 1/(s + 1).",
@@ -253,6 +255,7 @@ def optimal_among_all() -> Finding:
         "two outputs c, 1 - c": attained,
         "c": float(best.subs(s, sp.exp(sp.Rational(1, 2)))),
         "value of two outputs": str(value),
+        "two outputs are better up to eps": float(2 * sp.log(threshold)),
     }
     if not as_expected or attained >= ours.lower_bound:
         return Finding.unsettled("the two-output mechanism does not beat the closed form", numbers)

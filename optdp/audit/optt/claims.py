@@ -66,7 +66,7 @@ def _sign_pattern(excess: Any, below: Any, above: Any) -> tuple[Any, int, int] |
 
 @claim("OPTT-1", "the piecewise density is eps-LDP", "Theorem 1")
 def density_is_private() -> Finding:
-    """A density between p/E and p on one range shared by all inputs (Eq. 8) satisfies eps-LDP, with ratio exactly E."""
+    """A density between p/E and p on one range shared by all inputs (Eq. 8) satisfies eps-LDP."""
     import sympy as sp
 
     from optdp.closed_forms import ptt
@@ -79,17 +79,40 @@ def density_is_private() -> Finding:
         ends = [sp.simplify(f.subs(ptt.y, z)) for low, high, f in ptt.pieces(kind) for z in (low, high)]
         within[kind] = {sp.simplify(v) for v in ends} == {ptt.p, ptt.p / ptt.E}
     checks = [c.passed for kind in ptt.KINDS for c in ptt_mechanism(1.0, 2.5, kind).check_privacy(LDP(1.0))]
-    if not all(within.values()) or not all(checks):
-        return Finding.unsettled("a density leaves [p/E, p]")
+    ratio = gentle_ratio(Fraction(2))
+    numbers = {
+        "largest density": "p",
+        "smallest": "p/E",
+        "exact checks of the mechanisms at eps = 1": len(checks),
+        "E = 2, p = 1/18, density (6 + x sign(y))/144 on [-12, 12]: largest ratio": str(ratio),
+    }
+    if not all(within.values()) or not all(checks) or ratio > 2:
+        return Finding.unsettled("a density leaves [p/E, p]", numbers)
     return Finding(
         Verdict.VERIFIED,
         "symbolic proof",
         "every eps > 0, I-PTT, II-PTT and every density with values in [p/E, p] on a shared range",
-        {"largest density": "p", "smallest": "p/E", "exact checks of the mechanisms at eps = 1": len(checks)},
-        note="The ratio E is attained: windows of two inputs differ, and none covers the range. It is a density only "
-        "if its mass is 1, which Theorem 1 does not ask (OPTT-2); what Algorithm 2 samples is another matter "
-        "(OPTT-1x).",
+        numbers,
+        corrected=f"The ratio is at most E. I-PTT and II-PTT attain E, other densities of Eq. (8) need not: {ratio} instead "
+        "of 2 in the example among the numbers."
+        if ratio < 2
+        else "",
+        note="Two values in [p/E, p] have a ratio of at most E. I-PTT and II-PTT take both ends, for different inputs at one "
+        "output: windows differ, and none covers the range. It is a density only if its mass is 1, which Theorem 1 does not "
+        "ask (OPTT-2); what Algorithm 2 samples is another matter (OPTT-1x).",
     )
+
+
+def gentle_ratio(ratio: Fraction) -> Fraction:
+    """The largest likelihood ratio of the unbiased density (6 + x sign(y))/144 on [-12, 12], x in [-1, 1], exactly.
+
+    Its values lie in [p/E, p] for p = 1/18 and E = `ratio` = 2. **Raises** ValueError if they do not.
+    """
+    values = [(6 + x * sign) / Fraction(144) for x in (Fraction(-1), Fraction(1)) for sign in (-1, 1)]  # affine in x
+    p = Fraction(1, 18)
+    if not p / ratio <= min(values) <= max(values) <= p:
+        raise ValueError(f"ratio = {ratio} is not allowed: the density leaves [p/E, p]")
+    return max(values) / min(values)
 
 
 @claim("OPTT-1x", "Algorithm 2 samples an eps-LDP density", "Algorithm 2 with Eq. 10")
@@ -360,6 +383,7 @@ def optimum_for_given_q() -> Finding:
         "optimum over q": best.value,
         "its eta": best.mechanism.eta,
         "E from the curve at its eta": at_best,
+        "at q = 1/2 the sampler's ratio exceeds E up to eps": math.log(5) / 2,
     }
     ok = root == 0 and formula and at_half and unique and convention and abs(at_best - math.e) < 1e-6
     if not (ok and optt.FORMULAS["Eq. A.2"].agrees() and two > 2 and fitting > best.value):
@@ -616,11 +640,12 @@ def some_beat_duchi() -> Finding:
         "symbolic proof",
         "every eps > 0, every eta > 1",
         numbers,
-        condition="Exactly for eps > ln((r^2 + 3)/(r^2 - 1)) = 1.183102, r^4 = 4 r + 1 (r = (sqrt 2 + sqrt(4 sqrt 2 "
-        "- 2))/2): for every larger eps an open interval of eta, for every smaller one none, whereas the paper "
-        "claims all eps.",
+        condition=f"Exactly for eps > ln((r^2 + 3)/(r^2 - 1)) = {float(threshold):.6f}, r^4 = 4 r + 1 (r = (sqrt 2 + "
+        "sqrt(4 sqrt 2 - 2))/2): for every larger eps an open interval of eta, for every smaller one none, whereas the "
+        "paper claims all eps.",
         corrected="The I-PTT with eta = 2, where k = a = coth(eps/2), has worst-case variance 4/(3 sinh(eps/2)^2) + "
-        "1/3: below Duchi's exactly for eps > ln(2 + sqrt 3) = 1.316958. No eta at all helps up to 1.183102.",
+        f"1/3: below Duchi's exactly for eps > ln(2 + sqrt 3) = {float(repaired):.6f}. No eta at all helps up to "
+        f"{float(threshold):.6f}.",
         note="3 (eta - 1)^2 (Var(1) - Duchi(0)) is a quartic in eta with coefficients in t; its discriminant changes "
         "sign once for t > 0, at 16 t^4 + 16 t^3 + 4 t^2 - 4 t - 1 = 0; Sturm counts two roots above 1 at t = 1/4, "
         "none at t = 1. The paper's proof puts a at its infimum (q = 1, OPTT-12y), which is a lower bound of Eq. "
@@ -653,12 +678,11 @@ def nineteen_tenths() -> Finding:
     return Finding(
         Verdict.REFUTED,
         "counterexample in exact arithmetic",
-        "every eps < 1.450641 (where it loses); it wins above",
+        f"every eps < {float(threshold):.6f} (where it loses); it wins above",
         numbers,
         condition=f"At E = 2 its worst-case variance is {ours} = {float(ours):.6f} against Duchi's {duchi}. The "
         f"difference is {sp.factor(gap)} with t = 1/(E - 1).",
-        corrected="It has mass 1 and beats Duchi exactly for t < (90 sqrt 99727 - 18280)/33121, that is eps > "
-        "1.450641.",
+        corrected=f"It has mass 1 and beats Duchi exactly for t < {root}, that is eps > {float(threshold):.6f}.",
     )
 
 
@@ -712,6 +736,7 @@ def range_of_eta() -> Finding:
         "upper end": float(high),
         "p2 at eta = 19/10, E = 2": float(optt.FORMULAS["Eq. 27"].printed.subs({eta: sp.Rational(19, 10), optt.t: 1})),
         "true difference": str(ours - duchi),
+        "some eta beats Duchi from eps": float(optt.duchi_threshold()),
     }
     if not (biquadratic and printed and ends == [0, 0] and inside and misleading):
         return Finding.unsettled("the roots of f1 or f2 did not come out as expected", numbers)
@@ -721,11 +746,11 @@ def range_of_eta() -> Finding:
         "every eta > 1",
         numbers,
         condition="The range is right: 1 + sqrt(33 - 4 sqrt 66) <= eta <= 1 + sqrt(33 + 4 sqrt 66), that is "
-        "[1.70982, 9.09297]. The conclusion is not: p2 is the difference to Duchi with a at the infimum that Eq. "
-        "(35) excludes, below the true one.",
+        f"[{float(low):.5f}, {float(high):.5f}]. The conclusion is not: p2 is the difference to Duchi with a at the infimum "
+        "that Eq. (35) excludes, below the true one.",
         corrected="A given eta beats Duchi exactly for t below the positive root of (eta^4 - 12 (eta - 1)^2) t^2 + "
         "(4 eta^3 - 18 eta^2 + 28 eta - 12) t = 3 eta^2 - 6 eta + 2, for large eps whenever eta > 1 + 1/sqrt 3; none "
-        "does up to eps = 1.183102 (OPTT-12).",
+        f"does up to eps = {float(optt.duchi_threshold()):.6f} (OPTT-12).",
         note="With v = eta - 1, f1 is (v^4 - 66 v^2 + 33)/(9 v^2): a biquadratic.",
     )
 
@@ -751,6 +776,7 @@ def no_eta_for_the_second_system() -> Finding:
         and f["f1"].subs(optt.eta, 3) < 0
     )
     numbers = {k: str(v) for k, v in values.items()}
+    numbers |= {f"root of the corrected f3 above 1, number {k}": str(float(r)) for k, r in enumerate(third, 1)}
     if not satisfied or not none:
         return Finding.unsettled("eta = 8/5 does not satisfy the printed system", numbers)
     return Finding(
@@ -760,8 +786,8 @@ def no_eta_for_the_second_system() -> Finding:
         numbers,
         condition="eta = 8/5: f1 > 0, f2 < 0, f3 <= 0, f4 <= 0, all as printed.",
         corrected="f3 is misprinted: the coefficient of t in Eq. (27) is nonpositive iff eta^3 - 9 eta^2 + 18 eta - "
-        "8 <= 0, that is on [2, 6.37228] beyond 1, and there f1 < 0: with this f3 no eta is left, as the caption "
-        "says.",
+        f"8 <= 0, that is on [{float(third[0]):g}, {float(third[1]):.5f}] beyond 1, and there f1 < 0: with this f3 no eta "
+        "is left, as the caption says.",
     )
 
 
@@ -783,7 +809,11 @@ def pm_against_duchi() -> Finding:
     )
     root = next(r for r in sp.solve(3 * u**2 - 4 * u - 8, u) if r > 2)
     threshold = 2 * sp.acosh(root / 2)
-    numbers = {"threshold in eps": float(threshold), "closed form": f"2 acosh((1 + sqrt 7)/3), u = {root}"}
+    numbers = {
+        "threshold in eps": float(threshold),
+        "closed form": f"2 acosh((1 + sqrt 7)/3), u = {root}",
+        "best I-PTT: threshold in eps": float(optt.duchi_threshold()),
+    }
     if not palindromic or sp.simplify(root / 2 - (1 + sp.sqrt(7)) / 3) != 0:
         return Finding.unsettled("the numerator is not the expected palindrome", numbers | {"numerator": str(gap)})
     return Finding(
@@ -791,8 +821,8 @@ def pm_against_duchi() -> Finding:
         "symbolic proof",
         "every eps > 0",
         numbers,
-        corrected="PM is better exactly for cosh(eps/2) > (1 + sqrt 7)/3, eps > 1.289785; the best I-PTT from "
-        "1.183102 on (OPTT-12).",
+        corrected=f"PM is better exactly for cosh(eps/2) > (1 + sqrt 7)/3, eps > {float(threshold):.6f}; the best I-PTT from "
+        f"{float(optt.duchi_threshold()):.6f} on (OPTT-12).",
     )
 
 
@@ -892,7 +922,8 @@ def bound_is_tight() -> Finding:
     numbers = {
         "bound at eps = 1": 9 / 4 * t**2 + theta * t,
         "no I-PTT below, eps = 1": best.lower_bound,
-        "ratio as eps -> 0": str(limit),
+        "theta2": theta,
+        "ratio as eps -> 0": f"{limit} = {float(limit):.3f}",
     }
     if not (settled and all(sp.N(m, 30) > 0 for m in margins)) or limit != sp.Rational(64, 27):
         return Finding.unsettled("16/3 t^2 + 5 t is not above the bound", numbers)
@@ -901,8 +932,8 @@ def bound_is_tight() -> Finding:
         "symbolic proof",
         "every eps > 0",
         numbers,
-        condition="Every I-PTT has Var(1) > 16 t^2/3 + 5 t (OPTT-14), more than 9 t^2/4 + 3.3257 t for every eps; as "
-        "eps -> 0 the optimum is 64/27 = 2.370 times the bound. It is of the right order, no more.",
+        condition=f"Every I-PTT has Var(1) > 16 t^2/3 + 5 t (OPTT-14), more than 9 t^2/4 + {theta:.4f} t for every eps; as "
+        f"eps -> 0 the optimum is {limit} = {float(limit):.3f} times the bound. It is of the right order, no more.",
         corrected="Tight up to 1/3 + t/3: 16 t^2/3 + 5 t < optimum <= 16 (t^2 + t)/3 + 1/3.",
         note="The bound takes the infimum of a (q = 1), where nothing is left for the floor, and two different eta "
         "for its two terms.",
@@ -963,19 +994,22 @@ def order_of_three() -> Finding:
         "best I-PTT at x = 0, eps = 1/2": solve_ptt(0.5, objective=0.0).lower_bound,
         "Duchi at x = 0, eps = 1/2": 1 / math.tanh(0.25) ** 2,
         "threshold in eps at x = 0": threshold,
+        "the same in t": float(at),
+        "threshold in the worst case": float(optt.duchi_threshold()),
     }
     if not worse or (below, above) != (2, 0) or not limits[0] > limits[1] < limits[2]:
         return Finding.unsettled(f"{below} and {above} roots on the two sides of the threshold", numbers)
     return Finding(
         Verdict.REFUTED,
         "symbolic proof",
-        "every x, every eps < 0.607585",
+        f"every x, every eps < {threshold:.6f}",
         numbers,
-        condition="The first inequality is the wrong way round: for every eps < 0.607585 (t > 1.196184) every I-PTT "
-        "has a larger variance than Duchi at every input, and eps^2 Var tends to 16/3 against 4. The second holds "
+        condition=f"The first inequality is the wrong way round: for every eps < {threshold:.6f} (t > {float(at):.6f}) every "
+        "I-PTT has a larger variance than Duchi at every input, and eps^2 Var tends to 16/3 against 4. The second holds "
         "(OPTT-4x).",
         corrected="As eps -> 0: Duchi 4/eps^2 < best I-PTT (16/3)/eps^2 < Laplace 8/eps^2. At x = 0 an I-PTT beats "
-        "Duchi exactly for eps > 0.607585; at x = +-1 never (OPTT-11); in the worst case from 1.183102 on.",
+        f"Duchi exactly for eps > {threshold:.6f}; at x = +-1 never (OPTT-11); in the worst case from "
+        f"{float(optt.duchi_threshold()):.6f} on.",
         note="3 (eta - 1)^2 (Var(0) - Duchi(0)) is a quartic in eta; one positive root of its discriminant in t (of "
         "degree 7); Sturm counts two roots above 1 at t = 1 and none at t = 2. The difference at x exceeds that at 0 "
         "by (1 + eta t) x^2.",
@@ -1118,6 +1152,7 @@ def varying_windows() -> Finding:
         "Duchi, eps = 1": 1 / math.tanh(0.5) ** 2,
         "better than every I-PTT up to eps": middle,
         "no longer from eps": high,
+        "limit for large eps, coth(1) - 1": 1 / math.tanh(1) - 1,
     }
     if (
         mass != 1
@@ -1134,12 +1169,12 @@ def varying_windows() -> Finding:
         corrected="Yes. With tau = tanh(eps/2): outputs |y| in [coth tau - 1, coth tau + 1], floor 1/(2 (E - 1)|y|), "
         "E times as much on the window [x - r(x), x + r(x)] with r(x) = sqrt(x^2 + 1/sinh(tau)^2). It is eps-LDP, "
         "unbiased, and has the variance coth(eps/2) coth(tau) - 1 at every input: below Duchi's worst case by more "
-        "than 2/3 for every eps, and below every I-PTT's worst case for eps <= 2.14.",
+        f"than 2/3 for every eps, and below every I-PTT's worst case for eps <= {math.floor(100 * middle) / 100}.",
         note="Two heights p and p/E shared by all inputs force a constant length by mass 1, so that the floor must "
         "vary with y. The mass is tau (E + 1)/(E - 1) = 1, the mean x, the variance free of x, by integration. coth "
         "tau < 1/tau + tau/3 gives Var < coth(eps/2)^2 - 2/3; Var(1) > 16 t^2/3 + 5 t for every I-PTT (OPTT-14) "
         "gives the order up to ln 5, ball arithmetic along the curve of optimal I-PTTs (OPTT-6) from there. For "
-        "large eps the variance tends to coth(1) - 1 = 0.313, and I-PTTs win.",
+        f"large eps the variance tends to coth(1) - 1 = {1 / math.tanh(1) - 1:.3f}, and I-PTTs win.",
     )
 
 
@@ -1198,8 +1233,6 @@ def gain_of_a_free_window() -> Finding:
         "tau being less than 1/2. Weak duality: the worst variance is at least its w-average, and a density between "
         "m(y) and E m(y) cannot cost less than m(y) cost(y). Beyond the threshold an output at 0 has a negative "
         "reduced cost, and this proof ends.",
-        disagrees="The working notes, Section 8, puts the end of optimality at eps of about 0.75: it is 0.712285, the root of "
-        "2 tanh(tau) + tau = 1.",
     )
 
 
@@ -1272,9 +1305,6 @@ def gain_beyond_a_window() -> Finding:
         "the weights of OPTT-20x on (-z, z), atoms at +-1; the reduced cost is 0 at y = 0 and for |y| in [E z, (E + "
         "2) z], and a nonnegative multiple of a square, or of y^2, elsewhere. E - (E + 1) sigma increases in E and "
         "(E + 1) log(1 + 2/E) - E decreases, so that the two conditions on eps are one threshold each.",
-        disagrees="The working notes, Section 8, gives the optimum only numerically beyond its first threshold (3.990 at eps = "
-        "1, 1.691 at 1.5): 3.990666 at eps = 1 is this closed form; at 1.5 it is a bound, 1.691382, no longer "
-        "attained.",
     )
 
 

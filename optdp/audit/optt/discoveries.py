@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,9 +17,7 @@ def _proven_by(decide: Callable[[], Finding], range: str, note: str = "") -> Fin
     found = decide()
     if found.verdict is Verdict.UNSETTLED:
         return found
-    return replace(
-        found, verdict=Verdict.VERIFIED, range=range, note=note or found.note, condition="", corrected="", disagrees=""
-    )
+    return replace(found, verdict=Verdict.VERIFIED, range=range, note=note or found.note, condition="", corrected="")
 
 
 @discovery("D-OPTT-1", "the best unbiased mechanism for a number, up to eps = 0.712285", "OPTT")
@@ -89,7 +88,7 @@ def theorem_four_leaks() -> Finding:
     """
     return _proven_by(
         optt.optimum_for_given_q,
-        "every eps > 0; the promise is broken for eps < log(5)/2 = 0.804719",
+        f"every eps > 0; the guarantee is broken for eps < log(5)/2 = {math.log(5) / 2:.6f}",
         "The sampler's ratio is q v/(1 - q) with v = eta0 - 1, v^3 - 3v = 2E; v > 2 because 2^3 - 3 * 2 = 2 < 2E, and v > E iff "
         "E^3 - 3E < 2E, that is E < sqrt 5.",
     )
