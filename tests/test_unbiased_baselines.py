@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,16 +13,27 @@ import sympy as sp
 
 import optdp
 from optdp.closed_forms import unbiased as forms
+from optdp.exact.fields import FieldError
+from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.baselines.unbiased import (
-    OTHERS,
-    UNBIASED,
-    CentralPiecewise,
-    LocalDiscreteLaplace,
-    LocalGaussian,
-    ThreeOutputs,
-)
 from optdp.mechanisms.baselines import unbiased
+from optdp.mechanisms.baselines.clamped import clamped_discrete_laplace, clamped_laplace
+from optdp.mechanisms.baselines.noise import LatticeNoise, Staircase, discrete_laplace, gaussian, laplace
+from optdp.mechanisms.baselines.unbiased import CentralPiecewise, Mixture, ThreeOutputs
+
+
+def _build(name, eps, domain=(-1.0, 1.0)):
+    problem = optdp.Problem(optdp.LDP(eps), domain, "squared", constraints=[optdp.Unbiased()])
+    return baselines.get(name).make(problem)
+
+
+#: Name -> constructor(eps, domain): the unbiased baselines, and the composite paper's others.
+UNBIASED = {name: partial(_build, name) for name in baselines.baselines("interval", "ldp", unbiased=True)}
+OTHERS = {
+    "Gaussian": gaussian,
+    "clamped Laplace": clamped_laplace,
+    "clamped discrete Laplace": clamped_discrete_laplace,
+}
 
 EPS = (0.3, 0.7, 1.0, 2.0, 5.0)
 INPUTS = np.array([-1.0, -0.35, 0.0, 0.5, 1.0])
@@ -29,21 +42,21 @@ INPUTS = np.array([-1.0, -0.35, 0.0, 0.5, 1.0])
 def _moments(mechanism: Mechanism, x: float, powers=(0, 1, 2)) -> list[float]:
     """Integrals of y^p against density and atoms, by a route that does not use the mechanism's own moments."""
     low, high = mechanism.support()
-    spread = 60 / min(mechanism.privacy(), 1.0)
+    spread = 60 / min(float(mechanism.guarantee().eps), 1.0)
     finite = math.isfinite(low)
     a, b = (low, high) if finite else (x - 2 * spread, x + 2 * spread)
     y = np.linspace(a, b, 2_000_001)
-    middle, h = (y[:-1] + y[1:]) / 2, y[1] - y[0]
+    if isinstance(mechanism, Staircase):  # its density jumps
+        jumps = mechanism.sensitivity * np.add.outer(np.arange(200.0), [0.0, mechanism.gamma]).ravel()
+        y = np.unique(np.concatenate([y, x + jumps, x - jumps]))
+    middle, h = (y[:-1] + y[1:]) / 2, np.diff(y)
     density = mechanism.density(middle, x)
-    if isinstance(mechanism, LocalDiscreteLaplace):
-        reach = 0 if mechanism.truncated else int(60 * mechanism.steps / mechanism.eps)
+    atoms = mechanism.atoms()
+    if isinstance(mechanism, LatticeNoise) and not mechanism.clamped:
+        reach = int(60 * mechanism.steps / float(mechanism.noise.eps))
         atoms = mechanism.domain.lower + mechanism.step * np.arange(-reach, mechanism.steps + reach + 1)
-    elif hasattr(mechanism, "atoms"):
-        atoms = mechanism.atoms()
-    else:
-        atoms = np.array([mechanism.domain.lower, mechanism.domain.upper])
     masses = mechanism.probability(atoms, x)
-    return [float(np.sum(density * middle**p) * h + np.sum(masses * atoms**p)) for p in powers]
+    return [float(np.sum(density * middle**p * h) + np.sum(masses * atoms**p)) for p in powers]
 
 
 @pytest.mark.parametrize("name", list(UNBIASED))
@@ -59,7 +72,7 @@ def test_unbiased_and_of_the_variance_claimed(name):
             assert float(mechanism.expected_loss(x, "squared")) == pytest.approx(float(mechanism.variance(x)), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["truncated Laplace", "truncated discrete Laplace"])
+@pytest.mark.parametrize("name", ["clamped Laplace", "clamped discrete Laplace"])
 def test_clamping_is_biased(name):
     mechanism = OTHERS[name](0.7, (-1.0, 1.0))
     for x in (-1.0, 0.3):
@@ -73,16 +86,16 @@ def test_clamping_is_biased(name):
 @pytest.mark.parametrize(
     ("make", "formula"),
     [
-        (unbiased.laplace, forms.LAPLACE),
+        (laplace, forms.LAPLACE),
         (unbiased.duchi, forms.DUCHI),
         (unbiased.piecewise, forms.PM),
         (unbiased.pm_sub, forms.PM_SUB),
-        (unbiased.gaussian, forms.GAUSSIAN.subs(forms.delta, sp.Rational(1, 10**5))),
+        (gaussian, forms.GAUSSIAN.subs(forms.delta, sp.Rational(1, 10**5))),
     ],
 )
 def test_published_variances(make, formula):
     printed = sp.lambdify((forms.eps, forms.x), formula)
-    for eps in EPS if make is not unbiased.gaussian else (0.3, 0.7, 1.0):
+    for eps in EPS if make is not gaussian else (0.3, 0.7, 1.0):
         for x in INPUTS:
             assert printed(eps, x) == pytest.approx(float(make(eps).variance(x)), rel=1e-10)
 
@@ -112,7 +125,7 @@ def test_discrete_laplace_has_the_published_variance_on_its_lattice():
     printed = sp.lambdify((forms.eps, forms.n), forms.DISCRETE_LAPLACE)
     for eps in EPS:
         for steps in (1, 10, 64):
-            mechanism = LocalDiscreteLaplace(eps, optdp.Interval(-1.0, 1.0), steps)
+            mechanism = discrete_laplace(eps, (-1.0, 1.0), steps)
             assert float(mechanism.variance(1.0)) == pytest.approx(printed(eps, steps), rel=1e-12)
 
 
@@ -123,7 +136,7 @@ def _ratio(mechanism: Mechanism, pairs) -> float:
     largest = 1.0
     for a, b in pairs:
         for f in (mechanism.density, mechanism.probability):
-            where = y if f == mechanism.density else (mechanism.atoms() if hasattr(mechanism, "atoms") else np.empty(0))
+            where = y if f == mechanism.density else mechanism.atoms()
             top, bottom = f(where, a), f(where, b)
             positive = (top > 0) | (bottom > 0)
             if positive.any():
@@ -214,18 +227,27 @@ def test_files_and_scale(name):
     again = Mechanism.from_dict(json.loads(json.dumps(mechanism.to_dict())))
     assert again == mechanism
     x = np.array([3.0, 4.4, 7.0])
-    if name != "truncated Laplace":
+    if name != "clamped Laplace":
         assert mechanism.variance(x) == pytest.approx(4 * make(0.9, (-1.0, 1.0)).variance((x - 5) / 2), rel=1e-9)
     with pytest.raises(ValueError, match="must lie"):
         mechanism.randomize(2.9)
-    with pytest.raises(ValueError, match="eps"):
-        make(0.0)
+    if name in UNBIASED:
+        assert make(0.0) is None and make(31.0) is None
+    else:
+        with pytest.raises(ValueError, match="eps"):
+            make(0.0)
 
 
 def test_gaussian_says_where_its_formula_stops():
-    with pytest.raises(ValueError, match="eps <= 1"):
-        LocalGaussian(2.0)
-    assert LocalGaussian(2.0, strict=False).scale < LocalGaussian(1.0).scale
+    """The classical calibration is proven for eps <= 1: beyond, it is no baseline, and its guarantee is computed."""
+
+    def make(eps):
+        problem = optdp.Problem(optdp.ApproxDP(eps, 1e-5, 2.0), (-1, 1), "squared", constraints=[optdp.Unbiased()])
+        return baselines.get("classical Gaussian").make(problem)
+
+    assert make(1.0) == gaussian(1.0) and make(1.01) is None
+    assert gaussian(20.0).sigma < gaussian(2.0).sigma < gaussian(1.0).sigma
+    assert gaussian(1.0).guarantee().delta < 1e-5 < gaussian(20.0).guarantee().delta
 
 
 def test_every_mechanism_can_be_drawn():
@@ -239,3 +261,73 @@ def test_every_mechanism_can_be_drawn():
     heights = np.concatenate([line.get_ydata() for line in axes.lines if line.get_marker() == "o"])
     assert heights.sum() == pytest.approx(1)
     plt.close(axes.figure)
+
+
+@pytest.mark.parametrize("eps", [0.4, 1.0])
+def test_a_mixture_is_as_private_as_its_least_private_part(eps):
+    hm = unbiased.hybrid(eps)
+    assert hm.guarantee() == optdp.LDP(eps).in_real_arithmetic()
+    exact = Mixture((unbiased.piecewise(eps), unbiased.pm_sub(eps / 2)), (0.5, 0.5))
+    assert exact.guarantee() == exact.parts[0].guarantee() and not exact.guarantee().ideal
+    assert exact.check_unbiased().passed and not hm.check_unbiased().passed
+    unused = Mixture((unbiased.piecewise(eps), unbiased.duchi(5.0)), (1.0, 0.0))
+    assert unused.guarantee() == unused.parts[0].guarantee() and unused.support() == unused.parts[0].support()
+    central = Mixture((unbiased.central_piecewise(eps, steps=2),), (1.0,))
+    assert central.guarantee() is None
+    with pytest.raises(ValueError, match="no guarantee is claimed"):
+        central.privacy()
+    with pytest.raises(ValueError, match="same interval"):
+        Mixture((unbiased.duchi(eps), unbiased.duchi(eps, (0, 1))), (0.5, 0.5))
+
+
+def test_the_central_mechanism_does_not_claim_local_privacy():
+    """With eps = 1 and 3 steps its local log-ratio is 4: neighbours must be named (a quarter of the domain)."""
+    central = unbiased.central_piecewise(1.0, steps=3)
+    assert central.guarantee() == optdp.ApproxDP(1.0, 0.0, 0.5, ideal=True)
+    assert central.satisfies(optdp.LDP(1.0)) is not True
+    with pytest.raises(ValueError, match=r"inputs at most 0\.5 apart"):
+        central.privacy()
+    assert _ratio(central, [(-1.0, 1.0)]) == pytest.approx(math.exp(4.0), rel=1e-9)
+    assert unbiased.central_piecewise(1.0).guarantee() == optdp.LDP(1.0, ideal=True)
+    for width in (0.1, 1 / 3, 0.7):  # never more than the exact share of the domain
+        mechanism = unbiased.central_piecewise(1.0, (0.0, width), 2)
+        assert Fraction(mechanism.sensitivity) * 3 <= Fraction(width)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("Duchi", {"eps": -1.0}), ("Duchi", {"eps": True}), ("Duchi", {"zero": 2.0}), ("Duchi", {"domain": 3}),
+        ("Duchi", {"domain": {"type": "circle", "period": 1.0, "start": 0.0}}), ("Duchi", {"more": 0}),
+        ("Three-Outputs", {"zero": 0.9}), ("HM", {"weights": [0.5]}), ("HM", {"weights": [0.9, 0.2]}),
+        ("HM", {"parts": []}), ("HM", {"parts": "x"}), ("HM", {"name": 1}), ("central", {"steps": -1}),
+        ("central", {"steps": 0.5}), ("central", {"b": 50.0}), ("central", {"steps": 10**6}),
+    ],
+)  # fmt: skip
+def test_files_are_checked_field_by_field(name, change):
+    mechanism = unbiased.central_piecewise(1.0, steps=2) if name == "central" else UNBIASED[name](1.0)
+    good = json.loads(json.dumps(mechanism.to_dict()))
+    assert Mechanism.from_dict(good) == mechanism
+    with pytest.raises(FieldError):
+        Mechanism.from_dict(good | change)
+    for field in good:
+        with pytest.raises(FieldError, match=f"{field} is missing"):
+            Mechanism.from_dict({k: v for k, v in good.items() if k != field})
+
+
+def test_no_private_value_is_printed():
+    for name in UNBIASED:
+        with pytest.raises(ValueError, match="must lie in") as caught:
+            UNBIASED[name](1.0).randomize([0.5, 7.123456])
+        assert "7.123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [*UNBIASED, "central"])
+@pytest.mark.parametrize("x", [-1.0, 0.35])
+def test_every_loss_agrees_with_the_quadrature_that_knows_density_and_probability_alone(name, x):
+    mechanism = unbiased.central_piecewise(1.5, steps=2) if name == "central" else UNBIASED[name](1.5)
+    if name == "discrete Laplace on a lattice":  # infinitely many atoms
+        return
+    for loss in ("abs", "squared", optdp.Power(1.5)):
+        value = float(mechanism.expected_loss(x, loss))
+        assert value == pytest.approx(float(Mechanism.expected_loss(mechanism, x, loss)), rel=1e-7)

@@ -8,11 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import kstest
 
 import optdp
+from optdp.closed_forms import optt
+from optdp.closed_forms import varying_window as forms
+from optdp.exact.fields import FieldError
+from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.baselines.unbiased import UNBIASED
-from optdp.mechanisms.varying_window import LARGEST_EPS, VaryingWindow
+from optdp.mechanisms.varying_window import VaryingWindow
 
 EPS = (0.05, 0.5, 0.7122, 0.7124, 1.0, 1.393)
 
@@ -45,7 +50,7 @@ def test_density_and_atoms_have_mass_one_the_mean_and_the_variance(eps, domain):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.floats(0.01, LARGEST_EPS), st.floats(-1, 1), st.floats(-1, 1))
+@given(st.floats(0.01, forms.LIMIT), st.floats(-1, 1), st.floats(-1, 1))
 def test_likelihood_ratios_stay_below_e_to_the_eps(eps, x, other):
     mechanism = VaryingWindow(eps)
     y = np.linspace(*mechanism.support(), 2001)
@@ -56,16 +61,17 @@ def test_likelihood_ratios_stay_below_e_to_the_eps(eps, x, other):
 
 
 @settings(deadline=None)
-@given(st.floats(0.01, LARGEST_EPS))
+@given(st.floats(0.01, forms.LIMIT))
 def test_no_published_unbiased_mechanism_and_no_ptt_is_as_good(eps):
     worst = VaryingWindow(eps).worst_case_loss("squared")
     assert worst < optdp.solve_ptt(eps).lower_bound
-    for name in ("Duchi", "PM", "HM", "PM-SUB", "Three-Outputs"):
-        assert worst < float(np.max(UNBIASED[name](eps).variance(np.linspace(-1, 1, 41)))), name
+    problem = optdp.Problem(optdp.LDP(eps), (-1, 1), "squared", constraints=[optdp.Unbiased()])
+    for name, mechanism in baselines.applicable(problem).items():
+        assert worst < mechanism.worst_case_loss("squared"), name
 
 
 def test_variance_is_continuous_where_the_atoms_appear_and_falls_with_eps():
-    eps = np.linspace(0.3, LARGEST_EPS, 400)
+    eps = np.linspace(0.3, forms.LIMIT, 400)
     values = np.array([float(VaryingWindow(float(e)).variance(0.2)) for e in eps])
     assert np.all(np.diff(values) < 0)
     threshold = 0.7122854309236591
@@ -87,11 +93,117 @@ def test_sampler_follows_the_distribution(eps):
 
 
 def test_round_trip_and_bad_input():
-    mechanism = VaryingWindow(0.9, optdp.Interval(0.0, 4.0))
-    assert Mechanism.from_dict(mechanism.to_dict()) == mechanism
-    assert mechanism.randomize(2.0, 1).shape == ()
+    for mechanism in (VaryingWindow(0.9, optdp.Interval(0.0, 4.0)), VaryingWindow(3.0, form="window")):
+        assert Mechanism.from_dict(mechanism.to_dict()) == mechanism
+        assert mechanism.randomize(mechanism.domain.upper, 1).shape == ()
+        assert mechanism.guarantee() == optdp.LDP(mechanism.eps).in_real_arithmetic()
+        assert mechanism.satisfies(optdp.LDP(9.0)) is None and not mechanism.check_unbiased().passed
     for eps in (0.0, 1.4):
         with pytest.raises(ValueError, match=f"eps = {eps}"):
             VaryingWindow(eps)
     with pytest.raises(ValueError, match="Circle"):
         VaryingWindow(0.5, optdp.Circle(1.0))
+    good = VaryingWindow(0.9).to_dict()
+    circle = optdp.Circle(1.0).to_dict()
+    for change in ({"eps": "x"}, {"eps": 31.0}, {"eps": 1.4}, {"form": "best"}, {"domain": circle}, {"more": 1}):
+        with pytest.raises(FieldError, match=next(iter(change))):
+            Mechanism.from_dict(good | change)
+
+
+# The window alone, for every epsilon.
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.7, 1.0, 3.0])
+def test_the_window_alone_is_a_density_unbiased_and_of_constant_variance(eps):
+    mechanism = VaryingWindow(eps, form="window")
+    low, high = mechanism._shape["y0"], mechanism._shape["y1"]
+    assert mechanism.atoms().size == 0
+    for x in (-1.0, -0.4, 0.0, 0.7, 1.0):
+        above, below = (float(edge) for edge in mechanism._row(np.array(abs(x)))[0][:: 1 if x >= 0 else -1])
+        moments = []
+        for q in range(3):
+            total = 0.0
+            for a, b in ((-high, -below), (-below, -low), (low, above), (above, high)):
+                if b > a:
+                    total += quad(lambda y, q=q, x=x: y**q * float(mechanism.density(y, x)), a, b, limit=200)[0]
+            moments.append(total)
+        assert moments[0] == pytest.approx(1, rel=1e-8)
+        assert moments[1] == pytest.approx(x, abs=1e-7 * high)
+        assert moments[2] - x * x == pytest.approx(float(mechanism.variance(x)), rel=1e-7)
+        assert float(mechanism.expected_loss(x, optdp.Power(2.0))) == pytest.approx(float(mechanism.variance(x)))
+    ratio = mechanism.density((low + high) / 2, 1.0) / mechanism.density((low + high) / 2, -1.0)
+    assert ratio == pytest.approx(math.exp(eps), rel=1e-12)
+    variance = float(forms.window_variance().subs(forms.eps, eps))
+    assert float(mechanism.variance(0.3)) == pytest.approx(variance, rel=1e-12)
+
+
+def test_the_window_alone_is_sampled_from_its_density():
+    mechanism = VaryingWindow(1.0, optdp.Interval(0, 4), "window")
+    x = 2.9
+    low, high = mechanism.support()
+    y = np.linspace(low, high, 400_001)
+    cumulative = np.cumsum(mechanism.density(y, x)) * (y[1] - y[0])
+    drawn = mechanism.randomize(np.full(100_000, x), 4)
+    assert kstest(drawn, lambda t: np.interp(t, y, cumulative)).pvalue > 1e-4
+    assert drawn.mean() == pytest.approx(x, abs=0.05)
+
+
+@pytest.mark.parametrize(("q", "x"), [(1.0, 0.3), (1.5, -0.8), (3.0, 1.0)])
+def test_other_losses_of_the_window_by_quadrature(q, x):
+    mechanism = VaryingWindow(0.8, form="window")
+    high = mechanism.support()[1]
+    cuts = np.linspace(-high, high, 400_001)
+    middle = (cuts[1:] + cuts[:-1]) / 2
+    brute = (mechanism.density(middle, x) * np.abs(middle - x) ** q).sum() * (cuts[1] - cuts[0])
+    assert float(mechanism.expected_loss(x, optdp.Power(q))) == pytest.approx(brute, rel=1e-4)
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.2])
+@pytest.mark.parametrize("x", [-0.9, 0.0, 0.35, 1.0])
+def test_losses_agree_with_the_quadrature_that_knows_density_and_atoms_alone(eps, x):
+    mechanism = VaryingWindow(eps, optdp.Interval(1.0, 5.0))
+    at = 3.0 + 2 * x
+    for loss in ("abs", "squared", optdp.Power(3.0), optdp.Power(1.5)):
+        numerical = float(Mechanism.expected_loss(mechanism, at, loss))
+        assert float(mechanism.expected_loss(at, loss)) == pytest.approx(numerical, rel=1e-8)
+    tails = [float(mechanism.expected_loss(at, optdp.Threshold(t))) for t in (0.0, 3.0, 1e3)]
+    drawn = np.abs(mechanism.randomize(np.full(200_000, at), 3) - at)
+    same = float(mechanism.probability(at, at))  # an atom at the input
+    assert tails == pytest.approx([1.0 - same, np.mean(drawn > 3.0), 0.0], abs=6e-3)
+    assert float(Mechanism.mean(mechanism, at)) == pytest.approx(at, abs=1e-8)
+
+
+# The closed form.
+
+
+def test_the_closed_form_is_that_of_the_proofs_and_the_mechanism_attains_it():
+    later = optt.free_window_beyond()
+    proven = later["value"].subs(later["z"], optt.free_window_beyond_share())
+    for eps in (0.72, 1.0, 1.39):
+        value = float(forms.atoms_variance().subs(forms.eps, eps))
+        assert float(proven.subs(optt.E, math.exp(eps))) == pytest.approx(value, rel=1e-12)
+        assert float(VaryingWindow(eps).variance(0.9)) == pytest.approx(value, rel=1e-10)
+        assert value < float(forms.window_variance().subs(forms.eps, eps))
+        share = float(forms.share().subs(forms.eps, eps))
+        assert VaryingWindow(eps)._shape["z"] == pytest.approx(share, rel=1e-12)
+    for eps in (0.1, 0.7):
+        value = float(forms.window_variance(3).subs(forms.eps, eps))
+        assert float(VaryingWindow(eps, optdp.Interval(0, 3)).variance(0.9)) == pytest.approx(value, rel=1e-12)
+
+
+def test_the_optimum_of_a_problem_is_given_where_it_is_proven_and_nowhere_else():
+    def problem(eps, domain=(-1, 1), objective="squared", **kwargs):
+        return optdp.Problem(optdp.LDP(eps), domain, objective, **{"constraints": [optdp.Unbiased()], **kwargs})
+
+    for eps in (0.5, optdp.log(3), 1.39):
+        found = float(forms.optimum(problem(eps, (0, 3))).subs(forms.eps, float(eps)))
+        assert found == pytest.approx(
+            VaryingWindow(float(eps), optdp.Interval(0, 3)).worst_case_loss("squared"), rel=1e-9
+        )
+    assert forms.optimum(problem(0.5)) == forms.window_variance()
+    for other in (
+        problem(1.3931), problem(0.0), problem(0.5, objective="abs"), problem(0.5, constraints=()),
+        problem(0.5, constraints=[optdp.Unbiased(), optdp.Outputs(-2, 2)]), problem(0.5, family=optdp.AffineWindow("I")),
+        problem(0.5, objective=optdp.At("squared", 0.0)), problem(0.7122851),
+    ):  # fmt: skip
+        assert forms.optimum(other) is None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (
-    "additive", "composite", "finite", "kernel", "lip", "piecewise", "varying_window", "vector",
+    "additive", "composite", "finite", "kernel", "lip", "piecewise", "varying_window",
     "baselines.clamped", "baselines.unbiased", "baselines.noise",
 )  # fmt: skip
 

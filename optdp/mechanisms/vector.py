@@ -12,7 +12,11 @@ import numpy as np
 from optdp import files
 from optdp.exact import require
 from optdp.exact.check import Check
-from optdp.mechanisms.base import Mechanism, as_rng
+from optdp.exact.fields import Fields, load
+from optdp.exact.sampling import as_rng
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.domains import Interval
+from optdp.problem.privacy import Privacy
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,11 @@ class OneCoordinate:
     A coordinate j is drawn uniformly, whatever the input; the output is 0 but for d times the randomised x_j. Given j it is
     as private as `mechanism`, and j itself tells nothing, so that the whole is eps-LDP with the full eps.
 
-    **Arguments:** `mechanism`: unbiased, on a domain that is symmetric around 0 (for [-1, 1]^d: on [-1, 1]); `d`: the dimension.
+    **Arguments:** `mechanism`: unbiased, on an interval symmetric around 0 (for [-1, 1]^d: on [-1, 1]); `d`: the dimension.
+
+        >>> from optdp.mechanisms.baselines.unbiased import duchi
+        >>> OneCoordinate(duchi(1.0), 3).variance([0.0, 0.5, 1.0]).round(3)
+        array([14.048, 13.798, 13.048])
     """
 
     mechanism: Mechanism
@@ -31,8 +39,8 @@ class OneCoordinate:
     def __post_init__(self) -> None:
         require.integer("d", self.d, low=1)
         domain = self.mechanism.domain
-        if domain.lower != -domain.upper:
-            raise ValueError(f"mechanism on {domain} is not allowed: its domain must be symmetric around 0")
+        if not isinstance(domain, Interval) or domain.lower != -domain.upper:
+            raise ValueError(f"mechanism on {domain} is not allowed: its domain must be an interval symmetric around 0")
 
     def check(self, x: Any) -> np.ndarray:
         """`x` as an array whose last axis has length d, all entries in the domain of the mechanism."""
@@ -53,7 +61,7 @@ class OneCoordinate:
     def support(self) -> tuple[float, float]:
         """(lowest, highest) value that a coordinate of the output can take."""
         low, high = self.mechanism.support()
-        return self.d * low, self.d * high
+        return min(self.d * low, 0.0), max(self.d * high, 0.0)
 
     def mean(self, x: Any) -> np.ndarray:
         """E[Y | x] = x."""
@@ -64,23 +72,33 @@ class OneCoordinate:
         inputs = self.check(x)
         return self.d * (self.mechanism.variance(inputs) + inputs**2) - inputs**2
 
+    def guarantee(self) -> Privacy | None:
+        """That of the mechanism for numbers: neighbouring vectors may differ in every coordinate."""
+        return self.mechanism.guarantee()
+
     def privacy(self) -> float:
         """The smallest epsilon: that of the mechanism for numbers."""
         return self.mechanism.privacy()
 
-    def check_privacy(self, privacy: Any) -> list[Check]:
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
         """The exact tests of the mechanism for numbers."""
-        checks: list[Check] = self.mechanism.check_privacy(privacy)  # type: ignore[attr-defined]
-        return checks
+        return self.mechanism.check_privacy(privacy)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""
         return {"mechanism": "OneCoordinate", "part": self.mechanism.to_dict(), "d": self.d}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> OneCoordinate:
-        """The inverse of `to_dict`."""
-        return cls(Mechanism.from_dict(data["part"]), data["d"])
+    def from_dict(cls, data: Any) -> OneCoordinate:
+        """The inverse of `to_dict`. **Raises** FieldError."""
+        return cls._read(Fields(data, "mechanism"))
+
+    @classmethod
+    def _read(cls, fields: Fields) -> OneCoordinate:
+        fields.choice("mechanism", ("OneCoordinate",))
+        made = cls(Mechanism.read(fields.child("part")), fields.integer("d", 1, 10**9))
+        fields.done()
+        return made
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism to a JSON file, whole or not at all."""
@@ -88,5 +106,5 @@ class OneCoordinate:
 
     @staticmethod
     def load(path: str | Path) -> OneCoordinate:
-        """Read a mechanism that `save` wrote."""
-        return OneCoordinate.from_dict(json.loads(Path(path).read_text()))
+        """Read a mechanism that `save` wrote. **Raises** OSError or FieldError."""
+        return OneCoordinate._read(load(path))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import ctx
 
-from optdp.exact import enclosures
+from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.problem.domains import Interval
 
@@ -122,9 +122,11 @@ def _find(where: str) -> Any:
     return getattr(importlib.import_module(f"optdp.mechanisms.baselines.{module}"), name)
 
 
-def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism:
+def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism | None:
     """The constructor `where` with the problem's eps and domain."""
     eps: Any = problem.eps
+    if not 0 < float(eps) <= require.MAX_EPS:
+        return None
     mechanism: Mechanism = _find(where)(float_below(eps) if floats else eps, problem.domain)
     return mechanism
 
@@ -136,7 +138,7 @@ def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
     """Additive noise with the problem's eps, delta and sensitivity; on an interval, only if all of its inputs are neighbours."""
     noise, privacy, domain = _find(f"noise:{kind}"), problem.privacy, problem.domain
     eps, delta, reach = (getattr(privacy, name, 0.0) for name in ("eps", "delta", "sensitivity"))
-    if (eps == 0 and noise.needs_eps) or (delta == 0 and noise.needs_delta):
+    if (eps == 0 and noise.needs_eps) or (delta == 0 and noise.needs_delta) or float(eps) > require.MAX_EPS:
         return None
     made: Mechanism
     if isinstance(domain, Interval):
