@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
+from optdp.certificates.base import Refusal
 from optdp.closed_forms import composite as forms
 from optdp.design import composite
+from optdp.exact.fields import FieldError, Fields
 from optdp.mechanisms.composite import CompositeMechanism
-from optdp.problem.shapes import ACTIVATIONS, STEPS, Quartic, Steps, as_activation, as_base, shape_from_dict
+from optdp.problem.shapes import ACTIVATIONS, STEPS, Quartic, Steps, as_activation, as_base, shape_from_fields
 from optdp.solution import Solution
 
 SIX = [(a, b) for a in ("A1", "A2", "A3") for b in ("B1", "B2")]
@@ -114,6 +118,82 @@ def test_rules_agree_for_a_constant_base_and_order_for_others():
     assert strict.mechanism.privacy() < loose.mechanism.privacy() <= 1.0 + 1e-12
 
 
+def test_the_printed_sentence_names_the_rule():
+    """The same shapes under the two rules have very different optima: each sentence says which mechanisms it is about."""
+    said = {}
+    for rule, value in (("uniform", 9.0927), ("pointwise", 2.0337)):
+        solution = optdp.solve_composite(1.0, "A1", lambda v: 1 - 0.5 * v**4, rule=rule)
+        assert solution.value == pytest.approx(value, abs=1e-4) and solution.verify()
+        said[rule] = solution
+        assert solution.problem.statement() in str(solution.verify())
+    uniform, pointwise = said["uniform"], said["pointwise"]
+    assert (
+        "largest densities of both parts add up to at most e^1.0 times the least density" in uniform.problem.statement()
+    )
+    assert "at most (e^1.0 - 1) times the least density" in pointwise.problem.statement()
+    assert not uniform.problem.family.contains(pointwise.mechanism, 1.0)  # so the bound 9.09 is not about it
+    assert pointwise.problem.family.contains(uniform.mechanism, 1.0)
+    with pytest.raises(Refusal):
+        uniform.certificate.bound(pointwise.problem)
+    assert pointwise.certificate.bound(uniform.problem).value < uniform.value
+    failures = replace(uniform, mechanism=replace(pointwise.mechanism, domain=uniform.problem.domain)).verify().failures
+    assert "family" in [check.name for check in failures]
+
+
+def test_the_certificate_of_another_base_is_refused():
+    solutions = [optdp.solve_composite(1.0, "A1", base, inputs=(-1, 1)) for base in ("B1", Quartic(0.9), Quartic(0.7))]
+    for first in solutions:
+        for second in solutions:
+            try:
+                bound = second.certificate.bound(first.problem).value
+            except Refusal:
+                assert second.certificate.threshold > first.value
+            else:
+                assert bound <= first.value
+                spliced = replace(first, certificate=second.certificate, lower_bound=bound, mechanism=second.mechanism,
+                                  value=second.value)  # fmt: skip
+                assert bool(spliced.verify()) == (first is second)
+
+
+@pytest.mark.parametrize("change", [
+    lambda d: d["problem"]["family"].update(rule="foo"),
+    lambda d: d["problem"]["family"].update(base="hello"),
+    lambda d: d["problem"]["family"].update(base={"shape": "B2", "edge": "3/2"}),
+    lambda d: d["problem"]["family"].pop("rule"),
+    lambda d: d["certificate"].update(threshold="many"),
+    lambda d: d["certificate"].update(eps=1.0),
+    lambda d: d["mechanism"].update(width_cells=2**50),
+    lambda d: d["mechanism"].update(width_cells=1.5),
+    lambda d: d["mechanism"].update(floor_coins=0),
+    lambda d: d["mechanism"].update(first_cell=-1),
+    lambda d: d["mechanism"].update(base={"shape": "A3"}),
+    lambda d: d["mechanism"].update(domain={"type": "circle", "period": 1.0, "start": 0.0}),
+    lambda d: d["mechanism"].pop("activation"),
+])  # fmt: skip
+def test_files_are_read_field_by_field(change):
+    data = json.loads(json.dumps(optdp.solve_composite(1.0, "A2", Quartic(0.9)).to_dict()))
+    assert Solution.from_dict(json.loads(json.dumps(data))).verify()
+    change(data)
+    with pytest.raises(FieldError, match=r"solution\."):
+        Solution.from_dict(data)
+
+
+def test_solutions_and_their_programs_travel_between_processes():
+    solution = optdp.solve_composite(1.0, "A2", lambda u: 2 + np.cos(u))
+    again = pickle.loads(pickle.dumps(solution))
+    assert again == solution and again.verify()
+    assert sorted(again.program.model.component_map()) == sorted(solution.program.model.component_map())
+
+
+def test_tiny_and_huge_intervals():
+    for width in (1e-150, 1e90):
+        solution = optdp.solve_composite(1.0, sensitivity=width)
+        assert solution.verify() and solution.value == pytest.approx(0.9175252514 * width**2, rel=1e-9)
+    for width, reason in ((1e-155, "width"), (1e101, "width"), (1e200, "overflows")):
+        with pytest.raises(ValueError, match=reason):
+            optdp.solve_composite(1.0, sensitivity=width)
+
+
 @pytest.mark.parametrize("pair", SIX)
 @pytest.mark.parametrize("eps", EPS)
 def test_algorithm_1_is_within_two_parts_in_a_thousand(eps, pair):
@@ -179,9 +259,8 @@ def test_models_and_evaluation_agree_at_the_optimum():
         again = composite.from_parameters(
             0.7, p["k"] * (1 - 1e-12), p["m"], p["y"], name, base, inputs=mechanism.domain
         )
-        assert again.enclose_value(optdp.Variance())[1] == pytest.approx(
-            mechanism.enclose_value(optdp.Variance())[1], rel=1e-9
-        )
+        worst = optdp.WorstCase("squared")
+        assert again.enclose(worst)[1] == pytest.approx(mechanism.enclose(worst)[1], rel=1e-9)
         assert composite.parameters(mechanism, 0.5)["m"] == pytest.approx(2 * p["m"])
 
 
@@ -350,7 +429,7 @@ def test_bad_input_is_named(arguments, message):
 
 def test_shapes_are_exact():
     for shape in (*ACTIVATIONS.values(), Quartic(0.6), as_activation(lambda u: 1 - u**4)):
-        assert shape_from_dict(json.loads(json.dumps(shape.to_dict()))) == shape
+        assert shape_from_fields(Fields(json.loads(json.dumps(shape.to_dict())), "shape")) == shape
         u = np.linspace(-1, 1, 200_001)
         h = shape.height(u)
         assert h.max() <= 1 and np.isclose(h, h[::-1], rtol=0, atol=1e-12).mean() > 0.99
@@ -365,14 +444,13 @@ def test_shapes_are_exact():
         assert np.mean(unit**2) == pytest.approx(float(shape.spread()), rel=0.03)
     with pytest.raises(ValueError, match="symmetric"):
         Steps((1, 2))
-    # The alias table carries the weights exactly.
-    steps = Steps((1, 5, 2, 5, 1))
-    threshold, alias = steps._alias
-    total = [int(t) for t in threshold]
-    for j, other in enumerate(alias):
-        if other != j:
-            total[other] += sum(steps.heights) - int(threshold[j])
-    assert total == [h * len(steps.heights) for h in steps.heights]
+    steps, n = Steps((1, 5, 2, 5, 1)), 5  # the alias table carries the weights exactly
+    table, total = steps._alias, sum(steps.heights)
+    cuts = [int(high) * 2**62 + int(low) for high, low in zip(table.high, table.low, strict=True)]
+    weights = list(cuts)
+    for j, other in enumerate(table.other):
+        weights[other] += total - cuts[j] if other != j else 0
+    assert weights == [h * n for h in steps.heights]
     assert len(as_activation(lambda u: 1 - u**2).heights) == STEPS
 
 
@@ -384,7 +462,7 @@ def test_discrete_samplers_keep_the_bounds_that_privacy_rests_on():
         thresholds = (shape.height(u) * 2.0**53).astype(np.int64)
         mean = int(np.sum(thresholds.astype(object))) / (cells * 2**53)
         assert float(shape.level_below()) <= mean
-        assert thresholds.max() <= 2**53 and thresholds.min() >= float(shape.dip()) * 2**53 - 1
+        assert thresholds.max() <= 2**53 and thresholds.min() >= float(shape.dip()) * 2**53
     half = 101
     triangle = np.convolve(np.ones(half), np.ones(half)) / half**2
     assert triangle.max() * triangle.size <= 1 / float(ACTIVATIONS["A3"].level_below())

@@ -24,6 +24,9 @@ def register(commands: Commands) -> None:
     parser.add_argument("--activation", choices=("A1", "A2", "A3"), default="A1", help="default A1")
     parser.add_argument("--base", choices=("B1", "B2"), default="B1", help="default B1")
     parser.add_argument("--objective", choices=("center", "worst"), default="center", help="default center")
+    parser.add_argument(
+        "--rule", choices=("uniform", "pointwise"), default="uniform", help="default uniform, the paper's"
+    )
     parser.add_argument("--sensitivity", type=float, default=1.0, help="length of the interval of queries (default 1)")
     parser.add_argument("--lower", type=float, default=0.0, help="lowest output (default 0)")
     parser.add_argument(
@@ -34,7 +37,6 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--target", type=float, help="variance at which backend target stops")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for scip (default 60)")
-    parser.add_argument("--model", action="store_true", help="print the nonlinear program as a Pyomo model instead")
     options.add_solution_output(parser)
     parser.set_defaults(run=_solve)
 
@@ -66,16 +68,11 @@ def register(commands: Commands) -> None:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from optdp.design.composite import build_model, solve_composite
+    from optdp.design.composite import solve_composite
 
-    if args.model:
-        build_model(
-            args.eps, args.activation, args.base, sensitivity=args.sensitivity, objective=args.objective
-        ).pprint()
-        return 0
     solution = solve_composite(
         args.eps, args.activation, args.base, sensitivity=args.sensitivity, lower=args.lower, objective=args.objective,
-        inputs=None if args.inputs is None else tuple(args.inputs), backend=args.backend, target=args.target,
+        inputs=None if args.inputs is None else tuple(args.inputs), rule=args.rule, backend=args.backend, target=args.target,
         time_limit=args.time_limit,
     )  # fmt: skip
     return options.show_solution(solution, args)
@@ -109,5 +106,5 @@ def _read(path: str, column: str) -> np.ndarray:
             try:
                 found.append(float(row[column]))
             except (TypeError, ValueError):
-                raise ValueError(f"row {number}: {column} is {row[column]!r}, which is not a number") from None
+                raise ValueError(f"row {number}: {column} is not a number") from None
     return np.array(found)

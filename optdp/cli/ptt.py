@@ -16,21 +16,22 @@ def register(commands: Commands) -> None:
     parser = commands.solve.add_parser("ptt", help="the best unbiased piecewise transformation on [-1, 1] (LDP)")
     options.add_eps(parser)
     parser.add_argument(
-        "--kind", choices=("I", "II", "free"), default="I", help="window, triangle, any bump (default I)"
+        "--kind", choices=("I", "II", "free"), default="I", help="rectangle, triangle, any density (default I)"
     )
     parser.add_argument(
         "--objective", type=_objective, default="worst", help="worst, or an input in [-1, 1] (default worst)"
     )
     parser.add_argument("--backend", choices=("auto", "scip", "lp"), default="auto", help="solver (default auto)")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for scip (default 60)")
-    parser.add_argument("--model", action="store_true", help="print the nonlinear program as a Pyomo model instead")
     options.add_solution_output(parser)
     parser.set_defaults(run=_solve)
 
     parser = commands.report.add_parser(
         "unbiased", help="optima of the unbiased families, published mechanisms, the bound"
     )
-    parser.add_argument("--eps", type=float, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0, 4.0], help="epsilons")
+    parser.add_argument(
+        "--eps", type=options.parse_number, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0, 4.0], help="epsilons"
+    )
     parser.add_argument(
         "--no-kernel", action="store_true", help="leave out the bound over all unbiased mechanisms (slow)"
     )
@@ -49,11 +50,8 @@ def _objective(text: str) -> float | str:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from optdp.design.ptt import build_model, solve_ptt
+    from optdp.design.ptt import solve_ptt
 
-    if args.model:
-        build_model(args.eps, args.kind, args.objective).pprint()
-        return 0
     solution = solve_ptt(
         args.eps, args.kind, objective=args.objective, backend=args.backend, time_limit=args.time_limit
     )
@@ -61,7 +59,7 @@ def _solve(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from optdp.report.unbiased import gap_report
+    from optdp.report.gap import gap_report
 
-    kernel = False if args.no_kernel else None
-    return options.show_report(gap_report(args.eps, kernel=kernel, time_limit=args.time_limit), args)
+    spec = {"problem": "unbiased", "eps": args.eps, "kernel": not args.no_kernel, "time_limit": args.time_limit}
+    return options.show_report(gap_report(spec), args)

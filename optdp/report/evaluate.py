@@ -20,21 +20,14 @@ import numpy as np
 
 from optdp.design.composite import solve_composite
 from optdp.exact import require
-from optdp.mechanisms.base import Mechanism, as_rng
-from optdp.mechanisms.baselines.unbiased import (
-    LocalGaussian,
-    discrete_laplace,
-    duchi,
-    hm_tp,
-    hybrid,
-    laplace,
-    piecewise,
-    three_outputs,
-    truncated_discrete_laplace,
-    truncated_laplace,
-)
-from optdp.problem.domains import Interval
-from optdp.report.plots import COLOURS, new_axes
+from optdp.exact.sampling import as_rng
+from optdp.mechanisms import baselines
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.baselines.noise import gaussian
+from optdp.problem.domains import as_interval
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+from optdp.report.plots import COLOURS, new_axes, titled
 from optdp.report.report import Column, Report
 
 QUERIES = ("mean", "variance", "maximum", "minimum", "mode", "count")
@@ -56,26 +49,28 @@ def _composite(activation: str, base: str) -> Callable[[float, Any], Mechanism]:
     return make
 
 
-#: Name -> constructor(eps, domain): the six composites, the local baselines, and the paper's additive ones.
+def _baseline(name: str) -> Callable[[float, Any], Mechanism]:
+    def make(eps: float, domain: Any) -> Mechanism:
+        mechanism = baselines.get(name).make(Problem(LDP(eps), domain, "squared"))
+        assert mechanism is not None
+        return mechanism
+
+    return make
+
+
+#: Name -> constructor(eps, domain): the six composites, baselines of the registry, and the paper's Gaussian with delta = 1e-5.
 MECHANISMS: dict[str, Callable[[float, Any], Mechanism]] = {
     **{a + b: _composite(a, b) for b in ("B1", "B2") for a in ("A1", "A2", "A3")},
-    "PM": piecewise,
-    "Duchi": duchi,
-    "HM": hybrid,
-    "Three-Outputs": three_outputs,
-    "HM-TP": hm_tp,
-    "Laplace": laplace,
-    "discrete Laplace": discrete_laplace,
-    "truncated Laplace": truncated_laplace,
-    "truncated discrete Laplace": truncated_discrete_laplace,
-    "Gaussian": lambda eps, domain: LocalGaussian(eps, Interval(*domain), strict=False),
-}
+    **{
+        name: _baseline(name)
+        for name in ("PM", "Duchi", "HM", "Three-Outputs", "HM-TP", "Laplace", "discrete Laplace on a lattice", "clamped Laplace",
+                     "clamped discrete Laplace")
+    },
+    "classical Gaussian": gaussian,
+}  # fmt: skip
 
 #: What is clamped to the query's range where the noise is for a shorter interval.
-CLAMPED: dict[str, Callable[[float, Any], Mechanism]] = {
-    "truncated Laplace": laplace,
-    "truncated discrete Laplace": discrete_laplace,
-}
+CLAMPED = {"clamped Laplace": "Laplace", "clamped discrete Laplace": "discrete Laplace on a lattice"}
 
 
 @dataclass(frozen=True)
@@ -118,7 +113,7 @@ def query_of(name: str, values: np.ndarray, bounds: tuple[float, float]) -> Quer
 
 
 def _column_of(values: Any, bounds: Any) -> tuple[np.ndarray, tuple[float, float]]:
-    area = Interval(*bounds)
+    area = as_interval(tuple(bounds))
     if np.size(values) == 0:
         raise ValueError("values = [] is not allowed: a column must have at least one record")
     return area.check(np.asarray(values).reshape(-1), "values"), (area.lower, area.upper)
@@ -148,7 +143,7 @@ def answers(
     else:
         area = (query.answer - query.sensitivity / 2, query.answer + query.sensitivity / 2)
     if mechanism_name in CLAMPED:  # noise for the sensitivity, clamped to what the query can be: no more is known
-        mechanism = CLAMPED[mechanism_name](eps, area)
+        mechanism = MECHANISMS[CLAMPED[mechanism_name]](eps, area)
         return np.clip(mechanism.randomize(np.full(repeats, query.answer), rng), *query.range), query.range
     mechanism = make(eps, area)
     return mechanism.randomize(np.full(repeats, query.answer), rng), mechanism.support()
@@ -217,8 +212,8 @@ def evaluate(
         f"{repeats} answers each; RE = mean |answer - truth|, MSE = mean squared error, AL = |answer - truth|/|truth|.",
         _note(protocol),
     ]
-    if "Gaussian" in mechanisms:
-        notes.append("Gaussian: (eps, 1e-5), classical calibration, which is proven for eps <= 1 only.")
+    if "classical Gaussian" in mechanisms:
+        notes.append("classical Gaussian: (eps, 1e-5), with the calibration that is proven for eps <= 1 only.")
     title = f"{name}: {column.size} records, protocol '{protocol}'"
     chosen = asked[-1].name
 
@@ -259,6 +254,5 @@ def _boxes(boxes: Any, query: str, levels: list[float], names: list[str], title:
         drawn["boxes"][0].set_label(name)
     axes.set_xticks(range(len(levels)), [f"{e:g}" for e in levels])
     axes.set(xlabel="epsilon", ylabel="accuracy loss (whiskers: 5 %, 95 %)", yscale="log")
-    axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return axes.figure
+    return titled(axes, title).figure

@@ -1,95 +1,98 @@
-"""The gap report of the unbiased families on [-1, 1]: certified optima, published mechanisms, the bound."""
+"""The gap report of the unbiased families on [-1, 1]: certified optima, published mechanisms, the bound over all mechanisms."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from optdp.design.composite import solve_composite
-from optdp.design.ptt import solve_ptt
-from optdp.mechanisms.baselines.unbiased import UNBIASED
-from optdp.report.plots import COLOURS, new_axes
+from optdp.design.registry import solve
+from optdp.mechanisms.baselines import applicable
+from optdp.problem.constraints import Unbiased
+from optdp.problem.domains import Interval
+from optdp.problem.families import AffineWindow, AllMechanisms, Composite, Family
+from optdp.problem.objectives import WorstCase
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+from optdp.report.compare import NUMERICAL, named, value_of
+from optdp.report.gap import Rivals
+from optdp.report.plots import line, new_axes, titled
 from optdp.report.report import Column, Report
 
-#: Families with a certified optimum: heading -> solve(eps) for inputs in [-1, 1], worst-case variance.
-FAMILIES = {
-    "I-PTT = A1": lambda eps: solve_ptt(eps, "I"),
-    "II-PTT = A3": lambda eps: solve_ptt(eps, "II"),
-    "A2": lambda eps: solve_composite(eps, "A2", "B1", inputs=(-1.0, 1.0), objective="worst"),
+#: Families with a certified optimum, by heading. B2 has the infimum of B1.
+FAMILIES: dict[str, Family] = {
+    "I-PTT = A1": AffineWindow("I"),
+    "II-PTT = A3": AffineWindow("II"),
+    "A2": Composite("A2", "B1"),
 }
 
 
 def gap_report(
-    eps: Sequence[float] = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0),
+    eps: Sequence[Any] = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0),
     *,
-    kernel: bool | None = None,
+    kernel: bool = True,
     rtol: float = 1e-2,
     time_limit: float = 20.0,
+    mechanisms: Rivals = None,
 ) -> Report:
     """Worst-case variance on [-1, 1]: the optimum of each family, the published mechanisms, and what no unbiased mechanism beats.
 
-    **Arguments:** `eps`: privacy parameters; `kernel`: whether to bracket the optimum over all unbiased eps-LDP mechanisms with
-    `optdp.solve_kernel` (default: where it is installed); `rtol`, `time_limit` (seconds for each epsilon): of that solve.
+    **Arguments:** `eps`: privacy parameters; `kernel`: whether to bracket the optimum over all unbiased eps-LDP mechanisms;
+    `rtol`, `time_limit` (seconds for each epsilon): of that solve; `mechanisms`: as in `optdp.gap_report`.
 
     **Returns** a `Report`; the columns of families hold certified optima (their relative gaps are in the rows), those of
-    published mechanisms exact variances.
+    mechanisms worst-case variances.
     """
-    there = importlib.util.find_spec("optdp.design.kernel") is not None
-    if kernel and not there:
-        raise ValueError("kernel = True is not allowed: this installation has no solve_kernel")
-    wanted = there if kernel is None else kernel
-    grid = np.linspace(-1.0, 1.0, 2001)
     rows: list[dict[str, Any]] = []
-    for e in (float(v) for v in np.atleast_1d(np.asarray(eps, dtype=float))):
-        row: dict[str, Any] = {"eps": e}
-        for name, solve in FAMILIES.items():
-            solution = solve(e)
+    notes: list[str] = []
+    names: dict[str, bool] = {}  # name -> whether its numbers are proven
+    for e in [eps] if np.ndim(eps) == 0 else eps:
+        everyone = Problem(LDP(e), Interval(-1.0, 1.0), WorstCase("squared"), AllMechanisms(), (Unbiased(),))
+        row: dict[str, Any] = {"eps": float(everyone.eps)}  # type: ignore[arg-type]
+        told = []
+        for name, family in FAMILIES.items():
+            problem = Problem(everyone.privacy, everyone.domain, everyone.objective, family, everyone.constraints)
+            solution = solve(problem, 1e-9)
             row |= {name: solution.value, f"{name} gap": solution.gap, f"{name} lower": solution.lower_bound}
-        row |= {name: float(np.max(make(e).variance(grid))) for name, make in UNBIASED.items()}
-        row |= _all_unbiased(e, rtol, time_limit) if wanted else {"all lower": None, "all value": None}
+            told.append(f"{name}: {problem.statement()} is at least {solution.lower_bound:.9g}.")
+        own: Any = mechanisms(everyone) if callable(mechanisms) else mechanisms
+        for name, mechanism in (applicable(everyone) | named(own, everyone)).items():
+            row[name], proven = value_of(mechanism, everyone.objective)
+            names[name] = names.get(name, True) and proven
+        if kernel:
+            best = solve(everyone, rtol, time_limit)
+            row |= {"all lower": best.lower_bound, "all value": best.value}
+            told.append(f"all: {everyone.statement()} is at least {best.lower_bound:.9g}.")
+        notes = notes or told
         rows.append(row)
     columns = [Column("eps", "eps", "g")]
-    if wanted:
+    if kernel:
         columns += [Column("all lower", "all: bound"), Column("all value", "all: attained")]
-    columns += [Column(name, f"{name}*") for name in FAMILIES]
-    columns += [Column(name, name) for name in UNBIASED]
+    columns += [Column(name, f"{name}*") for name in FAMILIES] + [Column(name, name) for name in names]
     gap = max(row[f"{name} gap"] for row in rows for name in FAMILIES)
-    notes = [
+    notes += [
         f"Columns with * are optima of their family, certified: largest relative gap {gap:.1e}. B2 has B1's infimum.",
         "Composite variances for a query of sensitivity 1 are a quarter of these.",
     ]
-    if wanted:
-        notes.append("all: bracket of the optimum over every unbiased eps-LDP mechanism (optdp.solve_kernel).")
+    if not all(names.values()):
+        notes.append(NUMERICAL)
+    title = f"Unbiased mechanisms on {everyone.domain}: {everyone.objective.name}"
 
     def figure() -> Any:
         axes = new_axes(size=(7.2, 4.4))
         x = [row["eps"] for row in rows]
         best = [row["I-PTT = A1"] for row in rows]
-        axes.axhline(1.0, color=COLOURS[0], lw=2.6, label="I-PTT = A1, optimal")
-        names = [*list(FAMILIES)[1:], "PM", "PM-SUB", "Duchi", "HM", "Three-Outputs", "HM-TP", "Laplace"]
-        for k, name in enumerate(names):
-            ratio = [row[name] / b for row, b in zip(rows, best, strict=True)]
-            style = {"color": COLOURS[1 + k % (len(COLOURS) - 1)], "ls": "-" if k < len(COLOURS) - 1 else "--"}
-            axes.plot(x, ratio, marker="o", ms=4, lw=1.3, label=name, **style)
-        if wanted:
-            bound = [row["all lower"] / b for row, b in zip(rows, best, strict=True)]
-            axes.plot(x, bound, "k:", lw=2, label="bound for all unbiased")
+        axes.axhline(1.0, label="I-PTT = A1, optimal", **line(0))
+        shown = [*list(FAMILIES)[1:], *names, *(["all lower"] if kernel else [])]
+        for k, name in enumerate(shown, 1):
+            ratio = [row[name] / b if name in row else None for row, b in zip(rows, best, strict=True)]
+            label = "bound for all unbiased" if name == "all lower" else name
+            axes.plot(x, ratio, marker="o", ms=4, label=label, **line(k))
         axes.set(xlabel="epsilon", ylabel="worst-case variance / best I-PTT", yscale="log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("{x:g}")
-        axes.set_title("Unbiased mechanisms on [-1, 1]", fontsize=10)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        return axes.figure
+        return titled(axes, title).figure
 
-    return Report("Unbiased eps-LDP mechanisms on [-1, 1]: worst-case variance", columns, rows, notes, figure)
-
-
-def _all_unbiased(eps: float, rtol: float, time_limit: float) -> dict[str, Any]:
-    """The bracket over all unbiased mechanisms."""
-    from optdp.design.kernel import solve_kernel
-
-    solution = solve_kernel(eps, "squared", domain=(-1.0, 1.0), unbiased=True, rtol=rtol, time_limit=time_limit)
-    return {"all lower": solution.lower_bound, "all value": solution.value}
+    return Report(title, columns, rows, notes, figure)
