@@ -64,6 +64,16 @@ def test_a_claim_needs_a_statement_and_an_id_of_its_own():
         optdp.audit("NOPE")
 
 
+def test_every_paper_is_cited_in_full():
+    from optdp.audit.audit import PAPERS
+
+    assert list(PAPERS) == ["OPTT", "OGPM", "TLAP", "LIP", "COMP"]
+    for name, paper in PAPERS.items():
+        assert paper.name == name and paper.authors and paper.venue and 2018 <= paper.year <= 2025
+        assert f"https://arxiv.org/abs/{paper.arxiv}" in paper.citation and paper.title in paper.citation
+    assert PAPERS["OGPM"].citation in optdp.audit("OGPM-4").to_markdown()
+
+
 def test_discoveries_are_proven_again():
     report = optdp.discoveries(["D-OGPM-1", "D-OGPM-2", "D-OGPM-3", "D-OGPM-4", "D-OGPM-5"])
     assert report.settled and all(row.finding.verdict is Verdict.VERIFIED for row in report.rows)

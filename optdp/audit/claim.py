@@ -23,6 +23,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+@dataclass(frozen=True)
+class Paper:
+    """A paper whose claims are audited: `name` as in the ids of its claims, and its citation.
+
+    **Arguments:** `audited`: which text was audited, where that is not the published one.
+    """
+
+    name: str
+    title: str
+    authors: str
+    venue: str
+    year: int
+    arxiv: str
+    audited: str = ""
+
+    @property
+    def citation(self) -> str:
+        """One paragraph of Markdown, with a link."""
+        link = f"[arXiv:{self.arxiv}](https://arxiv.org/abs/{self.arxiv})"
+        return " ".join([f"{self.authors}. *{self.title}.* {self.venue}, {self.year}. {link}.", self.audited]).strip()
+
+
 class Verdict(enum.Enum):
     """The verdicts of the audit."""
 
