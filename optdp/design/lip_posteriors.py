@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure
 
@@ -90,6 +89,8 @@ class _Master:
     """
 
     def __init__(self, p: np.ndarray, ratio: float, solver: LinearSolver | None) -> None:
+        from scipy.sparse import csr_array
+
         self.p, self.d, self.base = p, p.size, 1 / ratio
         self.blocks: list[np.ndarray] = []
         one, slack = np.ones(self.d), np.arange(self.d)
@@ -99,6 +100,8 @@ class _Master:
         self.session = solver.session(LinearProgram(np.zeros(2 * self.d), rows, one, one, maximise=True))
 
     def add(self, posteriors: np.ndarray, gains: np.ndarray) -> None:
+        from scipy.sparse import csr_array
+
         self.blocks.append(posteriors)
         z = (posteriors / self.p - self.base) / (1 - self.base)
         z[abs(z) < 1e-13] = 0.0

@@ -113,5 +113,5 @@ def table(markdown: bool = False) -> str:
     rows = [(d.name, *d.solves) for d in designs()]
     if markdown:
         lines = [head, ("---",) * len(head), *rows]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
     return "\n".join("  " + "; ".join(cell for cell in row if cell) for row in rows)
