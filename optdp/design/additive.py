@@ -27,22 +27,38 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, geng_viswanath, lattice_costs
+from optdp.certificates.additive import (
+    SCALE,
+    AdditiveCertificate,
+    Multiplier,
+    geng_viswanath,
+    lattice_costs,
+    not_additive,
+)
 from optdp.certificates.staircase import StaircaseCertificate
+from optdp.design.progress import Progress
+from optdp.design.registry import Design, register, solve
 from optdp.exact import enclosures, require
-from optdp.mechanisms.additive import LIMB, AdditiveMechanism
-from optdp.problem.domains import AdditiveLine
-from optdp.problem.losses import CustomLoss, Loss, Power, as_loss
+from optdp.exact.sampling import LIMB
+from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.baselines.noise import truncated_radius
+from optdp.problem.constraints import Unbiased
+from optdp.problem.domains import Integers, Line
+from optdp.problem.families import Additive
+from optdp.problem.losses import CustomLoss, Loss
+from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import ApproxDP
-from optdp.solution import Program, Solution, Status
+from optdp.problem.problem import Problem
+from optdp.solution import Program, Solution
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, Session, stacked
 
+METHODS = ("auto", "simplex", "ipm", "structured")
 #: Rows up to which HiGHS's simplex method (with warm starts) is used; interior points beyond.
 SIMPLEX_ROWS = 1500
 #: The structured method is used for supports up to this.
@@ -53,32 +69,51 @@ MAX_ROWS = 120_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
 AIM = 0.1
 CHEAP = 10_000
-#: A delta below this counts as 0 in the lattice program (not in what is promised and proven).
+#: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
-#: Weights of the mechanism are whole numbers that add up to about 2^BITS.
+#: Weights of the mechanism are integers that add up to about 2^BITS.
 BITS = 120
 
 
+def build_model(
+    eps: float, delta: float, n: int, costs: np.ndarray, size: int, geometric: bool, atom: bool, pairs: dict[int, np.ndarray]
+) -> LinearProgram:  # fmt: skip
+    """The lattice program with the rows of `pairs` (see `LatticeProgram`) as a `LinearProgram` with named parts.
+
+    Variables "mass": p_a over the scale r_a of a reference noise, for a lattice point at distance a; "atom"; "slack": u_(s,i)
+    over r_|i|. Rows "mass": p adds up to 1 (dual t, the lattice's bound is t - sum of the budgets' duals); "budget": for each
+    shift s with slacks, (q + sum_i u_(s,i))/delta <= 1 (dual -delta lam_s); "privacy": u_(s,i) >= p_|i| - E p_|i+s| over r_|i|
+    (dual -mu_(s,i) r_|i|).
+    """
+    program = LatticeProgram(eps, delta, n, costs, points=size, geometric=geometric, atom=atom)
+    budgets, rows = sum(bool(program.has_slack(s)) for s in pairs), program.add(pairs)
+    model = program.linear
+    model.cost = model.cost / program.magnify
+    model.name = "additive"
+    model.blocks = stacked([("mass", 1), ("budget", budgets), ("privacy", rows)])
+    model.variables = stacked([("mass", size), ("atom", 1), ("slack", model.cost.size - size - 1)])
+    return model
+
+
 class LatticeProgram:
-    """The lattice program as a live HiGHS model that grows by pairs (s, i).
+    """The lattice program as a live linear program that grows by pairs (s, i).
 
     **Arguments:** `eps`, `delta`; `n`: points per sensitivity; `costs`: c_0..c_K; `geometric`: the last n
     masses are continued geometrically (`costs` then reach far beyond, and K is `points`) and shift n has no slacks; `atom`:
-    whether a mass at 0 may stay there. For delta = 0 there are no slacks at all.
+    whether a mass at 0 may stay there; `method`: see `solve_additive`; `solver`: a `LinearSolver` in place of HiGHS. For
+    delta = 0 there are no slacks at all.
 
     Columns and rows are scaled by a reference noise (Laplace down to delta), so that the solver's tolerances are relative.
     """
 
     def __init__(
         self, eps: float, delta: float, n: int, costs: np.ndarray, *, points: int | None = None, geometric: bool = False,
-        atom: bool = False, method: str = "auto",
+        atom: bool = False, method: str = "auto", solver: LinearSolver | None = None,
     ) -> None:  # fmt: skip
-        import highspy
-
-        self.eps, self.delta, self.n, self.geometric = eps, delta, n, geometric
+        self.eps, self.delta, self.n, self.geometric, self.atom = eps, delta, n, geometric, atom
         self.ratio = math.exp(eps)
-        self.size = costs.size if points is None else points
-        self.method = method
+        self.size, self.costs = costs.size if points is None else points, costs
+        self.method, self.solver = method, solver
         index = np.arange(self.size)
         multiplicity = np.where(index == 0, 1.0, 2.0)
         price = costs[: self.size].copy()
@@ -92,16 +127,10 @@ class LatticeProgram:
             price[-n:] /= 1 / -math.expm1(-eps)
         decay = np.exp(-eps * index / n) * (-math.expm1(-max(eps, delta) / n))
         self.scale = np.maximum(decay, delta / n)
-        self.multiplicity, self.price = multiplicity, price
-        self.inf = highspy.kHighsInf
-        self.highs = highspy.Highs()
-        for option, value in (("output_flag", False), ("threads", 1), ("run_crossover", "off"),
-                              ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
-                              ("ipm_optimality_tolerance", 1e-9)):  # fmt: skip
-            self.highs.setOptionValue(option, value)
+        self.multiplicity = multiplicity
         columns = self.size + 1  # the last one is the atom
-        top = np.full(columns, self.inf)
-        top[-1] = self.inf if atom else 0.0
+        top = np.full(columns, np.inf)
+        top[-1] = np.inf if atom else 0.0
         # A cost of p_0 that vanishes in the bracket, but makes the atom the better of two equals.
         tie = np.zeros(self.size)
         if atom:
@@ -110,10 +139,10 @@ class LatticeProgram:
         self.used = method
         # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
         self.magnify = 2.0 ** (20 - math.frexp(float(self.cost.max()))[1]) if geometric else 1.0
-        self.highs.addCols(columns, np.append(self.cost, 0.0) * self.magnify, np.zeros(columns), top, 0, [], [], [])
-        self.highs.addRow(1.0, 1.0, columns, np.arange(columns, dtype=np.int32),
-                          np.append(multiplicity * self.scale, 1.0))  # fmt: skip
-        self.columns, self.rows = columns, 1
+        row, one = np.append(multiplicity * self.scale, 1.0)[None, :], np.ones(1)
+        linear = LinearProgram(np.append(self.cost, 0.0) * self.magnify, row, one, one, upper=top)
+        #: Grows as plain data until a solver of linear programs is asked.
+        self.session = Session(Highs(), linear)
         self.budget: dict[int, int] = {}
         self.pairs: dict[int, np.ndarray] = {}
         self._shift_of_row: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]
@@ -123,13 +152,32 @@ class LatticeProgram:
         self.primal = np.zeros(0)
         self.dual = np.zeros(0)
 
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What `build_model` makes the program as it stands from."""
+        return self.eps, self.delta, self.n, self.costs, self.size, self.geometric, self.atom, self.pairs
+
+    @property
+    def linear(self) -> LinearProgram:
+        """The program as it stands."""
+        return self.session.program
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return int(self.linear.rows.shape[0])
+
     def _row_range(self) -> int:
         """Indices stay below this: with a geometric tail, rows within it would repeat for ever."""
         return self.size - self.n if self.geometric else self.size
 
     def has_slack(self, shift: Any) -> Any:
-        """Which shifts may break their promise up to delta."""
-        return np.asarray(shift < self.n) & (self.delta > 0) if self.geometric else np.asarray(shift > 0)
+        """Which shifts may exceed e^eps by a budget of delta."""
+        return (
+            np.asarray(shift < self.n) & (self.delta > 0)
+            if self.geometric
+            else np.asarray(shift > 0) & (self.delta > 0)
+        )
 
     def add(self, pairs: dict[int, np.ndarray]) -> int:
         """Add rows (and slacks) for the pairs (shift, indices) that are not there yet; returns how many."""
@@ -144,80 +192,69 @@ class LatticeProgram:
                 self.pairs[s] = np.union1d(old, new)
         if not fresh:
             return 0
-        if self.delta > 0:
-            for s in fresh:
-                if s not in self.budget and self.has_slack(s):
-                    self.highs.addRow(
-                        -self.inf, 1.0, 1, np.array([self.size], dtype=np.int32), np.array([1 / self.delta])
-                    )
-                    self.budget[s] = self.rows
-                    self._note(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        budgets = [s for s in fresh if s not in self.budget and self.has_slack(s)]
+        if budgets:
+            k, before = len(budgets), self.rows
+            self._grow(np.full(k, self.size), np.arange(k), np.full(k, 1 / self.delta), 1.0, np.zeros(k), np.zeros(k))
+            self.budget |= {s: before + i for i, s in enumerate(budgets)}
         shift = np.concatenate([np.full(v.size, s) for s, v in fresh.items()])
         index = np.concatenate(list(fresh.values()))
         self._append(shift, index)
         return int(shift.size)
 
-    def _note(self, shift: np.ndarray, index: np.ndarray) -> None:
-        self._shift_of_row.append(shift)
-        self._index_of_row.append(index)
-        self.rows += shift.size
+    def _grow(self, columns: Any, row: Any, entries: Any, top: float, shift: np.ndarray, index: np.ndarray) -> None:
+        from scipy.sparse import csr_matrix
+
+        shape = (shift.size, self.linear.cost.size)
+        below = np.full(shift.size, -np.inf)
+        self.session.add_rows(csr_matrix((entries, (row, columns)), shape=shape), below, np.full(shift.size, top))
+        self._shift_of_row.append(shift.astype(np.int64))
+        self._index_of_row.append(index.astype(np.int64))
 
     def _append(self, shift: np.ndarray, index: np.ndarray) -> None:
+        from scipy.sparse import csc_matrix
+
         count = shift.size
         here, there = np.abs(index), np.abs(index + shift)
         weight = self.scale[here]
         within = there < self.size
         target = np.where(within, there, 0)
+        factor = np.ones(count)
         if self.geometric:  # masses in the last n columns are those of the first period of the tail
-            factor = np.where(within, 1.0, 0.0)
-            beyond = ~within
-            target = np.where(beyond, there - self.n, target)
-            factor = np.where(beyond, 1 / self.ratio, factor)
+            target = np.where(within, target, there - self.n)
+            factor = np.where(within, 1.0, 1 / self.ratio)
             within = np.ones(count, dtype=bool)
-        else:
-            factor = np.ones(count)
-        entries = np.stack(
-            [np.ones(count), -self.ratio * factor * self.scale[target] / weight, -np.ones(count)], axis=1
-        )
-        columns = np.stack([here, target, self.columns + np.arange(count)], axis=1)
         slack = self.has_slack(shift)
-        columns[slack, 2] = self.columns + np.arange(int(slack.sum()))
-        keep = np.stack([np.ones(count, dtype=bool), within, slack], axis=1)
-        more = int(slack.sum())
+        first, more = self.linear.cost.size, int(slack.sum())
         if more:
-            rows = np.array([self.budget[int(s)] for s in shift[slack]], dtype=np.int32)
-            self.highs.addCols(more, np.zeros(more), np.zeros(more), np.full(more, self.inf), more,
-                               np.arange(more, dtype=np.int32), rows, weight[slack] / self.delta)  # fmt: skip
-            self.columns += more
-        lengths = keep.sum(axis=1)
-        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
-        self.highs.addRows(count, np.full(count, -self.inf), np.zeros(count), int(lengths.sum()), starts,
-                           columns[keep].astype(np.int32), entries[keep])  # fmt: skip
-        self._note(shift, index)
+            rows = np.array([self.budget[int(s)] for s in shift[slack]])
+            columns = csc_matrix((weight[slack] / self.delta, (rows, np.arange(more))), shape=(self.rows, more))
+            self.session.add_columns(np.zeros(more), columns)
+        row = np.arange(count)
+        self._grow(
+            np.concatenate([here, target[within], first + np.arange(more)]), np.concatenate([row, row[within], row[slack]]),
+            np.concatenate([np.ones(count), (-self.ratio * factor * self.scale[target] / weight)[within], -np.ones(more)]),
+            0.0, shift, index,
+        )  # fmt: skip
 
     def run(self, time_limit: float) -> bool:
         """Solve; True if the solver has an answer."""
-        import highspy
-
         method = self.method
-        if method == "auto":
+        if method == "auto" and self.solver is None:
             plain = self.geometric or self.size > LARGEST
             method = "simplex" if self.rows <= SIMPLEX_ROWS else "ipm" if plain else "structured"
         self.rounds += 1
         self.used = method
         if method == "structured" and not self.geometric and self._run_structured(time_limit):
             return True
-        self.highs.setOptionValue("solver", "simplex" if method == "simplex" else "ipm")
-        self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(time_limit, 0.1))
-        self.highs.run()
-        solution = self.highs.getSolution()
-        # Interior points may end just short of the tolerance ("unknown"): what they found is checked and mended anyway.
-        good = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown)
-        if self.highs.getModelStatus() not in good or not (solution.value_valid and solution.dual_valid):
-            return False
-        self.primal = np.array(solution.col_value)
-        self.dual = np.array(solution.row_dual) / self.magnify
-        return True
+        if type(self.session) is Session:  # what there is so far goes to the solver as a whole
+            self.session = (self.solver or Highs(tolerance=1e-9, crossover=False)).session(self.linear)
+        named = None if self.solver is not None else "simplex" if method == "simplex" else "ipm"
+        found = self.session.solve(time_limit=max(time_limit, 0.1), method=named)
+        # Interior points may end just short of the tolerance: what they found is checked and mended anyway.
+        if found.usable:
+            self.primal, self.dual = found.x, found.row_dual / self.magnify
+        return found.usable
 
     def _run_structured(self, time_limit: float) -> bool:
         from scipy.sparse import csr_matrix
@@ -247,17 +284,13 @@ class LatticeProgram:
         self.dual[0], self.dual[pair], self.dual[budgets] = found.t, found.y, found.e
         return True
 
-    def model(self) -> Any:
-        """The HiGHS model."""
-        return self.highs
-
     def masses(self) -> tuple[np.ndarray, float]:
         """(p_0.., atom), nonnegative, as the solver has them."""
         values = self.primal[: self.size + 1]
         return np.maximum(values[:-1], 0.0) * self.scale, max(float(values[-1]), 0.0)
 
     def violated(self, tolerance: float) -> dict[int, np.ndarray]:
-        """Pairs that are not in the program and where p breaks a promise by more than `tolerance` (relative to delta)."""
+        """Pairs not in the program where p exceeds what privacy allows by more than `tolerance` (relative to delta)."""
         p, atom = self.masses()
         pad = np.zeros(self.n)
         if self.geometric:
@@ -356,27 +389,85 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
 
 @dataclass(frozen=True)
 class _Bracket:
-    """One lattice's answer."""
+    """One lattice's answer: `lower` is what `certificate` proves, `loss` the one that was used."""
 
     mechanism: AdditiveMechanism
-    certificate: AdditiveCertificate | StaircaseCertificate
     value: float
+    certificate: AdditiveCertificate | StaircaseCertificate
+    lower: float
+    loss: Any
     solved: bool
     program: LatticeProgram | None
     kind: str
 
     @property
     def gap(self) -> float:
-        return (self.value - self.certificate.bound) / self.value if self.value else 0.0
+        return (self.value - self.lower) / self.value if self.value else 0.0
 
 
-def _floats(costs: np.ndarray) -> np.ndarray:
-    return np.array([float(Fraction(int(c), 2**SCALE)) for c in costs])
+@dataclass(frozen=True)
+class _Task:
+    """A problem in the numbers that the search works with."""
 
+    problem: Problem
+    deadline: float
+    method: str
+    solver: LinearSolver | None
 
-def truncated_radius(eps: float, delta: float) -> float:
-    """Where the truncated Laplacian ends, in sensitivities: log(1 + (E - 1)/(2 delta))/eps (1/(2 delta) for eps = 0)."""
-    return math.log1p(math.expm1(eps) / (2 * delta)) / eps if eps > 0 else 1 / (2 * delta)
+    @property
+    def privacy(self) -> ApproxDP:
+        assert isinstance(self.problem.privacy, ApproxDP)
+        return self.problem.privacy
+
+    @property
+    def eps(self) -> float:
+        return float(self.privacy.eps)
+
+    @property
+    def delta(self) -> float:
+        return float(self.privacy.delta)
+
+    @property
+    def width(self) -> float:
+        return self.privacy.sensitivity
+
+    @property
+    def discrete(self) -> bool:
+        return isinstance(self.problem.domain, Integers)
+
+    @property
+    def loss(self) -> Any:
+        return self.problem.objective.loss
+
+    @property
+    def radius(self) -> float:
+        """About how far the noise reaches, in sensitivities."""
+        return truncated_radius(self.eps, self.delta) if self.delta > 0 else 40 / self.eps
+
+    def on(self, reach: float) -> _Task:
+        """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
+        if self.loss.exponent is not None or (self.loss.reach or 0.0) >= self.width * reach:
+            return self
+        objective = WorstCase(self.loss.on(self.width * reach))
+        return replace(self, problem=replace(self.problem, objective=objective))
+
+    def bracket(
+        self, mechanism: AdditiveMechanism, certificate: AdditiveCertificate | StaircaseCertificate, solved: bool = True,
+        program: LatticeProgram | None = None, kind: str = "closed form",
+    ) -> _Bracket:  # fmt: skip
+        """Both sides, each from scratch and rounded outwards."""
+        value = mechanism.enclose_loss(self.loss)[1]
+        lower = min(certificate.bound(self.problem).value, value)
+        return _Bracket(mechanism, value, certificate, lower, self.loss, solved, program, kind)
+
+    def costs(self, n: int, last: int) -> np.ndarray:
+        """Costs of lattice points in floats."""
+        exact = lattice_costs(self.loss, self.width, n, last, self.discrete)
+        return np.array([float(Fraction(int(c), 2**SCALE)) for c in exact])
+
+    def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
+        """A lattice program of this problem."""
+        return LatticeProgram(self.eps, delta, n, costs, method=self.method, solver=self.solver, **options)
 
 
 def _refined_pairs(coarse: LatticeProgram, n: int, size: int) -> dict[int, np.ndarray]:
@@ -400,8 +491,8 @@ def _initial_pairs(n: int, size: int, wide: bool) -> dict[int, np.ndarray]:
     return {s: np.arange(-(s + n) // 2, size) for s in range(first, n + 1)}
 
 
-def _whole(p: np.ndarray, total: float) -> list[int]:
-    """p/total in units of 2^-BITS, rounded to whole numbers."""
+def _integers(p: np.ndarray, total: float) -> list[int]:
+    """p/total in units of 2^-BITS, rounded to integers."""
     scaled = np.ldexp(p / total, 60)
     return [int(v) << (BITS - 60) if v >= 2.0**52 else int(float(v) * 2.0 ** (BITS - 60)) for v in scaled]
 
@@ -419,14 +510,15 @@ def _reference(eps: float, delta: float, n: int) -> np.ndarray:
 
 
 def private_finite(
-    eps: float, delta: float, line: AdditiveLine, n: int, p: np.ndarray, atom: float = 0.0
+    privacy: ApproxDP, domain: Line | Integers, n: int, p: np.ndarray, atom: float = 0.0
 ) -> AdditiveMechanism:
     """Noise close to the masses p_0, p_1, .. (and an atom) that is (eps, delta)-private exactly.
 
-    The masses become whole numbers; where the exact divergence exceeds delta, they are mixed with a reference noise that
+    The masses become integers; where the exact divergence exceeds delta, they are mixed with a reference noise that
     is private for half of delta, just enough (divergences are convex).
     """
-    ratio, limit = enclosures.exp_below(eps), Fraction(delta)
+    eps, delta = float(privacy.eps), float(privacy.delta)
+    ratio, limit = enclosures.exp_below(privacy.eps), Fraction(privacy.delta)  # type: ignore[arg-type]
     total = atom + p[0] + 2 * p[1:].sum()
     used = np.flatnonzero(p > 1e-15 * delta * total / p.size)
     p = p[: int(used[-1]) + 1] if used.size else p[:1]
@@ -444,7 +536,8 @@ def private_finite(
         else:
             mixed, stuck = share * wide, (1 - share) * atom / total
             mixed[: p.size] += (1 - share) * p / total
-        noise = AdditiveMechanism(line, n, tuple(_whole(mixed, 1.0)), _whole(np.array([stuck]), 1.0)[0])
+        parts = tuple(_integers(mixed, 1.0)), _integers(np.array([stuck]), 1.0)[0]
+        noise = AdditiveMechanism(domain, privacy.sensitivity, n, *parts, eps=privacy.eps)
         excess = noise.exact_delta(ratio) - limit
         if excess <= 0:
             return noise
@@ -457,32 +550,33 @@ def private_finite(
     )
 
 
-def private_geometric(eps: float, line: AdditiveLine, n: int, p: np.ndarray) -> AdditiveMechanism:
+def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.ndarray) -> AdditiveMechanism:
     """Noise close to the masses p_0, p_1, .., continued by p_(i+n) = p_i/E, that is (eps, 0)-private exactly.
 
     Every mass is raised, from the centre outwards, to at least 1/R of those up to n places further in, R <= E rational.
     """
-    ratio = enclosures.exp_below(eps)
+    ratio = enclosures.exp_below(privacy.eps)
     top, bottom = ratio.numerator, ratio.denominator
     decay = -(-LIMB * bottom // top)
     # Masses in the tail sink to E^-K: keep their relative precision.
-    whole = [max(1, v) for v in _whole(p, float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-eps)))]
+    total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
+    masses = [max(1, v) for v in _integers(p, total)]
     for _ in range(4):
         changed = False
-        for a in range(len(whole)):
-            window = whole[max(a - n, 0) : a + n + 1]
+        for a in range(len(masses)):
+            window = masses[max(a - n, 0) : a + n + 1]
             least = -(-max(window) * bottom // top)
-            if whole[a] < least:
-                whole[a], changed = least, True
+            if masses[a] < least:
+                masses[a], changed = least, True
         if not changed:
             break
-    block = whole[-n:]
+    block = masses[-n:]
     for r in range(n - 2, -1, -1):  # across the period the tail must not rise
         block[r] = max(block[r], block[r + 1])
     tail = [-(-w * LIMB // (LIMB - decay)) for w in block]
     least = -(-tail[0] * bottom // top)
     tail = [max(t, least) for t in tail]
-    return AdditiveMechanism(line, n, tuple(whole[:-n]), 0, tuple(tail), decay)
+    return AdditiveMechanism(domain, privacy.sensitivity, n, tuple(masses[:-n]), 0, tuple(tail), decay, privacy.eps)
 
 
 def _continued(p: np.ndarray, eps: float, n: int, periods: int) -> np.ndarray:
@@ -499,52 +593,45 @@ def _cut(p: np.ndarray, delta: float, n: int) -> np.ndarray:
     return p[: int(fits[0]) + 1] if fits.size else p
 
 
-def _solve_geometric(
-    privacy: ApproxDP, loss: Power, line: AdditiveLine, n: int, deadline: float, method: str
-) -> _Bracket | None:
+def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     """delta = 0, or so small that the noise is the staircase cut off where delta allows."""
-    eps, delta = privacy.eps, privacy.delta
-    start = n * (math.ceil(math.gamma(loss.exponent + 1) ** (1 / loss.exponent) / eps) + 1)
+    eps, delta, q = task.eps, task.delta, task.loss.exponent
+    start = n * (math.ceil(math.gamma(q + 1) ** (1 / q) / eps) + 1)
     reach = 36 / eps if delta == 0 else min(36 / eps, truncated_radius(eps, delta) + 4 / eps)
-    far = start + n * (math.ceil(reach) + 2)
-    costs = _floats(lattice_costs(loss, line.sensitivity, n, far - 1, line.discrete))
+    costs = task.costs(n, start + n * (math.ceil(reach) + 2) - 1)
     budget = delta if delta > TINY else 0.0  # below, slacks are not worth their scale
-    program = LatticeProgram(eps, budget, n, costs, points=start + n, geometric=True, method=method)
+    program = task.lattice(n, costs, budget, points=start + n, geometric=True)
     program.add({n: np.arange(-(n // 2), start)})
     program.add({s: np.arange(-s, n) for s in range(1, n)} if n <= 24 else {s: np.array([-s, 0]) for s in range(1, n)})
-    solved = program.solve(1e-9 if delta == 0 else 1e-5, deadline)
+    solved = program.solve(1e-9 if delta == 0 else 1e-5, task.deadline)
     if not program.primal.size:
         return None
     p, _ = program.masses()
-    certificate = AdditiveCertificate.of(
-        eps, delta, line.sensitivity, loss, n, multipliers_of(program, costs), discrete=line.discrete
-    )
-    mechanism = private_geometric(eps, line, n, p)
-    value = mechanism.enclose_value(loss)[1]
+    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
+    mechanism = private_geometric(task.privacy, task.problem.domain, n, p)
     if delta > 0:
         written = _continued(p, eps, n, int(truncated_radius(eps, delta)) + 4)
         try:
-            cut = private_finite(eps, delta, line, n, _cut(written, delta, n))
+            cut = private_finite(task.privacy, task.problem.domain, n, _cut(written, delta, n))
         except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
             cut = mechanism
-        if cut.enclose_value(loss)[1] <= value:
-            mechanism, value = cut, cut.enclose_value(loss)[1]
-    return _Bracket(mechanism, certificate, value, solved, program, "geometric tail")
+        if cut.enclose_loss(task.loss)[1] <= mechanism.enclose_loss(task.loss)[1]:
+            mechanism = cut
+    return task.bracket(mechanism, certificate, solved, program, "geometric tail")
 
 
 def _solve_with_slack(
-    privacy: ApproxDP, loss: Loss, line: AdditiveLine, n: int, deadline: float, method: str, every_shift: bool,
-    coarse: LatticeProgram | None, tolerance: float,
-) -> _Bracket | None:  # fmt: skip
+    task: _Task, n: int, every_shift: bool, coarse: LatticeProgram | None, tolerance: float
+) -> _Bracket | None:
     """delta > 0. `coarse`: the program of a coarser lattice, for its rows and support."""
-    eps, delta = privacy.eps, privacy.delta
+    eps, delta = task.eps, task.delta
     plain = truncated_radius(eps, delta)
     radius = plain * 1.02 + 0.25 if coarse is None else (coarse.size + 1) / coarse.n
     while True:
         size = math.ceil(radius * n) + 1
-        law = as_loss(loss, line.sensitivity * (radius + 4)) if isinstance(loss, CustomLoss) else loss
-        costs = _floats(lattice_costs(law, line.sensitivity, n, size, line.discrete))
-        program = LatticeProgram(eps, delta, n, costs, points=size, atom=not line.discrete, method=method)
+        task = task.on(radius + 4)
+        costs = task.costs(n, size)
+        program = task.lattice(n, costs, delta, points=size, atom=not task.discrete)
         if every_shift:
             pairs = {s: np.arange(-size - s, size) for s in range(1, n + 1)}
         elif coarse is not None and coarse.n >= 12:
@@ -552,7 +639,7 @@ def _solve_with_slack(
         else:
             pairs = _initial_pairs(n, size, n <= 6 or size <= 2 * n)
         program.add(pairs)
-        solved = program.solve(tolerance, deadline)
+        solved = program.solve(tolerance, task.deadline)
         if not program.primal.size:
             return None
         t, _, lam = program.duals()
@@ -560,17 +647,15 @@ def _solve_with_slack(
         if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40:
             break
         radius = radius * 1.15 + 0.25
-    certificate = AdditiveCertificate.of(
-        eps, delta, line.sensitivity, law, n, multipliers_of(program, costs), discrete=line.discrete
-    )
+    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
     p, atom = program.masses()
-    mechanism = private_finite(eps, delta, line, n, p, atom)
-    return _Bracket(mechanism, certificate, mechanism.enclose_value(law)[1], solved, program, "finite support")
+    mechanism = private_finite(task.privacy, task.problem.domain, n, p, atom)
+    return task.bracket(mechanism, certificate, solved, program, "finite support")
 
 
 def solve_additive(
-    eps: float,
-    delta: float = 0.0,
+    eps: Any,
+    delta: Any = 0.0,
     loss: Any = "abs",
     *,
     sensitivity: float = 1.0,
@@ -580,123 +665,166 @@ def solve_additive(
     time_limit: float = 60.0,
     method: str = "auto",
     every_shift: bool = False,
+    solver: LinearSolver | None = None,
+    progress: Any = None,
 ) -> Solution:
     """The best additive noise under (eps, delta)-differential privacy, between two certified bounds.
 
     **Arguments:**
 
-    - `eps`, `delta`: the promise: eps in [0, 30], delta in [0, 1), not both 0.
+    - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`.
     - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)` with q >= 1, or a convex function of the distance (delta > 0
       only: without it noise is unbounded, and a function is known through samples on a bounded range).
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
-    - `discrete`: noise on the integers, for whole-number data and sensitivity; nothing is refined then, the program is exact.
+    - `discrete`: noise on the integers, for integer data and sensitivity; nothing is refined then, the program is exact.
     - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
     - `time_limit`: seconds; the best bracket found so far is returned.
     - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (`optdp.solvers.hockeystick`, for many rows) or
       "auto"; `every_shift`: all rows from the start (the plain program, for comparison).
+    - `solver`: an `optdp.solvers.LinearSolver` in place of these; `progress`: see `optdp.solve`.
 
     **Returns** a `Solution`: `value` is the expected loss of the noise in `mechanism`, `lower_bound` what no noise with this
-    promise can beat.
+    guarantee can beat.
 
     **Raises** TypeError or ValueError naming the argument.
 
     **Source:** Geng, Ding, Guo, Kumar, "Privacy and utility tradeoff in approximate differential privacy" (truncated
     Laplacian), whose two bounds this replaces by the optimum.
+
+        >>> import optdp
+        >>> solution = optdp.solve_additive(1.0, 0.01)
+        >>> round(solution.lower_bound, 2), round(solution.value, 2)
+        (0.91, 0.91)
     """
+    if callable(loss) and not isinstance(loss, Loss):
+        loss = CustomLoss(loss, shape="convex", name=getattr(loss, "__name__", "custom"))
     privacy = ApproxDP(eps, delta, sensitivity)
-    line = AdditiveLine(privacy.sensitivity, bool(discrete))
+    problem = Problem(privacy, Integers() if discrete else Line(), WorstCase(loss), Additive())
+    return solve(problem, rtol, time_limit, method, solver, progress, n=n, every_shift=every_shift)
+
+
+def accepts(problem: Problem) -> str | None:
+    """Additive noise on the line or the integers under (eps, delta)-differential privacy."""
+    if reason := not_additive(problem):
+        return reason
+    if not isinstance(problem.objective, WorstCase):
+        return "the objective must be a worst case"
+    loss, privacy = problem.objective.loss, problem.privacy
+    if not loss.convex:
+        return "the loss must be convex (a function is declared so by optdp.CustomLoss(function, shape='convex'))"
+    if loss.exponent is None and privacy.delta == 0:  # type: ignore[attr-defined]
+        return "with delta = 0 the loss must be a power: noise is unbounded then, and a function is known on a bounded range only"
+    others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
+    return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
+
+
+def design(
+    problem: Problem, *, rtol: float, time_limit: float, method: str, solver: Any, progress: Progress,
+    n: int | None = None, every_shift: bool = False,
+) -> Solution:  # fmt: skip
+    """See `solve_additive`."""
     rtol = require.real("rtol", rtol, low=1e-12, high=1.0)
-    require.choice("method", method, ("auto", "simplex", "ipm", "structured"))
-    time_limit = require.real("time_limit", time_limit, low=0.0, open_low=True)
-    law = _convex_loss(loss, privacy, line)
     if n is not None:
         n = require.integer("n", n, low=1, high=10_000)
+    if solver is not None and not isinstance(solver, LinearSolver):
+        raise TypeError(f"solver = {solver!r} is not allowed: solver must be an optdp.solvers.LinearSolver")
+    if solver is not None and method != "auto":
+        raise ValueError(f"method = {method!r} is not allowed with a solver object: choose one of them")
     began = time.perf_counter()
-    best = _refine(privacy, law, line, rtol, n, began + time_limit, method, every_shift)
-    value, lower = best.value, min(best.certificate.bound, best.value)
-    gap = (value - lower) / value if value else 0.0
+    task = _Task(problem, began + time_limit, method, solver)
+    if task.delta > 0:
+        task = task.on(task.radius + 4)  # refuses a function that is not convex there
+    best = _refine(task, rtol, n, every_shift, progress)
     seconds = time.perf_counter() - began
-    status = Status.OPTIMAL if gap <= rtol else Status.TIME_LIMIT if seconds > time_limit else Status.GAP
-    program = _description(best, privacy, law, line, seconds)
-    spec = {
-        "problem": "additive", "eps": privacy.eps, "delta": privacy.delta, "loss": law.name, "sensitivity": line.sensitivity,
-        "discrete": line.discrete, "n": best.mechanism.n,
-    }  # fmt: skip
-    return Solution(value, lower, best.mechanism, best.certificate, program, privacy, best.certificate.loss, status, spec,
-                    _closed_form(privacy, law, line))  # fmt: skip
+    used = replace(problem, objective=WorstCase(best.loss))
+    program = _description(best, task, rtol, seconds, seconds > time_limit)
+    return Solution(used, best.value, best.lower, best.mechanism, best.certificate, program)
 
 
-def _description(best: _Bracket, privacy: ApproxDP, law: Loss, line: AdditiveLine, seconds: float) -> Program:
-    name = f"additive noise, eps = {privacy.eps:g}, delta = {privacy.delta:g}, loss {law}, on {line}"
+register(
+    Design(
+        "additive",
+        (
+            "ApproxDP",
+            "Line, Integers",
+            "WorstCase(Power(q >= 1); with delta > 0 also a convex function)",
+            "Additive",
+            "Unbiased",
+        ),
+        accepts,
+        design,
+        METHODS,
+    )
+)
+
+
+def _description(best: _Bracket, task: _Task, rtol: float, seconds: float, stopped: bool) -> Program:
     lattice = best.program
     if lattice is None:
-        return Program(name, "none", "none", "closed form, no solver", seconds)
-    solver = {"structured": "structured interior points (optdp)", "ipm": "HiGHS interior points"}.get(
-        lattice.used, "HiGHS simplex"
-    )
+        lattice = _small_lattice(task)
+        solver, kind = "closed form, no solver", f"{best.kind}: the model is that of {lattice.n} points per sensitivity"
+        objective = None
+    else:
+        used = {"structured": "structured interior points (optdp)", "ipm": "HiGHS interior points"}.get(
+            lattice.used, "HiGHS simplex"
+        )
+        solver = f"{used if task.solver is None else task.solver.name}, {lattice.rounds} rounds on the last lattice"
+        kind, objective = best.kind, float(lattice.cost @ (lattice.primal[: lattice.size]))
     return Program(
-        name=name,
         variables=f"{lattice.size} masses on a lattice of {lattice.n} points per sensitivity"
-        + ("" if line.discrete else ", an atom")
-        + f"; {lattice.columns} columns with the slacks",
-        constraints=f"mass 1, hockey-stick divergences at shifts 1..{lattice.n}: {lattice.rows} rows generated; {best.kind}",
-        solver=f"{solver}, {lattice.rounds} rounds on the last lattice",
+        + ("" if task.discrete else ", an atom")
+        + f"; {lattice.linear.cost.size} columns with the slacks",
+        constraints=f"mass 1, hockey-stick divergences at shifts 1..{lattice.n}: {lattice.rows} rows generated; {kind}",
+        solver=solver,
         seconds=seconds,
-        objective=float(lattice.cost @ (lattice.primal[: lattice.size])),
-        build=lattice.model,
+        rtol=rtol,
+        objective=objective,
+        stopped=stopped,
+        build=build_model,
+        arguments=lattice.arguments,
     )
 
 
-def _convex_loss(loss: Any, privacy: ApproxDP, line: AdditiveLine) -> Loss:
-    reach = line.sensitivity * (truncated_radius(privacy.eps, privacy.delta) + 4) if privacy.delta > 0 else 1.0
-    law = as_loss(loss, reach)
-    if isinstance(law, CustomLoss):
-        if privacy.delta == 0:
-            raise ValueError(
-                f"loss = {law.name!r} is not allowed with delta = 0: the noise is unbounded then, and a function is known "
-                "through samples on a bounded range; use delta > 0, or optdp.Power(q)"
-            )
-        return CustomLoss(law.function, reach, "convex", law.name)  # refuses a function that is not convex
-    if law.exponent < 1:
-        raise ValueError(f"loss = {law} is not allowed: additive noise needs a convex loss, optdp.Power(q) with q >= 1")
-    return law
+def _small_lattice(task: _Task) -> LatticeProgram:
+    """The program on a coarse lattice, where the answer is a closed form: what it says of the problem, as a model."""
+    n = int(task.width) if task.discrete else 1
+    size = math.ceil(min(task.radius, MAX_POINTS / n) * n) + n
+    delta = task.delta if task.delta > TINY else 0.0
+    program = task.lattice(n, task.on(size / n + 4).costs(n, 2 * size), delta, points=size, geometric=delta == 0)
+    program.add({n: np.arange(-n, size)})
+    return program
 
 
-def _refine(
-    privacy: ApproxDP, law: Loss, line: AdditiveLine, rtol: float, n: int | None, deadline: float, method: str, every_shift: bool
-) -> _Bracket:  # fmt: skip
+def _refine(task: _Task, rtol: float, n: int | None, every_shift: bool, progress: Progress) -> _Bracket:
     """Brackets on finer and finer lattices until the gap is at most rtol."""
-    fixed = n is not None or line.discrete
-    points = n or (int(line.sensitivity) if line.discrete else 4 if _radius(privacy) < 400 else 1)
-    small = privacy.delta == 0
-    if not small and not line.discrete and privacy.eps > 0 and isinstance(law, Power):
-        small = privacy.delta < TINY or (_radius(privacy) > 6 and _share(privacy, law.exponent) < 0.02 * rtol)
+    radius, q = task.radius, task.loss.exponent
+    fixed = n is not None or task.discrete
+    points = n or (int(task.width) if task.discrete else 4 if radius < 400 else 1)
+    small = task.delta == 0
+    if not small and not task.discrete and task.eps > 0 and q is not None:
+        small = task.delta < TINY or (radius > 6 and _share(task.eps, task.delta, q) < 0.02 * rtol)
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
     if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
-        rough = _solve_with_slack(privacy, law, AdditiveLine(line.sensitivity), 12, deadline, method, False, None, 1e-5)
+        rough = _solve_with_slack(_on_the_line(task), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
-    while points * 2 * (_radius(privacy) + 2) <= MAX_POINTS and (small or points**2 * _radius(privacy) < 2 * MAX_ROWS):
-        found: _Bracket | None
-        if small and isinstance(law, Power):
-            found = _solve_geometric(privacy, law, line, points, deadline, method)
-            coarse = None
+    while points * 2 * (radius + 2) <= MAX_POINTS and (small or points**2 * radius < 2 * MAX_ROWS):
+        progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
+        if small and q is not None:
+            found, coarse = _solve_geometric(task, points), None
         else:
-            found = _solve_with_slack(
-                privacy, law, line, points, deadline, method, every_shift, coarse, min(1e-4, 0.02 * rtol)
-            )
+            found = _solve_with_slack(task, points, every_shift, coarse, min(1e-4, 0.02 * rtol))
             coarse = found.program if found else None
         if found is None:
             break
-        if small and privacy.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
+        if small and task.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
             small = False  # what delta saves is not negligible after all
         best = found if best is None else _better(best, found)
-        if fixed or best.gap <= AIM * rtol or time.perf_counter() > deadline or not found.solved:
+        if fixed or best.gap <= AIM * rtol or time.perf_counter() > task.deadline or not found.solved:
             break
         wanted, needed = (math.ceil(points * math.sqrt(found.gap / (aim * rtol))) for aim in (0.9 * AIM, 0.85))
-        reach = _radius(privacy) + 1
-        cheap = int(math.sqrt(CHEAP / (min(reach, 10) if small else reach)))
+        cheap = int(math.sqrt(CHEAP / (min(radius + 1, 10) if small else radius + 1)))
         if best.gap <= rtol and cheap <= points:
             break
         goal = min(wanted, max(cheap, needed if best.gap > rtol else 0))
@@ -704,91 +832,74 @@ def _refine(
         if points > 400:
             break
     if best is None:
-        best = _closed_form_bracket(privacy, law, line)
+        best = _closed_form_bracket(task)
     if best.gap > rtol:  # where the lattice's bound is poor, the closed-form one may be better
-        closed = geng_viswanath(privacy.eps, privacy.delta, line.sensitivity, law, discrete=line.discrete)
-        if closed.bound > best.certificate.bound:
-            best = replace(best, certificate=closed)
-    if privacy.eps > 0 and not line.discrete and isinstance(law, Power) and law.exponent in (1, 2) and n is None:
-        best = _with_staircase(best, privacy, law, line)
+        best = _proven(best, task, geng_viswanath(task.problem))
+    if task.eps > 0 and not task.discrete and q in (1, 2) and n is None:
+        best = _with_staircase(best, task)
     return best
 
 
-def _with_staircase(best: _Bracket, privacy: ApproxDP, law: Power, line: AdditiveLine) -> _Bracket:
+def _on_the_line(task: _Task) -> _Task:
+    return replace(task, problem=replace(task.problem, domain=Line()))
+
+
+def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
     """The bracket with the staircase, which is private for every delta, and for delta = 0 with its own certificate.
 
     At large eps its first step is finer than any lattice of the program. It is matched by cells whose width divides both
     the step and the sensitivity, up to 1e-6 or so.
     """
-    certificate = StaircaseCertificate.best(privacy.eps, law, line.sensitivity)
-    step = certificate.first_step()
+    pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))
+    certificate = StaircaseCertificate.best(pure)
+    step = certificate.first_step(pure)
     cells = np.arange(1, 2001 if step < 2e-3 else 500)
     halves = np.maximum(np.rint(step * cells - 0.5), 0.0)
     misses = np.abs((halves + 0.5) / cells - step)
     n, miss = int(cells[int(np.argmin(misses))]), float(misses.min())
     if miss < 0.1 * step:
         k = max(round(step * n - 0.5), 0)
-        steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-privacy.eps))])
-        mechanism = private_geometric(privacy.eps, line, n, steps)
-        value = mechanism.enclose_value(law)[1]
+        steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-task.eps))])
+        mechanism = private_geometric(task.privacy, task.problem.domain, n, steps)
+        value = mechanism.enclose_loss(task.loss)[1]
         if value < best.value:
             best = replace(best, mechanism=mechanism, value=value)
-    if privacy.delta == 0 and certificate.bound > best.certificate.bound:
-        best = replace(best, certificate=certificate)
-    return best
+    return _proven(best, task, certificate) if task.delta == 0 else best
+
+
+def _proven(best: _Bracket, task: _Task, certificate: AdditiveCertificate | StaircaseCertificate) -> _Bracket:
+    """The bracket with this certificate, if it proves more."""
+    lower = min(certificate.bound(task.problem).value, best.value)
+    return replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
 
 
 def _better(old: _Bracket, new: _Bracket) -> _Bracket:
     """The better of both sides: the mechanism of one lattice and the certificate of another may go together."""
     attained = new if new.value <= old.value else old
-    proven = new if new.certificate.bound >= old.certificate.bound else old
-    return replace(attained, certificate=proven.certificate)
+    proven = new if new.lower >= old.lower else old
+    return replace(attained, certificate=proven.certificate, lower=min(proven.lower, attained.value), loss=new.loss)
 
 
-def _radius(privacy: ApproxDP) -> float:
-    return truncated_radius(privacy.eps, privacy.delta) if privacy.delta > 0 else 40 / privacy.eps
-
-
-def _share(privacy: ApproxDP, q: float) -> float:
+def _share(eps: float, delta: float, q: float) -> float:
     """The share of E|Z|^q that delta saves, about: that of the truncated Laplacian, for which u = (E - 1)/(2 delta)."""
-    u = math.expm1(privacy.eps) / (2 * privacy.delta)
+    u = math.expm1(eps) / (2 * delta)
     x = math.log1p(u)
     return (x + x**q / math.gamma(q + 1) * (q > 1)) / u
 
 
-def _closed_form_bracket(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> _Bracket:
+def _closed_form_bracket(task: _Task) -> _Bracket:
     """Where a lattice would be too large: truncated Laplacian (delta = 0: geometric) noise and the closed-form dual."""
-    eps, delta = privacy.eps, privacy.delta
-    n = int(line.sensitivity) if line.discrete else 1
-    radius = _radius(privacy)
+    eps, delta, radius = task.eps, task.delta, task.radius
+    n = int(task.width) if task.discrete else 1
     if 2 * n * (radius + 2) > 4 * MAX_POINTS:
         raise ValueError(
             f"eps = {eps:g}, delta = {delta:g} is not allowed: the noise would reach over {radius * n:.3g} lattice points, "
             f"and at most {2 * MAX_POINTS} are supported; raise eps or delta"
             + (", or scale the data to a smaller sensitivity" if n > 1 else "")
         )
-    certificate = geng_viswanath(eps, delta, line.sensitivity, law, discrete=line.discrete)
     if delta > 0:
-        mechanism = private_finite(
-            eps, delta, line, n, _cut(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n)
-        )
+        masses = _cut(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n)
+        mechanism = private_finite(task.privacy, task.problem.domain, n, masses)
     else:
-        mechanism = private_geometric(eps, line, n, np.exp(-eps / n * np.arange(2 * n)))
-    return _Bracket(mechanism, certificate, mechanism.enclose_value(law)[1], True, None, "closed form")
-
-
-def _closed_form(privacy: ApproxDP, law: Loss, line: AdditiveLine) -> Callable[[], Any] | None:
-    from optdp.closed_forms import additive as forms
-
-    if (
-        line.discrete
-        or not isinstance(law, Power)
-        or law.exponent not in (1, 2)
-        or (privacy.eps > 0 and privacy.delta > 0)
-    ):
-        return None
-    if privacy.delta == 0:
-        return lambda: forms.staircase(int(law.exponent), line.sensitivity)
-    if law.exponent != 1 or (privacy.delta < 0.5 and (1 / (2 * Fraction(privacy.delta))).denominator != 1):
-        return None  # uniform noise is not optimal there
-    return lambda: forms.uniform(int(law.exponent), sensitivity=line.sensitivity)
+        mechanism = private_geometric(task.privacy, task.problem.domain, n, np.exp(-eps / n * np.arange(2 * n)))
+    return task.bracket(mechanism, geng_viswanath(task.problem))
