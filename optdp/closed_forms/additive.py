@@ -8,10 +8,14 @@ from typing import Any
 
 import sympy as sp
 
+from optdp.closed_forms import tlap
+from optdp.closed_forms.tlap import delta, eps
+from optdp.problem.constraints import Unbiased
+from optdp.problem.domains import Line
+from optdp.problem.families import Additive
+from optdp.problem.objectives import At, Average, WorstCase
+from optdp.problem.privacy import ApproxDP
 from optdp.problem.problem import Problem
-
-eps = sp.Symbol("eps", positive=True)
-delta = sp.Symbol("delta", positive=True)
 
 
 def _exact(number: Any) -> sp.Expr:
@@ -75,7 +79,7 @@ def uniform(q: int, delta_value: Any = delta, sensitivity: Any = 1) -> sp.Expr:
     Mass a at 0 and 1 - a spread over a width W: the divergence at shift d is a + (1 - a) d/W <= delta, so that
     W = (1 - a) Delta/(delta - a) and E|Z|^q = (1 - a) (W/2)^q/(q + 1). It is least at a = 0 until delta = q/(q + 1).
 
-    Over *all* noise this is the optimum for q = 1 where 1/(2 delta) is a whole number and for delta >= 1/2, as far as brackets of
+    Over *all* noise this is the optimum for q = 1 where 1/(2 delta) is an integer and for delta >= 1/2, as far as brackets of
     `solve_additive` tell; elsewhere, and for q = 2, they prove that other noise is better.
     """
     if q not in (1, 2):
@@ -95,24 +99,37 @@ def truncated_laplacian(q: int, sensitivity: Any = 1) -> sp.Expr:
     """E|Z|^q of the truncated Laplacian, q = 1 or 2, for every eps > 0 and delta in (0, 1/2): integrated from its density."""
     if q not in (1, 2):
         raise ValueError(f"q = {q!r} is not allowed: q must be 1 or 2")
-    x, lam, end = sp.symbols("x lam A", positive=True)
-    mass = sp.integrate(sp.exp(-x / lam), (x, 0, end))
-    moment = sp.integrate(x**q * sp.exp(-x / lam), (x, 0, end)) / mass
-    width = _exact(sensitivity)
-    reach = sp.log(1 + (sp.exp(eps) - 1) / (2 * delta)) * width / eps
-    return sp.simplify(sp.simplify(moment).subs(end, reach).subs(lam, width / eps))
+    return tlap.in_eps_delta(tlap.moment(q)) * _exact(sensitivity) ** q
 
 
 def lower_bound(q: int, n: int, sensitivity: Any = 1) -> sp.Expr:
     """2 sum_(j < n) a b^j (j Delta)^q with a = (delta + (E - 1)/2)/E, b = 1/E: the bound of Theorems 4 and 5 (q = 1, 2).
 
-    It bounds E|Z|^q where n is the whole number with a (1 - b^n)/(1 - b) = 1/2; `optdp.certificates.additive.geng_viswanath`
+    It bounds E|Z|^q where n is the integer with a (1 - b^n)/(1 - b) = 1/2; `optdp.certificates.additive.geng_viswanath`
     is the version for all (eps, delta).
     """
     a = (delta + (sp.exp(eps) - 1) / 2) / sp.exp(eps)
     return 2 * sum(a * sp.exp(-j * eps) * (j * _exact(sensitivity)) ** q for j in range(n))
 
 
-def optimum(problem: Problem) -> Any:
-    """The closed form of a problem's optimum, where one is proven."""
+def optimum(problem: Problem) -> sp.Expr | None:
+    """The closed form of a problem's optimum: the staircase for delta = 0, uniform noise for eps = 0 where that is best."""
+    privacy, objective = problem.privacy, problem.objective
+    if (
+        not isinstance(privacy, ApproxDP)
+        or not isinstance(problem.domain, Line)
+        or not isinstance(problem.family, Additive)
+    ):
+        return None
+    if not isinstance(objective, WorstCase | Average | At) or not all(
+        isinstance(c, Unbiased) for c in problem.constraints
+    ):
+        return None
+    if objective.loss.exponent not in (1, 2) or (privacy.eps != 0 and privacy.delta != 0):
+        return None
+    q, level = int(objective.loss.exponent), Fraction(privacy.delta)  # type: ignore[arg-type]
+    if level == 0:
+        return staircase(q, privacy.sensitivity)
+    if q == 1 and (level >= Fraction(1, 2) or (1 / (2 * level)).denominator == 1):
+        return uniform(q, sensitivity=privacy.sensitivity)
     return None

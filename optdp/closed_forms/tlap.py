@@ -31,7 +31,7 @@ def density(x: sp.Expr) -> sp.Expr:
 
 @cache
 def moment(q: int) -> sp.Expr:
-    """E|X|^q of the truncated Laplacian by integration, for whole q >= 0, as an expression in `eps` and `u`."""
+    """E|X|^q of the truncated Laplacian by integration, for an integer q >= 0, as an expression in `eps` and `u`."""
     x, end = sp.symbols("x end", positive=True)
     integral = sp.integrate(2 * density(x) * x**q, (x, 0, end))
     return sp.simplify(sp.expand(integral.subs(end, RADIUS)))
@@ -81,5 +81,5 @@ def lower_bound(q: int) -> sp.Expr:
 
 
 def cut_staircase_amplitude() -> sp.Expr:
-    """E|X| of the staircase noise cut where delta allows, s/(E - 1) - n/u, if n = log(1 + u)/eps is whole. Found here."""
+    """E|X| of the staircase noise cut where delta allows, s/(E - 1) - n/u, if n = log(1 + u)/eps is an integer. Found here."""
     return sp.exp(eps / 2) / (E - 1) - RADIUS / u
