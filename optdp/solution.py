@@ -56,15 +56,15 @@ class Program:
         return {k: v for k, v in self.__dict__.items() if k != "model"}  # models need not be picklable
 
     def write(self, path: str | Path) -> None:
-        """Write the model in the format of the file's ending: `.mps` or `.lp` for linear programs, `.nl` (or `.lp`, `.gams`) for
-        nonlinear ones.
+        """Write the model in the format of the file's ending: `.mps` or `.lp` for linear programs, `.nl` (which SCIP, Ipopt and
+        AMPL read; names stand in `.row` and `.col` beside it) or `.gams` for nonlinear ones.
 
         **Raises** ValueError if the model is neither, or the ending is not one of its formats.
         """
         model = self.model
         if hasattr(model, "write") and hasattr(model, "component_objects"):  # Pyomo
-            if Path(path).suffix not in (".nl", ".lp", ".gams", ".bar"):
-                raise ValueError(f"path = {str(path)!r} is not allowed: a nonlinear model is written as .nl, .lp or .gams")
+            if Path(path).suffix not in (".nl", ".gams"):
+                raise ValueError(f"path = {str(path)!r} is not allowed: a nonlinear model is written as .nl or .gams")
             model.write(str(path), io_options={"symbolic_solver_labels": True})
         elif hasattr(model, "write"):
             model.write(path)
