@@ -59,7 +59,7 @@ FINEST = 2.0**-44
 GRAIN = 2.0**-62
 #: Most inputs of a certificate, the largest size of a multiplier or of a reach, and the number of tangents (cells times
 #: inputs) after which cells are not bisected further: a proof takes a bounded time, whatever it is asked to prove.
-INPUTS, LARGEST, TANGENTS = 4096, 2.0**60, 2**23
+INPUTS, LARGEST, TANGENTS = 2048, 2.0**60, 2**22
 #: Tangents that are held in memory at once.
 CHUNK = 2**17
 
@@ -250,7 +250,8 @@ class _Dual:
         done: list[np.ndarray] = [cuts]
         left, right = cuts[:-1], cuts[1:]
         least = float(self._fold(self.values(cuts)).min())
-        while left.size and sum(map(len, done)) * self.x.size < TANGENTS:
+        most = TANGENTS if self.q == 2 else TANGENTS // 16  # balls are slower than integers
+        while left.size and sum(map(len, done)) * self.x.size < most:
             bound = self._bounds(left, right)
             open_ = (bound < min(0.0, least) - 1e-13 * scale) & (right - left > FINEST)
             left, right = left[open_], right[open_]

@@ -469,6 +469,7 @@ class _Search:
         samples = self._samples(knots)
         y = self._outputs_above(knots)
         task = self.task
+        best: tuple[float, Any, Any] = (np.inf, None, None)
         for _ in range(2 if level > SIMPLE else 3 if task.exponent == 1 else 6):
             grid = task.grid(level, ratio, samples)
             if task.method == "dense":
@@ -477,6 +478,7 @@ class _Search:
                 found = self._blocks(grid, y, self._likely(grid, y), task.unbiased)
             self.sizes = max(self.sizes, (found.variables, found.constraints))
             worst, peaks = _peaks(found, grid)
+            best = min(best, (worst, found, grid), key=lambda round_: round_[0])
             slack = max(self.rtol / 20, 1e-9) * worst
             extra = peaks[:, 0][peaks[:, 1] > found.value + slack / 2]
             new = self._short(_apart(self._gains(found), y, UNIT))
@@ -484,6 +486,7 @@ class _Search:
                 break
             samples = np.union1d(samples, np.concatenate([extra, 1 - extra]) if grid.symmetric else extra)
             y = np.union1d(y, new)
+        _, found, grid = best
         self._keep(found, grid)
         if self.simplify and self.gap <= self.rtol and level <= SIMPLE:
             self._simplify(grid, found)
