@@ -1,0 +1,118 @@
+"""A small, fast solution of every kind of problem: made once for the tests that take solutions apart."""
+
+from functools import cache
+
+import numpy as np
+
+import optdp
+
+KERNEL = {"rtol": 0.05}
+HAMMING = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+ORDERED = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
+PRIOR = [0.5, 0.3, 0.2]
+HERE = (-1, 1)
+SKEWED = ([0.0, 0.5, 1.0], [0.25, 0.25, 0.5])
+
+
+def quartic(v):
+    """A base that falls towards its ends."""
+    return 1 - 0.5 * np.asarray(v) ** 4
+
+
+def hat(v):
+    """An activation with a flat top."""
+    return np.minimum(1, 2 * (1 - np.abs(v)))
+
+
+def three_letters(loss, privacy=1.0, prior=None):
+    return optdp.solve_kernel(privacy, loss, domain=optdp.Alphabet(3), prior=prior)
+
+
+MAKE = {
+    # piecewise
+    "piecewise abs": lambda: optdp.solve_piecewise(1.0),
+    "piecewise squared": lambda: optdp.solve_piecewise(1.0, 3, "squared"),
+    "piecewise m=2": lambda: optdp.solve_piecewise(1.0, 2),
+    "piecewise m=2 squared": lambda: optdp.solve_piecewise(1.0, 2, "squared"),
+    "piecewise m=5": lambda: optdp.solve_piecewise(1.0, 5),
+    "piecewise eps=0.1": lambda: optdp.solve_piecewise(0.1),
+    "piecewise eps=2": lambda: optdp.solve_piecewise(2.0),
+    "piecewise eps=log(3)": lambda: optdp.solve_piecewise(optdp.log(3)),
+    "piecewise eps='0.1'": lambda: optdp.solve_piecewise("0.1"),
+    "piecewise huber": lambda: optdp.solve_piecewise(1.0, 3, optdp.Huber(0.25)),
+    "piecewise threshold": lambda: optdp.solve_piecewise(1.0, 3, optdp.Threshold(0.25)),
+    "piecewise pieces": lambda: optdp.solve_piecewise(1.0, 3, optdp.Pieces((0, "1/2"), ((0, 1), ("-1/2", 2)))),
+    "piecewise root": lambda: optdp.solve_piecewise(1.0, 3, optdp.Power(0.5)),
+    "piecewise linear": lambda: optdp.solve_piecewise(1.0, placement="linear"),
+    "piecewise [0, 2]": lambda: optdp.solve_piecewise(1.0, domain=(0, 2)),
+    "piecewise circle": lambda: optdp.solve_piecewise(1.0, domain=optdp.Circle(1.0)),
+    "piecewise circle squared": lambda: optdp.solve_piecewise(1.0, 3, "squared", domain=optdp.Circle(1.0)),
+    "circle average": lambda: optdp.solve(
+        optdp.Problem(optdp.LDP(1.0), optdp.Circle(1.0), optdp.Average("abs", "uniform"), optdp.AllMechanisms()), rtol=1e-3
+    ),
+    # affine windows
+    "ptt I": lambda: optdp.solve_ptt(1.0, "I"),
+    "ptt II": lambda: optdp.solve_ptt(1.0, "II"),
+    "ptt free": lambda: optdp.solve_ptt(1.0, "free"),
+    "ptt I eps=2": lambda: optdp.solve_ptt(2.0, "I"),
+    "ptt II log(3)": lambda: optdp.solve_ptt(optdp.log(3), "II"),
+    # composites
+    **{
+        f"composite {a}{b}": lambda a=a, b=b: optdp.solve_composite(1.0, a, b, inputs=HERE)
+        for a in ("A1", "A2", "A3") for b in ("B1", "B2")
+    },
+    "composite A1B1 pointwise": lambda: optdp.solve_composite(1.0, "A1", "B1", rule="pointwise", inputs=HERE),
+    "composite A1B2 pointwise": lambda: optdp.solve_composite(1.0, "A1", "B2", rule="pointwise", inputs=HERE),
+    "composite own base": lambda: optdp.solve_composite(1.0, "A1", quartic, inputs=HERE),
+    "composite own base pointwise": lambda: optdp.solve_composite(1.0, "A1", quartic, rule="pointwise", inputs=HERE),
+    "composite own activation": lambda: optdp.solve_composite(1.0, hat, "B1", inputs=HERE),
+    "composite A1B1 worst": lambda: optdp.solve_composite(1.0, objective="worst", inputs=HERE),
+    "composite A3B1 worst": lambda: optdp.solve_composite(1.0, "A3", objective="worst", inputs=HERE),
+    "composite own base worst": lambda: optdp.solve_composite(1.0, "A1", quartic, objective="worst", inputs=HERE),
+    "composite placed by its outputs": lambda: optdp.solve_composite(1.0, "A2", lower=10.0),
+    # additive noise
+    "additive": lambda: optdp.solve_additive(1.0, 0.1, rtol=0.05),
+    "additive squared": lambda: optdp.solve_additive(1.0, 0.1, "squared", rtol=0.05),
+    "additive delta=0": lambda: optdp.solve_additive(1.0, rtol=0.05),
+    "additive delta=0 squared": lambda: optdp.solve_additive(1.0, 0.0, "squared", rtol=0.05),
+    "additive eps=0": lambda: optdp.solve_additive(0.0, 0.1, rtol=0.05),
+    "additive discrete": lambda: optdp.solve_additive(1.0, 0.1, discrete=True, rtol=0.05),
+    "additive discrete delta=0": lambda: optdp.solve_additive(1.0, discrete=True, rtol=0.05),
+    "additive sensitivity 2": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=2.0, rtol=0.05),
+    "additive huber": lambda: optdp.solve_additive(1.0, 0.1, optdp.Huber(0.5), rtol=0.05),
+    # kernels
+    "kernel abs": lambda: optdp.solve_kernel(1.0, **KERNEL),
+    "kernel squared": lambda: optdp.solve_kernel(1.0, "squared", **KERNEL),
+    "kernel eps=2": lambda: optdp.solve_kernel(2.0, **KERNEL),
+    "kernel log(3)": lambda: optdp.solve_kernel(optdp.log(3), **KERNEL),
+    "kernel unbiased": lambda: optdp.solve_kernel(1.0, "squared", unbiased=True, **KERNEL),
+    "kernel unbiased [-1, 1]": lambda: optdp.solve_kernel(1.0, "squared", unbiased=True, domain=HERE, **KERNEL),
+    "kernel squared [-1, 1]": lambda: optdp.solve_kernel(1.0, "squared", domain=HERE, **KERNEL),
+    "piecewise squared [-1, 1]": lambda: optdp.solve_piecewise(1.0, 3, "squared", domain=HERE),
+    "kernel outputs": lambda: optdp.solve_kernel(1.0, outputs=(0.25, 0.75), **KERNEL),
+    "kernel wide outputs": lambda: optdp.solve_kernel(1.0, outputs=(-0.5, 1.5), **KERNEL),
+    "kernel prior": lambda: optdp.solve_kernel(1.0, prior=SKEWED, **KERNEL),
+    "kernel squared prior": lambda: optdp.solve_kernel(1.0, "squared", prior=SKEWED, **KERNEL),
+    "kernel [0, 2]": lambda: optdp.solve_kernel(1.0, domain=(0, 2), **KERNEL),
+    "finite hamming": lambda: three_letters(HAMMING),
+    "finite hamming eps=2": lambda: three_letters(HAMMING, 2.0),
+    "finite ordered": lambda: three_letters(ORDERED),
+    "finite ordered prior": lambda: three_letters(ORDERED, 1.0, PRIOR),
+    "finite log(2)": lambda: three_letters(ORDERED, optdp.log(2)),
+    # information privacy
+    "lip sum": lambda: optdp.solve_lip(PRIOR, 1.0),
+    "lip sum eps=0.5": lambda: optdp.solve_lip(PRIOR, 0.5),
+    "lip sum values": lambda: optdp.solve_lip(PRIOR, 1.0, values=[0.0, 1.0, 5.0]),
+    "lip sum other prior": lambda: optdp.solve_lip([0.2, 0.3, 0.5], 1.0),
+    "lip histogram": lambda: optdp.solve_lip(PRIOR, 1.0, task="histogram"),
+    "lip lower": lambda: optdp.solve_lip(PRIOR, 1.0, notion="lip-lower"),
+    "lip lower histogram": lambda: optdp.solve_lip(PRIOR, 1.0, task="histogram", notion="lip-lower"),
+    "lip ldp": lambda: optdp.solve_lip(PRIOR, 1.0, notion="ldp"),
+    "lip ldp histogram": lambda: optdp.solve_lip(PRIOR, 1.0, task="histogram", notion="ldp"),
+}  # fmt: skip
+
+
+@cache
+def solutions():
+    """name -> solution, all of them."""
+    return {name: make() for name, make in MAKE.items()}
