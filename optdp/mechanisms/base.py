@@ -159,15 +159,16 @@ class Mechanism(ABC):
         return float(found.x) if -found.fun > losses[best] else float(grid[best])
 
     def average_loss(self, loss: Any = "abs") -> float:
-        """The expected loss averaged over inputs spread uniformly over the domain (Gauss-Legendre between kinks)."""
+        """The expected loss averaged over inputs spread uniformly over the domain (adaptive quadrature)."""
         law = self._loss(loss)
         if isinstance(self.domain, Alphabet):
             return float(np.mean(self.expected_loss(list(self.domain.symbols), law)))
-        nodes, weights = np.polynomial.legendre.leggauss(48)
-        total = 0.0
-        for a, b in self._smooth_pieces():
-            total += (b - a) / 2 * float(weights @ self.expected_loss((a + b) / 2 + (b - a) / 2 * nodes, law))
-        return total / self.domain.width
+        cuts = np.unique(np.concatenate([np.linspace(a, b, 9) for a, b in self._smooth_pieces()]))
+
+        def losses(inputs: np.ndarray, _: np.ndarray) -> np.ndarray:
+            return np.stack([self.expected_loss(inputs, law), np.zeros(inputs.size)])
+
+        return float(_quadrature(losses, cuts[None], np.zeros(1), 1e-9)[0, 0]) / self.domain.width
 
     def _expectation(self, x: Any, function: Callable[[Any, Any], Any]) -> np.ndarray:
         """E[function(x, Y) | x]: adaptive quadrature over the support, cut at the input, and a sum over atoms.
@@ -175,36 +176,37 @@ class Mechanism(ABC):
         **Raises** ValueError if density and probabilities do not add up to 1: `support` or `atoms` miss some outputs.
         """
         inputs = self.domain.check(x)
-        out = np.empty(inputs.size)
+        parts = [self._mass_and_mean(p, function) for p in np.array_split(inputs.reshape(-1), inputs.size // 512 + 1)]
+        mass, mean = np.concatenate(parts, axis=1)
+        if np.abs(mass - 1).max(initial=0.0) > 1e-6:
+            raise ValueError(
+                f"density and probability of {type(self).__name__} add up to {mass[np.argmax(np.abs(mass - 1))]:.9g} instead of "
+                "1: define `support` and `atoms` if outputs are missed, else correct them"
+            )
+        return mean.reshape(inputs.shape)
+
+    def _mass_and_mean(self, inputs: np.ndarray, function: Callable[[Any, Any], Any]) -> np.ndarray:
+        """Rows P(any output) and E[function]."""
         atoms, (low, high) = self.atoms(), self.support()
-        dense = type(self).density is not Mechanism.density
-        for i, point in enumerate(inputs.reshape(-1)):
-            share = self.probability(atoms, point)
-            found = np.array([np.sum(share), np.sum(share * function(point, atoms))])
-            if dense and np.isfinite(low) and np.isfinite(high):
-                cuts = np.unique(np.concatenate([np.linspace(low, high, 129), np.clip([point], low, high)]))
+        share = self.probability(atoms, inputs[:, None]) + np.zeros((inputs.size, atoms.size))
+        found = np.stack([share.sum(axis=1), np.sum(share * function(inputs[:, None], atoms), axis=1)])
+        if type(self).density is Mechanism.density:
+            return found
 
-                def body(y: np.ndarray, p: Any = point) -> np.ndarray:
-                    return self.density(y, p) * np.stack([y**0, function(p, y)])
+        def body(y: np.ndarray, x: np.ndarray) -> np.ndarray:
+            heights = self.density(y, x)
+            return heights * np.stack([np.ones(y.shape), np.where(heights > 0, function(x, y), 0.0)])
 
-                found += _quadrature(body, cuts)
-            elif dense:  # y = x + s t / (1 - t^2): the whole line
-                scale = getattr(self.domain, "width", np.inf)
-                spread = scale if np.isfinite(scale) else 1.0
+        width = getattr(self.domain, "width", 1.0)
 
-                def line(t: np.ndarray, p: Any = point, s: float = spread) -> np.ndarray:
-                    y = p + s * t / (1 - t * t)
-                    density = self.density(y, p) * s * (1 + t * t) / (1 - t * t) ** 2
-                    return density * np.stack([y**0, np.where(density > 0, function(p, y), 0.0)])
+        def line(t: np.ndarray, x: np.ndarray) -> np.ndarray:  # y = x + width t/(1 - t^2): the whole line
+            return body(x + width * t / (1 - t * t), x) * width * (1 + t * t) / (1 - t * t) ** 2
 
-                found += _quadrature(line, np.linspace(-1.0, 1.0, 129) * (1 - 1e-9))
-            if abs(found[0] - 1) > 1e-6:
-                raise ValueError(
-                    f"density and probability of {type(self).__name__} add up to {found[0]:.9g} instead of 1: define `support` "
-                    "and `atoms` if outputs are missed, else correct them"
-                )
-            out[i] = found[1]
-        return out.reshape(inputs.shape)
+        if np.isfinite(low) and np.isfinite(high):
+            cuts = np.tile(np.linspace(low, high, 129), (inputs.size, 1))
+            cuts = np.sort(np.concatenate([cuts, np.clip(inputs, low, high)[:, None]], axis=1), axis=1)
+            return found + _quadrature(body, cuts, inputs)
+        return found + _quadrature(line, np.tile(np.linspace(-1, 1, 129) * (1 - 1e-9), (inputs.size, 1)), inputs)
 
     def _some_inputs(self, count: int) -> np.ndarray:
         if isinstance(self.domain, Alphabet):
@@ -349,33 +351,39 @@ class Mechanism(ABC):
         return made
 
 
-def _quadrature(function: Callable[[np.ndarray], np.ndarray], cuts: np.ndarray) -> np.ndarray:
-    """Integrals of several functions at once (a row of values each), by halving cells until Gauss-Lobatto settles.
+def _quadrature(
+    function: Callable[[Any, Any], np.ndarray], cuts: np.ndarray, inputs: np.ndarray, rtol: float = 1e-10
+) -> np.ndarray:
+    """Integrals of function(y, x) over y between the first and the last of the cuts of each input x; the function has two rows.
 
-    Its nodes include the ends of the cells, so that a jump beside one is seen.
+    Cells are halved until Gauss-Lobatto settles; its nodes include the ends, so that a jump beside one is seen.
     """
     legendre = np.polynomial.legendre.Legendre.basis(7)
     nodes = np.concatenate([[-1.0], np.sort(legendre.deriv().roots().real), [1.0]])
     weights = 2 / (56 * legendre(nodes) ** 2)
 
-    def cells(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def cells(a: np.ndarray, b: np.ndarray, of: np.ndarray) -> np.ndarray:
         points = (a + b)[:, None] / 2 + (b - a)[:, None] / 2 * nodes
-        values = function(points.reshape(-1))
-        return values.reshape(-1, *points.shape) @ weights * (b - a) / 2
+        values = function(points.reshape(-1), np.repeat(inputs[of], nodes.size))
+        return values.reshape(2, *points.shape) @ weights * (b - a) / 2
 
-    a, b = cuts[:-1], cuts[1:]
-    coarse = cells(a, b)
-    total, scale = np.zeros(len(coarse)), 1e-10 * np.abs(coarse).sum(axis=1, keepdims=True)
+    def add(values: np.ndarray, of: np.ndarray) -> np.ndarray:
+        return np.stack([np.bincount(of, row, inputs.size) for row in values])
+
+    a, b = cuts[:, :-1].reshape(-1), cuts[:, 1:].reshape(-1)
+    of = np.repeat(np.arange(inputs.size), cuts.shape[1] - 1)
+    coarse = cells(a, b, of)
+    total, fine_enough = np.zeros((2, inputs.size)), rtol * add(np.abs(coarse), of)
     for _ in range(40):
         middle = (a + b) / 2
-        left, right = cells(a, middle), cells(middle, b)
-        rough = np.any(np.abs(left + right - coarse) > scale, axis=0)
-        total += (left + right)[:, ~rough].sum(axis=1)
+        left, right = cells(a, middle, of), cells(middle, b, of)
+        rough = np.any(np.abs(left + right - coarse) > fine_enough[:, of], axis=0)
+        total += add((left + right)[:, ~rough], of[~rough])
         a, b = np.concatenate([a[rough], middle[rough]]), np.concatenate([middle[rough], b[rough]])
-        coarse = np.concatenate([left[:, rough], right[:, rough]], axis=1)
+        of, coarse = np.tile(of[rough], 2), np.concatenate([left[:, rough], right[:, rough]], axis=1)
         if not a.size:
             break
-    return total + coarse.sum(axis=1)
+    return total + add(coarse, of)
 
 
 def _round_up(eps: Number) -> float:
