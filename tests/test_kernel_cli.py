@@ -7,7 +7,7 @@ import pytest
 
 import optdp
 from optdp.cli import main
-from optdp.report.kernel import BESIDE, plot_errors, plot_kernel
+from optdp.report.kernel import plot_errors, plot_kernel
 
 
 def run(capsys, *arguments):
@@ -37,6 +37,8 @@ def test_solve_prints_saves_and_draws(capsys, tmp_path):
     assert status == 0
     assert "optimum in [0.316" in out
     assert "FAIL" not in out
+    statement = "the least worst-case E|Y - x| over all 1.0-LDP mechanisms from [0, 1] to [0, 1]"
+    assert out.startswith(statement) and f"{statement} is at least 0.316" in out
     assert (tmp_path / "k.png").stat().st_size > 10_000
     assert (tmp_path / "e.png").stat().st_size > 10_000
     assert optdp.Solution.load(tmp_path / "s.json").verify()
@@ -47,16 +49,23 @@ def test_solve_unbiased_json(capsys):
     data = json.loads(out)
     assert status == 0
     assert data["verified"] is True
-    assert data["spec"]["domain"] == {"type": "interval", "lower": -1.0, "upper": 1.0}
+    assert data["problem"]["domain"] == {"type": "interval", "lower": -1.0, "upper": 1.0}
+    assert data["problem"]["constraints"] == [{"type": "unbiased"}]
     assert data["lower_bound"] <= 16.0028 <= data["value"]
 
 
-def test_solve_with_prior_circle_and_outputs(capsys):
-    assert "average loss" in run(capsys, "solve", "kernel", "--eps", 1, "--prior", "0:0.5", "1:0.5")[1]
+def test_solve_with_prior_circle_outputs_and_an_exact_epsilon(capsys, tmp_path):
+    out = run(capsys, "solve", "kernel", "--eps", 1, "--prior", "0:0.5", "0.75:0.5")[1]
+    assert "the least average E|Y - x| under the prior (1/2, 1/2) of 0.0, 0.75 over all" in out
     assert "circle" in run(capsys, "solve", "kernel", "--eps", 1, "--circle", 6.28)[1]
     status, out, _ = run(capsys, "solve", "kernel", "--eps", 1, "--outputs", 0.2, 0.8, "--rtol", 0.01, "--all-outputs")
     assert status == 0
-    assert "outputs in [0.2" in out
+    assert "outputs in [0.2" in out and "from [0, 1] to [0.2, 0.8]" in out
+    status, out, _ = run(
+        capsys, "solve", "kernel", "--eps", "log(3)", "--loss", "squared", "--write", tmp_path / "m.mps"
+    )
+    assert status == 0 and "over all log(3)-LDP mechanisms" in out and "closed form" in out
+    assert optdp.solvers.read(tmp_path / "m.mps").solve().objective == pytest.approx(3 / 16, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -78,11 +87,13 @@ def test_errors_are_one_line_and_status_2(capsys, arguments, words):
 def test_report_shows_ratios_above_one(capsys, tmp_path):
     status, out, _ = run(capsys, "report", "kernel", "--eps", 0.5, 1, "--rtol", 0.01, "--plot", tmp_path / "r.png")
     assert status == 0
-    assert "OGPM" in out
+    assert "best piecewise / value" in out and "moved PM / value" in out
+    assert "At eps = 0.5: the least worst-case E|Y - x| over all 0.5-LDP mechanisms from [0, 1] to [0, 1]" in out
     report = optdp.gap_report({"problem": "kernel", "eps": [1.0], "unbiased": True, "rtol": 0.01})
     row = report.rows[0]
     assert row["verified"]
-    assert all(row[name] > 1 for name in BESIDE)
+    for name in ("Duchi", "PM", "HM", "Three-Outputs", "PM-SUB", "HM-TP", "Laplace"):
+        assert row[name] > 1, name
 
 
 def test_pictures_show_what_they_say():
@@ -96,7 +107,12 @@ def test_pictures_show_what_they_say():
     axes = plot_errors(solution)
     curves = {line.get_label(): line.get_ydata() for line in axes.lines}
     assert np.max(curves["best kernel"]) == pytest.approx(solution.value, rel=1e-3)
-    assert np.max(curves["OGPM (best common floor)"]) == pytest.approx(optdp.solve_piecewise(1).value, rel=1e-6)
+    assert np.max(curves["best piecewise"]) == pytest.approx(optdp.solve_piecewise(1).value, rel=1e-6)
     plt.close(axes.figure)
-    finite = optdp.solve_kernel(1, 1 - np.eye(3), domain=optdp.Alphabet(3)).mechanism.plot()
+    finite = optdp.solve_kernel(1, 1 - np.eye(3), domain=optdp.Alphabet(3)).plot()
+    assert finite.images[0].get_array().shape == (3, 3)
     plt.close(finite.figure)
+    assert "over all 1.0-LDP" in solution.plot().get_title(loc="left").replace("\n", " ")
+    plt.close("all")
+    with pytest.raises(ValueError, match="over an interval"):
+        plot_errors(optdp.solve_kernel(1, domain=optdp.Circle(1)))

@@ -3,6 +3,8 @@
 import itertools
 import json
 import math
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from scipy.optimize import linprog
 from scipy.stats import chisquare
 
 import optdp
+from optdp.certificates.base import Refusal
+from optdp.certificates.finite import FiniteCertificate
 
 
 def extremal_program(eps, loss, prior=None):
@@ -89,17 +93,110 @@ def test_symbols_of_any_kind_are_sampled_and_saved(tmp_path):
     assert loaded.verify()
     assert loaded.mechanism == mechanism
     assert json.dumps(loaded.to_dict()) == json.dumps(solution.to_dict())
-    with pytest.raises(ValueError, match="'pink'"):
-        mechanism.randomize(["pink"])
+    with pytest.raises(ValueError, match=r"x \(entry 1\) is not allowed.*red, green, blue") as refused:
+        mechanism.randomize(["red", "pink"])
+    assert "pink" not in str(refused.value)  # it may be private
 
 
-def test_a_better_bound_than_the_truth_is_refused():
-    from dataclasses import replace
-
+def test_a_forged_solution_is_found_out():
     solution = optdp.solve_kernel(1, 1 - np.eye(4), domain=optdp.Alphabet(4))
-    assert not replace(solution.certificate, bound=solution.certificate.bound * (1 + 1e-9)).check().passed
-    assert not replace(solution.certificate, eps=1.01).check().passed
+    assert solution.certificate.bound(solution.problem).value == solution.lower_bound
+    assert not replace(solution, lower_bound=solution.lower_bound * (1 + 1e-9)).verify()
     assert not replace(solution, value=solution.value * (1 - 1e-9)).verify()
+    assert not replace(solution, problem=replace(solution.problem, privacy=optdp.LDP(0.99))).verify()
+    assert not replace(solution, problem=replace(solution.problem, privacy=optdp.LDP(1.01))).verify()
+    sound = solution.certificate
+    for weights, masses in (
+        (tuple(-w for w in sound.weights), sound.masses),
+        (sound.weights[1:], sound.masses),
+        ((0.0,) * 4, sound.masses),
+        ((math.nan, *sound.weights[1:]), sound.masses),
+        (sound.weights, sound.masses[1:]),
+        (sound.weights, (math.inf, *sound.masses[1:])),
+        ((), sound.masses),
+    ):
+        with pytest.raises(Refusal):
+            FiniteCertificate(weights, masses).bound(solution.problem)
+    data = solution.to_dict()
+    with pytest.raises(ValueError, match=r"certificate\.weights\[0\] = -1 is not allowed"):
+        optdp.Solution.from_dict(data | {"certificate": sound.to_dict() | {"weights": [-1, 1, 1, 1]}})
+    with pytest.raises(ValueError, match="certificate has an unknown field 'bound'"):
+        optdp.Solution.from_dict(data | {"certificate": sound.to_dict() | {"bound": 0.5}})
+
+
+def test_a_changed_problem_is_proven_anew_or_refused():
+    rng = np.random.default_rng(5)
+    losses = [1 - np.eye(3), rng.random((3, 3)), 2 * rng.random((3, 4)), rng.random((4, 3))]
+    problems = [
+        optdp.Problem(optdp.LDP(eps), optdp.Alphabet(len(loss)), objective(loss, d))
+        for loss in losses
+        for eps in (0.5, 2.0)
+        for d in [np.arange(1, len(loss) + 1) / sum(range(len(loss) + 1))]
+        for objective in (
+            lambda loss, d: optdp.WorstCase(loss),
+            lambda loss, d: optdp.Average(loss),
+            lambda loss, d: optdp.Average(loss, optdp.Prior.of(d)),
+            lambda loss, d: optdp.Average(loss, optdp.Prior.of([0.5, 0.5, *[0.0] * (len(d) - 2)])),
+        )
+    ]
+    solutions = [optdp.solve(problem) for problem in problems]
+    proven = refused = 0
+    for source, target in itertools.product(solutions, solutions):
+        assert source.verify() and source.gap < 1e-5
+        try:
+            bound = source.certificate.bound(target.problem).value
+        except Refusal:
+            refused += 1
+            continue
+        proven += 1
+        assert bound <= target.value
+        assert source is not target or bound >= target.lower_bound
+    assert proven > 300 and refused > 300
+    interval = optdp.Problem(optdp.LDP(1), (0, 1), "abs")
+    with pytest.raises(Refusal, match="matrix"):
+        solutions[0].certificate.bound(interval)
+    assert not replace(solutions[0], problem=interval).verify()
+
+
+@pytest.mark.parametrize("prior", [None, [0.2, 0.3, 0.5]])
+def test_the_model_is_a_linear_program_with_names_that_a_file_keeps(tmp_path, prior):
+    loss = np.array([[0.0, 1.0, 0.3], [2.0, 0.0, 0.1], [1.0, 5.0, 0.7]])
+    solution = pickle.loads(
+        pickle.dumps(optdp.solve_kernel(1, loss, domain=optdp.Alphabet(["a", "b", "c"]), prior=prior))
+    )
+    model = solution.program.model
+    assert list(model.blocks) == ["mass", *(["loss"] if prior is None else []), "most", "least"]
+    found = model.solve()
+    assert found.objective == pytest.approx(solution.value, rel=1e-6)
+    assert found.value("kernel").reshape(3, 3).sum(axis=1) == pytest.approx(1)
+    assert found.dual("mass").sum() == pytest.approx(solution.value, rel=1e-6)
+    for name in ("model.mps", "model.lp"):
+        solution.program.write(tmp_path / name)
+        assert optdp.solvers.read(tmp_path / name).solve().objective == pytest.approx(solution.value, rel=1e-6)
+
+
+def test_a_solver_of_ones_own_solves_it():
+    class Scipy(optdp.solvers.LinearSolver):
+        """scipy's own interface, as somebody else's solver."""
+
+        name = "scipy"
+
+        def solve(self, program, *, time_limit=math.inf):
+            equal = program.row_lower == program.row_upper
+            found = linprog(program.cost, program.rows[~equal], program.row_upper[~equal], program.rows[equal],
+                            program.row_upper[equal], np.column_stack([program.lower, program.upper]))  # fmt: skip
+            duals = np.zeros(equal.size)
+            duals[equal], duals[~equal] = found.eqlin.marginals, found.ineqlin.marginals
+            return optdp.solvers.LinearResult(
+                optdp.solvers.LinearStatus.OPTIMAL, found.fun, found.x, duals, program=program
+            )
+
+    loss = 1 - np.eye(4)
+    problem = optdp.solve_kernel(1, loss, domain=optdp.Alphabet(4)).problem
+    found = optdp.solve(problem, solver=Scipy())
+    assert found.verify() and found.gap < 1e-6 and found.program.solver == "scipy"
+    with pytest.raises(ValueError, match="solver is not allowed"):
+        optdp.solve(problem, method="columns", solver=Scipy())
 
 
 @pytest.mark.parametrize(
@@ -112,7 +209,9 @@ def test_a_better_bound_than_the_truth_is_refused():
         (np.full((3, 3), np.nan), {}, ValueError, "finite"),
         (np.eye(3), {"prior": [0.5, 0.5]}, ValueError, "prior"),
         (np.eye(3), {"prior": [0.5, 0.6, -0.1]}, ValueError, "prior"),
-        (np.eye(3), {"prior": "uniform"}, TypeError, "prior"),
+        (np.eye(3), {"prior": "flat"}, ValueError, "prior"),
+        (np.eye(3), {"prior": 0.5}, TypeError, "prior"),
+        (np.eye(3), {"prior": {"red": 0.5, "blue": 0.5}}, ValueError, "prior"),
         (np.eye(3), {"unbiased": True}, ValueError, "unbiased"),
         (np.eye(3), {"outputs": (0, 1)}, ValueError, "outputs"),
     ],

@@ -45,7 +45,9 @@ def register(commands: Commands) -> None:
     parser = commands.report.add_parser(
         "kernel", help="the best kernels and the published mechanisms over a range of epsilon"
     )
-    parser.add_argument("--eps", type=float, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0], help="epsilons")
+    parser.add_argument(
+        "--eps", type=options.parse_number, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0], help="epsilons"
+    )
     _add_problem(parser, circle=False)
     options.add_report_output(parser)
     parser.set_defaults(run=_report)
@@ -53,7 +55,7 @@ def register(commands: Commands) -> None:
 
 def _add_problem(parser: Any, *, circle: bool = True) -> None:
     parser.add_argument(
-        "--loss", type=options.parse_loss, help="abs, squared or power:Q (default abs; squared if unbiased)"
+        "--loss", type=options.parse_loss, help="abs, squared or power:Q, Q >= 1 (default abs; squared if unbiased)"
     )
     options.add_domain(parser, circle=circle)
     parser.set_defaults(domain=None)
@@ -100,6 +102,7 @@ def _solve(args: argparse.Namespace) -> int:
         time_limit=args.time_limit,
         simplify=not args.all_outputs,
         backend=args.backend,
+        progress=True,
     )
     status = options.show_solution(solution, args)
     if args.errors:
