@@ -61,7 +61,16 @@ _HOME = {
     for name in names
 }  # fmt: skip
 
-__all__ = ["__version__", "audit", *sorted(_HOME)]
+# Written out, because type checkers read it: `_HOME` and two more.
+__all__ = [
+    "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
+    "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "CustomLoss", "DistanceLoss",
+    "Domain", "Family", "Huber", "Integers", "Interval", "LDP", "LIP", "Line", "Loss", "Mechanism", "Outputs",
+    "PairLoss", "Pieces", "Piecewise", "Pinball", "Power", "Prior", "Privacy", "Problem", "Program", "Report",
+    "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase", "check_hypothesis", "compare",
+    "discoveries", "estimate_histogram", "estimate_mean", "gap_report", "lip_simulate", "log", "solve",
+    "solve_additive", "solve_composite", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from optdp import audit

@@ -67,6 +67,7 @@ def test_packages_are_imported_when_they_are_used(use, heavy):
 
 
 def test_every_public_name_resolves():
+    assert set(optdp.__all__) == {"__version__", "audit", *optdp._HOME}
     for name in optdp.__all__:
         assert getattr(optdp, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -41,33 +41,36 @@ def parse_loss(text: str) -> Any:
     return text
 
 
+def option(parser: Any, name: str, default: Any, text: str, **more: Any) -> None:
+    """An option of the type of its default (True or False: a flag), which its help tells."""
+    if default is False:
+        parser.add_argument(name, action="store_true", help=text)
+        return
+    shown = "" if default is None else f" (default {' '.join(map(str, default)) if 'nargs' in more else default})"
+    more.setdefault("type", str if default is None else type(default))
+    parser.add_argument(name, default=default, help=text + shown, **more)
+
+
 def add_loss(parser: Any) -> None:
     """`--loss`."""
-    parser.add_argument(
-        "--loss",
-        type=parse_loss,
-        default="abs",
-        help="abs (default), squared, power:Q, huber:C, threshold:T, pinball:TAU",
-    )
+    option(parser, "--loss", "abs", "abs, squared, power:Q, huber:C, threshold:T, pinball:TAU", type=parse_loss)
 
 
-def add_eps(parser: Any) -> None:
-    """`--eps`."""
-    parser.add_argument(
-        "--eps", type=parse_number, required=True, help="privacy parameter in (0, 30]: 0.5, or exactly 1/2 or log(3)"
-    )
+def add_eps(parser: Any, *default: float) -> None:
+    """`--eps`: one epsilon, or (with defaults) several."""
+    if default:
+        option(parser, "--eps", list(default), "epsilons", type=parse_number, nargs="+")
+    else:
+        text = "privacy parameter in (0, 30]: 0.5, or exactly 1/2 or log(3)"
+        parser.add_argument("--eps", type=parse_number, required=True, help=text)
 
 
 def add_domain(parser: Any, *, circle: bool = True) -> None:
     """`--domain A B` and `--circle PERIOD`."""
     group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        "--domain", type=float, nargs=2, default=(0.0, 1.0), metavar=("A", "B"), help="interval (default 0 1)"
-    )
+    option(group, "--domain", (0.0, 1.0), "interval", type=float, nargs=2, metavar=("A", "B"))
     if circle:
-        group.add_argument(
-            "--circle", type=float, metavar="PERIOD", help="a circle of this period instead of an interval"
-        )
+        option(group, "--circle", None, "a circle of this period instead", type=float, metavar="PERIOD")
 
 
 def domain_of(args: argparse.Namespace) -> Any:
@@ -80,13 +83,11 @@ def domain_of(args: argparse.Namespace) -> Any:
 
 def add_solution_output(parser: Any) -> None:
     """`--json`, `--out`, `--plot`, `--model`, `--write`."""
-    parser.add_argument("--json", action="store_true", help="print the solution as JSON")
-    parser.add_argument("--out", metavar="FILE", help="save the solution as JSON (read it with `optdp verify`)")
-    parser.add_argument("--plot", metavar="FILE", help="draw the mechanism (.png, .svg or .pdf)")
-    parser.add_argument("--model", action="store_true", help="also print the mathematical program that was solved")
-    parser.add_argument(
-        "--write", metavar="FILE", help="write that program: .mps or .lp if it is linear, .nl if it is not"
-    )
+    option(parser, "--json", False, "print the solution as JSON")
+    option(parser, "--out", None, "save the solution as JSON (read it with `optdp verify`)", metavar="FILE")
+    option(parser, "--plot", None, "draw the mechanism (.png, .svg or .pdf)", metavar="FILE")
+    option(parser, "--model", False, "also print the mathematical program that was solved")
+    option(parser, "--write", None, "write that program: .mps or .lp if it is linear, else .nl", metavar="FILE")
 
 
 def show_solution(solution: Solution, args: argparse.Namespace) -> int:
@@ -116,10 +117,10 @@ def show_solution(solution: Solution, args: argparse.Namespace) -> int:
 
 def add_report_output(parser: Any) -> None:
     """`--json`, `--markdown`, `--html`, `--plot`."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown")
-    parser.add_argument("--html", metavar="FILE", help="write a self-contained page")
-    parser.add_argument("--plot", metavar="FILE", help="write the figure (.png, .svg or .pdf)")
+    option(parser, "--json", False, "print JSON")
+    option(parser, "--markdown", False, "print Markdown")
+    option(parser, "--html", None, "write a self-contained page", metavar="FILE")
+    option(parser, "--plot", None, "write the figure (.png, .svg or .pdf)", metavar="FILE")
 
 
 def show_report(report: Report, args: argparse.Namespace) -> int:

@@ -10,59 +10,40 @@ from optdp.cli import options
 if TYPE_CHECKING:
     from optdp.cli import Commands
 
+EPS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
+
 
 def register(commands: Commands) -> None:
     """Add the commands of this module."""
     parser = commands.solve.add_parser("piecewise", help="the best m-piece mechanism for one bounded number (LDP)")
     options.add_eps(parser)
-    parser.add_argument("--m", type=int, default=3, help="number of pieces (default 3)")
+    options.option(parser, "--m", 3, "number of pieces")
     options.add_loss(parser)
     options.add_domain(parser)
-    parser.add_argument(
-        "--backend", choices=("auto", "scip", "slsqp", "gurobi", "ipopt"), default="auto", help="solver (default auto)"
-    )
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for scip and gurobi (default 60)")
+    options.option(parser, "--backend", "auto", "solver", choices=("auto", "scip", "slsqp", "gurobi", "ipopt"))
+    options.option(parser, "--time-limit", 60.0, "seconds for scip and gurobi")
     options.add_solution_output(parser)
     parser.set_defaults(run=_solve)
 
-    parser = commands.report.add_parser(
-        "piecewise", help="the optimum and the published mechanisms over a range of epsilon"
-    )
-    parser.add_argument(
-        "--eps",
-        type=options.parse_number,
-        nargs="+",
-        default=[0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0],
-        help="epsilons",
-    )
-    options.add_loss(parser)
-    options.add_domain(parser)
-    options.add_report_output(parser)
-    parser.set_defaults(run=_report)
-
-    parser = commands.top.add_parser(
-        "compare", help="the optimal piecewise mechanism beside PM, SW, PTT, Laplace, staircase"
-    )
-    options.add_eps(parser)
-    options.add_loss(parser)
-    options.add_domain(parser)
-    options.add_report_output(parser)
-    parser.set_defaults(run=_compare)
+    for add, name, run, text in (
+        (commands.report, "piecewise", _report, "the optimum and the published mechanisms over a range of epsilon"),
+        (commands.top, "compare", _compare, "the optimal piecewise mechanism beside the published ones"),
+    ):
+        parser = add.add_parser(name, help=text)
+        options.add_eps(parser, *(EPS if run is _report else ()))
+        options.add_loss(parser)
+        options.add_domain(parser)
+        options.add_report_output(parser)
+        parser.set_defaults(run=run)
 
     parser = commands.top.add_parser("hypothesis", help="prove, at random epsilons, that no m pieces beat three")
-    parser.add_argument("--samples", type=int, default=10_000, help="how many epsilons (default 10000)")
-    parser.add_argument(
-        "--pieces", type=_pieces, default=range(3, 10), metavar="M or M-N", help="pieces asked about (default 3-9)"
-    )
+    options.option(parser, "--samples", 10_000, "how many epsilons")
+    options.option(parser, "--pieces", "3-9", "pieces asked about", type=_pieces, metavar="M or M-N")
     options.add_loss(parser)
     options.add_domain(parser)
-    parser.add_argument(
-        "--eps-range", type=float, nargs=2, default=(0.01, 10.0), metavar=("LOW", "HIGH"), help="default 0.01 10"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default 0)")
-    parser.add_argument(
-        "--attack", type=int, default=0, metavar="N", help="at N epsilons, also try to beat the bound by local search"
-    )
+    options.option(parser, "--eps-range", (0.01, 10.0), "where", type=float, nargs=2, metavar=("LOW", "HIGH"))
+    options.option(parser, "--seed", 0, "seed of the draws")
+    options.option(parser, "--attack", 0, "at N epsilons, also try to beat the bound by local search", metavar="N")
     options.add_report_output(parser)
     parser.set_defaults(run=_hypothesis)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import optdp
 from optdp import files
 from optdp.cli import options
 
@@ -35,23 +36,16 @@ def register(commands: Commands) -> None:
     )
     options.add_eps(parser)
     parser.add_argument("--column", required=True, help="name of the column in the header")
-    parser.add_argument(
-        "--lower", type=float, required=True, help="lower end of the values' range, known without looking"
-    )
-    parser.add_argument("--upper", type=float, required=True, help="upper end of the values' range")
+    parser.add_argument("--lower", type=float, required=True, help="lower end of the range, known without looking")
+    parser.add_argument("--upper", type=float, required=True, help="upper end of the range")
     options.add_loss(parser)
-    parser.add_argument(
-        "--mechanism", default="optimal", metavar="NAME",
-        help="optimal (default), or a published one that is sampled exactly: 'moved PM', 'moved SW', 'moved PTT', PM, ...",
-    )  # fmt: skip
-    parser.add_argument(
-        "--clip", action="store_true", help="move values outside the range to its nearest end, instead of refusing"
-    )
-    parser.add_argument("--delimiter", default=",", help="field separator (default ,)")
-    parser.add_argument("--only", action="store_true", help="write the private column alone")
-    parser.add_argument("--seed", type=int, help="for tests only: who knows the seed can undo the privacy")
-    parser.add_argument(
-        "--save-mechanism", metavar="FILE", help="write the mechanism as JSON, for whoever analyses the output"
+    options.option(parser, "--mechanism", "optimal", "or a published one that is sampled exactly: 'moved PM', PM, ...")
+    options.option(parser, "--clip", False, "move values outside the range to its nearest end, instead of refusing")
+    options.option(parser, "--delimiter", ",", "field separator")
+    options.option(parser, "--only", False, "write the private column alone")
+    options.option(parser, "--seed", None, "for tests only: who knows the seed can undo the privacy", type=int)
+    options.option(
+        parser, "--save-mechanism", None, "write the mechanism as JSON, for who analyses OUT", metavar="FILE"
     )
     parser.add_argument("input", help="CSV file with a header, or - for standard input")
     parser.add_argument("output", help="CSV file to write")
@@ -67,9 +61,7 @@ def _run(args: argparse.Namespace) -> int:
         raise ValueError("--save-mechanism is not allowed to name the input or the output")
     mechanism = _mechanism(args)
     with ExitStack() as stack:
-        if (
-            args.save_mechanism
-        ):  # opened first, so that a path that cannot be written is refused before anything is done
+        if args.save_mechanism:  # opened first: a path that cannot be written is refused before anything is done
             stream = stack.enter_context(files.replacing(args.save_mechanism))
             stream.write(json.dumps(mechanism.to_dict(), indent=2) + "\n")
         rows = randomize_csv(
@@ -82,17 +74,11 @@ def _run(args: argparse.Namespace) -> int:
 
 def _mechanism(args: argparse.Namespace) -> Mechanism:
     """The best piecewise mechanism, or the published one of that name, if its samples are private as they are sent."""
-    from optdp.design.registry import solve
     from optdp.mechanisms import baselines
-    from optdp.problem.domains import Interval
-    from optdp.problem.families import Piecewise
-    from optdp.problem.objectives import WorstCase
-    from optdp.problem.privacy import LDP
-    from optdp.problem.problem import Problem
 
-    problem = Problem(LDP(args.eps), Interval(args.lower, args.upper), WorstCase(args.loss), Piecewise(3))
+    problem = optdp.Problem(optdp.LDP(args.eps), (args.lower, args.upper), args.loss, optdp.Piecewise(3))
     if args.mechanism == "optimal":
-        best: Mechanism = solve(problem).mechanism
+        best: Mechanism = optdp.solve(problem).mechanism
         return best
     made = baselines.baselines("interval", "ldp")
     known = made[args.mechanism].make(problem) if args.mechanism in made else None

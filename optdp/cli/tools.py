@@ -24,7 +24,7 @@ def register(commands: Commands) -> None:
     parser.set_defaults(run=_verify)
 
     parser = commands.top.add_parser("problems", help="the problems that are solved")
-    parser.add_argument("--markdown", action="store_true", help="print docs/solved.md")
+    options.option(parser, "--markdown", False, "print docs/solved.md")
     parser.set_defaults(run=_problems)
 
     parser = commands.report.add_parser("all", help="every problem's gap report on one self-contained page")
@@ -32,11 +32,9 @@ def register(commands: Commands) -> None:
     parser.set_defaults(run=_all)
 
     parser = commands.top.add_parser("demo", help="a tour: solve, prove, compare, and privatise a real column")
-    parser.add_argument(
-        "--out", default="demo-output", metavar="FOLDER", help="where the figure goes (default demo-output)"
-    )
-    parser.add_argument("--eps", type=options.parse_number, default=1.0, help="privacy parameter (default 1)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the demonstration (default 0)")
+    options.option(parser, "--out", "demo-output", "where the figure goes", metavar="FOLDER")
+    options.option(parser, "--eps", 1.0, "privacy parameter", type=options.parse_number)
+    options.option(parser, "--seed", 0, "seed of the demonstration")
     parser.set_defaults(run=_demo)
 
 

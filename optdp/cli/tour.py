@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from optdp.audit.ogpm.hypothesis import check_hypothesis
-from optdp.design.piecewise import solve_piecewise
+from optdp import check_hypothesis, compare, solve_piecewise
 from optdp.exact.numbers import Number, show
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
-from optdp.report.compare import compare
-from optdp.report.plots import COLOURS, new_axes, pyplot, save_figure
+from optdp.report.plots import line, new_axes, plot_losses, pyplot, save_figure
 from optdp.report.report import Column, Report
 from optdp.statistics import estimation
 
@@ -110,22 +108,14 @@ def run(folder: str | Path, *, eps: Number = 1.0, seed: int = 0) -> int:
 
 def _figure(mechanisms: dict[str, Mechanism], data: np.ndarray, title: str, seed: int) -> Any:
     figure, (left, right) = pyplot().subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    new_axes(left)
-    new_axes(right)
     edges = np.linspace(*RANGE, BINS + 1)
     truth = np.histogram(data, bins=BINS, range=RANGE)[0] / data.size
-    left.stairs(truth, edges, fill=True, color="#dddddd", label="true")
-    x = np.linspace(*RANGE, 601)
+    new_axes(left).stairs(truth, edges, fill=True, color="#dddddd", label="true")
     for k, (name, mechanism) in enumerate(mechanisms.items()):
-        colour = COLOURS[k]
         outputs = mechanism.randomize(data, np.random.default_rng([seed, 0]))
-        left.stairs(estimation.estimate_histogram(mechanism, outputs, BINS), edges, color=colour, lw=1.5, label=name)
-        right.plot(x, mechanism.expected_loss(x, "squared"), color=colour, lw=2.4 if k == 0 else 1.4, label=name)
-    figure.suptitle(title, fontsize=9)
-    left.set(xlabel="value", ylabel="share of people")
-    left.set_title("Histogram estimated from private outputs", fontsize=10)
-    right.set(xlabel="true value x", ylabel="E (y - x)^2", ylim=(0, None))
-    right.set_title("Expected error of one person's answer", fontsize=10)
+        left.stairs(estimation.estimate_histogram(mechanism, outputs, BINS), edges, label=name, **line(k))
+    left.set(xlabel="value", ylabel="share of people", title="Histogram estimated from private outputs")
     left.legend(frameon=False)
-    right.legend(frameon=False)
+    plot_losses(mechanisms, "squared", ax=right).set_title("Expected error of one person's answer")
+    figure.suptitle(title, fontsize=9)
     return figure

@@ -14,7 +14,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.problem.problem import Problem
 from optdp.report.compare import NUMERICAL, Own, named, value_of
 from optdp.report.plots import line, log_ticks, new_axes, titled
-from optdp.report.report import STYLE, Column, Report
+from optdp.report.report import Column, Report, html_page
 from optdp.solution import Solution
 
 #: Problems with a report of their own: `optdp.report.<name>.gap_report(**spec)`.
@@ -109,17 +109,13 @@ def table(solutions: Sequence[Solution], title: str, mechanisms: Rivals = None, 
 def gap_page(progress: bool | None = None) -> str:
     """One self-contained page with the gap report of every problem at its default grid (`optdp report all --html`)."""
     reports = sweep(_default_report, PROBLEMS, progress=progress, label="reports")
-    contents = "".join(
-        f"<li><a href='#{p}'>{html.escape(r.title)}</a></li>" for p, r in zip(PROBLEMS, reports, strict=True)
-    )
-    sections = "\n".join(
-        f"<section id='{p}'>\n{r.to_html(page=False)}\n</section>" for p, r in zip(PROBLEMS, reports, strict=True)
-    )
-    return (
-        f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>optdp: gap reports</title><style>{STYLE}"
-        f"</style></head>\n<body>\n<h1>Optimality gaps</h1>\n<p>For each problem: the certified bracket of the optimum and "
-        f"the published mechanisms beside it. Lower bounds are proven, values attained.</p>\n<ul>{contents}</ul>"
-        f"\n{sections}\n</body></html>\n"
+    found = list(zip(PROBLEMS, reports, strict=True))
+    contents = "".join(f"<li><a href='#{name}'>{html.escape(report.title)}</a></li>" for name, report in found)
+    sections = (f"<section id='{name}'>\n{report.to_html(page=False)}\n</section>" for name, report in found)
+    return html_page(
+        "optdp: gap reports",
+        "<h1>Optimality gaps</h1>\n<p>For each problem: the certified bracket of the optimum and the published mechanisms "
+        f"beside it. Lower bounds are proven, values attained.</p>\n<ul>{contents}</ul>\n" + "\n".join(sections),
     )
 
 

@@ -46,15 +46,15 @@ class Report:
     figure: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
 
     def _cells(self) -> list[list[str]]:
-        return [[column.heading for column in self.columns]] + [
-            [c.text(row) for c in self.columns] for row in self.rows
-        ]
+        return [[c.heading for c in self.columns], *([c.text(row) for c in self.columns] for row in self.rows)]
+
+    def _numeric(self) -> list[bool]:
+        return [all(isinstance(r.get(c.key), int | float | None) for r in self.rows) for c in self.columns]
 
     def to_text(self) -> str:
         """The table for a terminal: numbers right-aligned under their headings."""
         cells = self._cells()
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        numeric = [all(isinstance(r.get(c.key), int | float | None) for r in self.rows) for c in self.columns]
+        widths, numeric = [max(map(len, column)) for column in zip(*cells, strict=True)], self._numeric()
 
         def line(row: list[str]) -> str:
             parts = [t.rjust(w) if n else t.ljust(w) for t, w, n in zip(row, widths, numeric, strict=True)]
@@ -66,10 +66,7 @@ class Report:
     def to_markdown(self) -> str:
         """The table in GitHub Markdown."""
         head, *body = self._cells()
-        bar = [
-            "---:" if all(isinstance(r.get(c.key), int | float | None) for r in self.rows) else "---"
-            for c in self.columns
-        ]
+        bar = ["---:" if numeric else "---" for numeric in self._numeric()]
         lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in [head, bar, *body]]
         return "\n".join([f"### {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes)]).rstrip() + "\n"
 
@@ -84,13 +81,7 @@ class Report:
         )
         parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
         content = "\n".join(part for part in parts if part)
-        if not page:
-            return content
-        title = html.escape(self.title)
-        return (
-            f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style>"
-            f"</head>\n<body>\n{content}\n</body></html>\n"
-        )
+        return html_page(self.title, content) if page else content
 
     def _svg(self) -> str:
         if self.figure is None:
@@ -154,6 +145,14 @@ class Report:
 
     def _repr_html_(self) -> str:
         return self.to_html(page=False)
+
+
+def html_page(title: str, body: str) -> str:
+    """A self-contained page."""
+    return (
+        f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}"
+        f"</style></head>\n<body>\n{body}\n</body></html>\n"
+    )
 
 
 STYLE = """
