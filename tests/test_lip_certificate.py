@@ -1,0 +1,239 @@
+"""The certificate of prior-aware problems: exact against exact, each error term needed, refusals, and files."""
+
+import dataclasses
+import math
+import time
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from flint import arb, ctx, fmpq
+
+import optdp
+from optdp.certificates.base import Refusal, certificate_from_dict
+from optdp.certificates.lip import VERTICES, LIPCertificate
+from optdp.exact.fields import FieldError
+from optdp.problem.problem import Problem
+from optdp.problem.tasks import Aggregate
+
+HISTOGRAM = Aggregate("histogram")
+HALVES = optdp.Prior.of([0.5, 0.5])
+
+
+def problem_of(prior, eps, task=HISTOGRAM, notion="lip"):
+    """The problem of a prior and a task."""
+    prior = optdp.Prior.of(prior)
+    privacy = optdp.LDP(eps) if notion == "ldp" else optdp.LIP(eps, prior, lower_only=notion == "lip-lower")
+    return Problem(privacy, optdp.Alphabet(prior.categories), optdp.BayesRisk(task, prior))
+
+
+def ldp_dual(problem, nu, ratio, likelihoods):
+    """V - nu.P - (phi - nu.r at the posteriors r of the given likelihoods): no proof with these prices may exceed it."""
+    prior, values = problem.objective.prior.exact, problem.objective.task.values
+    x = None
+    if values is not None:  # centred as the certificate says
+        centre = Fraction(float(sum(p * Fraction(v) for p, v in zip(prior, values, strict=True))))
+        x = [Fraction(v) - centre for v in values]
+    found = []
+    for high in likelihoods:
+        joint = [p * (ratio if h else 1) for p, h in zip(prior, high, strict=True)]
+        r = [j / sum(joint) for j in joint]
+        phi = sum(q * q for q in r) if x is None else sum(a * q for a, q in zip(x, r, strict=True)) ** 2
+        found.append(phi - sum(Fraction(n) * q for n, q in zip(nu, r, strict=True)))
+    second = Fraction(1) if x is None else sum(p * a * a for p, a in zip(prior, x, strict=True))
+    return second - sum(Fraction(n) * p for n, p in zip(nu, prior, strict=True)) - max(found)
+
+
+# --- e^eps must be rounded up: multipliers whose bound is known in closed form, to 400 bits
+
+
+def lip_high(ratio):
+    """The largest posterior of one of two equally likely categories."""
+    return 1 - 1 / (2 * ratio)
+
+
+EXACT = {
+    # (problem's task, notion, certificate, the dual function at these prices as a function of E)
+    "simplex": (HISTOGRAM, "lip-lower", ("simplex",), lambda e: (2 / e - 1 / e**2) / 2),
+    "box vertices": (HISTOGRAM, "lip", ("vertices", (0.0, 0.0)), lambda e: 1 - lip_high(e) ** 2 - (1 - lip_high(e)) ** 2),
+    "box chord": (HISTOGRAM, "lip", ("chord", (0.0, 0.0), ((0.0, 0.0),)), lambda e: 1 - 2 * lip_high(e) ** 2),
+    "box knots": (
+        Aggregate("sum", (-1.0, 1.0)), "lip", ("knots", (0.0, 0.0), ((0.0, 0.0),)),
+        lambda e: 1 - (2 * lip_high(e) - 1) ** 2,
+    ),
+    "cone vertices": (
+        HISTOGRAM, "ldp", ("vertices", (0.0, 0.0)), lambda e: 1 - (e**2 + 1) / (e + 1) ** 2
+    ),
+    "cone chord": (HISTOGRAM, "ldp", ("chord", (0.0, 0.0), ((1.0, 0.0),)), lambda e: 1 - e**2 / 2),
+    "cone knots": (
+        Aggregate("sum", (-0.5, 0.5)), "ldp", ("knots", (-0.75, -0.75), ((0.0, 0.0),)), lambda e: 1 - e * 3 / 4
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.0625, 0.21875])
+@pytest.mark.parametrize("name", EXACT)
+def test_the_irrational_ratio_is_rounded_to_the_safe_side(name, eps):
+    task, notion, multipliers, dual = EXACT[name]
+    proven = LIPCertificate(*multipliers).proven(problem_of(HALVES, eps, task, notion))
+    with ctx.workprec(400):
+        truth = dual(arb(eps).exp())
+        short = truth - arb(fmpq(proven.numerator, proven.denominator))
+        assert short >= 0  # no more than is true, ...
+        assert short < arb(2) ** -110  # ... and all of it up to the rounding of e^eps
+    assert proven > 0
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_logarithm_is_its_rational(name):
+    task, notion, multipliers, dual = EXACT[name]
+    proven = LIPCertificate(*multipliers).proven(problem_of(HALVES, optdp.log("1.25"), task, notion))
+    assert 0 <= dual(Fraction(5, 4)) - proven < Fraction(1, 2**150)
+
+
+# --- the error terms between knots: without them these multipliers "prove" what is false
+
+
+def test_the_choice_between_knots_is_paid_for_in_a_sum():
+    prior, nu = optdp.Prior.of([Fraction(3, 7), Fraction(3, 7), Fraction(1, 7)]), (0.277, -0.296, 1.091)
+    problem = problem_of(prior, optdp.log(3), Aggregate("sum", (0.0, 1.0, 2.0)), "ldp")
+    truth = ldp_dual(problem, nu, Fraction(3), product((False, True), repeat=3))
+    assert 0 < truth < Fraction(27, 100)
+    assert LIPCertificate("knots", nu, ((0.0, 0.0),)).proven(problem) <= truth
+    assert LIPCertificate("knots", nu, tuple((k / 64, 0.0) for k in range(-64, 129))).proven(problem) <= truth
+
+
+def test_the_choice_between_knots_is_paid_for_in_a_histogram():
+    # One frequent category, 200 rare ones: half way between tau = 1/E and 1 none pays to be favoured, at 1/1.32 one does.
+    prior = optdp.Prior.of([Fraction(800, 10_000)] + [Fraction(46, 10_000)] * 200)
+    nu = (0.2881,) + (0.0166,) * 200
+    problem = problem_of(prior, optdp.log(5), notion="ldp")
+    truth = ldp_dual(problem, nu, Fraction(5), [(True,) + (False,) * 200])
+    assert truth > Fraction(9, 10)
+    assert LIPCertificate("chord", nu, ((0.1, 0.0),)).proven(problem) <= truth
+    assert LIPCertificate("vertices", nu).proven(problem) <= truth
+
+
+@pytest.mark.parametrize("kind", ["sum", "histogram"])
+def test_no_prices_and_knots_prove_more_than_their_dual(kind):
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        d, ratio = int(rng.integers(2, 5)), Fraction(int(rng.integers(2, 7)))
+        weights = rng.integers(1, 9, d).tolist()
+        prior = optdp.Prior.of([Fraction(w, sum(weights)) for w in weights])
+        task = Aggregate("sum", tuple(range(d))) if kind == "sum" else HISTOGRAM
+        problem = problem_of(prior, optdp.log(ratio), task, "ldp")
+        x = np.arange(d) - float(prior.probabilities @ np.arange(d))
+        nu = (x**2 / 2 if kind == "sum" else prior.probabilities) + rng.normal(size=d) * rng.choice([0.01, 0.1, 0.3])
+        knots = tuple(zip(sorted(rng.uniform(-1, 1, 3).tolist()), rng.normal(size=3).tolist(), strict=True))
+        truth = max(ldp_dual(problem, nu.tolist(), ratio, product((False, True), repeat=d)), 0)
+        methods = ["knots"] if kind == "sum" else ["chord", "vertices"]
+        for method in methods:
+            made = LIPCertificate(method, tuple(nu.tolist()), () if method == "vertices" else knots)
+            assert made.proven(problem) <= truth
+            assert made.proven(problem) <= optdp.solve(problem).value
+
+
+# --- for which problems
+
+
+def test_a_certificate_proves_for_the_problem_that_it_is_handed_or_refuses():
+    prior = optdp.Prior.of([0.5, 0.3, 0.2])
+    other = optdp.Prior.of([0.5, 0.25, 0.25])
+    task = Aggregate("sum", (0.0, 1.0, 2.0))
+    of_lip = optdp.solve(problem_of(prior, 1.0, task)).certificate
+    easier = problem_of(prior, 2.0, task)
+    assert of_lip.bound(easier).value <= optdp.solve(easier).value
+    # LDP asks more than LIP: what is proven for the one-sided notion holds for all.
+    for notion in ("lip", "lip-lower", "ldp"):
+        problem = problem_of(prior, 1.0, task, notion)
+        assert LIPCertificate("simplex").bound(problem).value <= optdp.solve(problem).lower_bound * (1 + 1e-12)
+    alphabet = optdp.Alphabet(prior.categories)
+    risk = optdp.BayesRisk(task, prior)
+    refused = {
+        "prior of the guarantee": Problem(optdp.LIP(1.0, other), alphabet, risk),
+        "alphabet of the prior's categories": Problem(optdp.LDP(1.0), optdp.Alphabet(4), risk),
+        "local differential or information privacy": Problem(optdp.ApproxDP(1.0, 0.1), alphabet, risk),
+        "eps at most 30": Problem(optdp.LDP(Fraction(10) ** 300), alphabet, risk),
+        "best estimate": Problem(optdp.LDP(1.0), optdp.Interval(0, 1), "abs"),
+        "not for a histogram": problem_of(prior, 1.0),
+        "method must be 'simplex'": problem_of(prior, 1.0, task, "lip-lower"),
+        "3 prices for 2": problem_of([0.5, 0.5], 1.0, Aggregate("sum", (0.0, 1.0))),
+    }
+    for reason, problem in refused.items():
+        with pytest.raises(Refusal, match=reason):
+            of_lip.bound(problem)
+    # A family with fewer mechanisms and constraints leave the bound true.
+    fewer = Problem(optdp.LIP(1.0, prior), alphabet, risk, optdp.Piecewise(3), (optdp.Unbiased(),))
+    assert of_lip.bound(fewer) == of_lip.bound(problem_of(prior, 1.0, task))
+
+
+def test_an_exchanged_part_is_accepted_only_if_the_statement_is_true():
+    solutions = [
+        optdp.solve_lip(prior, eps, task=task, notion=notion)
+        for prior in ([0.5, 0.3, 0.2], [0.6, 0.2, 0.2])
+        for eps in (0.5, 1.0)
+        for task in ("sum", "histogram")
+        for notion in ("lip", "lip-lower", "ldp")
+    ]
+    accepted = 0
+    for mine, theirs in product(solutions, repeat=2):
+        for part in ("problem", "mechanism", "certificate"):
+            made = dataclasses.replace(mine, **{part: getattr(theirs, part)})
+            if made.verify():
+                accepted += 1
+                truth = theirs if part == "problem" else mine
+                assert made.lower_bound <= truth.value and truth.lower_bound <= made.value
+    assert accepted >= 3 * len(solutions)
+
+
+# --- work is counted before it is done
+
+
+def test_a_proof_that_would_stall_is_refused_at_once():
+    weights = [2**20 + 37 * i * i for i in range(40)]  # no two alike: about 2^37 vertices
+    prior = optdp.Prior.of([Fraction(w, sum(weights)) for w in weights])
+    began = time.perf_counter()
+    for notion in ("lip", "ldp"):
+        with pytest.raises(Refusal, match=f"more than {VERTICES} vertices"):
+            LIPCertificate("vertices", (0.01,) * 40).bound(problem_of(prior, 1.0, notion=notion))
+    many = tuple((float(k), 0.0) for k in range(250_000))
+    with pytest.raises(Refusal, match="250000 knots and 40 categories"):
+        LIPCertificate("knots", (0.01,) * 40, many).bound(problem_of(prior, 1.0, Aggregate("sum", tuple(range(40)))))
+    assert time.perf_counter() - began < 20
+
+
+def test_a_huge_uniform_histogram_has_few_vertices():
+    prior = optdp.Prior.of([Fraction(1, 500)] * 500)
+    bound = LIPCertificate("vertices", (0.0,) * 500).bound(problem_of(prior, optdp.log(2)))
+    # A third of the categories at 2/500, the rest at 1/1000: 167 high ones would be too many, one lies between.
+    high, low = Fraction(2, 500), Fraction(1, 1000)
+    between = 1 - 166 * high - 333 * low
+    assert bound.value == pytest.approx(float(1 - 166 * high**2 - between**2 - 333 * low**2), rel=1e-15)
+
+
+# --- files
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"method": "guess"}, "certificate.method = 'guess' is not allowed"),
+        ({"nu": [0.0, "1"]}, r"certificate.nu\[1\]"),
+        ({"nu": [0.0, math.nan]}, r"certificate.nu\[1\]"),
+        ({"nu": []}, "nu and knots are not allowed for the method 'knots'"),
+        ({"knots": []}, "nu and knots are not allowed for the method 'knots'"),
+        ({"knots": [0.0, 1.0, 0.5]}, "they must be pairs"),
+        ({"knots": [1.0, 0.0, 0.0, 0.0]}, "increasing order"),
+        ({"knots": [math.inf, 0.0]}, r"certificate.knots\[0\]"),
+        ({"knots": {"t": 1}}, "must be a list"),
+        ({"method": "simplex"}, "not allowed for the method 'simplex'"),
+        ({"bound": 1.0}, "unknown field 'bound'"),
+    ],
+)
+def test_files_are_checked_field_by_field(change, message):
+    data = LIPCertificate("knots", (0.0, 1.0), ((0.0, 0.5), (1.0, 0.5))).to_dict()
+    assert certificate_from_dict(data).to_dict() == data
+    with pytest.raises(FieldError, match=message):
+        certificate_from_dict({**data, **change})
