@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import optdp
-from optdp.design.additive import truncated_radius
+from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.report.report import Column, Report
 
 #: (eps, delta, points per sensitivity) of the table.
@@ -68,7 +68,7 @@ def table(cases: list[tuple[float, float, int]], with_cvxpy: bool) -> Report:
                 e, d, n=k, rtol=1e-6, time_limit=120, **o))  # fmt: skip
             base = base or seconds
             rows.append({"eps": eps, "delta": delta, "n": n, "way": way, "lower": solution.lower_bound, "gap": solution.gap,
-                         "rows": solution.program.model.getNumRow(), "seconds": seconds, "ratio": seconds / base})  # fmt: skip
+                         "rows": solution.program.model.rows.shape[0], "seconds": seconds, "ratio": seconds / base})  # fmt: skip
             print(rows[-1], flush=True)
         if with_cvxpy:
             size = math.ceil((truncated_radius(eps, delta) * 1.02 + 0.25) * n) + 1
@@ -91,7 +91,7 @@ def grid_table(rtol: float, eps: list[float], delta: list[float]) -> Report:
             for loss in ("abs", "squared"):
                 solution, seconds = timed(lambda e=e, d=d, q=loss: optdp.solve_additive(e, d, q, rtol=rtol))
                 check, verify_seconds = timed(solution.verify)
-                rows.append({"eps": e, "delta": d, "loss": loss, "n": solution.spec["n"], "lower": solution.lower_bound,
+                rows.append({"eps": e, "delta": d, "loss": loss, "n": solution.mechanism.n, "lower": solution.lower_bound,
                              "value": solution.value, "gap": solution.gap, "reached": bool(solution.gap <= rtol),
                              "verified": bool(check), "seconds": seconds, "verify": verify_seconds})  # fmt: skip
                 print(rows[-1], flush=True)

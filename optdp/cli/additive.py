@@ -16,8 +16,10 @@ def register(commands: Commands) -> None:
     parser = commands.solve.add_parser(
         "additive", help="the best additive noise under (eps, delta)-differential privacy"
     )
-    parser.add_argument("--eps", type=float, required=True, help="privacy parameter epsilon, in [0, 30]")
-    parser.add_argument("--delta", type=float, default=0.0, help="privacy parameter delta, in [0, 1) (default 0)")
+    parser.add_argument("--eps", type=options.parse_number, required=True, help="privacy parameter epsilon, in [0, 30]")
+    parser.add_argument(
+        "--delta", type=options.parse_number, default=0.0, help="privacy parameter delta, in [0, 1) (default 0)"
+    )
     options.add_loss(parser)
     _add_problem(parser)
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds (default 60)")
@@ -30,8 +32,10 @@ def register(commands: Commands) -> None:
     parser = commands.report.add_parser(
         "additive", help="bounds, optimum and published noises over a grid of (eps, delta)"
     )
-    parser.add_argument("--eps", type=float, nargs="+", default=[0.1, 0.5, 1.0, 2.0, 4.0], help="epsilons")
-    parser.add_argument("--delta", type=float, nargs="+", default=[1e-6, 1e-4, 1e-2, 0.1], help="deltas")
+    parser.add_argument(
+        "--eps", type=options.parse_number, nargs="+", default=[0.1, 0.5, 1.0, 2.0, 4.0], help="epsilons"
+    )
+    parser.add_argument("--delta", type=options.parse_number, nargs="+", default=[1e-6, 1e-4, 1e-2, 0.1], help="deltas")
     options.add_loss(parser)
     _add_problem(parser)
     options.add_report_output(parser)
@@ -42,7 +46,7 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sensitivity", type=float, default=1.0, help="how far neighbouring values are apart (default 1)"
     )
-    parser.add_argument("--discrete", action="store_true", help="noise on the integers (whole-number sensitivity)")
+    parser.add_argument("--discrete", action="store_true", help="noise on the integers (integer sensitivity)")
     parser.add_argument("--rtol", type=float, default=1e-3, help="relative gap to reach (default 0.001)")
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from optdp.certificates.additive import geng_viswanath
 from optdp.design.additive import solve_additive
-from optdp.mechanisms.baselines.noise import NOISES, WHOLE_NOISES, noise_baselines
-from optdp.problem.losses import Power, as_loss
-from optdp.report.plots import COLOURS, new_axes
+from optdp.mechanisms.baselines import applicable, baselines
+from optdp.problem.losses import as_loss
+from optdp.report.plots import COLOURS, line, new_axes, titled
 from optdp.report.report import Column, Report
+from optdp.solution import Solution
 
 #: A default grid: where users calibrate noise.
 EPS = (0.1, 0.5, 1.0, 2.0, 4.0)
@@ -20,8 +21,8 @@ DELTA = (1e-6, 1e-4, 1e-2, 0.1)
 
 
 def gap_report(
-    eps: Sequence[float] | float = EPS,
-    delta: Sequence[float] | float = DELTA,
+    eps: Any = EPS,
+    delta: Any = DELTA,
     loss: Any = "abs",
     *,
     sensitivity: float = 1.0,
@@ -36,19 +37,19 @@ def gap_report(
     **Arguments:** `eps`, `delta`: one number or several; the others as in `optdp.solve_additive`, with a loss in closed form.
     """
     law = as_loss(loss)
-    if not isinstance(law, Power):
+    if law.exponent is None:
         raise TypeError(f"loss = {law.name!r} is not allowed here: the report needs abs, squared or optdp.Power(q)")
-    names = list(WHOLE_NOISES if discrete else NOISES)
+    names = list(baselines("integers" if discrete else "line", "approx"))
     rows: list[dict[str, Any]] = []
-    for e in np.atleast_1d(np.asarray(eps, dtype=float)):
-        for d in np.atleast_1d(np.asarray(delta, dtype=float)):
-            best = solve_additive(float(e), float(d), law, sensitivity=sensitivity, discrete=discrete, rtol=rtol)
-            closed = geng_viswanath(float(e), float(d), sensitivity, law, discrete=discrete)
+    for e in [eps] if np.ndim(eps) == 0 else eps:
+        for d in [delta] if np.ndim(delta) == 0 else delta:
+            best = solve_additive(e, d, law, sensitivity=sensitivity, discrete=discrete, rtol=rtol)
+            closed = geng_viswanath(best.problem).bound(best.problem).value
             row: dict[str, Any] = {
-                "eps": float(e), "delta": float(d), "paper_lower": closed.bound, "lower": best.lower_bound,
-                "value": best.value, "gap": best.gap, "verified": bool(best.verify()),
+                "eps": float(e), "delta": float(d), "paper_lower": closed, "lower": best.lower_bound,
+                "value": best.value, "gap": best.gap, "verified": bool(best.verify()), "problem": best.problem.statement(),
             }  # fmt: skip
-            noises = noise_baselines(float(e), float(d), sensitivity, law, discrete=discrete)
+            noises: Any = applicable(best.problem)
             for name in names:
                 row[name] = noises[name].noise_loss(law) if name in noises else None
                 row[f"{name} / optimum"] = row[name] / best.value if name in noises else None
@@ -61,12 +62,12 @@ def gap_report(
         *(Column(f"{name} / optimum", f"{name} / optimum", ".4g") for name in names),
         Column("verified", "verified"),
     ]  # fmt: skip
-    where = "integer" if discrete else "additive"
-    title = f"Optimal {where} noise, sensitivity {sensitivity:g}: expected loss ({law}) under (eps, delta)-differential privacy"
+    title = f"Additive noise on {best.problem.domain}: {best.problem.objective.name}"
     notes = [
-        "optimum: attained by a noise that is private exactly; certified lower bound: a dual point checked in exact arithmetic.",
+        f"In the last row: {best.problem.statement()}.",
+        "optimum: the loss of a noise that is private exactly; certified lower bound: a dual point checked in exact arithmetic.",
         "paper's lower bound: the closed-form dual point of the truncated-Laplacian paper (rounding-safe); paper's gap: between "
-        "it and the truncated Laplacian. A dash: the noise needs eps > 0 or delta > 0.",
+        "it and the truncated Laplacian. A dash: the noise needs eps > 0 or delta > 0, or is not proven private there.",
         "A ratio below 1 (the staircase, where delta is negligible) is within the gap: the lower bound is below every noise.",
     ]
     figure = None if discrete else _figure(rows, title)
@@ -113,35 +114,32 @@ def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Any] | None:
         page.supxlabel("epsilon")
         page.supylabel("expected loss / that of the Gaussian")
         grid[0].legend(frameon=False, fontsize=8)
-        page.suptitle(title.split(" under")[0], fontsize=10)
+        page.suptitle(title, fontsize=10)
         return page
 
     return figure
 
 
-def profile_report(solution: Any, eps: Sequence[float] | None = None) -> Report:
-    """The privacy profile of the optimal noise and of the baselines with the same promise: delta at other eps.
+def profile_report(solution: Solution, eps: Sequence[float] | None = None) -> Report:
+    """The privacy profile of the optimal noise and of the baselines with the same guarantee: delta at other eps.
 
-    **Arguments:** `solution`: from `optdp.solve_additive`; `eps`: where (default: 0 to twice the promised one).
+    **Arguments:** `solution`: from `optdp.solve_additive`; `eps`: where (default: 0 to twice the guaranteed one).
     """
-    promise, mechanism = solution.privacy, solution.mechanism
-    points = np.linspace(0.0, 2 * max(promise.eps, 0.5), 9) if eps is None else np.asarray(eps, dtype=float)
-    others = noise_baselines(
-        promise.eps, promise.delta, promise.sensitivity, solution.loss, discrete=mechanism.domain.discrete
-    )
-    noises = {"optimal": mechanism, **others}
+    privacy: Any = solution.problem.privacy
+    at, level = float(privacy.eps), float(privacy.delta)
+    points = np.linspace(0.0, 2 * max(at, 0.5), 9) if eps is None else np.asarray(eps, dtype=float)
+    noises: dict[str, Any] = {"optimal": solution.mechanism, **applicable(solution.problem)}
     rows = [{"eps": float(e), **{name: noise.delta(float(e)) for name, noise in noises.items()}} for e in points]
     columns = [Column("eps", "eps", ".4g"), *(Column(name, name, ".4g") for name in noises)]
-    title = f"Privacy profiles: delta at every eps, calibrated to ({promise.eps:g}, {promise.delta:g})"
+    title = f"Privacy profiles: delta at every eps, calibrated to {privacy}"
 
     def figure() -> Any:
         axes = new_axes(size=(6.8, 4.2))
-        for colour, name in zip([COLOURS[0], *COLOURS[1:]], noises, strict=False):
-            values = [max(row[name], 1e-16) for row in rows]
-            axes.plot(points, values, lw=2.2 if name == "optimal" else 1.3, color=colour, label=name)
-        axes.plot([promise.eps], [max(promise.delta, 1e-16)], "ks", ms=5, label="the promise")
-        axes.set(xlabel="epsilon", ylabel="delta", yscale="log", title=title)
+        for k, name in enumerate(noises):
+            axes.plot(points, [max(row[name], 1e-16) for row in rows], label=name, **line(k))
+        axes.plot([at], [max(level, 1e-16)], "ks", ms=5, label="the guarantee")
+        axes.set(xlabel="epsilon", ylabel="delta", yscale="log")
         axes.legend(frameon=False, fontsize=8)
-        return axes.figure
+        return titled(axes, title).figure
 
     return Report(title, columns, rows, ["Optimal: exact hockey-stick divergences, rounded up."], figure)

@@ -753,33 +753,3 @@ def gaussian(eps: Any, domain: Any = UNIT, delta: Any = 1e-5) -> Gaussian:
 def discrete_laplace(eps: Any, domain: Any = UNIT, steps: int = 100) -> LatticeNoise:
     """Discrete Laplace noise on a lattice of `steps` steps across an interval: unbiased, eps-LDP."""
     return LatticeNoise(DiscreteLaplace(eps, 0.0, require.integer("steps", steps, low=1, high=10**6)), domain)
-
-
-#: Name -> class, on the line and on the integers.
-NOISES: dict[str, type[PublishedNoise]] = {
-    "truncated Laplacian": TruncatedLaplacian,
-    "Gaussian": Gaussian,
-    "Laplace": Laplace,
-    "staircase": Staircase,
-    "uniform": UniformNoise,
-}
-INTEGER_NOISES: dict[str, type[PublishedNoise]] = {
-    "discrete Laplace": DiscreteLaplace,
-    "discrete Gaussian": DiscreteGaussian,
-}
-
-
-def noise_baselines(
-    eps: Any, delta: Any, sensitivity: float = 1.0, loss: Any = "abs", *, discrete: bool = False
-) -> dict[str, PublishedNoise]:
-    """Every published noise with an (eps, delta) guarantee: those that need eps > 0 or delta > 0 only where it is.
-
-    >>> list(noise_baselines(1.0, 0.0))
-    ['Laplace', 'staircase']
-    """
-    steps = "squared" if loss in ("squared", "l2", Squared) else "abs"
-    return {
-        name: kind(eps, delta, sensitivity, **({"steps": steps} if kind is Staircase else {}))
-        for name, kind in (INTEGER_NOISES if discrete else NOISES).items()
-        if (eps > 0 or not kind.needs_eps) and (delta > 0 or not kind.needs_delta)
-    }
