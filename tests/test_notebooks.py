@@ -1,15 +1,16 @@
-"""Every notebook runs from top to bottom, and is stored with its outputs."""
+"""Every notebook runs from top to bottom, and is stored with its outputs. Run by `make notebooks`."""
 
 from pathlib import Path
 
-import nbformat
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
 
+@pytest.mark.notebook
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_is_stored_with_outputs_and_runs(path, tmp_path):
+    import nbformat
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
