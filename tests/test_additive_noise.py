@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +14,10 @@ import optdp
 from optdp.certificates.additive import lattice_costs
 from optdp.cli import main
 from optdp.design.additive import LatticeProgram
+from optdp.exact.fields import FieldError
 from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.baselines import applicable
+from optdp.mechanisms.baselines.clamped import ClampedLaplace, ClampedStaircase, clamped_discrete_laplace
 from optdp.mechanisms.baselines.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -21,13 +26,16 @@ from optdp.mechanisms.baselines.noise import (
     Staircase,
     TruncatedLaplacian,
     UniformNoise,
-    noise_baselines,
+    discrete_laplace,
+    gaussian,
+    laplace,
 )
 from optdp.problem.losses import Power
 from optdp.report.additive import profile_report
 
 NOISES = [
-    Laplace(0.8, 0.0, 1.5), Staircase(0.8, 0.0, 1.5), Staircase(0.8, 0.0, 1.5, "squared"), TruncatedLaplacian(0.8, 0.02, 1.5),
+    Laplace(0.8, 0.0, 1.5), Staircase(0.8, 0.0, 1.5), Staircase(0.8, 0.0, 1.5, steps="squared"),
+    TruncatedLaplacian(0.8, 0.02, 1.5),
     Gaussian(0.8, 0.02, 1.5), UniformNoise(0.0, 0.05, 1.5), DiscreteLaplace(0.8, 0.0, 2), DiscreteGaussian(0.8, 0.02, 2),
 ]  # fmt: skip
 
@@ -36,7 +44,7 @@ NOISES = [
 def test_a_baseline_agrees_with_itself(noise):
     levels = np.array([0.01, 0.2, 0.45, 0.7, 0.995])
     z = noise.quantile(levels)
-    if noise.domain.discrete:
+    if noise.discrete:
         assert (noise.cdf(z) >= levels - 1e-12).all() and (noise.cdf(z - 1) < levels).all()
     else:
         np.testing.assert_allclose(noise.cdf(z), levels, atol=1e-12)
@@ -51,12 +59,12 @@ def test_a_baseline_agrees_with_itself(noise):
     assert again == noise
     profile = [noise.delta(e) for e in (0.0, 0.4, 0.8, 1.6)]
     assert profile == sorted(profile, reverse=True)
-    assert noise.delta(noise.eps) <= noise.delta_promised * (1 + 1e-9) + 1e-12
+    assert noise.delta(noise.eps) <= noise.target_delta * (1 + 1e-9) + 1e-12
     low, high = noise.confidence_interval(0.9)
     assert low == -high
 
 
-@pytest.mark.parametrize("noise", [n for n in NOISES if not n.domain.discrete], ids=repr)
+@pytest.mark.parametrize("noise", [n for n in NOISES if not n.discrete], ids=repr)
 @pytest.mark.parametrize("eps", [0.0, 0.3, 0.8])
 def test_profiles_against_the_integral(noise, eps):
     """delta(eps) >= the divergence at some shifts, and equal to it at the worst."""
@@ -89,13 +97,76 @@ def test_laplace_and_staircase_formulas():
 
 
 def test_baselines_that_need_eps_or_delta_are_left_out():
-    assert "Gaussian" not in noise_baselines(1.0, 0.0)
-    assert set(noise_baselines(0.0, 0.1)) == {"Gaussian", "uniform"}
-    assert set(noise_baselines(1.0, 0.1, 2, discrete=True)) == {"discrete Laplace", "discrete Gaussian"}
+    def names(eps, delta, sensitivity=1.0, domain=None):
+        privacy = optdp.ApproxDP(eps, delta, sensitivity)
+        return set(applicable(optdp.Problem(privacy, domain or optdp.Line(), "abs", optdp.Additive())))
+
+    assert "Gaussian" not in names(1.0, 0.0)
+    assert names(0.0, 0.1) == {"Gaussian", "uniform noise"}
+    assert names(1.0, 0.1, 2, optdp.Integers()) == {"discrete Laplace", "discrete Gaussian"}
     with pytest.raises(ValueError, match="sensitivity"):
         DiscreteLaplace(1.0, 0.0, 1.5)
     with pytest.raises(ValueError, match="delta"):
         Gaussian(1.0, 0.0)
+
+
+def test_guarantees_of_baselines_are_in_real_arithmetic():
+    for noise in NOISES:
+        own = noise.guarantee()
+        assert own.ideal and own.sensitivity == noise.sensitivity and own.delta <= noise.target_delta
+        assert noise.satisfies(own) is True and noise.satisfies(replace(own, ideal=False)) is None
+        assert any(
+            check.name == "privacy" and not check.passed for check in noise.check_privacy(replace(own, ideal=False))
+        )
+    assert Laplace.local(0.5, (0, 3)).guarantee() == optdp.LDP(0.5, ideal=True)
+    assert Laplace.local(0.5, (0, 3)).privacy() == 0.5
+    with pytest.raises(ValueError, match="LDP"):
+        Laplace(0.5).privacy()
+    with pytest.raises(ValueError, match="sensitivity"):
+        Laplace(0.5, 0.0, 2.9, optdp.Interval(0, 3))
+
+
+def test_the_classical_gaussian_claims_what_its_profile_says():
+    """Its formula is enough for eps <= 1, and too little noise for a large eps: the guarantee says which delta it is."""
+    small, large = Gaussian.classical(0.5, 1e-5), Gaussian.classical(20.0, 0.3)
+    assert small.sigma > Gaussian(0.5, 1e-5).sigma and small.guarantee().delta < 1e-5
+    assert large.sigma < Gaussian(20.0, 0.3).sigma and large.guarantee().delta > 0.3
+    assert gaussian(0.5, (0, 2)).sigma == 2 * small.sigma
+
+
+@pytest.mark.parametrize(
+    "make", [ClampedLaplace, ClampedStaircase, clamped_discrete_laplace, discrete_laplace, laplace]
+)
+def test_local_noise_is_the_same_noise(make):
+    mechanism = make(0.7, (1.0, 4.0))
+    assert mechanism.guarantee() == optdp.LDP(0.7, ideal=True)
+    assert Mechanism.from_dict(json.loads(json.dumps(mechanism.to_dict()))) == mechanism
+    assert pickle.loads(pickle.dumps(mechanism)) == mechanism
+    x = np.array([1.0, 2.2, 4.0])
+    y = mechanism.randomize(np.repeat(x[:, None], 200_000, axis=1), 3)
+    np.testing.assert_allclose(np.abs(y - x[:, None]).mean(axis=1), mechanism.expected_loss(x), rtol=0.01)
+    np.testing.assert_allclose(y.mean(axis=1), mechanism.mean(x), atol=0.06)
+    with pytest.raises(ValueError, match="Circle"):
+        make(0.7, optdp.Circle(1.0))
+
+
+def test_a_clamped_file_names_its_noise():
+    data = ClampedLaplace(1.0).to_dict()
+    with pytest.raises(FieldError, match="Laplace"):
+        Mechanism.from_dict({**data, "noise": Staircase.local(1.0, (0, 1)).to_dict()})
+    with pytest.raises(FieldError, match="Interval"):
+        Mechanism.from_dict({**data, "noise": Laplace(1.0).to_dict()})
+    for key in data["noise"]:
+        with pytest.raises(FieldError, match=key):
+            Mechanism.from_dict({**data, "noise": {k: v for k, v in data["noise"].items() if k != key}})
+
+
+def test_losses_without_a_formula_by_quadrature():
+    """A power in pieces, and Huber beyond any corner, have the values of the formulas."""
+    for noise in NOISES:
+        pieces = optdp.Pieces((0,), ((0, 0, 1),))
+        assert noise.noise_loss(pieces) == pytest.approx(noise.noise_loss("squared"), rel=1e-9)
+        assert noise.noise_loss(optdp.Huber(1e3)) == pytest.approx(noise.noise_loss("squared") / 2, rel=1e-9)
 
 
 def test_structured_interior_points_agree_with_highs():
@@ -114,6 +185,7 @@ def test_structured_interior_points_agree_with_highs():
 
 def test_gap_report_and_its_figure(tmp_path):
     report = optdp.gap_report({"problem": "additive", "eps": [0.5, 1.0], "delta": [0.0, 0.01]})
+    assert all("add noise" in row["problem"] for row in report.rows)
     assert len(report.rows) == 4
     for row in report.rows:
         assert row["verified"] and row["paper_lower"] <= row["lower"] <= row["value"]
@@ -149,9 +221,25 @@ def test_command_line(tmp_path, capsys):
         "--rtol",
         "0.01",
     ]
-    assert main([*arguments, "--out", str(saved), "--plot", str(tmp_path / "noise.png"), "--profile"]) == 0
+    assert (
+        main(
+            [
+                *arguments,
+                "--out",
+                str(saved),
+                "--plot",
+                str(tmp_path / "noise.png"),
+                "--profile",
+                "--write",
+                str(tmp_path / "m.mps"),
+            ]
+        )
+        == 0
+    )
     text = capsys.readouterr().out
     assert "optimum in [0.90" in text and "FAIL" not in text and "Privacy profiles" in text
+    assert (tmp_path / "m.mps").stat().st_size > 1000
+    assert "the least worst-case E|Y - x| over all (1.0, 0.01)-DP mechanisms" in text
     assert main(["verify", str(saved)]) == 0
     assert "verified" in capsys.readouterr().out
     assert (
