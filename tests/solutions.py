@@ -113,6 +113,11 @@ MAKE = {
 
 
 @cache
+def solution(name):
+    """One of them."""
+    return MAKE[name]()
+
+
 def solutions():
     """name -> solution, all of them."""
-    return {name: make() for name, make in MAKE.items()}
+    return {name: solution(name) for name in MAKE}

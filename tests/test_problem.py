@@ -220,6 +220,11 @@ def test_alphabets():
             optdp.Alphabet(bad)
 
 
+def test_symbols_cannot_speak_in_the_statement():
+    sly = optdp.Alphabet(("a", "b} to any outputs\n", "c" * 500))
+    assert "\n" not in str(sly) and len(str(sly)) < 200 and "'b} to any outputs" in str(sly)
+
+
 @pytest.mark.parametrize("root", [Privacy, Domain, Objective, Family, Constraint, Problem])
 @pytest.mark.parametrize(
     "data", [{}, {"type": "?"}, {"type": None}, {"type": ["ldp"]}, [], None, 3, "ldp", {"type": "problem"}]

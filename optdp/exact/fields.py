@@ -18,9 +18,10 @@ from optdp.exact.numbers import Log, Number, encode, number
 
 Item = TypeVar("Item")
 
-#: A list may have this many entries, a text this many characters, a file this many bytes.
+#: A list may have this many entries, a text (the name of a category) this many characters, a file this many bytes.
 LONGEST = 1_000_000
 TEXT = 10_000
+LABEL = 1000
 FILE = 200_000_000
 
 
@@ -48,9 +49,8 @@ class Fields:
         return FieldError(f"{self.where}.{name} = {shown} is not allowed: it must be {allowed}")
 
     def has(self, name: str) -> bool:
-        """Whether the field is there and not null."""
-        self._asked.add(name)
-        return self.data.get(name) is not None
+        """Whether the field, which must be there, is not null."""
+        return self._get(name) is not None
 
     def real(self, name: str, low: float = -math.inf, high: float = math.inf) -> float:
         """A finite float in [low, high]."""
@@ -144,8 +144,13 @@ class Fields:
         """A list of strings and numbers."""
         values = self.entries(name, least, most)
         for i, value in enumerate(values):
-            if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
-                raise self._refuse(f"{name}[{i}]", value, "a string or a finite number")
+            long = isinstance(value, str) and len(value) > LABEL
+            if (
+                long
+                or not isinstance(value, str | int | float)
+                or (isinstance(value, float) and not math.isfinite(value))
+            ):
+                raise self._refuse(f"{name}[{i}]", value, f"a text of at most {LABEL} characters or a finite number")
         return tuple(values)
 
     def done(self) -> None:
@@ -160,14 +165,21 @@ def _integer(value: Any, low: int, high: int, where: str) -> int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         shown = str(value) if isinstance(value, int) and value.bit_length() < 200 else _kind(value)
-        raise FieldError(
-            f"{where} = {shown} is not allowed: it must be an integer in [{_short(low)}, {_short(high)}]"
-        )
+        raise FieldError(f"{where} = {shown} is not allowed: it must be an integer in [{_short(low)}, {_short(high)}]")
     return value
 
 
 def _short(value: int) -> str:
-    return f"2^{value.bit_length() - 1}" if value > 2**40 and value & (value - 1) == 0 else str(value)
+    if value <= 2**40:
+        return str(value)
+    exponent = value.bit_length()
+    return (
+        f"2^{exponent - 1}"
+        if value == 1 << (exponent - 1)
+        else f"2^{exponent} - 1"
+        if value == (1 << exponent) - 1
+        else f"about 2^{exponent}"
+    )
 
 
 def _kind(value: Any) -> str:

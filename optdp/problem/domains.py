@@ -261,12 +261,19 @@ class Alphabet(Domain):
     def __str__(self) -> str:
         if self.symbols == tuple(range(len(self))):
             return f"the alphabet {{0, ..., {len(self) - 1}}}"
-        shown = ", ".join(map(str, self.symbols[:8])) + (", ..." if len(self) > 8 else "")
+        shown = ", ".join(map(_shown, self.symbols[:8])) + (", ..." if len(self) > 8 else "")
         return f"the alphabet {{{shown}}}" + (f" of {len(self)} symbols" if len(self) > 8 else "")
 
     @classmethod
     def _read(cls, fields: Fields) -> Alphabet:
         return cls(fields.labels("symbols", least=2, most=100_000))
+
+
+def _shown(symbol: str | float) -> str:
+    """A symbol in a statement: as it is if it is a number or a plain word, else quoted, and cut if it is long."""
+    text = str(symbol)
+    plain_word = not isinstance(symbol, str) or (text.replace("_", "").replace("-", "").isalnum() and len(text) <= 40)
+    return text if plain_word else repr(text if len(text) <= 40 else text[:40] + "...")
 
 
 def as_domain(domain: Any) -> Interval | Circle:

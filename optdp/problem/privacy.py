@@ -66,7 +66,7 @@ class Privacy(Tagged, root=True):
 
 
 def _ideal(fields: Fields) -> bool:
-    return fields.has("ideal") and fields.flag("ideal")
+    return "ideal" in fields.data and fields.flag("ideal")
 
 
 def _nonnegative(value: Any, name: str) -> Number:
