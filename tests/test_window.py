@@ -6,19 +6,24 @@ import math
 
 import numpy as np
 import pytest
+import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import kstest
 
 import optdp
-from optdp.closed_forms import optt
+from optdp.audit.optt import forms as optt
+from optdp.certificates.kernel import certify
 from optdp.closed_forms import varying_window as forms
 from optdp.exact.fields import FieldError
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.varying_window import VaryingWindow
 
+E = sp.Symbol("E", positive=True)
+TAU = sp.Symbol("tau", positive=True)
+X = sp.Symbol("x", real=True)
 EPS = (0.05, 0.5, 0.7122, 0.7124, 1.0, 1.393)
 
 
@@ -207,3 +212,89 @@ def test_the_optimum_of_a_problem_is_given_where_it_is_proven_and_nowhere_else()
         problem(0.5, objective=optdp.At("squared", 0.0)), problem(0.7122851),
     ):  # fmt: skip
         assert forms.optimum(other) is None
+
+
+# The dual point of the window alone.
+
+
+def test_the_dual_of_the_window_satisfies_its_equations_identically():
+    dual = forms.window_dual(X, TAU, E)
+    lam, mass = 1 / sp.sinh(TAU) ** 2, 1 - 2 * dual.atom
+    # The density is Phi''; its antiderivative x/(lam sqrt(x^2 + lam)) gives its mass.
+    anti = dual.density * (X**2 + lam) ** sp.Rational(3, 2) * X / (lam * sp.sqrt(X**2 + lam))
+    assert sp.simplify(sp.diff(anti, X) - dual.density) == 0
+    consistent = {E: (1 + TAU) / (1 - TAU)}  # tau = (E - 1)/(E + 1)
+    inside = sp.simplify((anti.subs(X, 1) - anti.subs(X, -1)).subs(consistent).rewrite(sp.exp))
+    for tau in (0.05, 0.2, 0.33):
+        assert float(inside.subs(TAU, tau)) == pytest.approx(math.tanh(tau) / tau, rel=1e-12)
+        assert float(mass.subs(consistent).subs(TAU, tau)) == pytest.approx(math.tanh(tau) / tau, rel=1e-12)
+
+
+def numbers(eps):
+    """(lam(x), a, m, n, Lam, tau) of the dual as floats."""
+    tau, e = math.tanh(eps / 2), math.exp(eps)
+    dual = forms.window_dual(X, TAU, E)
+    density = sp.lambdify(X, dual.density.subs({TAU: tau, E: e}))
+    return density, *(float(v.subs({TAU: tau, E: e})) for v in dual[1:]), 1 / math.sinh(tau) ** 2, tau
+
+
+def reduced_cost(eps, y):
+    """g(y) of the dual by quadrature, independently of its derivation."""
+    density, a, m, n, lam, _ = numbers(eps)
+
+    def r(x):
+        return density(x) * (y * y - 2 * x * y - lam)
+
+    kink = (y * y - lam) / (2 * y) if y else math.inf
+    points = [kink] if -1 < kink < 1 else None
+    inner = quad(r, -1, 1)[0] + math.expm1(eps) * quad(lambda x: min(r(x), 0), -1, 1, points=points)[0]
+    ends = a * y * y - m * y - n, a * y * y + m * y - n
+    return inner + sum(ends) + math.expm1(eps) * sum(min(v, 0) for v in ends)
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.4, 0.7])
+def test_the_window_alone_is_optimal_below_its_limit(eps):
+    density, a, m, n, lam, tau = numbers(eps)
+    value = float(forms.window_variance().subs(forms.eps, eps))
+    bound = quad(lambda x: density(x) * (lam + x * x), -1, 1)[0] + 2 * (n + m - a)
+    assert bound == pytest.approx(value, rel=1e-10)
+    assert a >= 0
+    c = 1 / math.tanh(tau)
+    scale = reduced_cost(eps, c + 3)
+    for y in np.linspace(c - 1, c + 1, 9):  # zero on the mechanism's whole support
+        assert abs(reduced_cost(eps, y)) < 1e-9 * scale
+    for y in [0, *np.linspace(0, c - 1, 12)[1:-1], *np.linspace(c + 1, c + 4, 6)[1:]]:
+        assert reduced_cost(eps, y) > 0
+
+
+def test_beyond_the_limit_an_output_at_zero_pays():
+    limit = forms.window_limit()
+    assert math.tanh(math.tanh(limit / 2)) == pytest.approx(1 / (math.exp(limit) + 1), rel=1e-12)
+    assert limit == pytest.approx(0.71228543, abs=1e-8)
+    assert reduced_cost(limit - 0.01, 0.0) > 0 > reduced_cost(limit + 0.01, 0.0)
+
+
+@pytest.mark.parametrize("eps", [0.2, 0.6])
+def test_the_dual_on_a_grid_is_certified_exactly_and_converges_to_the_value(eps):
+    """The closed-form multipliers, integrated over cells of a grid, through the exact check of the certificate."""
+    density, a, m, n, lam, _ = numbers(eps)
+    value = float(forms.window_variance().subs(forms.eps, eps))
+    problem = optdp.Problem(optdp.LDP(eps), (-1, 1), "squared", constraints=[optdp.Unbiased()])
+    errors = []
+    for k in (17, 33, 65):
+        x = np.linspace(-1, 1, k)
+        cell = np.full(k, 2 / (k - 1))
+        cell[[0, -1]] /= 2
+        weights = cell * density(x)
+        weights[[0, -1]] += a
+        masses = cell * density(x) * (x * x + lam)
+        masses[[0, -1]] += m - a + n
+        # r = lam(x) (y^2 - 2 x y - Lam) has no term in y - x beyond the loss's own; at the ends a y^2 -+ m y - n has one.
+        means = np.zeros(k)
+        means[-1], means[0] = m - 2 * a, -(m - 2 * a)
+        bound = certify(problem, (x + 1) / 2, weights, masses / 4, means / 2).bound(problem).value
+        assert bound <= value
+        errors.append((value - bound) / value)
+    assert errors[-1] < 1e-3
+    assert errors[1] < errors[0] / 2.5
+    assert errors[2] < errors[1] / 2.5
