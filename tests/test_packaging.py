@@ -89,6 +89,11 @@ def test_solutions_are_pickled_copied_and_saved(name, tmp_path):
         assert type(others[0].program.model) is type(solution.program.model)
 
 
+def test_designs_are_asked_in_an_order_that_imports_do_not_change():
+    code = "import optdp\nfrom optdp.design import {}\nfrom optdp.design.registry import designs\nprint([d.name for d in designs()])"
+    assert len({python(code.format(name)) for name in ("piecewise", "lip", "kernel", "additive")}) == 1
+
+
 def test_solutions_come_back_from_other_processes():
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         found = list(pool.map(optdp.solve_piecewise, [0.5, 1.0]))
