@@ -19,7 +19,7 @@ import numpy as np
 
 import optdp
 from optdp.audit.comp.claims import PRINTED_H1, PRINTED_VARIANCE
-from optdp.design.ptt import BUMPS, ptt_mechanism
+from optdp.mechanisms import baselines
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.problem.shapes import Quartic
 from optdp.report.report import Column, Report
@@ -44,15 +44,13 @@ def optima(epsilons: list[float]) -> Report:
     """I- and II-PTT: the certified optimum beside PM, PM-SUB and Duchi, and the plain program by SCIP."""
     rows = []
     for eps in epsilons:
-        for kind in BUMPS:
+        for kind in ("I", "II"):
             solution, seconds = cpu(lambda e=eps, k=kind: optdp.solve_ptt(e, k))
             row = {"kind": kind, "eps": eps, "value": solution.value, "gap": solution.gap, "eta": solution.mechanism.eta,
                    "limit": eps**2 * solution.value, "ms": 1e3 * seconds, "verified": bool(solution.verify())}  # fmt: skip
             if kind == "I":
-                worst = optdp.Variance()
-                row["PM"] = ptt_mechanism(eps, np.exp(eps / 2) + 1).enclose_value(worst)[1] / solution.value
-                row["PM-SUB"] = ptt_mechanism(eps, np.exp(eps / 3) + 1).enclose_value(worst)[1] / solution.value
-                row["Duchi"] = 1 / np.tanh(eps / 2) ** 2 / solution.value
+                beside = {name: baselines.get(name).make(solution.problem) for name in ("PM", "PM-SUB", "Duchi")}
+                row |= {name: made.worst_case_loss("squared") / solution.value for name, made in beside.items()}
                 found, slow = cpu(lambda e=eps: optdp.solve_ptt(e, "I", backend="scip", time_limit=20.0))
                 row |= {"scip": found.program.objective / solution.value - 1, "scip time": slow / seconds}
             rows.append(row)
@@ -74,14 +72,14 @@ def table_two() -> Report:
             grid, slow = cpu(lambda e=eps, p=pair: optdp.solve_composite(e, p[:2], p[2:], backend="grid"))
             slope = math.expm1(eps) * float(solution.mechanism.activation.level())
             share = 1 / (slope * PRINTED_H1[eps][j])  # the window that the printed H1 stands for
-            there = CompositeMechanism.private(eps, share, (0.0, 1.0), solution.mechanism.activation)
+            there = CompositeMechanism.private(eps, share, solution.problem.domain, solution.mechanism.activation)
             below = printed[j] + 5e-4 < solution.lower_bound
             rows.append(
                 {"eps": eps, "pair": pair, "bound": solution.lower_bound, "gap": solution.gap, "grid": grid.program.objective,
                  "excess": grid.program.objective / solution.value - 1, "grid time": slow / seconds, "printed": printed[j],
                  "ratio": printed[j] / solution.value, "below": "impossible" if below else "", "h1": solution.mechanism.h1(),
                  "h1 grid": grid.mechanism.h1(), "h1 printed": PRINTED_H1[eps][j],
-                 "cost": there.enclose_value(optdp.Variance(0.5))[1] / solution.value - 1 if pair.endswith("B1") else None,
+                 "cost": there.enclose(solution.problem.objective)[1] / solution.value - 1 if pair.endswith("B1") else None,
                  "same": "yes" if f"{grid.mechanism.h1():.3f}" == f"{PRINTED_H1[eps][j]:.3f}" else ""}
             )  # fmt: skip
     columns = [
