@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import pickle
 from fractions import Fraction
 from itertools import permutations
 
@@ -12,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
-from optdp.certificates.base import Refusal
-from optdp.certificates.lip import LIPCertificate
 from optdp.closed_forms import lip as forms
 from optdp.design import lip
 from optdp.design import lip_posteriors as lp
 from optdp.design import lip_pricing as pricing
+from optdp.exact.fields import FieldError
 from optdp.mechanisms.lip import UNIT, LIPMechanism
 from optdp.problem.tasks import Aggregate
 from optdp.solvers.conic import TIGHT, Clarabel, as_cvxpy
+from optdp.solvers.lp import Highs, read
 
 CASES = [(task, notion) for task in ("sum", "histogram") for notion in ("lip", "ldp")]
 
@@ -560,7 +561,190 @@ def test_weights_and_offsets():
 
 
 def test_mechanisms_that_break_the_promise_cannot_be_built_as_private():
-    with pytest.raises(ValueError, match="do not make a mechanism that is 1.0-LIP"):
+    with pytest.raises(ValueError, match=r"do not make a mechanism that is 1\.0-LIP"):
         LIPMechanism.private(
             optdp.LIP(1.0, [0.9, 0.1]), [0.9, 0.1], np.eye(2), [0.9, 0.1], Aggregate("sum", (0.0, 1.0))
         )
+
+
+# --- the problem, and what the mechanism guarantees
+
+
+def test_the_problem_says_what_is_solved():
+    solution = optdp.solve_lip([0.9, 0.1], optdp.log(3), task="survey")
+    prior = "the prior (0.9, 0.1), normalised"
+    assert solution.problem.statement() == (
+        f"the least mean square error of the best estimate of the user's value, one of (0, 1) by category, under {prior}, over "
+        f"all log(3)-LIP mechanisms from {optdp.Alphabet(2)} to any outputs, with {prior}"
+    )
+    again = optdp.solve(solution.problem, 1e-6)
+    assert again.value == solution.value and again.mechanism == solution.mechanism
+    assert optdp.Problem.from_dict(json.loads(json.dumps(solution.problem.to_dict()))) == solution.problem
+    assert pickle.loads(pickle.dumps(solution)) == solution
+    for prior in ([0.9, 0.1], [1 / 3, 2 / 3], [0.5, 0.25, 0.25], {"a": 0.9, "b": 0.1}):
+        others = [
+            optdp.Prior.of(prior),
+            optdp.Prior.of([0.9, 0.1, 0.0]),
+            optdp.Prior.of([Fraction(9, 10), Fraction(1, 10)]),
+        ]
+        assert len({p.phrase() for p in others}) == 3  # what differs reads differently
+
+
+def test_at_a_logarithm_the_ratio_is_attained_exactly():
+    ratio, p = Fraction(3), Fraction(1, 8)
+    solution = optdp.solve_lip([1 - p, p], optdp.log(3), task="survey")
+    own = solution.mechanism.guarantee()
+    assert isinstance(own, optdp.LIP) and own.prior == optdp.Prior.of([1 - p, p])
+    assert ratio * (1 - Fraction(1, 2**50)) <= own.eps.argument <= ratio
+    assert solution.mechanism.satisfies(optdp.LIP(optdp.log(3), own.prior))
+    assert not solution.mechanism.satisfies(optdp.LIP(optdp.log(ratio - Fraction(1, 2**40)), own.prior))
+    exact = p * (1 - p) - p**2 * (ratio - 1) ** 2 / ratio
+    assert Fraction(solution.lower_bound) <= exact <= Fraction(solution.value)
+    assert solution.gap <= 1e-14
+
+
+@pytest.mark.parametrize("notion", lip.NOTIONS)
+def test_guarantees_are_exact_and_imply_what_they_imply(notion):
+    mechanism = optdp.solve_lip([0.5, 0.3, 0.2], 1.0, notion=notion).mechanism
+    prior = mechanism.prior
+    asked = {"lip": optdp.LIP(1.0, prior), "lip-lower": optdp.LIP(1.0, prior, True), "ldp": optdp.LDP(1.0)}
+    assert mechanism.satisfies(asked[notion])
+    assert mechanism.satisfies(optdp.LIP(1.0, prior, lower_only=True))  # the least that any of them asks
+    assert mechanism.satisfies(mechanism.guarantee()) is True
+    level = mechanism.guarantee().eps.argument
+    smaller = optdp.log(level - Fraction(1, 2**100))
+    assert mechanism.satisfies(optdp.LIP(smaller, prior)) is False
+    assert mechanism.satisfies(optdp.LDP(optdp.log(mechanism.likelihood_ratio))) is True
+    assert mechanism.satisfies(optdp.LDP(optdp.log(mechanism.likelihood_ratio - Fraction(1, 2**100)))) is False
+    # LDP is LIP for every prior on the categories, and for none on others.
+    skewed = optdp.Prior.of([0.98, 0.01, 0.01])
+    assert mechanism.satisfies(optdp.LIP(optdp.log(mechanism.likelihood_ratio), skewed)) is True
+    assert mechanism.satisfies(optdp.LIP(1.0, optdp.Prior.of([0.5, 0.5]))) is False
+    with pytest.raises(
+        ValueError, match=r"privacy\(\) is the epsilon of an LDP mechanism, and here the guarantee is .*-LIP"
+    ):
+        mechanism.privacy()
+    assert mechanism.epsilon() == pytest.approx(float(mechanism.guarantee().eps), rel=1e-15)
+
+
+def test_a_mechanism_that_rules_a_category_out_guarantees_nothing():
+    half = UNIT // 2
+    made = LIPMechanism(optdp.Prior.of([0.5, 0.5]), ((UNIT, half), (0, half)), Aggregate("histogram"))
+    assert made.guarantee() is None and made.epsilon() == made.epsilon("ldp") == math.inf
+    assert made.satisfies(optdp.LDP(30.0)) is False and made.satisfies(optdp.ApproxDP(1.0, 0.5)) is None
+
+
+def test_values_are_those_of_the_objective_whatever_the_curator_thinks():
+    solution = optdp.solve_lip([0.5, 0.3, 0.2], 1.0)
+    other = optdp.Prior.of([0.6, 0.3, 0.1])
+    seen = solution.mechanism.with_prior(other).with_aggregate(Aggregate("sum", (5.0, 6.0, 9.0)))
+    own = solution.problem.objective
+    assert seen.enclose(own) == solution.mechanism.enclose(own)
+    assert dataclasses.replace(solution, mechanism=seen).verify()
+    exact = other.exact
+    low, high = seen.enclose(optdp.BayesRisk(seen.aggregate, other))
+    error = Fraction(0)
+    for row in seen.kernel:
+        joint = [p * Fraction(k, UNIT) for p, k in zip(exact, row, strict=True)]
+        mean = sum(j * x for j, x in zip(joint, (5, 6, 9), strict=True)) / sum(joint)
+        error += sum(j * (x - mean) ** 2 for j, x in zip(joint, (5, 6, 9), strict=True))
+    assert low <= error <= high and high - low <= 1e-15
+    with pytest.raises(ValueError, match="3 is not a category"):
+        seen.enclose(optdp.BayesRisk(Aggregate("histogram"), optdp.Prior.of([0.25] * 4)))
+    with pytest.raises(TypeError, match="no proven value"):
+        seen.enclose(optdp.WorstCase("squared"))
+
+
+# --- solvers and models
+
+
+@pytest.mark.parametrize("suffix", ["mps", "lp"])
+@pytest.mark.parametrize("case", [*CASES, ("sum", "lip-lower")])
+def test_the_written_model_has_the_same_optimum(tmp_path, case, suffix):
+    task, notion = case
+    solution = optdp.solve_lip([0.4, 0.3, 0.2, 0.1], 1.0, task=task, notion=notion)
+    path = tmp_path / f"model.{suffix}"
+    solution.program.write(path)
+    found = read(path).solve()
+    x = np.arange(4) - 1.0
+    spread = float(np.array([0.4, 0.3, 0.2, 0.1]) @ x**2) if task == "sum" else 1.0
+    assert spread - found.objective == pytest.approx(solution.value, rel=1e-8)
+    own = solution.program.model.solve()
+    assert own.dual("prior").shape == (4,) and own.value("weights").sum() == pytest.approx(1)
+    # The duals are P_i nu_i, and prove the value.
+    assert own.dual("prior").sum() == pytest.approx(own.objective)
+
+
+def test_the_model_of_many_categories_is_restricted_to_the_posteriors_found():
+    p = np.random.default_rng(1).dirichlet(np.ones(30))
+    solution = optdp.solve_lip(p, 1.0)
+    assert solution.program.model.solve().objective == pytest.approx(solution.program.objective, rel=1e-9)
+    with pytest.raises(ValueError, match="prior has 30 categories"):
+        lip.build_model(p, 1.0, Aggregate("histogram"))
+
+
+@pytest.mark.parametrize("solver", [Clarabel(), Highs(method="ipm", threads=2), Highs(crossover=False, method="ipm")])
+def test_other_solvers_give_the_same_value(solver):
+    p = np.random.default_rng(4).dirichlet(np.ones(20))
+    for prior, task in ((p, "sum"), (p[:6] / p[:6].sum(), "histogram")):
+        ours, theirs = (optdp.solve_lip(prior, 1.0, task=task, solver=s) for s in (None, solver))
+        assert theirs.value == pytest.approx(ours.value, rel=2e-6)
+        assert theirs.program.solver.startswith(solver.name)
+        assert theirs.verify()
+    with pytest.raises(ValueError, match="solver is not allowed with the method 'cvxpy'"):
+        optdp.solve_lip([0.5, 0.3, 0.2], 1.0, backend="cvxpy", solver=solver)
+
+
+def test_progress_is_told():
+    steps = []
+    optdp.solve_lip([0.5, 0.3, 0.2], 1.0, progress=steps.append)
+    assert [s.stage for s in steps] == ["sum over 3 categories, lip", "certificate", "done"]
+    assert steps[-1].lower <= steps[-1].value
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        ({"privacy": optdp.LIP(1.0, [0.3, 0.7])}, "the prior of the guarantee must be the prior of the objective"),
+        ({"privacy": optdp.LDP(31.0)}, r"LIP or LDP with eps in \(0, 30\]"),
+        ({"domain": optdp.Alphabet(3)}, "the domain must be the alphabet of the prior's categories"),
+        (
+            {"objective": optdp.BayesRisk(Aggregate("sum", (2.0, 2.0)), optdp.Prior.of([0.5, 0.5]))},
+            "nothing to estimate",
+        ),
+        ({"family": optdp.Piecewise(3)}, "the family must be all mechanisms"),
+        ({"constraints": (optdp.Unbiased(),)}, "there must be no constraints"),
+    ],
+)
+def test_other_problems_are_refused_with_the_reason(change, reason):
+    problem = optdp.solve_lip([0.5, 0.5], 1.0, notion="ldp").problem
+    with pytest.raises(ValueError, match=f"lip: .*{reason}"):
+        optdp.solve(dataclasses.replace(problem, **change))
+
+
+# --- files
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"kernel": []}, "mechanism.kernel has 0 entries"),
+        ({"kernel": [["1", "1"]]}, "mechanism.kernel.0 has 2 entries"),
+        ({"kernel": [["1", "1", -1]]}, r"mechanism.kernel.0\[2\] = -1 is not allowed"),
+        ({"kernel": [[str(2 * UNIT)] * 3]}, r"mechanism.kernel.0\[0\].*2\^124"),
+        ({"kernel": [[str(UNIT // 2)] * 3]}, "must sum to exactly 1"),
+        ({"kernel": 5}, "must be a list"),
+        ({"labels": [0, 0, 1]}, "each of 3 outputs needs its own"),
+        ({"labels": [[], 1, 2]}, r"mechanism.labels\[0\]"),
+        ({"aggregate": {"type": "aggregate", "kind": "sum", "values": [1.0]}}, "values has 1 entries"),
+        ({"aggregate": {"type": "aggregate", "kind": "sum", "values": [1.0, math.inf, 2.0]}}, r"values\[1\]"),
+        ({"prior": {"type": "prior", "weights": [1], "categories": [0], "left_out": []}}, "must be a list of 2"),
+        ({"prior": {"type": "prior", "weights": [1, 0], "categories": [0, 1], "left_out": []}}, r"weights\[1\] = 0"),
+        ({"prior": {"type": "prior", "weights": [1, 2], "categories": [0, 0], "left_out": []}}, "must be distinct"),
+        ({"unit": 1}, "unknown field 'unit'"),
+    ],
+)
+def test_mechanism_files_are_checked_field_by_field(change, message):
+    data = json.loads(json.dumps(optdp.solve_lip([0.5, 0.3, 0.2], 1.0).mechanism.to_dict()))
+    with pytest.raises(FieldError, match=message):
+        optdp.Mechanism.from_dict({**data, **change})

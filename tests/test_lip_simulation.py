@@ -32,6 +32,17 @@ def test_simulation_agrees_with_theory(task, prior, schemes):
     assert by_name["lip"] <= by_name["ldp"] <= by_name["randomised response"]
 
 
+@pytest.mark.parametrize("d, eps", [(2, 0.5), (5, 1.0), (40, 3.0)])
+def test_unary_encoding_has_the_error_of_its_bits(d, eps):
+    # d independent bits, each with its own variance, divided by the square of how far they tell 1 from 0.
+    set_at_zero = 1 / (1 + math.exp(eps))
+    bits = 0.5 * 0.5 + (d - 1) * set_at_zero * (1 - set_at_zero)
+    prior = np.arange(1, d + 1) / (d * (d + 1) / 2)
+    (scheme,) = optdp.lip_simulate(prior, eps, 50, task="histogram", schemes=["oue"], rounds=4000, seed=2).schemes
+    assert scheme.theory == pytest.approx(bits / (0.5 - set_at_zero) ** 2, rel=1e-12)
+    assert scheme.empirical == pytest.approx(scheme.theory, rel=6 * math.sqrt(2 / 4000))
+
+
 def test_central_simulation_agrees_with_theory():
     for users in (1, 4):
         (scheme,) = optdp.lip_simulate([0.6, 0.4], 0.5, users, schemes=["central"], rounds=20_000, seed=1).schemes

@@ -276,6 +276,10 @@ class _HighsSession(Session):
         if math.isfinite(time_limit):
             self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(time_limit, 0.1))
         self.highs.run()
+        if self.highs.getModelStatus().name == "kNotset":
+            # HiGHS has one pool of threads for the process, and refuses to run while it is of another size than asked for.
+            self.highs.resetGlobalScheduler(True)
+            self.highs.run()
         model_status, info = self.highs.getModelStatus(), self.highs.getInfo()
         status = STATUS_OF_HIGHS.get(model_status.name, LinearStatus.FAILED)
         point = self.highs.getSolution()
