@@ -17,7 +17,7 @@ from optdp.exact.check import Check
 from optdp.exact.fields import Fields
 from optdp.exact.numbers import Number
 from optdp.exact.rounding import COLUMNS, ROWS, TOTAL, Table, coprime_triple, private_weights
-from optdp.exact.sampling import LIMB, as_rng
+from optdp.exact.sampling import as_rng
 from optdp.mechanisms.finite import TableMechanism
 from optdp.problem.domains import Domain, Interval, as_interval
 from optdp.problem.losses import Loss
@@ -45,9 +45,9 @@ class KernelMechanism(TableMechanism):
     Use `KernelMechanism.private(eps, ...)` to build one from a solver's probabilities.
 
     **Exactness.** The distribution at a grid input is a row of exact dyadic rationals, drawn with integers alone (an alias
-    table); in between, a coin chooses the row of one of the two neighbours, with the input's place between them read as a
-    float. Any coin mixes rows of the table, so that every likelihood ratio is at most the table's own, exactly. Values and
-    means are those of the linear mixture with outputs at their exact shares; what is sent is the nearest float.
+    table); in between, a coin of 53 bits chooses the row of one of the two neighbours, with the input's place between them
+    read as a float. Any coin mixes rows of the table, so that every likelihood ratio is at most the table's own, exactly.
+    Values and means are those of the linear mixture with outputs at their exact shares; what is sent is the nearest float.
     """
 
     domain: Interval
@@ -115,7 +115,7 @@ class KernelMechanism(TableMechanism):
     def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
         rng = as_rng(rng)
         below, above = self._place(x)
-        upper = rng.integers(0, LIMB, size=below.shape) < (above * LIMB).astype(np.int64)
+        upper = rng.random(below.shape) < above  # a multiple of 2^-53 each: a coin of 53 bits
         return np.asarray(self._names[self.table.draw(below + upper, rng)])
 
     def _rows(self, x: Any) -> np.ndarray:
