@@ -91,6 +91,13 @@ class Alias:
             return np.where(first, cell & (self.columns - 1), self.other[cell])
         column = rng.integers(0, self.columns, size=row.shape)
         cell = row * self.columns + column
-        high, low = (part.reshape(row.shape) for part in below(self.total, row.size, rng))
-        stay = (high < self.high[cell]) | ((high == self.high[cell]) & (low < self.low[cell]))
+        bar = self.high[cell]
+        if self.total % LIMB:
+            high, low = (part.reshape(row.shape) for part in below(self.total, row.size, rng))
+            stay = (high < bar) | ((high == bar) & (low < self.low[cell]))
+        else:  # another limb is tossed on a tie alone
+            high = rng.integers(0, self.total // LIMB, size=row.shape)
+            stay, tie = np.asarray(high < bar), np.asarray(high == bar)
+            if tie.any():
+                stay[tie] = rng.integers(0, LIMB, size=int(tie.sum())) < self.low[cell[tie]]
         return np.where(stay, column, self.other[cell])
