@@ -13,7 +13,7 @@ import optdp
 from optdp.audit.claim import Finding, Verdict, claim
 from optdp.audit.ogpm import claims as ogpm
 from optdp.exact import ranges
-from optdp.mechanisms import ClampedStaircase
+from optdp.mechanisms.baselines.clamped import ClampedStaircase
 
 VERDICTS = {
     "OGPM-1": Verdict.VERIFIED, "OGPM-2": Verdict.REFUTED, "OGPM-3": Verdict.VERIFIED, "OGPM-4": Verdict.VERIFIED,

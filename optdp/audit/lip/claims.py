@@ -1,7 +1,7 @@
 """The claims of LIP: "Context-aware Data Aggregation with Localized Information Privacy" (LIP).
 
 Throughout E = e^eps, s = e^(eps/2), P is the prior, p the rarer of two inputs' prior and v = p (1 - p). A mechanism is seen as
-the law of its posteriors r, whose mean is P; eps-LIP says P/E <= r <= E P, and errors are mean squares per user with the
+the distribution of its posteriors r, whose mean is P; eps-LIP says P/E <= r <= E P, and errors are mean squares per user with the
 prior's best estimator. Where a formula is not given in the text that was audited, the claim says how it is read.
 """
 
@@ -143,7 +143,7 @@ def implies_twice_ldp() -> Finding:
         "reached by two categories only at p = 1/(1+E), and always by d >= 1 + E categories; for a fair bit eps-LIP "
         "is exactly ln(2E-1)-LDP, and for a bit with p -> 0 it is eps-LDP in the limit.",
         note="Likelihood ratios are ratios of posterior/prior, each in [1/E, E]. Their maximum is at an extreme "
-        "posterior, and every posterior that the promise allows occurs in some mechanism, the prior being inside. If "
+        "posterior, and every posterior that the guarantee allows occurs in some mechanism, the prior being inside. If "
         "all P >= 1/(1+E), the extreme posteriors are P/E + (1 - 1/E) e_j, with ratio 1 + (E-1)/P_j. Else category x "
         "can have E P_x, another P_x'/E, and the rest fills up, which with two categories happens at p = 1/(1+E) "
         "alone.",
@@ -181,7 +181,7 @@ def implied_by_ldp() -> Finding:
         "every eps > 0, every prior and mechanism; attained by no prior",
         numbers,
         corrected="Sharp for each prior: eps-LDP implies ln(E - (E-1) min P)-LIP, less than eps for every prior, and "
-        "nothing better. Hence a user who promises eps-LIP may run any LDP mechanism at the larger budget ln((E - min "
+        "nothing better. Hence a user who guarantees eps-LIP may run any LDP mechanism at the larger budget ln((E - min "
         "P)/(1 - min P)). eps is approached only as min P -> 0.",
         note="posterior/prior of x is K(y|x)/sum P K(y|.), extreme when likelihoods take two values E and 1: most "
         "when the rarest category alone is raised, least when all but the rarest are, and the second is the stronger "
@@ -230,7 +230,7 @@ def decomposition() -> Finding:
         numbers,
         note="Given their outputs, independent users stay independent: the best guess is the sum of posterior means "
         "and each term of the error factors (the identity is in the moments, so for any number of categories and "
-        "outputs). Promises bind each user alone. It also holds for each cell of a histogram, and if a user's "
+        "outputs). Guarantees bind each user alone. It also holds for each cell of a histogram, and if a user's "
         "mechanism may depend on what others sent before: given the transcript, users are still independent, and each "
         "one's optimum does not depend on it. Without independence it fails: see the two users with the same bit.",
     )
@@ -461,7 +461,7 @@ def labelled_errors(prior: list[Fraction], ratio: Fraction) -> dict[tuple[int, .
     }
 
 
-@claim("LIP-9", "the optimal output has the law of the input", "after Proposition 3")
+@claim("LIP-9", "the optimal output has the distribution of the input", "after Proposition 3")
 def output_law() -> Finding:
     """At the optimum the output Y has the same distribution as the input X."""
     import sympy as sp
@@ -477,7 +477,7 @@ def output_law() -> Finding:
         "1/(1+E)": 1 / (1 + math.e),
     }
     if not (same and _zero(weight - 1 / (1 + ratio))) or abs(min(found.mechanism.output) - 1 / (1 + math.e)) > 1e-9:
-        return Finding.unsettled("the law of the optimal output did not come out", numbers)
+        return Finding.unsettled("the distribution of the optimal output did not come out", numbers)
     return Finding(
         Verdict.CONDITIONAL,
         "symbolic proof",
@@ -587,7 +587,7 @@ def advantage_of_skew() -> Finding:
         f"{at[fair]} = {float(at[fair]):.1%}; the absolute saving is smaller too.",
         corrected="The relative saving grows from p = 1/2 down to p = 1/(1+E), where it is largest, 1 - 2 "
         "(2E-1)(E^2+1)/(E^2 (E+1)^2), and then falls to 0 like ((E^2 + 1)(E-1)^2/E^2) p^2: for p <= 1/(1+E) it is c "
-        "p^2 (c + (2-p)/(1-p)), c = (E-1)^2/E. For rare answers two-sided LIP and LDP are nearly the same promise.",
+        "p^2 (c + (2-p)/(1-p)), c = (E-1)^2/E. For rare answers two-sided LIP and LDP are nearly the same guarantee.",
         note="The published errors, used where the kernel is not LIP, suggest the opposite: their relative saving "
         "rises to (1 - 1/E)^2 as p -> 0.",
     )
@@ -607,7 +607,7 @@ def many_inputs() -> Finding:
     gain = (mean / ratio) ** 2 + 2 * (mean / ratio) * (1 - 1 / ratio) * mean + (1 - 1 / ratio) ** 2 * second
     error = _zero(second - gain - forms.published(second - mean**2, ratio))
     border = sp.factor(ratio * own - own / ratio - 1 + 1 / ratio - (ratio - 1) * ((1 + ratio) * own - 1) / ratio) == 0
-    # r = P/E + (1 - 1/E) l: the upper half of the promise is l <= (1+E) P. Uniform: Var(X|l) >= ((d/(1+E))^2 - 1)/12.
+    # r = P/E + (1 - 1/E) l: the upper half of the guarantee is l <= (1+E) P. Uniform: Var(X|l) >= ((d/(1+E))^2 - 1)/12.
     d = sp.Symbol("d", positive=True)
     cap = _zero((ratio - 1 / ratio) / (1 - 1 / ratio) - 1 - ratio)
     spread, within = (d**2 - 1) / 12, ((d / (1 + ratio)) ** 2 - 1) / 12
@@ -783,7 +783,7 @@ def many_inputs_ldp() -> Finding:
 
 
 def witness_ldp_sum(ratio: Fraction) -> exact.Joint:
-    """The kernel of LIP-14 as a joint law with the uniform prior on three values."""
+    """The kernel of LIP-14 as a joint distribution with the uniform prior on three values."""
     one = Fraction(1)
     rows = [(one, one, ratio), (ratio, one, one), (one, ratio, ratio), (ratio, ratio, one)]
     return [[x / (6 * (1 + ratio)) for x in row] for row in rows]
@@ -955,9 +955,9 @@ def central_does_not_imply() -> Finding:
         numbers,
         condition="True if CIP protects each user's value: the parity of two fair bits tells nothing about either "
         "user, yet rules sums out. False if it protects the whole database, as the definition's comment says: the two "
-        "promises are then the same, since Pr(D|Y)/Pr(D) = Pr(S|Y)/Pr(S) at S = S(D).",
+        "guarantees are then the same, since Pr(D|Y)/Pr(D) = Pr(S|Y)/Pr(S) at S = S(D).",
         note="The paper argues that D, Y and S form no Markov chain; D - S - Y is one, Y being computed from S. "
-        "Promises of the users are another matter: if each of N is eps-LIP locally, each is so centrally, but the "
+        "Guarantees of the users are another matter: if each of N is eps-LIP locally, each is so centrally, but the "
         "database only at N eps.",
     )
 
@@ -977,7 +977,7 @@ def _first_user_joint(kernel: list[list[Fraction]], users: int, p: Fraction) -> 
 
 @claim("LIP-18", "the central trade-off is a problem about the sum alone", "Proposition 5")
 def central_program() -> Finding:
-    """With one prior for all users, the central optimum maximises Var(E[S|Y]) over mechanisms on the sum S within the promise.
+    """With one prior for all users, the central optimum maximises Var(E[S|Y]) over mechanisms on the sum S within the guarantee.
 
     (The program is read as what its proof leads to.)
     """
@@ -1015,7 +1015,7 @@ def central_program() -> Finding:
         "subject to E[S|Y]/N in [max(p/E, 1 - E (1-p)), min(E p, 1 - (1-p)/E)].",
         note="Var(S) is fixed, and the error is Var(S) - Var(E[S|Y]). By symmetry Pr(X_i = 1|S = s) = s/N, hence "
         "Pr(X_i = 1|Y) = E[S|Y]/N. A mechanism that looks at more than S may be replaced by its average given S: same "
-        "law of (S, Y), no larger level.",
+        "distribution of (S, Y), no larger level.",
     )
 
 
@@ -1060,7 +1060,7 @@ def central_is_better() -> Finding:
         corrected="Protecting the database with p >= 1/(1+E), the server never does better: (2/E - 1/E^2) Var(S) "
         "bounds it from below, which N local users attain; it does strictly worse as soon as the rarest sum, min(p, "
         "1-p)^N, is below 1/(1+E).",
-        note="One budget for everything known of the whole database is a far stronger promise than one for each user: "
+        note="One budget for everything known of the whole database is a far stronger guarantee than one for each user: "
         "together, N local users may tell N eps about it. Under the other reading the server scatters S over the "
         "users at random and lets them act locally: given the shuffled outputs each user's posterior is the average "
         "of local ones, within the same bounds.",
@@ -1189,7 +1189,7 @@ def sandwich() -> Finding:
     "Section V, Figs. 6, 8, 9; conclusion",
 )
 def stronger_and_better() -> Finding:
-    """For skewed priors, large |D| or small eps even eps/2-LIP, the stronger promise, has a smaller error than optimal
+    """For skewed priors, large |D| or small eps even eps/2-LIP, the stronger guarantee, has a smaller error than optimal
     eps-LDP. (The budget is read as eps/2, the one that Theorem 1 makes the stronger guarantee.)"""
     import sympy as sp
 

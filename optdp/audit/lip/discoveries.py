@@ -20,7 +20,7 @@ def _rests_on(*claims: Any) -> str:
 
 
 @discovery("D-LIP-1", "local information privacy is a cap, and the published kernel on groups is always legal", "LIP")
-def promise_as_a_cap() -> Finding:
+def guarantee_as_a_cap() -> Finding:
     """A posterior r = P/E + (1 - 1/E) l keeps eps-LIP if and only if 0 <= l <= (1+E) P. Hence a sum's error is
     (2/E - 1/E^2) Var(X) plus (1 - 1/E)^2 times the mean of Var(X|l), and the published kernel, used on groups of categories
     that each have prior probability >= 1/(1+E), is eps-LIP for every prior.
@@ -54,7 +54,7 @@ def promise_as_a_cap() -> Finding:
         "symbolic proof; certificates checked in exact arithmetic",
         "every eps, prior and task with a convex gain",
         numbers,
-        note="The constant part P/E makes the lower half of the promise free; what is left may concentrate on a "
+        note="The constant part P/E makes the lower half of the guarantee free; what is left may concentrate on a "
         "category, or a group, up to 1 + E times its prior. The published kernel concentrates on single categories, "
         "which is too much for those with P < 1/(1+E).",
     )

@@ -1,6 +1,6 @@
 """Rational arithmetic for the claims of LIP: with a rational likelihood ratio E every quantity is a fraction.
 
-A mechanism is its joint law, `joint[y][i]` = P(X = i, Y = y). Nothing here rounds, and nothing solves a program.
+A mechanism is its joint distribution, `joint[y][i]` = P(X = i, Y = y). Nothing here rounds, and nothing solves a program.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def response(prior: Sequence[Fraction], ratio: Fraction) -> Joint:
 
 
 def from_posteriors(weights: Sequence[Fraction], posteriors: Sequence[Sequence[Fraction]]) -> Joint:
-    """The joint law with these output probabilities and posteriors."""
+    """The joint distribution with these output probabilities and posteriors."""
     return [[w * r for r in row] for w, row in zip(weights, posteriors, strict=True)]
 
 
 def prior_of(joint: Joint) -> list[Fraction]:
-    """The law of the input."""
+    """The distribution of the input."""
     return [sum(column, Fraction(0)) for column in zip(*joint, strict=True)]
 
 
@@ -158,7 +158,7 @@ def _dependence(rows: Sequence[Sequence[Fraction]]) -> list[Fraction]:
 
 
 def binomial(users: int, p: Fraction) -> list[Fraction]:
-    """The law of a sum of independent bits."""
+    """The distribution of a sum of independent bits."""
     return [math.comb(users, s) * p**s * (1 - p) ** (users - s) for s in range(users + 1)]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from optdp.audit.claim import Finding, Verdict, claim
 from optdp.design.piecewise import solve_piecewise
 from optdp.exact import enclosures, ranges
-from optdp.mechanisms import ClampedLaplace, ClampedStaircase, pm, ptt, sw
+from optdp.mechanisms import baselines
 
 
 @claim("OGPM-1", "the worst case sits at the ends of the domain", "inner maximum (slides)")
@@ -181,13 +181,10 @@ def lowest_worst_case() -> Finding:
     ours = solve_piecewise(1.0, 3, "abs")
     numbers = {
         "OGPM, eps = 1": ours.value,
-        "truncated staircase": ClampedStaircase(1.0).worst_case_loss("abs"),
-        "PM": pm(1.0).worst_case_loss("abs"),
-        "SW": sw(1.0).worst_case_loss("abs"),
-        "PTT": ptt(1.0).worst_case_loss("abs"),
-        "truncated Laplace": ClampedLaplace(1.0).worst_case_loss("abs"),
         "staircase, closed form": str(staircase),
     }
+    for name in ("clamped staircase", "moved PM", "moved SW", "moved PTT", "clamped Laplace"):
+        numbers[name] = baselines.get(name).make(ours.problem).worst_case_loss("abs")
     if not positive:
         return Finding.unsettled("1/(s+1) minus the staircase's error is not positive by its coefficients", numbers)
     return Finding(

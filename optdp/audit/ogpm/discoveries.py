@@ -7,14 +7,14 @@ import math
 from optdp.audit.claim import Finding, Verdict, discovery
 from optdp.audit.ogpm.claims import _clamped_staircase_at_half
 from optdp.design.piecewise import solve_piecewise, value_at_height
-from optdp.mechanisms import ClampedStaircase
+from optdp.mechanisms import baselines
 
 
 @discovery("D-OGPM-1", "one number proves optimality for every number of pieces and every loss", "OGPM")
 def one_number_dual() -> Finding:
     """A threshold t with int (L - t)_+ >= e^eps int (t - L)_+, over the distances seen from an end of the domain, is a lower
-    bound on the worst-case expected loss of every mechanism whose density ratios are at most e^eps; at the optimum it is
-    the value.
+    bound on the worst-case expected loss of every mechanism whose densities lie between f and e^eps f for one constant f; at the
+    optimum it is the value.
     """
     import sympy as sp
 
@@ -85,7 +85,7 @@ def clamped_staircase() -> Finding:
     as_stated = sp.simplify(lead - (s - 1) ** 3 / (8 * s**3 * (s + 1))) == 0
     ours = solve_piecewise(4.0, 3, "abs")
     numbers = {
-        "clamped staircase, eps = 4": ClampedStaircase(4.0).worst_case_loss("abs"),
+        "clamped staircase, eps = 4": baselines.get("clamped staircase").make(ours.problem).worst_case_loss("abs"),
         "optimal piecewise, eps = 4": ours.lower_bound,
         "closed form": str(closed),
     }
@@ -145,7 +145,7 @@ def circle_is_optimal() -> Finding:
         "symmetry, then the certificate of D-OGPM-1 in ball arithmetic",
         "every eps > 0, every loss nondecreasing in the arc length",
         numbers,
-        note="Rotating input and output by one angle changes neither the promise nor the worst case, and the average of all "
+        note="Rotating input and output by one angle changes neither the guarantee nor the worst case, and the average of all "
         "rotations of a kernel is again eps-LDP, with an average loss not above the worst case. The average is translation "
         "invariant, K(y|x) = f(y - x), and K(y|x) <= E K(y|x') for all x, x' at one y says f <= E f' for all pairs of its "
         "values: the densities of the piecewise class. On an interval no such averaging exists, and the floor must vary.",

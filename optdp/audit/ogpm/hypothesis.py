@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from optdp.design.piecewise import RTOL, solve_piecewise
+from optdp.design.piecewise import solve_piecewise
 from optdp.design.sweep import sweep
 from optdp.exact import require
 from optdp.problem.domains import as_domain
 from optdp.problem.losses import as_loss
 from optdp.report.report import Column, Report
+
+#: The relative gap below which a value and a bound count as equal.
+RTOL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,8 @@ class HypothesisReport:
         span = f"{self.pieces[0]} to {self.pieces[-1]}" if len(self.pieces) > 1 else f"{self.pieces[0]}"
         verdict = "HOLDS" if self.holds else "IS NOT PROVEN"
         notes = [
-            f"The hypothesis {verdict} at {int(self.proven.sum())} of {self.eps.size} epsilons: no mechanism with {span} "
-            "pieces (nor any other number) beats three by more than the gap.",
+            f"The hypothesis {verdict} at {int(self.proven.sum())} of {self.eps.size} epsilons: no piecewise mechanism with "
+            f"{span} pieces (nor any other number), their heights the same for all inputs, beats three by more than the gap.",
             "Each row is a proof, not a sample: one certificate per epsilon, checked in exact arithmetic, valid for every m.",
         ]
         if self.attack:
@@ -110,17 +113,17 @@ def check_hypothesis(
     if not low < high:
         raise ValueError(f"eps_range = {eps_range!r} is not allowed: the lower end must be below the upper end")
     attacked = require.integer("attack", attack, low=0, high=samples)
-    area = as_domain(domain)
-    law = as_loss(loss, area.exact_reach)
+    domain = as_domain(domain)
+    loss = as_loss(loss, domain.exact_reach)
     rng = np.random.default_rng(require.integer("seed", seed, low=0))
     eps = np.sort(rng.uniform(low, high, samples))
-    results = sweep(partial(_decide, loss=law, domain=area), eps.tolist(), executor=executor, progress=progress,
+    results = sweep(partial(_decide, loss=loss, domain=domain), eps.tolist(), executor=executor, progress=progress,
                     label="proving", chunksize=64)  # fmt: skip
     value, bound, proven = (np.array(column) for column in zip(*results, strict=True))
     chosen = np.sort(rng.choice(eps, attacked, replace=False)).tolist()
-    tries = sweep(partial(_attack, pieces=numbers, loss=law, domain=area), chosen, executor=executor, progress=progress,
+    tries = sweep(partial(_attack, pieces=numbers, loss=loss, domain=domain), chosen, executor=executor, progress=progress,
                   label="attacking")  # fmt: skip
-    return HypothesisReport(eps, value, bound, proven, numbers, law.name, dict(zip(chosen, tries, strict=True)))
+    return HypothesisReport(eps, value, bound, proven, numbers, loss.name, dict(zip(chosen, tries, strict=True)))
 
 
 def _decide(eps: float, *, loss: Any, domain: Any) -> tuple[float, float, bool]:

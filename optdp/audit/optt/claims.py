@@ -33,7 +33,7 @@ def _excess(position: int) -> Any:
     """3 (eta - 1)^2 times (variance of the I-PTT minus Duchi's, both at |x| = position; Duchi's worst is at 0), in t and eta."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
 
     gap = optt.variance_in_t(position) - optt.duchi_in_t(0)
     return sp.expand(sp.cancel(3 * (optt.eta - 1) ** 2 * gap))
@@ -48,7 +48,7 @@ def _sign_pattern(excess: Any, below: Any, above: Any) -> tuple[Any, int, int] |
     """
     import sympy as sp
 
-    from optdp.closed_forms.optt import eta, t
+    from optdp.audit.optt.forms import eta, t
 
     poly = sp.Poly(excess, eta)
     changes = set()
@@ -120,7 +120,8 @@ def algorithm_two_is_private() -> Finding:
     """Algorithm 2, with q of Eq. (10) and any k, a that keep 1/2 <= q < 1, samples the density (8) and is eps-LDP."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
 
     E, k, a = optt.E, optt.k, optt.a
     does = optt.algorithm_two(k, a, optt.FORMULAS["Eq. 10 q"].printed)
@@ -140,7 +141,7 @@ def algorithm_two_is_private() -> Finding:
         Verdict.CONDITIONAL,
         "symbolic proof",
         "every E > 1",
-        {"q": str(q0), "likelihood ratio": str(ratio0), "promised": str(e0), "mean / x": str(slope0)},
+        {"q": str(q0), "likelihood ratio": str(ratio0), "guaranteed": str(e0), "mean / x": str(slope0)},
         condition=f"Exactly when {MASS}. Otherwise at E = 2, k = 4, a = 1/2, which Eq. (10) allows with q = 1/2, the "
         f"sampler's likelihood ratio is {ratio0} and its mean {slope0} x.",
         corrected=f"Choose eta > 1, k = (E + eta - 1)/(E - 1), a = k/(eta - 1): then {MASS}, and q = E/(E + eta - 1).",
@@ -159,7 +160,8 @@ def algorithm_two_exactly(ratio: Fraction, k: Fraction, a: Fraction) -> tuple[Fr
 @claim("OPTT-2", "constants that make I-PTT unbiased", "Theorem 2, Eq. 10")
 def constants_of_type_one() -> Finding:
     """I-PTT is unbiased if p = E/(2ak(E - 1)) and q = E/(k(E - 1))."""
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
 
     forms = optt.FORMULAS
     mass = ptt.constants("I")["mass"]
@@ -184,7 +186,8 @@ def constants_of_type_one() -> Finding:
 @claim("OPTT-3", "variance of I-PTT", "Theorem 3, Eq. 15")
 def variance_of_type_one() -> Finding:
     """Var(x) = (k - 1) x^2 + a/(3 (eta - 1)) (eta^3/(E - 1) + 1)."""
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
     from optdp.design.ptt import ptt_mechanism
 
     mechanism = ptt_mechanism(1.0, 2.5)
@@ -207,7 +210,7 @@ def one_crossing() -> Finding:
     """For each input there is one eps at which the variances of Duchi and Laplace agree: Duchi is better below, Laplace above."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
 
     n = sp.Symbol("n", positive=True)
     # d/d eps [coth^2 u - 8/eps^2] > 0, u = eps/2, iff 2 sinh^3 u > u^3 cosh u; coefficients of u^(2n+1) times (2n+1)!, n >= 1:
@@ -268,7 +271,8 @@ def pm_is_a_member() -> Finding:
     """The Piecewise Mechanism (Wang et al., ICDE 2019) is an I-PTT, whose window has density (E - s)/(2 (s + 1))."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
 
     pm = ptt.piecewise_mechanism()
     s = optt.s
@@ -294,7 +298,8 @@ def pm_constants() -> Finding:
     """PM is the I-PTT with k = 2s/(s - 1) and a = 2/(s - 1)."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
 
     half = sp.Rational(1, 2)
     forms = [optt.FORMULAS["Eq. 17 k"], optt.FORMULAS["Eq. 17 a"]]
@@ -321,7 +326,8 @@ def pm_for_every_eps() -> Finding:
     """By Eq. (18) the privacy budget of PM cannot take all positive values."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
 
     s = optt.s
     at = {optt.E: s**2, optt.k: s / (s - 1), optt.a: 1 / (s - 1)}
@@ -352,7 +358,8 @@ def optimum_for_given_q() -> Finding:
     """For given eps and q one I-PTT has the least variance: a = k/(eta0 - 1), k = E/(q (E - 1)), eta0 as in Eq. (A.4)."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
     from optdp.design.ptt import solve_ptt
 
     E, t, eta = optt.E, optt.t, optt.eta
@@ -425,7 +432,8 @@ def error_bound() -> Finding:
     """With probability 1 - beta the mean of n reports of an I-PTT is off by O(sqrt(log(1/beta))/(eps sqrt n)) as eps -> 0."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
 
     t, eta, e = optt.t, optt.eta, optt.eps
     reach = sp.simplify(ptt.constants("I")["a"].subs(optt.E, optt.RATIO) * eta)  # B = k + a
@@ -460,7 +468,8 @@ def error_bound() -> Finding:
 @claim("OPTT-8", "constants and variance of II-PTT", "Theorem 6, Eqs. 21, 22, C.4")
 def type_two() -> Finding:
     """The triangular II-PTT is unbiased with p = E/(ak(E - 1)), q = (E + 1)/(k(E - 1)), and its variance is Eq. (22)."""
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
 
     names = ("Eq. 21 p", "Eq. 21 q", "Eq. 22", "Eq. C.4")
     agrees = {name: optt.FORMULAS[name].agrees() for name in names}
@@ -485,7 +494,8 @@ def one_before_two() -> Finding:
     """For the same k and a, I-PTT has a smaller variance than II-PTT when eps is in (0, ln 3)."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
     from optdp.design.ptt import solve_ptt
 
     t, eta = optt.t, optt.eta
@@ -524,7 +534,8 @@ def rectangle_is_optimal() -> Finding:
     """At high privacy, I-PTT has the least variance among all PTTs (all functions f_j in Eq. 8)."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
     from optdp.design.ptt import solve_ptt
 
     w, g, big, x, y = sp.symbols("w g B x y", positive=True)  # half-window hB = w B, g = E - 1
@@ -543,7 +554,11 @@ def rectangle_is_optimal() -> Finding:
         spread.subs(big, k / (1 - w)) - ptt.variance("I").subs({optt.eta: 1 / w, optt.E: 1 + g, optt.x: x})
     )
     free, first, second = solve_ptt(1.0, "free"), solve_ptt(1.0), solve_ptt(1.0, "II")
-    numbers = {"I-PTT, eps = 1": first.value, "any bump, any range: at least": free.lower_bound, "II-PTT": second.value}
+    numbers = {
+        "I-PTT, eps = 1": first.value,
+        "any activation, any range: at least": free.lower_bound,
+        "II-PTT": second.value,
+    }
     positive = all(_positive(part, w, g) for part in sp.fraction(sp.factor(grows)))
     if not (valid and positive and smallest == 0 and free.verify() and free.lower_bound > first.value * (1 - 1e-9)):
         return Finding.unsettled("the bathtub bound and the I-PTT did not meet", numbers | {"dV/dB": str(grows)})
@@ -565,7 +580,7 @@ def none_dominates_duchi() -> Finding:
     """No I-PTT has a variance at most Duchi's at every input."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
     from optdp.design.ptt import solve_ptt
 
     t, eta, E = optt.t, optt.eta, optt.E
@@ -606,7 +621,7 @@ def some_beat_duchi() -> Finding:
     """Many I-PTTs have a smaller worst-case variance than Duchi, for every eps."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
     from optdp.design.ptt import solve_ptt
 
     excess, t = _excess(1), optt.t
@@ -658,7 +673,7 @@ def nineteen_tenths() -> Finding:
     """With eta = 19/10 and a = (10/9)(E + 0.9)/(E - 1) the worst-case variance is below Duchi's for every eps."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
 
     t = optt.t
     forms = [optt.FORMULAS[f"Eq. 31 {n}"].agrees() for n in ("p", "q", "a")]
@@ -698,7 +713,7 @@ def _systems() -> dict[str, Any]:
     """The polynomials of Eqs. (29) and (30) in eta: f1 times 9 (eta - 1)^4, f2, f3 as printed, f3 as it follows, f4."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
 
     eta, t = optt.eta, optt.t
     square, one, linear = (
@@ -718,7 +733,7 @@ def range_of_eta() -> Finding:
     """The eta that satisfy Eq. (29) fill one interval, which includes 19/10; so many I-PTTs beat Duchi."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
 
     f, eta = _systems(), optt.eta
     v = sp.Symbol("v", positive=True)
@@ -760,7 +775,7 @@ def no_eta_for_the_second_system() -> Finding:
     """No eta > 1 satisfies the inequality system (30)."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
 
     f, witness = _systems(), sp.Rational(8, 5)
     values = {name: p.subs(optt.eta, witness) for name, p in f.items()}
@@ -796,7 +811,7 @@ def pm_against_duchi() -> Finding:
     """PM's worst-case variance is not below Duchi's for every eps."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
 
     s = optt.s
     worst = optt.variance_in_t(1).subs({optt.eta: s + 1, optt.t: 1 / (s**2 - 1)})
@@ -831,7 +846,8 @@ def order_of_the_optimum() -> Finding:
     """As eps -> 0 the least worst-case variance of an I-PTT is of order eps^-2."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
     from optdp.design.ptt import solve_ptt
 
     t, eta = optt.t, optt.eta
@@ -877,7 +893,7 @@ def explicit_lower_bound() -> Finding:
     """Every I-PTT has Var(1) > theta1/(E - 1)^2 + theta2/(E - 1) with theta1 = 9/4 and theta2 = 3.3256..."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
 
     eta, t = optt.eta, optt.t
     v, c = sp.symbols("v c", positive=True)
@@ -909,7 +925,8 @@ def bound_is_tight() -> Finding:
     """The lower bound theta1/(E - 1)^2 + theta2/(E - 1) on the worst-case variance is tight."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
     from optdp.design.ptt import solve_ptt
 
     theta = float(optt.theta_two(optt.THETA_TWO_AT))
@@ -945,7 +962,7 @@ def order_at_each_input() -> Finding:
     """At each input the least variance of an I-PTT is of order eps^-2 as eps -> 0."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
     from optdp.design.ptt import solve_ptt
 
     t, eta = optt.t, optt.eta
@@ -975,7 +992,8 @@ def order_of_three() -> Finding:
     """As eps -> 0, at every input, the best I-PTT has at most Duchi's variance, and Duchi at most Laplace's."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
     from optdp.design.ptt import solve_ptt
 
     t, eta = optt.t, optt.eta
@@ -1021,7 +1039,7 @@ def some_beat_laplace() -> Finding:
     """Some I-PTT has a smaller worst-case variance than Laplace, for eps in (0, 1] and, conjectured, for every eps."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
     from optdp.design.ptt import solve_ptt
 
     u = sp.Symbol("u", positive=True)  # eps/4; PM has eta = e^(2u) + 1
@@ -1087,7 +1105,8 @@ def error_bound_in_d_dimensions() -> Finding:
     """With probability 1 - beta all d means are off by O(sqrt(d log(d/beta))/(eps sqrt n))."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
 
     c = ptt.constants("I")
     E, eta, d, beta = optt.E, optt.eta, sp.Symbol("d", positive=True), sp.Rational(1, 8)
@@ -1125,7 +1144,7 @@ def varying_windows() -> Finding:
     """Windows whose length varies with x can be eps-LDP and unbiased at every input: asked, and left open."""
     import sympy as sp
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
     from optdp.design.ptt import solve_ptt
 
     n, t = sp.Symbol("n", positive=True), optt.t
@@ -1184,7 +1203,7 @@ def gain_of_a_free_window() -> Finding:
     import sympy as sp
     from flint import arb
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
     from optdp.design.ptt import solve_ptt
     from optdp.mechanisms.varying_window import VaryingWindow
 
@@ -1242,7 +1261,7 @@ def gain_beyond_a_window() -> Finding:
     import sympy as sp
     from flint import arb
 
-    from optdp.closed_forms import optt
+    from optdp.audit.optt import forms as optt
     from optdp.design.ptt import solve_ptt
     from optdp.mechanisms.varying_window import VaryingWindow
 
@@ -1313,7 +1332,8 @@ def asymptotically_optimal() -> Finding:
     """Many PTTs are asymptotically optimal unbiased estimators of a mean, and one reaches the lower bound of the variance."""
     import sympy as sp
 
-    from optdp.closed_forms import optt, ptt
+    from optdp.audit.optt import forms as optt
+    from optdp.closed_forms import ptt
     from optdp.design.ptt import solve_ptt
 
     best = sp.limit(optt.eps**2 * optt.free_window_variance(), optt.eps, 0)  # the optimum near 0, by OPTT-20x

@@ -84,7 +84,7 @@ def best_constant_window() -> Finding:
 @discovery("D-OPTT-7", "Theorem 4's mechanism leaks ln 2 however small eps is", "OPTT")
 def theorem_four_leaks() -> Finding:
     """Algorithm 2 at the optimum printed for q = 1/2 has likelihood ratio 2 cosh(acosh(E)/3) > 2: whatever eps it is
-    asked for, it is not ln 2-LDP, and it breaks its promise for every E < sqrt 5.
+    asked for, it is not ln 2-LDP, and it breaks its guarantee for every E < sqrt 5.
     """
     return _proven_by(
         optt.optimum_for_given_q,

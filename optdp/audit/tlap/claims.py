@@ -20,7 +20,10 @@ from optdp.certificates.additive import geng_viswanath
 from optdp.design.additive import solve_additive
 from optdp.exact import enclosures, ranges
 from optdp.exact.ranges import Cover
-from optdp.problem.losses import as_loss
+from optdp.problem.domains import Line
+from optdp.problem.families import Additive
+from optdp.problem.privacy import ApproxDP
+from optdp.problem.problem import Problem
 
 LOSSES = {1: "abs", 2: "squared"}
 
@@ -48,10 +51,10 @@ def exact_hockey_stick(masses: dict[Fraction, Fraction], shift: Fraction, ratio:
     )
 
 
-@claim("TLAP-1", "the promise as a condition on the noise", "Lemma 1")
-def promise_on_the_noise() -> Finding:
+@claim("TLAP-1", "the guarantee as a condition on the noise", "Lemma 1")
+def guarantee_on_the_noise() -> Finding:
     """Additive noise is (eps, delta)-private iff P(S) - e^eps P(S + d) <= delta for every set S and every |d| <= Delta."""
-    # P(f(D) + X in S) = P(X in S - f(D)): a promise about all pairs and sets S is one about all sets T = S - f(D1) and all
+    # P(f(D) + X in S) = P(X in S - f(D)): a guarantee about all pairs and sets S is one about all sets T = S - f(D1) and all
     # differences d = f(D1) - f(D2). Exactly on atoms: the largest of the left side over all 2^k sets is a sum of positive parts.
     noise = {Fraction(i): Fraction(p, 16) for i, p in zip(range(-2, 3), (1, 4, 6, 4, 1), strict=True)}
     ratio = Fraction(2)
@@ -76,8 +79,8 @@ def promise_on_the_noise() -> Finding:
         numbers,
         condition="'Only if' needs a query whose neighbouring values differ by every d in [-Delta, Delta], as the "
         "paper's footnote says.",
-        note="With T = S - f(D1) and d = f(D1) - f(D2) the promise is the condition, set by set; its left side is "
-        "largest on the set where f(x) > E f(x + d). For whole-number queries only whole d count: noise on the "
+        note="With T = S - f(D1) and d = f(D1) - f(D2) the guarantee is the condition, set by set; its left side is "
+        "largest on the set where f(x) > E f(x + d). For integer queries only whole d count: noise on the "
         "integers that is (ln 2, 3/16)-private at shift 1 hides nothing at shift 1/2.",
     )
 
@@ -149,7 +152,7 @@ def privacy() -> Finding:
         "every eps > 0, 0 < delta <= 1/2, every shift",
         numbers,
         note="||x + d| - |x|| <= d keeps the ratio at most E inside, so only x in (A - d, A] counts: its mass is "
-        "delta (e^(eps d) - 1)/(E - 1), rising in d and equal to delta at d = Delta. The promise also holds for 1/2 "
+        "delta (e^(eps d) - 1)/(E - 1), rising in d and equal to delta at d = Delta. The guarantee also holds for 1/2 "
         "< delta < 1, with room to spare: the divergence is then delta - (E - 1 - u)^2/(2 u E).",
     )
 
@@ -219,7 +222,7 @@ def power() -> Finding:
 
 
 def lemma_2_witness() -> tuple[Fraction, Fraction, Fraction, Fraction]:
-    """(Lemma 2's figure for |i|, the cost of a whole-number noise, its divergence at e^eps = 2, delta = 1/14), all exact."""
+    """(Lemma 2's figure for |i|, the cost of an integer noise, its divergence at e^eps = 2, delta = 1/14), all exact."""
     ratio, delta, links = Fraction(2), Fraction(1, 14), 3
     a, b = (delta + (ratio - 1) / 2) / ratio, 1 / ratio
     if a * sum(b**k for k in range(links)) != Fraction(1, 2):
@@ -249,9 +252,9 @@ def _chain_holds() -> bool:
     return bool(first and geometric and ending)
 
 
-@claim("TLAP-7", "lower bound for whole-number queries", "Lemma 2")
+@claim("TLAP-7", "lower bound for integer queries", "Lemma 2")
 def whole_number_lower_bound() -> Finding:
-    """If a (1 - b^n)/(1 - b) = 1/2 for a whole n, whole-number noise costs at least 2 sum_(k < n) a b^k L(1 + k Delta)."""
+    """If a (1 - b^n)/(1 - b) = 1/2 for a whole n, integer noise costs at least 2 sum_(k < n) a b^k L(1 + k Delta)."""
     figure, cost, divergence, delta = lemma_2_witness()
     numbers = {
         "Lemma 2's figure, L(i) = |i|, Delta = 1, e^eps = 2, delta = 1/14, n = 3": str(figure),
@@ -270,7 +273,7 @@ def whole_number_lower_bound() -> Finding:
         corrected="Without any condition, for every symmetric cost that does not fall with the distance: E L(X) >= "
         "2 sum_(k < N) a b^k L(k Delta) + 2 T_N L(N Delta), with N = floor(n) and T_N = 1/2 - a (1 - b^N)/(1 - b), "
         "on the integers as on the line. It is what Theorems 4 and 5 use the lemma for.",
-        note="T_j = P(X >= j Delta) has T_0 >= 1/2, and the promise on [j Delta, oo) is T_(j+1) >= (T_j - delta)/E. "
+        note="T_j = P(X >= j Delta) has T_0 >= 1/2, and the guarantee on [j Delta, oo) is T_(j+1) >= (T_j - delta)/E. "
         "From 1/2 on with equality, the drops are a b^j; E L(X) >= L(0) + 2 sum_(j >= 1) T_j (L(j Delta) - L((j - "
         "1) Delta)), summed by parts.",
     )
@@ -317,25 +320,34 @@ def _real_n_is_below_floor(q: int) -> bool:
     return bool(ends)
 
 
+def dual_bound(q: int, eps: float, delta: float) -> float:
+    """The published dual point with floor(n), for any n: the bound that its certificate proves in exact arithmetic.
+
+    **Raises** `optdp.certificates.base.Refusal` if it proves none.
+    """
+    problem = Problem(ApproxDP(eps, delta), Line(), LOSSES[q], Additive())
+    return geng_viswanath(problem).bound(problem).value
+
+
 def _lower_bound_finding(q: int, eps: float = 1.0, delta: float = 0.01) -> Finding:
     from optdp.closed_forms import tlap as forms
 
     closed = forms.lower_bound(q)
     bins, radius = forms.E - 1, forms.RADIUS
     wanted = {1: 1 / bins - radius / forms.u, 2: (forms.E + 1) / bins**2 - (radius**2 + 2 * radius / bins) / forms.u}[q]
-    certificate = geng_viswanath(eps, delta, 1.0, as_loss(LOSSES[q], 1.0))
+    proven = dual_bound(q, eps, delta)
     printed = _at(closed, eps, delta)
     numbers = {
         "printed bound, eps = 1, delta = 0.01": printed,
-        "bound with floor(n), exact certificate": certificate.bound,
+        "bound with floor(n), exact certificate": proven,
         "truncated Laplacian": _at(forms.moment(q), eps, delta),
         "n": _at(radius, eps, delta),
     }
     whole = (math.e - 1) / (2 * (math.e**4 - 1))  # eps = 1, n = 4
-    same = geng_viswanath(1.0, whole, 1.0, as_loss(LOSSES[q], 1.0)).bound
+    same = dual_bound(q, 1.0, whole)
     if not (_chain_holds() and _is_zero(closed - wanted) and _real_n_is_below_floor(q)):
         return Finding.unsettled("the chain of tails or its sum did not simplify", numbers)
-    if not (certificate.check() and printed <= certificate.bound and abs(same - _at(closed, 1.0, whole)) < 1e-9):
+    if not (printed <= proven and abs(same - _at(closed, 1.0, whole)) < 1e-9):
         return Finding.unsettled("the exact dual point does not confirm the bound", numbers)
     text = {
         1: "Delta (1/(E - 1) - A/u), A = n = log(1 + u)/eps",
@@ -384,13 +396,10 @@ def whole_n() -> Finding:
     numbers: dict[str, Any] = {}
     for eps, delta in points:
         for q, loss in LOSSES.items():
-            certificate = geng_viswanath(eps, delta, 1.0, as_loss(loss, 1.0))
-            printed = _at(forms.lower_bound(q), eps, delta)
-            if not certificate.check() or certificate.bound < printed:
+            proven, printed = dual_bound(q, eps, delta), _at(forms.lower_bound(q), eps, delta)
+            if proven < printed:
                 return Finding.unsettled("a certificate with floor(n) is below the printed bound", numbers)
-            numbers[f"{loss}, eps = {eps:g}, delta = {delta:g}: printed, floor(n)"] = (
-                f"{printed:.6g}, {certificate.bound:.6g}"
-            )
+            numbers[f"{loss}, eps = {eps:g}, delta = {delta:g}: printed, floor(n)"] = f"{printed:.6g}, {proven:.6g}"
     if not (_real_n_is_below_floor(1) and _real_n_is_below_floor(2)):
         return Finding.unsettled("log-concavity in theta did not come out", numbers)
     return Finding(
@@ -714,7 +723,7 @@ def _staircase(q: int, e: arb) -> arb:
 
 @claim("TLAP-15", "the constant gap of the discrete setting is closed", "contributions, proof of Theorem 6")
 def discrete_gap() -> Finding:
-    """For whole-number queries, too, the ratio of lower and upper bound now tends to 1 as eps = delta -> 0."""
+    """For integer queries, too, the ratio of lower and upper bound now tends to 1 as eps = delta -> 0."""
     from optdp.closed_forms import tlap as forms
 
     numbers = {f"lower/upper, |x|, Delta = 1, eps = delta = {x:g}": _ratio(1, x, x) for x in (0.1, 0.01, 0.001)}
@@ -732,7 +741,7 @@ def discrete_gap() -> Finding:
         numbers,
         note="The lower bound: the chain of tails (TLAP-7) holds on the integers word for word. The upper: rounding "
         "the truncated Laplacian at random to a neighbouring integer, without bias, commutes with whole shifts, "
-        "hence keeps the promise, and keeps E|X| (|x| is linear between integers) and adds at most 1/4 to E X^2. So "
+        "hence keeps the guarantee, and keeps E|X| (|x| is linear between integers) and adds at most 1/4 to E X^2. So "
         "lower/upper >= 2 - E - 2 delta for |x| here as well.",
     )
 
