@@ -331,3 +331,11 @@ def test_every_loss_agrees_with_the_quadrature_that_knows_density_and_probabilit
     for loss in ("abs", "squared", optdp.Power(1.5)):
         value = float(mechanism.expected_loss(x, loss))
         assert value == pytest.approx(float(Mechanism.expected_loss(mechanism, x, loss)), rel=1e-7)
+
+
+def test_mixtures_nested_without_end_are_refused():
+    data = unbiased.duchi(1.0).to_dict()
+    for _ in range(3000):
+        data = {"mechanism": "Mixture", "parts": [data], "weights": [1.0], "name": "deep"}
+    with pytest.raises(FieldError, match="recursion"):
+        Mechanism.from_dict(data)

@@ -345,7 +345,7 @@ class Mechanism(ABC):
             made = Mechanism._registry[kind]._read(fields)
         except FieldError:
             raise
-        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
             raise FieldError(f"{fields.where}: {error}") from None
         fields.done()
         return made
