@@ -79,7 +79,7 @@ MAKE = {
     "additive discrete": lambda: optdp.solve_additive(1.0, 0.1, discrete=True, rtol=0.05),
     "additive discrete delta=0": lambda: optdp.solve_additive(1.0, discrete=True, rtol=0.05),
     "additive sensitivity 2": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=2.0, rtol=0.05),
-    "additive huber": lambda: optdp.solve_additive(1.0, 0.1, optdp.Huber(0.5), rtol=0.05),
+    "additive power 1.5": lambda: optdp.solve_additive(1.0, 0.1, optdp.Power(1.5), rtol=0.05),
     # kernels
     "kernel abs": lambda: optdp.solve_kernel(1.0, **KERNEL),
     "kernel squared": lambda: optdp.solve_kernel(1.0, "squared", **KERNEL),
