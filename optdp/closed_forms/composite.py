@@ -49,7 +49,7 @@ def derive(activation: str, base: str) -> dict[str, sp.Expr]:
     """Everything the composite needs, in (k, m, y, t): areas S1 and S2, L, a(C_p), C_max, and the variance at C_p.
 
     `L`: from mass 1, S1 + S2 = 1. `a`: from the mean being C_p. `C_max`: the largest C_p for which [a, a + m] lies in [-L, L].
-    `variance`: (int P x^2 - C_p^2)/C^2 with C = 2 C_max/Delta, in L too (short) and with the bump's place eliminated.
+    `variance`: (int P x^2 - C_p^2)/C^2 with C = 2 C_max/Delta, in L too (short) and with the activation's place eliminated.
     """
     s1, s2 = moment(activation, 0), moment(base, 0)
     place = sp.solve(sp.Eq(moment(activation, 1) + moment(base, 1), C_p), a)[0]
@@ -93,7 +93,7 @@ def printed() -> dict[str, sp.Expr]:
 
 
 def no_gain_from_b2(activation: str) -> dict[str, sp.Expr]:
-    """The proof that B2 never beats B1, as expressions that are positive for 0 < e <= 1, s, w > 0 (see certificates.bump).
+    """The proof that B2 never beats B1, as expressions that are positive for 0 < e <= 1, s, w > 0 (`affine_window`).
 
     `slope`: d log s/de - (1/e - 1/(4 + e)), for s ~ (E e - 1)/(4 + e); `margin`: 1/e - 1/(4 + e) - d log mu/de.
     """
@@ -152,14 +152,14 @@ REDUCED = X**2 / u + (1 + u) * (mu + u * v * w**2) / (u**2 * (1 - w) ** 2)
 
 
 @cache
-def scale_free(bump: str, under: str) -> tuple[sp.Expr, dict[sp.Symbol, sp.Expr]]:
+def scale_free(above: str, under: str) -> tuple[sp.Expr, dict[sp.Symbol, sp.Expr]]:
     """The variance that the densities give, in units of (Delta/2)^2 and in (w, u, X, e = t/y), and the v and mu of the shapes."""
     edge = sp.Symbol("e", positive=True)
-    fill, spread = shares(bump)
+    fill, spread = shares(above)
     scaled = base(under).subs({y: 1, t: edge, L: 1})
     level = sp.integrate(scaled, (x, -1, 1)) / 2
     second = sp.integrate(sp.expand(scaled * x**2), (x, -1, 1)) / (2 * level)
-    found = derive(bump, under)
+    found = derive(above, under)
     height = u / (1 + u) / (2 * w * fill)  # for L = 1
     low = 1 / (1 + u) / (2 * level)
     at = {k: height, m: 2 * w, y: low, t: edge * low, L: 1, delta: 2}

@@ -7,8 +7,7 @@ the programs of the two papers, their own algorithms, and the front doors `solve
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,21 +30,6 @@ from optdp.solvers import nlp
 
 #: How close B2 is taken to the constant that it approaches: t = (1 - 2^-40) y.
 EDGE = 1 - Fraction(1, 2**40)
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a method gives: the window's share and the middle of the range on [-1, 1], or a mechanism; raw solver output."""
-
-    solver: str
-    share: float = 0.0
-    shift: float = 0.0
-    mechanism: CompositeMechanism | None = None
-    objective: float | None = None
-    bound: float | None = None
-    message: str = ""
-    stopped: bool = False
-    build: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
 
 def accepts(problem: Problem) -> str | None:
@@ -82,48 +66,29 @@ def design(
     assert isinstance(family, Windows) and eps is not None
     side, x = (1, None) if x is None else (-1 if x < 0 else 1, abs(x))
     _check_method(problem, method, solver)
-    plain = float(eps), None if x is None else float(x)  # what programs in floats see of the problem
-    half = area.width / 2
+    half, plain = area.width / 2, (float(eps), None if x is None else float(x))
     share, shift, least = best_window(eps, family.activation, family.standing, family.rule, x, x is not None)
-    ideal = Found("structured (stationary polynomial, one dimension)", share, shift)
-    build = _builder(family, plain, half)
-    if method == "auto":
-        found = ideal
+    program = _program(family, *plain, half)
+    progress(f"{method}: {family.activation}, {family.base}")
+    if method == "scip":
+        share, shift, program = _by_scip(program, share, shift, time_limit)
+    elif method == "lp":
+        share, shift, found, message, arguments = ptt.by_linear_programs(
+            *plain, require.integer("cells", cells, low=20), solver
+        )
+        program = replace(program, solver="a linear program for each range", objective=found * half**2, message=message,
+                          build=ptt.linear_program, arguments=arguments)  # fmt: skip
+    if method in ("grid", "target"):
+        walk = None if method == "grid" else (_goal(target, least, half), step, iterations, seed)
+        mechanism, program = _by_search(problem, program, walk)
     else:
-        progress(f"{method}: {family.activation}, {family.base}")
-        if method == "scip":
-            found = _by_scip(build, ideal, time_limit)
-        elif method == "lp":
-            width, moved, value, message, arguments = ptt.by_linear_programs(
-                *plain, require.integer("cells", cells, low=20), solver
-            )
-            found = Found("a linear program for each range", width, moved, None, value * half**2, None, message, False,
-                          (ptt.linear_program, arguments))  # fmt: skip
-        else:
-            walk = None if method == "grid" else (_goal(target, least, half), step, iterations, seed)
-            found = _by_search(problem, walk)
-    mechanism = found.mechanism
-    if mechanism is None:
         base = Quartic(EDGE) if isinstance(family.base, str) else family.base
         mechanism = CompositeMechanism.private(
-            eps, found.share, area, family.activation, base, shift=found.shift * side, rule=family.rule
+            eps, share, area, family.activation, base, shift=shift * side, rule=family.rule
         )
     certificate = certify(problem, least)
     value = mechanism.enclose(problem.objective)[1]
-    model, arguments = found.build or build
-    names = (
-        "k (slope of the window's middle), a (half-width), f (floor)",
-        "mass 1, unbiased, peak <= e^eps times the floor",
-    )
-    if isinstance(family, Composite):
-        names = (
-            "k (height of the activation), m (its width), y (height of the base)",
-            f"mass 1, unbiased, y + k <= 1, the {family.rule} rule, activation within the range",
-        )
-    program = Program(
-        names[0] + (", r (middle of the range)" if x else ""), names[1], found.solver, time.perf_counter() - began, rtol,
-        found.objective, found.bound, found.message, found.stopped, model, arguments,
-    )  # fmt: skip
+    program = replace(program, rtol=rtol, seconds=time.perf_counter() - began)
     return Solution(problem, value, min(certificate.value(area), value), mechanism, certificate, program)
 
 
@@ -160,55 +125,65 @@ def _check_method(problem: Problem, method: str, solver: Any) -> None:
         raise ValueError("solver is not allowed here: only method 'lp' solves linear programs")
 
 
-def _builder(
-    family: Windows, plain: tuple[float, float | None], half: float
-) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The model of the plain program and its arguments."""
-    eps, x = plain
+def _program(family: Windows, eps: float, x: float | None, half: float) -> Program:
+    """The paper's program for the family, as if solved by the structured method."""
+    shift, solver = (", r (middle of the range)" if x else ""), "structured (stationary polynomial, one dimension)"
     if isinstance(family, AffineWindow):
-        return ptt.build_model, (eps, family.kind, x, half)
-    return composite.build_model, (eps, family.activation, family.base, x, family.rule, 2 * half)
+        return Program(
+            f"k (slope of the window's middle), a (half-width), f (floor){shift}",
+            "mass 1, unbiased, peak <= e^eps times the floor",
+            solver, 0.0, 1.0, build=ptt.build_model, arguments=(eps, family.kind, x, half),
+        )  # fmt: skip
+    return Program(
+        f"k (height of the activation), m (its width), y (height of the base){shift}",
+        f"mass 1, unbiased, y + k <= 1, the {family.rule} rule, activation within the range",
+        solver, 0.0, 1.0, build=composite.build_model,
+        arguments=(eps, family.activation, family.base, x, family.rule, 2 * half),
+    )  # fmt: skip
 
 
-def _by_scip(build: tuple[Callable[..., Any], tuple[Any, ...]], ideal: Found, time_limit: float) -> Found:
+def _by_scip(program: Program, share: float, shift: float, time_limit: float) -> tuple[float, float, Program]:
+    """The window that SCIP finds for the program; the given one where it finds no point."""
     import pyomo.environ as pyo
 
-    model = build[0](*build[1])
+    model = program.model
     result = nlp.solve(model, "scip", time_limit=time_limit, rel_gap=1e-9)
-    share, shift, message = ideal.share, ideal.shift, result.message
+    message = result.message
     if result.found:
         at = {name: float(variable.value) for name, variable in model.component_map(pyo.Var).items()}
-        share = at["m"] / (2 * at["L"]) if "m" in at else at["a"] / at["reach"]
-        shift = at.get("r", 0.0)
+        share, shift = at["m"] / (2 * at["L"]) if "m" in at else at["a"] / at["reach"], at.get("r", 0.0)
     else:
         message += "; no feasible point: the mechanism is the structured one"
-    return Found("SCIP through Pyomo", share, shift, None, result.objective, result.bound, message, result.timed_out)
+    found = replace(program, solver="SCIP through Pyomo", objective=result.objective, bound=result.bound, message=message,
+                    stopped=result.timed_out)  # fmt: skip
+    return share, shift, found
 
 
-def _by_search(problem: Problem, walk: tuple[float, float, int, int] | None) -> Found:
+def _by_search(
+    problem: Problem, program: Program, walk: tuple[float, float, int, int] | None
+) -> tuple[CompositeMechanism, Program]:
     """The paper's Algorithm 1, or its Algorithm 2 with (goal for sensitivity 1, step, iterations, seed)."""
-    family, area, eps = problem.family, problem.domain, problem.eps
+    family = problem.family
     assert isinstance(family, Composite)
-    objective = "worst" if isinstance(problem.objective, WorstCase) else "center"
-    plain = float(eps), family.activation, family.base  # type: ignore[arg-type]
+    plain = float(problem.eps), family.activation, family.base  # type: ignore[arg-type]
+    how: Any = {"objective": "worst" if isinstance(problem.objective, WorstCase) else "center", "rule": family.rule}
     if walk is None:
-        point, message = composite.algorithm_1(*plain, objective=objective, rule=family.rule)
+        point, message = composite.algorithm_1(*plain, **how)
         solver = "Algorithm 1 (grids of step 0.1, 0.01, 0.001)"
     else:
         goal, step, iterations, seed = walk
         point, message, met = composite.algorithm_2(
-            plain[0], goal, *plain[1:], objective=objective, rule=family.rule,
-            step=require.real("step", step, low=0.0, open_low=True),
+            plain[0], goal, *plain[1:], **how, step=require.real("step", step, low=0.0, open_low=True),
             iterations=require.integer("iterations", iterations, low=1), seed=require.integer("seed", seed, low=0),
         )  # fmt: skip
         solver = f"Algorithm 2 (steps of at most {step:g} towards a target)"
         if not met:
             message += f", target not reached in {iterations} changes: raise iterations or lower step"
     mechanism = composite.from_parameters(
-        eps, point.k, point.m, point.y, family.activation, family.base, inputs=area, rule=family.rule
+        problem.eps, point.k, point.m, point.y, *plain[1:], inputs=problem.domain, rule=family.rule
     )
-    value = point.variance * area.width**2
-    return Found(solver, mechanism=mechanism, objective=value, message=f"{message}; {point}")
+    value = point.variance * problem.domain.width**2
+    return mechanism, replace(program, solver=solver, objective=value, message=f"{message}; {point}")
 
 
 def _goal(target: Any, least: float, half: float) -> float:

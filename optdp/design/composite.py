@@ -106,7 +106,7 @@ def solve_composite(
         >>> import optdp
         >>> solution = optdp.solve_composite(1.0, "A2", lower=10.0)
         >>> round(solution.value, 6), round(solution.mechanism.support()[0], 6)
-        (1.788557, 10.0)
+        (1.788558, 10.0)
     """
     require.exact_epsilon(eps)
     family = Composite(as_activation(activation, activation_support), as_base(base, base_support), rule)  # type: ignore[arg-type]

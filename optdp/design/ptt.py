@@ -8,9 +8,7 @@ f = p/E and the shape's fill c = (1/2) int h and spread v,
     2 f (k + a) + 2 a c (E - 1) f = 1        (mass 1, which the paper's optimisation leaves out)
     2 a c (E - 1) f k = 1                    (unbiased)
 
-**One dimension is left** (`optdp.closed_forms.affine_window`): with w = a/(k + a) = 1/eta and s = (E - 1) c,
-
-    Var(x) = x^2/(s w) + (1 + s w)(1/3 + s v w^3)/(s^2 w^2 (1 - w)^2).
+One dimension is left (`optdp.closed_forms.affine_window`), the window's share w = a/(k + a) = 1/eta.
 
 **At one input** the range of outputs may be off centre, [r - B, r + B]. **"free"** lets the density be anything between a common
 floor and E times it, on any range: the rectangle is then the best window (bathtub, which is the paper's Conjecture 1
@@ -71,7 +69,7 @@ def solve_ptt(
         >>> import optdp
         >>> solution = optdp.solve_ptt(1.0)
         >>> round(solution.value, 6), round(solution.mechanism.eta, 6)
-        (5.065681, 2.288756)
+        (5.065681, 2.288757)
     """
     require.exact_epsilon(eps)
     require.choice("backend", backend, METHODS)

@@ -378,12 +378,8 @@ def _mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law
 
     if isinstance(shape, Rectangle | Steps):
         heights = np.ones(1) if isinstance(shape, Rectangle) else shape._array
-        edges = np.linspace(-1, 1, heights.size + 1)
-        flat_centre, flat_x = np.broadcast_arrays(centre, x)
-        out = np.empty(flat_x.size)
-        for i, (c, point) in enumerate(zip(flat_centre.reshape(-1), flat_x.reshape(-1), strict=True)):
-            out[i] = heights @ np.diff(primitive(c + half * edges - point))
-        return out.reshape(flat_x.shape) / (half * 2 * heights.mean())
+        ends = pairwise(primitive(centre - x + half * edge) for edge in np.linspace(-1, 1, heights.size + 1))
+        return sum(h * (b - a) for h, (a, b) in zip(heights, ends, strict=True)) / (half * 2 * heights.mean())  # type: ignore[no-any-return]
     nodes, weights = np.polynomial.legendre.leggauss(64)
     kink = np.clip((x - centre) / half, -1, 1)
     cuts = np.sort(np.stack([np.full(kink.shape, -1.0), kink, *(np.full(kink.shape, b) for b in shape.breaks()),

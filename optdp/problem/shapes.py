@@ -52,13 +52,24 @@ class Shape(ABC):
     def spread(self) -> arb:
         """Second moment of the density h / int h, as a ball."""
 
-    @abstractmethod
     def fit(self, cells: int) -> int:
         """The nearest number of cells >= 1 in which this shape can be sampled exactly."""
+        return max(cells, 1)
 
-    @abstractmethod
     def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
-        """`size` cells out of 0 .. cells - 1, with probabilities that follow the shape and are exactly symmetric."""
+        """`size` cells out of 0 .. cells - 1, with probabilities that follow the shape and are exactly symmetric.
+
+        By rejection: a cell is accepted with probability floor(2^53 h)/2^53, where h sees |u| alone.
+        """
+        found = np.empty(size, dtype=np.int64)
+        missing = np.arange(size)
+        while missing.size:
+            trial = rng.integers(0, cells, size=missing.size)
+            distance = np.abs(2 * trial + 1 - cells) / cells
+            accepted = rng.integers(0, COIN, size=missing.size) < (self.height(distance) * COIN).astype(np.int64)
+            found[missing[accepted]] = trial[accepted]
+            missing = missing[~accepted]
+        return found
 
     @property
     def least(self) -> Fraction:
@@ -115,9 +126,6 @@ class Rectangle(Shape):
     def least(self) -> Fraction:
         return Fraction(1)
 
-    def fit(self, cells: int) -> int:
-        return max(cells, 1)
-
     def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
         return rng.integers(0, cells, size=size)
 
@@ -137,15 +145,9 @@ class Sine(Shape):
     def spread(self) -> arb:
         return 1 - 8 / arb.pi() ** 2
 
-    def fit(self, cells: int) -> int:
-        return max(cells, 1)
-
     def level_below(self) -> Fraction:
         # The midpoint sum of a concave function is not below its integral; thresholds are off by at most 2^-50.
         return super().level_below() - Fraction(1, 2**50)
-
-    def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
-        return _reject(self.height, cells, size, rng)
 
 
 @dataclass(frozen=True)
@@ -205,18 +207,12 @@ class Quartic(Shape):
     def dip(self) -> Fraction:
         return Fraction(int(self.edge * COIN), COIN)
 
-    def fit(self, cells: int) -> int:
-        return max(cells, 1)
-
     def level_below(self) -> Fraction:
         return 1 - (1 - self.edge) / 5 - Fraction(1, 2**48)
 
     def level_above(self) -> Fraction:
         # The midpoint sum over n = 2^50 cells of a concave function exceeds its integral by O(n^-2); thresholds by 2^-51.
         return 1 - (1 - self.edge) / 5 + Fraction(1, 2**48)
-
-    def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
-        return _reject(self.height, cells, size, rng)
 
     def to_dict(self) -> dict[str, Any]:
         return {"shape": self.name, "edge": str(self.edge)}
@@ -304,19 +300,6 @@ class Steps(Shape):
 
     def __str__(self) -> str:
         return self.label
-
-
-def _reject(height: Callable[[np.ndarray], np.ndarray], cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Cells accepted with probability floor(2^53 h)/2^53 each. h sees |u| alone, so that the result is symmetric."""
-    found = np.empty(size, dtype=np.int64)
-    missing = np.arange(size)
-    while missing.size:
-        trial = rng.integers(0, cells, size=missing.size)
-        distance = np.abs(2 * trial + 1 - cells) / cells
-        accepted = rng.integers(0, COIN, size=missing.size) < (height(distance) * COIN).astype(np.int64)
-        found[missing[accepted]] = trial[accepted]
-        missing = missing[~accepted]
-    return found
 
 
 ACTIVATIONS: dict[str, Shape] = {"A1": Rectangle(), "A2": Sine(), "A3": Triangle()}

@@ -31,7 +31,13 @@ from optdp.report.plots import COLOURS, new_axes, titled
 from optdp.report.report import Column, Report
 
 QUERIES = ("mean", "variance", "maximum", "minimum", "mode", "count")
-PROTOCOLS = ("local", "range", "interval")
+#: Protocol -> what a report says of it.
+PROTOCOLS = {
+    "local": "Every record is randomised for itself: eps-LDP.",
+    "range": "One answer from a mechanism for the query's whole range: eps-DP.",
+    "interval": "Intervals as long as the sensitivity around the true answer, as the composite paper evaluates: for mean, "
+    "variance and count their place gives the answer away, so that this compares noise and is no private release.",
+}
 
 #: Public-domain data that statsmodels ships: columns with ranges known from their codebooks, not from the values.
 DATASETS: dict[str, dict[str, tuple[float, float]]] = {
@@ -177,7 +183,7 @@ def evaluate(
     **Raises** TypeError or ValueError naming the argument, e.g. a value outside `bounds`.
     """
     column, area = _column_of(values, bounds)
-    require.choice("protocol", protocol, PROTOCOLS)
+    require.choice("protocol", protocol, tuple(PROTOCOLS))
     repeats = require.integer("repeats", repeats, low=2)
     for mechanism in mechanisms:
         require.choice("mechanisms", mechanism, tuple(MECHANISMS))
@@ -210,7 +216,7 @@ def evaluate(
     ]  # fmt: skip
     notes = [
         f"{repeats} answers each; RE = mean |answer - truth|, MSE = mean squared error, AL = |answer - truth|/|truth|.",
-        _note(protocol),
+        PROTOCOLS[protocol],
     ]
     if "classical Gaussian" in mechanisms:
         notes.append("classical Gaussian: (eps, 1e-5), with the calibration that is proven for eps <= 1 only.")
@@ -223,17 +229,6 @@ def evaluate(
     return Report(title, columns, rows, notes, figure)
 
 
-def _note(protocol: str) -> str:
-    if protocol == "local":
-        return "Every record is randomised for itself: eps-LDP."
-    if protocol == "range":
-        return "One answer from a mechanism for the query's whole range: eps-DP."
-    return (
-        "Intervals as long as the sensitivity around the true answer, as the composite paper evaluates: for mean, variance and "
-        "count their place gives the answer away, so that this compares noise and is no private release."
-    )
-
-
 def _boxes(boxes: Any, query: str, levels: list[float], names: list[str], title: str) -> Any:
     axes = new_axes(size=(min(max(6.4, 0.9 * len(levels) * len(names) ** 0.6), 11.0), 4.2))
     width = 0.8 / len(names)
@@ -241,16 +236,9 @@ def _boxes(boxes: Any, query: str, levels: list[float], names: list[str], title:
         places = [j + (k - (len(names) - 1) / 2) * width for j in range(len(levels))]
         look = {"facecolor": COLOURS[k % len(COLOURS)], "alpha": 0.75, "hatch": "//" * (k // len(COLOURS))}
         drawn = axes.boxplot(
-            [boxes[query, e, name] for e in levels],
-            positions=places,
-            widths=0.8 * width,
-            patch_artist=True,
-            showfliers=False,
-            whis=(5, 95),
-            medianprops={"color": "black"},
-            boxprops=look,
-            manage_ticks=False,
-        )
+            [boxes[query, e, name] for e in levels], positions=places, widths=0.8 * width, patch_artist=True, boxprops=look,
+            showfliers=False, whis=(5, 95), medianprops={"color": "black"}, manage_ticks=False,
+        )  # fmt: skip
         drawn["boxes"][0].set_label(name)
     axes.set_xticks(range(len(levels)), [f"{e:g}" for e in levels])
     axes.set(xlabel="epsilon", ylabel="accuracy loss (whiskers: 5 %, 95 %)", yscale="log")

@@ -47,7 +47,8 @@ def gap_report(
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     names: dict[str, bool] = {}  # name -> whether its numbers are proven
-    for e in [eps] if np.ndim(eps) == 0 else eps:
+    levels: Any = [eps] if np.ndim(eps) == 0 else eps
+    for e in levels:
         everyone = Problem(LDP(e), Interval(-1.0, 1.0), WorstCase("squared"), AllMechanisms(), (Unbiased(),))
         row: dict[str, Any] = {"eps": float(everyone.eps)}  # type: ignore[arg-type]
         told = []
