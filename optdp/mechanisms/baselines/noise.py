@@ -34,7 +34,7 @@ def truncated_radius(eps: float, delta: float) -> float:
     """Where the truncated Laplacian ends, in sensitivities: log(1 + (e^eps - 1)/(2 delta))/eps (1/(2 delta) for eps = 0).
 
     >>> round(truncated_radius(1.0, 0.01), 4)
-    4.4652
+    4.4649
     """
     return math.log1p(math.expm1(eps) / (2 * delta)) / eps if eps > 0 else 1 / (2 * delta)
 
