@@ -90,7 +90,7 @@ def test_solutions_are_pickled_copied_and_saved(name, tmp_path):
 
 
 def test_designs_are_asked_in_an_order_that_imports_do_not_change():
-    code = "import optdp\nfrom optdp.design import {}\nfrom optdp.design.registry import designs\nprint([d.name for d in designs()])"
+    code = "from optdp.design import {}\nfrom optdp.design.registry import designs\nprint([d.name for d in designs()])"
     assert len({python(code.format(name)) for name in ("piecewise", "lip", "kernel", "additive")}) == 1
 
 

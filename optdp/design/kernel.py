@@ -110,7 +110,8 @@ def solve_kernel(
 
         >>> import optdp
         >>> best = optdp.solve_kernel(1.0, "squared", rtol=1e-6)
-        >>> best.lower_bound <= float(best.closed_form.subs("eps", 1.0)) <= best.value
+        >>> (eps,) = best.closed_form.free_symbols
+        >>> best.lower_bound <= float(best.closed_form.subs(eps, 1.0)) <= best.value
         True
     """
     privacy = LDP(require.exact_epsilon(eps))
