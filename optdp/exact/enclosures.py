@@ -58,7 +58,7 @@ def at_most(a: Number, b: Number) -> bool | None:
     return None
 
 
-def exp_below(eps: Number, bits: int = 128) -> Fraction:
+def exp_below(eps: Number, bits: int = 56) -> Fraction:
     """A rational R <= e^eps with e^eps - R < 2^-(bits-1) e^eps: the ratio that an exactly private mechanism may use."""
     if isinstance(eps, Log):
         return max(Fraction(1), eps.argument)
@@ -66,7 +66,7 @@ def exp_below(eps: Number, bits: int = 128) -> Fraction:
         return max(Fraction(1), lower(exp(eps)))
 
 
-def exp_above(eps: Number, bits: int = 128) -> Fraction:
+def exp_above(eps: Number, bits: int = 56) -> Fraction:
     """A rational R >= e^eps with R - e^eps < 2^-(bits-1) e^eps."""
     if isinstance(eps, Log):
         return eps.argument

@@ -255,7 +255,9 @@ class AdditiveMechanism(AdditiveNoise):
         ]
         if reach:
             same = None if privacy.sensitivity == self.sensitivity else privacy.sensitivity
-            checks.insert(0, privacy.check(self.exact_delta(enclosures.exp_below(privacy.eps), same)))
+            pure = self.exact_ratio is not None and enclosures.at_most_exp(self.exact_ratio, privacy.eps)
+            divergence = Fraction(0) if pure else self.exact_delta(enclosures.exp_below(privacy.eps), same)
+            checks.insert(0, privacy.check(divergence))
         return checks
 
     # --- the noise ---------------------------------------------------------------------------------------------
