@@ -447,8 +447,9 @@ def test_bad_mechanisms_are_refused():
         CompositeMechanism(optdp.Interval(-1.0, 1.0), 10, 5, Triangle())
     with pytest.raises(ValueError, match="eta"):
         ptt_mechanism(1.0, 1.0)
-    with pytest.raises(ValueError, match="eps = 1e-40"):
-        optdp.solve_ptt(1e-40)
+    for eps in (1e-40, 1e-300):
+        with pytest.raises(ValueError, match=f"eps = {eps} is not allowed: the window would have a probability"):
+            optdp.solve_ptt(eps)
     with pytest.raises(ValueError, match="power of two"):
         CompositeMechanism.private(1.0, 0.4, base=Steps((2, 3, 2)))
     assert optdp.solve_ptt(1e-12).verify()

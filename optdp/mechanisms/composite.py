@@ -108,6 +108,9 @@ class CompositeMechanism(Mechanism):
         cells = activation.fit(min(max(round(share * CELLS), 1), CELLS - 2**16))
         w = Fraction(cells, CELLS)
         ratio, dip = enclosures.exp_below(eps), base.dip()
+        tiny = ValueError(f"eps = {show(eps)} is not allowed: the window would have a probability below 2^-124")
+        if ratio == 1:
+            raise tiny
         room = ratio * dip - 1 if rule == "uniform" else (ratio - 1) * dip
         if room <= 0:
             raise ValueError(
@@ -118,7 +121,7 @@ class CompositeMechanism(Mechanism):
         mass = max(1 / (1 + odds), Fraction(require.real("floor_mass", floor_mass, low=0.0, high=1.0, open_high=True)))
         coins = -(-mass.numerator * COINS // mass.denominator)
         if coins >= COINS:
-            raise ValueError(f"eps = {show(eps)} is not allowed: the window would have a probability below 2^-124")
+            raise tiny
         gap = round(abs(r) * (1 - w) / (1 + abs(r)) * CELLS)
         first, last = (0, CELLS - cells - gap) if r >= 0 else (gap, CELLS - cells)
         return cls(as_interval(domain), cells, coins, activation, base, first, last)
