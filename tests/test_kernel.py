@@ -343,6 +343,36 @@ def test_a_changed_problem_is_proven_anew_or_refused(solved):
                 source.certificate.bound(problem)
 
 
+def test_parts_of_another_system_do_not_verify(solved):
+    """All kernels attain less than the best three pieces: neither certificate nor mechanism may change places."""
+    kernel, pieces = solved(1.0), optdp.solve_piecewise(1)
+    assert kernel.value < pieces.lower_bound
+    mixed = replace(kernel, certificate=pieces.certificate, lower_bound=0.0)
+    assert [check.name for check in mixed.verify().failures] == ["lower bound"]
+    mixed = replace(pieces, mechanism=kernel.mechanism)
+    assert [check.name for check in mixed.verify().failures] == ["family"]
+    assert replace(kernel, mechanism=pieces.mechanism, value=pieces.value).verify()  # true: it is one of all mechanisms
+    assert replace(
+        pieces, certificate=kernel.certificate, lower_bound=kernel.lower_bound
+    ).verify()  # true: fewer mechanisms
+
+
+@settings(max_examples=10)
+@given(st.floats(0.2, 3), st.integers(2, 5), st.sampled_from([1.0, 1.5, 2.0]), st.integers(0, 2**32 - 1))
+def test_averages_are_bracketed_tightly_and_those_of_unbiased_mechanisms_validly(eps, count, q, seed):
+    rng = np.random.default_rng(seed)
+    points, chances = np.sort(rng.random(count)).tolist(), rng.dirichlet(np.ones(count)).tolist()
+    average = optdp.Average(Power(q), optdp.Prior.of(chances, points))
+    free = optdp.solve(optdp.Problem(optdp.LDP(eps), (0, 1), average))
+    assert free.verify() and free.gap <= 1e-3
+    if q == 2:
+        fair = optdp.solve(replace(free.problem, constraints=(optdp.Unbiased(),)))
+        assert fair.verify(), str(fair.verify())
+        assert free.lower_bound <= fair.value
+        assert fair.lower_bound <= optdp.solve_kernel(eps, unbiased=True, level=3).value
+        assert free.certificate.bound(fair.problem).value == free.lower_bound
+
+
 def test_outputs_beyond_the_domain_never_help(solved):
     """The same certificate proves the same bound where outputs may leave the domain, and less is never proven for less."""
     solution = solved(1.0)

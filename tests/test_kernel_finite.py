@@ -199,6 +199,17 @@ def test_a_solver_of_ones_own_solves_it():
         optdp.solve(problem, method="columns", solver=Scipy())
 
 
+@pytest.mark.parametrize("prior", [None, "uniform"])
+@pytest.mark.parametrize("backend", ["auto", "dense", "columns"])
+def test_when_time_is_up_there_still_is_a_valid_bracket(backend, prior):
+    loss = np.random.default_rng(0).random((30, 30))
+    solution = optdp.solve_kernel(
+        1, loss, domain=optdp.Alphabet(30), prior=prior, time_limit=1e-9, rtol=1e-9, backend=backend
+    )
+    assert solution.verify() and solution.status is optdp.Status.TIME_LIMIT
+    assert solution.value <= loss.max() and solution.lower_bound >= 0
+
+
 @pytest.mark.parametrize(
     ("loss", "options", "error", "words"),
     [

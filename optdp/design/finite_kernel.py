@@ -28,7 +28,7 @@ from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
 from optdp.solvers import kernel_lp as lp
-from optdp.solvers.lp import LinearProgram
+from optdp.solvers.lp import LinearProgram, LinearStatus
 
 METHODS = ("auto", "columns", "dense")
 
@@ -86,15 +86,21 @@ def design(
     eps, law = problem.eps, problem.loss
     d, m = law.array.shape
     scale = float(law.array.max()) or 1.0
-    answers = np.arange(m)
+    answers, stopped = np.arange(m), list[str]()
 
     def solve(ratio: float) -> lp.Outcome:
-        grid = _grid(problem, ratio, scale)
-        if method == "dense":
-            return lp.solve_dense(grid, answers, solver=solver, time_limit=time_limit)
-        if method == "columns":
-            return lp.solve_columns(grid, answers, time_limit=time_limit)
-        return lp.solve_blocks(grid, answers, vertex=True, time_limit=time_limit)
+        left, grid = time_limit - (time.perf_counter() - began), _grid(problem, ratio, scale)
+        try:
+            if method == "dense":
+                return lp.solve_dense(grid, answers, solver=solver, time_limit=left)
+            if method == "columns":
+                return lp.solve_columns(grid, answers, time_limit=left)
+            return lp.solve_blocks(grid, answers, vertex=True, time_limit=left)
+        except lp.SolverFailure as failure:
+            if failure.status is not LinearStatus.TIME_LIMIT:
+                raise
+            stopped.append(str(failure))
+            return _constant(grid)
 
     progress(f"{d} symbols, {m} outputs: lower bound")
     below = solve(float(np.exp(float(eps))))  # type: ignore[arg-type]
@@ -118,6 +124,8 @@ def design(
         rtol=rtol,
         objective=above.value * scale,
         bound=below.value * scale,
+        message=" ".join(stopped[:1]),
+        stopped=bool(stopped),
         build=build_model,
         arguments=(problem,),
     )
@@ -150,3 +158,12 @@ def _grid(problem: Problem, ratio: float, scale: float) -> lp.Grid:
             chances[:] = 0.0
             chances[problem.domain.index(list(asked.prior.categories))] = asked.prior.probabilities
     return lp.Grid(ratio, 1.0, place, place, False, chances, False, problem.loss.array / scale)
+
+
+def _constant(grid: lp.Grid) -> lp.Outcome:
+    """What there is without a solver: the best output for everybody, and multipliers that prove nothing more than 0."""
+    loss, d = np.asarray(grid.matrix), grid.knots.size
+    costs = loss.max(axis=0) if grid.prior is None else grid.prior @ loss
+    best, ones = np.array([int(np.argmin(costs))]), np.ones(1)
+    dual = lp.Dual(grid, np.ones(d), np.zeros(d), np.zeros(d))
+    return lp.Outcome(float(costs.min()), dual, best, ones, np.ones((d, 1)), loss.shape[1], d)

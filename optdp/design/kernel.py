@@ -464,7 +464,10 @@ class _Search:
         ratio = self.ratio * (1 - SLACK)
         if self.task.shares is not None:
             grid = self.task.grid(level, ratio, ends=True)
-            self._keep(self._price(grid, self._start(grid), self.rtol / 12), grid)
+            found = self._price(grid, self._start(grid), self.rtol / 12)
+            if self.task.unbiased:
+                found = self._blocks(grid, self._short(found.outputs), None, True)
+            self._keep(found, grid)
             return
         knots = np.linspace(0.0, 1.0, 2**level + 1)
         samples = self._samples(knots)

@@ -122,7 +122,7 @@ class Dual:
             return y, self.value(y)
         y = np.unique(np.concatenate([[span[0]], inner, [span[1]]]))
         if grid.power != 1:
-            y = np.union1d(y, np.linspace(span[0], span[1], 16 * grid.knots.size + 1))
+            y = np.union1d(y, np.linspace(span[0], span[1], 16 * max(grid.knots.size, 9) + 1))
         g = self.value(y)
         wall = np.concatenate([[np.inf], g, [np.inf]])
         low = np.flatnonzero((g <= wall[:-2]) & (g <= wall[2:]))
