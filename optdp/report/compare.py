@@ -48,7 +48,7 @@ def compare(
         >>> import optdp
         >>> report = optdp.compare(1.0, "squared")
         >>> [row["mechanism"] for row in report.rows][:2]
-        ['optimum', 'moved SW']
+        ['optimum', 'moved PTT']
     """
     problem = problem_or_eps
     if not isinstance(problem, Problem):
