@@ -471,7 +471,7 @@ def test_zero_priors_are_left_out_and_said_so():
     solution = optdp.solve_lip([0.5, 0.0, 0.3, 0.2], 1.0, values=[1, 100, 2, 3])
     assert "where 1 has probability 0 and is left out" in solution.problem.statement()
     assert "1 more of prior 0 left out" in str(solution)
-    assert solution.program.message.endswith("; left out, having prior 0: 1")
+    assert solution.program.message.endswith(", where 1 has probability 0 and is left out")
     assert solution.mechanism.categories == (0, 2, 3)
     same = optdp.solve_lip([0.5, 0.3, 0.2], 1.0, values=[1, 2, 3])
     assert solution.value == same.value

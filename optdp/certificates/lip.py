@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, require
-from optdp.exact.fields import FieldError, Fields
+from optdp.exact.fields import Fields
 from optdp.problem.domains import Alphabet
 from optdp.problem.objectives import BayesRisk
 from optdp.problem.priors import Prior
@@ -100,7 +100,7 @@ class LIPCertificate(Certificate):
             self._refuse("the domain must be the alphabet of the prior's categories")
         if isinstance(privacy, LIP) and privacy.prior != prior:
             self._refuse("the prior of the guarantee must be the prior of the objective")
-        ratio = enclosures.exp_above(privacy.eps)
+        ratio = enclosures.exp_above(privacy.eps, BITS)
         proof = _Proof(self, prior, task, ratio)
         if self.method == "simplex":
             return max(proof.simplex(), Fraction(0))
@@ -128,20 +128,10 @@ class LIPCertificate(Certificate):
 
     @classmethod
     def _read(cls, fields: Fields) -> LIPCertificate:
-        flat = fields.reals("knots")
-        if len(flat) % 2:
-            raise FieldError(f"{fields.where}.knots has {len(flat)} entries, which is not allowed: they must be pairs")
-        knots = tuple(zip(flat[::2], flat[1::2], strict=True))
+        pairs = {str(k): pair for k, pair in enumerate(fields.entries("knots"))}
+        read = Fields(pairs, f"{fields.where}.knots")
+        knots = tuple((t, v) for t, v in (read.reals(k, least=2, most=2) for k in pairs))
         return cls(fields.choice("method", METHODS), fields.reals("nu"), knots)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact; knots as one list t_0, l_0, t_1, l_1, ..."""
-        return {
-            "type": self.tag,
-            "method": self.method,
-            "nu": list(self.nu),
-            "knots": [number for knot in self.knots for number in knot],
-        }
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,6 @@ def _solve(args: argparse.Namespace) -> int:
     )  # fmt: skip
     status = options.show_solution(solution, args)
     if not args.json:
-        if solution.mechanism.prior.left_out:
-            print(solution.program.message.split("; ")[1])
         print(f"mean absolute error between input and output, best labels: {solution.mechanism.mae():.6g}")
         if args.kernel:
             print(kernel_report(solution.mechanism).to_text())

@@ -163,16 +163,16 @@ def design(
     value = mechanism.enclose(problem.objective)[1]
     progress("certificate")
     certificate = found.certificate(d)
-    left = f"; left out, having prior 0: {_some(prior.left_out)}" if prior.left_out else ""
+    extreme = {"lip": f"at most {d} 2^{d - 1}", "lip-lower": f"{d}", "ldp": f"2^{d} - 2"}[notion]
     program = Program(
-        variables=f"weights of extreme posteriors ({found.columns} used of {_extreme_points(notion, d)})",
+        variables=f"weights of extreme posteriors ({found.columns} used of {extreme})",
         constraints=f"the mean posterior is the prior: {d} rows",
         solver=found.solver,
         seconds=time.perf_counter() - began,
         rtol=rtol,
         objective=found.objective,
         bound=found.bound,
-        message=f"{found.rounds} rounds{left}",
+        message=f"{found.rounds} rounds{prior.missing}",
         stopped=found.timed_out,
         build=build_model,
         arguments=(prior, float(privacy.eps), task, notion, None if d <= MOST_ENUMERATED else found.posteriors),
@@ -197,37 +197,25 @@ def notion_of(privacy: LDP | LIP) -> str:
     return "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
 
 
-def _extreme_points(notion: str, d: int) -> str:
-    return {"lip": f"at most {d} 2^{d - 1}", "lip-lower": f"{d}", "ldp": f"2^{d} - 2"}[notion]
-
-
-def _some(names: tuple[Any, ...]) -> str:
-    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-
-
 def _aggregate(task: str, prior: Prior, entries: int, values: Any, weight: float) -> Aggregate:
     """The task, with values for the categories that are left."""
+    every = len(prior) + len(prior.left_out)
+    if task != "sum" and values is not None:
+        raise ValueError(f"values is not allowed for task {task!r}: a sum takes values")
     if task == "histogram":
-        if values is not None:
-            raise ValueError("values is not allowed for task 'histogram': a histogram counts categories")
         return Aggregate("histogram")
     if task == "survey":
-        if len(prior) + len(prior.left_out) != 2:
+        if every != 2:
             raise ValueError(
-                f"prior has {len(prior) + len(prior.left_out)} entries, which is not allowed for task 'survey': it must "
-                "have two, (P(no), P(yes)); for one of many categories use task='sum' with values 1 there and 0 elsewhere"
+                f"prior has {every} entries, which is not allowed for task 'survey': it must have two, (P(no), P(yes)); for one "
+                "of many categories use task='sum' with values 1 there and 0 elsewhere"
             )
-        if values is not None:
-            raise ValueError("values is not allowed for task 'survey': the answers count 0 and 1")
         values = (0.0, 1.0)
-    everything = prior.categories + prior.left_out
     if values is None:
-        if not all(isinstance(name, (int, float)) for name in everything):
+        if not all(isinstance(name, int | float) for name in prior.categories + prior.left_out):
             raise ValueError("values is missing: task 'sum' needs the number that each category stands for")
-        kept = [float(name) for name in prior.categories]
-    else:
-        kept = _values_of_kept(prior, entries, values)
-    kept = [weight * v for v in kept]
+        values = dict(zip(prior.categories, prior.categories, strict=True))
+    kept = [weight * v for v in _values_of_kept(prior, entries, values)]
     if not all(map(math.isfinite, kept)):
         raise ValueError(f"weight = {weight!r} is not allowed: it must keep the values finite")
     if len(set(kept)) == 1:
@@ -242,20 +230,16 @@ def _values_of_kept(prior: Prior, entries: int, values: Any) -> list[float]:
         if missing:
             raise ValueError(f"values has no entry for category {missing[0]!r}: it must have one for each")
         return [require.real(f"values[{name!r}]", table[name]) for name in prior.categories]
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
-        raise TypeError(
-            f"values = {values!r} is not allowed: values must be a sequence of numbers, one for each category"
-        )
-    if len(values) == len(prior) and entries == 0:
-        entries = len(prior)
-    if len(values) not in {entries, len(prior) + len(prior.left_out)}:
-        raise ValueError(
-            f"values has {len(values)} entries, which is not allowed: it must have one for each of the "
-            f"{len(prior) + len(prior.left_out)} entries of prior"
-        )
-    numbers = [require.real(f"values[{i}]", v.item() if isinstance(v, np.generic) else v) for i, v in enumerate(values)]
-    if len(numbers) == len(prior):
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise TypeError(f"values = {values!r} is not allowed: it must be a sequence of numbers, one for each category")
+    numbers = [require.real(f"values[{i}]", v) for i, v in enumerate(values)]
+    if len(numbers) == len(prior) and entries in (0, len(prior)):  # a `Prior` has no entries of probability 0
         return numbers
+    every = len(prior) + len(prior.left_out)
+    if len(numbers) != every or not prior.given:
+        raise ValueError(
+            f"values has {len(values)} entries, which is not allowed: it must have one for each of the {every} of prior"
+        )
     return [numbers[i] for i in prior.given]
 
 

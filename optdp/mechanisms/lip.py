@@ -402,30 +402,26 @@ class LIPMechanism(Mechanism):
 
     def mean(self, x: Any) -> np.ndarray:
         """E[estimate | x] for each category in `x` (for a histogram with one more axis)."""
-        per_category = np.tensordot(self.probabilities.T, self.estimates, axes=1)
-        return per_category[self.prior.positions(x)]
+        return np.asarray((self.probabilities.T @ self.estimates)[self.prior.positions(x)])
 
     def variance(self, x: Any) -> np.ndarray:
         """Var[estimate | x] for each category in `x` (for a histogram, summed over its entries)."""
-        mean = np.tensordot(self.probabilities.T, self.estimates, axes=1)
-        square = self.estimates**2 if self.aggregate.values is not None else np.sum(self.estimates**2, axis=1)
-        of_mean = mean**2 if self.aggregate.values is not None else np.sum(mean**2, axis=1)
-        return (self.probabilities.T @ square - of_mean)[self.prior.positions(x)]
+        rows = self.estimates.reshape(len(self.kernel), -1)
+        squares, mean = np.sum(rows**2, axis=1), self.probabilities.T @ rows
+        return np.asarray((self.probabilities.T @ squares - np.sum(mean**2, axis=1))[self.prior.positions(x)])
 
     def expected_loss(self, x: Any, loss: Any = "squared") -> np.ndarray:
         """E[(estimate - truth)^2 | x] for each category in `x`. `loss` must be "squared"."""
         require.choice("loss", loss, ("squared", "l2"))
-        return self.conditional_mse()[self.prior.positions(x)]
+        return np.asarray(self.conditional_mse()[self.prior.positions(x)])
 
     def worst_input(self, loss: Any = "squared") -> Any:
         """The category with the largest mean square error."""
-        require.choice("loss", loss, ("squared", "l2"))
-        return self.prior.categories[int(np.argmax(self.conditional_mse()))]
+        return self.categories[int(np.argmax(self.expected_loss(self.categories, loss)))]
 
     def worst_case_loss(self, loss: Any = "squared") -> float:
         """The largest mean square error over categories."""
-        require.choice("loss", loss, ("squared", "l2"))
-        return float(self.conditional_mse().max())
+        return float(self.expected_loss(self.categories, loss).max())
 
     def average_loss(self, loss: Any = "squared") -> float:
         """The mean square error averaged over the prior."""

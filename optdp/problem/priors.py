@@ -154,7 +154,7 @@ class Prior(Tagged, root=True):
         if wrong.any():
             place = f" (entry {int(np.flatnonzero(wrong)[0])})" if asked.ndim else ""
             raise ValueError(
-                f"x{place} is not allowed: x must be one of the categories {_some(self.categories)}{self._missing}"
+                f"x{place} is not allowed: x must be one of the categories {_some(self.categories)}{self.missing}"
             )
         return found
 
@@ -163,7 +163,8 @@ class Prior(Tagged, root=True):
         return self.categories == tuple(range(len(self)))
 
     @property
-    def _missing(self) -> str:
+    def missing(self) -> str:
+        """What statements add where categories have probability 0: ", where ... is left out"."""
         verb = "has probability 0 and is" if len(self.left_out) == 1 else "have probability 0 and are"
         return f", where {_some(self.left_out)} {verb} left out" if self.left_out else ""
 
@@ -173,17 +174,17 @@ class Prior(Tagged, root=True):
         """
         names = "" if self._counts_up else f" of {', '.join(map(repr, self.categories))}"
         if len(self) <= 8 and self.total < 10**12:
-            return f"the prior ({', '.join(map(str, self.exact))}){names}{self._missing}"
+            return f"the prior ({', '.join(map(str, self.exact))}){names}{self.missing}"
         # Floats that were divided by their sum: integers over the power of two next to it.
         floats = [Fraction(weight, 1 << round(math.log2(self.total))) for weight in self.weights]
         near = abs(sum(floats, Fraction(0)) - 1) <= TOLERANCE
         if len(self) <= 8 and near and all(Fraction(float(p)) == p for p in floats):
             normalised = "" if sum(floats) == 1 else ", normalised"
-            return f"the prior ({', '.join(repr(float(p)) for p in floats)}){normalised}{names}{self._missing}"
+            return f"the prior ({', '.join(repr(float(p)) for p in floats)}){normalised}{names}{self.missing}"
         content = json.dumps([list(map(str, self.weights)), list(map(str, self.categories))]).encode()
         digest = hashlib.sha256(content).hexdigest()[:16]
         about = f", about ({', '.join(f'{p:.4g}' for p in self.probabilities)})," if len(self) <= 8 else ""
-        return f"the prior of {len(self)} categories{about} with sha256 {digest}{self._missing}"
+        return f"the prior of {len(self)} categories{about} with sha256 {digest}{self.missing}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact. Categories must be numbers or strings."""

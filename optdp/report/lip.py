@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optdp.design.lip import solve_lip
+from optdp.design.lip import NOTIONS, solve_lip
 from optdp.exact import require
-from optdp.report.plots import COLOURS, new_axes
+from optdp.report.plots import COLOURS, new_axes, titled
 from optdp.report.report import Column, Report
 from optdp.statistics.simulation import lip_simulate
 
 if TYPE_CHECKING:
     from optdp.mechanisms.lip import LIPMechanism
+    from optdp.solution import Solution
     from optdp.statistics.simulation import Simulation
-
-NOTIONS = ("lip", "lip-lower", "ldp")
 
 #: The epsilons of the reports.
 EPS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
@@ -33,91 +32,71 @@ def gap_report(
 
     Errors are mean squares per user; the figure shows their square roots. The default prior is the paper's Example 1.
     """
-    context_free = ["randomised response", "oue"] if task == "histogram" else ["randomised response"]
+    free = ["randomised response", "oue"] if task == "histogram" else ["randomised response"]
     rows: list[dict[str, Any]] = []
     phrase = ""
     for e in np.atleast_1d(np.asarray(eps, dtype=float)).tolist():
-        best, lower, ldp = (
-            solve_lip(prior, e, task=task, values=values, notion=notion, categories=categories)
-            for notion in ("lip", "lip-lower", "ldp")
-        )
-        phrase, kept = best.problem.objective.phrase.rstrip(","), best.mechanism.prior
-        numbers = best.problem.objective.task.values
-        free = lip_simulate(kept, e, 1, task=task, values=numbers, schemes=context_free, rounds=1)
-        rows.append(
-            {
-                "eps": e, "lower": best.lower_bound, "value": best.value, "gap": best.gap,
-                "outputs": len(best.mechanism.kernel), "mae": best.mechanism.mae(),
-                "lip-lower": lower.value, "keeps": lower.mechanism.epsilon() <= e,
-                "true eps": lower.mechanism.epsilon(), "ldp": ldp.value,
-                **{scheme.name: scheme.theory for scheme in free.schemes},
-            }
-        )  # fmt: skip
+        row, best = _optima(prior, e, task=task, values=values, categories=categories)
+        objective = best.problem.objective
+        phrase = objective.phrase.rstrip(",")
+        found = lip_simulate(objective.prior, e, 1, task=task, values=objective.task.values, schemes=free, rounds=1)
+        rows.append({"eps": e, **row, **{scheme.name: scheme.theory for scheme in found.schemes}})
     columns = [
-        Column("eps", "eps", "g"), Column("lower", "lower bound", ".9g"), Column("value", "LIP optimum", ".9g"),
-        Column("gap", "gap", ".1e"), Column("outputs", "outputs", "d"), Column("mae", "MAE"),
-        Column("ldp", "LDP with prior"), Column("lip-lower", "published closed form"),
-        Column("true eps", "its LIP eps"),
-        *(Column(key, f"{key}, no prior") for key in context_free),
+        Column("eps", "eps", "g"), *BRACKET, Column("outputs", "outputs", "d"), Column("mae", "MAE"), *RIVALS,
+        *(Column(key, f"{key}, no prior") for key in free),
     ]  # fmt: skip
-    title = f"The {phrase}, per user"
-
-    def figure() -> Any:
-        axes = new_axes(size=(7.2, 4.4))
-        x = [row["eps"] for row in rows]
-        curves = [("value", "LIP (certified optimum)", "o-"), ("ldp", "LDP, with prior", "s-")]
-        curves += [(key, f"{key}, no prior", "^-") for key in context_free]
-        for colour, (key, label, style) in zip(COLOURS, curves, strict=False):
-            axes.plot(x, [math.sqrt(row[key]) for row in rows], style, color=colour, ms=4, lw=1.5, label=label)
-        axes.plot(
-            x, [math.sqrt(row["lip-lower"]) for row in rows], ":", color=COLOURS[6], lw=1.8,
-            label="published closed form (posterior >= prior/E only)",
-        )  # fmt: skip
-        axes.set(xlabel="epsilon", ylabel="square root of the error per user", yscale="log", title=title)
-        axes.legend(frameon=False)
-        return axes.figure
-
     notes = [
         "Published closed form: only posterior >= e^-eps prior. Its LIP eps is the two-sided epsilon that it really keeps "
         "(above eps wherever the least prior is below 1/(1 + e^eps)).",
         "LDP with prior: the same estimator and prior under the context-free guarantee; its bracket is in its own solution.",
     ]
-    return Report(title, columns, rows, notes, figure)
+    return _report(f"The {phrase}, per user", columns, rows, notes, "eps", free)
 
 
 def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str = "sum") -> Report:
     """Equally likely categories, more and more of them (Context-aware LIP, Figure 6b): where the paper's form breaks down."""
-    rows = []
-    for d in sizes:
-        d = require.integer("sizes", d, low=2)
-        best, lower, ldp = (solve_lip(np.full(d, 1 / d), eps, task=task, notion=n) for n in NOTIONS)
-        rows.append(
-            {
-                "d": d, "lower": best.lower_bound, "value": best.value, "gap": best.gap, "ldp": ldp.value,
-                "lip-lower": lower.value, "true eps": lower.mechanism.epsilon(),
-            }
-        )  # fmt: skip
-    columns = [
-        Column("d", "categories"), Column("lower", "lower bound", ".9g"), Column("value", "LIP optimum", ".9g"),
-        Column("gap", "gap", ".1e"), Column("ldp", "LDP with prior"), Column("lip-lower", "published closed form"),
-        Column("true eps", "its LIP eps"),
-    ]  # fmt: skip
-    title = f"Mean square error per user of a {task}, equally likely categories, eps = {eps:g}"
+    sizes = [require.integer("sizes", d, low=2) for d in sizes]
+    rows = [{"d": d, **_optima(np.full(d, 1 / d), eps, task=task)[0]} for d in sizes]
+    title = f"Mean square error per user of a {task}, equally likely categories, eps = {float(eps):g}"
+    notes = ["The paper's closed form keeps eps-LIP up to 1 + e^eps categories; beyond, see the epsilon that it keeps."]
+    return _report(title, [Column("d", "categories"), *BRACKET, *RIVALS], rows, notes, "d")
+
+
+BRACKET = (Column("lower", "lower bound", ".9g"), Column("value", "LIP optimum", ".9g"), Column("gap", "gap", ".1e"))
+RIVALS = (
+    Column("ldp", "LDP with prior"),
+    Column("lip-lower", "published closed form"),
+    Column("true eps", "its LIP eps"),
+)
+
+
+def _optima(prior: Any, eps: float, **options: Any) -> tuple[dict[str, Any], Solution]:
+    """One row: the optimum for each notion; and the solution under "lip"."""
+    best, lower, ldp = (solve_lip(prior, eps, notion=notion, **options) for notion in NOTIONS)
+    level = lower.mechanism.epsilon()
+    row = {
+        "lower": best.lower_bound, "value": best.value, "gap": best.gap, "outputs": len(best.mechanism.kernel),
+        "mae": best.mechanism.mae(), "ldp": ldp.value, "lip-lower": lower.value, "true eps": level, "keeps": level <= eps,
+    }  # fmt: skip
+    return row, best
+
+
+def _report(title: str, columns: Any, rows: Any, notes: Any, key: str, free: Sequence[str] = ()) -> Report:
+    """The rows as a table and as curves over the column `key`."""
 
     def figure() -> Any:
         axes = new_axes(size=(7.2, 4.4))
-        curves = (("value", "LIP (certified optimum)", "o-"), ("ldp", "LDP, with prior", "s-"))
-        for colour, (key, label, style) in zip(COLOURS, curves, strict=False):
-            axes.plot([r["d"] for r in rows], [math.sqrt(r[key]) for r in rows], style, color=colour, ms=4, label=label)
-        axes.plot(
-            [r["d"] for r in rows], [math.sqrt(r["lip-lower"]) for r in rows], ":", color=COLOURS[6],
-            label="published closed form (posterior >= prior/E only)",
-        )  # fmt: skip
-        axes.set(xlabel="categories", ylabel="square root of the error per user", title=title)
+        x = [row[key] for row in rows]
+        curves = [("value", "LIP (certified optimum)", "o-"), ("ldp", "LDP, with prior", "s-")]
+        curves += [(name, f"{name}, no prior", "^-") for name in free]
+        curves += [("lip-lower", "published closed form (posterior >= prior/E only)", ":")]
+        for colour, (name, label, style) in zip((*COLOURS[: len(curves) - 1], COLOURS[6]), curves, strict=True):
+            axes.plot(x, [math.sqrt(row[name]) for row in rows], style, color=colour, ms=4, lw=1.5, label=label)
+        heading = "epsilon" if key == "eps" else "categories"
+        axes.set(xlabel=heading, ylabel="square root of the error per user", yscale="log" if key == "eps" else "linear")
         axes.legend(frameon=False)
-        return axes.figure
+        return titled(axes, title).figure
 
-    notes = ["The paper's closed form keeps eps-LIP up to 1 + e^eps categories; beyond, see the epsilon that it keeps."]
     return Report(title, columns, rows, notes, figure)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,6 @@ from optdp.closed_forms import lip_comparisons as forms
 from optdp.design.lip import solve_lip
 from optdp.exact import require
 from optdp.exact.sampling import as_rng
-from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.priors import Prior
 
 SCHEMES = ("lip", "lip-lower", "ldp", "randomised response", "oue", "central")
@@ -214,10 +213,14 @@ class _Population:
         if scheme in ("lip", "lip-lower", "ldp"):
             values = None if histogram else self.values[kept].tolist()
             solved = solve_lip(prior, eps, task="histogram" if histogram else "sum", values=values, notion=scheme)
-            return _Optimal(solved.mechanism, kept, d, solved.value)
+            estimates = solved.mechanism.estimates
+            if histogram:
+                estimates = np.zeros((len(estimates), d))
+                estimates[:, kept] = solved.mechanism.estimates
+            return _Channel(solved.value, solved.mechanism.randomize_positions, estimates)
         if scheme == "oue":
             return _UnaryEncoding(eps, kept, d)
-        return _Response(eps, kept, d, None if histogram else self.values, prior)
+        return _response(eps, kept, d, None if histogram else self.values, prior)
 
     def _central(self, eps: float, rounds: int, rng: np.random.Generator) -> tuple[float, np.ndarray]:
         p = float(self.priors[0].exact[-1]) if len(self.priors[0]) == 2 else float(self.priors[0].given == (1,))
@@ -230,66 +233,47 @@ class _Population:
         return step**2 * law.error / self.users, np.array(errors)
 
 
+@dataclass
 class _Channel:
-    """How users of one kind send and how the curator reads: per-user `error`, and what it adds up."""
+    """How users of one kind send and how the curator reads: categories are sent as outputs, which stand for estimates.
+
+    `error` is that of one user; `estimates` has a number, or a row of the histogram, for each output.
+    """
 
     error: float
+    send: Callable[[np.ndarray, np.random.Generator], np.ndarray]
+    estimates: np.ndarray
 
     def estimate(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The curator's estimate of each user's value."""
-        raise TypeError(f"{type(self).__name__} is for histograms")
+        return np.asarray(self.estimates[self.send(x, rng)])
 
     def counts(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The curator's estimate of the histogram over all categories."""
-        raise TypeError(f"{type(self).__name__} is for sums")
+        return np.asarray(np.bincount(self.send(x, rng), minlength=len(self.estimates)) @ self.estimates)
 
 
-class _Optimal(_Channel):
-    """A mechanism of `solve_lip`."""
-
-    def __init__(self, mechanism: LIPMechanism, kept: np.ndarray, d: int, error: float) -> None:
-        self.mechanism, self.kept, self.d, self.error = mechanism, kept, d, error
-
-    def estimate(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return self.mechanism.estimates[self.mechanism.randomize_positions(x, rng)]
-
-    def counts(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        output = self.mechanism.randomize_positions(x, rng)
-        total = np.zeros(self.d)
-        total[self.kept] = np.bincount(output, minlength=len(self.mechanism.kernel)) @ self.mechanism.estimates
-        return total
-
-
-class _Response(_Channel):
+def _response(eps: float, kept: np.ndarray, d: int, values: np.ndarray | None, prior: Prior) -> _Channel:
     """Randomised response over all d categories with the unbiased estimator, which knows no prior."""
+    ratio, p = math.exp(eps), np.zeros(d)
+    true, other, gap = ratio / (ratio + d - 1), 1 / (ratio + d - 1), (ratio - 1) / (ratio + d - 1)
+    p[kept] = prior.probabilities
+    if values is None:
+        error = (true * (1 - true) + (d - 1) * other * (1 - other)) / gap**2
+        estimates = (np.eye(d) - other) / gap
+    else:
+        # The estimate of the value v_y is (v_y - q sum v)/(p - q); its variance given x, averaged over the prior.
+        mean = gap * values + other * values.sum()
+        error = float((other + gap * p) @ values**2 - p @ mean**2) / gap**2
+        estimates = (values - other * values.sum()) / gap
 
-    def __init__(self, eps: float, kept: np.ndarray, d: int, values: np.ndarray | None, prior: Prior) -> None:
-        self.ratio, self.kept, self.d, self.values = math.exp(eps), kept, d, values
-        self.true, self.other = self.ratio / (self.ratio + d - 1), 1 / (self.ratio + d - 1)
-        gap, p = self.true - self.other, np.zeros(d)
-        p[kept] = prior.probabilities
-        output = self.other + gap * p
-        if values is None:
-            own, rest = self.true * (1 - self.true), self.other * (1 - self.other)
-            self.error = (own + (d - 1) * rest) / gap**2
-        else:
-            # The estimate of the value v_y is (v_y - q sum v)/(p - q); its variance given x, averaged over the prior.
-            mean = gap * values + self.other * values.sum()
-            self.error = float(output @ values**2 - p @ mean**2) / gap**2
+    def send(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        x = kept[x]
+        lie = rng.random(x.size) >= true
+        instead = rng.integers(0, d - 1, size=x.size)
+        return np.where(lie, instead + (instead >= x), x)
 
-    def _send(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        x = self.kept[x]
-        lie = rng.random(x.size) >= self.true
-        other = rng.integers(0, self.d - 1, size=x.size)
-        return np.where(lie, other + (other >= x), x)
-
-    def estimate(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        assert self.values is not None
-        return (self.values[self._send(x, rng)] - self.other * self.values.sum()) / (self.true - self.other)
-
-    def counts(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        seen = np.bincount(self._send(x, rng), minlength=self.d)
-        return (seen - x.size * self.other) / (self.true - self.other)
+    return _Channel(error, send, estimates)
 
 
 class _UnaryEncoding(_Channel):
@@ -320,7 +304,7 @@ def binary_posteriors(p: np.ndarray, ratio: float, notion: str) -> tuple[np.ndar
 class CentralMechanism:
     """The optimal central mechanism for a binomial count: publish S, but pool the tails that would tell too much.
 
-    **Why optimal.** With one prior for all users, P(X_i = 1 | Y) = E[S | Y] / n: the promise says that m = E[S | Y] lies in
+    **Why optimal.** With one prior for all users, P(X_i = 1 | Y) = E[S | Y] / n: the guarantee says that m = E[S | Y] lies in
     [n low, n high], the interval of `binary_posteriors`, and nothing else; the error is Var S - Var m. Pool all of S above
     c = n high with the nearest values below, the last in part, until the pool's mean is c, and the other tail likewise.
     Let f be s^2 in between and beyond the first pooled value a the line through (a, a^2) and (c, c^2): f is convex and
