@@ -167,37 +167,23 @@ def _slsqp(plain: _Plain, starts: int, seed: int) -> Found:
 
 def _ipopt(plain: _Plain, starts: int, seed: int, time_limit: float) -> Found:
     """Ipopt as CasADi bundles it, on the same program with CasADi's derivatives."""
-    try:
-        import casadi
-    except ImportError:
-        raise RuntimeError("method = 'ipopt' needs the package casadi, which bundles it: pip install 'optdp[ipopt]'") from None
-    q = plain.loss.exponent
-    z = casadi.SX.sym("z", plain.size)
+    q, inputs = plain.loss.exponent, len(plain.inputs)
     reach = float(plain.domain.exact_reach) / plain.domain.width
-    mass, slack = [], []
-    for k, x in enumerate(plain.inputs):
-        inner: list[Any] = [z[plain.m + k * plain.inner + i] for i in range(plain.inner)]
-        y: list[Any] = [plain.ends[0], *inner, plain.ends[1]]
-        # int_x^y |s - x|^q ds over the uniform density's loss reach^q / (q + 1); the power of 0 has no derivative
-        odd = [(s - x) * casadi.power(casadi.fabs(s - x) + 1e-300, q) / reach**q for s in y]
-        p = [z[int(i)] for i in plain.height]
-        mass.append(sum(p[i] * (y[i + 1] - y[i]) for i in range(plain.pieces)) - 1)
-        slack.append(z[plain.size - 1] - sum(p[i] * (odd[i + 1] - odd[i]) for i in range(plain.pieces)))
-    rows = casadi.vertcat(*mass, *slack, casadi.mtimes(casadi.DM(plain.linear()), z))
-    options: dict[str, Any] = {"ipopt.print_level": 0, "print_time": False, "ipopt.max_cpu_time": time_limit, "ipopt.tol": 1e-10,
-               "ipopt.sb": "yes"}  # fmt: skip
-    solver = casadi.nlpsol("solver", "ipopt", {"x": z, "f": z[plain.size - 1], "g": rows}, options)
-    low, high = np.array(plain.bounds()).T
-    lower_rows = np.zeros(rows.shape[0])
-    upper_rows = np.concatenate((np.zeros(len(mass)), np.full(rows.shape[0] - len(mass), np.inf)))
+
+    def rows(ca: Any, z: Any) -> Any:
+        mass, slack = [], []
+        for k, x in enumerate(plain.inputs):
+            inner: list[Any] = [z[plain.m + k * plain.inner + i] for i in range(plain.inner)]
+            y: list[Any] = [plain.ends[0], *inner, plain.ends[1]]
+            # int_x^y |s - x|^q ds over the uniform density's loss reach^q / (q + 1); the power of 0 has no derivative
+            odd = [(s - x) * ca.power(ca.fabs(s - x) + 1e-300, q) / reach**q for s in y]
+            p = [z[int(i)] for i in plain.height]
+            mass.append(sum(p[i] * (y[i + 1] - y[i]) for i in range(plain.pieces)) - 1)
+            slack.append(z[plain.size - 1] - sum(p[i] * (odd[i + 1] - odd[i]) for i in range(plain.pieces)))
+        return ca.vertcat(*mass, *slack, ca.mtimes(ca.DM(plain.linear()), z))
+
     rng = np.random.default_rng(seed)
-    best, status, converged = np.append(np.ones(plain.size - 1), 1.0), "no start converged", 0
-    for _ in range(starts):
-        found = solver(x0=plain.start(rng), lbx=low, ubx=high, lbg=lower_rows, ubg=upper_rows)
-        if not solver.stats()["success"]:
-            continue
-        converged += 1
-        point = np.asarray(found["x"]).ravel()
-        if converged == 1 or point[-1] < best[-1]:
-            best, status = point, str(solver.stats()["return_status"])
-    return plain.found(best, f"Ipopt (CasADi), {starts} starts", f"{converged} of {starts} starts converged, {status}")
+    points = [plain.start(rng) for _ in range(starts)]
+    best, message = nlp.ipopt(rows, plain.size - 1, plain.bounds(), inputs, points, time_limit=time_limit)
+    uniform = np.ones(plain.size)
+    return plain.found(uniform if best is None else best, f"Ipopt (CasADi), {starts} starts", message)

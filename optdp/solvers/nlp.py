@@ -1,11 +1,14 @@
-"""Nonlinear programs as Pyomo models, solved by SCIP or Gurobi (spatial branch and bound): one driver for both."""
+"""Nonlinear programs: Pyomo models by SCIP or Gurobi (spatial branch and bound), CasADi expressions by Ipopt (local)."""
 
 from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 log = logging.getLogger("optdp.solvers")
 
@@ -62,3 +65,42 @@ def solve(model: Any, name: str = "scip", *, time_limit: float = 60.0, rel_gap: 
         return NonlinearResult(False, None, bound, message, late)
     result.solution_loader.load_vars()
     return NonlinearResult(True, float(result.incumbent_objective), bound, message, late)
+
+
+def ipopt(
+    rows: Callable[[Any, Any], Any],
+    objective: int,
+    bounds: Sequence[tuple[float, float]],
+    equalities: int,
+    starts: Sequence[np.ndarray],
+    *,
+    time_limit: float = 60.0,
+) -> tuple[np.ndarray | None, str]:
+    """Minimise one variable subject to rows = 0 (the first `equalities`) and >= 0 (the rest), by Ipopt as CasADi bundles it.
+
+    **Arguments:** `rows(casadi, z)`: the rows as a CasADi expression in the variables z; `objective`: which variable;
+    `bounds`: of each variable; `starts`: points to start from.
+
+    **Returns** (the best point that Ipopt calls optimal or None, what it said). **Raises** RuntimeError naming the extra.
+    """
+    try:
+        import casadi
+    except ImportError:
+        raise RuntimeError("method = 'ipopt' needs the package casadi: pip install 'optdp[ipopt]'") from None
+    z = casadi.SX.sym("z", len(bounds))
+    g = rows(casadi, z)
+    options = {"ipopt.print_level": 0, "print_time": False, "ipopt.max_cpu_time": time_limit, "ipopt.tol": 1e-10,
+               "ipopt.sb": "yes"}  # fmt: skip
+    solver = casadi.nlpsol("solver", "ipopt", {"x": z, "f": z[objective], "g": g}, options)
+    low, high = np.array(bounds).T
+    top = np.concatenate((np.zeros(equalities), np.full(g.shape[0] - equalities, np.inf)))
+    best, status, converged = None, "no start converged", 0
+    for start in starts:
+        found = solver(x0=start, lbx=low, ubx=high, lbg=np.zeros(g.shape[0]), ubg=top)
+        if not solver.stats()["success"]:
+            continue
+        converged += 1
+        point = np.asarray(found["x"]).ravel()
+        if best is None or point[objective] < best[objective]:
+            best, status = point, str(solver.stats()["return_status"])
+    return best, f"{converged} of {len(starts)} starts converged, {status}"
