@@ -49,7 +49,7 @@ def optima(epsilons: list[float]) -> Report:
             row = {"kind": kind, "eps": eps, "value": solution.value, "gap": solution.gap, "eta": solution.mechanism.eta,
                    "limit": eps**2 * solution.value, "ms": 1e3 * seconds, "verified": bool(solution.verify())}  # fmt: skip
             if kind == "I":
-                beside = {name: baselines.get(name).make(solution.problem) for name in ("PM", "PM-SUB", "Duchi")}
+                beside = {name: baselines.get(name).build(solution.problem) for name in ("PM", "PM-SUB", "Duchi")}
                 row |= {name: made.worst_case_loss("squared") / solution.value for name, made in beside.items()}
                 found, slow = cpu(lambda e=eps: optdp.solve_ptt(e, "I", backend="scip", time_limit=20.0))
                 row |= {"scip": found.program.objective / solution.value - 1, "scip time": slow / seconds}

@@ -25,7 +25,7 @@ BOUNDED = ("clamped Laplace", "clamped staircase", "moved PM", "moved SW", "move
 
 def build(name, eps, domain=(0.0, 1.0)):
     """A baseline by its name, for a local problem."""
-    return baselines.get(name).make(optdp.Problem(optdp.LDP(eps), optdp.Interval(*domain), "abs"))
+    return baselines.get(name).build(optdp.Problem(optdp.LDP(eps), optdp.Interval(*domain), "abs"))
 
 
 #: Worst-case errors on [0, 1] from the artifact of OGPM (arXiv 2505.15483): PM and SW moved to [0, 1] are exact, the
@@ -293,6 +293,10 @@ def test_registering():
     assert baselines.register(known) is known
     with pytest.raises(ValueError, match="another baseline of that name"):
         baselines.register(baselines.Baseline("Duchi", "elsewhere", ("ldp",), ("interval",), True, known.make))
+    with pytest.raises(ValueError, match=r"Duchi is not allowed here: it is not for 1\.0-LDP on the circle"):
+        known.build(optdp.Problem(optdp.LDP(1.0), optdp.Circle(1.0), "abs"))
+    with pytest.raises(ValueError, match=r"it is not for 31\.0-LDP"):
+        known.build(optdp.Problem(optdp.LDP(31.0), (0, 1), "abs"))
     with pytest.raises(ValueError, match="one of 'Laplace'"):
         baselines.get("PTT")
     assert set(baselines.baselines("circle")) == {"uniform"}

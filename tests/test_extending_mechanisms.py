@@ -113,7 +113,7 @@ def test_defaults_of_atoms(eps):
 
 @pytest.mark.parametrize("eps", [0.6, 2.0])
 def test_defaults_of_density_and_atoms_together(eps):
-    inner = baselines.get("clamped Laplace").make(optdp.Problem(optdp.LDP(eps), (0, 3), "abs"))
+    inner = baselines.get("clamped Laplace").build(optdp.Problem(optdp.LDP(eps), (0, 3), "abs"))
     mine, x = Mixed(inner), np.linspace(0, 3, 7)
     assert mine.mean(x) == pytest.approx(inner.mean(x), rel=1e-8)
     assert mine.expected_loss(x, "abs") == pytest.approx(inner.expected_loss(x, "abs"), rel=1e-8)
@@ -121,7 +121,7 @@ def test_defaults_of_density_and_atoms_together(eps):
 
 
 def test_unbounded_outputs():
-    inner = baselines.get("Laplace").make(optdp.Problem(optdp.LDP(1.0), (0, 3), "abs", constraints=[optdp.Unbiased()]))
+    inner = baselines.get("Laplace").build(optdp.Problem(optdp.LDP(1.0), (0, 3), "abs", constraints=[optdp.Unbiased()]))
     mine, x = Mixed(inner), np.linspace(0, 3, 5)
     assert mine.mean(x) == pytest.approx(x, abs=1e-8)
     for q in (1, 2, 3.5):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,8 +10,11 @@ import numpy as np
 BITS = 62
 LIMB = 1 << BITS
 
+#: A source of random bits: a Generator, a seed (for experiments that are to be repeated) or None (fresh entropy).
+Seed = np.random.Generator | int | None
 
-def as_rng(rng: Any) -> np.random.Generator:
+
+def as_rng(rng: Seed) -> np.random.Generator:
     """A numpy Generator from a Generator, a seed (for experiments that are to be repeated) or None (fresh entropy)."""
     return np.random.default_rng(rng)
 
@@ -91,6 +93,9 @@ class Alias:
             return np.where(first, cell & (self.columns - 1), self.other[cell])
         column = rng.integers(0, self.columns, size=row.shape)
         cell = row * self.columns + column
+        if self.total < LIMB:  # one limb is all there is
+            stay = rng.integers(0, self.total, size=row.shape) < self.low[cell]
+            return np.where(stay, column, self.other[cell])
         bar = self.high[cell]
         if self.total % LIMB:
             high, low = (part.reshape(row.shape) for part in below(self.total, row.size, rng))

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp import files, hooks
 from optdp.exact.check import Check
 from optdp.exact.fields import FieldError, Fields, load
 from optdp.exact.numbers import Number
+from optdp.exact.sampling import Seed
 from optdp.problem.domains import Alphabet, Circle, Interval
-from optdp.problem.losses import Squared, as_loss
+from optdp.problem.losses import LossLike, Squared, as_loss
 from optdp.problem.privacy import LDP, Privacy
 
 if TYPE_CHECKING:
@@ -66,18 +68,18 @@ class Mechanism(ABC):
     # --- what an author writes
 
     @abstractmethod
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         """One private output for each entry of `x`, in the shape of `x`.
 
         **Arguments:** `x`: inputs in the domain; `rng`: None for fresh entropy from the operating system; a
         `numpy.random.Generator` or a seed only for experiments that are to be repeated: who knows it can undo the privacy.
         """
 
-    def density(self, y: Any, x: Any) -> np.ndarray:
+    def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Density of the output's continuous part at `y` for input `x`, per unit of y; 0 outside the support."""
         return np.zeros(np.broadcast(np.asarray(y), np.asarray(x)).shape)
 
-    def probability(self, y: Any, x: Any) -> np.ndarray:
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Probability of the output being exactly `y` for input `x`: nonzero only at atoms."""
         return np.zeros(np.broadcast(np.asarray(y), np.asarray(x)).shape)
 
@@ -98,13 +100,13 @@ class Mechanism(ABC):
         values, counts = np.unique(np.concatenate(drawn), return_counts=True)
         return values[counts > 1]
 
-    def support(self, x: Any = None) -> tuple[Any, Any]:
+    def support(self, x: ArrayLike | None = None) -> tuple[Any, Any]:
         """(lowest, highest) output that occurs. Default: the domain's ends, or the outermost atoms if they are further out."""
         ends = [] if isinstance(self.domain, Alphabet) else [self.domain.lower, self.domain.upper]
         ends += self.atoms().tolist()
         return min(ends), max(ends)
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         """E[Y | x]. On a circle: the mean direction. Default: numerical."""
         if not isinstance(self.domain, Circle):
             return self._expectation(x, lambda point, y: y)
@@ -113,7 +115,7 @@ class Mechanism(ABC):
         cosine = self._expectation(x, lambda _, y: np.cos(turn * (y - start)))
         return start + np.mod(np.arctan2(sine, cosine), 2 * np.pi) / turn
 
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         """E[L(x, Y) | x] for a loss as in `optdp.problem.losses.as_loss`; the columns of a matrix are the `atoms()` in their
         order. Default: numerical.
         """
@@ -128,7 +130,7 @@ class Mechanism(ABC):
             return self._expectation(x, lambda point, y: law(domain.distance(point, y)))
         return self._expectation(x, law.of)
 
-    def variance(self, x: Any) -> np.ndarray:
+    def variance(self, x: ArrayLike) -> np.ndarray:
         """Var[Y | x]. On a circle: the mean squared distance from the mean direction."""
         inputs, domain, centre = self.domain.check(x), self.domain, self.mean(x)
         if not isinstance(domain, Circle):
@@ -139,11 +141,11 @@ class Mechanism(ABC):
         spread = [self._expectation(p, lambda _, y, c=c: domain.distance(c, y) ** 2) for p, c in pairs]  # type: ignore[misc]
         return np.array(spread).reshape(inputs.shape)
 
-    def worst_case_loss(self, loss: Any = "abs") -> float:
+    def worst_case_loss(self, loss: LossLike = "abs") -> float:
         """The largest expected loss over all inputs."""
         return float(self.expected_loss(self.worst_input(loss), loss))
 
-    def worst_input(self, loss: Any = "abs") -> Any:
+    def worst_input(self, loss: LossLike = "abs") -> Any:
         """An input at which the expected loss is largest: grid search between kinks, then golden-section refinement."""
         from scipy.optimize import minimize_scalar
 
@@ -158,7 +160,7 @@ class Mechanism(ABC):
                                 options={"xatol": 1e-12 * self.domain.width})  # fmt: skip
         return float(found.x) if -found.fun > losses[best] else float(grid[best])
 
-    def average_loss(self, loss: Any = "abs") -> float:
+    def average_loss(self, loss: LossLike = "abs") -> float:
         """The expected loss averaged over inputs spread uniformly over the domain (adaptive quadrature)."""
         law = self._loss(loss)
         if isinstance(self.domain, Alphabet):

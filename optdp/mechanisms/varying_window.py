@@ -12,13 +12,15 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.closed_forms.varying_window import LIMIT
 from optdp.exact import require
 from optdp.exact.fields import Fields
-from optdp.exact.sampling import as_rng
+from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.baselines.unbiased import Scaled
 from optdp.problem.domains import Interval
+from optdp.problem.losses import LossLike
 
 Form = Literal["optimal", "window"]
 
@@ -94,7 +96,7 @@ class VaryingWindow(Scaled):
         ]
         return edges, np.stack(masses)
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         rng = as_rng(rng)
         u = self._unit(x)
         edges, masses = self._row(np.abs(u))
@@ -107,7 +109,7 @@ class VaryingWindow(Scaled):
         out = np.choose(part, outputs + [np.full(u.shape, y) for y in self._places])
         return self._middle + self._half * np.where(u < 0, -out, out)
 
-    def density(self, y: Any, x: Any) -> np.ndarray:
+    def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         u, v = np.broadcast_arrays(self._unit(x), (np.asarray(y, dtype=float) - self._middle) / self._half)
         edges, _ = self._row(np.abs(u))
         side = np.where(u < 0, -v, v)
@@ -121,7 +123,7 @@ class VaryingWindow(Scaled):
         """Outputs of positive probability: none up to eps = 0.712285, or without atoms."""
         return self._middle + self._half * np.sort(self._places if self._shape["high"] > 0 else [])
 
-    def probability(self, y: Any, x: Any) -> np.ndarray:
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         u, outputs = np.broadcast_arrays(self._unit(x), np.asarray(y, dtype=float))
         total = np.zeros(u.shape)
         if self._shape["high"] > 0:
@@ -130,7 +132,7 @@ class VaryingWindow(Scaled):
                 total = total + np.where(outputs == at, mass, 0.0)
         return total
 
-    def support(self, x: Any = None) -> tuple[float, float]:
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         reach = self._half * self._shape["y1"]
         return self._middle - reach, self._middle + reach
 
@@ -141,7 +143,7 @@ class VaryingWindow(Scaled):
         e = growth + 1
         return np.full(u.shape, (e * (e + 2) * self._shape["z"] - (e - 2)) / growth)
 
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         """Closed form for the squared loss, Gauss-Legendre quadrature between the density's jumps for other powers."""
         law, inputs, u = self._loss(loss), self.domain.check(x), self._unit(x)
         if law.exponent == 2:
@@ -165,7 +167,7 @@ class VaryingWindow(Scaled):
             total += mass * law.of(inputs, self._middle + half * y)
         return total
 
-    def worst_input(self, loss: Any = "abs") -> float:
+    def worst_input(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         return self.domain.lower if law.exponent == 2 else super().worst_input(law)
 

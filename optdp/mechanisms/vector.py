@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp import files
 from optdp.exact import require
 from optdp.exact.check import Check
 from optdp.exact.fields import Fields, load
-from optdp.exact.sampling import as_rng
+from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.domains import Interval
 from optdp.problem.privacy import Privacy
@@ -42,14 +43,14 @@ class OneCoordinate:
         if not isinstance(domain, Interval) or domain.lower != -domain.upper:
             raise ValueError(f"mechanism on {domain} is not allowed: its domain must be an interval symmetric around 0")
 
-    def check(self, x: Any) -> np.ndarray:
+    def check(self, x: ArrayLike) -> np.ndarray:
         """`x` as an array whose last axis has length d, all entries in the domain of the mechanism."""
         inputs = self.mechanism.domain.check(x)
         if inputs.ndim == 0 or inputs.shape[-1] != self.d:
             raise ValueError(f"x of shape {inputs.shape} is not allowed: its last axis must have length d = {self.d}")
         return inputs
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         """One private vector for each vector along the last axis of `x`."""
         inputs, rng = self.check(x), as_rng(rng)
         chosen = rng.integers(0, self.d, size=(*inputs.shape[:-1], 1))
@@ -63,11 +64,11 @@ class OneCoordinate:
         low, high = self.mechanism.support()
         return min(self.d * low, 0.0), max(self.d * high, 0.0)
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         """E[Y | x] = x."""
         return np.asarray(self.mechanism.mean(self.check(x)))
 
-    def variance(self, x: Any) -> np.ndarray:
+    def variance(self, x: ArrayLike) -> np.ndarray:
         """Variance of each coordinate: d (V(x_j) + x_j^2) - x_j^2, where V is that of the mechanism for numbers."""
         inputs = self.check(x)
         return self.d * (self.mechanism.variance(inputs) + inputs**2) - inputs**2

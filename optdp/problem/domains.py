@@ -276,7 +276,11 @@ def _shown(symbol: str | float) -> str:
     return text if plain_word else repr(text if len(text) <= 40 else text[:40] + "...")
 
 
-def as_domain(domain: Any) -> Interval | Circle:
+#: What `as_domain` reads.
+DomainLike = Domain | tuple[float, float] | list[float]
+
+
+def as_domain(domain: DomainLike) -> Interval | Circle:
     """An `Interval` or `Circle` as it is, or a pair (lower, upper) as an `Interval`.
 
     **Raises** TypeError for anything else, ValueError for an empty or reversed interval.
@@ -290,7 +294,7 @@ def as_domain(domain: Any) -> Interval | Circle:
     )
 
 
-def as_interval(domain: Any, what: str = "this mechanism") -> Interval:
+def as_interval(domain: DomainLike, what: str = "this mechanism") -> Interval:
     """The same, but a `Circle` is refused. **Raises** ValueError saying that `what` needs an interval."""
     area = as_domain(domain)
     if isinstance(area, Circle):

@@ -601,7 +601,9 @@ class CustomLoss(_Session, DistanceLoss):
         if k < 0:
             return arb(0)
         crossed = 0.0 if k == CELLS else cell * (threshold - float(self._values[k]))
-        return arb((threshold * k * cell - float(self._below[k]) + crossed) * (1 + 1e-14) + 1e-14 * threshold * k * cell)
+        return arb(
+            (threshold * k * cell - float(self._below[k]) + crossed) * (1 + 1e-14) + 1e-14 * threshold * k * cell
+        )
 
 
 @dataclass(frozen=True)
@@ -661,6 +663,10 @@ Squared = Power(2)
 _NAMED: dict[str, DistanceLoss] = {"abs": Absolute, "l1": Absolute, "squared": Squared, "l2": Squared}
 
 
+#: What `as_loss` reads.
+LossLike = Loss | str | Callable[..., Any] | list[Any] | tuple[Any, ...] | np.ndarray
+
+
 def as_loss(loss: Any, reach: Fraction | float | None = None) -> Any:
     """A loss from what a user wrote: "abs" ("l1"), "squared" ("l2"), a `Loss`, a matrix, or a function of the distance.
 
@@ -680,5 +686,3 @@ def as_loss(loss: Any, reach: Fraction | float | None = None) -> Any:
         f"loss = {loss!r} is not allowed: loss must be 'abs', 'squared', a Loss such as optdp.Power(q), or a nondecreasing "
         "function of the distance"
     )
-
-

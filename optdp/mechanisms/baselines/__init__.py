@@ -5,7 +5,7 @@
     >>> problem = optdp.Problem(optdp.LDP(1.0), optdp.Interval(-1, 1), "squared", constraints=[optdp.Unbiased()])
     >>> list(baselines.applicable(problem))
     ['Laplace', 'discrete Laplace on a lattice', 'staircase', 'Duchi', 'PM', 'HM', 'PM-SUB', 'PM-OPT', 'Three-Outputs', 'HM-TP']
-    >>> baselines.get("Duchi").make(problem).variance(0.0).round(3)
+    >>> baselines.get("Duchi").build(problem).variance(0.0).round(3)
     np.float64(4.683)
 
 To add one, call `register(Baseline(...))`; `docs/extending/baseline.md` is a worked example. A name stands for one mechanism:
@@ -56,6 +56,14 @@ class Baseline:
     unbiased: bool
     make: Callable[[Problem], Mechanism | None] = field(repr=False, compare=False)
 
+    def build(self, problem: Problem) -> Mechanism:
+        """The mechanism for a problem. **Raises** ValueError if it is not for such problems."""
+        fits = problem.domain.tag in self.domains and problem.privacy.tag in self.privacy
+        made = self.make(problem) if fits else None
+        if made is None:
+            raise ValueError(f"{self.name} is not allowed here: it is not for {problem.privacy} on {problem.domain}")
+        return made
+
 
 _known: dict[str, Baseline] = {}
 
@@ -102,11 +110,9 @@ def applicable(problem: Problem) -> dict[str, Mechanism]:
         mechanism = known.make(problem)
         if mechanism is None:
             continue
-        if problem.outputs is not None:
-            low, high = mechanism.support()
-            if not (problem.outputs[0] <= low and high <= problem.outputs[1]):
-                continue
-        out[name] = mechanism
+        low, high = mechanism.support()
+        if problem.outputs is None or (problem.outputs[0] <= low and high <= problem.outputs[1]):
+            out[name] = mechanism
     return out
 
 

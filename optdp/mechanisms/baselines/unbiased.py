@@ -14,16 +14,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.closed_forms.affine_window import best_window
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
 from optdp.exact.fields import FieldError, Fields
 from optdp.exact.numbers import Number
-from optdp.exact.sampling import as_rng
+from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.composite import CompositeMechanism
-from optdp.problem.domains import Domain, Interval, as_interval
+from optdp.problem.domains import Domain, DomainLike, Interval, as_interval
+from optdp.problem.losses import LossLike
 from optdp.problem.privacy import LDP, ApproxDP, Privacy
 from optdp.problem.shapes import Rectangle
 
@@ -52,11 +54,11 @@ class Scaled(Mechanism):
         """Inputs on [-1, 1]."""
         return np.clip((self.domain.check(x) - self._middle) / self._half, -1.0, 1.0)
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         """x itself."""
         return np.array(self.domain.check(x))
 
-    def variance(self, x: Any) -> np.ndarray:
+    def variance(self, x: ArrayLike) -> np.ndarray:
         return self._half**2 * self._unit_variance(self._unit(x))
 
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
@@ -114,7 +116,7 @@ class ThreeOutputs(Scaled):
     def _high(self, u: np.ndarray) -> np.ndarray:
         return (1 - self._zero(u) + u / self.reach) / 2
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         u = self._unit(x)
         toss = as_rng(rng).random(u.shape)
         high, zero = self._high(u), self._zero(u)
@@ -126,19 +128,19 @@ class ThreeOutputs(Scaled):
         places = np.array([-self.reach, 0.0, self.reach] if self.zero > 0 else [-self.reach, self.reach])
         return self._middle + self._half * places
 
-    def probability(self, y: Any, x: Any) -> np.ndarray:
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         u, outputs = self._unit(x), np.asarray(y, dtype=float)
         high = self._half * self.reach
         parts = ((high, self._high(u)), (-high, self._high(-u)), (0.0, self._zero(u)))
         return sum((np.where(outputs == self._middle + place, p, 0.0) for place, p in parts), np.zeros(()))
 
-    def support(self, x: Any = None) -> tuple[float, float]:
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         return self._middle - self._half * self.reach, self._middle + self._half * self.reach
 
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
         return self.reach**2 * (1 - self._zero(u)) - u**2
 
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law, inputs, u = self._loss(loss), self.domain.check(x), self._unit(x)
         low, high = self.support()
         parts = ((high, self._high(u)), (low, self._high(-u)), (self._middle, self._zero(u)))
@@ -207,7 +209,7 @@ class Mixture(Mechanism):
     def _used(self) -> list[Mechanism]:
         return [p for p, w in zip(self.parts, self.weights, strict=True) if w > 0]
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         rng = as_rng(rng)
         inputs = self.domain.check(x)
         which = rng.choice(len(self.parts), size=inputs.shape, p=np.asarray(self.weights) / sum(self.weights))
@@ -219,24 +221,24 @@ class Mixture(Mechanism):
     def _mix(self, value: Callable[[Mechanism], np.ndarray]) -> np.ndarray:
         return sum((w * value(p) for w, p in zip(self.weights, self.parts, strict=True)), np.zeros(()))
 
-    def density(self, y: Any, x: Any) -> np.ndarray:
+    def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         return self._mix(lambda p: p.density(y, x))
 
-    def probability(self, y: Any, x: Any) -> np.ndarray:
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         return self._mix(lambda p: p.probability(y, x))
 
     def atoms(self) -> np.ndarray:
         """Outputs that have positive probability."""
         return np.unique(np.concatenate([p.atoms() for p in self._used]))
 
-    def support(self, x: Any = None) -> tuple[float, float]:
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         ends = [p.support(x) for p in self._used]
         return min(low for low, _ in ends), max(high for _, high in ends)
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         return self._mix(lambda p: p.mean(x))
 
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law = self._loss(loss)
         return self._mix(lambda p: p.expected_loss(x, law))
 
@@ -316,7 +318,7 @@ class CentralPiecewise(Scaled):
     def _levels(self) -> tuple[np.ndarray, np.ndarray, float, Callable[[Any], np.ndarray]]:
         return _staircase(self.eps, self.steps, self._top)
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         rng = as_rng(rng)
         u = self._unit(x)
         mass, half, stretch, _ = self._levels
@@ -324,7 +326,7 @@ class CentralPiecewise(Scaled):
         centre = np.where(level == 0, 0.0, stretch * u)
         return self._middle + self._half * (centre + half[level] * rng.uniform(-1.0, 1.0, u.shape))
 
-    def density(self, y: Any, x: Any) -> np.ndarray:
+    def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         u = self._unit(x)
         z = (np.asarray(y, dtype=float) - self._middle) / self._half
         mass, half, stretch, _ = self._levels
@@ -334,14 +336,14 @@ class CentralPiecewise(Scaled):
         ]
         return np.where(np.abs(z) <= half[0], sum(parts, np.zeros(())), 0.0) / self._half
 
-    def support(self, x: Any = None) -> tuple[float, float]:
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         reach = self._half * float(self._levels[1][0])
         return self._middle - reach, self._middle + reach
 
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
         return self._levels[3](u)
 
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law, u = self._loss(loss), self._unit(x)
         if law.exponent == 2:
             return self.variance(x)
@@ -401,12 +403,12 @@ def _staircase(eps: float, m: int, top: float) -> tuple[np.ndarray, np.ndarray, 
     return mass, half, float(stretch), variance
 
 
-def duchi(eps: float, domain: Any = UNIT) -> ThreeOutputs:
+def duchi(eps: float, domain: DomainLike = UNIT) -> ThreeOutputs:
     """Duchi, Jordan and Wainwright (2018): two outputs +-(E + 1)/(E - 1)."""
     return ThreeOutputs(eps, as_interval(domain), 0.0)
 
 
-def three_outputs(eps: float, domain: Any = UNIT) -> ThreeOutputs:
+def three_outputs(eps: float, domain: DomainLike = UNIT) -> ThreeOutputs:
     """Three-Outputs (Zhao et al., 2020) with the probability of 0 that minimises the worst-case variance."""
     return ThreeOutputs(eps, as_interval(domain))
 
@@ -416,29 +418,29 @@ def _window(eps: Number, domain: Any, divisor: int) -> CompositeMechanism:
     return CompositeMechanism.private(eps, share, as_interval(domain))
 
 
-def piecewise(eps: Number, domain: Any = UNIT) -> CompositeMechanism:
+def piecewise(eps: Number, domain: DomainLike = UNIT) -> CompositeMechanism:
     """The Piecewise Mechanism PM (Wang et al., ICDE 2019): I-PTT with eta = e^(eps/2) + 1."""
     return _window(eps, domain, 2)
 
 
-def pm_sub(eps: Number, domain: Any = UNIT) -> CompositeMechanism:
+def pm_sub(eps: Number, domain: DomainLike = UNIT) -> CompositeMechanism:
     """PM-SUB (Zhao et al., 2020): I-PTT with eta = e^(eps/3) + 1, in closed form nearly the best."""
     return _window(eps, domain, 3)
 
 
-def pm_opt(eps: Number, domain: Any = UNIT) -> CompositeMechanism:
+def pm_opt(eps: Number, domain: DomainLike = UNIT) -> CompositeMechanism:
     """PM-OPT (Zhao et al., 2020), which is the best I-PTT: eta = t + 1 for the t with the least worst-case variance."""
     share, _, _ = best_window(require.exact_epsilon(eps), Rectangle(), Rectangle())
     return CompositeMechanism.private(eps, share, as_interval(domain))
 
 
-def hybrid(eps: float, domain: Any = UNIT) -> Mixture:
+def hybrid(eps: float, domain: DomainLike = UNIT) -> Mixture:
     """The Hybrid Mechanism HM (Wang et al., ICDE 2019): PM with probability 1 - e^(-eps/2) where eps > 0.61, else Duchi."""
     share = -math.expm1(-require.epsilon(eps) / 2) if eps > 0.61 else 0.0
     return Mixture((piecewise(eps, domain), duchi(eps, domain)), (share, 1 - share), "HM")
 
 
-def hm_tp(eps: float, domain: Any = UNIT) -> Mixture:
+def hm_tp(eps: float, domain: DomainLike = UNIT) -> Mixture:
     """HM-TP (Zhao et al., 2020): PM-SUB or Three-Outputs, mixed so that the worst-case variance is least."""
     wide, narrow = pm_sub(eps, domain), three_outputs(eps, domain)
     x = np.linspace(narrow.domain.lower, narrow.domain.upper, 2001)[1000:]  # symmetric
@@ -447,6 +449,6 @@ def hm_tp(eps: float, domain: Any = UNIT) -> Mixture:
     return Mixture((wide, narrow), (share, 1 - share), "HM-TP")
 
 
-def central_piecewise(eps: float, domain: Any = UNIT, steps: int = 0) -> CentralPiecewise:
+def central_piecewise(eps: float, domain: DomainLike = UNIT, steps: int = 0) -> CentralPiecewise:
     """The Central Piecewise Mechanism; with `steps` = 0 a local one, the best I-PTT again."""
     return CentralPiecewise(eps, as_interval(domain), steps)

@@ -16,7 +16,7 @@ from optdp.closed_forms.affine_window import best_window
 from optdp.exact import require
 from optdp.exact.numbers import Number
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
-from optdp.problem.domains import as_domain, as_interval
+from optdp.problem.domains import DomainLike, as_domain, as_interval
 from optdp.problem.shapes import Rectangle
 
 
@@ -24,12 +24,12 @@ def _moved(eps: Number, share: float, domain: Any) -> PiecewiseMechanism:
     return PiecewiseMechanism.private(eps, share, as_interval(domain), "linear")
 
 
-def pm(eps: Number, domain: Any = (0.0, 1.0)) -> PiecewiseMechanism:
+def pm(eps: Number, domain: DomainLike = (0.0, 1.0)) -> PiecewiseMechanism:
     """The Piecewise Mechanism (Wang et al., ICDE 2019, Algorithm 2), moved to the domain: window share 1/(e^(eps/2) + 1)."""
     return _moved(eps, 1 / (math.exp(require.epsilon(float(eps)) / 2) + 1), domain)
 
 
-def sw(eps: Number, domain: Any = (0.0, 1.0)) -> PiecewiseMechanism:
+def sw(eps: Number, domain: DomainLike = (0.0, 1.0)) -> PiecewiseMechanism:
     """The Square Wave mechanism (Li et al., SIGMOD 2020), moved to the domain.
 
     Its half-width is b = (eps E - E + 1)/(2E(E - 1 - eps)), its share 2b/(1 + 2b).
@@ -48,7 +48,7 @@ def _square_wave_width(eps: float) -> float:
     return (eps * e - e + 1) / (e * (e - 1 - eps))
 
 
-def ptt(eps: Number, domain: Any = (0.0, 1.0)) -> PiecewiseMechanism:
+def ptt(eps: Number, domain: DomainLike = (0.0, 1.0)) -> PiecewiseMechanism:
     """The piecewise transformation I-PTT (OPTT) of least worst-case variance, moved to the domain: share 1/eta."""
     return _moved(eps, 1 / ptt_eta(eps), domain)
 
@@ -61,7 +61,7 @@ def ptt_eta(eps: Number) -> float:
     return 1 / best_window(require.exact_epsilon(eps), Rectangle(), Rectangle())[0]
 
 
-def uniform(eps: Number, domain: Any = (0.0, 1.0)) -> PiecewiseMechanism:
+def uniform(eps: Number, domain: DomainLike = (0.0, 1.0)) -> PiecewiseMechanism:
     """An output that ignores the input (and epsilon): what any mechanism must beat."""
     require.exact_epsilon(eps)
     return PiecewiseMechanism(as_domain(domain), CELLS, COINS)
