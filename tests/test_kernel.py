@@ -16,6 +16,7 @@ from scipy.stats import chisquare
 import optdp
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.kernel import KernelCertificate, certify
+from optdp.exact import enclosures
 from optdp.exact.fields import Fields
 from optdp.exact.rounding import TOTAL, Table, private_weights
 from optdp.mechanisms import baselines
@@ -439,6 +440,21 @@ def test_a_free_range_of_outputs_must_really_be_closed_off(solved):
     for reach in ((0.4, 0.6), None, (1.0, 0.0), (math.nan, 3.0)):
         with pytest.raises(Refusal):
             replace(certificate, reach=reach).bound(solution.problem)
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+def test_e_to_the_eps_is_rounded_so_that_the_bound_stays_below(solved, monkeypatch, loss):
+    """Too large an E costs tightness, too small a one the proof: with multipliers that rest on it, E must come from above."""
+    solution = solved(1.0, loss)
+    greedy = replace(solution.certificate, masses=tuple(1.05 * v for v in solution.certificate.masses))
+    exact = greedy.bound(solution.problem).value
+    assert 0 < exact < solution.lower_bound
+    above = enclosures.exp_above
+    monkeypatch.setattr(enclosures, "exp_above", lambda eps, bits=128: above(eps, bits) * Fraction(1001, 1000))
+    assert greedy.bound(solution.problem).value < exact
+    monkeypatch.setattr(enclosures, "exp_above", above)
+    monkeypatch.setattr(enclosures, "exp_below", lambda eps, bits=128: Fraction(1))
+    assert greedy.bound(solution.problem).value == exact
 
 
 def test_a_proof_takes_bounded_work(solved):

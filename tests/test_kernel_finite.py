@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from scipy.stats import chisquare
 import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.finite import FiniteCertificate
+from optdp.exact import enclosures
 
 
 def extremal_program(eps, loss, prior=None):
@@ -122,6 +124,19 @@ def test_a_forged_solution_is_found_out():
         optdp.Solution.from_dict(data | {"certificate": sound.to_dict() | {"weights": [-1, 1, 1, 1]}})
     with pytest.raises(ValueError, match="certificate has an unknown field 'bound'"):
         optdp.Solution.from_dict(data | {"certificate": sound.to_dict() | {"bound": 0.5}})
+
+
+def test_e_to_the_eps_is_rounded_so_that_the_bound_stays_below(monkeypatch):
+    solution = optdp.solve_kernel(1, 1 - np.eye(4), domain=optdp.Alphabet(4))
+    greedy = replace(solution.certificate, masses=tuple(1.05 * v for v in solution.certificate.masses))
+    exact = greedy.bound(solution.problem).value
+    assert 0 < exact < solution.lower_bound
+    above = enclosures.exp_above
+    monkeypatch.setattr(enclosures, "exp_above", lambda eps, bits=128: above(eps, bits) * Fraction(1001, 1000))
+    assert greedy.bound(solution.problem).value < exact
+    monkeypatch.setattr(enclosures, "exp_above", above)
+    monkeypatch.setattr(enclosures, "exp_below", lambda eps, bits=128: Fraction(1))
+    assert greedy.bound(solution.problem).value == exact
 
 
 def test_a_changed_problem_is_proven_anew_or_refused():
