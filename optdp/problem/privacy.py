@@ -62,7 +62,12 @@ class Privacy(Tagged, root=True):
         return data if data.pop("ideal", False) is False else {**data, "ideal": True}
 
     def __str__(self) -> str:
-        return f"{self.adjective}{self.clause}" + (" (in real arithmetic; floats are sampled)" if self.ideal else "")
+        """For people: statements use `adjective` and `clause`, which are exact however long."""
+        eps = getattr(self, "eps", None)
+        text = f"{self.adjective}{self.clause}"
+        if isinstance(eps, Log) and len(show(eps)) > 30:
+            text = text.replace(show(eps), f"{float(eps):.12g}...", 1) + " (eps is the log of an exact ratio)"
+        return text + (" (in real arithmetic; floats are sampled)" if self.ideal else "")
 
 
 def _ideal(fields: Fields) -> bool:
