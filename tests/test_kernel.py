@@ -161,6 +161,8 @@ def test_bounded_outputs_cost_more_and_stay_inside(solved):
     assert tight.verify()
     assert tight.lower_bound > free.value
     assert -2.4 <= tight.mechanism.support()[0] < tight.mechanism.support()[1] <= 2.4
+    wide = optdp.solve_kernel(1, unbiased=True, domain=(-1, 1), outputs=(-1e300, 1e6))
+    assert wide.verify() and wide.gap <= 1e-3 and wide.value == pytest.approx(free.value, rel=1e-3)
     with pytest.raises(ValueError, match=r"beyond both ends, \[-2\.16"):
         optdp.solve_kernel(1, unbiased=True, domain=(-1, 1), outputs=(-1.1, 1.1))
 

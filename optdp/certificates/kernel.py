@@ -170,11 +170,11 @@ def certify(problem: Problem, inputs: Any, weights: Any, masses: Any, means: Any
     made = KernelCertificate((), (), nu, mu)
     if not isinstance(problem.objective, Average):
         lam = np.maximum(_grain(weights), 0.0)
-        if mu is not None and problem.outputs is None:
+        if mu is not None:
             # Every input needs a weight, or its mean's multiplier drags g down without end.
             lam = _grain(lam + 1e-9 * lam.sum())
         made = replace(made, inputs=tuple(np.asarray(inputs, dtype=float).tolist()), weights=tuple(lam.tolist()))
-    if mu is None or problem.outputs is not None:
+    if mu is None:
         return made
     x, lam_exact = made._points(problem.objective, problem.domain)
     return replace(made, reach=_Dual(problem.eps, problem.loss.exponent, x, lam_exact, nu, mu).reach())  # type: ignore[arg-type]

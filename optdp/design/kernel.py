@@ -273,11 +273,12 @@ class _Task:
 
     def span(self) -> tuple[float, float]:
         """Where outputs are looked for: their range, or one that is far wider than an optimal mechanism's."""
-        if self.outputs is not None:
+        if self.outputs is not None and not self.unbiased:
             return self.outputs
         # Duchi's two outputs, (E + 1)/(E - 1) times the half width from the middle, and as much again.
         far = 2 * float(1 / np.tanh(self.eps / 2)) + 1
-        return 0.5 - far / 2, 0.5 + far / 2
+        low, high = self.outputs or (-np.inf, np.inf)
+        return max(low, 0.5 - far / 2), min(high, 0.5 + far / 2)
 
     def certify(self, grid: lp.Grid, dual: lp.Dual) -> KernelCertificate:
         """The certificate of a grid's dual. Multipliers of points that share a knot are split like their probabilities."""
