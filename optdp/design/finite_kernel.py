@@ -91,6 +91,10 @@ def design(
     def solve(ratio: float) -> lp.Outcome:
         left, grid = time_limit - (time.perf_counter() - began), _grid(problem, ratio, scale)
         try:
+            if left <= 0:
+                raise lp.SolverFailure(
+                    "the time limit was reached before a program was solved", LinearStatus.TIME_LIMIT
+                )
             if method == "dense":
                 return lp.solve_dense(grid, answers, solver=solver, time_limit=left)
             if method == "columns":

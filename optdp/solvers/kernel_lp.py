@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from optdp.solvers.lp import STATUS_OF_HIGHS, LinearProgram, LinearSolver, LinearStatus, SolverFailure, stacked
+from optdp.solvers.lp import STATUS_OF_HIGHS, LinearProgram, LinearSolver, LinearStatus, stacked
+from optdp.solvers.lp import SolverFailure as SolverFailure
 
 
 @dataclass(frozen=True)
