@@ -21,22 +21,18 @@ def register(commands: Commands) -> None:
     """Add the commands of this module."""
     parser = commands.solve.add_parser("composite", help="the best composite mechanism for a bounded query (DP)")
     options.add_eps(parser)
-    parser.add_argument("--activation", choices=("A1", "A2", "A3"), default="A1", help="default A1")
-    parser.add_argument("--base", choices=("B1", "B2"), default="B1", help="default B1")
-    parser.add_argument("--objective", choices=("center", "worst"), default="center", help="default center")
-    parser.add_argument(
-        "--rule", choices=("uniform", "pointwise"), default="uniform", help="default uniform, the paper's"
+    options.option(parser, "--activation", "A1", "constant, half a sine, triangle", choices=("A1", "A2", "A3"))
+    options.option(parser, "--base", "B1", "constant, quartic", choices=("B1", "B2"))
+    options.option(parser, "--objective", "center", "where the variance is least", choices=("center", "worst"))
+    options.option(parser, "--rule", "uniform", "how ratios are bounded", choices=("uniform", "pointwise"))
+    options.option(parser, "--sensitivity", 1.0, "length of the interval of queries")
+    options.option(parser, "--lower", 0.0, "lowest output")
+    options.option(
+        parser, "--inputs", None, "range of the queries, instead of both", type=float, nargs=2, metavar=("A", "B")
     )
-    parser.add_argument("--sensitivity", type=float, default=1.0, help="length of the interval of queries (default 1)")
-    parser.add_argument("--lower", type=float, default=0.0, help="lowest output (default 0)")
-    parser.add_argument(
-        "--inputs", type=float, nargs=2, metavar=("A", "B"), help="range of the queries, instead of both"
-    )
-    parser.add_argument(
-        "--backend", choices=("auto", "grid", "target", "scip"), default="auto", help="grid and target: the paper's own"
-    )
-    parser.add_argument("--target", type=float, help="variance at which backend target stops")
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for scip (default 60)")
+    options.option(parser, "--backend", "auto", "grid, target: the paper's", choices=("auto", "grid", "target", "scip"))
+    options.option(parser, "--target", None, "variance at which backend target stops", type=float)
+    options.option(parser, "--time-limit", 60.0, "seconds for scip")
     options.add_solution_output(parser)
     parser.set_defaults(run=_solve)
 
@@ -49,20 +45,15 @@ def register(commands: Commands) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--data", metavar="DATA:COLUMN", help="e.g. anes96:age")
     source.add_argument("--csv", metavar="FILE", help="a CSV file with a header; needs --column and --range")
-    parser.add_argument("--column", help="column of the CSV file")
-    parser.add_argument(
-        "--range", type=float, nargs=2, metavar=("A", "B"), help="range of its values, known without looking"
-    )
-    parser.add_argument(
-        "--query", nargs="+", choices=QUERIES, default=["maximum", "count"], help="default maximum count"
-    )
-    parser.add_argument("--eps", type=float, nargs="+", default=[0.5, 1.0, 2.0], help="epsilons (default 0.5 1 2)")
-    parser.add_argument("--mechanism", nargs="+", help="names (default: all)")
-    parser.add_argument(
-        "--protocol", choices=("local", "range", "interval"), default="interval", help="default interval, the paper's"
-    )
-    parser.add_argument("--repeats", type=int, default=1000, help="answers for each (default 1000)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default 0)")
+    options.option(parser, "--column", None, "column of the CSV file")
+    text = "range of its values, known without looking"
+    options.option(parser, "--range", None, text, type=float, nargs=2, metavar=("A", "B"))
+    options.option(parser, "--query", ["maximum", "count"], "statistics", type=str, nargs="+", choices=QUERIES)
+    options.option(parser, "--eps", [0.5, 1.0, 2.0], "epsilons", type=float, nargs="+")
+    options.option(parser, "--mechanism", None, "names (default: all)", nargs="+")
+    options.option(parser, "--protocol", "interval", "interval: the paper's", choices=("local", "range", "interval"))
+    options.option(parser, "--repeats", 1000, "answers for each")
+    options.option(parser, "--seed", 0, "seed of the draws")
     options.add_report_output(parser)
     parser.set_defaults(run=_evaluate)
 
@@ -73,7 +64,7 @@ def _solve(args: argparse.Namespace) -> int:
     solution = solve_composite(
         args.eps, args.activation, args.base, sensitivity=args.sensitivity, lower=args.lower, objective=args.objective,
         inputs=None if args.inputs is None else tuple(args.inputs), rule=args.rule, backend=args.backend, target=args.target,
-        time_limit=args.time_limit,
+        time_limit=args.time_limit, progress=True,
     )  # fmt: skip
     return options.show_solution(solution, args)
 

@@ -16,56 +16,35 @@ def register(commands: Commands) -> None:
     parser = commands.solve.add_parser("kernel", help="the best of all LDP mechanisms for one bounded number")
     options.add_eps(parser)
     _add_problem(parser)
-    parser.add_argument(
-        "--outputs",
-        type=float,
-        nargs=2,
-        metavar=("LOW", "HIGH"),
-        help="range of the outputs (default: the domain, or free if unbiased)",
+    text = "range of the outputs (default: the domain, or free if unbiased)"
+    options.option(parser, "--outputs", None, text, type=float, nargs=2, metavar=("LOW", "HIGH"))
+    text = "points and probabilities: minimise the average loss, e.g. 0:0.5 1:0.5"
+    options.option(parser, "--prior", None, text, nargs="+", metavar="X:P")
+    options.option(parser, "--backend", "auto", "how linear programs are solved", choices=("auto", "columns", "dense"))
+    options.option(
+        parser, "--all-outputs", False, "keep all outputs of the linear program, not the fewest that will do"
     )
-    parser.add_argument(
-        "--prior",
-        nargs="+",
-        metavar="X:P",
-        help="points and probabilities: minimise the average loss, e.g. 0:0.5 1:0.5",
+    options.option(
+        parser, "--errors", None, "draw the loss at every input beside the published mechanisms", metavar="FILE"
     )
-    parser.add_argument(
-        "--backend",
-        choices=("auto", "columns", "dense"),
-        default="auto",
-        help="how linear programs are solved (default auto)",
-    )
-    parser.add_argument(
-        "--all-outputs", action="store_true", help="keep all outputs of the linear program, not the fewest that will do"
-    )
-    parser.add_argument("--errors", metavar="FILE", help="draw the loss at every input beside the published mechanisms")
     options.add_solution_output(parser)
     parser.set_defaults(run=_solve)
 
-    parser = commands.report.add_parser(
-        "kernel", help="the best kernels and the published mechanisms over a range of epsilon"
-    )
-    parser.add_argument(
-        "--eps", type=options.parse_number, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0], help="epsilons"
-    )
+    parser = commands.report.add_parser("kernel", help="the best kernels and the published mechanisms over epsilon")
+    options.add_eps(parser, 0.25, 0.5, 1.0, 2.0, 3.0)
     _add_problem(parser, circle=False)
     options.add_report_output(parser)
     parser.set_defaults(run=_report)
 
 
 def _add_problem(parser: Any, *, circle: bool = True) -> None:
-    parser.add_argument(
-        "--loss", type=options.parse_loss, help="abs, squared or power:Q, Q >= 1 (default abs; squared if unbiased)"
-    )
+    text = "abs, squared or power:Q, Q >= 1 (default abs; squared if unbiased)"
+    options.option(parser, "--loss", None, text, type=options.parse_loss)
     options.add_domain(parser, circle=circle)
     parser.set_defaults(domain=None)
-    parser.add_argument(
-        "--unbiased", action="store_true", help="ask for E[Y|x] = x; the domain is then [-1, 1] unless given"
-    )
-    parser.add_argument("--rtol", type=float, default=1e-3, help="relative gap to stop at (default 1e-3)")
-    parser.add_argument(
-        "--time-limit", type=float, default=60.0, help="seconds after which no finer grid is begun (default 60)"
-    )
+    options.option(parser, "--unbiased", False, "ask for E[Y|x] = x; the domain is then [-1, 1] unless given")
+    options.option(parser, "--rtol", 1e-3, "relative gap to stop at")
+    options.option(parser, "--time-limit", 60.0, "seconds after which no finer grid is begun")
 
 
 def _domain(args: argparse.Namespace) -> Any:

@@ -61,7 +61,7 @@ def add_eps(parser: Any, *default: float) -> None:
     if default:
         option(parser, "--eps", list(default), "epsilons", type=parse_number, nargs="+")
     else:
-        text = "privacy parameter in (0, 30]: 0.5, or exactly 1/2 or log(3)"
+        text = "privacy parameter, at most 30: 0.5, or exactly 1/2 or log(3)"
         parser.add_argument("--eps", type=parse_number, required=True, help=text)
 
 

@@ -15,27 +15,18 @@ def register(commands: Commands) -> None:
     """Add the commands of this module."""
     parser = commands.solve.add_parser("ptt", help="the best unbiased piecewise transformation on [-1, 1] (LDP)")
     options.add_eps(parser)
-    parser.add_argument(
-        "--kind", choices=("I", "II", "free"), default="I", help="rectangle, triangle, any density (default I)"
-    )
-    parser.add_argument(
-        "--objective", type=_objective, default="worst", help="worst, or an input in [-1, 1] (default worst)"
-    )
-    parser.add_argument("--backend", choices=("auto", "scip", "lp"), default="auto", help="solver (default auto)")
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for scip (default 60)")
+    options.option(parser, "--kind", "I", "rectangle, triangle, any density", choices=("I", "II", "free"))
+    options.option(parser, "--objective", "worst", "worst, or an input in [-1, 1]", type=_objective)
+    options.option(parser, "--backend", "auto", "solver", choices=("auto", "scip", "lp"))
+    options.option(parser, "--time-limit", 60.0, "seconds for scip")
     options.add_solution_output(parser)
     parser.set_defaults(run=_solve)
 
-    parser = commands.report.add_parser(
-        "unbiased", help="optima of the unbiased families, published mechanisms, the bound"
-    )
-    parser.add_argument(
-        "--eps", type=options.parse_number, nargs="+", default=[0.25, 0.5, 1.0, 2.0, 3.0, 4.0], help="epsilons"
-    )
-    parser.add_argument(
-        "--no-kernel", action="store_true", help="leave out the bound over all unbiased mechanisms (slow)"
-    )
-    parser.add_argument("--time-limit", type=float, default=20.0, help="seconds for that bound, each (default 20)")
+    text = "optima of the unbiased families, published mechanisms, the bound"
+    parser = commands.report.add_parser("unbiased", help=text)
+    options.add_eps(parser, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0)
+    options.option(parser, "--no-kernel", False, "leave out the bound over all unbiased mechanisms (slow)")
+    options.option(parser, "--time-limit", 20.0, "seconds for that bound, each")
     options.add_report_output(parser)
     parser.set_defaults(run=_report)
 
@@ -53,7 +44,7 @@ def _solve(args: argparse.Namespace) -> int:
     from optdp.design.ptt import solve_ptt
 
     solution = solve_ptt(
-        args.eps, args.kind, objective=args.objective, backend=args.backend, time_limit=args.time_limit
+        args.eps, args.kind, objective=args.objective, backend=args.backend, time_limit=args.time_limit, progress=True
     )
     return options.show_solution(solution, args)
 

@@ -76,6 +76,7 @@ def solve_composite(
     iterations: int = 100_000,
     seed: int = 0,
     time_limit: float = 60.0,
+    progress: Any = None,
 ) -> Solution:
     """The best composite mechanism for a bounded query under eps-DP, with a proof that no choice of (k, m, y) is better.
 
@@ -96,6 +97,7 @@ def solve_composite(
       "target": its Algorithm 2, a walk of size `step` from a random start (`seed`) until the variance is at most `target`, for
       at most `iterations`; "scip": the program in (k, m, y) by spatial branch and bound, for at most `time_limit` seconds.
       The bracket is certified in the same way.
+    - `progress`: as in `optdp.solve`.
 
     **Returns** a `Solution`: `value` the variance that `mechanism` attains, `lower_bound` what no (k, m, y) beats.
 
@@ -120,7 +122,7 @@ def solve_composite(
         area = as_interval(inputs, "a query")
     problem = Problem(LDP(eps), area, _objective(objective, area), family, (Unbiased(),))
     solution = solve(
-        problem, 1e-9, time_limit, backend, target=target, step=step, iterations=iterations, seed=seed
+        problem, 1e-9, time_limit, backend, target=target, step=step, iterations=iterations, seed=seed, progress=progress
     )  # fmt: skip
     if inputs is not None:
         return solution

@@ -46,6 +46,7 @@ def solve_ptt(
     backend: str = "auto",
     time_limit: float = 60.0,
     cells: int = 160,
+    progress: Any = None,
 ) -> Solution:
     """The best unbiased piecewise transformation of a number in [-1, 1] under eps-LDP, with a proof that none is better.
 
@@ -58,7 +59,7 @@ def solve_ptt(
     - `backend`: "auto": the stationary point in one variable, exact up to rounding; "scip": the plain program in (k, a, f) by
       spatial branch and bound; "lp" (kind "free"): densities on a grid of outputs, a linear program for each range.
       The window found by a backend makes the mechanism; the certificate is the same for all.
-    - `time_limit`: seconds, for "scip"; `cells`: outputs on the grid, for "lp".
+    - `time_limit`: seconds, for "scip"; `cells`: outputs on the grid, for "lp"; `progress`: as in `optdp.solve`.
 
     **Returns** a `Solution`: `value` the variance that `mechanism` attains, `lower_bound` what no mechanism of the kind beats.
 
@@ -81,7 +82,7 @@ def solve_ptt(
         else At("squared", require.real("objective", objective, low=-1.0, high=1.0))
     )
     problem = Problem(LDP(eps), Interval(-1.0, 1.0), goal, AffineWindow(kind), (Unbiased(),))  # type: ignore[arg-type]
-    return solve(problem, 1e-9, time_limit, backend, cells=cells)
+    return solve(problem, 1e-9, time_limit, backend, cells=cells, progress=progress)
 
 
 def ptt_mechanism(eps: Any, eta: float, kind: str = "I") -> CompositeMechanism:
