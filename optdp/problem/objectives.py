@@ -116,6 +116,9 @@ class Average(_OfLoss):
     def on(self, domain: Domain) -> Objective:
         if isinstance(self.prior, Prior):
             domain.check(list(self.prior.categories), "prior points")
+            if hasattr(domain, "exact_reach"):  # points of an interval or a circle, and named as such
+                points = tuple(float(point) for point in self.prior.categories)
+                return super(Average, replace(self, prior=replace(self.prior, categories=points))).on(domain)
         return super().on(domain)
 
     def latex(self, domain: Domain) -> str:

@@ -55,6 +55,8 @@ class Prior(Tagged, root=True):
                 f"prior = {dict(zip(self.categories, self.weights, strict=False))!r} is not allowed: a prior must "
                 "have at least 2 categories of positive probability"
             )
+        if len(self.given) not in (0, len(self.weights)):
+            raise ValueError("given is not allowed: it must have one place for each category, or none")
         if len(self.categories) != len(self.weights):
             raise ValueError(
                 f"categories has {len(self.categories)} entries, which is not allowed: there must be one for each of "
@@ -129,30 +131,14 @@ class Prior(Tagged, root=True):
     def _positions(self) -> dict[Any, int]:
         return {name: i for i, name in enumerate(self.categories)}
 
-    @cached_property
-    def _sorted_names(self) -> tuple[np.ndarray, np.ndarray]:
-        names = np.array(self.categories)
-        order = np.argsort(names, kind="stable")
-        return names[order], order
-
     def positions(self, x: Any) -> np.ndarray:
         """The position (0 to d - 1) of each category in `x`, in its shape.
 
         **Raises** ValueError naming the place of the first entry that is no category; its value may be private.
         """
-        asked = np.asarray(x)
-        names, order = self._sorted_names
-        if asked.dtype.kind in "iu" and self._counts_up:
-            found, wrong = asked.astype(np.int64), (asked < 0) | (asked >= len(self))
-        elif asked.dtype.kind == names.dtype.kind or (asked.dtype.kind in "iuf" and names.dtype.kind in "iuf"):
-            near = np.minimum(np.searchsorted(names, asked), len(self) - 1)
-            found, wrong = order[near], np.asarray(names[near] != asked)
-        else:
-            flat = [self._positions.get(_plain(name), -1) for name in asked.flat]
-            found = np.array(flat, dtype=np.int64).reshape(asked.shape)
-            wrong = np.asarray(found < 0)
-        if wrong.any():
-            place = f" (entry {int(np.flatnonzero(wrong)[0])})" if asked.ndim else ""
+        found = places(self.categories, x)
+        if (found < 0).any():
+            place = f" (entry {int(np.flatnonzero(found < 0)[0])})" if found.ndim else ""
             raise ValueError(
                 f"x{place} is not allowed: x must be one of the categories {_some(self.categories)}{self.missing}"
             )
@@ -172,7 +158,8 @@ class Prior(Tagged, root=True):
         """How statements name it, exactly: up to 8 categories by their probabilities, p/q or (where they were given as floats)
         floats, "normalised" where these do not sum to exactly 1; else by a digest of all of them.
         """
-        names = "" if self._counts_up else f" of {', '.join(map(repr, self.categories))}"
+        numbered = self._counts_up and all(isinstance(name, int) for name in self.categories)  # points 0.0, 1.0 are named
+        names = "" if numbered else f" of {', '.join(map(repr, self.categories))}"
         if len(self) <= 8 and self.total < 10**12:
             return f"the prior ({', '.join(map(str, self.exact))}){names}{self.missing}"
         # Floats that were divided by their sum: integers over the power of two next to it.
@@ -186,19 +173,13 @@ class Prior(Tagged, root=True):
         about = f", about ({', '.join(f'{p:.4g}' for p in self.probabilities)})," if len(self) <= 8 else ""
         return f"the prior of {len(self)} categories{about} with sha256 {digest}{self.missing}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact. Categories must be numbers or strings."""
-        return {
-            "type": self.tag,
-            "weights": [str(weight) for weight in self.weights],
-            "categories": list(self.categories),
-            "left_out": list(self.left_out),
-        }
-
     @classmethod
     def _read(cls, fields: Fields) -> Prior:
         weights = fields.integers("weights", 1, (1 << BITS) - 1, least=2, most=100_000)
-        return cls(weights, fields.labels("categories"), fields.labels("left_out"))
+        names, left_out = fields.labels("categories"), fields.labels("left_out")
+        return cls(
+            weights, names, left_out, fields.integers("given", 0, len(names) + len(left_out) - 1, most=len(names))
+        )
 
 
 def _plain(name: Any) -> Any:
@@ -214,3 +195,18 @@ def _entry(i: int, value: Any) -> Fraction:
 
 def _some(names: tuple[Any, ...]) -> str:
     return ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+
+
+def places(names: tuple[Any, ...], asked: Any) -> np.ndarray:
+    """The place of each entry of `asked` among the distinct `names`, in its shape; -1 where it is none of them."""
+    array = np.asarray(asked)
+    if array.dtype.kind in "iu" and names == tuple(range(len(names))):
+        return np.where((array >= 0) & (array < len(names)), array, -1).astype(np.int64)
+    known = np.array(names)
+    order = np.argsort(known, kind="stable")
+    known = known[order]
+    if array.dtype.kind == known.dtype.kind or (array.dtype.kind in "iuf" and known.dtype.kind in "iuf"):
+        near = np.minimum(np.searchsorted(known, array), len(names) - 1)
+        return np.where(known[near] == array, order[near], -1)
+    table = {name: i for i, name in enumerate(names)}
+    return np.array([table.get(_plain(name), -1) for name in array.flat], dtype=np.int64).reshape(array.shape)
