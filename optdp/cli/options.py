@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from optdp.exact.numbers import Number
     from optdp.report.report import Report
-    from optdp.solution import Solution
+    from optdp.solution import Program, Solution
 
 
 def parse_number(text: str) -> Number:
@@ -102,8 +105,7 @@ def show_solution(solution: Solution, args: argparse.Namespace) -> int:
             print(f"  closed form: {solution.closed_form}")
         print(verification)
     if args.model:
-        model, stream = solution.program.model, sys.stderr if args.json else sys.stdout
-        model.pprint(stream) if hasattr(model, "pprint") else print(model, file=stream)
+        print(_text_of(solution.program), file=sys.stderr if args.json else sys.stdout)
     if args.write:
         solution.program.write(args.write)
     if args.out:
@@ -113,6 +115,20 @@ def show_solution(solution: Solution, args: argparse.Namespace) -> int:
 
         save_figure(solution.plot().figure, args.plot)
     return 0 if verification else 1
+
+
+def _text_of(program: Program) -> str:
+    """The model as people read it: Pyomo's listing, the LP format of a linear program, or what cvxpy prints."""
+    model = program.model
+    if hasattr(model, "pprint"):
+        stream = io.StringIO()
+        model.pprint(stream)
+        return stream.getvalue()
+    if not hasattr(model, "write"):
+        return str(model)
+    with tempfile.TemporaryDirectory() as folder:
+        program.write(Path(folder, "model.lp"))
+        return Path(folder, "model.lp").read_text()
 
 
 def add_report_output(parser: Any) -> None:
