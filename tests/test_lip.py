@@ -738,9 +738,18 @@ def test_other_problems_are_refused_with_the_reason(change, reason):
         ({"labels": [[], 1, 2]}, r"mechanism.labels\[0\]"),
         ({"aggregate": {"type": "aggregate", "kind": "sum", "values": [1.0]}}, "values has 1 entries"),
         ({"aggregate": {"type": "aggregate", "kind": "sum", "values": [1.0, math.inf, 2.0]}}, r"values\[1\]"),
-        ({"prior": {"type": "prior", "weights": [1], "categories": [0], "left_out": []}}, "must be a list of 2"),
-        ({"prior": {"type": "prior", "weights": [1, 0], "categories": [0, 1], "left_out": []}}, r"weights\[1\] = 0"),
-        ({"prior": {"type": "prior", "weights": [1, 2], "categories": [0, 0], "left_out": []}}, "must be distinct"),
+        (
+            {"prior": {"type": "prior", "weights": [1], "categories": [0], "left_out": [], "given": []}},
+            "must be a list of 2",
+        ),
+        (
+            {"prior": {"type": "prior", "weights": [1, 0], "categories": [0, 1], "left_out": [], "given": []}},
+            r"weights\[1\] = 0",
+        ),
+        (
+            {"prior": {"type": "prior", "weights": [1, 2], "categories": [0, 0], "left_out": [], "given": []}},
+            "must be distinct",
+        ),
         ({"unit": 1}, "unknown field 'unit'"),
     ],
 )

@@ -157,6 +157,14 @@ def test_reports_show_the_curves(tmp_path):
     assert report.rows[0]["value"] == pytest.approx(0.079138, abs=5e-7)
     assert not report.rows[0]["keeps"] and report.rows[1]["keeps"]
     report.save(tmp_path / "r.png")
+    assert report.title == (
+        "The mean square error of the best estimate of the user's value, one of (0, 1) by category, under the prior "
+        "(0.9, 0.1), normalised, per user"
+    )
+    some = optdp.gap_report({"problem": "lip", "prior": [0.5, 0.0, 0.3, 0.2], "eps": [1.0]})
+    assert "where 1 has probability 0 and is left out" in some.title
+    same = optdp.gap_report({"problem": "lip", "prior": [0.5, 0.3, 0.2], "values": [0, 2, 3], "eps": [1.0]})
+    assert some.rows == same.rows
     found = optdp.lip_simulate([0.9, 0.1], [0.5, 1.0], 1000, schemes=("lip", "central"), rounds=3)
     reports.simulation_report(found).save(tmp_path / "s.svg")
     assert "1,000 users" in str(found)

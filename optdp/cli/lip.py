@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,7 @@ def register(commands: Commands) -> None:
         "--notion", choices=("lip", "lip-lower", "ldp"), default="lip",
         help="lip: two-sided (default); lip-lower: posterior >= e^-eps prior only; ldp: context-free guarantee",
     )  # fmt: skip
-    parser.add_argument(
-        "--backend", choices=("auto", "enumeration", "columns", "cvxpy"), default="auto", help="solver (default auto)"
-    )
+    parser.add_argument("--backend", choices=("auto", "enumeration", "columns", "cvxpy"), default="auto", help="method")
     parser.add_argument("--rtol", type=float, default=1e-6, help="gap at which to stop (default 1e-6)")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds (default 60)")
     parser.add_argument("--kernel", action="store_true", help="also print the probabilities, posteriors and estimates")
@@ -35,7 +34,7 @@ def register(commands: Commands) -> None:
     parser = commands.report.add_parser("lip", help="error against epsilon: LIP, LDP with the prior, and without")
     _add_prior(parser, required=False)
     parser.add_argument(
-        "--sizes", type=int, nargs="+", metavar="D", help="instead of a prior: equally likely categories, one --eps"
+        "--sizes", type=int, nargs="+", metavar="D", help="instead of a prior: D equally likely categories"
     )
     parser.add_argument("--eps", type=float, nargs="+", help="epsilons (default 0.25 to 5)")
     _add_task(parser)
@@ -74,16 +73,12 @@ def _numbers(text: str) -> list[float]:
 
 def _add_prior(parser: Any, *, required: bool = True) -> None:
     group = parser.add_mutually_exclusive_group(required=required)
-    group.add_argument(
-        "--prior", type=_numbers, metavar="P,P,...", help="probabilities of the categories, e.g. 0.9,0.1"
-    )
+    group.add_argument("--prior", type=_numbers, metavar="P,P,...", help="probabilities of the categories: 0.9,0.1")
     group.add_argument(
         "--prior-file", metavar="CSV",
         help="rows of category and probability, or category and count (--counts); a header is skipped",
     )  # fmt: skip
-    parser.add_argument(
-        "--counts", action="store_true", help="the prior file's numbers are counts: divide by their sum"
-    )
+    parser.add_argument("--counts", action="store_true", help="the prior file has counts: divide them by their sum")
 
 
 def _add_task(parser: Any) -> None:
@@ -96,8 +91,6 @@ def _add_task(parser: Any) -> None:
 
 def read_prior(path: str | Path, counts: bool) -> dict[str, Any]:
     """Categories and their probabilities from a CSV file. **Raises** ValueError naming the row that cannot be read."""
-    from fractions import Fraction
-
     found: dict[str, Any] = {}
     with open(path, newline="", encoding="utf-8-sig") as stream:
         for number, row in enumerate(csv.reader(stream), start=1):
@@ -144,7 +137,7 @@ def _solve(args: argparse.Namespace) -> int:
     prior = _prior_of(args)
     solution = solve_lip(
         prior, args.eps, **_task_of(args, prior), notion=args.notion, backend=args.backend, rtol=args.rtol,
-        time_limit=args.time_limit,
+        time_limit=args.time_limit, progress=True,
     )  # fmt: skip
     status = options.show_solution(solution, args)
     if not args.json:
@@ -173,16 +166,12 @@ def kernel_report(mechanism: Any) -> Any:
 def _report(args: argparse.Namespace) -> int:
     from optdp.report import lip
 
+    given, eps = args.prior is not None or args.prior_file is not None, args.eps or [1.0]
     if args.sizes:
-        if (
-            len(args.eps or [1.0]) != 1
-            or args.task == "survey"
-            or args.prior is not None
-            or args.prior_file is not None
-        ):
+        if len(eps) != 1 or args.task == "survey" or given:
             raise ValueError("--sizes goes with one --eps, --task sum or histogram, and no prior")
-        return options.show_report(lip.size_report((args.eps or [1.0])[0], args.sizes, args.task or "sum"), args)
-    if args.prior is None and args.prior_file is None:
+        return options.show_report(lip.size_report(eps[0], args.sizes, args.task or "sum"), args)
+    if not given:
         raise ValueError("--prior, --prior-file or --sizes is missing")
     prior = _prior_of(args)
     return options.show_report(lip.gap_report(prior, args.eps or lip.EPS, **_task_of(args, prior)), args)
@@ -194,11 +183,8 @@ def _simulate(args: argparse.Namespace) -> int:
 
     prior = _prior_of(args)
     task = _task_of(args, prior)
-    defaults = {
-        "survey": ["lip", "ldp", "randomised response", "central"],
-        "histogram": ["lip", "ldp", "randomised response", "oue"],
-    }
-    schemes = args.schemes or defaults.get(task["task"], ["lip", "ldp", "randomised response"])
+    more = {"survey": ["central"], "histogram": ["oue"]}.get(task["task"], [])
+    schemes = args.schemes or ["lip", "ldp", "randomised response", *more]
     found = lip_simulate(prior, args.eps, args.users, **task, schemes=schemes, rounds=args.rounds, seed=args.seed)
     return options.show_report(simulation_report(found), args)
 

@@ -169,17 +169,13 @@ def forms() -> tuple[Form, ...]:
         (response_sum, (d, ratio), "uniform prior", "Section IV-B, LDP"),
         (response_histogram, (d, ratio), "uniform prior", "Section V, histogram, LDP"),
         (even_sum_lip, (d, ratio), "uniform prior on d values in a row; 1 + E divides d", "corrects Theorem 3"),
-        (
-            even_sum_ldp,
-            (d, ratio),
-            "uniform prior on an even number d of values; E <= 3 + 2 sqrt 3",
-            "corrects Section IV-B, LDP",
-        ),
+        (even_sum_ldp, (d, ratio), "uniform prior on an even number d of values; E <= 3 + 2 sqrt 3",
+         "corrects Section IV-B, LDP"),
         (even_histogram_ldp, (d, ratio), "uniform prior; 1 + E divides d", "corrects Section V, histogram, LDP"),
         (rare_histogram, (variance, ratio), "max P <= 1/(1+E); V = sum P^2", "corrects Theorem 5"),
         (ldp_level, (p, ratio), "min P = p >= 1/(1+E)", "sharpens Theorem 1"),
         (ldp_level_rare, (p, ratio), "two categories, " + scarce, "sharpens Theorem 1"),
         (lip_level, (p, ratio), every, "sharpens Theorem 1"),
         (information, (ratio, eps), every, "sharpens Proposition 1"),
-    ]
+    ]  # fmt: skip
     return tuple(Form(f.__name__, f(*arguments), valid, source) for f, arguments, valid, source in listed)

@@ -151,8 +151,9 @@ def design(
     began = time.perf_counter()
     if solver is not None and method == "cvxpy":
         raise ValueError("solver is not allowed with the method 'cvxpy', which brings its own")
-    prior, task, privacy = problem.objective.prior, problem.objective.task, problem.privacy
-    notion, d = notion_of(privacy), len(prior)
+    prior, task = problem.objective.prior, problem.objective.task
+    privacy: Any = problem.privacy
+    d, notion = len(prior), "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
     chosen = Clarabel() if method == "cvxpy" else solver
     work = _Work(
         prior, float(privacy.eps), task, notion, rtol, began + time_limit, require.integer("seed", seed, low=0), chosen
@@ -190,11 +191,6 @@ register(
         METHODS,
     )
 )  # fmt: skip
-
-
-def notion_of(privacy: LDP | LIP) -> str:
-    """ "lip", "lip-lower" or "ldp"."""
-    return "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
 
 
 def _aggregate(task: str, prior: Prior, entries: int, values: Any, weight: float) -> Aggregate:
@@ -328,7 +324,8 @@ class _Work:
             return self._generated(found, f"{self._name}, all extreme posteriors")
         if self.task.values is None:
             return self._histogram()
-        return self._generated(self._sum(), f"{self._name}, column generation (exact pricing)")
+        found = lp.multilevel(self.pricer(), tol=self._tolerance(), deadline=self.deadline, solver=self.solver)
+        return self._generated(found, f"{self._name}, column generation (exact pricing)")
 
     @property
     def _name(self) -> str:
@@ -360,12 +357,6 @@ class _Work:
         exact = lp.Generated(ends, weights, objective, nu, objective, 2, 0, False)
         return self._generated(exact, "closed form (two posteriors)")
 
-    def _sum(self) -> lp.Generated:
-        pricer = self.pricer()
-        return lp.multilevel(
-            pricer, tol=self._tolerance(), deadline=self.deadline, coarsen=pricer.merged, solver=self.solver
-        )
-
     def _histogram(self) -> _Found:
         """Column generation where vertices can be visited; else posteriors that fill up, against the chord bound."""
         pricer = self.pricer()
@@ -373,7 +364,7 @@ class _Work:
         rng = np.random.default_rng(self.seed)
         p, tol = self.p, self._tolerance()
         if self.notion == "lip":
-            chord = pricing.box_chord(p, self.ratio)
+            chord, _ = pricing.box_chord(p, self.ratio)
             start = pricing.filling_posteriors(p, self.ratio, rng, 4)
             if not few:
                 return self._filled(start, chord, rng, tol)
@@ -403,7 +394,7 @@ class _Work:
             rounds += 1
         late = late and bound - found.objective > tol
         posteriors, weights = lp.polish(found, p)
-        level = np.array([[0.0, pricing.box_chord_level(p, self.ratio)]])
+        level = np.array([[0.0, pricing.box_chord(p, self.ratio)[1]]])
         return _Found(
             posteriors, weights, chord, "chord", level, f"{self._name}, filling posteriors against the chord bound",
             len(rows), rounds, late, found.objective, bound,
@@ -415,15 +406,11 @@ class _Work:
         posteriors, weights = lp.polish(found, self.p)
         _, unit, _ = self._units()
         nu, accuracy = found.nu, self._tolerance() / 100
-        if self.task.values is None and pricer.visits_all:
-            method = "vertices"
-        else:
-            method = "knots" if self.task.values is not None else "chord"
+        method = "knots" if self.task.values is not None else "vertices" if pricer.visits_all else "chord"
         # Prices at which the used posteriors have reduced cost 0 to full precision, if they are better.
         priced = pricer.price(nu, accuracy)
-        sharp = (
-            nu + np.linalg.lstsq(posteriors / self.p, pricer.gain(posteriors) - posteriors @ nu, rcond=None)[0] / self.p
-        )
+        missing = pricer.gain(posteriors) - posteriors @ nu
+        sharp = nu + np.linalg.lstsq(posteriors / self.p, missing, rcond=None)[0] / self.p
         again = pricer.price(sharp, accuracy)
         if float(sharp @ self.p) + again.excess < float(nu @ self.p) + priced.excess:
             nu, priced = sharp + again.excess, pricer.price(sharp + again.excess, accuracy)
@@ -452,8 +439,8 @@ def extreme_posteriors(p: np.ndarray, ratio: float, notion: str) -> np.ndarray:
 def linear_program(p: np.ndarray, posteriors: np.ndarray, gains: np.ndarray) -> LinearProgram:
     """max sum_k w_k gains_k over weights w >= 0 with sum_k w_k posteriors_k = p, each row divided by its probability."""
     one = np.ones(p.size)
-    names = {"blocks": {"prior": slice(0, p.size)}, "variables": {"weights": slice(0, gains.size)}}
-    return LinearProgram(gains, (posteriors / p).T, one, one, maximise=True, name="posteriors", **names)
+    rows, columns = {"prior": slice(0, p.size)}, {"weights": slice(0, gains.size)}
+    return LinearProgram(gains, (posteriors / p).T, one, one, None, None, True, rows, columns, "posteriors")
 
 
 def build_model(prior: Any, eps: float, task: Aggregate, notion: str = "lip", posteriors: Any = None) -> LinearProgram:

@@ -14,7 +14,6 @@ from a problem with half as many categories, neighbouring values merged, whose p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -220,17 +219,10 @@ def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return posteriors[first], solved if solved.min() >= 0 else merged
 
 
-def multilevel(
-    pricer: Any,
-    *,
-    tol: float,
-    deadline: float,
-    coarsen: Callable[[np.ndarray], Any],
-    solver: LinearSolver | None = None,
-) -> Generated:
+def multilevel(pricer: Any, *, tol: float, deadline: float, solver: LinearSolver | None = None) -> Generated:
     """`generate` for a sum: solve with neighbouring values merged in pairs first, and start from there.
 
-    **Arguments:** `coarsen(groups)`: the pricer of the problem in which the categories of each group are one.
+    **Arguments:** `pricer`: its `merged(groups)` is the pricer of the problem in which the categories of each group are one.
     """
     x, d = pricer.values, pricer.probabilities.size
     if d <= COARSEST:
@@ -238,8 +230,8 @@ def multilevel(
     order = np.argsort(x, kind="stable")
     groups = np.empty(d, dtype=np.int64)
     groups[order] = np.arange(d) // 2
-    coarse = coarsen(groups)
-    found = multilevel(coarse, tol=max(tol, COARSE), deadline=deadline, coarsen=coarse.merged, solver=solver)
+    coarse = pricer.merged(groups)
+    found = multilevel(coarse, tol=max(tol, COARSE), deadline=deadline, solver=solver)
     start = (found.posteriors / coarse.probabilities)[:, groups] * pricer.probabilities
     centre = np.interp(x, coarse.values, found.nu)
     return generate(pricer, start, centre, 0.05, tol=tol, deadline=deadline, solver=solver)

@@ -12,8 +12,9 @@ import numpy as np
 
 from optdp.design.lip_posteriors import ENTER, Priced
 
-#: Largest number of sets of high categories (up to the order among equal priors) that are visited one by one.
-VERTICES = 2**17
+#: Largest number of sets of high categories (up to the order among equal priors) that are visited one by one; and of those
+#: that are begun. The certificate visits some more.
+VERTICES, BEGUN = 2**17, 2**22
 
 #: The relaxed pricing problem is bounded no closer than this: the relaxation itself leaves more.
 RELAXED = 1e-5
@@ -184,7 +185,7 @@ def count_sets(groups: list[list[int]], width: np.ndarray, room: float, rest_at_
 
     None if there are more than `VERTICES`.
     """
-    largest, slack = rest_at_most, 1e-12
+    largest, slack, begun = rest_at_most, 1e-12, 0
     later = np.cumsum([len(group) * width[group[0]] for group in groups][::-1])[::-1]
     counts, rest = np.zeros((1, 0), dtype=np.int16), np.array([room])
     for k, group in enumerate(groups):
@@ -194,7 +195,8 @@ def count_sets(groups: list[list[int]], width: np.ndarray, room: float, rest_at_
         fewest = np.clip(np.ceil((rest - beyond - largest) / step - slack), 0, None).astype(int)
         fullest = np.minimum(np.floor(rest / step + slack), len(group)).astype(int)
         ways = np.maximum(fullest - fewest + 1, 0)
-        if ways.sum() > VERTICES:
+        begun += int(ways.sum())
+        if ways.sum() > VERTICES or begun > BEGUN:
             return None
         parent = np.repeat(np.arange(rest.size), ways)
         chosen = np.arange(parent.size) - np.repeat(np.cumsum(ways) - ways, ways) + fewest[parent]
@@ -220,20 +222,14 @@ class _Histogram:
         return np.sum(posteriors**2, axis=1)
 
     @cached_property
-    def _counts(self) -> np.ndarray:
-        counts = self._all_counts()
-        if counts is None:
-            raise ValueError("there are too many vertices to visit them all")
-        return counts
-
-    def _all_counts(self) -> np.ndarray | None:
+    def _counts(self) -> np.ndarray | None:
         """Every set that can be high, as counts, or None if they are too many."""
         return None
 
     @property
     def visits_all(self) -> bool:
         """Whether the vertices are few enough to be visited."""
-        return self._all_counts() is not None
+        return self._counts is not None
 
     def _groups(self, nu: np.ndarray) -> list[np.ndarray]:
         """The groups, each in order of increasing price."""
@@ -241,16 +237,18 @@ class _Histogram:
 
     def _total(self, groups: list[np.ndarray], term: np.ndarray) -> np.ndarray:
         """Sums of `term` over the high categories, for each set."""
+        assert self._counts is not None
         total = np.zeros(len(self._counts))
-        for k, group in enumerate(groups):
-            total += np.concatenate(([0.0], np.cumsum(term[group])))[self._counts[:, k]]
+        for group, count in zip(groups, self._counts.T, strict=True):
+            total += np.concatenate(([0.0], np.cumsum(term[group])))[count]
         return total
 
     def _chosen(self, groups: list[np.ndarray], index: np.ndarray) -> np.ndarray:
         """Which categories are high, one row for each set asked for."""
+        assert self._counts is not None
         high = np.zeros((index.size, self.probabilities.size), dtype=bool)
-        for k, group in enumerate(groups):
-            high[:, group] = np.arange(group.size) < self._counts[index, k][:, None]
+        for group, count in zip(groups, self._counts.T, strict=True):
+            high[:, group] = np.arange(group.size) < count[index][:, None]
         return high
 
     def _answer(self, rows: np.ndarray, nu: np.ndarray, excess: float) -> Priced:
@@ -263,7 +261,8 @@ class _Histogram:
 class BoxHistogram(_Histogram):
     """LIP: all coordinates at a bound but one, which takes what is left."""
 
-    def _all_counts(self) -> np.ndarray | None:
+    @cached_property
+    def _counts(self) -> np.ndarray | None:
         lo, hi = box(self.probabilities, self.ratio)
         return count_sets(_by_weight(self.weights), hi - lo, float(1 - lo.sum()), float((hi - lo).max()))
 
@@ -272,9 +271,10 @@ class BoxHistogram(_Histogram):
         groups = self._groups(nu)
         left = 1 - lo.sum() - self._total(groups, hi - lo)
         worth = self._total(groups, hi**2 - lo**2 - nu * (hi - lo)) + float(np.sum(lo**2 - nu * lo))
+        assert self._counts is not None
         rows, best = [], -np.inf
-        for k, group in enumerate(groups):
-            g, count = group[0], self._counts[:, k]
+        for group, count in zip(groups, self._counts.T, strict=True):
+            g = group[0]
             part = np.clip(left, 0.0, hi[g] - lo[g])
             price = np.append(nu[group], np.inf)[count]  # no member is left to take the rest
             total = worth + part * (part + 2 * lo[g]) - np.where(np.isinf(price), 0.0, price) * part
@@ -294,7 +294,8 @@ class BoxHistogram(_Histogram):
 class ConeHistogram(_Histogram):
     """LDP: likelihoods 1 or e^eps."""
 
-    def _all_counts(self) -> np.ndarray | None:
+    @cached_property
+    def _counts(self) -> np.ndarray | None:
         return count_sets(_by_weight(self.weights), self.probabilities, 2.0, 2.0)  # all of them
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
@@ -362,16 +363,14 @@ class ConeHistogramRelaxed(_Histogram):
         return Priced(answer.posteriors, answer.gains, answer.reduced, answer.excess, np.column_stack([tau, level]))
 
 
-def box_chord(p: np.ndarray, ratio: float) -> np.ndarray:
-    """The prices of the chord bound: r_i^2 <= (lo_i + hi_i) r_i - lo_i hi_i, as one linear function on sum r = 1."""
-    lo, hi = box(p, ratio)
-    return lo + hi - float(np.sum(lo * hi))
+def box_chord(p: np.ndarray, ratio: float) -> tuple[np.ndarray, float]:
+    """The prices of the chord bound, and the level of its proof.
 
-
-def box_chord_level(p: np.ndarray, ratio: float) -> float:
-    """What remains of phi's chords minus `box_chord`: the same for every category."""
+    r_i^2 <= (lo_i + hi_i) r_i - lo_i hi_i, as one linear function on sum r = 1.
+    """
     lo, hi = box(p, ratio)
-    return float(np.sum(lo * hi))
+    level = float(np.sum(lo * hi))
+    return lo + hi - level, level
 
 
 def filling_posteriors(
@@ -435,11 +434,8 @@ def filling_posteriors(
 
 def shuffled(posteriors: np.ndarray, weights: tuple[int, ...], rng: np.random.Generator, copies: int) -> np.ndarray:
     """Each posterior with its coordinates permuted at random within groups of equal priors, `copies` rows in all."""
-    groups: dict[int, list[int]] = {}
-    for i, weight in enumerate(weights):
-        groups.setdefault(weight, []).append(i)
     rows = posteriors[np.arange(copies) % len(posteriors)].copy() if len(posteriors) else np.zeros((0, len(weights)))
-    for group in groups.values():
+    for group in _by_weight(weights):
         if len(group) > 1:
             rows[:, group] = rng.permuted(rows[:, group], axis=1)
     return rows

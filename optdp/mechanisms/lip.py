@@ -19,7 +19,7 @@ from optdp.exact.sampling import Alias, as_rng
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.domains import Alphabet
 from optdp.problem.objectives import BayesRisk, Objective
-from optdp.problem.priors import Prior
+from optdp.problem.priors import Prior, places
 from optdp.problem.privacy import LDP, LIP, Privacy
 from optdp.problem.tasks import Aggregate
 
@@ -117,10 +117,10 @@ class LIPMechanism(Mechanism):
 
     def _in_order(self) -> LIPMechanism:
         """The outputs in the order of the categories that they are called by."""
-        places = self.prior._positions
-        if any(label not in places for label in self.labels):
+        at = self.prior._positions
+        if any(label not in at for label in self.labels):
             return self
-        order = sorted(range(len(self.labels)), key=lambda y: places[self.labels[y]])
+        order = sorted(range(len(self.labels)), key=lambda y: at[self.labels[y]])
         return replace(self, kernel=tuple(self.kernel[y] for y in order), labels=tuple(self.labels[y] for y in order))
 
     @classmethod
@@ -213,21 +213,10 @@ class LIPMechanism(Mechanism):
         return self.estimates[self._positions(y)]
 
     def _positions(self, y: Any) -> np.ndarray:
-        asked = np.asarray(y)
-        if asked.dtype.kind in "iu" and self._counts_up:
-            if np.any((asked < 0) | (asked >= len(self.labels))):
-                raise ValueError(f"y = {y!r} is not allowed: y must be one of the outputs 0 to {len(self.labels) - 1}")
-            return asked.astype(np.int64)
-        table = {label: k for k, label in enumerate(self.labels)}
-        known, inverse = np.unique(asked, return_inverse=True)
-        for label in known.tolist():
-            if label not in table:
-                raise ValueError(f"y = {label!r} is not allowed: y must be one of the outputs {self.labels!r}")
-        return np.array([table[label] for label in known.tolist()], dtype=np.int64)[inverse].reshape(asked.shape)
-
-    @cached_property
-    def _counts_up(self) -> bool:
-        return self.labels == tuple(range(len(self.kernel)))
+        found = places(self.labels, y)
+        if (found < 0).any():
+            raise ValueError(f"y = {y!r} is not allowed: y must be one of the outputs {self.labels!r}")
+        return found
 
     # --- sampling
 
@@ -295,10 +284,10 @@ class LIPMechanism(Mechanism):
         With the default labels this is the least over all relabellings (Context-aware LIP, Proposition 3).
         """
         cost = self._label_costs()
-        places = [self.prior._positions.get(label, -1) for label in self.labels]
-        if -1 in places:
+        at = [self.prior._positions.get(label, -1) for label in self.labels]
+        if -1 in at:
             raise ValueError(f"labels = {self.labels!r} are not categories: no distance to them; use relabelled()")
-        return float(cost[np.arange(len(places)), places].sum())
+        return float(cost[np.arange(len(at)), at].sum())
 
     def _label_costs(self) -> np.ndarray:
         """cost[y, j]: what output y contributes to the MAE if it is called j."""
@@ -314,8 +303,8 @@ class LIPMechanism(Mechanism):
             return tuple(range(len(self.kernel)))
         from scipy.optimize import linear_sum_assignment
 
-        _, places = linear_sum_assignment(self._label_costs())
-        return tuple(self.prior.categories[j] for j in places)
+        _, chosen = linear_sum_assignment(self._label_costs())
+        return tuple(self.prior.categories[j] for j in chosen)
 
     def relabelled(self) -> LIPMechanism:
         """The same mechanism with the outputs' labels that minimise the MAE."""

@@ -158,7 +158,9 @@ class Prior(Tagged, root=True):
         """How statements name it, exactly: up to 8 categories by their probabilities, p/q or (where they were given as floats)
         floats, "normalised" where these do not sum to exactly 1; else by a digest of all of them.
         """
-        numbered = self._counts_up and all(isinstance(name, int) for name in self.categories)  # points 0.0, 1.0 are named
+        numbered = self._counts_up and all(
+            isinstance(name, int) for name in self.categories
+        )  # points 0.0, 1.0 are named
         names = "" if numbered else f" of {', '.join(map(repr, self.categories))}"
         if len(self) <= 8 and self.total < 10**12:
             return f"the prior ({', '.join(map(str, self.exact))}){names}{self.missing}"

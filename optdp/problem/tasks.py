@@ -81,19 +81,13 @@ class Aggregate(Tagged, root=True):
 
         **Arguments:** `weights`: of the categories; `joint[y][i] / unit`: the probability of output y given category i.
         """
-        total = sum(weights)
-        low = high = 0
-        if self.values is None:
-            for row in joint:
-                mass = [a * k for a, k in zip(weights, row, strict=True)]
-                low, high = _add_quotient(low, high, sum(m * m for m in mass), total * unit * sum(mass))
-            return 1 - Fraction(high, 1 << _BITS), 1 - Fraction(low, 1 << _BITS)
-        x, bits = self.exact_values
+        total, low, high = sum(weights), 0, 0
+        x, bits = (None, 0) if self.values is None else self.exact_values
         for row in joint:
             mass = [a * k for a, k in zip(weights, row, strict=True)]
-            moment = sum(m * v for m, v in zip(mass, x, strict=True))
-            low, high = _add_quotient(low, high, moment * moment, total * unit * sum(mass))
-        second = Fraction(sum(a * v * v for a, v in zip(weights, x, strict=True)), total)
+            square = sum(m * m for m in mass) if x is None else sum(m * v for m, v in zip(mass, x, strict=True)) ** 2
+            low, high = _add_quotient(low, high, square, total * unit * sum(mass))
+        second = Fraction(total if x is None else sum(a * v * v for a, v in zip(weights, x, strict=True)), total)
         scale = 1 << (2 * bits)
         return (second - Fraction(high, 1 << _BITS)) / scale, (second - Fraction(low, 1 << _BITS)) / scale
 

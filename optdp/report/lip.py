@@ -5,21 +5,20 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from optdp.design.lip import NOTIONS, solve_lip
 from optdp.exact import require
+from optdp.mechanisms.lip import LIPMechanism
+from optdp.problem.priors import Prior
 from optdp.report.plots import COLOURS, new_axes, titled
 from optdp.report.report import Column, Report
-from optdp.statistics.simulation import lip_simulate
-
-if TYPE_CHECKING:
-    from optdp.mechanisms.lip import LIPMechanism
-    from optdp.solution import Solution
-    from optdp.statistics.simulation import Simulation
+from optdp.solution import Solution
+from optdp.statistics.simulation import Simulation, lip_simulate
 
 #: The epsilons of the reports.
 EPS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
@@ -39,7 +38,8 @@ def gap_report(
         row, best = _optima(prior, e, task=task, values=values, categories=categories)
         objective = best.problem.objective
         phrase = objective.phrase.rstrip(",")
-        found = lip_simulate(objective.prior, e, 1, task=task, values=objective.task.values, schemes=free, rounds=1)
+        kept = Prior(objective.prior.weights, objective.prior.categories)
+        found = lip_simulate(kept, e, 1, task=task, values=objective.task.values, schemes=free, rounds=1)
         rows.append({"eps": e, **row, **{scheme.name: scheme.theory for scheme in found.schemes}})
     columns = [
         Column("eps", "eps", "g"), *BRACKET, Column("outputs", "outputs", "d"), Column("mae", "MAE"), *RIVALS,
@@ -121,12 +121,9 @@ def simulation_report(simulation: Simulation) -> Report:
             found = [s for s in simulation.schemes if s.name == name]
             shown = [s for s in found if s.theory > 1e-12]  # a logarithmic axis has no place for (nearly) nothing
             label = f"{name}, theory" if shown else f"{name}: below 1e-6"
-            axes.plot(
-                [s.eps for s in shown], [math.sqrt(s.theory) for s in shown], "-", color=colour, lw=1.5, label=label
-            )
-            axes.plot(
-                [s.eps for s in shown], [math.sqrt(s.empirical) for s in shown], "o", color=colour, ms=5, mfc="none"
-            )
+            for values, style, text in (("theory", "-", label), ("empirical", "o", None)):
+                roots = [math.sqrt(getattr(s, values)) for s in shown]
+                axes.plot([s.eps for s in shown], roots, style, color=colour, lw=1.5, ms=5, mfc="none", label=text)
         axes.set(
             xlabel="epsilon",
             ylabel="root of squared error / users",
@@ -234,8 +231,6 @@ def real_prior_report(
 
 
 def _prior(counts: Any) -> dict[str, Any]:
-    from fractions import Fraction
-
     total = int(counts.sum())
     return {str(name): Fraction(int(n), total) for name, n in counts.items()}
 

@@ -28,19 +28,21 @@ def as_cvxpy(program: LinearProgram) -> Any:
     import cvxpy as cp
 
     x = cp.Variable(program.cost.size, name="x")
-    limits = []
-    for rows, low, high in ((program.rows, program.row_lower, program.row_upper), (None, program.lower, program.upper)):
-        equal = low == high
-        for which, sign, limit in (
-            (equal, 0, low),
-            (~equal & np.isfinite(low), 1, low),
-            (~equal & np.isfinite(high), -1, high),
-        ):
-            if which.any():
-                left = x[which] if rows is None else rows[which] @ x
-                limits.append(left == limit[which] if sign == 0 else sign * left >= sign * limit[which])
+    limits: list[Any] = []
+    bounds: tuple[Any, Any, Any] = (None, program.lower, program.upper)
+    for rows, low, high in ((program.rows, program.row_lower, program.row_upper), bounds):
+        for which, sign in _limits(low, high):
+            left, limit = x[which] if rows is None else rows[which] @ x, (high if sign < 0 else low)[which]
+            limits.append(left == limit if sign == 0 else sign * left >= sign * limit)
     goal = cp.Maximize if program.maximise else cp.Minimize
     return cp.Problem(goal(program.cost @ x), limits)
+
+
+def _limits(low: Any, high: Any) -> list[tuple[np.ndarray, int]]:
+    """(which rows, 0: equations, 1: bounded from below, -1: from above), where there are any."""
+    equal = low == high
+    kinds = (equal, 0), (~equal & np.isfinite(low), 1), (~equal & np.isfinite(high), -1)
+    return [(which, sign) for which, sign in kinds if which.any()]
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,10 @@ class Clarabel(LinearSolver):
         if status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE):
             return LinearResult(status, message=model.status, program=program)
         # cvxpy's dual of an equation is minus the change of a minimum per unit of its right side, and plus that of a maximum.
-        x = model.variables()[0].value
-        duals = np.zeros(program.rows.shape[0])
-        low, high, constraints = program.row_lower, program.row_upper, iter(model.constraints)
-        equal = low == high
-        side = 1.0 if program.maximise else -1.0
-        for which, sign in ((equal, side), (~equal & np.isfinite(low), -side), (~equal & np.isfinite(high), side)):
-            if which.any():
-                duals[which] += sign * np.atleast_1d(next(constraints).dual_value)
+        duals, side = np.zeros(program.rows.shape[0]), 1.0 if program.maximise else -1.0
+        for (which, sign), limit in zip(_limits(program.row_lower, program.row_upper), model.constraints, strict=False):
+            duals[which] += (-side if sign > 0 else side) * np.atleast_1d(limit.dual_value)
         return LinearResult(
-            status, float(model.value), np.array(x), duals, program.cost - program.rows.T @ duals,
+            status, float(model.value), np.array(model.variables()[0].value), duals, program.cost - program.rows.T @ duals,
             int(model.solver_stats.num_iters or 0), model.status, program,
         )  # fmt: skip

@@ -60,23 +60,16 @@ class Simulation:
     schemes: tuple[Scheme, ...]
 
     def __str__(self) -> str:
-        lines = [f"  eps = {s.eps:g}, {s.name}: {s.empirical:.6g}, in theory {s.theory:.6g}" for s in self.schemes]
         head = f"{self.task}, {self.users:,} users, {self.rounds} rounds; squared error over the number of users:"
-        return "\n".join([head, *lines])
+        return head + "".join(
+            f"\n  eps = {s.eps:g}, {s.name}: {s.empirical:.6g} ({s.theory:.6g})" for s in self.schemes
+        )
 
 
 def lip_simulate(
-    prior: Any,
-    eps: Any,
-    users: int | None = None,
-    *,
-    task: str = "survey",
-    values: Any = None,
-    weights: Any = None,
-    schemes: Sequence[str] = ("lip", "ldp", "randomised response"),
-    rounds: int = 20,
-    seed: Any = 0,
-) -> Simulation:
+    prior: Any, eps: Any, users: int | None = None, *, task: str = "survey", values: Any = None, weights: Any = None,
+    schemes: Sequence[str] = ("lip", "ldp", "randomised response"), rounds: int = 20, seed: Any = 0,
+) -> Simulation:  # fmt: skip
     """Draw users, let each send a private output, estimate the aggregate, and compare with theory.
 
     **Arguments:**
