@@ -7,6 +7,7 @@ the forger most.
 
 import json
 import math
+import random
 from dataclasses import dataclass, fields, replace
 
 import pytest
@@ -322,8 +323,6 @@ def changed_number(value, rng):
 @pytest.mark.parametrize("name", list(MAKE))
 def test_no_multipliers_prove_what_is_false(name, made):
     """Random changes of one number or a few, or of all by a factor: what is then proven is still below the value."""
-    import random
-
     own, rng = made[name], random.Random(name)
     kind = type(own.certificate)
     data = json.loads(json.dumps(own.certificate.to_dict()))
@@ -350,3 +349,53 @@ def test_no_multipliers_prove_what_is_false(name, made):
             continue
         bound = proven(certificate, own.problem)
         assert bound is None or bound <= own.value, f"{forged} proves {bound} above {own.value}"
+
+
+def pool(made):
+    """Parts of all problems, and some that no solution has."""
+    problems = [s.problem for s in made.values()]
+
+    def distinct(found):
+        return list(dict.fromkeys(found))
+
+    return {
+        "privacy": distinct([p.privacy for p in problems] + [optdp.LDP(0.5), optdp.ApproxDP(1.0, 0.1, 0.5), optdp.ApproxDP(2.0)]),
+        "domain": distinct(p.domain for p in problems),
+        "objective": distinct(
+            [p.objective for p in problems]
+            + [optdp.At("squared", 0.5), optdp.At("abs", 0.0), optdp.Average("abs", "uniform"), optdp.WorstCase(optdp.Pinball(0.3))]
+            + [optdp.WorstCase(optdp.Power(1.5)), optdp.WorstCase(optdp.PairLoss(squared_error))]
+        ),
+        "family": distinct([p.family for p in problems] + [optdp.Piecewise(4)]),
+        "constraints": [
+            (), (optdp.Unbiased(),), (optdp.Outputs(0, 1),), (optdp.Outputs(0.25, 0.75),), (optdp.Outputs(5, 6),),
+            (optdp.Unbiased(), optdp.Outputs(-3, 4)),
+        ],
+    }  # fmt: skip
+
+
+def squared_error(x, y):
+    return (x - y) ** 2
+
+
+def test_random_problems_made_of_all_parts(made, capsys):
+    """Problems that nobody solved: no certificate proves more than any feasible mechanism attains, and nothing breaks."""
+    rng, parts = random.Random(0), pool(made)
+    bounds = values = both = tried = 0
+    for _ in range(400):
+        own = rng.choice(list(made.values())).problem
+        change = {name: rng.choice(parts[name]) for name in rng.sample(list(parts), rng.choice([1, 1, 2, 2, 3]))}
+        try:
+            problem = replace(own, **change)
+        except (TypeError, ValueError):
+            continue
+        tried += 1
+        lowest = [b for s in made.values() if (b := proven(s.certificate, problem)) is not None]
+        attain = [v for s in made.values() if (v := attained(s.mechanism, problem)) is not None]
+        bounds, values, both = bounds + len(lowest), values + len(attain), both + bool(lowest and attain)
+        assert not lowest or not attain or max(lowest) <= min(attain), problem
+    with capsys.disabled():
+        print(
+            f"\nrandom problems: {tried}, bounds proven {bounds}, mechanisms feasible {values}, problems with both {both}, wrong 0"
+        )
+    assert tried > 250 and both > 30

@@ -11,6 +11,7 @@ ball arithmetic prove.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -51,6 +52,8 @@ class AffineWindowCertificate(Certificate):
             self._refuse("it is for the squared error at the worst input or at one input")
         if not problem.unbiased:
             self._refuse("it is for unbiased mechanisms")
+        if not 0 <= self.threshold < math.inf:
+            self._refuse("the threshold must be a finite number >= 0")
         if self.threshold > 0 and not self.holds(problem):
             self._refuse(f"the threshold {show(self.threshold)} is too high for this problem")
         return Bound(self.value(domain), "positivity of a polynomial, Bernstein coefficients in ball arithmetic")
