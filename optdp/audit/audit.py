@@ -82,7 +82,7 @@ class AuditReport:
         for name, paper in PAPERS.items():
             rows = [r for r in self.rows if r.id.split("-")[0] == name]
             if rows:
-                parts += [f"## {name}: {paper.title}", "", paper.citation, ""]
+                parts += [f"## {name}: {paper.title.removeprefix(name + ': ')}", "", paper.citation, ""]
             for row in rows:
                 parts += _section(row)
         return "\n".join(parts).rstrip() + "\n"

@@ -69,9 +69,9 @@ def where_windows_beat_duchi() -> Finding:
 
 @discovery("D-OPTT-6", "the best constant window in closed form", "OPTT")
 def best_constant_window() -> Finding:
-    """The best I-PTT is the curve E = v (v^2 - 1 + sqrt(v^4 - v^2 + 1)), v = eta - 1 > 1, with t = 1/(E - 1) its
-    worst-case variance is (1 + v) t + (1 + (1 + v) t)((1 + v)^3 t + 1)/(3 v^2), for every eps in (16 t^2/3 + 5 t, 16
-    (t^2 + t)/3 + 1/3].
+    """Let v = eta - 1 and t = 1/(E - 1). The best I-PTT lies on the curve E = v (v^2 - 1 + sqrt(v^4 - v^2 + 1)), v > 1. Its
+    worst-case variance, (1 + v) t + (1 + (1 + v) t)((1 + v)^3 t + 1)/(3 v^2), is above 16 t^2/3 + 5 t and at most 16 (t^2 +
+    t)/3 + 1/3, for every eps. The mechanism itself is PM-OPT of Zhao et al. (2020).
     """
     first = _proven_by(optt.optimum_for_given_q, "every eps > 0")
     second = optt.order_of_the_optimum()

@@ -584,7 +584,7 @@ def gap_of_the_truncated_laplacian(q: int, eps: float, delta: float, rtol: float
     """
     from optdp.closed_forms import tlap as forms
 
-    solution = solve_additive(eps, delta, LOSSES[q], rtol=rtol, time_limit=1.0)
+    solution = solve_additive(eps, delta, LOSSES[q], rtol=rtol)
     ours = _at(forms.moment(q), eps, delta)
     best = min(solution.value, ours, enclosures.round_up(cut_staircase(q, eps, delta)))
     lower = max(solution.lower_bound, _at(forms.lower_bound(q), eps, delta))
@@ -727,7 +727,7 @@ def discrete_gap() -> Finding:
     from optdp.closed_forms import tlap as forms
 
     numbers = {f"lower/upper, |x|, Delta = 1, eps = delta = {x:g}": _ratio(1, x, x) for x in (0.1, 0.01, 0.001)}
-    exact = solve_additive(0.1, 0.1, "abs", discrete=True, time_limit=2.0)
+    exact = solve_additive(0.1, 0.1, "abs", discrete=True)
     inside = _at(forms.lower_bound(1), 0.1, 0.1) <= exact.lower_bound and exact.value <= _at(
         forms.amplitude(), 0.1, 0.1
     )
@@ -1030,7 +1030,7 @@ def optimal() -> Finding:
             numbers[f"{loss}, eps = {eps:g}, delta = {delta:g}: truncated Laplacian, truncated staircase"] = (
                 f"{float(theirs):.8g}, {float(ours):.8g}"
             )
-    optimum = solve_additive(1.0, 0.01, "abs", rtol=1e-3, time_limit=2.0)
+    optimum = solve_additive(1.0, 0.01, "abs", rtol=1e-3)
     numbers["optimum, abs, eps = 1, delta = 0.01"] = f"{optimum.lower_bound:.6g} to {optimum.value:.6g}"
     if not (better and _cut_staircase_identities() and optimum.verify().passed):
         return Finding.unsettled("the truncated staircase is not better, or an identity did not come out", numbers)
@@ -1097,7 +1097,7 @@ def truncated_staircase() -> Finding:
     if found.verdict is not Verdict.REFUTED:
         return Finding.unsettled("TLAP-18 did not come out", found.numbers)
     for eps, delta in ((0.1, 0.1), (1.0, 0.01), (1.0, 0.1), (1.0, 0.49), (3.0, 1e-6), (3.0, 0.1)):
-        lower = solve_additive(eps, delta, "abs", rtol=0.005, time_limit=1.0).lower_bound
+        lower = solve_additive(eps, delta, "abs", rtol=0.005).lower_bound
         ours = enclosures.round_up(cut_staircase(1, eps, delta))
         found.numbers[f"abs, eps = {eps:g}, delta = {delta:g}: above the optimum by at most"] = (
             f"{ours / lower - 1:.2%}"
@@ -1227,7 +1227,7 @@ def uniform_is_not_optimal() -> Finding:
     }
     below = True
     for delta, loss in ((0.5, "squared"), (0.49, "squared"), (0.25, "squared"), (0.35, "abs"), (0.25, "abs")):
-        solution = solve_additive(0.0, delta, loss, n=20, time_limit=1.0)
+        solution = solve_additive(0.0, delta, loss, n=20)
         uniform = 1 / (4 * delta) if loss == "abs" else 1 / (12 * delta * delta)
         numbers[f"{loss}, delta = {delta:g}: optimum, uniform"] = (
             f"{solution.lower_bound:.6g} to {solution.value:.6g}, {uniform:.6g}"
