@@ -25,7 +25,7 @@ NAMES = [
     "lip histogram", "lip lower", "lip ldp",
 ]  # fmt: skip
 
-MISTYPED = [None, True, "x", "", -1, 0, 3.5, 10**400, -(10**25), 1e308, float("nan"), float("inf"), [], [1], {}, {"type": "x"}, "log(0)", "1/0",
+MISTYPED = [None, True, "x", "", -1, 0, 3.5, 10**400, -(10**25), 1e308, float("nan"), float("inf"), [], [1], {}, {"type": "x"}, "log(0)", "1/0",  # noqa: E501
             "9" * 5000, ["a", None], [[0]], "\u0000", "e" * 20_000]  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def test_what_was_read_verifies_or_says_why():
     [
         (b"", "not JSON"), (b"not json", "not JSON"), (b"\xff\xfe\x00", "not JSON"), (b"[]", "a list"), (b"5", "a number"),
         (b"null", "null"), (b'"text"', "a text"), (b"{}", "optdp is missing"), (b'{"optdp": 1}', "0.1.0"),
-        (b'{"optdp": 1, "certificate": 5}', "0.1.0"), (b'{"optdp": 2}', "optdp"), (b'{"optdp": {"format": 1, "version": "0"}}', "format"),
+        (b'{"optdp": 1, "certificate": 5}', "0.1.0"), (b'{"optdp": 2}', "optdp"), (b'{"optdp": {"format": 1, "version": "0"}}', "format"),  # noqa: E501
         (b'{"optdp": {"format": 99, "version": "9.9"}}', "format"), (b'{"optdp": {"format": 2}}', "version"),
         (b'{"optdp": {"format": 2, "version": "0.2.0"}}', "problem is missing"), (b'{"a": 1, "a": 2}', "twice"),
         (b'{"a": NaN}', "NaN"), (b"[" * 100_000, "not JSON"), (b'{"a":' * 100_000, "not JSON"),
@@ -265,7 +265,7 @@ def test_files_that_are_none(tmp_path, content, said):
 def test_a_file_of_version_0_1_0(tmp_path):
     path = tmp_path / "old.json"
     path.write_text(json.dumps({
-        "optdp": 1, "name": "piecewise", "spec": {"eps": 1.0}, "value": 0.3775, "lower_bound": 0.3775, "gap": 0.0, "status": "optimal",
+        "optdp": 1, "name": "piecewise", "spec": {"eps": 1.0}, "value": 0.3775, "lower_bound": 0.3775, "gap": 0.0, "status": "optimal",  # noqa: E501
         "mechanism": {"mechanism": "PiecewiseMechanism"}, "certificate": {"certificate": "bathtub", "eps": 1.0}, "program": {},
     }))  # fmt: skip
     with pytest.raises(FieldError, match=r"old\.json was written by optdp 0\.1\.0"):
@@ -339,7 +339,7 @@ def test_huge_problems_in_files_do_not_stall():
         (("problem", "domain", "upper"), 1e-299), (("problem", "family", "m"), 10**6),
         (("problem", "objective", "loss"), {"type": "power", "exponent": 100.0}),
         (("problem", "objective", "loss"), {"type": "huber", "corner": 1e-150}),
-        (("problem", "objective", "loss"), {"type": "pieces", "breaks": ["0", "1/3"], "coefficients": [["0", "1/" + "7" * 900]] * 2}),
+        (("problem", "objective", "loss"), {"type": "pieces", "breaks": ["0", "1/3"], "coefficients": [["0", "1/" + "7" * 900]] * 2}),  # noqa: E501
     ):  # fmt: skip
         began = time.perf_counter()
         try:

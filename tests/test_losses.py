@@ -94,7 +94,8 @@ def integral(loss, d, of=lambda v: v):
     )  # fmt: skip
 
 
-def within(ball, true, slack=mpmath.mpf(10) ** -25):
+def within(ball, true):
+    slack = mpmath.mpf(10) ** -25
     with ctx.workprec(enclosures.PRECISION):
         low, high = mp(enclosures.lower(ball)), mp(enclosures.upper(ball))
     room = slack * (1 + abs(true))

@@ -184,7 +184,7 @@ def test_wrong_parts_are_refused_by_name(change, said):
 def test_a_constraint_that_the_statement_cannot_hold_is_refused():
     """Bounds on outputs are part of the sentence or the problem is refused: never dropped silently."""
     for domain, objective in ((optdp.Alphabet(2), MatrixLoss(((0, 1), (1, 0)))),
-                              (optdp.Alphabet(2), optdp.BayesRisk(Aggregate("histogram"), optdp.Prior.of([0.5, 0.5])))):  # fmt: skip
+                              (optdp.Alphabet(2), optdp.BayesRisk(Aggregate("histogram"), optdp.Prior.of([0.5, 0.5])))):  # fmt: skip  # noqa: E501
         with pytest.raises(ValueError, match="outputs"):
             Problem(optdp.LDP(1.0), domain, objective, constraints=(optdp.Outputs(0.0, 1.0),))
     line = Problem(optdp.ApproxDP(1.0, 0.1), optdp.Line(), "abs", constraints=(optdp.Outputs(0.0, 1.0),))
@@ -314,7 +314,7 @@ def test_implication_is_sound(a, b, p, q):
                 assert satisfies(kernel, a)
 
 
-@pytest.mark.parametrize("b", [optdp.LDP(1.0), optdp.LDP(Log(Fraction(3))), optdp.ApproxDP(1.0, 0.1), optdp.ApproxDP(0.5, Fraction(1, 10)),
+@pytest.mark.parametrize("b", [optdp.LDP(1.0), optdp.LDP(Log(Fraction(3))), optdp.ApproxDP(1.0, 0.1), optdp.ApproxDP(0.5, Fraction(1, 10)),  # noqa: E501
                                optdp.LIP(1.0, THIRDS), optdp.LIP(1.0, THIRDS, True), optdp.LIP(0.5, HALVES)])  # fmt: skip
 @pytest.mark.parametrize("a", [optdp.LDP(0.5), optdp.LDP(Log(Fraction(2))), optdp.ApproxDP(1.0, 0.05), optdp.ApproxDP(0.5, 0.05),
                                optdp.LIP(0.5, THIRDS), optdp.LIP(0.5, THIRDS, True), optdp.LIP(0.25, HALVES)])  # fmt: skip

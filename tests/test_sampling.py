@@ -132,7 +132,7 @@ def test_ties_alone_are_tossed_again():
 
 @given(st.integers(1, 2**124))
 def test_below_is_uniform(total):
-    """The pairs (high, low) that are kept are those below the total, each once: the first draw covers them, the last is refused."""
+    """The pairs (high, low) that are kept are those below the total, each once: the first draw covers them, the last is refused."""  # noqa: E501
     top, bottom = divmod(total, LIMB)
     with mock.patch.object(sampling, "LIMB", LIMB):
         if top == 0:

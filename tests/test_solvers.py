@@ -173,7 +173,7 @@ def test_a_growing_session_equals_from_scratch(solver):
             cost, column = rng.random(2) + 0.2, csc_matrix(rng.random((m, 2)).round(2))
             session.add_columns(cost, column, np.zeros(2), np.full(2, 0.7))
             program = LinearProgram(
-                np.append(program.cost, cost), csr_matrix(np.hstack([program.rows.toarray(), column.toarray()])), program.row_lower,
+                np.append(program.cost, cost), csr_matrix(np.hstack([program.rows.toarray(), column.toarray()])), program.row_lower,  # noqa: E501
                 program.row_upper, np.append(program.lower, [0, 0]), np.append(program.upper, [0.7, 0.7]),
             )  # fmt: skip
         else:
@@ -181,7 +181,7 @@ def test_a_growing_session_equals_from_scratch(solver):
             session.add_rows(row, [-INF], [0.9])
             session.change(slice(0, 2), cost=[0.5 + turn, 0.1], upper=[0.9, 0.8])
             program = LinearProgram(
-                program.cost.copy(), csr_matrix(np.vstack([program.rows.toarray(), row.toarray()])), np.append(program.row_lower, -INF),
+                program.cost.copy(), csr_matrix(np.vstack([program.rows.toarray(), row.toarray()])), np.append(program.row_lower, -INF),  # noqa: E501
                 np.append(program.row_upper, 0.9), program.lower.copy(), program.upper.copy(),
             )  # fmt: skip
             program.cost[:2], program.upper[:2] = [0.5 + turn, 0.1], [0.9, 0.8]
@@ -205,7 +205,7 @@ def test_a_growing_session_equals_from_scratch(solver):
 @pytest.mark.parametrize(
     ("make", "says"),
     [(lambda: Highs("newton"), "method"), (lambda: Highs(threads=0), "threads"), (lambda: Highs(tolerance=0.0), "tolerance"),
-     (lambda: Highs(threads=1.5), "threads"), (lambda: diet().solve().dual("no"), "blocks"), (lambda: diet().solve().value("no"), "variables"),
+     (lambda: Highs(threads=1.5), "threads"), (lambda: diet().solve().dual("no"), "blocks"), (lambda: diet().solve().value("no"), "variables"),  # noqa: E501
      (lambda: LinearProgram(np.ones(2), csr_matrix(np.ones((1, 3))), [0], [1]), "sizes"),
      (lambda: LinearProgram(np.ones(2), csr_matrix(np.ones((1, 2))), [0, 1], [1]), "sizes")],
 )  # fmt: skip

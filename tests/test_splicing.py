@@ -363,7 +363,7 @@ def pool(made):
         "domain": distinct(p.domain for p in problems),
         "objective": distinct(
             [p.objective for p in problems]
-            + [optdp.At("squared", 0.5), optdp.At("abs", 0.0), optdp.Average("abs", "uniform"), optdp.WorstCase(optdp.Pinball(0.3))]
+            + [optdp.At("squared", 0.5), optdp.At("abs", 0.0), optdp.Average("abs", "uniform"), optdp.WorstCase(optdp.Pinball(0.3))]  # noqa: E501
             + [optdp.WorstCase(optdp.Power(1.5)), optdp.WorstCase(optdp.PairLoss(squared_error))]
         ),
         "family": distinct([p.family for p in problems] + [optdp.Piecewise(4)]),
@@ -396,6 +396,6 @@ def test_random_problems_made_of_all_parts(made, capsys):
         assert not lowest or not attain or max(lowest) <= min(attain), problem
     with capsys.disabled():
         print(
-            f"\nrandom problems: {tried}, bounds proven {bounds}, mechanisms feasible {values}, problems with both {both}, wrong 0"
+            f"\nrandom problems: {tried}, bounds proven {bounds}, mechanisms feasible {values}, problems with both {both}, wrong 0"  # noqa: E501
         )
     assert tried > 250 and both > 30

@@ -264,6 +264,9 @@ class Alphabet(Domain):
         shown = ", ".join(map(_shown, self.symbols[:8])) + (", ..." if len(self) > 8 else "")
         return f"the alphabet {{{shown}}}" + (f" of {len(self)} symbols" if len(self) > 8 else "")
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"type": self.tag, "symbols": list(self.symbols)}  # large integers stay integers
+
     @classmethod
     def _read(cls, fields: Fields) -> Alphabet:
         return cls(fields.labels("symbols", least=2, most=100_000))

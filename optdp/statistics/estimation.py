@@ -72,7 +72,10 @@ def estimate_histogram(
 
 
 def estimate_mean(mechanism: Mechanism, outputs: Any, bins: int = 64) -> float:
-    """The inputs' mean, from the estimated histogram (bins at their centres)."""
+    """The inputs' mean, from the estimated histogram (bins at their centres).
+
+    **Arguments:** as for `estimate_histogram`. **Returns** one number in the domain.
+    """
     share = estimate_histogram(mechanism, outputs, bins)
     edges = np.linspace(mechanism.domain.lower, mechanism.domain.upper, bins + 1)
     return float(share @ (edges[:-1] + edges[1:]) / 2)

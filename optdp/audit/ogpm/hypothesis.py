@@ -103,6 +103,8 @@ def check_hypothesis(
     **Arguments:** `samples`: how many epsilons, drawn uniformly from `eps_range`; `pieces`: the m asked about, each
     >= 3; `loss`, `domain`: as in `solve_piecewise`; `attack`: at so many of the epsilons, SLSQP also tries to beat the
     bound with every m (a test of the certificate); `executor`, `progress`: as in `optdp.design.sweep.sweep`.
+
+    **Returns** a `HypothesisReport`. **Raises** TypeError or ValueError naming the argument.
     """
     samples = require.integer("samples", samples, low=1)
     numbers = tuple(sorted({require.integer("pieces", m, low=3) for m in pieces}))
