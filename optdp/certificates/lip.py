@@ -203,7 +203,7 @@ class _Proof:
             total = (lk << BITS) + int(np.sum(np.where(c > 0, hi, lo) * c))
             tops.append(Fraction(total, 1 << (scale + BITS)))
         found = []
-        for (a, _), (b, _), u, v in zip(points[:-1], points[1:], tops[:-1], tops[1:], strict=True):
+        for (a, u), (b, v) in pairwise(zip((p[0] for p in points), tops, strict=True)):
             slope = (v - u) / (b - a) if b > a else Fraction(0)
             top = min(max(slope / 2, a), b)  # where chord - t^2 is largest
             found.append(u + slope * (top - a) - top * top)

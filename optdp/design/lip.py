@@ -310,10 +310,8 @@ class _Work:
         """The program's solution by the given method."""
         d = len(self.prior)
         if method in ("enumeration", "cvxpy") and d > MOST_ENUMERATED:
-            raise ValueError(
-                f"backend = {method!r} is not allowed for {d} categories: extreme posteriors are enumerated up to "
-                f"{MOST_ENUMERATED}; use 'columns'"
-            )
+            most = f"extreme posteriors are enumerated up to {MOST_ENUMERATED}; use 'columns'"
+            raise ValueError(f"backend = {method!r} is not allowed for {d} categories: {most}")
         if self.notion == "lip-lower":
             return self._simplex()
         if method == "auto" and d == 2:
@@ -451,10 +449,8 @@ def build_model(prior: Any, eps: float, task: Aggregate, notion: str = "lip", po
     """
     exact = Prior.of(prior)
     if posteriors is None and len(exact) > MOST_ENUMERATED:
-        raise ValueError(
-            f"prior has {len(exact)} categories, which is not allowed here: extreme posteriors are enumerated up to "
-            f"{MOST_ENUMERATED}"
-        )
+        most = f"extreme posteriors are enumerated up to {MOST_ENUMERATED}"
+        raise ValueError(f"prior has {len(exact)} categories, which is not allowed here: {most}")
     require.choice("notion", notion, NOTIONS)
     p = exact.probabilities
     rows = (

@@ -88,23 +88,25 @@ class _Master:
     """
 
     def __init__(self, p: np.ndarray, ratio: float, solver: LinearSolver | None) -> None:
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_matrix
 
         self.p, self.d, self.base = p, p.size, 1 / ratio
         self.blocks: list[np.ndarray] = []
-        one, slack = np.ones(self.d), np.arange(self.d)
-        rows = csr_array((np.concatenate([one, -one]), (np.tile(slack, 2), np.arange(2 * self.d))))
+        one, columns = np.ones(self.d), np.arange(2 * self.d).reshape(2, -1).T.ravel()
+        rows = csr_matrix((np.tile([1.0, -1.0], self.d), columns, np.arange(0, 2 * self.d + 1, 2)))
         # Simplex from the last basis; where degeneracy makes it stall, interior point and crossover once.
         solver = solver or Highs(tolerance=1e-10, iterations=STALL * self.d)
         self.session = solver.session(LinearProgram(np.zeros(2 * self.d), rows, one, one, maximise=True))
 
     def add(self, posteriors: np.ndarray, gains: np.ndarray) -> None:
-        from scipy.sparse import csr_array
+        from scipy.sparse import csc_matrix
 
         self.blocks.append(posteriors)
         z = (posteriors / self.p - self.base) / (1 - self.base)
         z[abs(z) < 1e-13] = 0.0
-        self.session.add_columns(gains, csr_array(z).T)
+        row, column = np.nonzero(z)
+        starts = np.searchsorted(row, np.arange(gains.size + 1))
+        self.session.add_columns(gains, csc_matrix((z[row, column], column, starts), shape=(self.d, gains.size)))
 
     def solve(self, box: tuple[np.ndarray, float] | None) -> tuple[float, np.ndarray, np.ndarray, float]:
         """(objective, prices, weights, largest slack); without a box there is no slack."""
