@@ -48,6 +48,7 @@ from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
+from optdp.solvers.lp import LinearProgram, stacked
 
 METHODS = ("auto", "scip", "slsqp", "gurobi", "ipopt")
 
@@ -171,8 +172,8 @@ def design(
         bound=found.bound,
         message=found.message,
         stopped=found.timed_out,
-        build=build_model,
-        arguments=(eps, m, law, area),
+        build=build_model if law.exponent is not None else build_grid,
+        arguments=(eps, m, law, area) if law.exponent is not None else (eps, law, float(area.exact_reach)),
     )  # fmt: skip
     return Solution(problem, value, min(certificate.bound(problem).value, value), mechanism, certificate, program)
 
@@ -321,6 +322,28 @@ def build_model(eps: float, m: int, loss: Any = "abs", domain: Any = (0.0, 1.0))
     )
     model.objective = pyo.Objective(expr=model.value, sense=pyo.minimize)
     return model
+
+
+def build_grid(eps: float, loss: DistanceLoss, reach: float, cells: int = 512) -> LinearProgram:
+    """The program seen from the worst input, for losses that have no algebraic form: densities that are constant on cells.
+
+    Variables: `floor` and `density`, in units of the uniform density over the distances [0, reach]; rows: `mass`, `above`
+    (density >= floor) and `below` (density <= e^eps floor). Its optimum is that of step densities, at least the true one.
+    """
+    from scipy.sparse import bmat, csr_matrix, eye
+
+    edges = np.linspace(0.0, reach, cells + 1)
+    cost = np.diff(np.asarray(loss.integral(edges))) / reach
+    one = csr_matrix(np.ones((cells, 1)))
+    rows = bmat(
+        [[None, csr_matrix(np.full((1, cells), 1 / cells))], [-one, eye(cells)], [math.exp(eps) * one, -eye(cells)]]
+    )
+    low = np.concatenate([[1.0], np.zeros(2 * cells)])
+    high = np.concatenate([[1.0], np.full(2 * cells, np.inf)])
+    return LinearProgram(
+        np.concatenate([[0.0], cost]), rows, low, high, blocks=stacked([("mass", 1), ("above", cells), ("below", cells)]),
+        variables=stacked([("floor", 1), ("density", cells)]), name="piecewise on a grid of distances",
+    )  # fmt: skip
 
 
 def window_of_height(eps: float, height: float) -> float:
