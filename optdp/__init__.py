@@ -90,17 +90,7 @@ if TYPE_CHECKING:
     from optdp.problem.constraints import Constraint, Outputs, Unbiased
     from optdp.problem.domains import Alphabet, Circle, Domain, Integers, Interval, Line
     from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
-    from optdp.problem.losses import (
-        CustomLoss,
-        DistanceLoss,
-        Huber,
-        Loss,
-        PairLoss,
-        Pieces,
-        Pinball,
-        Power,
-        Threshold,
-    )
+    from optdp.problem.losses import CustomLoss, DistanceLoss, Huber, Loss, PairLoss, Pieces, Pinball, Power, Threshold
     from optdp.problem.objectives import At, Average, BayesRisk, WorstCase
     from optdp.problem.priors import Prior
     from optdp.problem.privacy import LDP, LIP, ApproxDP, Privacy

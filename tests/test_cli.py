@@ -116,8 +116,7 @@ def test_numbers_on_the_command_line_are_exact(capsys, text, shown):
 
 
 @pytest.mark.parametrize(
-    ("loss", "phrase"),
-    [("power:1.5", "|Y - x|^1.5"), ("huber:0.25", "corner 0.25"), ("threshold:0.1", "0.1")],
+    ("loss", "phrase"), [("power:1.5", "|Y - x|^1.5"), ("huber:0.25", "corner 0.25"), ("threshold:0.1", "0.1")]
 )
 def test_losses_on_the_command_line(capsys, loss, phrase):
     status, out, _ = run(capsys, "solve", "piecewise", "--eps", 1, "--loss", loss)

@@ -45,8 +45,7 @@ PRINTED_H1 = {
 
 
 @pytest.mark.parametrize(
-    ("name", "eps", "value"),
-    [("A1", 1.0, 0.91753), ("A1", 0.5, 4.42261), ("A2", 1.0, 1.78856), ("A3", 1.0, 2.65535)],
+    ("name", "eps", "value"), [("A1", 1.0, 0.91753), ("A1", 0.5, 4.42261), ("A2", 1.0, 1.78856), ("A3", 1.0, 2.65535)]
 )
 def test_known_optima(name, eps, value):
     for base in ("B1", "B2"):

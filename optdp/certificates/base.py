@@ -58,5 +58,3 @@ class Certificate(Tagged, root=True):
 def certificate_from_dict(data: Any) -> Certificate:
     """The inverse of every certificate's `to_dict`. **Raises** FieldError."""
     return Certificate.read(Fields(data, "certificate"))
-
-

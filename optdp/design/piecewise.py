@@ -293,8 +293,7 @@ def build_model(eps: float, m: int, loss: Any = "abs", domain: Any = (0.0, 1.0))
         rule=lambda b, i, j: b.p[i] <= ratio * b.p[j] if i != j else pyo.Constraint.Skip,
     )  # fmt: skip
     model.mass = pyo.Constraint(
-        model.inputs,
-        rule=lambda b, x: sum(b.p[height(i)] * (b.l[x, i] - b.l[x, i - 1]) for i in b.pieces) == 1,
+        model.inputs, rule=lambda b, x: sum(b.p[height(i)] * (b.l[x, i] - b.l[x, i - 1]) for i in b.pieces) == 1
     )
     if circle:
         # int_0^l L(|y|) dy is odd in l; with l = right - left part, only one of them positive, it is polynomial.

@@ -63,9 +63,7 @@ def proven_everywhere(
 def positive(polynomial: arb_poly) -> bool:
     """Whether the polynomial is proven positive on the whole of [0, 1]."""
     return proven_everywhere(
-        [polynomial],
-        lambda piece: all(bool(c > 0) for c in piece[0]),
-        lambda values: bool(values[0] <= 0),
+        [polynomial], lambda piece: all(bool(c > 0) for c in piece[0]), lambda values: bool(values[0] <= 0)
     )
 
 

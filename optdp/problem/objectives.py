@@ -51,7 +51,9 @@ class _OfLoss(Objective):
         loss = self.loss.on(reach)
         with np.errstate(over="ignore", invalid="ignore"):
             if loss.form == "distance" and not np.isfinite(loss.of(0.0, float(reach)) * float(reach)):
-                raise ValueError(f"loss = {loss.name!r} is not allowed on {domain}: it overflows there; use smaller units")
+                raise ValueError(
+                    f"loss = {loss.name!r} is not allowed on {domain}: it overflows there; use smaller units"
+                )
         return replace(self, loss=loss)  # type: ignore[type-var]
 
     def _expected(self) -> str:
@@ -189,7 +191,9 @@ class BayesRisk(Objective):
 
     def __post_init__(self) -> None:
         if self.task.values is not None and len(self.task.values) != len(self.prior):
-            raise ValueError(f"values has {len(self.task.values)} entries, which is not allowed: it needs {len(self.prior)}")
+            raise ValueError(
+                f"values has {len(self.task.values)} entries, which is not allowed: it needs {len(self.prior)}"
+            )
 
     @property
     def loss(self) -> Power:

@@ -40,9 +40,9 @@ class Privacy(Tagged, root=True):
     def implied_by(self, other: Privacy) -> bool | None:
         """Whether every mechanism with the guarantee `other` has this one: True, False, or None where it is not known.
 
-            >>> import optdp
-            >>> optdp.LDP(1.0).implied_by(optdp.LDP(0.5)), optdp.LDP(0.5).implied_by(optdp.LDP(1.0))
-            (True, False)
+        >>> import optdp
+        >>> optdp.LDP(1.0).implied_by(optdp.LDP(0.5)), optdp.LDP(0.5).implied_by(optdp.LDP(1.0))
+        (True, False)
         """
         answer = self._implied_by(other)
         return None if answer and other.ideal and not self.ideal else answer

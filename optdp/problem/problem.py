@@ -135,5 +135,3 @@ class Problem(Tagged, root=True):
             Family.read(fields.child("family")),
             fields.items("constraints", Constraint.read, most=16),
         )
-
-

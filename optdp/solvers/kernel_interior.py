@@ -32,12 +32,7 @@ STEPS = 150
 
 
 def solve_interior(
-    grid: Grid,
-    y: np.ndarray,
-    *,
-    pairs: np.ndarray | None = None,
-    tolerance: float = 1e-9,
-    time_limit: float = 1e9,
+    grid: Grid, y: np.ndarray, *, pairs: np.ndarray | None = None, tolerance: float = 1e-9, time_limit: float = 1e9
 ) -> Outcome:
     """The optimum over the outputs `y` (those <= 1/2 of a symmetric grid), for the worst case.
 

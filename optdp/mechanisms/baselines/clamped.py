@@ -15,14 +15,7 @@ from optdp.exact import require
 from optdp.exact.fields import FieldError, Fields
 from optdp.exact.sampling import as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.baselines.noise import (
-    UNIT,
-    DiscreteLaplace,
-    Laplace,
-    LatticeNoise,
-    PublishedNoise,
-    Staircase,
-)
+from optdp.mechanisms.baselines.noise import UNIT, DiscreteLaplace, Laplace, LatticeNoise, PublishedNoise, Staircase
 from optdp.problem.domains import Interval
 from optdp.problem.losses import Absolute, Loss
 from optdp.problem.privacy import LDP, ApproxDP
