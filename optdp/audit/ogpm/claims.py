@@ -183,8 +183,9 @@ def lowest_worst_case() -> Finding:
         "OGPM, eps = 1": ours.value,
         "staircase, closed form": str(staircase),
     }
+    rivals = baselines.applicable(ours.problem)
     for name in ("clamped staircase", "moved PM", "moved SW", "moved PTT", "clamped Laplace"):
-        numbers[name] = baselines.get(name).make(ours.problem).worst_case_loss("abs")
+        numbers[name] = rivals[name].worst_case_loss("abs")
     if not positive:
         return Finding.unsettled("1/(s+1) minus the staircase's error is not positive by its coefficients", numbers)
     return Finding(
@@ -210,7 +211,7 @@ def lowest_everywhere() -> Finding:
         laplace = (1 - 1 / e) / 2  # int_0^1 P(Z > t) dt, scale 1
         ours = 1 / (enclosures.exp(eps / 2) + 1)
         lower = bool(laplace < ours)
-    numbers = {"OGPM at x = 0, eps = 1": float(ours), "truncated Laplace at x = 0": float(laplace)}
+    numbers: dict[str, Any] = {"OGPM at x = 0, eps = 1": float(ours), "truncated Laplace at x = 0": float(laplace)}
     start, end, again = 0.05, 3.5, 4.5
     numbers["truncated Laplace is better at x = 0 for eps, and no longer from eps"] = f"{start:g} to {end:g}, {again:g}"
     cover = ranges.positive(lambda x: 1 / ((x / 2).exp() + 1) - (1 - (-x).exp()) / (2 * x), start, end)

@@ -85,7 +85,7 @@ def clamped_staircase() -> Finding:
     as_stated = sp.simplify(lead - (s - 1) ** 3 / (8 * s**3 * (s + 1))) == 0
     ours = solve_piecewise(4.0, 3, "abs")
     numbers = {
-        "clamped staircase, eps = 4": baselines.get("clamped staircase").make(ours.problem).worst_case_loss("abs"),
+        "clamped staircase, eps = 4": baselines.applicable(ours.problem)["clamped staircase"].worst_case_loss("abs"),
         "optimal piecewise, eps = 4": ours.lower_bound,
         "closed form": str(closed),
     }
