@@ -874,10 +874,16 @@ def _proven(best: _Bracket, task: _Task, certificate: AdditiveCertificate | Stai
 
 
 def _better(old: _Bracket, new: _Bracket) -> _Bracket:
-    """The better of both sides: the mechanism of one lattice and the certificate of another may go together."""
+    """The better of both sides: the mechanism of one lattice, and the certificate and program of another, may go together."""
     attained = new if new.value <= old.value else old
     proven = new if new.lower >= old.lower else old
-    return replace(attained, certificate=proven.certificate, lower=min(proven.lower, attained.value), loss=new.loss)
+    return replace(
+        proven,
+        mechanism=attained.mechanism,
+        value=attained.value,
+        lower=min(proven.lower, attained.value),
+        loss=new.loss,
+    )
 
 
 def _share(eps: float, delta: float, q: float) -> float:
