@@ -259,7 +259,7 @@ class Alphabet(Domain):
         return found.reshape(array.shape)
 
     def __str__(self) -> str:
-        if self.symbols == tuple(range(len(self))):
+        if len(self) > 3 and self.symbols == tuple(range(len(self))):
             return f"the alphabet {{0, ..., {len(self) - 1}}}"
         shown = ", ".join(map(_shown, self.symbols[:8])) + (", ..." if len(self) > 8 else "")
         return f"the alphabet {{{shown}}}" + (f" of {len(self)} symbols" if len(self) > 8 else "")
