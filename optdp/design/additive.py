@@ -405,51 +405,25 @@ class _Bracket:
         return (self.value - self.lower) / self.value if self.value else 0.0
 
 
-@dataclass(frozen=True)
 class _Task:
-    """A problem in the numbers that the search works with."""
+    """A problem in the numbers that the search works with; `radius`: about how far the noise reaches, in sensitivities."""
 
-    problem: Problem
-    deadline: float
-    method: str
-    solver: LinearSolver | None
+    def __init__(self, problem: Problem, deadline: float, method: str, solver: LinearSolver | None) -> None:
+        privacy: Any = problem.privacy
+        self.problem, self.deadline, self.method, self.solver = problem, deadline, method, solver
+        self.privacy, self.loss, self.discrete = privacy, problem.objective.loss, isinstance(problem.domain, Integers)
+        self.eps, self.delta, self.width = float(privacy.eps), float(privacy.delta), privacy.sensitivity
+        self.radius = truncated_radius(self.eps, self.delta) if self.delta > 0 else 40 / self.eps
 
-    @property
-    def privacy(self) -> ApproxDP:
-        assert isinstance(self.problem.privacy, ApproxDP)
-        return self.problem.privacy
-
-    @property
-    def eps(self) -> float:
-        return float(self.privacy.eps)
-
-    @property
-    def delta(self) -> float:
-        return float(self.privacy.delta)
-
-    @property
-    def width(self) -> float:
-        return self.privacy.sensitivity
-
-    @property
-    def discrete(self) -> bool:
-        return isinstance(self.problem.domain, Integers)
-
-    @property
-    def loss(self) -> Any:
-        return self.problem.objective.loss
-
-    @property
-    def radius(self) -> float:
-        """About how far the noise reaches, in sensitivities."""
-        return truncated_radius(self.eps, self.delta) if self.delta > 0 else 40 / self.eps
+    def about(self, **changes: Any) -> _Task:
+        """The same task for a changed problem."""
+        return _Task(replace(self.problem, **changes), self.deadline, self.method, self.solver)
 
     def on(self, reach: float) -> _Task:
         """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
         if self.loss.exponent is not None or (self.loss.reach or 0.0) >= self.width * reach:
             return self
-        objective = WorstCase(self.loss.on(self.width * reach))
-        return replace(self, problem=replace(self.problem, objective=objective))
+        return self.about(objective=WorstCase(self.loss.on(self.width * reach)))
 
     def bracket(
         self, mechanism: AdditiveMechanism, certificate: AdditiveCertificate | StaircaseCertificate, solved: bool = True,
@@ -807,7 +781,7 @@ def _refine(task: _Task, rtol: float, n: int | None, every_shift: bool, progress
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
     if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
-        rough = _solve_with_slack(_on_the_line(task), 12, False, None, 1e-5)
+        rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
     while points * 2 * (radius + 2) <= MAX_POINTS and (small or points**2 * radius < 2 * MAX_ROWS):
         progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
@@ -838,10 +812,6 @@ def _refine(task: _Task, rtol: float, n: int | None, every_shift: bool, progress
     if task.eps > 0 and not task.discrete and q in (1, 2) and n is None:
         best = _with_staircase(best, task)
     return best
-
-
-def _on_the_line(task: _Task) -> _Task:
-    return replace(task, problem=replace(task.problem, domain=Line()))
 
 
 def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
@@ -877,13 +847,8 @@ def _better(old: _Bracket, new: _Bracket) -> _Bracket:
     """The better of both sides: the mechanism of one lattice, and the certificate and program of another, may go together."""
     attained = new if new.value <= old.value else old
     proven = new if new.lower >= old.lower else old
-    return replace(
-        proven,
-        mechanism=attained.mechanism,
-        value=attained.value,
-        lower=min(proven.lower, attained.value),
-        loss=new.loss,
-    )
+    lower = min(proven.lower, attained.value)
+    return replace(proven, mechanism=attained.mechanism, value=attained.value, lower=lower, loss=new.loss)
 
 
 def _share(eps: float, delta: float, q: float) -> float:

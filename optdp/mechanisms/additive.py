@@ -17,14 +17,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
 from optdp.exact.fields import Fields
 from optdp.exact.numbers import Log, Number, encode
-from optdp.exact.sampling import LIMB, Alias, as_rng, coin
+from optdp.exact.sampling import LIMB, Alias, Seed, as_rng, coin
 from optdp.mechanisms.noise import AdditiveNoise
 from optdp.problem.domains import Domain, Integers, Line
+from optdp.problem.losses import LossLike
 from optdp.problem.objectives import At, Average, Objective, WorstCase
 from optdp.problem.privacy import ApproxDP, Privacy
 
@@ -293,13 +295,13 @@ class AdditiveMechanism(AdditiveNoise):
         half = Fraction(0) if self.discrete else Fraction(1, 2)
         return enclosures.round_up((len(self.weights) - 1 + half) * self.step)
 
-    def noise_density(self, z: Any) -> np.ndarray:
+    def noise_density(self, z: ArrayLike) -> np.ndarray:
         if self.discrete:
             return np.zeros(np.shape(z))
         h = float(self.step)
         return self._mass_at(np.floor(np.abs(np.asarray(z, dtype=float)) / h + 0.5).astype(np.int64)) / h
 
-    def noise_probability(self, z: Any) -> np.ndarray:
+    def noise_probability(self, z: ArrayLike) -> np.ndarray:
         points = np.abs(np.asarray(z, dtype=float))
         if self.discrete:
             return np.where(points == np.round(points), self._mass_at(np.round(points).astype(np.int64)), 0.0)
@@ -322,7 +324,7 @@ class AdditiveMechanism(AdditiveNoise):
             out = np.where(a >= size, out + more, out)
         return out
 
-    def cdf(self, z: Any) -> np.ndarray:
+    def cdf(self, z: ArrayLike) -> np.ndarray:
         points = np.asarray(z, dtype=float)
         distance, h = np.abs(points), float(self.step)
         if self.discrete:
@@ -337,7 +339,7 @@ class AdditiveMechanism(AdditiveNoise):
             inside = inside + self.atom_mass
         return np.where(points >= 0, (1 + inside) / 2, (1 - inside) / 2)
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: ArrayLike) -> np.ndarray:
         levels = np.asarray(level, dtype=float)
         if not ((levels > 0) & (levels < 1)).all():
             raise ValueError(f"level = {level!r} is not allowed: levels must lie strictly between 0 and 1")
@@ -365,7 +367,7 @@ class AdditiveMechanism(AdditiveNoise):
         radius = np.where(a == 0, share / 2, a - 0.5 + share) * h
         return np.where(levels >= 0.5, radius, -radius) + 0.0
 
-    def noise_loss(self, loss: Any = "abs") -> float:
+    def noise_loss(self, loss: LossLike = "abs") -> float:
         low, high = self.enclose_loss(loss)
         return (low + high) / 2
 
@@ -375,14 +377,12 @@ class AdditiveMechanism(AdditiveNoise):
             return super().enclose(objective)
         return self.enclose_loss(objective.loss)
 
-    def enclose_loss(self, loss: Any = "abs") -> tuple[float, float]:
+    def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
         """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else."""
         law = self._loss(loss)
         if law.exponent in (1, 2):
             exact = self._moment(int(law.exponent))
             return enclosures.round_down(exact), enclosures.round_up(exact)
-        if law.exponent is not None:
-            return self._power_value(law.exponent)
         return self._sampled_value(law) if law.assumptions else self._integrated_value(law)
 
     def _moment(self, q: int) -> Fraction:
@@ -398,37 +398,6 @@ class AdditiveMechanism(AdditiveNoise):
             central = Fraction(self.weights[0])
             cells += central / 4 if q == 1 else Fraction(self.total - self.atom, 12)
         return Fraction(cells) * self.step**q / self.total
-
-    def _power_value(self, exponent: float) -> tuple[float, float]:
-        from flint import arb, ctx
-
-        with ctx.workprec(enclosures.PRECISION):
-            q, n, size = enclosures.ball(exponent), self.n, len(self.weights)
-
-            def cost(a: int) -> arb:  # in units of the step
-                if self.discrete:
-                    return arb(a) ** q if a else arb(0)
-                half = arb(1) / 2
-                return (a + half) ** (q + 1) / (q + 1) - (
-                    (a - half) ** (q + 1) / (q + 1) if a else -(half ** (q + 1)) / (q + 1)
-                )
-
-            total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
-            if self.tail:
-                b, periods = enclosures.ball(self._b), 8
-                # Terms (K + kn + n)^q b^k fall at least by rho once k >= periods; extend until the rest is negligible.
-                while True:
-                    edge = size + periods * n + n
-                    rho = b * (arb(edge + n) / edge) ** q
-                    if rho < (1 + b) / 2 and float((arb(edge) ** q * b**periods).upper()) < 1e-25:
-                        break
-                    periods *= 2
-                for r, t in enumerate(self.tail, size):
-                    total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
-                rest = 2 * sum(self.tail) * (1 - b) * b**periods * arb(edge + 1) ** q / (1 - rho)
-                total += rest * arb(0.5, 0.5)
-            value = total * enclosures.ball(self.step) ** q / self.total
-            return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
 
     def _sampled_value(self, law: Any) -> tuple[float, float]:
         cells = np.arange(len(self.weights))
@@ -446,25 +415,38 @@ class AdditiveMechanism(AdditiveNoise):
         return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
 
     def _integrated_value(self, law: Any) -> tuple[float, float]:
-        """For a loss known exactly through its integral I: values at points lie between mean values on their two sides."""
+        """For a loss known through its integral I: values at points lie between mean values on their two sides."""
         from flint import arb, ctx
 
-        if self.tail:
+        if self.tail and law.exponent is None:
             raise TypeError(f"loss = {law.name!r} is not allowed: for unbounded noise only powers have a proven value")
         with ctx.workprec(2 * enclosures.PRECISION):
-            h, total = enclosures.ball(self.step), arb(0)
-            half, near = h / 2, enclosures.ball(self.step / 2**80)
+            h, near, size = enclosures.ball(self.step), enclosures.ball(self.step / 2**80), len(self.weights)
 
             def value(at: arb) -> arb:
                 below = law.integral_ball(at) - law.integral_ball(at - near) if at > near else arb(0)
                 return below.union(law.integral_ball(at + near) - law.integral_ball(at)) / near
 
-            def mean(a: int) -> arb:  # over the cell
-                inner = law.integral_ball(a * h - half) if a else -law.integral_ball(half)
-                return (law.integral_ball(a * h + half) - inner) / h
+            def cost(a: int) -> arb:
+                if self.discrete:
+                    return value(arb(a))
+                inner = law.integral_ball(a * h - h / 2) if a else -law.integral_ball(h / 2)
+                return (law.integral_ball(a * h + h / 2) - inner) / h
 
-            for a, w in enumerate(self.weights):
-                total += (value(arb(a)) if self.discrete else mean(a)) * w * (2 if a else 1)
+            total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
+            if self.tail:
+                q, b, n, periods = enclosures.ball(law.exponent), enclosures.ball(self._b), self.n, 8
+                # Terms (K + kn + n)^q b^k fall at least by rho once k >= periods; extend until the rest is negligible.
+                while True:
+                    edge = size + periods * n + n
+                    rho = b * (arb(edge + n) / edge) ** q
+                    if rho < (1 + b) / 2 and float((arb(edge) ** q * b**periods).upper()) < 1e-25:
+                        break
+                    periods *= 2
+                for r, t in enumerate(self.tail, size):
+                    total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
+                rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)
+                total += rest * arb(0.5, 0.5)
             total = (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
             return max(0.0, enclosures.round_down(total)), enclosures.round_up(total)
 
@@ -504,7 +486,7 @@ class AdditiveMechanism(AdditiveNoise):
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return self._places(shape, rng) * (1.0 if self.discrete else self._grid()[0])
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs = self.domain.check(x)
         places = self._places(inputs.shape, as_rng(rng))
         g = 1.0 if self.discrete else self._grid()[0]
