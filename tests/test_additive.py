@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import optdp
+from optdp.audit.tlap import forms as tlap
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath, lattice_costs
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.staircase import StaircaseCertificate
@@ -399,14 +400,17 @@ def test_an_integer_n_gives_theorems_4_and_5(n, q):
     eps = 0.7
     b = math.exp(-eps)
     delta = math.exp(eps) * (1 - b) / (2 * (1 - b**n)) - (math.exp(eps) - 1) / 2
-    theorem = float(forms.lower_bound(q, n).subs({forms.eps: eps, forms.delta: delta}))
+    names = {"a": (delta + (math.exp(eps) - 1) / 2) / math.exp(eps), "b": b, "n": n}
+    printed = tlap.lower_bound_printed(q)
+    theorem = float(printed.subs({symbol: names[symbol.name] for symbol in printed.free_symbols}))
     assert paper_bound(eps, delta, Power(q)) == pytest.approx(theorem, rel=1e-9)
 
 
 def test_truncated_laplacian_formula():
     for q in (1, 2):
         for eps, delta in ((0.1, 1e-6), (1.0, 0.01), (4.0, 0.3)):
-            exact = float(forms.truncated_laplacian(q, 2).evalf(30, subs={forms.eps: eps, forms.delta: delta}))
+            moment = tlap.in_eps_delta(tlap.moment(q)) * 2**q
+            exact = float(moment.evalf(30, subs={tlap.eps: eps, tlap.delta: delta}))
             assert TruncatedLaplacian(eps, delta, 2.0).noise_loss(Power(q)) == pytest.approx(exact, rel=1e-12)
 
 

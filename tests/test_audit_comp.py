@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import optdp
 from optdp.audit.claim import CLAIMS, Verdict
 from optdp.audit.comp import claims as comp
-from optdp.closed_forms import composite as forms
-from optdp.closed_forms import unbiased
+from optdp.audit.comp import forms
+from optdp.audit.comp import published as unbiased
 from optdp.design.composite import evaluate
 from optdp.mechanisms.baselines.noise import Laplace
 from optdp.mechanisms.baselines.unbiased import duchi, piecewise

@@ -13,8 +13,8 @@ from optdp.audit.claim import CLAIMS, Finding, Verdict
 from optdp.audit.lip import claims as lip
 from optdp.audit.lip import discoveries as lip_discoveries
 from optdp.audit.lip import exact as lip_exact
+from optdp.audit.lip import forms
 from optdp.closed_forms import lip as optima
-from optdp.closed_forms import lip_comparisons as forms
 from optdp.design.lip import solve_lip
 
 VERDICTS = {

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
+from optdp.audit.comp import forms
 from optdp.certificates.base import Refusal
-from optdp.closed_forms import composite as forms
 from optdp.design import composite
 from optdp.exact.fields import FieldError, Fields
 from optdp.mechanisms.composite import CompositeMechanism

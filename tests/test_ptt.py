@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
+from optdp.audit.optt import ptt as forms
 from optdp.certificates.affine_window import AffineWindowCertificate, certify
 from optdp.certificates.base import Refusal
-from optdp.closed_forms import ptt as forms
 from optdp.closed_forms.affine_window import best_window
 from optdp.design.ptt import build_model, ptt_mechanism, shape_of, variance_at
 from optdp.exact import enclosures, polynomial

@@ -12,7 +12,7 @@ import pytest
 import sympy as sp
 
 import optdp
-from optdp.closed_forms import unbiased as forms
+from optdp.audit.comp import published as forms
 from optdp.exact.fields import FieldError
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism

@@ -8,14 +8,14 @@ from typing import Any
 
 import sympy as sp
 
-from optdp.closed_forms import tlap
-from optdp.closed_forms.tlap import delta, eps
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Line
 from optdp.problem.families import Additive
 from optdp.problem.objectives import At, Average, WorstCase
 from optdp.problem.privacy import ApproxDP
 from optdp.problem.problem import Problem
+
+eps, delta = sp.symbols("eps delta", positive=True)
 
 
 def _exact(number: Any) -> sp.Expr:
@@ -93,23 +93,6 @@ def uniform(q: int, delta_value: Any = delta, sensitivity: Any = 1) -> sp.Expr:
     if level.is_number:
         return (plain if level <= switch else atomic) * width**q
     return sp.Piecewise((plain, level <= switch), (atomic, True)) * width**q
-
-
-def truncated_laplacian(q: int, sensitivity: Any = 1) -> sp.Expr:
-    """E|Z|^q of the truncated Laplacian, q = 1 or 2, for every eps > 0 and delta in (0, 1/2): integrated from its density."""
-    if q not in (1, 2):
-        raise ValueError(f"q = {q!r} is not allowed: q must be 1 or 2")
-    return tlap.in_eps_delta(tlap.moment(q)) * _exact(sensitivity) ** q
-
-
-def lower_bound(q: int, n: int, sensitivity: Any = 1) -> sp.Expr:
-    """2 sum_(j < n) a b^j (j Delta)^q with a = (delta + (E - 1)/2)/E, b = 1/E: the bound of Theorems 4 and 5 (q = 1, 2).
-
-    It bounds E|Z|^q where n is the integer with a (1 - b^n)/(1 - b) = 1/2; `optdp.certificates.additive.geng_viswanath`
-    is the version for all (eps, delta).
-    """
-    a = (delta + (sp.exp(eps) - 1) / 2) / sp.exp(eps)
-    return 2 * sum(a * sp.exp(-j * eps) * (j * _exact(sensitivity)) ** q for j in range(n))
 
 
 def optimum(problem: Problem) -> sp.Expr | None:

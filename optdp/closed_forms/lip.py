@@ -81,6 +81,16 @@ def simplex_is_lip(least: Any) -> Any:
     return sp.Ge(least, sp.simplify(bound))
 
 
+def unbiased_response(ratio: Any) -> Any:
+    """Error of the unbiased count of one user by randomised response, which keeps the truth with probability E/(1+E)."""
+    return ratio / (ratio - 1) ** 2
+
+
+def unary_encoding(categories: Any, ratio: Any) -> Any:
+    """Error of an unbiased histogram by optimised unary encoding (keep 1/2, lie 1/(1+E)) of one user's category."""
+    return 4 * categories * ratio / (ratio - 1) ** 2 + 1
+
+
 def optimum(problem: Problem) -> Any:
     """The closed form of a problem's optimum: two categories, or one-sided LIP; else None.
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from optdp.closed_forms import lip_comparisons as forms
+from optdp.closed_forms import lip as forms
 from optdp.design.lip import solve_lip
 from optdp.exact import require
 from optdp.exact.sampling import as_rng

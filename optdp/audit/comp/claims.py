@@ -87,7 +87,7 @@ def unbiased() -> Finding:
     """A density on [-L, L] whose mean is the mapped query, mapped back, has the query itself as its mean."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     scale, low = sp.symbols("C l", positive=True)
     query = sp.Symbol("q", real=True)
@@ -117,7 +117,7 @@ def every_input_in_the_range() -> Finding:
     """For any numerical query value c in the chosen output range [l, u] the mechanism answers unbiasedly within [l, u]."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     room = all(
         sp.simplify(forms.released(a, b)["C_max"] - forms.released(a, b)["S1"] * (forms.L - forms.m / 2)) == 0
@@ -225,7 +225,7 @@ def six_are_private() -> Finding:
     """Each of the six perturbation functions, under its constraints, preserves eps-DP."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     e = forms.E
     # B1: k <= (E - 1) y; sup = y + k, inf = y. B2: t = (y + k)/E < y; sup <= y + k as x^4 >= 0, inf = t at the ends.
@@ -280,7 +280,7 @@ def variance_formulas() -> Finding:
     """The variance of the output is (int P x^2 - C_p^2)/C^2, with the printed integrals for the six functions."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     wrong = wrong_formulas()
     for name in ACTIVATIONS if not wrong else ():
@@ -305,7 +305,7 @@ def wrong_formulas() -> list[str]:
     """The functions whose published second moment is not the integral of x^2 times their density, less C_p^2: none."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     wrong = []
     for name, base in SIX:
@@ -319,7 +319,7 @@ def wrong_constraints() -> list[str]:
     """The functions whose published L, a, C_max, S1 or S2 does not follow from mass 1, unbiasedness and the range: none."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     wrong = []
     for name, base in SIX:
@@ -335,7 +335,7 @@ def wrong_constraints() -> list[str]:
 @claim("COMP-5", "the constraints make a density", "Table IV (Appendix D)")
 def constraints() -> Finding:
     """With L from the table, S1 < 1, |C_p| <= C_max and the privacy constraint, P is a density with mean C_p on [-L, L]."""
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     wrong = wrong_constraints()
     if wrong:
@@ -356,7 +356,7 @@ def density_at_most_one() -> Finding:
     """A perturbation function's largest value y + k must not exceed 1, which limits the choice of (k, m, y)."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     z = sp.Symbol("z", positive=True)
     scaled = {
@@ -407,7 +407,7 @@ def algorithm_one() -> Finding:
     """Enumerating (k, m, y) with steps 0.1, 0.01, 0.001 finds the parameters of least variance."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     falls = sp.diff(forms.REDUCED.subs({forms.u: forms.s * forms.w, forms.X: 0}), forms.s)
     numerator = sp.factor(sp.together(-falls))
@@ -486,7 +486,7 @@ def no_formula() -> Finding:
     """It is practically difficult to derive a formula for the best (k, m, y), so that a search is needed."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     value = forms.REDUCED.subs({forms.u: forms.s * forms.w, forms.mu: sp.Rational(1, 3), forms.X: 0})
     slope = sp.numer(sp.together(sp.diff(value, forms.w)))
@@ -542,10 +542,9 @@ def centre_stands_for_all() -> Finding:
     limit = [(sp.Rational(1, 3) + x) / tau + tau**2 / 3 for x in (0, 1)]
     at = [sp.solve(sp.diff(value, tau), tau)[0] for value in limit]
     tends = sp.simplify(limit[1].subs(tau, at[0]) / limit[1].subs(tau, at[1]))
-    numbers = {
-        "at C_p = 0": f"{centre[0]} < {centre[1]}",
-        "at C_p = C_max": f"{end[0]} > {end[1]}",
-    } | {f"worst variance of the centre's optimum over the best worst, eps = {eps:g}": r for eps, r in loss.items()}
+    numbers = {"at C_p = 0": f"{centre[0]} < {centre[1]}", "at C_p = C_max": f"{end[0]} > {end[1]}"} | {
+        f"worst variance of the centre's optimum over the best worst, eps = {eps:g}": r for eps, r in loss.items()
+    }
     numbers["its limit as eps grows"] = f"{tends} = {float(tends):.6f}"
     if not (centre[0] < centre[1] and end[0] > end[1] and 1.01 < loss[5.0] < float(tends)):
         return Finding.unsettled("the order is the same at both inputs", numbers)
@@ -774,7 +773,7 @@ def order_of_activations() -> Finding:
     """With the same base, A1 has a lower variance than A2 and A2 than A3: always, not only in the tables."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     fills = {name: forms.shares(name) for name in ACTIVATIONS}
     # The second moment at given area and height.
@@ -824,7 +823,7 @@ def variance_at(activation: str, base: str, E: Any, k: Any, m: Any, y: Any) -> A
     """The variance of a composite with t = (y + k)/E at C_p = 0 for Delta = 2, exactly, as a sympy number."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     at = {forms.k: k, forms.m: m, forms.y: y, forms.t: sp.Rational(y + k) / E, forms.C_p: 0, forms.delta: 2}
     return sp.simplify(forms.variance(activation, base).subs({symbol: sp.Rational(v) for symbol, v in at.items()}))
@@ -835,7 +834,7 @@ def order_of_bases() -> Finding:
     """With the same activation, B1 has a lower variance than B2, each with k at its privacy bound."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     e = sp.Symbol("e", positive=True)
     proof = forms.no_gain_from_b2("A1")
@@ -884,7 +883,7 @@ def smaller_share() -> Finding:
     """B1 outperforms B2 as it contributes a smaller proportion to the perturbation function with the same k and m."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     totals = {}
     for name, base in SIX:
@@ -910,7 +909,7 @@ def order_by_h1() -> Finding:
     """For mechanisms with the same base, the one with the smaller H1 rate has the lower variance."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     ratio, half, wide = Fraction(2), Fraction(1, 2), Fraction(3, 4)
     rates = [1 / ((ratio - 1) * w) for w in (half, wide)]
@@ -993,7 +992,7 @@ def bowl() -> tuple[Fraction, Fraction, Fraction, Fraction]:
 
 
 def _slope_at(w: arb, v: arb) -> arb:
-    """s for which w in (0, 1/2) is the best window share at C_p = 0 over a constant base: see `closed_forms.composite`."""
+    """s for which w in (0, 1/2) is the best window share at C_p = 0 over a constant base: see `optdp.audit.comp.forms`."""
     first, last = 2 * v * w**4, 2 * (1 - 2 * w) / 3
     second = w * (3 * w - 1) / 3 + v * w**3 * (1 + w)
     return 2 * last / (second + (second**2 + 4 * first * last).sqrt())
@@ -1060,7 +1059,7 @@ def two_beat_laplace() -> Finding:
     """A1B1 and A1B2 have a lower mean squared error than the Laplace mechanism of the same sensitivity at every eps."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     root = sp.Symbol("sigma", positive=True)
     window = {
@@ -1199,7 +1198,7 @@ def beat_gaussian() -> Finding:
     """All six have a lower mean squared error than the Gaussian mechanism of Eq. (5) at every eps."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     limits = {name: 4 / (3 * forms.shares(name)[0] ** 2) for name in ACTIVATIONS}
     threshold = {name: sp.simplify(sp.Rational(5, 4) * sp.exp(-limit / 2)) for name, limit in limits.items()}
@@ -1249,8 +1248,8 @@ def first_of_its_kind() -> Finding:
     """The composite mechanism is the first practical differentially private mechanism with bounded and unbiased outputs."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
-    from optdp.closed_forms import unbiased
+    from optdp.audit.comp import forms
+    from optdp.audit.comp import published as unbiased
 
     root = sp.Symbol("sigma", positive=True)
     window = {forms.v: sp.Rational(1, 3), forms.mu: sp.Rational(1, 3), forms.u: root - 1, forms.w: 1 / (root + 1)}
@@ -1323,7 +1322,7 @@ def _published_zero() -> Callable[[arb], arb]:
     """P(0) at the middle query as Zhao et al. choose it between eps = ln 2 and ln 5.53, as a function of E."""
     import sympy as sp
 
-    from optdp.closed_forms import unbiased
+    from optdp.audit.comp import published as unbiased
 
     growth = sp.Symbol("E", positive=True)
     rule = unbiased.THREE_OUTPUTS_ZERO.args[1][0].subs(unbiased.eps, sp.log(growth))
@@ -1370,7 +1369,7 @@ def few_outputs_win() -> tuple[dict[str, Any], bool]:
     """(numbers, proven): Duchi's two outputs up to one eps, three with P(0) = E/(E + 2) from another on, beat best A1B1."""
     import sympy as sp
 
-    from optdp.closed_forms import unbiased
+    from optdp.audit.comp import published as unbiased
 
     three = 2 * (unbiased._E + 2) / (unbiased._E - 1) ** 2
     formula = unbiased.THREE_OUTPUTS.subs({unbiased.a: unbiased._E / (unbiased._E + 2), unbiased.x: 0})
@@ -1444,7 +1443,7 @@ def further_improvement() -> Finding:
     """The mechanism may not reach its best utility yet: other distributions for activation and base could improve on the six."""
     import sympy as sp
 
-    from optdp.closed_forms import composite as forms
+    from optdp.audit.comp import forms
 
     # Densities between f and E f on [-L, L]; the mass above f is 1 - 2 L f, of height at most (E - 1) f: width m at least.
     floor, half, x = sp.symbols("f L_0 x", positive=True)

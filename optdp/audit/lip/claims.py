@@ -13,9 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from optdp.audit.claim import Finding, Verdict, claim
-from optdp.audit.lip import exact
+from optdp.audit.lip import exact, forms
 from optdp.closed_forms import lip as optima
-from optdp.closed_forms import lip_comparisons as forms
 from optdp.design.lip import solve_lip
 from optdp.exact import enclosures, ranges
 

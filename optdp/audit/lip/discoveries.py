@@ -8,8 +8,7 @@ from typing import Any
 
 from optdp.audit.claim import Finding, Verdict, discovery
 from optdp.audit.lip import claims as lip
-from optdp.audit.lip import exact
-from optdp.closed_forms import lip_comparisons as forms
+from optdp.audit.lip import exact, forms
 from optdp.design.lip import solve_lip
 
 

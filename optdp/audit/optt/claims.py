@@ -69,7 +69,7 @@ def density_is_private() -> Finding:
     """A density between p/E and p on one range shared by all inputs (Eq. 8) satisfies eps-LDP."""
     import sympy as sp
 
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
     from optdp.design.ptt import ptt_mechanism
     from optdp.problem.privacy import LDP
 
@@ -121,7 +121,7 @@ def algorithm_two_is_private() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
 
     E, k, a = optt.E, optt.k, optt.a
     does = optt.algorithm_two(k, a, optt.FORMULAS["Eq. 10 q"].printed)
@@ -161,7 +161,7 @@ def algorithm_two_exactly(ratio: Fraction, k: Fraction, a: Fraction) -> tuple[Fr
 def constants_of_type_one() -> Finding:
     """I-PTT is unbiased if p = E/(2ak(E - 1)) and q = E/(k(E - 1))."""
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
 
     forms = optt.FORMULAS
     mass = ptt.constants("I")["mass"]
@@ -187,7 +187,7 @@ def constants_of_type_one() -> Finding:
 def variance_of_type_one() -> Finding:
     """Var(x) = (k - 1) x^2 + a/(3 (eta - 1)) (eta^3/(E - 1) + 1)."""
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
     from optdp.design.ptt import ptt_mechanism
 
     mechanism = ptt_mechanism(1.0, 2.5)
@@ -272,7 +272,7 @@ def pm_is_a_member() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
 
     pm = ptt.piecewise_mechanism()
     s = optt.s
@@ -299,7 +299,7 @@ def pm_constants() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
 
     half = sp.Rational(1, 2)
     forms = [optt.FORMULAS["Eq. 17 k"], optt.FORMULAS["Eq. 17 a"]]
@@ -327,7 +327,7 @@ def pm_for_every_eps() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
 
     s = optt.s
     at = {optt.E: s**2, optt.k: s / (s - 1), optt.a: 1 / (s - 1)}
@@ -359,7 +359,7 @@ def optimum_for_given_q() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
     from optdp.design.ptt import solve_ptt
 
     E, t, eta = optt.E, optt.t, optt.eta
@@ -433,7 +433,7 @@ def error_bound() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
 
     t, eta, e = optt.t, optt.eta, optt.eps
     reach = sp.simplify(ptt.constants("I")["a"].subs(optt.E, optt.RATIO) * eta)  # B = k + a
@@ -469,7 +469,7 @@ def error_bound() -> Finding:
 def type_two() -> Finding:
     """The triangular II-PTT is unbiased with p = E/(ak(E - 1)), q = (E + 1)/(k(E - 1)), and its variance is Eq. (22)."""
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
 
     names = ("Eq. 21 p", "Eq. 21 q", "Eq. 22", "Eq. C.4")
     agrees = {name: optt.FORMULAS[name].agrees() for name in names}
@@ -495,7 +495,7 @@ def one_before_two() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
     from optdp.design.ptt import solve_ptt
 
     t, eta = optt.t, optt.eta
@@ -535,7 +535,7 @@ def rectangle_is_optimal() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
     from optdp.design.ptt import solve_ptt
 
     w, g, big, x, y = sp.symbols("w g B x y", positive=True)  # half-window hB = w B, g = E - 1
@@ -847,7 +847,7 @@ def order_of_the_optimum() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
     from optdp.design.ptt import solve_ptt
 
     t, eta = optt.t, optt.eta
@@ -926,7 +926,7 @@ def bound_is_tight() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
     from optdp.design.ptt import solve_ptt
 
     theta = float(optt.theta_two(optt.THETA_TWO_AT))
@@ -993,7 +993,7 @@ def order_of_three() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
     from optdp.design.ptt import solve_ptt
 
     t, eta = optt.t, optt.eta
@@ -1106,7 +1106,7 @@ def error_bound_in_d_dimensions() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
 
     c = ptt.constants("I")
     E, eta, d, beta = optt.E, optt.eta, sp.Symbol("d", positive=True), sp.Rational(1, 8)
@@ -1333,7 +1333,7 @@ def asymptotically_optimal() -> Finding:
     import sympy as sp
 
     from optdp.audit.optt import forms as optt
-    from optdp.closed_forms import ptt
+    from optdp.audit.optt import ptt
     from optdp.design.ptt import solve_ptt
 
     best = sp.limit(optt.eps**2 * optt.free_window_variance(), optt.eps, 0)  # the optimum near 0, by OPTT-20x

@@ -1,7 +1,7 @@
 """The printed formulas of OPTT beside what sympy derives from the definitions, and the closed forms found here.
 
 `FORMULAS` holds every formula of the paper that the audit touches: as printed, and derived by another route. The density and
-its constants are those of `optdp.closed_forms.ptt`; t = 1/(e^eps - 1) makes every variance a polynomial in t and eta.
+its constants are those of `optdp.audit.optt.ptt`; t = 1/(e^eps - 1) makes every variance a polynomial in t and eta.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from functools import cache
 
 import sympy as sp
 
-from optdp.closed_forms import ptt, varying_window
+from optdp.audit.optt import ptt
+from optdp.closed_forms import varying_window
 
 E, k, a, eta, x, eps = ptt.E, ptt.k, ptt.a, ptt.eta, ptt.x, ptt.eps
 

@@ -36,7 +36,7 @@ def _is_zero(expression: Any) -> bool:
 
 def _at(expression: Any, eps: float, delta: float) -> float:
     """A closed form's value, for tables."""
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     return float(forms.in_eps_delta(expression).subs({forms.eps: eps, forms.delta: delta}).evalf(30))
 
@@ -92,7 +92,7 @@ def density() -> Finding:
     """The truncated Laplacian has mass 1, falls by exactly e^eps per sensitivity, and has mass delta in [A - Delta, A]."""
     import sympy as sp
 
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     x, length = sp.symbols("x length", positive=True)
     f = forms.density(x)
@@ -124,7 +124,7 @@ def privacy() -> Finding:
     """The truncated Laplacian is (eps, delta)-private; its largest divergence, at a shift by Delta, is exactly delta."""
     import sympy as sp
 
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     x, d, length = sp.symbols("x d length", positive=True)
     edge = sp.integrate(forms.density(x), (x, length - d, length)).subs(length, forms.RADIUS)
@@ -160,7 +160,7 @@ def privacy() -> Finding:
 @claim("TLAP-4", "noise amplitude of the truncated Laplacian", "Theorem 2")
 def amplitude() -> Finding:
     """E|X| = (Delta/eps)(1 - log(1 + u)/u): the Laplacian's amplitude, less a share that delta buys."""
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     numbers = {"eps = 1, delta = 0.01": _at(forms.amplitude(), 1.0, 0.01), "Laplacian": 1.0}
     if not _is_zero(forms.moment(1) - forms.amplitude()):
@@ -177,7 +177,7 @@ def limits_of_the_amplitude() -> Finding:
     """
     import sympy as sp
 
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     scaled = forms.amplitude() * forms.eps
     to_laplacian = sp.limit(scaled, forms.u, sp.oo)
@@ -208,7 +208,7 @@ def limits_of_the_amplitude() -> Finding:
 @claim("TLAP-6", "noise power of the truncated Laplacian", "Theorem 3")
 def power() -> Finding:
     """E X^2 = (2 Delta^2/eps^2)(1 - (log(1 + u)^2/2 + log(1 + u))/u)."""
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     numbers = {"eps = 1, delta = 0.01": _at(forms.power(), 1.0, 0.01), "Laplacian": 2.0}
     if not _is_zero(forms.moment(2) - forms.power()):
@@ -240,7 +240,7 @@ def _chain_holds() -> bool:
     """T_0 = 1/2, T_(j+1) = (T_j - delta)/E has T_j - T_(j+1) = a b^j, and ends, T_n = 0, at n = log(1 + u)/eps."""
     import sympy as sp
 
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     a, b = forms.chain()
     t = sp.Symbol("T")
@@ -286,7 +286,7 @@ def _real_n_gap(q: int) -> tuple[Any, Any]:
     """
     import sympy as sp
 
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     a, b, whole, theta = sp.symbols("a b N theta", positive=True)
     power_n, power_theta = sp.symbols("power_N power_theta", positive=True)  # b^N, b^theta
@@ -330,7 +330,7 @@ def dual_bound(q: int, eps: float, delta: float) -> float:
 
 
 def _lower_bound_finding(q: int, eps: float = 1.0, delta: float = 0.01) -> Finding:
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     closed = forms.lower_bound(q)
     bins, radius = forms.E - 1, forms.RADIUS
@@ -371,7 +371,7 @@ def amplitude_lower_bound() -> Finding:
     """Every (eps, delta)-private noise has E|X| >= 2 a Delta ((b - b^n)/(1 - b)^2 - (n - 1) b^n/(1 - b))."""
     import sympy as sp
 
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     a, b = sp.symbols("a b", positive=True)
     n = forms.n
@@ -390,7 +390,7 @@ def power_lower_bound() -> Finding:
 @claim("TLAP-10", "n is assumed to be whole, to avoid rounding issues", "before Lemma 2")
 def whole_n() -> Finding:
     """That n = log(1 + u)/eps is assumed to be whole is a matter of rounding only: the bounds do not depend on it."""
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     points = [(1.0, 0.01), (0.1, 0.01), (1.0, 0.3), (3.0, 0.1), (5.0, 0.01)]
     numbers: dict[str, Any] = {}
@@ -424,7 +424,7 @@ def _gap_identities() -> bool:
     """upper - lower = g for |x|, and 2 g upper_1 + c for x^2, with g = 1/eps - 1/(E - 1) in (0, 1/2) and c < 0."""
     import sympy as sp
 
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     eps, u, e = forms.eps, forms.u, forms.E
     g = 1 / eps - 1 / (e - 1)
@@ -448,7 +448,7 @@ def limits_of_the_ratio_amplitude() -> Finding:
     """lower/upper for |x| tends to eps/(E - 1) as delta -> 0, to 1 - 2 delta as eps -> 0, and to 1 as eps = delta -> 0."""
     import sympy as sp
 
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     small_delta = sp.limit(forms.lower_bound(1) / forms.amplitude(), forms.u, sp.oo)
     g = sp.limit(1 / forms.eps - 1 / (forms.E - 1), forms.eps, 0)
@@ -477,7 +477,7 @@ def limits_of_the_ratio_power() -> Finding:
     """For x^2, too, lower/upper tends to 1: as delta and then eps, eps and then delta, or both together tend to 0."""
     import sympy as sp
 
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     eps, e, delta = forms.eps, forms.E, forms.delta
     small_delta = sp.limit(forms.lower_bound(2) / forms.power(), forms.u, sp.oo)
@@ -508,7 +508,7 @@ def limits_of_the_ratio_power() -> Finding:
 
 
 def _ratio(q: int, eps: float, delta: float) -> float:
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     return _at(forms.lower_bound(q), eps, delta) / _at(forms.moment(q), eps, delta)
 
@@ -539,8 +539,8 @@ def tightness() -> Finding:
     """The multiplicative gap of the bounds goes to zero in the high-privacy regimes, which makes the mechanism optimal there."""
     import sympy as sp
 
+    from optdp.audit.tlap import forms
     from optdp.closed_forms import additive
-    from optdp.closed_forms import tlap as forms
 
     # Fixed eps, delta -> 0: the staircase, private with delta = 0, costs (eps/2)/sinh(eps/2) < 1 times the limit 1/eps.
     loss = sp.simplify(additive.staircase(1) * forms.eps - (forms.eps / 2) / sp.sinh(forms.eps / 2)).rewrite(sp.exp)
@@ -582,7 +582,7 @@ def gap_of_the_truncated_laplacian(q: int, eps: float, delta: float, rtol: float
 
     **Raises** ArithmeticError if the certificate fails or the bracket is empty.
     """
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     solution = solve_additive(eps, delta, LOSSES[q], rtol=rtol)
     ours = _at(forms.moment(q), eps, delta)
@@ -596,8 +596,8 @@ def gap_of_the_truncated_laplacian(q: int, eps: float, delta: float, rtol: float
 @claim("TLAP-14", "the truncated Laplacian is near-optimal", "title of Section 5, abstract")
 def near_optimal() -> Finding:
     """The truncated Laplacian is near-optimal: its loss is close to that of the best possible noise."""
+    from optdp.audit.tlap import forms
     from optdp.closed_forms import additive
-    from optdp.closed_forms import tlap as forms
 
     numbers: dict[str, Any] = {}
     grid = [(e, d) for e in (0.1, 1.0, 3.0) for d in (1e-10, 0.01, 0.1, 0.49)]
@@ -673,8 +673,8 @@ def _pure_noise_wins() -> bool:
     """The staircase, delta = 0, beats the truncated Laplacian with delta = 1/2: eps > 2.51286 (|x|), 3.219..30 (x^2)."""
     import sympy as sp
 
+    from optdp.audit.tlap import forms
     from optdp.closed_forms import additive
-    from optdp.closed_forms import tlap as forms
 
     eps = forms.eps
     s = sp.exp(eps / 2)
@@ -724,7 +724,7 @@ def _staircase(q: int, e: arb) -> arb:
 @claim("TLAP-15", "the constant gap of the discrete setting is closed", "contributions, proof of Theorem 6")
 def discrete_gap() -> Finding:
     """For integer queries, too, the ratio of lower and upper bound now tends to 1 as eps = delta -> 0."""
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     numbers = {f"lower/upper, |x|, Delta = 1, eps = delta = {x:g}": _ratio(1, x, x) for x in (0.1, 0.01, 0.001)}
     exact = solve_additive(0.1, 0.1, "abs", discrete=True)
@@ -860,7 +860,7 @@ def _shape_integrals() -> bool:
     """
     import sympy as sp
 
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     u = forms.u
     s, r, t = sp.symbols("s r t", positive=True)
@@ -877,7 +877,7 @@ THRESHOLDS = {1: ("0.3947", "0.3948", "1.3533"), 2: ("0.4018", "0.4019", "1.9347
 
 
 def _gaussian_finding(q: int) -> Finding:
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     safe, fails, at = THRESHOLDS[q]
     top = 8.0
@@ -981,8 +981,8 @@ def _cut_staircase_identities() -> bool:
     """The node, the moments of an offset within a period, and their order against the Laplacian's, for every eps > 0."""
     import sympy as sp
 
+    from optdp.audit.tlap import forms
     from optdp.closed_forms import additive
-    from optdp.closed_forms import tlap as forms
 
     s, x = sp.symbols("s x", positive=True)
     eps = forms.eps
@@ -1082,7 +1082,7 @@ def exact_gap() -> Finding:
 
 
 def _bounds(q: int) -> tuple[Any, Any]:
-    from optdp.closed_forms import tlap as forms
+    from optdp.audit.tlap import forms
 
     return forms.lower_bound(q), forms.moment(q)
 

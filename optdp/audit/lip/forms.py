@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from optdp.closed_forms.lip import unary_encoding, unbiased_response
+
 
 def published(variance: Any, ratio: Any) -> Any:
     """(2/E - 1/E^2) Var: the error of the published kernel K(j|i) = P_j/E, K(j|j) = 1 - (1-P_j)/E.
@@ -51,16 +53,6 @@ def advantage_common(p: Any, ratio: Any) -> Any:
 def unbiased(keep: Any, lie: Any, share: Any) -> Any:
     """Error of the unbiased count for K(1|1) = keep, K(1|0) = lie when a share of the users holds 1."""
     return lie * (1 - lie) / (keep - lie) ** 2 + share * (1 - keep - lie) / (keep - lie)
-
-
-def unbiased_response(ratio: Any) -> Any:
-    """`unbiased` of randomised response, keep = E/(1+E) and lie = 1/(1+E)."""
-    return ratio / (ratio - 1) ** 2
-
-
-def unary_encoding(categories: Any, ratio: Any) -> Any:
-    """Error of an unbiased histogram by optimised unary encoding (keep 1/2, lie 1/(1+E)) of one user's category."""
-    return 4 * categories * ratio / (ratio - 1) ** 2 + 1
 
 
 def response_sum(categories: Any, ratio: Any) -> Any:

@@ -11,7 +11,9 @@ from functools import cache
 
 import sympy as sp
 
-eps, delta, u, n = sp.symbols("eps delta u n", positive=True)
+from optdp.closed_forms.additive import delta, eps
+
+u, n = sp.symbols("u n", positive=True)
 
 #: E = e^eps and the length of the support: A = log(1 + u)/eps.
 E = sp.exp(eps)
