@@ -210,6 +210,16 @@ def test_solve_from_the_command_line(capsys, tmp_path):
     assert f"{expected:.10g}"[:10] in capsys.readouterr().out
 
 
+def test_a_mechanism_with_more_outputs_than_categories_is_printed(capsys):
+    """Interior points of the program over all extreme posteriors have six outputs here: no labels are the categories."""
+    assert main(["solve", "lip", "--prior", "0.25,0.25,0.25,0.25", "--eps", "1", "--backend", "cvxpy", "--kernel"]) == 0
+    out = capsys.readouterr().out
+    assert "4 categories to 6 outputs" in out and "FAIL" not in out and "Kernel" in out
+    assert "best labels" not in out and "not defined, there are more outputs than categories" in out
+    assert main(["solve", "lip", "--prior", "0.9,0.1", "--eps", "1", "--backend", "cvxpy"]) == 0
+    assert "best labels: 0.22273" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

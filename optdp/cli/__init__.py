@@ -7,21 +7,24 @@ import importlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import optdp
 
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
 #: Modules with a function `register(commands: Commands)`, in the order of the help text.
-MODULES = ("piecewise", "kernel", "ptt", "composite", "additive", "lip", "randomize", "audit", "tools")
+MODULES = ("problems", "lip", "evaluate", "randomize", "audit", "tools")
 
 
 @dataclass(frozen=True)
 class Commands:
     """Where commands are added: `optdp NAME`, `optdp solve PROBLEM` and `optdp report PROBLEM`."""
 
-    top: Any
-    solve: Any
-    report: Any
+    top: Subparsers
+    solve: Subparsers
+    report: Subparsers
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -8,60 +8,51 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import optdp
 from optdp.cli import options
+from optdp.cli.options import option, report_command, solve_command
 
 if TYPE_CHECKING:
     from optdp.cli import Commands
+    from optdp.mechanisms.lip import LIPMechanism
+    from optdp.report.report import Report
 
 
 def register(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.solve.add_parser("lip", help="the best mechanism for a category with a known prior (LIP)")
-    _add_prior(parser)
-    options.add_eps(parser)
-    _add_task(parser)
-    parser.add_argument(
-        "--notion", choices=("lip", "lip-lower", "ldp"), default="lip",
-        help="lip: two-sided (default); lip-lower: posterior >= e^-eps prior only; ldp: context-free guarantee",
-    )  # fmt: skip
-    parser.add_argument("--backend", choices=("auto", "enumeration", "columns", "cvxpy"), default="auto", help="method")
-    parser.add_argument("--rtol", type=float, default=1e-6, help="gap at which to stop (default 1e-6)")
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds (default 60)")
-    parser.add_argument("--kernel", action="store_true", help="also print the probabilities, posteriors and estimates")
-    options.add_solution_output(parser)
+    parser = solve_command(commands, "lip", "the best mechanism for a category with a known prior (LIP)")
+    _add_problem(parser)
+    text = "lip: two-sided; lip-lower: posterior >= e^-eps prior only; ldp: context-free guarantee"
+    option(parser, "--notion", "lip", text, choices=("lip", "lip-lower", "ldp"))
+    option(parser, "--backend", "auto", "method", choices=("auto", "enumeration", "columns", "cvxpy"))
+    option(parser, "--rtol", 1e-6, "gap at which to stop")
+    options.add_time_limit(parser)
+    option(parser, "--kernel", False, "also print the probabilities, posteriors and estimates")
     parser.set_defaults(run=_solve)
 
-    parser = commands.report.add_parser("lip", help="error against epsilon: LIP, LDP with the prior, and without")
-    _add_prior(parser, required=False)
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", metavar="D", help="instead of a prior: D equally likely categories"
-    )
-    parser.add_argument("--eps", type=float, nargs="+", help="epsilons (default 0.25 to 5)")
-    _add_task(parser)
-    options.add_report_output(parser)
-    parser.set_defaults(run=_report)
+    text = "error against epsilon: LIP, LDP with the prior, and without"
+    parser = report_command(commands.report, "lip", text, _report)
+    _add_problem(parser, required=False)
+    text = "instead of a prior: D equally likely categories"
+    option(parser, "--sizes", None, text, type=int, nargs="+", metavar="D")
+    option(parser, "--eps", None, "epsilons (default 0.25 to 5)", type=float, nargs="+")
 
-    parser = commands.top.add_parser("lip-simulate", help="simulate users with a prior and compare with theory")
-    _add_prior(parser)
+    text = "simulate users with a prior and compare with theory"
+    parser = report_command(commands.top, "lip-simulate", text, _simulate)
+    _add_problem(parser)
     parser.add_argument("--eps", type=float, nargs="+", required=True, help="one or more epsilons")
-    parser.add_argument("--users", type=int, default=100_000, help="how many users (default 100000)")
-    parser.add_argument("--rounds", type=int, default=20, help="how often to draw everything (default 20)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default 0)")
-    parser.add_argument(
-        "--schemes", nargs="+", metavar="NAME", default=None,
-        help="lip, lip-lower, ldp, 'randomised response', oue (histogram), central (survey)",
-    )  # fmt: skip
-    _add_task(parser)
-    options.add_report_output(parser)
-    parser.set_defaults(run=_simulate)
+    option(parser, "--users", 100_000, "how many users")
+    option(parser, "--rounds", 20, "how often to draw everything")
+    option(parser, "--seed", 0, "seed of the draws")
+    text = "lip, lip-lower, ldp, 'randomised response', oue (histogram), central (survey)"
+    option(parser, "--schemes", None, text, nargs="+", metavar="NAME")
 
-    parser = commands.top.add_parser("lip-flights", help="a real prior: flights of one half-year, used on the next")
-    parser.add_argument("--eps", type=float, nargs="+", default=[0.5, 1.0, 2.0, 4.0], help="epsilons")
-    parser.add_argument("--column", choices=("dest", "carrier", "origin"), default="dest", help="the private category")
-    parser.add_argument("--until", default="2013-07-01", help="the prior is of flights before (default 2013-07-01)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the perturbation (default 0)")
-    options.add_report_output(parser)
-    parser.set_defaults(run=_flights)
+    text = "a real prior: flights of one half-year, used on the next"
+    parser = report_command(commands.top, "lip-flights", text, _flights)
+    option(parser, "--eps", [0.5, 1.0, 2.0, 4.0], "epsilons", type=float, nargs="+")
+    option(parser, "--column", "dest", "the private category", choices=("dest", "carrier", "origin"))
+    option(parser, "--until", "2013-07-01", "the prior is of flights before")
+    option(parser, "--seed", 0, "seed of the perturbation")
 
 
 def _numbers(text: str) -> list[float]:
@@ -71,22 +62,15 @@ def _numbers(text: str) -> list[float]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers: use 0.1,0.9") from None
 
 
-def _add_prior(parser: Any, *, required: bool = True) -> None:
+def _add_problem(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     group = parser.add_mutually_exclusive_group(required=required)
-    group.add_argument("--prior", type=_numbers, metavar="P,P,...", help="probabilities of the categories: 0.9,0.1")
-    group.add_argument(
-        "--prior-file", metavar="CSV",
-        help="rows of category and probability, or category and count (--counts); a header is skipped",
-    )  # fmt: skip
-    parser.add_argument("--counts", action="store_true", help="the prior file has counts: divide them by their sum")
-
-
-def _add_task(parser: Any) -> None:
-    parser.add_argument(
-        "--task", choices=("survey", "sum", "histogram"), default=None,
-        help="what the curator computes (default: survey for two categories without values, else sum)",
-    )  # fmt: skip
-    parser.add_argument("--values", type=_numbers, metavar="X,X,...", help="what each category stands for in a sum")
+    option(group, "--prior", None, "probabilities of the categories: 0.9,0.1", type=_numbers, metavar="P,P,...")
+    text = "rows of category and probability, or category and count (--counts); a header is skipped"
+    option(group, "--prior-file", None, text, metavar="CSV")
+    option(parser, "--counts", False, "the prior file has counts: divide them by their sum")
+    text = "what the curator computes (default: survey for two categories without values, else sum)"
+    option(parser, "--task", None, text, choices=("survey", "sum", "histogram"))
+    option(parser, "--values", None, "what each category stands for in a sum", type=_numbers, metavar="X,X,...")
 
 
 def read_prior(path: str | Path, counts: bool) -> dict[str, Any]:
@@ -116,38 +100,33 @@ def read_prior(path: str | Path, counts: bool) -> dict[str, Any]:
     return found
 
 
-def _prior_of(args: argparse.Namespace) -> Any:
-    return args.prior if args.prior is not None else read_prior(args.prior_file, args.counts)
-
-
-def _task_of(args: argparse.Namespace, prior: Any) -> dict[str, Any]:
+def _problem(args: argparse.Namespace) -> dict[str, object]:
+    """The prior, task and values that the options of `_add_problem` name."""
+    prior = args.prior if args.prior is not None else read_prior(args.prior_file, args.counts)
     task = args.task or ("survey" if len(prior) == 2 and args.values is None else "sum")
     if task == "sum" and args.values is None and isinstance(prior, dict):
         try:
-            values = [float(name) for name in prior]
+            return {"prior": prior, "task": task, "values": [float(name) for name in prior]}
         except ValueError:
             raise ValueError("--values is missing: a sum needs the number that each category stands for") from None
-        return {"task": task, "values": values}
-    return {"task": task, "values": args.values}
+    return {"prior": prior, "task": task, "values": args.values}
 
 
 def _solve(args: argparse.Namespace) -> int:
-    from optdp.design.lip import solve_lip
-
-    prior = _prior_of(args)
-    solution = solve_lip(
-        prior, args.eps, **_task_of(args, prior), notion=args.notion, backend=args.backend, rtol=args.rtol,
-        time_limit=args.time_limit, progress=True,
-    )  # fmt: skip
-    status = options.show_solution(solution, args)
-    if not args.json:
-        print(f"mean absolute error between input and output, best labels: {solution.mechanism.mae():.6g}")
-        if args.kernel:
-            print(kernel_report(solution.mechanism).to_text())
+    solution = options.solve(args, **_problem(args))
+    status, mechanism = options.show_solution(solution, args), solution.mechanism
+    if args.json:
+        return status
+    if set(mechanism.labels) <= set(mechanism.categories):
+        print(f"mean absolute error between input and output, best labels: {mechanism.mae():.6g}")
+    else:
+        print("mean absolute error between input and output: not defined, there are more outputs than categories")
+    if args.kernel:
+        print(kernel_report(mechanism).to_text())
     return status
 
 
-def kernel_report(mechanism: Any) -> Any:
+def kernel_report(mechanism: LIPMechanism) -> Report:
     """K(y|x) for each category, one column for each output, with the output's probability and estimate."""
     from optdp.report.report import Column, Report
 
@@ -166,30 +145,28 @@ def kernel_report(mechanism: Any) -> Any:
 def _report(args: argparse.Namespace) -> int:
     from optdp.report import lip
 
-    given, eps = args.prior is not None or args.prior_file is not None, args.eps or [1.0]
+    given = args.prior is not None or args.prior_file is not None
     if args.sizes:
+        eps = args.eps or [1.0]
         if len(eps) != 1 or args.task == "survey" or given:
             raise ValueError("--sizes goes with one --eps, --task sum or histogram, and no prior")
-        return options.show_report(lip.size_report(eps[0], args.sizes, args.task or "sum"), args)
+        return options.show_report(options.call(lip.size_report, args, eps=eps[0]), args)
     if not given:
         raise ValueError("--prior, --prior-file or --sizes is missing")
-    prior = _prior_of(args)
-    return options.show_report(lip.gap_report(prior, args.eps or lip.EPS, **_task_of(args, prior)), args)
+    return options.show_report(options.call(lip.gap_report, args, **_problem(args)), args)
 
 
 def _simulate(args: argparse.Namespace) -> int:
     from optdp.report.lip import simulation_report
-    from optdp.statistics.simulation import lip_simulate
 
-    prior = _prior_of(args)
-    task = _task_of(args, prior)
-    more = {"survey": ["central"], "histogram": ["oue"]}.get(task["task"], [])
+    problem = _problem(args)
+    more = {"survey": ["central"], "histogram": ["oue"]}.get(str(problem["task"]), [])
     schemes = args.schemes or ["lip", "ldp", "randomised response", *more]
-    found = lip_simulate(prior, args.eps, args.users, **task, schemes=schemes, rounds=args.rounds, seed=args.seed)
+    found = options.call(optdp.lip_simulate, args, schemes=schemes, **problem)
     return options.show_report(simulation_report(found), args)
 
 
 def _flights(args: argparse.Namespace) -> int:
     from optdp.report.lip import real_prior_report
 
-    return options.show_report(real_prior_report(args.eps, column=args.column, until=args.until, seed=args.seed), args)
+    return options.show_report(options.call(real_prior_report, args), args)

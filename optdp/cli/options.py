@@ -1,19 +1,30 @@
-"""Options that commands share, and what they do with a solution or a report."""
+"""Options that commands share, how a command calls the function behind it, and what it does with a solution or a report."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import inspect
 import io
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import optdp
 
 if TYPE_CHECKING:
+    from optdp.cli import Commands, Subparsers
     from optdp.exact.numbers import Number
+    from optdp.problem.domains import Circle
+    from optdp.problem.losses import LossLike
     from optdp.report.report import Report
     from optdp.solution import Program, Solution
+
+Result = TypeVar("Result")
+Options = argparse.ArgumentParser | argparse._ArgumentGroup
 
 
 def parse_number(text: str) -> Number:
@@ -26,7 +37,7 @@ def parse_number(text: str) -> Number:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number: use 0.5, 1/2 or log(3)") from None
 
 
-def parse_loss(text: str) -> Any:
+def parse_loss(text: str) -> LossLike:
     """ "abs", "squared" (or "l1", "l2"), "power:Q", "huber:C", "threshold:T" or "pinball:TAU"."""
     from optdp.problem import losses
 
@@ -44,22 +55,23 @@ def parse_loss(text: str) -> Any:
     return text
 
 
-def option(parser: Any, name: str, default: Any, text: str, **more: Any) -> None:
-    """An option of the type of its default (True or False: a flag), which its help tells."""
-    if default is False:
-        parser.add_argument(name, action="store_true", help=text)
+def option(parser: Options, name: str, default: object, text: str, **more: Any) -> None:
+    """An option of the type of its default, which its help tells (False or True: a flag that says the opposite, as `dest`)."""
+    if isinstance(default, bool):
+        parser.add_argument(name, action="store_false" if default else "store_true", help=text, **more)
         return
-    shown = "" if default is None else f" (default {' '.join(map(str, default)) if 'nargs' in more else default})"
+    written = " ".join(map(str, default)) if isinstance(default, list | tuple) else default
+    shown = "" if default is None else f" (default {written})"
     more.setdefault("type", str if default is None else type(default))
     parser.add_argument(name, default=default, help=text + shown, **more)
 
 
-def add_loss(parser: Any) -> None:
+def add_loss(parser: Options) -> None:
     """`--loss`."""
     option(parser, "--loss", "abs", "abs, squared, power:Q, huber:C, threshold:T, pinball:TAU", type=parse_loss)
 
 
-def add_eps(parser: Any, *default: float) -> None:
+def add_eps(parser: Options, *default: float) -> None:
     """`--eps`: one epsilon, or (with defaults) several."""
     if default:
         option(parser, "--eps", list(default), "epsilons", type=parse_number, nargs="+")
@@ -68,7 +80,12 @@ def add_eps(parser: Any, *default: float) -> None:
         parser.add_argument("--eps", type=parse_number, required=True, help=text)
 
 
-def add_domain(parser: Any, *, circle: bool = True) -> None:
+def add_time_limit(parser: Options, text: str = "seconds", default: float = 60.0) -> None:
+    """`--time-limit`."""
+    option(parser, "--time-limit", default, text)
+
+
+def add_domain(parser: Options, *, circle: bool = True) -> None:
     """`--domain A B` and `--circle PERIOD`."""
     group = parser.add_mutually_exclusive_group()
     option(group, "--domain", (0.0, 1.0), "interval", type=float, nargs=2, metavar=("A", "B"))
@@ -76,21 +93,43 @@ def add_domain(parser: Any, *, circle: bool = True) -> None:
         option(group, "--circle", None, "a circle of this period instead", type=float, metavar="PERIOD")
 
 
-def domain_of(args: argparse.Namespace) -> Any:
-    """The domain that `add_domain`'s options name."""
-    from optdp.problem.domains import Circle
+def domain_of(args: argparse.Namespace) -> tuple[float, float] | Circle:
+    """The domain that the options name; by default [0, 1], or [-1, 1] for unbiased mechanisms."""
+    if getattr(args, "circle", None) is not None:
+        return optdp.Circle(args.circle)
+    return tuple(args.domain or ((-1.0, 1.0) if args.unbiased else (0.0, 1.0)))
 
-    period = getattr(args, "circle", None)
-    return tuple(args.domain) if period is None else Circle(period)
+
+def call(function: Callable[..., Result], args: argparse.Namespace, **given: object) -> Result:
+    """`function` with the options that are called like its parameters; `given` stands in place of options.
+
+    Options without a value are left to the function's own defaults.
+    """
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(args).items()}
+    if "domain" in options:
+        options["domain"] = domain_of(args)
+    options = {name: value for name, value in {**options, **given}.items() if value is not None}
+    return function(**{name: options[name] for name in inspect.signature(function).parameters if name in options})
 
 
-def add_solution_output(parser: Any) -> None:
-    """`--json`, `--out`, `--plot`, `--model`, `--write`."""
-    option(parser, "--json", False, "print the solution as JSON")
-    option(parser, "--out", None, "save the solution as JSON (read it with `optdp verify`)", metavar="FILE")
-    option(parser, "--plot", None, "draw the mechanism (.png, .svg or .pdf)", metavar="FILE")
-    option(parser, "--model", False, "also print the mathematical program that was solved")
-    option(parser, "--write", None, "write that program: .mps or .lp if it is linear, else .nl", metavar="FILE")
+def solve_command(commands: Commands, problem: str, text: str) -> argparse.ArgumentParser:
+    """`optdp solve PROBLEM`, which calls `optdp.solve_<problem>`, with the options that all of these commands have."""
+    parser = commands.solve.add_parser(problem, help=text)
+    add_eps(parser)
+    group = parser.add_argument_group("output")
+    option(group, "--json", False, "print the solution as JSON")
+    option(group, "--out", None, "save the solution as JSON (read it with `optdp verify`)", metavar="FILE")
+    option(group, "--plot", None, "draw the mechanism (.png, .svg or .pdf)", metavar="FILE")
+    option(group, "--model", False, "also print the mathematical program that was solved")
+    option(group, "--write", None, "write that program: .mps or .lp if it is linear, else .nl", metavar="FILE")
+    parser.set_defaults(run=lambda args: show_solution(solve(args), args))
+    return parser
+
+
+def solve(args: argparse.Namespace, **given: object) -> Solution:
+    """The solution that the options of a `solve_command` ask for."""
+    solution: Solution = call(getattr(optdp, f"solve_{args.problem}"), args, progress=True, **given)
+    return solution
 
 
 def show_solution(solution: Solution, args: argparse.Namespace) -> int:
@@ -131,12 +170,26 @@ def _text_of(program: Program) -> str:
         return Path(folder, "model.lp").read_text()
 
 
-def add_report_output(parser: Any) -> None:
-    """`--json`, `--markdown`, `--html`, `--plot`."""
-    option(parser, "--json", False, "print JSON")
-    option(parser, "--markdown", False, "print Markdown")
-    option(parser, "--html", None, "write a self-contained page", metavar="FILE")
-    option(parser, "--plot", None, "write the figure (.png, .svg or .pdf)", metavar="FILE")
+def report_command(
+    where: Subparsers,
+    name: str,
+    text: str,
+    run: Callable[[argparse.Namespace], int] | None = None,
+    description: str | None = None,
+) -> argparse.ArgumentParser:
+    """A command with `--json`, `--markdown`, `--html`, `--plot` that shows a report: by default that of the problem `name`."""
+    parser = where.add_parser(name, help=text, description=description)
+    group = parser.add_argument_group("output")
+    option(group, "--json", False, "print JSON")
+    option(group, "--markdown", False, "print Markdown")
+    option(group, "--html", None, "write a self-contained page", metavar="FILE")
+    option(group, "--plot", None, "write the figure (.png, .svg or .pdf)", metavar="FILE")
+    parser.set_defaults(run=run or _gap_report)
+    return parser
+
+
+def _gap_report(args: argparse.Namespace) -> int:
+    return show_report(call(importlib.import_module(f"optdp.report.{args.problem}").gap_report, args), args)
 
 
 def show_report(report: Report, args: argparse.Namespace) -> int:

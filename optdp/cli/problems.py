@@ -1,0 +1,190 @@
+"""`optdp solve PROBLEM` and `optdp report PROBLEM` (prior-aware mechanisms apart), `optdp compare`, `optdp hypothesis`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+import optdp
+from optdp.cli import options
+from optdp.cli.options import option, report_command, solve_command
+
+if TYPE_CHECKING:
+    from optdp.cli import Commands
+
+
+def register(commands: Commands) -> None:
+    """Add the commands of this module."""
+    _piecewise(commands)
+    _kernel(commands)
+    _unbiased(commands)
+    _additive(commands)
+
+
+def _piecewise(commands: Commands) -> None:
+    parser = solve_command(commands, "piecewise", "the best m-piece mechanism for one bounded number (LDP)")
+    option(parser, "--m", 3, "number of pieces")
+    options.add_loss(parser)
+    options.add_domain(parser)
+    option(parser, "--backend", "auto", "solver", choices=("auto", "scip", "slsqp", "gurobi", "ipopt"))
+    options.add_time_limit(parser, "seconds for scip and gurobi")
+
+    text = "the optimum and the published mechanisms over a range of epsilon"
+    parser = report_command(commands.report, "piecewise", text)
+    options.add_eps(parser, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
+    options.add_loss(parser)
+    options.add_domain(parser)
+
+    text = "the optimal piecewise mechanism beside the published ones"
+    parser = report_command(commands.top, "compare", text, _compare)
+    options.add_eps(parser)
+    options.add_loss(parser)
+    options.add_domain(parser)
+
+    text = "prove, at random epsilons, that no m pieces beat three"
+    parser = report_command(commands.top, "hypothesis", text, _hypothesis)
+    option(parser, "--samples", 10_000, "how many epsilons")
+    option(parser, "--pieces", "3-9", "pieces asked about", type=_pieces, metavar="M or M-N")
+    options.add_loss(parser)
+    options.add_domain(parser)
+    option(parser, "--eps-range", (0.01, 10.0), "where", type=float, nargs=2, metavar=("LOW", "HIGH"))
+    option(parser, "--seed", 0, "seed of the draws")
+    option(parser, "--attack", 0, "at N epsilons, also try to beat the bound by local search", metavar="N")
+
+
+def _pieces(text: str) -> range:
+    try:
+        first, _, last = text.partition("-")
+        return range(int(first), int(last or first) + 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of pieces: use 5 or 3-9") from None
+
+
+def _compare(args: argparse.Namespace) -> int:
+    return options.show_report(options.call(optdp.compare, args, problem_or_eps=args.eps), args)
+
+
+def _hypothesis(args: argparse.Namespace) -> int:
+    found = options.call(optdp.check_hypothesis, args)
+    options.show_report(found.to_report(), args)
+    return 0 if found.holds else 1
+
+
+def _kernel(commands: Commands) -> None:
+    parser = solve_command(commands, "kernel", "the best of all LDP mechanisms for one bounded number")
+    _kernel_problem(parser)
+    text = "range of the outputs (default: the domain, or free if unbiased)"
+    option(parser, "--outputs", None, text, type=float, nargs=2, metavar=("LOW", "HIGH"))
+    text = "points and probabilities: minimise the average loss, e.g. 0:0.5 1:0.5"
+    option(parser, "--prior", None, text, nargs="+", metavar="X:P")
+    option(parser, "--backend", "auto", "how linear programs are solved", choices=("auto", "columns", "dense"))
+    text = "keep all outputs of the linear program, not the fewest that will do"
+    option(parser, "--all-outputs", True, text, dest="simplify")
+    text = "draw the loss at every input beside the published mechanisms"
+    option(parser, "--errors", None, text, metavar="FILE")
+    parser.set_defaults(run=_solve_kernel)
+
+    parser = report_command(commands.report, "kernel", "the best kernels and the published mechanisms over epsilon")
+    options.add_eps(parser, 0.25, 0.5, 1.0, 2.0, 3.0)
+    _kernel_problem(parser, circle=False)
+
+
+def _kernel_problem(parser: argparse.ArgumentParser, *, circle: bool = True) -> None:
+    text = "abs, squared or power:Q, Q >= 1 (default abs; squared if unbiased)"
+    option(parser, "--loss", None, text, type=options.parse_loss)
+    options.add_domain(parser, circle=circle)
+    parser.set_defaults(domain=None)
+    option(parser, "--unbiased", False, "ask for E[Y|x] = x; the domain is then [-1, 1] unless given")
+    option(parser, "--rtol", 1e-3, "relative gap to stop at")
+    options.add_time_limit(parser, "seconds after which no finer grid is begun")
+
+
+def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | None:
+    if pairs is None or pairs == ["uniform"]:
+        return "uniform" if pairs else None
+    try:
+        points, chances = zip(*(map(float, pair.split(":")) for pair in pairs), strict=True)
+    except ValueError:
+        raise ValueError(
+            f"prior = {' '.join(pairs)} is not allowed: write it as X:P X:P ..., e.g. 0:0.5 1:0.5"
+        ) from None
+    return list(points), list(chances)
+
+
+def _solve_kernel(args: argparse.Namespace) -> int:
+    solution = options.solve(args, prior=_prior(args.prior))
+    status = options.show_solution(solution, args)
+    if args.errors:
+        from optdp.report.kernel import plot_errors
+        from optdp.report.plots import save_figure
+
+        save_figure(plot_errors(solution).figure, args.errors)
+    return status
+
+
+def _unbiased(commands: Commands) -> None:
+    parser = solve_command(commands, "ptt", "the best unbiased piecewise transformation on [-1, 1] (LDP)")
+    option(parser, "--kind", "I", "rectangle, triangle, any density", choices=("I", "II", "free"))
+    option(parser, "--objective", "worst", "worst, or an input in [-1, 1]", type=_objective)
+    option(parser, "--backend", "auto", "solver", choices=("auto", "scip", "lp"))
+    options.add_time_limit(parser, "seconds for scip")
+
+    parser = solve_command(commands, "composite", "the best composite mechanism for a bounded query (DP)")
+    option(parser, "--activation", "A1", "constant, half a sine, triangle", choices=("A1", "A2", "A3"))
+    option(parser, "--base", "B1", "constant, quartic", choices=("B1", "B2"))
+    option(parser, "--objective", "center", "where the variance is least", choices=("center", "worst"))
+    option(parser, "--rule", "uniform", "how ratios are bounded", choices=("uniform", "pointwise"))
+    option(parser, "--sensitivity", 1.0, "length of the interval of queries")
+    option(parser, "--lower", 0.0, "lowest output")
+    text = "range of the queries, instead of both"
+    option(parser, "--inputs", None, text, type=float, nargs=2, metavar=("A", "B"))
+    option(parser, "--backend", "auto", "grid, target: the paper's", choices=("auto", "grid", "target", "scip"))
+    option(parser, "--target", None, "variance at which backend target stops", type=float)
+    options.add_time_limit(parser, "seconds for scip")
+
+    text = "optima of the unbiased families, published mechanisms, the bound"
+    parser = report_command(commands.report, "unbiased", text)
+    options.add_eps(parser, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0)
+    option(parser, "--no-kernel", True, "leave out the bound over all unbiased mechanisms (slow)", dest="kernel")
+    options.add_time_limit(parser, "seconds for that bound, each", 20.0)
+
+
+def _objective(text: str) -> float | str:
+    if text == "worst":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an objective: use worst or a number in [-1, 1]") from None
+
+
+def _additive(commands: Commands) -> None:
+    parser = solve_command(commands, "additive", "the best additive noise under (eps, delta)-differential privacy")
+    option(parser, "--delta", 0.0, "privacy parameter delta, in [0, 1)", type=options.parse_number)
+    _additive_problem(parser)
+    options.add_time_limit(parser)
+    option(parser, "--profile", False, "also print delta at other epsilons, beside the baselines")
+    parser.set_defaults(run=_solve_additive)
+
+    text = "bounds, optimum and published noises over a grid of (eps, delta)"
+    parser = report_command(commands.report, "additive", text)
+    options.add_eps(parser, 0.1, 0.5, 1.0, 2.0, 4.0)
+    option(parser, "--delta", [1e-6, 1e-4, 1e-2, 0.1], "deltas", type=options.parse_number, nargs="+")
+    _additive_problem(parser)
+
+
+def _additive_problem(parser: argparse.ArgumentParser) -> None:
+    options.add_loss(parser)
+    option(parser, "--sensitivity", 1.0, "how far neighbouring values are apart")
+    option(parser, "--discrete", False, "noise on the integers (integer sensitivity)")
+    option(parser, "--rtol", 1e-3, "relative gap to reach")
+
+
+def _solve_additive(args: argparse.Namespace) -> int:
+    solution = options.solve(args)
+    status = options.show_solution(solution, args)
+    if args.profile:
+        from optdp.report.additive import profile_report
+
+        print(f"\n{profile_report(solution)}")
+    return status
