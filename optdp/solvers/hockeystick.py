@@ -16,9 +16,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from optdp.solvers import interior
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 #: Above this size the matrix is treated as a band plus low rank.
 BANDED = 700
@@ -39,7 +44,7 @@ class Point:
 class _Program:
     """The data, with costs scaled to order 1, and the current primal-dual point (slacks s of x, u, v, z included)."""
 
-    def __init__(self, c: np.ndarray, g: np.ndarray, a: Any, group: np.ndarray, w: np.ndarray, k: float) -> None:
+    def __init__(self, c: np.ndarray, g: np.ndarray, a: csr_matrix, group: np.ndarray, w: np.ndarray, k: float) -> None:
         self.price = max(float(np.abs(c).max() / g.max()), 1e-300)
         self.c, self.g, self.a, self.at, self.group, self.w, self.k = c / self.price, g, a, a.T.tocsr(), group, w, k
         self.rows, self.size = a.shape
@@ -51,9 +56,14 @@ class _Program:
         self.t = float(self.c @ x)
         self.e = np.full(self.groups, -0.1 * self.t)
         self.y = 0.5 * w * self.e[group]
-        self.primal = (x, np.maximum(start, 0) + spread, np.maximum(-start, 0) + spread, np.full(self.groups, 0.1))
+        self.primal: interior.Parts = (
+            x,
+            np.maximum(start, 0) + spread,
+            np.maximum(-start, 0) + spread,
+            np.full(self.groups, 0.1),
+        )
         cost = np.maximum(self.c - g * self.t - self.at @ self.y, 0) + 0.1 * float(np.abs(self.c).mean())
-        self.slack = (cost, -self.y, -self.y, -self.e)
+        self.slack: interior.Parts = (cost, -self.y, -self.y, -self.e)
         self.residuals()
 
     def by_group(self, values: np.ndarray) -> np.ndarray:
@@ -70,12 +80,11 @@ class _Program:
         dual[-1] -= self.k * self.e.sum()
         signs = (dual, self.y - self.w * self.e[self.group], -self.y, -self.e)
         self.dual = tuple(d - s for d, s in zip(signs, self.slack, strict=True))
-        self.gap = sum(float(p @ s) for p, s in zip(self.primal, self.slack, strict=True))
-        self.mu = self.gap / (self.size + 2 * self.rows + self.groups)
+        gap, _ = interior.complementarity(self.primal, self.slack)
         sizes = (
             abs(self.mass), float(np.abs(self.row).max()) / (1 + float(u.max())), float(np.abs(self.budget).max()),
             float(np.abs(self.dual[0] / (self.c + self.g * abs(self.t) + 1e-12)).max()),
-            self.gap / (abs(float(self.c @ x)) + 1e-300),
+            gap / (abs(float(self.c @ x)) + 1e-300),
         )  # fmt: skip
         return max(sizes) if np.isfinite(sizes).all() else np.inf
 
@@ -85,18 +94,9 @@ class _Program:
 
     def advance(self) -> None:
         """One predictor and corrector."""
-        newton = _Newton(self)
-        moves, _, slips = newton.step([-p * s for p, s in zip(self.primal, self.slack, strict=True)])
-        ahead, behind = min(1.0, _length(self.primal, moves)), min(1.0, _length(self.slack, slips))
-        pairs = zip(self.primal, moves, self.slack, slips, strict=True)
-        after = sum(float((p + ahead * m) @ (s + behind * n)) for p, m, s, n in pairs)
-        centre = (after / self.gap) ** 3 * self.mu
-        pairs = zip(self.primal, moves, self.slack, slips, strict=True)
-        moves, (dt, dy, de), slips = newton.step([centre - p * s - m * n for p, m, s, n in pairs])
-        ahead = min(1.0, 0.995 * _length(self.primal, moves))
-        behind = min(1.0, 0.995 * _length(self.slack, slips))
-        self.primal = tuple(p + ahead * m for p, m in zip(self.primal, moves, strict=True))
-        self.slack = tuple(s + behind * n for s, n in zip(self.slack, slips, strict=True))
+        self.primal, self.slack, _, behind, (dt, dy, de) = interior.advance(
+            self.primal, self.slack, _Newton(self).step, 0.995
+        )
         self.t, self.y, self.e = self.t + behind * dt, self.y + behind * dy, self.e + behind * de
 
 
@@ -182,18 +182,8 @@ class _Newton:
         return moves, (dt, dy, de), slips
 
 
-def _length(values: Any, moves: Any) -> float:
-    """How far one can go before an entry reaches 0."""
-    most = np.inf
-    for value, move in zip(values, moves, strict=True):
-        down = move < 0
-        if down.any():
-            most = min(most, float((value[down] / -move[down]).min()))
-    return most
-
-
 def solve(
-    c: np.ndarray, g: np.ndarray, a: Any, group: np.ndarray, w: np.ndarray, k: float, *, tolerance: float = 1e-9,
+    c: np.ndarray, g: np.ndarray, a: csr_matrix, group: np.ndarray, w: np.ndarray, k: float, *, tolerance: float = 1e-9,
     deadline: float = np.inf, limit: int = 150,
 ) -> Point | None:  # fmt: skip
     """Solve the program above; None if no point good to 1e-4 was reached.

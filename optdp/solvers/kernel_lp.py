@@ -22,13 +22,17 @@ added up.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optdp.solvers.lp import STATUS_OF_HIGHS, LinearProgram, LinearSolver, LinearStatus, stacked
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, stacked
 from optdp.solvers.lp import SolverFailure as SolverFailure
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 @dataclass(frozen=True)
@@ -172,41 +176,89 @@ class Outcome:
     constraints: int
 
 
-def _failure(status: LinearStatus) -> SolverFailure:
-    return SolverFailure(f"the solver stopped without a solution: {status.value}", status)
+class Folding:
+    """The rows of a grid's program: masses, means (if unbiased) and losses, those of mirrored points added up."""
 
+    def __init__(self, grid: Grid) -> None:
+        from scipy.sparse import csr_matrix
 
-def _highs(time_limit: float) -> Any:
-    import highspy
+        self.grid, k, n = grid, grid.knots.size, grid.samples.size
+        self.knot, self.sign = grid.orbits(k)
+        self.sample, _ = grid.orbits(n)
+        self.fold_knots = csr_matrix((np.ones(k), (np.arange(k), self.knot)))
+        self.fold_samples = csr_matrix((np.ones(n), (np.arange(n), self.sample)))
+        knots, samples = (np.bincount(place).astype(float) for place in (self.knot, self.sample))
+        #: How many rows each stands for, where the losses begin, and the right sides of the rows before them.
+        self.sizes = np.concatenate([knots, knots, samples] if grid.unbiased else [knots, samples])
+        self.masses, self.first = knots.size, self.sizes.size - samples.size
+        self.right = np.concatenate([knots, np.zeros(self.first - knots.size)])
 
-    solver = highspy.Highs()
-    tight = [(f"{side}_feasibility_tolerance", 1e-9) for side in ("primal", "dual")]
-    for name, value in [("output_flag", False), ("threads", 1), ("time_limit", max(time_limit, 0.01)), *tight]:
-        solver.setOptionValue(name, value)
-    return solver
+    def entries(self, heights: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Columns with these heights (columns, knots) at the outputs `y`, as an array (rows, columns)."""
+        grid, parts = self.grid, [heights @ self.fold_knots]
+        if grid.unbiased:
+            parts.append((heights * (y[:, None] - grid.knots) * self.sign) @ self.fold_knots)
+        parts.append(((heights @ grid.mixing()) * grid.losses(y).T) @ self.fold_samples)
+        return np.hstack(parts).T
 
+    def pairs(self, i: np.ndarray, j: np.ndarray, y: np.ndarray) -> csr_matrix:
+        """The same of height 1 for the knot i at the output y_j alone: it is in the losses of the samples that it reaches."""
+        from scipy.sparse import csr_matrix
 
-def _run(solver: Any) -> tuple[float, np.ndarray, np.ndarray]:
-    """Objective, columns and row duals. **Raises** SolverFailure."""
-    solver.run()
-    status = STATUS_OF_HIGHS.get(solver.getModelStatus().name, LinearStatus.FAILED)
-    solution = solver.getSolution()
-    if status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE) or not solution.dual_valid:
-        raise _failure(status)
-    return solver.getInfo().objective_function_value, np.array(solution.col_value), np.array(solution.row_dual)
+        grid, arcs, mix = self.grid, np.arange(i.size), csr_matrix(self.grid.mixing())
+        reach = np.diff(mix.indptr)[i]
+        pair = np.repeat(arcs, reach)
+        entry = mix.indptr[i][pair] + np.arange(pair.size) - np.repeat(np.cumsum(reach) - reach, reach)
+        sample, row = mix.indices[entry], self.knot[i]
+        parts = [(row, arcs, np.ones(i.size))]
+        if grid.unbiased:
+            parts.append((self.masses + row, arcs, self.sign[i] * (y[j] - grid.knots[i])))
+        parts.append((self.first + self.sample[sample], pair, mix.data[entry] * grid.losses(y)[sample, j[pair]]))
+        rows, columns, entries = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return csr_matrix((entries, (rows, columns)), shape=(self.sizes.size, i.size))
 
+    def priced(self, columns: csr_matrix) -> tuple[np.ndarray, csr_matrix]:
+        """(costs, rows) of columns in the linear program: under a prior, losses are costs."""
+        if self.grid.prior is None:
+            return np.zeros(columns.shape[1]), columns
+        return self.grid.prior @ columns[self.first :], columns[: self.first]
 
-def _pass(solver: Any, matrix: Any, cost: np.ndarray, low: np.ndarray, rows: tuple[np.ndarray, np.ndarray]) -> None:
-    import highspy
+    def program(self, columns: csr_matrix, caps: csr_matrix | None = None) -> LinearProgram:
+        """The program over these columns, with further rows `caps` <= 0. In the worst case, t is the first variable."""
+        from scipy.sparse import csr_matrix, hstack, vstack
 
-    lp = highspy.HighsLp()
-    matrix = matrix.tocsc()
-    lp.num_row_, lp.num_col_ = matrix.shape
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, low, np.full(cost.size, highspy.kHighsInf)
-    lp.row_lower_, lp.row_upper_ = rows
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    solver.passModel(lp)
+        (cost, body), worst = self.priced(columns), int(self.grid.prior is None)
+        if worst:
+            top = np.concatenate([np.zeros(self.first), -self.sizes[self.first :]])
+            cost, body = np.append(1.0, cost), hstack([csr_matrix(top[:, None]), body])
+        if caps is not None:
+            body = vstack([body, hstack([csr_matrix((caps.shape[0], worst)), caps])])
+        rest, lower = body.shape[0] - self.first, np.zeros(cost.size)
+        lower[:worst] = -np.inf
+        below, above = (np.concatenate([self.right, np.full(rest, limit)]) for limit in (-np.inf, 0.0))
+        return LinearProgram(cost, body, below, above, lower)
+
+    def dual(self, prices: np.ndarray) -> Dual:
+        """The multipliers, from the prices of the rows."""
+        grid, means = self.grid, np.zeros(self.knot.size)
+        weights = (
+            np.maximum(-prices[self.first : self.sizes.size], 0.0)[self.sample] if grid.prior is None else grid.prior
+        )
+        if grid.unbiased:
+            means = self.sign * prices[self.masses : self.first][self.knot]
+        return Dual(grid, weights, prices[: self.masses][self.knot], means)
+
+    def outcome(
+        self, value: float, dual: Dual, y: np.ndarray, floors: np.ndarray, rows: np.ndarray, shape: tuple[int, int]
+    ) -> Outcome:
+        """The whole kernel from the half with outputs y <= 1/2: half of it and half of its mirror image; equal outputs merged."""
+        if self.grid.symmetric:
+            y, floors = np.concatenate([y, 1 - y]), np.concatenate([floors, floors]) / 2
+            rows = np.hstack([rows, rows[::-1]]) / 2
+        outputs, place = np.unique(y, return_inverse=True)
+        merged = np.zeros((rows.shape[0], outputs.size))
+        np.add.at(merged.T, place, rows.T)
+        return Outcome(value, dual, outputs, np.bincount(place, weights=floors), merged, *reversed(shape))
 
 
 def solve_blocks(
@@ -217,97 +269,19 @@ def solve_blocks(
     **Arguments:** `pairs`: (knots, outputs) booleans, which inputs may favour which outputs; None: all. `vertex`:
     cross over to a vertex, which uses fewer outputs.
     """
-    import scipy.sparse as sp
+    from scipy.sparse import csr_matrix, hstack, identity
 
-    k, n, m = grid.knots.size, grid.samples.size, y.size
-    knot_row, sign = grid.orbits(k)
-    sample_row, _ = grid.orbits(n)
-    kf, nf = int(knot_row.max()) + 1, int(sample_row.max()) + 1
+    fold, k, m = Folding(grid), grid.knots.size, y.size
     i, j = np.nonzero(np.ones((k, m), dtype=bool) if pairs is None else pairs)
-    arcs = np.arange(i.size)
-    loss, mix = grid.losses(y), sp.csr_matrix(grid.mixing())
-    fold_knots = sp.csr_matrix((np.ones(k), (knot_row, np.arange(k))), shape=(kf, k))
-    fold_samples = sp.csr_matrix((np.ones(n), (sample_row, np.arange(n))), shape=(nf, n))
-    size_knots, size_samples = np.bincount(knot_row).astype(float), np.bincount(sample_row).astype(float)
-
-    # Each pair (i, j) appears in the loss rows of the samples that knot i reaches.
-    reach = np.diff(mix.indptr)[i]
-    pair = np.repeat(arcs, reach)
-    inside = np.arange(pair.size) - np.repeat(np.cumsum(reach) - reach, reach)
-    entry = mix.indptr[i][pair] + inside
-    sample = mix.indices[entry]
-    pair_loss = sp.csr_matrix((mix.data[entry] * loss[sample, j[pair]], (sample, pair)), shape=(n, arcs.size))
-
-    mass = sp.hstack(
-        [
-            sp.csr_matrix(size_knots[:, None] * np.ones(m)),
-            sp.csr_matrix((np.ones(arcs.size), (knot_row[i], arcs)), shape=(kf, arcs.size)),
-        ]
-    )
-    blocks = [mass]
-    equal = [size_knots]
-    if grid.unbiased:
-        away = y - grid.knots[:, None]
-        turn = sp.diags(sign)
-        blocks.append(
-            sp.hstack(
-                [
-                    fold_knots @ turn @ sp.csr_matrix(away),
-                    sp.csr_matrix((sign[i] * away[i, j], (knot_row[i], arcs)), shape=(kf, arcs.size)),
-                ]
-            )
-        )
-        equal.append(np.zeros(kf))
-    cap = sp.hstack(
-        [sp.csr_matrix((np.full(arcs.size, 1 - grid.ratio), (arcs, j)), shape=(arcs.size, m)), sp.identity(arcs.size)]
-    )
-    fixed = np.concatenate(equal)
-    if grid.prior is None:
-        losses = sp.hstack([fold_samples @ sp.csr_matrix(loss), fold_samples @ pair_loss])
-        matrix = sp.vstack(
-            [
-                sp.hstack([sp.csr_matrix((fixed.size, 1)), sp.vstack(blocks)]),
-                sp.hstack([sp.csr_matrix(-size_samples[:, None]), losses]),
-                sp.hstack([sp.csr_matrix((arcs.size, 1)), cap]),
-            ]
-        )
-        cost = np.zeros(matrix.shape[1])
-        cost[0] = 1.0
-        free = 1
-    else:
-        matrix = sp.vstack([*blocks, cap])
-        cost = np.concatenate([grid.prior @ loss, grid.prior @ pair_loss])
-        nf, free = 0, 0
-    low = np.zeros(cost.size)
-    low[:free] = -np.inf
-    rows = np.concatenate([fixed, np.full(nf + arcs.size, -np.inf)]), np.concatenate([fixed, np.zeros(nf + arcs.size)])
-    solver = _highs(time_limit)
-    solver.setOptionValue("solver", "ipm")
-    solver.setOptionValue("run_crossover", "on" if vertex else "off")
-    _pass(solver, matrix, cost, low, rows)
-    value, found, duals = _run(solver)
-
-    worst = np.maximum(-duals[fixed.size : fixed.size + nf], 0.0)
-    weights = worst[sample_row] if grid.prior is None else grid.prior
-    means = sign * duals[kf : 2 * kf][knot_row] if grid.unbiased else np.zeros(k)
-    dual = Dual(grid, weights, duals[:kf][knot_row], means)
-    floors, favour = np.maximum(found[free : free + m], 0.0), np.zeros((k, m))
-    favour[i, j] = np.clip(found[free + m :], 0.0, (grid.ratio - 1) * floors[j])
-    outputs, floors, kernel = _unfold(grid, y, floors, floors + favour)
-    return Outcome(value, dual, outputs, floors, kernel, *reversed(matrix.shape))
-
-
-def _unfold(
-    grid: Grid, y: np.ndarray, floors: np.ndarray, rows: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The whole kernel from the half with outputs y <= 1/2: half of it and half of its mirror image."""
-    if grid.symmetric:
-        y, floors = np.concatenate([y, 1 - y]), np.concatenate([floors, floors]) / 2
-        rows = np.hstack([rows, rows[::-1]]) / 2
-    outputs, place = np.unique(y, return_inverse=True)
-    merged = np.zeros((rows.shape[0], outputs.size))
-    np.add.at(merged.T, place, rows.T)
-    return outputs, np.bincount(place, weights=floors), merged
+    arcs = i.size
+    most = csr_matrix((np.full(arcs, 1 - grid.ratio), (np.arange(arcs), j)), shape=(arcs, m))
+    columns = hstack([csr_matrix(fold.entries(np.ones((m, k)), y)), fold.pairs(i, j, y)], format="csr")
+    program = fold.program(columns, hstack([most, identity(arcs)]))
+    found = program.solve(Highs("ipm", crossover=vertex), time_limit=time_limit).checked()
+    floors, favours = np.split(np.maximum(found.x[-m - arcs :], 0.0), [m])
+    rows = np.tile(floors, (k, 1))
+    rows[i, j] += np.minimum(favours, (grid.ratio - 1) * floors[j])
+    return fold.outcome(found.objective, fold.dual(found.row_dual), y, floors, rows, program.rows.shape)
 
 
 def dense_program(grid: Grid, y: np.ndarray) -> LinearProgram:
@@ -360,15 +334,12 @@ def solve_dense(
     """The reference: every kernel entry a variable, likelihood ratios as constraints, no symmetry; simplex, or `solver`."""
     grid = replace(grid, symmetric=False)
     program = dense_program(grid, y)
-    found = program.solve(solver, time_limit=time_limit)
-    if not found.usable:
-        raise _failure(found.status)
+    found = program.solve(solver, time_limit=time_limit).checked()
     weights = grid.prior if grid.prior is not None else np.maximum(-found.dual("loss"), 0.0)
     means = found.dual("mean") if grid.unbiased else np.zeros(grid.knots.size)
-    order = np.argsort(y)
-    floors, kernel = np.maximum(found.value("floor"), 0.0), found.value("kernel").reshape(grid.knots.size, y.size)
-    dual = Dual(grid, weights, found.dual("mass"), means)
-    return Outcome(found.objective, dual, y[order], floors[order], kernel[:, order], *reversed(program.rows.shape))
+    dual, rows = Dual(grid, weights, found.dual("mass"), means), found.value("kernel").reshape(grid.knots.size, y.size)
+    floors = np.maximum(found.value("floor"), 0.0)
+    return Folding(grid).outcome(found.objective, dual, y, floors, rows, program.rows.shape)
 
 
 def solve_columns(
@@ -388,103 +359,44 @@ def solve_columns(
     `smoothing` towards the best dual so far, and adds the best set for each local minimum of g on `span` (and for the
     outputs in `y`), until the bound meets the value.
     """
-    import time
+    from scipy.sparse import csr_matrix
 
-    import highspy
-
-    began = time.perf_counter()
-    solver = _highs(time_limit)
-    solver.setOptionValue("presolve", "off")
-    knot_row, sign = grid.orbits(grid.knots.size)
-    sample_row, _ = grid.orbits(grid.samples.size)
-    kf, nf = int(knot_row.max()) + 1, 0 if grid.prior is not None else int(sample_row.max()) + 1
-    sizes, mix = np.bincount(knot_row).astype(float), grid.mixing()
-    inf, empty = highspy.kHighsInf, np.array([], dtype=np.int32)
-    for size in sizes:
-        solver.addRow(size, size, 0, empty, np.array([]))
-    for _ in range(kf if grid.unbiased else 0):
-        solver.addRow(0.0, 0.0, 0, empty, np.array([]))
-    first = solver.getNumRow()
-    for _ in range(nf):
-        solver.addRow(-inf, 0.0, 0, empty, np.array([]))
-    if nf:
-        worst = np.arange(first, first + nf, dtype=np.int32)
-        solver.addCol(1.0, -inf, inf, nf, worst, -np.bincount(sample_row).astype(float))
-    made: list[tuple[float, np.ndarray]] = []
-
-    def add(points: np.ndarray, sets: np.ndarray) -> None:
-        height = np.where(sets, grid.ratio, 1.0)
-        rows = [_gather(height, knot_row, kf)]
-        if grid.unbiased:
-            rows.append(_gather(height * (points[:, None] - grid.knots) * sign, knot_row, kf))
-        loss = (height @ mix) * grid.losses(points).T
-        cost = np.zeros(points.size) if grid.prior is None else loss @ grid.prior
-        if nf:
-            rows.append(_gather(loss, sample_row, nf))
-        entries = np.hstack(rows)
-        place, count = np.nonzero(entries)[1].astype(np.int32), (entries != 0).sum(axis=1)
-        starts = np.concatenate([[0], np.cumsum(count)[:-1]]).astype(np.int32)
-        solver.addCols(
-            points.size,
-            cost,
-            np.zeros(points.size),
-            np.full(points.size, inf),
-            place.size,
-            starts,
-            place,
-            entries[entries != 0],
-        )
-        made.extend(zip(points.tolist(), sets, strict=True))
-
-    add(y, np.zeros((y.size, grid.knots.size), dtype=bool))
+    began, fold, steps = time.perf_counter(), Folding(grid), np.arange(grid.knots.size)
+    points, sets = [y], [np.zeros((y.size, steps.size), dtype=bool)]
     if grid.unbiased:  # a first kernel that is unbiased: the two ends, favoured alone by sets that are half lines
-        steps = np.arange(grid.knots.size)
-        for end, sets in ((y.min(), steps[None, :] <= steps[:, None]), (y.max(), steps[None, :] >= steps[:, None])):
-            add(np.full(grid.knots.size, end), sets)
-        if grid.symmetric:
-            add(np.full(grid.knots.size, y.min()), steps[None, :] >= steps[:, None])
+        left, right = steps <= steps[:, None], steps >= steps[:, None]
+        for end, half in [(y.min(), left), (y.max(), right)] + [(y.min(), right)] * grid.symmetric:
+            points.append(np.full(steps.size, end))
+            sets.append(half)
+
+    def made(outputs: np.ndarray, favoured: np.ndarray) -> csr_matrix:
+        return csr_matrix(fold.entries(np.where(favoured, grid.ratio, 1.0), outputs))
+
+    first = fold.program(made(np.concatenate(points), np.vstack(sets)))
+    session = Highs(options=(("presolve", "off"),)).session(first)
     best, bound = None, -np.inf
     for _ in range(rounds):
-        solver.setOptionValue("time_limit", max(0.01, time_limit - (time.perf_counter() - began)) + solver.getRunTime())
-        value, found, duals = _run(solver)
-        weights = grid.prior if grid.prior is not None else np.maximum(-duals[first : first + nf], 0.0)[sample_row]
-        dual = Dual(
-            grid,
-            weights,
-            duals[:kf][knot_row],
-            sign * duals[kf : 2 * kf][knot_row] if grid.unbiased else np.zeros(knot_row.size),
-        )
-        size = len(made)
+        found = session.solve(time_limit=time_limit - (time.perf_counter() - began)).checked()
+        value, dual, grown = found.objective, fold.dual(found.row_dual), False
         for trial in [dual] if best is None else [dual, dual.mix(best, smoothing)]:
-            points, g = trial.minima(span)
+            low, g = trial.minima(span)
             reached = trial.bound(float(g.min()))
             if reached > bound:
                 best, bound = trial, reached
-            points = np.union1d(points, y)
-            points = points[points <= 0.5] if grid.symmetric else points
-            sets = trial.reduced(points) < 0
-            true = dual.reduced(points)
-            pays = true.sum(axis=1) + (grid.ratio - 1) * np.where(sets, true, 0.0).sum(axis=1) < -1e-10 * max(
-                abs(value), 1e-3
-            )
+            low = np.union1d(low, y)
+            low = low[low <= 0.5] if grid.symmetric else low
+            favoured, cost = trial.reduced(low) < 0, dual.reduced(low)
+            gain = cost.sum(axis=1) + (grid.ratio - 1) * np.where(favoured, cost, 0.0).sum(axis=1)
+            pays = gain < -1e-10 * max(abs(value), 1e-3)
             if pays.any():
-                add(points[pays], sets[pays])
-        if bound >= value - tolerance * abs(value) or len(made) == size:
+                points.append(low[pays])
+                sets.append(favoured[pays])
+                session.add_columns(*fold.priced(made(points[-1], sets[-1])))
+                grown = True
+        if bound >= value - tolerance * abs(value) or not grown:
             break
     assert best is not None
-    used = np.flatnonzero(found[bool(nf) :] > 0)
-    points = np.array([made[c][0] for c in used])
-    mass = found[bool(nf) :][used]
-    rows = (np.where(np.array([made[c][1] for c in used]), grid.ratio, 1.0) * mass[:, None]).T
-    outputs, place = np.unique(points, return_inverse=True)
-    merged = np.zeros((grid.knots.size, outputs.size))
-    np.add.at(merged.T, place, rows.T)
-    outputs, floors, kernel = _unfold(grid, outputs, np.bincount(place, weights=mass), merged)
-    return Outcome(value, best, outputs, floors, kernel, solver.getNumCol(), solver.getNumRow())
-
-
-def _gather(entries: np.ndarray, place: np.ndarray, count: int) -> np.ndarray:
-    """Columns of `entries` added up by `place`."""
-    total = np.zeros((entries.shape[0], count))
-    np.add.at(total.T, place, entries.T)
-    return total
+    mass = found.x[int(grid.prior is None) :]
+    used = np.flatnonzero(mass > 0)
+    heights = np.where(np.vstack(sets)[used], grid.ratio, 1.0) * mass[used][:, None]
+    return fold.outcome(value, best, np.concatenate(points)[used], mass[used], heights.T, session.program.rows.shape)

@@ -114,6 +114,13 @@ class LinearResult:
             math.isfinite(self.objective) and np.isfinite(self.x).all() and np.isfinite(self.row_dual).all()
         )
 
+    def checked(self) -> LinearResult:
+        """The result itself. **Raises** SolverFailure if it is not usable."""
+        if not self.usable:
+            ended = f"{self.status.value} ({self.message})" if self.message else self.status.value
+            raise SolverFailure(f"the solver stopped without a solution: {ended}", self.status)
+        return self
+
     def dual(self, block: str) -> np.ndarray:
         """The duals of a named group of rows."""
         return self.row_dual[self._of("blocks", block)]
