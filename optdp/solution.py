@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from optdp import closed_forms, files, hooks
 from optdp.certificates.base import Certificate, Refusal
 from optdp.exact.check import Check, Verification
-from optdp.exact.fields import FieldError, Fields, load
+from optdp.exact.fields import UNSAVED, FieldError, Fields, Within, load, written
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.problem import Problem
 from optdp.status import Status
@@ -36,14 +36,14 @@ class Program:
     variables: str
     constraints: str
     solver: str
-    seconds: float
-    rtol: float
+    seconds: Annotated[float, Within(0.0)]
+    rtol: Annotated[float, Within(0.0, 1.0)]
     objective: float | None = None
     bound: float | None = None
     message: str = ""
     stopped: bool = False
-    build: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
-    arguments: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+    build: Callable[..., Any] | None = field(default=None, repr=False, compare=False, metadata=UNSAVED)
+    arguments: tuple[Any, ...] = field(default=(), repr=False, compare=False, metadata=UNSAVED)
 
     @cached_property
     def model(self) -> Any:
@@ -73,18 +73,7 @@ class Program:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without the model."""
-        return {k: getattr(self, k) for k in self.__dataclass_fields__ if k not in ("build", "arguments")}
-
-    @classmethod
-    def read(cls, fields: Fields) -> Program:
-        """The inverse of `to_dict`."""
-        made = cls(
-            fields.text("variables"), fields.text("constraints"), fields.text("solver", 200), fields.real("seconds", 0.0),
-            fields.real("rtol", 0.0, 1.0), fields.real("objective") if fields.has("objective") else None,
-            fields.real("bound") if fields.has("bound") else None, fields.text("message"), fields.flag("stopped"),
-        )  # fmt: skip
-        fields.done()
-        return made
+        return written(self)
 
 
 @dataclass(frozen=True)
@@ -99,9 +88,9 @@ class Solution:
     """
 
     problem: Problem
-    value: float
-    lower_bound: float
-    mechanism: Any
+    value: Annotated[float, Within(0.0)]
+    lower_bound: Annotated[float, Within(0.0)]
+    mechanism: Annotated[Any, Within(kind=Mechanism)]
     certificate: Certificate
     program: Program
 
@@ -159,15 +148,7 @@ class Solution:
 
         **Raises** TypeError if a Python function is part of the problem.
         """
-        return {
-            "optdp": {"format": FORMAT, "version": version("optdp")},
-            "problem": self.problem.to_dict(),
-            "value": self.value,
-            "lower_bound": self.lower_bound,
-            "mechanism": self.mechanism.to_dict(),
-            "certificate": self.certificate.to_dict(),
-            "program": self.program.to_dict(),
-        }
+        return {"optdp": {"format": FORMAT, "version": version("optdp")}} | written(self)
 
     @staticmethod
     def from_dict(data: Any, where: str = "solution") -> Solution:
@@ -185,14 +166,7 @@ class Solution:
         head.integer("format", FORMAT, FORMAT)
         head.text("version", 50)
         head.done()
-        made = Solution(
-            Problem.read(fields.child("problem")),
-            fields.real("value", 0.0),
-            fields.real("lower_bound", 0.0),
-            Mechanism.read(fields.child("mechanism")),
-            Certificate.read(fields.child("certificate")),
-            Program.read(fields.child("program")),
-        )
+        made = fields.into(Solution)
         fields.done()
         return made
 

@@ -34,14 +34,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from flint import arb, ctx
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures
-from optdp.exact.fields import FieldError, Fields
+from optdp.exact.fields import FieldError, Fields, Within
 from optdp.exact.numbers import plain
 from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
@@ -65,37 +65,16 @@ MOST = 8_000_000
 class Multiplier:
     """mu for one shift: 0 for i < first, `values[i - first]`, then `rest` for ever; `weight` is lam_s >= all of them."""
 
-    shift: int
-    weight: float
-    first: int
-    values: tuple[float, ...]
-    rest: float
+    shift: Annotated[int, Within(1, POINTS)]
+    weight: Annotated[float, Within(0.0)]
+    first: Annotated[int, Within(-2 * POINTS, 2 * POINTS)]
+    values: Annotated[tuple[float, ...], Within(0.0, most=4 * POINTS)]
+    rest: Annotated[float, Within(0.0)]
 
     @property
     def end(self) -> int:
         """The first index at which mu has become constant."""
         return self.first + len(self.values)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "shift": self.shift,
-            "weight": self.weight,
-            "first": self.first,
-            "values": list(self.values),
-            "rest": self.rest,
-        }
-
-    @classmethod
-    def read(cls, fields: Fields) -> Multiplier:
-        """The inverse of `to_dict`, with 0 <= values, rest <= weight."""
-        weight = fields.real("weight", 0.0)
-        made = cls(
-            fields.integer("shift", 1, POINTS), weight, fields.integer("first", -2 * POINTS, 2 * POINTS),
-            fields.reals("values", 0.0, weight, most=4 * POINTS), fields.real("rest", 0.0, weight),
-        )  # fmt: skip
-        fields.done()
-        return made
 
 
 def not_additive(problem: Problem) -> str:
@@ -123,9 +102,9 @@ class AdditiveCertificate(Certificate):
     """
 
     tag = "additive"
-    n: int
-    rounding: str
-    multipliers: tuple[Multiplier, ...]
+    n: Annotated[int, Within(1, POINTS)]
+    rounding: Literal["nodes", "bins"]
+    multipliers: Annotated[tuple[Multiplier, ...], Within(most=POINTS)]
 
     def bound(self, problem: Problem) -> Bound:
         if reason := not_additive(problem):
@@ -213,18 +192,9 @@ class AdditiveCertificate(Certificate):
             count = min(rest.size, last + 1 - start)
             folded[start : start + count] += rest[:count]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "type": self.tag,
-            "n": self.n,
-            "rounding": self.rounding,
-            "multipliers": [m.to_dict() for m in self.multipliers],
-        }
-
     @classmethod
     def _read(cls, fields: Fields) -> AdditiveCertificate:
-        rounding = fields.choice("rounding", ("nodes", "bins"))
-        made = cls(fields.integer("n", 1, POINTS), rounding, fields.items("multipliers", Multiplier.read, most=POINTS))
+        made = fields.into(cls)
         if reason := made._malformed():
             raise FieldError(f"{fields.where}.multipliers are not allowed: {reason}")
         return made

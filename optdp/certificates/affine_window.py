@@ -15,14 +15,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from flint import arb, ctx
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.closed_forms.affine_window import parts, slope
 from optdp.exact import enclosures, polynomial, require
-from optdp.exact.fields import Fields
+from optdp.exact.fields import Within
 from optdp.exact.numbers import show
 from optdp.problem.domains import Interval
 from optdp.problem.families import Windows
@@ -38,7 +38,7 @@ class AffineWindowCertificate(Certificate):
     """A threshold t, in units where the domain is [-1, 1]: the variance of every mechanism of the family is at least t."""
 
     tag = "affine-window"
-    threshold: float
+    threshold: Annotated[float, Within(0.0)]
 
     def bound(self, problem: Problem) -> Bound:
         domain, objective = problem.domain, problem.objective
@@ -79,10 +79,6 @@ class AffineWindowCertificate(Certificate):
             # Either the moved optimum is above t (always a lower bound), or no move pays and the still one is.
             moved = a * q * (1 + point) ** 2 - t * d * (a + q)
             return polynomial.proven_everywhere([moved, stays, still], _holds, _fails)
-
-    @classmethod
-    def _read(cls, fields: Fields) -> AffineWindowCertificate:
-        return cls(fields.real("threshold", 0.0))
 
 
 def position(problem: Problem) -> Fraction | None:

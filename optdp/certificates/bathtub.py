@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from flint import ctx
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures
-from optdp.exact.fields import Fields
+from optdp.exact.fields import Within
 from optdp.exact.numbers import show
 from optdp.problem.domains import Circle, Interval
 from optdp.problem.families import AllMechanisms, Piecewise
@@ -46,7 +46,7 @@ class BathtubCertificate(Certificate):
     """
 
     tag = "bathtub"
-    threshold: float
+    threshold: Annotated[float, Within(0.0)]
 
     def bound(self, problem: Problem) -> Bound:
         privacy, domain, objective = problem.privacy, problem.domain, problem.objective
@@ -78,10 +78,6 @@ class BathtubCertificate(Certificate):
             level = enclosures.ball(self.threshold) * enclosures.ball(reach)
             total = loss.mean_ball(reach) * enclosures.ball(reach)
             return bool(total - level - spread.upper() >= 0)
-
-    @classmethod
-    def _read(cls, fields: Fields) -> BathtubCertificate:
-        return cls(fields.real("threshold", 0.0))
 
 
 def certify(problem: Problem, estimate: float) -> BathtubCertificate:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, require
-from optdp.exact.fields import Fields
+from optdp.exact.fields import Within
 from optdp.problem.domains import Alphabet
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.privacy import LDP
@@ -39,8 +39,8 @@ class FiniteCertificate(Certificate):
     """
 
     tag = "finite"
-    weights: tuple[float, ...]
-    masses: tuple[float, ...]
+    weights: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=ENTRIES)]
+    masses: Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, most=ENTRIES)]
 
     def bound(self, problem: Problem) -> Bound:
         privacy, domain, objective = problem.privacy, problem.domain, problem.objective
@@ -78,9 +78,3 @@ class FiniteCertificate(Certificate):
         for i, p in zip(domain.index(list(objective.prior.categories)).tolist(), objective.prior.exact, strict=True):
             lam[i] = p
         return lam
-
-    @classmethod
-    def _read(cls, fields: Fields) -> FiniteCertificate:
-        return cls(
-            fields.reals("weights", 0.0, LARGEST, most=ENTRIES), fields.reals("masses", -LARGEST, LARGEST, most=ENTRIES)
-        )

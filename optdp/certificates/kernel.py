@@ -36,14 +36,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from flint import arb, ctx
 
 from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.exact import enclosures, require
-from optdp.exact.fields import Fields
+from optdp.exact.fields import Within
 from optdp.exact.numbers import Number
 from optdp.problem.domains import Interval
 from optdp.problem.objectives import Average, WorstCase
@@ -80,11 +80,11 @@ class KernelCertificate(Certificate):
     """
 
     tag = "kernel"
-    inputs: tuple[float, ...]
-    weights: tuple[float, ...]
-    masses: tuple[float, ...]
-    means: tuple[float, ...] | None = None
-    reach: tuple[float, float] | None = None
+    inputs: Annotated[tuple[float, ...], Within(0.0, 1.0, most=INPUTS)]
+    weights: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=INPUTS)]
+    masses: Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, 1, INPUTS)]
+    means: Annotated[tuple[float, ...] | None, Within(-LARGEST, LARGEST, most=INPUTS)] = None
+    reach: Annotated[tuple[float, float] | None, Within(-LARGEST, LARGEST)] = None
 
     def bound(self, problem: Problem) -> Bound:
         privacy, domain, objective = problem.privacy, problem.domain, problem.objective
@@ -147,16 +147,6 @@ class KernelCertificate(Certificate):
                 self._refuse("outputs are unlimited, and it does not close off those far away")
             return self.reach
         return enclosures.round_down(low), enclosures.round_up(high)
-
-    @classmethod
-    def _read(cls, fields: Fields) -> KernelCertificate:
-        means = fields.reals("means", -LARGEST, LARGEST, most=INPUTS) if fields.has("means") else None
-        reach = fields.reals("reach", -LARGEST, LARGEST, least=2, most=2) if fields.has("reach") else None
-        return cls(
-            fields.reals("inputs", 0.0, 1.0, most=INPUTS), fields.reals("weights", 0.0, LARGEST, most=INPUTS),
-            fields.reals("masses", -LARGEST, LARGEST, least=1, most=INPUTS), means,
-            None if reach is None else (reach[0], reach[1]),
-        )  # fmt: skip
 
 
 def certify(problem: Problem, inputs: Any, weights: Any, masses: Any, means: Any = None) -> KernelCertificate:

@@ -30,13 +30,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, require
-from optdp.exact.fields import Fields
 from optdp.problem.domains import Alphabet
 from optdp.problem.objectives import BayesRisk
 from optdp.problem.priors import Prior
@@ -54,7 +53,7 @@ ONE = 1 << BITS
 VERTICES = 2**18
 STEPS = 2**23
 
-METHODS = ("knots", "chord", "vertices", "simplex")
+Method = Literal["knots", "chord", "vertices", "simplex"]
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,12 @@ class LIPCertificate(Certificate):
     """
 
     tag = "lip"
-    method: str
+    method: Method
     nu: tuple[float, ...] = ()
     knots: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
-        require.choice("method", self.method, METHODS)
+        require.choice("method", self.method, get_args(Method))
         nu = tuple(require.real(f"nu[{i}]", n) for i, n in enumerate(self.nu))
         knots = tuple(
             (require.real(f"knots[{i}]", t), require.real(f"knots[{i}]", v)) for i, (t, v) in enumerate(self.knots)
@@ -125,13 +124,6 @@ class LIPCertificate(Certificate):
         """Refuse a proof that would take too long, before it does."""
         if vertices > VERTICES or steps > STEPS:
             self._refuse(f"there are more than {VERTICES} vertices to visit")
-
-    @classmethod
-    def _read(cls, fields: Fields) -> LIPCertificate:
-        pairs = {str(k): pair for k, pair in enumerate(fields.entries("knots"))}
-        read = Fields(pairs, f"{fields.where}.knots")
-        knots = tuple((t, v) for t, v in (read.reals(k, least=2, most=2) for k in pairs))
-        return cls(fields.choice("method", METHODS), fields.reals("nu"), knots)
 
 
 @dataclass(frozen=True)

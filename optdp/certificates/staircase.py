@@ -16,14 +16,14 @@ The staircase (Geng and Viswanath, 2014) attains it. For L = |x| and x^2, sum_k 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from flint import arb, ctx
 
 from optdp.certificates.additive import not_additive
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures
-from optdp.exact.fields import Fields
+from optdp.exact.fields import Within
 from optdp.exact.numbers import show
 from optdp.problem.domains import Line
 
@@ -36,7 +36,7 @@ class StaircaseCertificate(Certificate):
     """A threshold, in units of the loss: where (*) holds for a problem with delta = 0, its optimum is at least that."""
 
     tag = "staircase"
-    threshold: float
+    threshold: Annotated[float, Within(0.0)]
 
     def bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
@@ -98,7 +98,3 @@ class StaircaseCertificate(Certificate):
             root = self._root(b, t, q)
             deficit = arb(0) if root < 0 else -integral(root)
             return bool(above >= 0) and bool(integral(arb(1)) - (1 / b - 1) * deficit >= 0)
-
-    @classmethod
-    def _read(cls, fields: Fields) -> StaircaseCertificate:
-        return cls(fields.real("threshold", 0.0))

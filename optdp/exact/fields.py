@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import Field, is_dataclass
+from dataclasses import Field, dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from optdp.exact.numbers import Log, Number, encode, number
 
@@ -27,6 +28,24 @@ FILE = 200_000_000
 
 class FieldError(ValueError):
     """A saved value that is not what it must be; the message names the field and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Within:
+    """What a file may hold in a field `Annotated[type, Within(...)]`: numbers in [low, high], `least` to `most` entries.
+
+    `kind`: the type as which the field is read, if another.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    least: int = 0
+    most: int = LONGEST
+    kind: Any = None
+
+
+#: Metadata of a dataclass field that is written only where it differs from its default, and of one that is not written.
+OPTIONAL, UNSAVED = {"optional": True}, {"saved": False}
 
 
 class Fields:
@@ -153,6 +172,56 @@ class Fields:
                 raise self._refuse(f"{name}[{i}]", value, f"a text of at most {LABEL} characters or a finite number")
         return tuple(values)
 
+    def into(self, made: type[Item]) -> Item:
+        """A dataclass, whose fields are read by their types. **Raises** FieldError, and what its `__post_init__` raises."""
+        kinds = get_type_hints(made, include_extras=True)
+        asked = [f.name for f in _saved(made) if f.name in self.data or not f.metadata.get("optional")]
+        return made(**{name: self.typed(name, kinds[name]) for name in asked})
+
+    def typed(self, name: str, kind: Any, within: Within = Within()) -> Any:
+        """An entry by its type: a number, bool, str, Literal, `Tagged`, None or one of these, or a tuple of them."""
+        if get_origin(kind) is Annotated:
+            kind, within = get_args(kind)[:2]
+            kind = within.kind or kind
+        parts = get_args(kind)
+        if NoneType in parts:
+            present = next(part for part in parts if part is not NoneType)
+            return self.typed(name, Annotated[present, within]) if self.has(name) else None
+        if get_origin(kind) is Literal:
+            return self.choice(name, parts)
+        if get_origin(kind) is tuple:
+            return self._tuple(name, parts, within)
+        if hasattr(kind, "read"):
+            return kind.read(self.child(name))
+        if isinstance(kind, type) and is_dataclass(kind):
+            child = self.child(name)
+            made = child.into(kind)
+            child.done()
+            return made
+        if kind is int:
+            return self.integer(name, int(within.low), int(within.high))
+        if kind is float:
+            return self.real(name, within.low, within.high)
+        simple: dict[Any, Callable[[str], Any]] = {
+            bool: self.flag,
+            str: self.text,
+            Fraction: self.rational,
+            Number: self.number,
+        }
+        return simple[kind](name)
+
+    def _tuple(self, name: str, parts: tuple[Any, ...], within: Within) -> tuple[Any, ...]:
+        least, most = (within.least, within.most) if parts[-1] is Ellipsis else (len(parts), len(parts))
+        if parts[0] is float:
+            return self.reals(name, within.low, within.high, least=least, most=most)
+        if parts[0] is int:
+            return self.integers(name, int(within.low), int(within.high), least=least, most=most)
+        if parts[0] is Any:
+            return self.labels(name, least=least, most=most)
+        entries = {f"{name}[{i}]": entry for i, entry in enumerate(self.entries(name, least, most))}
+        inner = Fields(entries, self.where)
+        return tuple(inner.typed(entry, parts[0], Within(within.low, within.high)) for entry in entries)
+
     def done(self) -> None:
         """Refuse what nobody asked for."""
         unknown = sorted(map(str, set(self.data) - self._asked))
@@ -190,7 +259,8 @@ def _kind(value: Any) -> str:
 class Tagged:
     """A value with the JSON form {"type": tag, ...}: frozen dataclasses that a root class reads back by their tag.
 
-    A root is declared with `class Privacy(Tagged, root=True)`; its subclasses set `tag` and, where they have fields, `_read`.
+    A root is declared with `class Privacy(Tagged, root=True)`; its subclasses set `tag`. Their fields are read by their types
+    (`Fields.into`); one whose fields have other forms defines `to_dict` and `_read`.
     """
 
     tag: ClassVar[str] = ""
@@ -208,8 +278,7 @@ class Tagged:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""
-        own: tuple[Field[Any], ...] = dataclass_fields(self) if is_dataclass(self) else ()
-        return {"type": self.tag} | {f.name: _encode(getattr(self, f.name)) for f in own if f.init}
+        return {"type": self.tag} | written(self)
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
@@ -226,7 +295,7 @@ class Tagged:
 
     @classmethod
     def _read(cls, fields: Fields) -> Self:
-        return cls()
+        return fields.into(cls)
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
@@ -234,15 +303,27 @@ class Tagged:
         return cls.read(Fields(data, cls.__name__.lower()))
 
 
+def _saved(made: type[Any]) -> list[Field[Any]]:
+    """The fields of a dataclass that are written; none of another class."""
+    own = dataclass_fields(made) if is_dataclass(made) else ()
+    return [f for f in own if f.init and f.metadata.get("saved", True)]
+
+
+def written(value: Any) -> dict[str, Any]:
+    """The JSON form of a dataclass, exact: what `Fields.into` reads."""
+    asked = [f for f in _saved(type(value)) if not f.metadata.get("optional") or getattr(value, f.name) != f.default]
+    return {f.name: _encode(getattr(value, f.name)) for f in asked}
+
+
 def _encode(value: Any) -> Any:
-    if isinstance(value, Tagged):
+    if hasattr(value, "to_dict"):
         return value.to_dict()
+    if is_dataclass(value) and not isinstance(value, Log):
+        return written(value)
     if isinstance(value, Fraction | Log):
         return encode(value)
     if isinstance(value, tuple | list):
         return [_encode(v) for v in value]
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
-        return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"{type(value).__name__} has no JSON form")

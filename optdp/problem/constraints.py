@@ -7,7 +7,7 @@ from typing import Any
 
 from optdp.exact import require
 from optdp.exact.check import Check
-from optdp.exact.fields import Fields, Tagged
+from optdp.exact.fields import Tagged
 from optdp.exact.numbers import plain
 
 
@@ -58,7 +58,3 @@ class Outputs(Constraint):
             bool(self.low <= low and high <= self.high),
             f"outputs lie in [{plain(low)}, {plain(high)}], within [{plain(self.low)}, {plain(self.high)}]",
         )
-
-    @classmethod
-    def _read(cls, fields: Fields) -> Outputs:
-        return cls(fields.real("low"), fields.real("high"))

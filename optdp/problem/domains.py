@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from optdp.exact import require
-from optdp.exact.fields import Fields, Tagged
+from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import plain, prose
 
 
@@ -108,10 +108,6 @@ class Interval(_Bounded):
     def __str__(self) -> str:
         return f"[{plain(self.lower)}, {plain(self.upper)}]"
 
-    @classmethod
-    def _read(cls, fields: Fields) -> Interval:
-        return cls(fields.real("lower"), fields.real("upper"))
-
 
 @dataclass(frozen=True)
 class Circle(_Bounded):
@@ -165,10 +161,6 @@ class Circle(_Bounded):
     def __str__(self) -> str:
         return f"the circle of period {plain(self.period)} written from {plain(self.start)}"
 
-    @classmethod
-    def _read(cls, fields: Fields) -> Circle:
-        return cls(fields.real("period"), fields.real("start"))
-
 
 @dataclass(frozen=True)
 class Line(Domain):
@@ -220,7 +212,7 @@ class Alphabet(Domain):
     """
 
     tag = "alphabet"
-    symbols: tuple[Any, ...]
+    symbols: Annotated[tuple[Any, ...], Within(least=2, most=100_000)]
 
     def __post_init__(self) -> None:
         symbols = self.symbols
@@ -263,13 +255,6 @@ class Alphabet(Domain):
             return f"the alphabet {{0, ..., {len(self) - 1}}}"
         shown = ", ".join(map(_shown, self.symbols[:8])) + (", ..." if len(self) > 8 else "")
         return f"the alphabet {{{shown}}}" + (f" of {len(self)} symbols" if len(self) > 8 else "")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"type": self.tag, "symbols": list(self.symbols)}  # large integers stay integers
-
-    @classmethod
-    def _read(cls, fields: Fields) -> Alphabet:
-        return cls(fields.labels("symbols", least=2, most=100_000))
 
 
 def _shown(symbol: str | float) -> str:

@@ -7,10 +7,10 @@ mechanisms and families need not know each other's classes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from optdp.exact import require
-from optdp.exact.fields import Fields, Tagged
+from optdp.exact.fields import Fields, Tagged, Within
 from optdp.exact.numbers import Number, exp_of
 from optdp.problem.shapes import Quartic, Rectangle, Shape, Triangle, as_activation, as_base, shape_from_fields
 
@@ -54,7 +54,7 @@ class Piecewise(Family):
     """
 
     tag = "piecewise"
-    m: int = 3
+    m: Annotated[int, Within(2, 10**6)] = 3
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "m", require.integer("m", self.m, low=2))
@@ -67,10 +67,6 @@ class Piecewise(Family):
         return (
             f" whose density at every input consists of {self.m} pieces with the same heights in the same order{bound}"
         )
-
-    @classmethod
-    def _read(cls, fields: Fields) -> Piecewise:
-        return cls(fields.integer("m", 2, 10**6))
 
 
 class Windows(Family):
@@ -146,10 +142,6 @@ class AffineWindow(Windows):
             f" whose density is a constant f on one bounded range of outputs and {what}, up to at most {top}, in a window of "
             "fixed width and height whose centre is affine in the input"
         )
-
-    @classmethod
-    def _read(cls, fields: Fields) -> AffineWindow:
-        return cls(fields.choice("kind", ("I", "II", "free")))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

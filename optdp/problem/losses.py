@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from flint import arb, ctx
 
 from optdp.exact import enclosures, polynomial, require
-from optdp.exact.fields import Fields, Tagged
+from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import plain, prose, rational, show
 
 
@@ -156,10 +156,6 @@ class Power(DistanceLoss):
         q = enclosures.ball(self.exponent)
         return enclosures.ball(reach) ** q / (q + 1)
 
-    @classmethod
-    def _read(cls, fields: Fields) -> Power:
-        return cls(fields.real("exponent"))
-
 
 @dataclass(frozen=True)
 class Huber(DistanceLoss):
@@ -204,10 +200,6 @@ class Huber(DistanceLoss):
         low, high = (2 * level.min(bend)).sqrt(), level.max(bend) / c + c / 2
         return low if level <= bend else high if level >= bend else low.union(high)
 
-    @classmethod
-    def _read(cls, fields: Fields) -> Huber:
-        return cls(fields.real("corner"))
-
 
 @dataclass(frozen=True)
 class Threshold(DistanceLoss):
@@ -247,10 +239,6 @@ class Threshold(DistanceLoss):
         beyond = (enclosures.ball(threshold) - 1).max(arb(0)) * (enclosures.ball(reach) - near)
         return enclosures.ball(threshold) * near + beyond
 
-    @classmethod
-    def _read(cls, fields: Fields) -> Threshold:
-        return cls(fields.real("limit"))
-
 
 @dataclass(frozen=True)
 class Pieces(DistanceLoss):
@@ -268,8 +256,8 @@ class Pieces(DistanceLoss):
     """
 
     tag = "pieces"
-    breaks: tuple[Fraction, ...]
-    coefficients: tuple[tuple[Fraction, ...], ...]
+    breaks: Annotated[tuple[Fraction, ...], Within(most=1000)]
+    coefficients: Annotated[tuple[Annotated[tuple[Fraction, ...], Within(most=32)], ...], Within(most=1000)]
 
     def __post_init__(self) -> None:
         breaks = tuple(rational(b, "breaks") for b in self.breaks)
@@ -378,14 +366,6 @@ class Pieces(DistanceLoss):
         i = max((k for k, b in enumerate(self.breaks) if b <= d), default=0)
         return _horner(self.coefficients[i], d)
 
-    @classmethod
-    def _read(cls, fields: Fields) -> Pieces:
-        rows = fields.entries("coefficients", 1, 1000)
-        for i, row in enumerate(rows):
-            if not isinstance(row, list) or len(row) > 32:
-                raise ValueError(f"coefficients[{i}] must be a list of at most 32 numbers")
-        return cls(tuple(fields.entries("breaks", 1, 1000)), tuple(map(tuple, rows)))
-
 
 def _horner(row: Any, d: Fraction) -> Fraction:
     total = Fraction(0)
@@ -420,10 +400,6 @@ class Pinball(Loss):
         d = np.subtract(y, x)
         found: np.ndarray = np.where(d >= 0, self.tau * d, (self.tau - 1) * d)
         return found
-
-    @classmethod
-    def _read(cls, fields: Fields) -> Pinball:
-        return cls(fields.real("tau"))
 
 
 class _Session(Loss):
@@ -614,7 +590,7 @@ class MatrixLoss(Loss):
     """
 
     tag = "matrix"
-    rows: tuple[tuple[float, ...], ...]
+    rows: Annotated[tuple[tuple[float, ...], ...], Within(0.0, least=2, most=10_000)]
     form = "matrix"
 
     def __post_init__(self) -> None:
@@ -647,14 +623,6 @@ class MatrixLoss(Loss):
     def array(self) -> np.ndarray:
         """The matrix."""
         return np.array(self.rows)
-
-    @classmethod
-    def _read(cls, fields: Fields) -> MatrixLoss:
-        rows = fields.entries("rows", 2, 10_000)
-        inner = [Fields({"row": row}, f"{fields.where}.rows[{i}]").reals("row", 0.0) for i, row in enumerate(rows)]
-        if len({len(row) for row in inner}) != 1:
-            raise ValueError("rows must have equal lengths")
-        return cls(tuple(inner))
 
 
 Absolute = Power(1)

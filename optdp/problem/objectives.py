@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from optdp.exact import require
-from optdp.exact.fields import Fields, Tagged
+from optdp.exact.fields import Fields, Tagged, Within
 from optdp.exact.numbers import plain, prose
 from optdp.problem.domains import Domain
 from optdp.problem.losses import Loss, Power, as_loss
@@ -41,8 +41,12 @@ class Objective(Tagged, root=True):
         return self.name
 
 
+@dataclass(frozen=True)
 class _OfLoss(Objective):
-    loss: Loss
+    loss: Annotated[Any, Within(kind=Loss)]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", as_loss(self.loss))
 
     def on(self, domain: Domain) -> Objective:
         reach = getattr(domain, "exact_reach", None)
@@ -54,7 +58,7 @@ class _OfLoss(Objective):
                 raise ValueError(
                     f"loss = {loss.name!r} is not allowed on {domain}: it overflows there; use smaller units"
                 )
-        return replace(self, loss=loss)  # type: ignore[type-var]
+        return replace(self, loss=loss)
 
     def _expected(self) -> str:
         inner = self.loss.phrase
@@ -66,10 +70,6 @@ class WorstCase(_OfLoss):
     """The largest expected loss over all inputs. **Arguments:** `loss`: as in `optdp.problem.losses.as_loss`."""
 
     tag = "worst-case"
-    loss: Any
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", as_loss(self.loss))
 
     @property
     def phrase(self) -> str:
@@ -82,10 +82,6 @@ class WorstCase(_OfLoss):
     def latex(self, domain: Domain) -> str:
         return rf"\max_{{x \in {domain.latex()}}} \mathbb{{E}}\left[{self.loss.latex()}\right]"
 
-    @classmethod
-    def _read(cls, fields: Fields) -> WorstCase:
-        return cls(Loss.read(fields.child("loss")))
-
 
 @dataclass(frozen=True)
 class Average(_OfLoss):
@@ -96,11 +92,10 @@ class Average(_OfLoss):
     """
 
     tag = "average"
-    loss: Any
     prior: Any = "uniform"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", as_loss(self.loss))
+        super().__post_init__()
         if not isinstance(self.prior, Prior | str):
             object.__setattr__(self, "prior", _as_prior(self.prior))
         elif isinstance(self.prior, str):
@@ -151,11 +146,10 @@ class At(_OfLoss):
     """The expected loss at one input `x`."""
 
     tag = "at"
-    loss: Any
     x: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", as_loss(self.loss))
+        super().__post_init__()
         object.__setattr__(self, "x", require.real("x", self.x) + 0.0)
 
     @property
@@ -172,10 +166,6 @@ class At(_OfLoss):
 
     def latex(self, domain: Domain) -> str:
         return rf"\mathbb{{E}}\left[{self.loss.latex()}\right] \text{{ at }} x = {plain(self.x)}"
-
-    @classmethod
-    def _read(cls, fields: Fields) -> At:
-        return cls(Loss.read(fields.child("loss")), fields.real("x"))
 
 
 @dataclass(frozen=True)
@@ -210,7 +200,3 @@ class BayesRisk(Objective):
 
     def latex(self, domain: Domain) -> str:
         return r"\mathbb{E}\left[(v(X) - \mathbb{E}[v(X) \mid Y])^2\right]"
-
-    @classmethod
-    def _read(cls, fields: Fields) -> BayesRisk:
-        return cls(Aggregate.read(fields.child("task")), Prior.read(fields.child("prior")))

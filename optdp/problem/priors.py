@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from optdp.exact import require
-from optdp.exact.fields import Fields, Tagged
+from optdp.exact.fields import LONGEST, Tagged, Within
 from optdp.exact.numbers import BITS
 
 #: How far from 1 the entries of a prior may sum: what decimals typed by hand and sums of floats leave.
@@ -40,11 +40,11 @@ class Prior(Tagged, root=True):
     """
 
     tag = "prior"
-    weights: tuple[int, ...]
+    weights: Annotated[tuple[int, ...], Within(1, (1 << BITS) - 1, 2, 100_000)]
     categories: tuple[Any, ...]
     left_out: tuple[Any, ...] = ()
     #: Where each category stood among the entries as given, those of probability zero included.
-    given: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    given: Annotated[tuple[int, ...], Within(0, LONGEST)] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for i, weight in enumerate(self.weights):
@@ -55,7 +55,8 @@ class Prior(Tagged, root=True):
                 f"prior = {dict(zip(self.categories, self.weights, strict=False))!r} is not allowed: a prior must "
                 "have at least 2 categories of positive probability"
             )
-        if len(self.given) not in (0, len(self.weights)):
+        entries = len(self.categories) + len(self.left_out)
+        if len(self.given) not in (0, len(self.weights)) or not all(0 <= place < entries for place in self.given):
             raise ValueError("given is not allowed: it must have one place for each category, or none")
         if len(self.categories) != len(self.weights):
             raise ValueError(
@@ -174,14 +175,6 @@ class Prior(Tagged, root=True):
         digest = hashlib.sha256(content).hexdigest()[:16]
         about = f", about ({', '.join(f'{p:.4g}' for p in self.probabilities)})," if len(self) <= 8 else ""
         return f"the prior of {len(self)} categories{about} with sha256 {digest}{self.missing}"
-
-    @classmethod
-    def _read(cls, fields: Fields) -> Prior:
-        weights = fields.integers("weights", 1, (1 << BITS) - 1, least=2, most=100_000)
-        names, left_out = fields.labels("categories"), fields.labels("left_out")
-        return cls(
-            weights, names, left_out, fields.integers("given", 0, len(names) + len(left_out) - 1, most=len(names))
-        )
 
 
 def _plain(name: Any) -> Any:

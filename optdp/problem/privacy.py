@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.exact.fields import Fields, Tagged
+from optdp.exact.fields import OPTIONAL, Tagged
 from optdp.exact.numbers import Log, Number, exp_of, latex, number, prose, show
 from optdp.problem.priors import Prior
 
@@ -57,10 +57,6 @@ class Privacy(Tagged, root=True):
         """The same guarantee, for the ideal mechanism whose sampler rounds to floats."""
         return replace(self, ideal=True)  # type: ignore[type-var]
 
-    def to_dict(self) -> dict[str, Any]:
-        data = super().to_dict()
-        return data if data.pop("ideal", False) is False else {**data, "ideal": True}
-
     def __str__(self) -> str:
         """For people: statements use `adjective` and `clause`, which are exact however long."""
         eps = getattr(self, "eps", None)
@@ -68,10 +64,6 @@ class Privacy(Tagged, root=True):
         if isinstance(eps, Log) and len(show(eps)) > 30:
             text = text.replace(show(eps), f"{float(eps):.12g}...", 1) + " (eps is the log of an exact ratio)"
         return text + (" (in real arithmetic; floats are sampled)" if self.ideal else "")
-
-
-def _ideal(fields: Fields) -> bool:
-    return "ideal" in fields.data and fields.flag("ideal")
 
 
 def _nonnegative(value: Any, name: str) -> Number:
@@ -97,7 +89,7 @@ class LDP(Privacy):
 
     tag = "ldp"
     eps: Number
-    ideal: bool = field(default=False, repr=False)
+    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", _nonnegative(self.eps, "eps"))
@@ -124,10 +116,6 @@ class LDP(Privacy):
             f"the largest likelihood ratio is {float(ratio):.17g} (exact rational), at most {exp_of(self.eps)}",
         )
 
-    @classmethod
-    def _read(cls, fields: Fields) -> LDP:
-        return cls(fields.number("eps"), _ideal(fields))
-
 
 @dataclass(frozen=True)
 class ApproxDP(Privacy):
@@ -142,7 +130,7 @@ class ApproxDP(Privacy):
     eps: Number
     delta: Number = 0.0
     sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False)
+    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=True))
@@ -189,10 +177,6 @@ class ApproxDP(Privacy):
             f"{float(divergence):.17g} (exact rational), at most delta = {show(self.delta)}",
         )
 
-    @classmethod
-    def _read(cls, fields: Fields) -> ApproxDP:
-        return cls(fields.number("eps"), fields.number("delta"), fields.real("sensitivity"), _ideal(fields))
-
 
 @dataclass(frozen=True)
 class LIP(Privacy):
@@ -211,7 +195,7 @@ class LIP(Privacy):
     eps: Number
     prior: Prior
     lower_only: bool = False
-    ideal: bool = field(default=False, repr=False)
+    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", _nonnegative(self.eps, "eps"))
@@ -253,8 +237,3 @@ class LIP(Privacy):
                 f"highest posterior/prior {float(highest):.17g}{where[1]} {'<=' if from_above else '> '} e^{eps}"
             )
         return Check("privacy", from_below and from_above, ", ".join(sides) + " (exact rationals)")
-
-    @classmethod
-    def _read(cls, fields: Fields) -> LIP:
-        prior = Prior.read(fields.child("prior"))
-        return cls(fields.number("eps"), prior, fields.flag("lower_only"), _ideal(fields))

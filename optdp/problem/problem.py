@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from optdp.exact.fields import Fields, Tagged
+from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import Number, plain, prose
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
 from optdp.problem.domains import Alphabet, Domain, Interval, as_domain
@@ -37,10 +37,10 @@ class Problem(Tagged, root=True):
 
     tag = "problem"
     privacy: Privacy
-    domain: Any
-    objective: Any
+    domain: Annotated[Any, Within(kind=Domain)]
+    objective: Annotated[Any, Within(kind=Objective)]
     family: Family = AllMechanisms()  # noqa: RUF009  (frozen)
-    constraints: tuple[Constraint, ...] = ()
+    constraints: Annotated[tuple[Constraint, ...], Within(most=16)] = ()
 
     def __post_init__(self) -> None:
         domain = self.domain if isinstance(self.domain, Domain) else as_domain(self.domain)
@@ -125,13 +125,3 @@ class Problem(Tagged, root=True):
 
     def __str__(self) -> str:
         return self.statement()
-
-    @classmethod
-    def _read(cls, fields: Fields) -> Problem:
-        return cls(
-            Privacy.read(fields.child("privacy")),
-            Domain.read(fields.child("domain")),
-            Objective.read(fields.child("objective")),
-            Family.read(fields.child("family")),
-            fields.items("constraints", Constraint.read, most=16),
-        )

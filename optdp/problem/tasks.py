@@ -15,11 +15,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from optdp.exact import require
-from optdp.exact.fields import Fields, Tagged
+from optdp.exact.fields import Tagged
 from optdp.exact.numbers import plain
 
 #: Enclosures of quotients carry this many binary digits.
@@ -38,7 +39,7 @@ class Aggregate(Tagged, root=True):
     """
 
     tag = "aggregate"
-    kind: str
+    kind: Literal["sum", "histogram"]
     values: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -100,11 +101,6 @@ class Aggregate(Tagged, root=True):
             return f"the user's value, one of ({', '.join(map(plain, self.values))}) by category"
         digest = hashlib.sha256(np.array(self.values, dtype="<f8").tobytes()).hexdigest()[:16]
         return f"the user's value, one of {len(self.values)} by category with sha256 {digest}"
-
-    @classmethod
-    def _read(cls, fields: Fields) -> Aggregate:
-        kind = fields.choice("kind", ("sum", "histogram"))
-        return cls(kind, fields.reals("values") if fields.has("values") else None)
 
     def __str__(self) -> str:
         return self.name
