@@ -42,16 +42,17 @@ from optdp.certificates.additive import (
     not_additive,
 )
 from optdp.certificates.staircase import StaircaseCertificate
-from optdp.design.progress import Progress
-from optdp.design.registry import Design, register, solve
+from optdp.design.progress import ProgressLike
+from optdp.design.registry import Run, register, solve
 from optdp.exact import enclosures, require
+from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
-from optdp.problem.losses import CustomLoss, Loss
+from optdp.problem.losses import CustomLoss, Loss, LossLike
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import ApproxDP
 from optdp.problem.problem import Problem
@@ -171,7 +172,7 @@ class LatticeProgram:
         """Indices stay below this: with a geometric tail, rows within it would repeat for ever."""
         return self.size - self.n if self.geometric else self.size
 
-    def has_slack(self, shift: Any) -> Any:
+    def has_slack(self, shift: int | np.ndarray) -> np.ndarray:
         """Which shifts may exceed e^eps by a budget of delta."""
         return (
             np.asarray(shift < self.n) & (self.delta > 0)
@@ -202,7 +203,15 @@ class LatticeProgram:
         self._append(shift, index)
         return int(shift.size)
 
-    def _grow(self, columns: Any, row: Any, entries: Any, top: float, shift: np.ndarray, index: np.ndarray) -> None:
+    def _grow(
+        self,
+        columns: np.ndarray,
+        row: np.ndarray,
+        entries: np.ndarray,
+        top: float,
+        shift: np.ndarray,
+        index: np.ndarray,
+    ) -> None:
         from scipy.sparse import csr_matrix
 
         shape = (shift.size, self.linear.cost.size)
@@ -628,20 +637,10 @@ def _solve_with_slack(
 
 
 def solve_additive(
-    eps: Any,
-    delta: Any = 0.0,
-    loss: Any = "abs",
-    *,
-    sensitivity: float = 1.0,
-    rtol: float = 1e-3,
-    discrete: bool = False,
-    n: int | None = None,
-    time_limit: float = 60.0,
-    method: str = "auto",
-    every_shift: bool = False,
-    solver: LinearSolver | None = None,
-    progress: Any = None,
-) -> Solution:
+    eps: Number | str, delta: Number | str = 0.0, loss: LossLike = "abs", *, sensitivity: float = 1.0,
+    rtol: float = 1e-3, discrete: bool = False, n: int | None = None, time_limit: float = 60.0, method: str = "auto",
+    every_shift: bool = False, solver: LinearSolver | None = None, progress: ProgressLike = None,
+) -> Solution:  # fmt: skip
     """The best additive noise under (eps, delta)-differential privacy, between two certified bounds.
 
     **Arguments:**
@@ -673,7 +672,7 @@ def solve_additive(
     """
     if callable(loss) and not isinstance(loss, Loss):
         loss = CustomLoss(loss, shape="convex", name=getattr(loss, "__name__", "custom"))
-    privacy = ApproxDP(eps, delta, sensitivity)
+    privacy = ApproxDP(eps, delta, sensitivity)  # type: ignore[arg-type]  # strings are read there
     problem = Problem(privacy, Integers() if discrete else Line(), WorstCase(loss), Additive())
     return solve(problem, rtol, time_limit, method, solver, progress, n=n, every_shift=every_shift)
 
@@ -693,71 +692,49 @@ def accepts(problem: Problem) -> str | None:
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 
 
-def design(
-    problem: Problem, *, rtol: float, time_limit: float, method: str, solver: Any, progress: Progress,
-    n: int | None = None, every_shift: bool = False,
-) -> Solution:  # fmt: skip
+def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solution:
     """See `solve_additive`."""
-    rtol = require.real("rtol", rtol, low=1e-12, high=1.0)
+    method, solver = run.method, run.solver
+    require.real("rtol", run.rtol, low=1e-12, high=1.0)
     if n is not None:
         n = require.integer("n", n, low=1, high=10_000)
     if solver is not None and not isinstance(solver, LinearSolver):
         raise TypeError(f"solver = {solver!r} is not allowed: solver must be an optdp.solvers.LinearSolver")
     if solver is not None and method != "auto":
         raise ValueError(f"method = {method!r} is not allowed with a solver object: choose one of them")
-    began = time.perf_counter()
-    task = _Task(problem, began + time_limit, method, solver)
+    task = _Task(run.problem, run.began + run.time_limit, method, solver)
     if task.delta > 0:
         task = task.on(task.radius + 4)  # refuses a function that is not convex there
-    best = _refine(task, rtol, n, every_shift, progress)
-    seconds = time.perf_counter() - began
-    used = replace(problem, objective=WorstCase(best.loss))
-    program = _description(best, task, rtol, seconds, seconds > time_limit)
-    return Solution(used, best.value, best.lower, best.mechanism, best.certificate, program)
+    best = _refine(task, run, n, every_shift)
+    used = replace(run.problem, objective=WorstCase(best.loss))
+    return Solution(used, best.value, best.lower, best.mechanism, best.certificate, _program(best, task, run))
 
 
 register(
-    Design(
-        "additive",
-        (
-            "ApproxDP",
-            "Line, Integers",
-            "WorstCase(Power(q >= 1); with delta > 0 also a convex function)",
-            "Additive",
-            "Unbiased",
-        ),
-        accepts,
-        design,
-        METHODS,
-    )
-)
+    "additive",
+    ("ApproxDP", "Line, Integers", "WorstCase(Power(q >= 1); with delta > 0 also a convex function)", "Additive", "Unbiased"),
+    accepts, design, METHODS,
+)  # fmt: skip
 
 
-def _description(best: _Bracket, task: _Task, rtol: float, seconds: float, stopped: bool) -> Program:
-    lattice = best.program
+def _program(best: _Bracket, task: _Task, run: Run) -> Program:
+    lattice, seconds = best.program, run.seconds
     if lattice is None:
         lattice = _small_lattice(task)
         solver, kind = "closed form, no solver", f"{best.kind}: the model is that of {lattice.n} points per sensitivity"
         objective = None
     else:
-        used = {"structured": "structured interior points (optdp)", "ipm": "HiGHS interior points"}.get(
-            lattice.used, "HiGHS simplex"
-        )
+        names = {"structured": "structured interior points (optdp)", "ipm": "HiGHS interior points"}
+        used = names.get(lattice.used, "HiGHS simplex")
         solver = f"{used if task.solver is None else task.solver.name}, {lattice.rounds} rounds on the last lattice"
         kind, objective = best.kind, float(lattice.cost @ (lattice.primal[: lattice.size]))
+    atom = "" if task.discrete else ", an atom"
     return Program(
-        variables=f"{lattice.size} masses on a lattice of {lattice.n} points per sensitivity"
-        + ("" if task.discrete else ", an atom")
-        + f"; {lattice.linear.cost.size} columns with the slacks",
-        constraints=f"mass 1, hockey-stick divergences at shifts 1..{lattice.n}: {lattice.rows} rows generated; {kind}",
-        solver=solver,
-        seconds=seconds,
-        rtol=rtol,
-        objective=objective,
-        stopped=stopped,
-        build=build_model,
-        arguments=lattice.arguments,
-    )
+        f"{lattice.size} masses on a lattice of {lattice.n} points per sensitivity{atom}; {lattice.linear.cost.size} columns "
+        "with the slacks",
+        f"mass 1, hockey-stick divergences at shifts 1..{lattice.n}: {lattice.rows} rows generated; {kind}",
+        solver, seconds, run.rtol, objective, stopped=seconds > run.time_limit, build=build_model, arguments=lattice.arguments,
+    )  # fmt: skip
 
 
 def _small_lattice(task: _Task) -> LatticeProgram:
@@ -770,9 +747,9 @@ def _small_lattice(task: _Task) -> LatticeProgram:
     return program
 
 
-def _refine(task: _Task, rtol: float, n: int | None, every_shift: bool, progress: Progress) -> _Bracket:
+def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket:
     """Brackets on finer and finer lattices until the gap is at most rtol."""
-    radius, q = task.radius, task.loss.exponent
+    rtol, radius, q = run.rtol, task.radius, task.loss.exponent
     fixed = n is not None or task.discrete
     points = n or (int(task.width) if task.discrete else 4 if radius < 400 else 1)
     small = task.delta == 0
@@ -784,7 +761,7 @@ def _refine(task: _Task, rtol: float, n: int | None, every_shift: bool, progress
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
     while points * 2 * (radius + 2) <= MAX_POINTS and (small or points**2 * radius < 2 * MAX_ROWS):
-        progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
+        run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         if small and q is not None:
             found, coarse = _solve_geometric(task, points), None
         else:

@@ -6,16 +6,13 @@ the programs of the two papers, their own algorithms, and the front doors `solve
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from optdp.certificates.affine_window import certify, position
 from optdp.closed_forms.affine_window import best_window
 from optdp.design import composite, ptt
-from optdp.design.progress import Progress
-from optdp.design.registry import Design, register
+from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.problem.constraints import Unbiased
@@ -25,8 +22,9 @@ from optdp.problem.objectives import At, WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.problem.shapes import Quartic
-from optdp.solution import Program, Solution
+from optdp.solution import Solution
 from optdp.solvers import nlp
+from optdp.solvers.lp import LinearSolver
 
 #: How close B2 is taken to the constant that it approaches: t = (1 - 2^-40) y.
 EDGE = 1 - Fraction(1, 2**40)
@@ -47,13 +45,8 @@ def accepts(problem: Problem) -> str | None:
 
 
 def design(
-    problem: Problem,
+    run: Run,
     *,
-    rtol: float,
-    time_limit: float,
-    method: str,
-    solver: Any,
-    progress: Progress,
     cells: int = 160,
     target: float | None = None,
     step: float = 0.01,
@@ -61,23 +54,22 @@ def design(
     seed: int = 0,
 ) -> Solution:
     """See `solve_ptt` and `solve_composite`."""
-    began = time.perf_counter()
+    problem, method = run.problem, run.method
     family, area, eps, x = problem.family, problem.domain, problem.eps, position(problem)
     assert isinstance(family, Windows) and eps is not None
     side, x = (1, None) if x is None else (-1 if x < 0 else 1, abs(x))
-    _check_method(problem, method, solver)
+    _check_method(problem, method, run.solver)
     half, plain = area.width / 2, (float(eps), None if x is None else float(x))
     share, shift, least = best_window(eps, family.activation, family.standing, family.rule, x, x is not None)
     program = _program(family, *plain, half)
-    progress(f"{method}: {family.activation}, {family.base}")
+    run.progress(f"{method}: {family.activation}, {family.base}")
     if method == "scip":
-        share, shift, program = _by_scip(program, share, shift, time_limit)
+        share, shift, program = _by_scip(program, share, shift, run.time_limit)
     elif method == "lp":
-        share, shift, found, message, arguments = ptt.by_linear_programs(
-            *plain, require.integer("cells", cells, low=20), solver
-        )
-        program = replace(program, solver="a linear program for each range", objective=found * half**2, message=message,
-                          build=ptt.linear_program, arguments=arguments)  # fmt: skip
+        cells = require.integer("cells", cells, low=20)
+        share, shift, found, message, arguments = ptt.by_linear_programs(*plain, cells, run.solver)
+        program |= {"solver": "a linear program for each range", "objective": found * half**2, "message": message,
+                    "build": ptt.linear_program, "arguments": arguments}  # fmt: skip
     if method in ("grid", "target"):
         walk = None if method == "grid" else (_goal(target, least, half), step, iterations, seed)
         mechanism, program = _by_search(problem, program, walk)
@@ -86,25 +78,18 @@ def design(
         mechanism = CompositeMechanism.private(
             eps, share, area, family.activation, base, shift=shift * side, rule=family.rule
         )
-    certificate = certify(problem, least)
-    value = mechanism.enclose(problem.objective)[1]
-    program = replace(program, rtol=rtol, seconds=time.perf_counter() - began)
-    return Solution(problem, value, min(certificate.value(area), value), mechanism, certificate, program)
+    return run.solution(mechanism, certify(problem, least), **program)
 
 
 register(
-    Design(
-        "affine window",
-        ("LDP", "Interval", 'WorstCase("squared"), At("squared", x)', "AffineWindow(kind), Composite(activation, base, rule)",
-         "Unbiased()"),
-        accepts,
-        design,
-        ("auto", "scip", "lp", "grid", "target"),
-    )
+    "affine window",
+    ("LDP", "Interval", 'WorstCase("squared"), At("squared", x)', "AffineWindow(kind), Composite(activation, base, rule)",
+     "Unbiased()"),
+    accepts, design, ("auto", "scip", "lp", "grid", "target"),
 )  # fmt: skip
 
 
-def _check_method(problem: Problem, method: str, solver: Any) -> None:
+def _check_method(problem: Problem, method: str, solver: LinearSolver | None) -> None:
     """Refuse methods of the other family, and what they do not take."""
     family = problem.family
     own = composite.METHODS if isinstance(family, Composite) else ptt.METHODS
@@ -125,28 +110,29 @@ def _check_method(problem: Problem, method: str, solver: Any) -> None:
         raise ValueError("solver is not allowed here: only method 'lp' solves linear programs")
 
 
-def _program(family: Windows, eps: float, x: float | None, half: float) -> Program:
-    """The paper's program for the family, as if solved by the structured method."""
+def _program(family: Windows, eps: float, x: float | None, half: float) -> dict[str, Any]:
+    """What is told of the paper's program for the family, as if solved by the structured method."""
     shift, solver = (", r (middle of the range)" if x else ""), "structured (stationary polynomial, one dimension)"
     if isinstance(family, AffineWindow):
-        return Program(
-            f"k (slope of the window's middle), a (half-width), f (floor){shift}",
-            "mass 1, unbiased, peak <= e^eps times the floor",
-            solver, 0.0, 1.0, build=ptt.build_model, arguments=(eps, family.kind, x, half),
-        )  # fmt: skip
-    return Program(
-        f"k (height of the activation), m (its width), y (height of the base){shift}",
-        f"mass 1, unbiased, y + k <= 1, the {family.rule} rule, activation within the range",
-        solver, 0.0, 1.0, build=composite.build_model,
-        arguments=(eps, family.activation, family.base, x, family.rule, 2 * half),
-    )  # fmt: skip
+        return {
+            "variables": f"k (slope of the window's middle), a (half-width), f (floor){shift}", "solver": solver,
+            "constraints": "mass 1, unbiased, peak <= e^eps times the floor",
+            "build": ptt.build_model, "arguments": (eps, family.kind, x, half),
+        }  # fmt: skip
+    return {
+        "variables": f"k (height of the activation), m (its width), y (height of the base){shift}", "solver": solver,
+        "constraints": f"mass 1, unbiased, y + k <= 1, the {family.rule} rule, activation within the range",
+        "build": composite.build_model, "arguments": (eps, family.activation, family.base, x, family.rule, 2 * half),
+    }  # fmt: skip
 
 
-def _by_scip(program: Program, share: float, shift: float, time_limit: float) -> tuple[float, float, Program]:
+def _by_scip(
+    program: dict[str, Any], share: float, shift: float, time_limit: float
+) -> tuple[float, float, dict[str, Any]]:
     """The window that SCIP finds for the program; the given one where it finds no point."""
     import pyomo.environ as pyo
 
-    model = program.model
+    model = program["build"](*program["arguments"])
     result = nlp.solve(model, "scip", time_limit=time_limit, rel_gap=1e-9)
     message = result.message
     if result.found:
@@ -154,14 +140,14 @@ def _by_scip(program: Program, share: float, shift: float, time_limit: float) ->
         share, shift = at["m"] / (2 * at["L"]) if "m" in at else at["a"] / at["reach"], at.get("r", 0.0)
     else:
         message += "; no feasible point: the mechanism is the structured one"
-    found = replace(program, solver="SCIP through Pyomo", objective=result.objective, bound=result.bound, message=message,
-                    stopped=result.timed_out)  # fmt: skip
-    return share, shift, found
+    found = {"solver": "SCIP through Pyomo", "objective": result.objective, "bound": result.bound, "message": message,
+             "stopped": result.timed_out}  # fmt: skip
+    return share, shift, program | found
 
 
 def _by_search(
-    problem: Problem, program: Program, walk: tuple[float, float, int, int] | None
-) -> tuple[CompositeMechanism, Program]:
+    problem: Problem, program: dict[str, Any], walk: tuple[float, float, int, int] | None
+) -> tuple[CompositeMechanism, dict[str, Any]]:
     """The paper's Algorithm 1, or its Algorithm 2 with (goal for sensitivity 1, step, iterations, seed)."""
     family = problem.family
     assert isinstance(family, Composite)
@@ -179,11 +165,10 @@ def _by_search(
         solver = f"Algorithm 2 (steps of at most {step:g} towards a target)"
         if not met:
             message += f", target not reached in {iterations} changes: raise iterations or lower step"
-    mechanism = composite.from_parameters(
-        problem.eps, point.k, point.m, point.y, *plain[1:], inputs=problem.domain, rule=family.rule
-    )
+    made = point.k, point.m, point.y, family.activation, family.base
+    mechanism = composite.from_parameters(problem.eps, *made, inputs=problem.domain, rule=family.rule)  # type: ignore[arg-type]
     value = point.variance * problem.domain.width**2
-    return mechanism, replace(program, solver=solver, objective=value, message=f"{message}; {point}")
+    return mechanism, program | {"solver": solver, "objective": value, "message": f"{message}; {point}"}
 
 
 def _goal(target: Any, least: float, half: float) -> float:

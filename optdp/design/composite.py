@@ -20,23 +20,32 @@ in the middle of it: [l + (L - C_max)/C, l + (L + C_max)/C], as long as Delta. T
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from optdp.design.progress import ProgressLike
 from optdp.design.registry import solve
 from optdp.exact import require
+from optdp.exact.numbers import Number
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import Interval, as_interval
+from optdp.problem.domains import DomainLike, Interval, as_interval
 from optdp.problem.families import Composite, Rule
 from optdp.problem.objectives import At, Objective, WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.problem.shapes import Quartic, Shape, as_activation, as_base
 from optdp.solution import Solution
+
+if TYPE_CHECKING:
+    from pyomo.environ import ConcreteModel
+
+ShapeLike = Shape | str | Callable[[np.ndarray], np.ndarray]
 
 METHODS = ("auto", "grid", "target", "scip")
 
@@ -59,25 +68,12 @@ class Point:
 
 
 def solve_composite(
-    eps: Any,
-    activation: Any = "A1",
-    base: Any = "B1",
-    *,
-    sensitivity: float = 1.0,
-    lower: float = 0.0,
-    objective: str = "center",
-    inputs: Any = None,
-    rule: str = "uniform",
-    activation_support: Any = (-1.0, 1.0),
-    base_support: Any = (-1.0, 1.0),
-    backend: str = "auto",
-    target: float | None = None,
-    step: float = 0.01,
-    iterations: int = 100_000,
-    seed: int = 0,
-    time_limit: float = 60.0,
-    progress: Any = None,
-) -> Solution:
+    eps: Number | str, activation: ShapeLike = "A1", base: ShapeLike = "B1", *, sensitivity: float = 1.0,
+    lower: float = 0.0, objective: str = "center", inputs: DomainLike | None = None, rule: str = "uniform",
+    activation_support: tuple[float, float] = (-1.0, 1.0), base_support: tuple[float, float] = (-1.0, 1.0),
+    backend: str = "auto", target: float | None = None, step: float = 0.01, iterations: int = 100_000, seed: int = 0,
+    time_limit: float = 60.0, progress: ProgressLike = None,
+) -> Solution:  # fmt: skip
     """The best composite mechanism for a bounded query under eps-DP, with a proof that no choice of (k, m, y) is better.
 
     **Arguments:**
@@ -110,7 +106,7 @@ def solve_composite(
         >>> round(solution.value, 6), round(solution.mechanism.support()[0], 6)
         (1.788558, 10.0)
     """
-    require.exact_epsilon(eps)
+    eps = require.exact_epsilon(eps)
     family = Composite(as_activation(activation, activation_support), as_base(base, base_support), rule)  # type: ignore[arg-type]
     require.choice("objective", objective, ("center", "worst"))
     require.choice("backend", backend, METHODS)
@@ -159,11 +155,11 @@ class Mapping:
         """C: how much longer the range [-L, L] is than the outputs [l, u]."""
         return 2 * self.half_range / (self.upper - self.lower)
 
-    def forward(self, q: Any) -> np.ndarray:
+    def forward(self, q: ArrayLike) -> np.ndarray:
         """gamma(q) = (q - l) C - L."""
         return (np.asarray(q, dtype=float) - self.lower) * self.scale - self.half_range
 
-    def inverse(self, x: Any) -> np.ndarray:
+    def inverse(self, x: ArrayLike) -> np.ndarray:
         """(x + L)/C + l."""
         return (np.asarray(x, dtype=float) + self.half_range) / self.scale + self.lower
 
@@ -184,23 +180,17 @@ def parameters(mechanism: CompositeMechanism, top: float = 1.0) -> dict[str, flo
 
 
 def from_parameters(
-    eps: Any,
-    k: float,
-    m: float,
-    y: float,
-    activation: Any = "A1",
-    base: Any = "B1",
-    *,
-    inputs: Any,
-    rule: Rule = "uniform",
-) -> CompositeMechanism:
+    eps: Number | str, k: float, m: float, y: float, activation: ShapeLike = "A1", base: ShapeLike = "B1", *,
+    inputs: DomainLike, rule: Rule = "uniform",
+) -> CompositeMechanism:  # fmt: skip
     """The mechanism with the paper's parameters (k, m, y), for queries in `inputs`; B2 gets its t = (y + k)/e^eps.
 
     **Raises** ValueError if (k, m, y) breaks a constraint: mass, range or privacy.
     """
     shape, under = as_activation(activation), as_base(base)
     k, m, y = (require.real(n, v, low=0.0, open_low=True) for n, v in (("k", k), ("m", m), ("y", y)))
-    ratio = float(require.exact_epsilon(eps))
+    eps = require.exact_epsilon(eps)
+    ratio = float(eps)
     edge = min((y + k) / math.exp(ratio) / y, 1.0)
     standing = Quartic(Fraction(edge)) if isinstance(under, str) else under
     if not math.isfinite(evaluate(ratio, k, m, y, shape, under, rule=rule)):
@@ -214,16 +204,9 @@ def from_parameters(
 
 
 def evaluate(
-    eps: float,
-    k: Any,
-    m: Any,
-    y: Any,
-    activation: Shape,
-    base: Shape | str,
-    *,
-    objective: str = "center",
-    rule: Rule = "uniform",
-) -> Any:
+    eps: float, k: ArrayLike, m: ArrayLike, y: ArrayLike, activation: Shape, base: Shape | str, *,
+    objective: str = "center", rule: Rule = "uniform",
+) -> np.ndarray:  # fmt: skip
     """The variance for sensitivity 1 at (k, m, y), elementwise with broadcasting; inf where a constraint is broken."""
     k, m, y = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (k, m, y)))
     ratio, c, v = math.exp(eps), float(activation.level()), float(activation.spread())
@@ -252,15 +235,9 @@ def evaluate(
 
 
 def algorithm_1(
-    eps: float,
-    activation: Any = "A1",
-    base: Any = "B1",
-    *,
-    objective: str = "center",
-    rule: Rule = "uniform",
-    steps: tuple[float, ...] = GRID_STEPS,
-    widest: float = 2.0,
-) -> tuple[Point, str]:
+    eps: float, activation: ShapeLike = "A1", base: ShapeLike = "B1", *, objective: str = "center",
+    rule: Rule = "uniform", steps: tuple[float, ...] = GRID_STEPS, widest: float = 2.0,
+) -> tuple[Point, str]:  # fmt: skip
     """The paper's Algorithm 1: enumerate (k, m, y) on a grid, then again around the best point with the next smaller step.
 
     What the paper leaves open is filled in as in its authors' public program, which matters for digits (the optimum is
@@ -320,8 +297,8 @@ def _counted(start: float, end: float, step: float) -> np.ndarray:
 
 
 def algorithm_2(
-    eps: float, target: float, activation: Any = "A1", base: Any = "B1", *, objective: str = "center", rule: Rule = "uniform",
-    step: float = 0.01, iterations: int = 100_000, seed: int = 0,
+    eps: float, target: float, activation: ShapeLike = "A1", base: ShapeLike = "B1", *, objective: str = "center",
+    rule: Rule = "uniform", step: float = 0.01, iterations: int = 100_000, seed: int = 0,
 ) -> tuple[Point, str, bool]:  # fmt: skip
     """The paper's Algorithm 2: from a random start, change one parameter by one step and keep what is better, until `target`.
 
@@ -353,13 +330,9 @@ def algorithm_2(
 
 
 def build_model(
-    eps: float,
-    activation: Any = "A1",
-    base: Any = "B1",
-    x: float | None = 0.0,
-    rule: Rule = "uniform",
+    eps: float, activation: ShapeLike = "A1", base: ShapeLike = "B1", x: float | None = 0.0, rule: Rule = "uniform",
     width: float = 1.0,
-) -> Any:
+) -> ConcreteModel:  # fmt: skip
     """The nonlinear program in (k, m, y) as a Pyomo `ConcreteModel`, with the constraints of the paper's Appendix D.
 
     **Arguments:** `x`: the query in [0, 1], from the middle to the end of the interval, whose variance is minimised, None for the

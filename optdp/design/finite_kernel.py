@@ -8,32 +8,34 @@ high probability.
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from optdp.certificates.finite import ENTRIES, LARGEST, FiniteCertificate
-from optdp.design.progress import Progress
-from optdp.design.registry import Design, register
+from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
 from optdp.exact.rounding import SLACK, Table, private_weights
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.problem.domains import Alphabet
 from optdp.problem.families import AllMechanisms
-from optdp.problem.losses import as_loss
+from optdp.problem.losses import LossLike, as_loss
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
-from optdp.solution import Program, Solution
+from optdp.solution import Solution
 from optdp.solvers import kernel_lp as lp
-from optdp.solvers.lp import LinearProgram, LinearStatus
+from optdp.solvers.lp import LinearProgram, LinearSolver, LinearStatus
+
+#: A `Prior`, "uniform", a mapping, probabilities of the symbols, or (points, probabilities).
+PriorLike = Prior | str | Mapping[Any, float] | Sequence[Any]
 
 METHODS = ("auto", "columns", "dense")
 
 
-def objective(loss: Any, domain: Alphabet, prior: Any) -> WorstCase | Average:
+def objective(loss: LossLike | None, domain: Alphabet, prior: PriorLike | None) -> WorstCase | Average:
     """What `optdp.solve_kernel` minimises on an alphabet; `prior`: one probability for each symbol, "uniform", or None.
 
     **Raises** TypeError or ValueError naming the argument.
@@ -67,21 +69,19 @@ def accepts(problem: Problem) -> str | None:
     return None if not problem.constraints else "there must be no constraints"
 
 
-def method_for(method: str, solver: Any) -> str:
+def method_for(method: str, solver: LinearSolver | None) -> str:
     """The method that uses `solver`, if one is given."""
     if solver is not None and method == "columns":
         raise ValueError("solver is not allowed with method = 'columns': leave it out, or use 'dense'")
     return method if solver is None else "dense"
 
 
-def design(
-    problem: Problem, *, rtol: float, time_limit: float, method: str, solver: Any, progress: Progress
-) -> Solution:
+def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`. Outputs are the columns of the loss matrix, 0, 1, 2, ..., or the symbols if the matrix is square.
 
     A `solver` solves the plain linear program.
     """
-    began, method = time.perf_counter(), method_for(method, solver)
+    problem, solver, method = run.problem, run.solver, method_for(run.method, run.solver)
     domain: Any = problem.domain
     eps, law = problem.eps, problem.loss
     d, m = law.array.shape
@@ -89,7 +89,7 @@ def design(
     answers, stopped = np.arange(m), list[str]()
 
     def solve(ratio: float) -> lp.Outcome:
-        left, grid = time_limit - (time.perf_counter() - began), _grid(problem, ratio, scale)
+        left, grid = run.time_limit - run.seconds, _grid(problem, ratio, scale)
         try:
             if left <= 0:
                 raise lp.SolverFailure(
@@ -106,45 +106,32 @@ def design(
             stopped.append(str(failure))
             return _constant(grid)
 
-    progress(f"{d} symbols, {m} outputs: lower bound")
+    run.progress(f"{d} symbols, {m} outputs: lower bound")
     below = solve(float(np.exp(float(eps))))  # type: ignore[arg-type]
     weights = (
         () if isinstance(problem.objective, Average) else tuple(np.clip(below.dual.weights, 0.0, LARGEST).tolist())
     )
     certificate = FiniteCertificate(weights, tuple((below.dual.masses * scale).tolist()))
-    progress("mechanism")
+    run.progress("mechanism")
     ratio = enclosures.exp_below(eps)  # type: ignore[arg-type]
     above = solve(float(ratio) * (1 - SLACK))
     use = above.floors > 1e-10
     table = np.zeros((d, m), dtype=np.int64)
     table[:, above.outputs[use].astype(int)] = private_weights(above.rows[:, use], above.floors[use], ratio)
     mechanism = FiniteMechanism(domain, domain.symbols if m == d else tuple(range(m)), Table(table))
-    value = mechanism.enclose(problem.objective)[1]
-    program = Program(
-        variables=f"{above.variables} columns (floors and favoured pairs of input and output)",
-        constraints=f"{above.constraints} rows: mass and loss of {d} inputs, likelihood ratios",
-        solver=f"HiGHS ({method})" if solver is None else solver.name,
-        seconds=time.perf_counter() - began,
-        rtol=rtol,
-        objective=above.value * scale,
-        bound=below.value * scale,
-        message=" ".join(stopped[:1]),
-        stopped=bool(stopped),
-        build=build_model,
-        arguments=(problem,),
-    )
-    return Solution(problem, value, min(certificate.bound(problem).value, value), mechanism, certificate, program)
+    return run.solution(
+        mechanism, certificate, f"{above.variables} columns (floors and favoured pairs of input and output)",
+        f"{above.constraints} rows: mass and loss of {d} inputs, likelihood ratios",
+        f"HiGHS ({method})" if solver is None else solver.name, objective=above.value * scale, bound=below.value * scale,
+        message=" ".join(stopped[:1]), stopped=bool(stopped), build=build_model, arguments=(problem,),
+    )  # fmt: skip
 
 
 register(
-    Design(
-        "finite kernel",
-        ("LDP", "Alphabet", "WorstCase or Average of a loss matrix", "AllMechanisms", ""),
-        accepts,
-        design,
-        METHODS,
-    )
-)
+    "finite kernel",
+    ("LDP", "Alphabet", "WorstCase or Average of a loss matrix", "AllMechanisms", ""),
+    accepts, design, METHODS,
+)  # fmt: skip
 
 
 def build_model(problem: Problem) -> LinearProgram:

@@ -22,6 +22,7 @@ under the uniform prior.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -31,23 +32,25 @@ import numpy as np
 
 from optdp.certificates.kernel import INPUTS, KernelCertificate, certify
 from optdp.design import finite_kernel
-from optdp.design.progress import Progress
-from optdp.design.registry import Design, register, solve
+from optdp.design.finite_kernel import PriorLike
+from optdp.design.progress import ProgressLike
+from optdp.design.registry import Run, register, solve
 from optdp.exact import enclosures, require
-from optdp.exact.numbers import plain
+from optdp.exact.numbers import Number, plain
 from optdp.exact.rounding import SLACK
 from optdp.mechanisms.kernel import UNIT, KernelMechanism
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
-from optdp.problem.domains import Alphabet, Circle, Interval, as_domain
+from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, as_domain
 from optdp.problem.families import AllMechanisms
+from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
-from optdp.solution import Program, Solution
+from optdp.solution import Solution
 from optdp.solvers import kernel_lp as lp
 from optdp.solvers.kernel_interior import solve_interior
-from optdp.solvers.lp import LinearProgram, LinearStatus
+from optdp.solvers.lp import LinearProgram, LinearSolver, LinearStatus
 
 METHODS = finite_kernel.METHODS
 
@@ -62,20 +65,11 @@ LEVELS = range(3, 11)
 
 
 def solve_kernel(
-    eps: Any,
-    loss: Any = None,
-    *,
-    domain: Any = (0.0, 1.0),
-    unbiased: bool = False,
-    outputs: Any = None,
-    prior: Any = None,
-    rtol: float = 1e-3,
-    time_limit: float = 60.0,
-    simplify: bool = True,
-    level: int | None = None,
-    backend: str = "auto",
-    progress: Any = None,
-) -> Solution:
+    eps: Number | str, loss: LossLike | None = None, *, domain: DomainLike = (0.0, 1.0), unbiased: bool = False,
+    outputs: Sequence[float] | None = None, prior: PriorLike | None = None, rtol: float = 1e-3,
+    time_limit: float = 60.0, simplify: bool = True, level: int | None = None, backend: str = "auto",
+    progress: ProgressLike = None,
+) -> Solution:  # fmt: skip
     """The best of all eps-LDP mechanisms, with a bracket that holds for the continuum of inputs and outputs.
 
     **Arguments:**
@@ -142,7 +136,7 @@ def solve_kernel(
     refused = (accepts if isinstance(area, Interval) else finite_kernel.accepts)(problem)
     if refused is not None:
         raise ValueError(f"{refused}; asked for was {problem.statement()}")
-    options = {"simplify": simplify, "level": level} if isinstance(area, Interval) else {}
+    options: dict[str, Any] = {"simplify": simplify, "level": level} if isinstance(area, Interval) else {}
     return solve(problem, rtol, time_limit, backend, progress=progress, **options)
 
 
@@ -177,33 +171,19 @@ def accepts(problem: Problem) -> str | None:
     return None
 
 
-def design(
-    problem: Problem,
-    *,
-    rtol: float,
-    time_limit: float,
-    method: str,
-    solver: Any,
-    progress: Progress,
-    simplify: bool = True,
-    level: int | None = None,
-) -> Solution:
+def design(run: Run, *, simplify: bool = True, level: int | None = None) -> Solution:
     """See `solve_kernel`. A `solver` solves the plain linear programs of the method "dense"."""
     if level is not None:
         level = require.integer("level", level, low=LEVELS[0], high=LEVELS[-1])
-    task = _Task(problem, finite_kernel.method_for(method, solver), solver)
-    return _Search(task, rtol, time_limit, simplify, progress).run(level)
+    task = _Task(run.problem, finite_kernel.method_for(run.method, run.solver), run.solver)
+    return _Search(task, run, simplify).solve(level)
 
 
 register(
-    Design(
-        "kernel",
-        ("LDP", "Interval", "WorstCase or Average (finitely many points) of |Y - x|^q with q >= 1", "AllMechanisms",
-         "Unbiased (with squared loss), Outputs"),
-        accepts,
-        design,
-        METHODS,
-    )
+    "kernel",
+    ("LDP", "Interval", "WorstCase or Average (finitely many points) of |Y - x|^q with q >= 1", "AllMechanisms",
+     "Unbiased (with squared loss), Outputs"),
+    accepts, design, METHODS,
 )  # fmt: skip
 
 
@@ -220,7 +200,7 @@ class _Task:
 
     problem: Problem
     method: str
-    solver: Any
+    solver: LinearSolver | None
 
     @cached_property
     def eps(self) -> float:
@@ -292,9 +272,8 @@ class _Task:
 class _Search:
     """Finer and finer grids until the bracket is tight enough; keeps the best mechanism and the best bound."""
 
-    def __init__(self, task: _Task, rtol: float, time_limit: float, simplify: bool, progress: Progress) -> None:
-        self.task, self.rtol, self.simplify, self.progress = task, rtol, simplify, progress
-        self.began, self.time_limit = time.perf_counter(), time_limit
+    def __init__(self, task: _Task, run: Run, simplify: bool) -> None:
+        self.task, self.run, self.rtol, self.simplify = task, run, run.rtol, simplify
         self.ratio = float(enclosures.exp_below(task.problem.eps))  # type: ignore[arg-type]
         self.mechanism: KernelMechanism | None = None
         self.certificate: KernelCertificate | None = None
@@ -308,19 +287,17 @@ class _Search:
     @property
     def left(self) -> float:
         """Seconds left; without limit on the first, coarsest grid, so that there always is a bracket."""
-        if self.first:
-            return 1e9
-        return self.time_limit - (time.perf_counter() - self.began)
+        return 1e9 if self.first else self.run.time_limit - self.run.seconds
 
     @property
     def gap(self) -> float:
         return (self.value - self.bound) / self.value if self.value else 0.0
 
-    def run(self, only: int | None) -> Solution:
+    def solve(self, only: int | None) -> Solution:
         level, spent = only or self._first_level(), 0.0
         while True:
             began = time.perf_counter()
-            self.progress(f"grid of level {level}", self.bound, self.value)
+            self.run.progress(f"grid of level {level}", self.bound, self.value)
             try:
                 self._lower(level)
                 if level <= SIMPLE or self.mechanism is None or self.gap > self.rtol:
@@ -556,8 +533,8 @@ class _Search:
             y = y[y <= 0.5]
         merges = _merges(y, mass)
         few, many = 1, y.size
-        patience = time.perf_counter() - self.began  # no longer than everything before
-        while few < many and min(self.left, 2 * patience - (time.perf_counter() - self.began)) > 0:
+        patience = self.run.seconds  # no longer than everything before
+        while few < many and min(self.left, 2 * patience - self.run.seconds) > 0:
             count = (few + many) // 2
             try:
                 short = self._short(merges[count])
@@ -578,20 +555,14 @@ class _Search:
         rows = "mass, mean and loss" if task.unbiased else "mass and loss"
         name = task.solver.name if task.solver is not None else f"HiGHS ({task.method})"
         scale = task.problem.domain.width**task.exponent
-        program = Program(
-            variables=f"{self.sizes[0]} columns (floors and favoured pairs of input and output) in the largest linear program",
-            constraints=f"{self.sizes[1]} rows: {rows} at {len(certificate.masses)} inputs, likelihood ratios",
-            solver=name + (", interior point on large grids" if task.method == "auto" else ""),
-            seconds=time.perf_counter() - self.began,
-            rtol=self.rtol,
-            objective=self.raw * scale,
-            bound=self.below.value * scale,
-            message=self.message,
-            stopped=self.stopped,
-            build=build_model,
-            arguments=(task.problem,),
-        )
-        return Solution(task.problem, self.value, min(self.bound, self.value), mechanism, certificate, program)
+        return self.run.solution(
+            mechanism, certificate,
+            f"{self.sizes[0]} columns (floors and favoured pairs of input and output) in the largest linear program",
+            f"{self.sizes[1]} rows: {rows} at {len(certificate.masses)} inputs, likelihood ratios",
+            name + (", interior point on large grids" if task.method == "auto" else ""),
+            objective=self.raw * scale, bound=self.below.value * scale, message=self.message, stopped=self.stopped,
+            build=build_model, arguments=(task.problem,),
+        )  # fmt: skip
 
 
 def _merges(y: np.ndarray, mass: np.ndarray) -> dict[int, np.ndarray]:

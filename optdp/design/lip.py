@@ -26,18 +26,21 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from optdp.certificates.lip import STEPS, LIPCertificate
+from optdp.certificates.lip import STEPS, LIPCertificate, Method
 from optdp.design import lip_posteriors as lp
 from optdp.design import lip_pricing as pricing
-from optdp.design.progress import Progress
-from optdp.design.registry import Design, register, solve
+from optdp.design.progress import ProgressLike
+from optdp.design.registry import Run, register, solve
 from optdp.exact import require
+from optdp.exact.numbers import Number
 from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.domains import Alphabet
 from optdp.problem.families import AllMechanisms
@@ -46,9 +49,13 @@ from optdp.problem.priors import Prior
 from optdp.problem.privacy import LDP, LIP
 from optdp.problem.problem import Problem
 from optdp.problem.tasks import Aggregate
-from optdp.solution import Program, Solution
+from optdp.solution import Solution
 from optdp.solvers.conic import Clarabel
 from optdp.solvers.lp import LinearProgram, LinearSolver
+
+#: A pandas Series is a mapping too.
+PriorLike = Prior | Mapping[Any, float] | Sequence[float] | np.ndarray
+ValuesLike = Mapping[Any, float] | Sequence[float] | np.ndarray
 
 TASKS = ("survey", "sum", "histogram")
 NOTIONS = ("lip", "lip-lower", "ldp")
@@ -60,21 +67,10 @@ MOST_ENUMERATED = 14
 
 
 def solve_lip(
-    prior: Any,
-    eps: Any,
-    *,
-    task: str = "sum",
-    values: Any = None,
-    notion: str = "lip",
-    categories: Any = None,
-    weight: float = 1.0,
-    backend: str = "auto",
-    rtol: float = 1e-6,
-    time_limit: float = 60.0,
-    seed: int = 0,
-    solver: Any = None,
-    progress: Any = None,
-) -> Solution:
+    prior: PriorLike, eps: Number | str, *, task: str = "sum", values: ValuesLike | None = None, notion: str = "lip",
+    categories: Sequence[Any] | None = None, weight: float = 1.0, backend: str = "auto", rtol: float = 1e-6,
+    time_limit: float = 60.0, seed: int = 0, solver: LinearSolver | None = None, progress: ProgressLike = None,
+) -> Solution:  # fmt: skip
     """The mechanism with the least mean square error for a user whose category has a known prior, with a proof.
 
     **Arguments:**
@@ -107,7 +103,7 @@ def solve_lip(
         >>> round(optdp.solve_lip([0.9, 0.1], 1.0, task="survey").value, 6)
         0.079138
     """
-    require.exact_epsilon(eps)
+    eps = require.exact_epsilon(eps)
     require.choice("task", task, TASKS)
     require.choice("notion", notion, NOTIONS)
     require.choice("backend", backend, METHODS)
@@ -137,59 +133,35 @@ def accepts(problem: Problem) -> str | None:
     return None if not problem.constraints else "there must be no constraints"
 
 
-def design(
-    problem: Problem,
-    *,
-    rtol: float,
-    time_limit: float,
-    method: str,
-    solver: LinearSolver | None,
-    progress: Progress,
-    seed: int = 0,
-) -> Solution:
+def design(run: Run, *, seed: int = 0) -> Solution:
     """See `solve_lip`."""
-    began = time.perf_counter()
+    problem, solver, method = run.problem, run.solver, run.method
     if solver is not None and method == "cvxpy":
         raise ValueError("solver is not allowed with the method 'cvxpy', which brings its own")
     prior, task = problem.objective.prior, problem.objective.task
     privacy: Any = problem.privacy
     d, notion = len(prior), "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
     chosen = Clarabel() if method == "cvxpy" else solver
-    work = _Work(
-        prior, float(privacy.eps), task, notion, rtol, began + time_limit, require.integer("seed", seed, low=0), chosen
-    )
-    progress(f"{task.kind} over {d} categories, {notion}")
+    seed, deadline = require.integer("seed", seed, low=0), run.began + run.time_limit
+    work = _Work(prior, float(privacy.eps), task, notion, run.rtol, deadline, seed, chosen)
+    run.progress(f"{task.kind} over {d} categories, {notion}")
     found = work.solve(method)
     mechanism = LIPMechanism.private(privacy, prior, found.posteriors, found.weights, task)
-    value = mechanism.enclose(problem.objective)[1]
-    progress("certificate")
-    certificate = found.certificate(d)
+    run.progress("certificate")
     extreme = {"lip": f"at most {d} 2^{d - 1}", "lip-lower": f"{d}", "ldp": f"2^{d} - 2"}[notion]
-    program = Program(
-        variables=f"weights of extreme posteriors ({found.columns} used of {extreme})",
-        constraints=f"the mean posterior is the prior: {d} rows",
-        solver=found.solver,
-        seconds=time.perf_counter() - began,
-        rtol=rtol,
-        objective=found.objective,
-        bound=found.bound,
-        message=f"{found.rounds} rounds{prior.missing}",
-        stopped=found.timed_out,
-        build=build_model,
+    return run.solution(
+        mechanism, found.certificate(d), f"weights of extreme posteriors ({found.columns} used of {extreme})",
+        f"the mean posterior is the prior: {d} rows", found.solver, objective=found.objective, bound=found.bound,
+        message=f"{found.rounds} rounds{prior.missing}", stopped=found.timed_out, build=build_model,
         arguments=(prior, float(privacy.eps), task, notion, None if d <= MOST_ENUMERATED else found.posteriors),
-    )
-    return Solution(problem, value, min(certificate.bound(problem).value, value), mechanism, certificate, program)
+    )  # fmt: skip
 
 
 register(
-    Design(
-        "lip",
-        ("LIP, LIP(lower_only) for the objective's prior; LDP", "Alphabet of the prior's categories",
-         "BayesRisk(sum or histogram)", "AllMechanisms", ""),
-        accepts,
-        design,
-        METHODS,
-    )
+    "lip",
+    ("LIP, LIP(lower_only) for the objective's prior; LDP", "Alphabet of the prior's categories",
+     "BayesRisk(sum or histogram)", "AllMechanisms", ""),
+    accepts, design, METHODS,
 )  # fmt: skip
 
 
@@ -246,7 +218,7 @@ class _Found:
     posteriors: np.ndarray
     weights: np.ndarray
     nu: np.ndarray
-    method: str
+    method: Method
     knots: np.ndarray
     solver: str
     columns: int
@@ -404,7 +376,7 @@ class _Work:
         posteriors, weights = lp.polish(found, self.p)
         _, unit, _ = self._units()
         nu, accuracy = found.nu, self._tolerance() / 100
-        method = "knots" if self.task.values is not None else "vertices" if pricer.visits_all else "chord"
+        method: Method = "knots" if self.task.values is not None else "vertices" if pricer.visits_all else "chord"
         # Prices at which the used posteriors have reduced cost 0 to full precision, if they are better.
         priced = pricer.price(nu, accuracy)
         missing = pricer.gain(posteriors) - posteriors @ nu
@@ -438,10 +410,14 @@ def linear_program(p: np.ndarray, posteriors: np.ndarray, gains: np.ndarray) -> 
     """max sum_k w_k gains_k over weights w >= 0 with sum_k w_k posteriors_k = p, each row divided by its probability."""
     one = np.ones(p.size)
     rows, columns = {"prior": slice(0, p.size)}, {"weights": slice(0, gains.size)}
-    return LinearProgram(gains, (posteriors / p).T, one, one, None, None, True, rows, columns, "posteriors")
+    return LinearProgram(
+        gains, (posteriors / p).T, one, one, maximise=True, blocks=rows, variables=columns, name="posteriors"
+    )
 
 
-def build_model(prior: Any, eps: float, task: Aggregate, notion: str = "lip", posteriors: Any = None) -> LinearProgram:
+def build_model(
+    prior: PriorLike, eps: float, task: Aggregate, notion: str = "lip", posteriors: ArrayLike | None = None
+) -> LinearProgram:
     """The linear program over posteriors: one weight for each extreme one, up to 14 categories, or for each of `posteriors`.
 
     Its value is the largest E phi(posterior), in the units of the loss; the mean square error is V minus it. The rows "prior" say

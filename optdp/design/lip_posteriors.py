@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -63,6 +63,16 @@ class Pricer(Protocol):
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
         """Maximise phi(r) - nu.r over Q, to within tol."""
+        ...
+
+
+class SumPricer(Pricer, Protocol):
+    """The pricer of a sum of `values`; `merged` is that of the problem in which the categories of each group are one."""
+
+    values: np.ndarray
+
+    def merged(self, groups: np.ndarray) -> SumPricer:
+        """See the class."""
         ...
 
 
@@ -221,11 +231,8 @@ def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return posteriors[first], solved if solved.min() >= 0 else merged
 
 
-def multilevel(pricer: Any, *, tol: float, deadline: float, solver: LinearSolver | None = None) -> Generated:
-    """`generate` for a sum: solve with neighbouring values merged in pairs first, and start from there.
-
-    **Arguments:** `pricer`: its `merged(groups)` is the pricer of the problem in which the categories of each group are one.
-    """
+def multilevel(pricer: SumPricer, *, tol: float, deadline: float, solver: LinearSolver | None = None) -> Generated:
+    """`generate` for a sum: solve with neighbouring values merged in pairs first, and start from there."""
     x, d = pricer.values, pricer.probabilities.size
     if d <= COARSEST:
         return generate(pricer, np.zeros((0, d)), x**2 / 2, 0.3, tol=tol, deadline=deadline, solver=solver)

@@ -28,45 +28,40 @@ density cannot depend on x, and the uniform one is best, of value I(D)/D. On a c
 from __future__ import annotations
 
 import math
-import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.certificates.base import Certificate
 from optdp.certificates.bathtub import certify
 from optdp.certificates.constant import ConstantCertificate
 from optdp.design import piecewise_plain
-from optdp.design.progress import Progress
-from optdp.design.registry import Design, register, solve
+from optdp.design.progress import ProgressLike
+from optdp.design.registry import Run, register, solve
 from optdp.exact import require
+from optdp.exact.numbers import Number
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism, Placement
-from optdp.problem.domains import Circle, Interval, as_domain
+from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
 from optdp.problem.families import AllMechanisms, Piecewise
-from optdp.problem.losses import DistanceLoss, as_loss
+from optdp.problem.losses import DistanceLoss, LossLike, as_loss
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
-from optdp.solution import Program, Solution
+from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram, stacked
+
+if TYPE_CHECKING:
+    from pyomo.environ import ConcreteModel
 
 METHODS = ("auto", "scip", "slsqp", "gurobi", "ipopt")
 
 
 def solve_piecewise(
-    eps: Any,
-    m: int = 3,
-    loss: Any = "abs",
-    *,
-    domain: Any = (0.0, 1.0),
-    backend: str = "auto",
-    placement: Placement = "centred",
-    rtol: float = 1e-9,
-    time_limit: float = 60.0,
-    starts: int = 20,
-    seed: int = 0,
-    progress: Any = None,
-) -> Solution:
+    eps: Number | str, m: int = 3, loss: LossLike = "abs", *, domain: DomainLike = (0.0, 1.0), backend: str = "auto",
+    placement: Placement = "centred", rtol: float = 1e-9, time_limit: float = 60.0, starts: int = 20, seed: int = 0,
+    progress: ProgressLike = None,
+) -> Solution:  # fmt: skip
     """The best m-piece mechanism under eps-LDP for a number in `domain`, with a proof that none is better.
 
     **Arguments:**
@@ -97,7 +92,7 @@ def solve_piecewise(
         >>> optdp.solve_piecewise(1.0).value           # 1/(e^(1/2) + 1)
         0.37754066879814546
     """
-    require.exact_epsilon(eps)
+    eps = require.exact_epsilon(eps)
     require.choice("backend", backend, METHODS)
     problem = Problem(LDP(eps), as_domain(domain), WorstCase(loss), Piecewise(m))
     return solve(
@@ -123,33 +118,22 @@ def accepts(problem: Problem) -> str | None:
     return None if not problem.constraints else "there must be no constraints"
 
 
-def design(
-    problem: Problem,
-    *,
-    rtol: float,
-    time_limit: float,
-    method: str,
-    solver: Any,
-    progress: Progress,
-    placement: Placement = "centred",
-    starts: int = 20,
-    seed: int = 0,
-) -> Solution:
+def design(run: Run, *, placement: Placement = "centred", starts: int = 20, seed: int = 0) -> Solution:
     """See `solve_piecewise`."""
-    if solver is not None:
+    problem, method = run.problem, run.method
+    if run.solver is not None:
         raise ValueError("solver is not allowed here: this design has the methods " + ", ".join(METHODS))
     area, law, eps = problem.domain, problem.objective.loss, float(problem.privacy.eps)  # type: ignore[attr-defined]
     m = problem.family.m if isinstance(problem.family, Piecewise) else 2
     constant = _is_constant(m, area)
-    began = time.perf_counter()
     found = piecewise_plain.Found(0.0, None, None, "structured (bathtub, one dimension)", "")
     if method == "auto":
         width = 1.0 if constant else optimal_window(eps, law, float(area.exact_reach))
     else:
         _need_algebraic(law, method)
-        progress(f"{method}: {m} pieces")
+        run.progress(f"{method}: {m} pieces")
         found = piecewise_plain.solve(
-            eps, m, law, area, method, build_model, time_limit=time_limit,
+            eps, m, law, area, method, build_model, time_limit=run.time_limit,
             starts=require.integer("starts", starts, low=1), seed=require.integer("seed", seed, low=0),
         )  # fmt: skip
         width = 1.0 if constant else _window_of_floor(found.floor * area.width, eps)
@@ -160,33 +144,22 @@ def design(
     else:
         mechanism = PiecewiseMechanism.private(problem.privacy.eps, width, area, placement)  # type: ignore[attr-defined]
         certificate = certify(problem, optimal_value(eps, law, float(area.exact_reach)))
-    value = mechanism.enclose(problem.objective)[1]
-    program = Program(
-        variables=f"{m} heights, {m - 1} breakpoints for each of 2 inputs" if isinstance(area, Interval)
-        else f"{m} heights, {m} breakpoints",
-        constraints=f"{m * (m - 1)} likelihood ratios, mass 1 and worst-case loss for each input, breakpoints in order",
-        solver=found.solver,
-        seconds=time.perf_counter() - began,
-        rtol=rtol,
-        objective=found.objective,
-        bound=found.bound,
-        message=found.message,
-        stopped=found.timed_out,
-        build=build_model if law.exponent is not None else build_grid,
-        arguments=(eps, m, law, area) if law.exponent is not None else (eps, law, float(area.exact_reach)),
+    algebraic = law.exponent is not None
+    return run.solution(
+        mechanism, certificate,
+        f"{m} heights, " + (f"{m - 1} breakpoints for each of 2 inputs" if isinstance(area, Interval) else f"{m} breakpoints"),
+        f"{m * (m - 1)} likelihood ratios, mass 1 and worst-case loss for each input, breakpoints in order",
+        found.solver, objective=found.objective, bound=found.bound, message=found.message, stopped=found.timed_out,
+        build=build_model if algebraic else build_grid,
+        arguments=(eps, m, law, area) if algebraic else (eps, law, float(area.exact_reach)),
     )  # fmt: skip
-    return Solution(problem, value, min(certificate.bound(problem).value, value), mechanism, certificate, program)
 
 
 register(
-    Design(
-        "piecewise",
-        ("LDP", "Interval, Circle", "WorstCase(any loss nondecreasing in the distance); on a circle also Average(uniform)",
-         "Piecewise(m); on a circle also AllMechanisms", ""),
-        accepts,
-        design,
-        METHODS,
-    )
+    "piecewise",
+    ("LDP", "Interval, Circle", "WorstCase(any loss nondecreasing in the distance); on a circle also Average(uniform)",
+     "Piecewise(m); on a circle also AllMechanisms", ""),
+    accepts, design, METHODS,
 )  # fmt: skip
 
 
@@ -251,7 +224,7 @@ def _need_algebraic(loss: DistanceLoss, method: str) -> None:
         )
 
 
-def build_model(eps: float, m: int, loss: Any = "abs", domain: Any = (0.0, 1.0)) -> Any:
+def build_model(eps: float, m: int, loss: LossLike = "abs", domain: DomainLike = (0.0, 1.0)) -> ConcreteModel:
     """The nonlinear program as a Pyomo `ConcreteModel`, on a domain of width 1 (period 1, on a circle).
 
     Heights `p[i]` times the width and losses over width^q are those of the given domain. On an interval, breakpoints
@@ -345,12 +318,7 @@ def build_grid(eps: float, loss: DistanceLoss, reach: float, cells: int = 512) -
     )  # fmt: skip
 
 
-def window_of_height(eps: float, height: float) -> float:
-    """The window's share that a peak density `height` (times the width of the domain) leaves, as in the paper's p."""
-    return _window_of_floor(height / math.exp(eps), eps)
-
-
-def value_at_height(eps: float, height: Any, loss: Any = "abs") -> np.ndarray:
+def value_at_height(eps: float, height: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
     """Worst-case loss on [0, 1] of the three-piece mechanism with peak `height` in [1, e^eps], elementwise."""
     law = as_loss(loss, 1.0)
     mass = np.asarray(height, dtype=float) / math.exp(eps)

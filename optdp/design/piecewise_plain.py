@@ -167,7 +167,7 @@ def _slsqp(plain: _Plain, starts: int, seed: int) -> Found:
 
 def _ipopt(plain: _Plain, starts: int, seed: int, time_limit: float) -> Found:
     """Ipopt as CasADi bundles it, on the same program with CasADi's derivatives."""
-    q, inputs = plain.loss.exponent, len(plain.inputs)
+    q, inputs = plain.loss.exponent or 1.0, len(plain.inputs)  # a power: the design lets nothing else through
     reach = float(plain.domain.exact_reach) / plain.domain.width
 
     def rows(ca: Any, z: Any) -> Any:

@@ -19,24 +19,29 @@ class Step:
     value: float | None = None
 
 
+ProgressLike = Callable[[Step], None] | bool | None
+
+
 class Progress:
     """Tells every `Step` to the logger "optdp" (level INFO) and to a callback.
 
     **Arguments:** `callback`: a function of a `Step`; True for one line on stderr, if that is a terminal; None for the log alone.
     """
 
-    def __init__(self, callback: Callable[[Step], None] | bool | None = None) -> None:
+    def __init__(self, callback: ProgressLike = None) -> None:
         if callback is True:
             callback = _line if sys.stderr.isatty() else None
-        if callback is not None and callback is not False and not callable(callback):
+        if callback is False:
+            callback = None
+        if callback is not None and not callable(callback):
             raise TypeError(f"progress = {callback!r} is not allowed: it must be a function of a Step, True or None")
-        self._callback = callback or None
+        self._callback = callback
 
     def __call__(self, stage: str, lower: float | None = None, value: float | None = None) -> None:
         """Report a step."""
         log.info("%s%s", stage, "" if value is None else f": bracket [{lower!r}, {value!r}]")
         if self._callback is not None:
-            self._callback(Step(stage, lower, value))  # type: ignore[operator]
+            self._callback(Step(stage, lower, value))
 
 
 def _line(step: Step) -> None:

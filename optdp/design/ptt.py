@@ -18,12 +18,15 @@ for every eps). Its plain formulation is a linear program for each range (method
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from optdp.design.progress import ProgressLike
 from optdp.design.registry import solve
 from optdp.exact import require
+from optdp.exact.numbers import Number
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Interval
@@ -35,19 +38,16 @@ from optdp.problem.shapes import Shape
 from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram, LinearResult, LinearSolver
 
+if TYPE_CHECKING:
+    from pyomo.environ import ConcreteModel
+
 METHODS = ("auto", "scip", "lp")
 
 
 def solve_ptt(
-    eps: Any,
-    kind: str = "I",
-    *,
-    objective: Any = "worst",
-    backend: str = "auto",
-    time_limit: float = 60.0,
-    cells: int = 160,
-    progress: Any = None,
-) -> Solution:
+    eps: Number | str, kind: str = "I", *, objective: str | float = "worst", backend: str = "auto",
+    time_limit: float = 60.0, cells: int = 160, progress: ProgressLike = None,
+) -> Solution:  # fmt: skip
     """The best unbiased piecewise transformation of a number in [-1, 1] under eps-LDP, with a proof that none is better.
 
     **Arguments:**
@@ -72,7 +72,7 @@ def solve_ptt(
         >>> round(solution.value, 6), round(solution.mechanism.eta, 6)
         (5.065681, 2.288757)
     """
-    require.exact_epsilon(eps)
+    eps = require.exact_epsilon(eps)
     require.choice("backend", backend, METHODS)
     if isinstance(objective, str):
         require.choice("objective", objective, ("worst",))
@@ -85,7 +85,7 @@ def solve_ptt(
     return solve(problem, 1e-9, time_limit, backend, cells=cells, progress=progress)
 
 
-def ptt_mechanism(eps: Any, eta: float, kind: str = "I") -> CompositeMechanism:
+def ptt_mechanism(eps: Number, eta: float, kind: str = "I") -> CompositeMechanism:
     """The I- or II-PTT with a given eta = (k + a)/a > 1: exactly unbiased, exactly private, of mass 1."""
     eta = require.real("eta", eta, low=1.0, open_low=True)
     require.choice("kind", kind, ("I", "II"))
@@ -97,14 +97,14 @@ def shape_of(kind: str) -> Shape:
     return AffineWindow(kind).activation  # type: ignore[arg-type]
 
 
-def variance_at(eps: float, eta: Any, x: Any = 1.0, kind: str = "I") -> np.ndarray:
+def variance_at(eps: float, eta: ArrayLike, x: ArrayLike = 1.0, kind: str = "I") -> np.ndarray:
     """Var(x) of the PTT with ratio eta, elementwise, in floats: the objective as a function, for plots and tests."""
     shape = shape_of(kind)
     s, v, w = math.expm1(eps) * float(shape.level()), float(shape.spread()), 1 / np.asarray(eta, dtype=float)
     return np.square(x) / (s * w) + (1 + s * w) * (1 / 3 + s * v * w**3) / np.square(s * w * (1 - w))
 
 
-def build_model(eps: float, kind: str = "I", x: float | None = None, half: float = 1.0) -> Any:
+def build_model(eps: float, kind: str = "I", x: float | None = None, half: float = 1.0) -> ConcreteModel:
     """The plain program as a Pyomo `ConcreteModel` in (k, a, f), and for one input the middle r of the range.
 
     **Arguments:** `x`: the input in [0, 1] whose variance is minimised, None for the worst case; `half`: half the domain's width.

@@ -4,17 +4,51 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from optdp.design.progress import Progress
+from optdp.certificates.base import Certificate
+from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import require
+from optdp.mechanisms.base import Mechanism
 from optdp.problem.problem import Problem
-from optdp.solution import Solution
+from optdp.solution import Program, Solution
+from optdp.solvers.lp import LinearSolver
 
 #: Modules that register designs, in the order in which they are asked.
 MODULES = ("piecewise", "affine_window", "additive", "lip", "finite_kernel", "kernel")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A solve as it was asked for (see `solve`), and its clock: what a design is handed."""
+
+    problem: Problem
+    rtol: float
+    time_limit: float
+    method: str
+    solver: LinearSolver | None
+    progress: Progress
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return time.perf_counter() - self.began
+
+    def solution(
+        self, mechanism: Mechanism, certificate: Certificate, variables: str, constraints: str, solver: str, **told: Any
+    ) -> Solution:
+        """The solution with both sides from scratch: what the mechanism attains, and what is proven for the problem.
+
+        **Arguments:** `variables`, `constraints`, `solver` and what else is `told`: fields of the `Program`.
+        """
+        program = Program(variables, constraints, solver, self.seconds, self.rtol, **told)
+        value = mechanism.enclose(self.problem.objective)[1]
+        lower = min(certificate.bound(self.problem).value, value)
+        return Solution(self.problem, value, lower, mechanism, certificate, program)
 
 
 @dataclass(frozen=True)
@@ -23,7 +57,7 @@ class Design:
 
     - `name`; `solves`: one line for the table of what is solved: (privacy, domain, objective, family, constraints).
     - `accepts(problem)`: None if it can solve the problem, else the reason why not, in a few words.
-    - `solve(problem, *, rtol, time_limit, method, solver, progress, **options)`: the solution.
+    - `solve(run, **options)`: the solution.
     - `methods`: the allowed values of `method`, "auto" first.
     """
 
@@ -31,16 +65,18 @@ class Design:
     solves: tuple[str, str, str, str, str]
     accepts: Callable[[Problem], str | None]
     solve: Callable[..., Solution]
-    methods: tuple[str, ...] = ("auto",)
+    methods: tuple[str, ...]
 
 
 _DESIGNS: dict[str, Design] = {}
 
 
-def register(design: Design) -> Design:
-    """Add a design (again under the same name: replace it). It is asked after those that are there."""
-    _DESIGNS[design.name] = design
-    return design
+def register(
+    name: str, solves: tuple[str, str, str, str, str], accepts: Callable[[Problem], str | None],
+    solve: Callable[..., Solution], methods: tuple[str, ...] = ("auto",),
+) -> None:  # fmt: skip
+    """Add a `Design` (again under the same name: replace it). It is asked after those that are there."""
+    _DESIGNS[name] = Design(name, solves, accepts, solve, methods)
 
 
 def designs() -> tuple[Design, ...]:
@@ -53,14 +89,9 @@ def designs() -> tuple[Design, ...]:
 
 
 def solve(
-    problem: Problem,
-    rtol: float = 1e-3,
-    time_limit: float = 60.0,
-    method: str = "auto",
-    solver: Any = None,
-    progress: Any = None,
-    **options: Any,
-) -> Solution:
+    problem: Problem, rtol: float = 1e-3, time_limit: float = 60.0, method: str = "auto",
+    solver: LinearSolver | None = None, progress: ProgressLike = None, **options: Any,
+) -> Solution:  # fmt: skip
     """The best mechanism of a problem, between two certified bounds.
 
     **Arguments:**
@@ -88,20 +119,16 @@ def solve(
             reasons.append(f"  {design.name}: {reason}")
             continue
         require.choice("method", method, design.methods)
-        known = inspect.signature(design.solve).parameters
+        known = list(inspect.signature(design.solve).parameters)[1:]
         for name in options:
             if name not in known:
-                raise TypeError(f"{name} is not an option of the design {design.name!r}; it takes {', '.join(known)}")
+                raise TypeError(
+                    f"{name} is not an option of the design {design.name!r}; it takes {', '.join(known) or 'none'}"
+                )
         tell = progress if isinstance(progress, Progress) else Progress(progress)
-        found = design.solve(
-            problem,
-            rtol=require.real("rtol", rtol, low=0.0, open_low=True, high=1.0),
-            time_limit=require.real("time_limit", time_limit, low=0.0, open_low=True),
-            method=method,
-            solver=solver,
-            progress=tell,
-            **options,
-        )
+        rtol = require.real("rtol", rtol, low=0.0, open_low=True, high=1.0)
+        time_limit = require.real("time_limit", time_limit, low=0.0, open_low=True)
+        found = design.solve(Run(problem, rtol, time_limit, method, solver, tell), **options)
         tell("done", found.lower_bound, found.value)
         return found
     raise ValueError(

@@ -12,14 +12,9 @@ Result = TypeVar("Result")
 
 
 def sweep(
-    function: Callable[[Item], Result],
-    items: Iterable[Item],
-    *,
-    executor: Executor | None = None,
-    progress: bool | None = None,
-    label: str = "solving",
-    chunksize: int = 1,
-) -> list[Result]:
+    function: Callable[[Item], Result], items: Iterable[Item], *, executor: Executor | None = None,
+    progress: bool | None = None, label: str = "solving", chunksize: int = 1,
+) -> list[Result]:  # fmt: skip
     """`[function(item) for item in items]`, with a progress bar on stderr.
 
     **Arguments:**

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optdp.solvers.lp import LinearProgram, LinearResult, LinearSolver, LinearStatus
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 #: Clarabel's tolerances: what a solution is worth is for its certificate to judge.
 TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
@@ -20,7 +23,7 @@ STATUS_OF_CVXPY = {
 }  # fmt: skip
 
 
-def as_cvxpy(program: LinearProgram) -> Any:
+def as_cvxpy(program: LinearProgram) -> cp.Problem:
     """A linear program as a cvxpy `Problem` with the variable `x`: its equations, rows from below, rows from above, bounds.
 
     Rows without a limit are left out; `constraints[0]` are the equations where there are any.

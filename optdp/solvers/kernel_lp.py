@@ -343,15 +343,9 @@ def solve_dense(
 
 
 def solve_columns(
-    grid: Grid,
-    y: np.ndarray,
-    span: tuple[float, float] = (0.0, 1.0),
-    *,
-    tolerance: float = 1e-9,
-    smoothing: float = 0.5,
-    rounds: int = 500,
-    time_limit: float = 1e9,
-) -> Outcome:
+    grid: Grid, y: np.ndarray, span: tuple[float, float] = (0.0, 1.0), *, tolerance: float = 1e-9,
+    smoothing: float = 0.5, rounds: int = 500, time_limit: float = 1e9,
+) -> Outcome:  # fmt: skip
     """Column generation over pairs (output, set of favoured inputs): the master is re-solved by simplex from its last
     basis.
 

@@ -12,11 +12,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import require
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 log = logging.getLogger("optdp.solvers")
 
@@ -54,8 +58,8 @@ class LinearProgram:
     rows: Any
     row_lower: np.ndarray
     row_upper: np.ndarray
-    lower: np.ndarray | None = None
-    upper: np.ndarray | None = None
+    lower: np.ndarray = None  # type: ignore[assignment]  # the default is made below, from the number of costs
+    upper: np.ndarray = None  # type: ignore[assignment]
     maximise: bool = False
     blocks: Mapping[str, slice] = field(default_factory=dict)
     variables: Mapping[str, slice] = field(default_factory=dict)
@@ -169,15 +173,17 @@ class Session:
             self._columns = []
         return self._program
 
-    def add_columns(self, cost: Any, columns: Any, lower: Any = None, upper: Any = None) -> None:
+    def add_columns(
+        self, cost: ArrayLike, columns: csr_matrix, lower: ArrayLike | None = None, upper: ArrayLike | None = None
+    ) -> None:
         """Add k variables: `columns` is a sparse (m, k) matrix of their entries in the present rows."""
         p, k = self._program, np.size(cost)
         self._columns.append(columns)
         p.cost = np.concatenate([p.cost, np.asarray(cost, dtype=float)])
-        p.lower = np.concatenate([p.lower, np.zeros(k) if lower is None else lower])  # type: ignore[list-item]
-        p.upper = np.concatenate([p.upper, np.full(k, np.inf) if upper is None else upper])  # type: ignore[list-item]
+        p.lower = np.concatenate([p.lower, np.zeros(k) if lower is None else lower])
+        p.upper = np.concatenate([p.upper, np.full(k, np.inf) if upper is None else upper])
 
-    def add_rows(self, rows: Any, row_lower: Any, row_upper: Any) -> None:
+    def add_rows(self, rows: csr_matrix, row_lower: ArrayLike, row_upper: ArrayLike) -> None:
         """Add rows: `rows` is a sparse (k, n) matrix over the present columns."""
         from scipy.sparse import csr_matrix, vstack
 
@@ -186,7 +192,14 @@ class Session:
         p.row_lower = np.concatenate([p.row_lower, np.asarray(row_lower, dtype=float)])
         p.row_upper = np.concatenate([p.row_upper, np.asarray(row_upper, dtype=float)])
 
-    def change(self, index: Any, *, cost: Any = None, lower: Any = None, upper: Any = None) -> None:
+    def change(
+        self,
+        index: slice | np.ndarray,
+        *,
+        cost: ArrayLike | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> None:
         """Change costs or limits of the columns `index`."""
         for name, values in (("cost", cost), ("lower", lower), ("upper", upper)):
             if values is not None:
@@ -247,17 +260,19 @@ class _HighsSession(Session):
         ):  # fmt: skip
             self.highs.setOptionValue(option, value)
 
-    def add_columns(self, cost: Any, columns: Any, lower: Any = None, upper: Any = None) -> None:
+    def add_columns(
+        self, cost: ArrayLike, columns: csr_matrix, lower: ArrayLike | None = None, upper: ArrayLike | None = None
+    ) -> None:
         before = self._program.cost.size
         super().add_columns(cost, columns, lower, upper)
         p, new = self._program, columns.tocsc()
         k = p.cost.size - before
         self.highs.addCols(
-            k, self.sign * p.cost[before:], p.lower[before:], p.upper[before:], new.nnz, new.indptr[:-1].astype(np.int32),  # type: ignore[index]
+            k, self.sign * p.cost[before:], p.lower[before:], p.upper[before:], new.nnz, new.indptr[:-1].astype(np.int32),
             new.indices.astype(np.int32), new.data,
         )  # fmt: skip
 
-    def add_rows(self, rows: Any, row_lower: Any, row_upper: Any) -> None:
+    def add_rows(self, rows: csr_matrix, row_lower: ArrayLike, row_upper: ArrayLike) -> None:
         super().add_rows(rows, row_lower, row_upper)
         new = rows.tocsr()
         self.highs.addRows(
@@ -265,13 +280,20 @@ class _HighsSession(Session):
             new.indptr[:-1].astype(np.int32), new.indices.astype(np.int32), new.data,
         )  # fmt: skip
 
-    def change(self, index: Any, *, cost: Any = None, lower: Any = None, upper: Any = None) -> None:
+    def change(
+        self,
+        index: slice | np.ndarray,
+        *,
+        cost: ArrayLike | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> None:
         super().change(index, cost=cost, lower=lower, upper=upper)
         p, which = self._program, np.arange(self._program.cost.size)[index].astype(np.int32)
         if cost is not None:
             self.highs.changeColsCost(which.size, which, self.sign * p.cost[which])
         if lower is not None or upper is not None:
-            self.highs.changeColsBounds(which.size, which, p.lower[which], p.upper[which])  # type: ignore[index]
+            self.highs.changeColsBounds(which.size, which, p.lower[which], p.upper[which])
 
     def solve(self, *, time_limit: float = math.inf, method: str | None = None) -> LinearResult:
         chosen = method or self.solver.method

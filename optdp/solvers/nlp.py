@@ -6,9 +6,12 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pyomo.environ import ConcreteModel
 
 log = logging.getLogger("optdp.solvers")
 
@@ -39,7 +42,9 @@ def _solver(name: str) -> Any:
     return SolverFactory(GLOBAL[name][0])
 
 
-def solve(model: Any, name: str = "scip", *, time_limit: float = 60.0, rel_gap: float | None = None) -> NonlinearResult:
+def solve(
+    model: ConcreteModel, name: str = "scip", *, time_limit: float = 60.0, rel_gap: float | None = None
+) -> NonlinearResult:
     """Minimise a Pyomo model, loading the best point into its variables.
 
     **Raises** RuntimeError naming the extra if the solver is not installed.
@@ -68,14 +73,9 @@ def solve(model: Any, name: str = "scip", *, time_limit: float = 60.0, rel_gap: 
 
 
 def ipopt(
-    rows: Callable[[Any, Any], Any],
-    objective: int,
-    bounds: Sequence[tuple[float, float]],
-    equalities: int,
-    starts: Sequence[np.ndarray],
-    *,
-    time_limit: float = 60.0,
-) -> tuple[np.ndarray | None, str]:
+    rows: Callable[[Any, Any], Any], objective: int, bounds: Sequence[tuple[float, float]], equalities: int,
+    starts: Sequence[np.ndarray], *, time_limit: float = 60.0,
+) -> tuple[np.ndarray | None, str]:  # fmt: skip
     """Minimise one variable subject to rows = 0 (the first `equalities`) and >= 0 (the rest), by Ipopt as CasADi bundles it.
 
     **Arguments:** `rows(casadi, z)`: the rows as a CasADi expression in the variables z; `objective`: which variable;
@@ -89,7 +89,7 @@ def ipopt(
         raise RuntimeError("method = 'ipopt' needs the package casadi: pip install 'optdp[ipopt]'") from None
     z = casadi.SX.sym("z", len(bounds))
     g = rows(casadi, z)
-    options = {"ipopt.print_level": 0, "print_time": False, "ipopt.max_cpu_time": time_limit, "ipopt.tol": 1e-10,
+    options: dict[str, Any] = {"ipopt.print_level": 0, "print_time": False, "ipopt.max_cpu_time": time_limit, "ipopt.tol": 1e-10,
                "ipopt.sb": "yes"}  # fmt: skip
     solver = casadi.nlpsol("solver", "ipopt", {"x": z, "f": z[objective], "g": g}, options)
     low, high = np.array(bounds).T
