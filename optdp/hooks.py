@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Draws a mechanism or a solution: draw(thing, ax=None, **options) -> matplotlib axes.
 draw: Callable[..., Any] | None = None
 
 
-def plot(thing: Any, **options: Any) -> Any:
+def plot(thing: object, **options: Any) -> Axes:
     """Draw with what is registered. **Raises** RuntimeError if nothing is."""
     if draw is None:
         raise RuntimeError("nothing that draws is registered: import optdp first")

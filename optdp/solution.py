@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from optdp import closed_forms, files, hooks
 from optdp.certificates.base import Certificate, Refusal
@@ -18,6 +18,10 @@ from optdp.exact.fields import UNSAVED, FieldError, Fields, Within, load, writte
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.problem import Problem
 from optdp.status import Status
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sympy import Expr
 
 #: The version of the file format.
 FORMAT = 2
@@ -107,7 +111,7 @@ class Solution:
         return Status.TIME_LIMIT if self.program.stopped else Status.GAP
 
     @property
-    def closed_form(self) -> Any:
+    def closed_form(self) -> Expr | None:
         """The optimum as a sympy expression in `eps` (and `delta`), where one is known for the problem, else None."""
         return closed_forms.optimum(self.problem)
 
@@ -139,7 +143,7 @@ class Solution:
         checks.append(Check("bracket", ordered, told if ordered else f"not true that 0 <= {told} < infinity"))
         return Verification(checks)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the mechanism under the problem's statement. Returns the matplotlib axes."""
         return hooks.plot(self, ax=ax)
 
@@ -151,7 +155,7 @@ class Solution:
         return {"optdp": {"format": FORMAT, "version": version("optdp")}} | written(self)
 
     @staticmethod
-    def from_dict(data: Any, where: str = "solution") -> Solution:
+    def from_dict(data: object, where: str = "solution") -> Solution:
         """The inverse of `to_dict`. Every field is checked; none is trusted: call `verify()`. **Raises** FieldError."""
         return Solution.read(Fields(data, where))
 

@@ -11,7 +11,7 @@ import pytest
 from flint import arb, ctx, fmpq
 
 import optdp
-from optdp.certificates.base import Refusal, certificate_from_dict
+from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.lip import VERTICES, LIPCertificate
 from optdp.exact.fields import FieldError
 from optdp.problem.problem import Problem
@@ -234,6 +234,6 @@ def test_a_huge_uniform_histogram_has_few_vertices():
 )
 def test_files_are_checked_field_by_field(change, message):
     data = LIPCertificate("knots", (0.0, 1.0), ((0.0, 0.5), (1.0, 0.5))).to_dict()
-    assert certificate_from_dict(data).to_dict() == data
+    assert Certificate.from_dict(data).to_dict() == data
     with pytest.raises(FieldError, match=message):
-        certificate_from_dict({**data, **change})
+        Certificate.from_dict({**data, **change})

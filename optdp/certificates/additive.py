@@ -45,6 +45,7 @@ from optdp.exact.fields import FieldError, Fields, Within
 from optdp.exact.numbers import plain
 from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
+from optdp.problem.losses import DistanceLoss
 from optdp.problem.objectives import At, Average, WorstCase
 from optdp.problem.privacy import ApproxDP
 
@@ -214,7 +215,7 @@ def _integers(values: Sequence[float]) -> np.ndarray:
 
 
 def lattice_costs(
-    loss: Any, sensitivity: float, n: int, last: int, discrete: bool = False, rounding: str = "nodes"
+    loss: DistanceLoss, sensitivity: float, n: int, last: int, discrete: bool = False, rounding: str = "nodes"
 ) -> np.ndarray:
     """floor(c_a 2^SCALE) for a = 0..last, sensitivity 1: costs on the lattice under which rounding is not dearer than L."""
     if loss.exponent is None:
@@ -240,7 +241,9 @@ def lattice_costs(
     return np.minimum.accumulate(out[::-1])[::-1]  # nondecreasing, and not above: the broken line only sinks
 
 
-def _sampled_costs(loss: Any, sensitivity: float, n: int, last: int, discrete: bool, rounding: str) -> np.ndarray:
+def _sampled_costs(
+    loss: DistanceLoss, sensitivity: float, n: int, last: int, discrete: bool, rounding: str
+) -> np.ndarray:
     """The same from values of a convex function at `PARTS` points per cell: sags by secants of neighbouring parts."""
     if discrete or rounding == "bins":
         costs = loss(np.arange(last + 1) * (sensitivity / n))

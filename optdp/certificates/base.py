@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from optdp.exact.fields import Fields, Tagged
 
@@ -53,8 +53,3 @@ class Certificate(Tagged, root=True):
         for module in MODULES:
             importlib.import_module(f"optdp.certificates.{module}")
         return super().read(fields)
-
-
-def certificate_from_dict(data: Any) -> Certificate:
-    """The inverse of every certificate's `to_dict`. **Raises** FieldError."""
-    return Certificate.read(Fields(data, "certificate"))

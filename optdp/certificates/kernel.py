@@ -36,10 +36,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from flint import arb, ctx
+from numpy.typing import ArrayLike
 
 from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.exact import enclosures, require
@@ -149,7 +150,9 @@ class KernelCertificate(Certificate):
         return enclosures.round_down(low), enclosures.round_up(high)
 
 
-def certify(problem: Problem, inputs: Any, weights: Any, masses: Any, means: Any = None) -> KernelCertificate:
+def certify(
+    problem: Problem, inputs: ArrayLike, weights: ArrayLike, masses: ArrayLike, means: ArrayLike | None = None
+) -> KernelCertificate:
     """The certificate for `problem` with these multipliers, rounded to multiples of 2^-62.
 
     **Arguments:** `inputs`, `weights`: of a worst case; for an average they are those of the problem's prior, and `masses` and
@@ -170,7 +173,7 @@ def certify(problem: Problem, inputs: Any, weights: Any, masses: Any, means: Any
     return replace(made, reach=_Dual(problem.eps, problem.loss.exponent, x, lam_exact, nu, mu).reach())  # type: ignore[arg-type]
 
 
-def _grain(values: np.ndarray) -> np.ndarray:
+def _grain(values: ArrayLike) -> np.ndarray:
     return np.round(np.asarray(values, dtype=float) / GRAIN) * GRAIN
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sympy import Expr
+
     from optdp.problem.problem import Problem
 
 #: Modules with a function `optimum(problem)`: a sympy expression, or None where it has none.
 MODULES = ("piecewise", "kernel", "varying_window", "additive", "lip")
 
 
-def optimum(problem: Problem) -> Any:
+def optimum(problem: Problem) -> Expr | None:
     """The problem's optimum as a sympy expression in `eps` (and `delta`), where one is proven, else None."""
     for module in MODULES:
         found = importlib.import_module(f"optdp.closed_forms.{module}").optimum(problem)

@@ -68,12 +68,12 @@ def _staircase_unit(q: int) -> sp.Expr:
     return value.subs(b, sp.exp(-eps))
 
 
-def staircase(q: int, sensitivity: Any = 1) -> sp.Expr:
+def staircase(q: int, sensitivity: float | Fraction = 1) -> sp.Expr:
     """The least E|Z|^q under eps-differential privacy (delta = 0), q = 1 or 2, valid for every eps > 0."""
     return _staircase_unit(q) * _exact(sensitivity) ** q
 
 
-def uniform(q: int, delta_value: Any = delta, sensitivity: Any = 1) -> sp.Expr:
+def uniform(q: int, delta_value: float | Fraction | sp.Expr = delta, sensitivity: float | Fraction = 1) -> sp.Expr:
     """The least E|Z|^q of uniform noise with an atom at 0 under (0, delta)-differential privacy, q = 1 or 2.
 
     Mass a at 0 and 1 - a spread over a width W: the divergence at shift d is a + (1 - a) d/W <= delta, so that

@@ -11,8 +11,9 @@ least mean square error is p - p^2 - (high - p)(p - low), where the interval is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from optdp.problem.domains import Alphabet
 from optdp.problem.families import AllMechanisms
@@ -20,8 +21,13 @@ from optdp.problem.objectives import BayesRisk
 from optdp.problem.privacy import LDP, LIP
 from optdp.problem.problem import Problem
 
+if TYPE_CHECKING:
+    from sympy import Expr
 
-def interval(p: Any, notion: str, ratio: Any) -> tuple[Any, ...]:
+    Scalar: TypeAlias = float | Fraction | Expr
+
+
+def interval(p: Scalar, notion: str, ratio: Scalar) -> tuple[Scalar, ...]:
     """(low, high), or (low, high if E p is lower, high otherwise): the posterior of the rarer input, prior p <= 1/2."""
     if notion == "ldp":
         return p / (p + ratio * (1 - p)), ratio * p / (ratio * p + 1 - p)
@@ -32,7 +38,7 @@ def interval(p: Any, notion: str, ratio: Any) -> tuple[Any, ...]:
     return p / ratio, ratio * p, revealed
 
 
-def binary_value(p: Any, notion: str = "lip") -> Any:
+def binary_value(p: Scalar, notion: str = "lip") -> Expr:
     """The least mean square error for prior (1-p, p), p <= 1/2 (values 0 and 1; twice that for a histogram).
 
     For "lip" two regimes: with E p <= 1 - (1-p)/E, i.e. p <= 1/(1+E), the upper bound binds and the value is
@@ -50,7 +56,7 @@ def binary_value(p: Any, notion: str = "lip") -> Any:
     return sp.Piecewise((forms[0], sp.exp(eps) <= border), (forms[1], True))
 
 
-def simplex_value(prior: Any, values: Any = None) -> Any:
+def simplex_value(prior: Iterable[Scalar], values: Iterable[Scalar] | None = None) -> Expr:
     """The least error for "lip-lower" (any number of categories): (2/E - 1/E^2) Var(X), or (1 - sum P^2) in Var's place.
 
     The kernel is K(j|i) = P_j/E for i != j and K(j|j) = 1 - (1-P_j)/E (Context-aware LIP, Theorem 3).
@@ -68,7 +74,7 @@ def simplex_value(prior: Any, values: Any = None) -> Any:
     return sp.simplify(spread) * (2 * inverse - inverse**2)
 
 
-def simplex_is_lip(least: Any) -> Any:
+def simplex_is_lip(least: Scalar) -> Expr:
     """The condition under which the kernel of `simplex_value` is two-sided LIP: its posterior for j itself, at most E P_j.
 
     P_j/E + 1 - 1/E <= E P_j, solved for the least prior: P_j >= 1/(1 + E) for all j (so at most 1 + E categories).
@@ -81,17 +87,17 @@ def simplex_is_lip(least: Any) -> Any:
     return sp.Ge(least, sp.simplify(bound))
 
 
-def unbiased_response(ratio: Any) -> Any:
+def unbiased_response(ratio: Scalar) -> Any:
     """Error of the unbiased count of one user by randomised response, which keeps the truth with probability E/(1+E)."""
     return ratio / (ratio - 1) ** 2
 
 
-def unary_encoding(categories: Any, ratio: Any) -> Any:
+def unary_encoding(categories: Scalar, ratio: Scalar) -> Any:
     """Error of an unbiased histogram by optimised unary encoding (keep 1/2, lie 1/(1+E)) of one user's category."""
     return 4 * categories * ratio / (ratio - 1) ** 2 + 1
 
 
-def optimum(problem: Problem) -> Any:
+def optimum(problem: Problem) -> Expr | None:
     """The closed form of a problem's optimum: two categories, or one-sided LIP; else None.
 
     Probabilities and values are written as the short rationals that read as the same floats, where there are any.
@@ -112,7 +118,7 @@ def optimum(problem: Problem) -> Any:
     return (2 if x is None else (x[1] - x[0]) ** 2) * binary_value(min(p), "ldp" if isinstance(privacy, LDP) else "lip")
 
 
-def _readable(number: Fraction) -> Any:
+def _readable(number: Fraction) -> Expr:
     """The sympy rational with a small denominator that reads as the same float, if there is one: 1/10 for 0.1."""
     import sympy as sp
 

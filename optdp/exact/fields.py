@@ -51,7 +51,7 @@ OPTIONAL, UNSAVED = {"optional": True}, {"saved": False}
 class Fields:
     """The entries of one JSON object; `where` names it in messages. `done()` refuses entries that nobody asked for."""
 
-    def __init__(self, data: Any, where: str) -> None:
+    def __init__(self, data: object, where: str) -> None:
         if not isinstance(data, dict):
             raise FieldError(f"{where} is {_kind(data)}, which is not allowed: it must be an object with named fields")
         self.data, self.where, self._asked = data, where, set[str]()
@@ -298,7 +298,7 @@ class Tagged:
         return fields.into(cls)
 
     @classmethod
-    def from_dict(cls, data: Any) -> Self:
+    def from_dict(cls, data: object) -> Self:
         """The inverse of `to_dict`."""
         return cls.read(Fields(data, cls.__name__.lower()))
 
@@ -309,7 +309,7 @@ def _saved(made: type[Any]) -> list[Field[Any]]:
     return [f for f in own if f.init and f.metadata.get("saved", True)]
 
 
-def written(value: Any) -> dict[str, Any]:
+def written(value: object) -> dict[str, Any]:
     """The JSON form of a dataclass, exact: what `Fields.into` reads."""
     asked = [f for f in _saved(type(value)) if not f.metadata.get("optional") or getattr(value, f.name) != f.default]
     return {f.name: _encode(getattr(value, f.name)) for f in asked}

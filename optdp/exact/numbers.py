@@ -11,7 +11,6 @@ import numbers
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 #: Numerators and denominators of rationals may have this many bits: what a file may ask the exact checks to carry.
 BITS = 4096
@@ -42,7 +41,7 @@ class Log:
 Number = float | int | Fraction | Log
 
 
-def log(argument: Any) -> Log:
+def log(argument: object) -> Log:
     """The natural logarithm of a rational number, kept exact.
 
     **Arguments:** `argument`: an int, Fraction, decimal string ("0.1", "3/7") or float (its dyadic rational), > 0.
@@ -59,7 +58,7 @@ def log(argument: Any) -> Log:
     return Log(value)
 
 
-def rational(value: Any, name: str) -> Fraction:
+def rational(value: object, name: str) -> Fraction:
     """`value` as an exact rational: an int, Fraction, float, or a string "p/q" or decimal. **Raises** as `number` does."""
     found = number(value, name)
     if isinstance(found, Log):
@@ -67,7 +66,7 @@ def rational(value: Any, name: str) -> Fraction:
     return Fraction(found)
 
 
-def number(value: Any, name: str) -> Number:
+def number(value: object, name: str) -> Number:
     """`value` in the closed grammar: a float (an int becomes one), a Fraction (strings are read as one) or a `Log` ("log(p/q)").
 
     **Raises** TypeError for anything else (bool is no number), ValueError for NaN, infinity, a malformed or oversized one.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
 
 from optdp.exact.numbers import Number, number
 
@@ -15,7 +14,7 @@ MAX_EPS = 30.0
 
 def real(
     name: str,
-    value: Any,
+    value: object,
     *,
     low: float = -math.inf,
     high: float = math.inf,
@@ -42,7 +41,7 @@ def real(
     return number
 
 
-def integer(name: str, value: Any, *, low: int, high: int | None = None) -> int:
+def integer(name: str, value: object, *, low: int, high: int | None = None) -> int:
     """`value` as an int, if it is a integer between `low` and `high`.
 
     **Raises** TypeError if it is not an integer (2.0 and True are not), ValueError if out of range.
@@ -56,19 +55,19 @@ def integer(name: str, value: Any, *, low: int, high: int | None = None) -> int:
     return number
 
 
-def epsilon(value: Any, *, zero: bool = False, name: str = "eps") -> float:
+def epsilon(value: object, *, zero: bool = False, name: str = "eps") -> float:
     """A privacy parameter epsilon in (0, 30], or [0, 30] if `zero` is allowed, as a float."""
     return real(name, value, low=0.0, high=MAX_EPS, open_low=not zero)
 
 
-def exact_epsilon(value: Any, *, zero: bool = False) -> Number:
+def exact_epsilon(value: object, *, zero: bool = False) -> Number:
     """A privacy parameter in (0, 30] (or [0, 30]) as an exact number: a float, Fraction, decimal string or `optdp.log`."""
     found = number(value, "eps")
     epsilon(float(found), zero=zero)
     return found
 
 
-def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+def choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """`value`, if it is one of the strings `allowed`. **Raises** TypeError or ValueError otherwise."""
     text = f"{name} must be one of {', '.join(map(repr, allowed))}"
     if not isinstance(value, str):

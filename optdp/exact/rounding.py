@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from math import gcd
-from typing import Any
 
 import numpy as np
 
@@ -179,7 +179,7 @@ def _balance(
         raise ValueError("the rows cannot be repaired: their means are too far from the inputs")
 
 
-def coprime_triple(z: list[int], room: Any) -> tuple[int, int, int]:
+def coprime_triple(z: list[int], room: Sequence[float] | np.ndarray) -> tuple[int, int, int]:
     """Three outputs with much room whose differences have no common divisor, so that every integer moment can be reached.
 
     **Raises** ValueError if there are none.

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from optdp.exact import require
 from optdp.exact.check import Check
 from optdp.exact.fields import Tagged
-from optdp.exact.numbers import plain
+from optdp.exact.numbers import Number, plain
+
+
+class Candidate(Protocol):
+    """What families and constraints ask of a mechanism; `optdp.mechanisms.base.Mechanism` has it."""
+
+    pieces: int | None
+    shapes: tuple[Any, Any] | None
+    adds_noise: bool
+
+    def support(self) -> tuple[Any, Any]:
+        """(lowest, highest) output."""
+
+    def check_unbiased(self) -> Check:
+        """Whether E[Y | x] = x for every input."""
+
+    def keeps_rule(self, rule: str, eps: Number | None) -> bool:
+        """Whether a composite density keeps "uniform" or "pointwise" (`optdp.problem.families.Windows`)."""
 
 
 class Constraint(Tagged, root=True):
@@ -17,7 +34,7 @@ class Constraint(Tagged, root=True):
     adjective: str = ""
     clause: str = ""
 
-    def check(self, mechanism: Any) -> Check:
+    def check(self, mechanism: Candidate) -> Check:
         """Whether the mechanism keeps it, in exact arithmetic."""
         raise NotImplementedError(f"{type(self).__name__} has no check")
 
@@ -29,9 +46,8 @@ class Unbiased(Constraint):
     tag = "unbiased"
     adjective = "unbiased "
 
-    def check(self, mechanism: Any) -> Check:
-        found: Check = mechanism.check_unbiased()
-        return found
+    def check(self, mechanism: Candidate) -> Check:
+        return mechanism.check_unbiased()
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,7 @@ class Outputs(Constraint):
                 "lowest < highest"
             )
 
-    def check(self, mechanism: Any) -> Check:
+    def check(self, mechanism: Candidate) -> Check:
         low, high = mechanism.support()
         return Check(
             "outputs",

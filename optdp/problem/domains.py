@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import require
 from optdp.exact.fields import Tagged, Within
@@ -16,7 +17,7 @@ from optdp.exact.numbers import plain, prose
 class Domain(Tagged, root=True):
     """A set of inputs. To add one, subclass this as a frozen dataclass with `check` and a short `__str__`."""
 
-    def check(self, x: Any, name: str = "x") -> np.ndarray:
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """`x` as an array of members, in its shape. **Raises** TypeError or ValueError, without any value of `x`."""
         raise NotImplementedError(f"{type(self).__name__} has no membership test")
 
@@ -44,14 +45,14 @@ class _Bounded(Domain):
         """Length of the domain."""
         return float(self.exact_width)
 
-    def check(self, x: Any, name: str = "x") -> np.ndarray:
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         array = _real(x, name, str(self))
         with np.errstate(invalid="ignore"):
             _inside((array >= self.lower) & (array <= self.upper), array, name, f"{name} must lie in {self}")
         return array
 
 
-def _real(x: Any, name: str, where: str) -> np.ndarray:
+def _real(x: ArrayLike, name: str, where: str) -> np.ndarray:
     raw = np.asarray(x)
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} is of type {raw.dtype}, which is not allowed: {name} must be real numbers in {where}")
@@ -97,7 +98,7 @@ class Interval(_Bounded):
         """The largest distance from the worst input: the width, seen from an end."""
         return self.exact_width
 
-    def distance(self, x: Any, y: Any) -> np.ndarray:
+    def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """|y - x|, elementwise."""
         found: np.ndarray = np.abs(np.subtract(y, x))
         return found
@@ -149,7 +150,7 @@ class Circle(_Bounded):
         """The largest distance between two points: half the period."""
         return Fraction(self.period) / 2
 
-    def distance(self, x: Any, y: Any) -> np.ndarray:
+    def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Length of the shorter arc between x and y, elementwise."""
         arc = np.mod(np.abs(np.subtract(y, x)), self.period)
         found: np.ndarray = np.minimum(arc, self.period - arc)
@@ -170,7 +171,7 @@ class Line(Domain):
     lower = -np.inf
     upper = np.inf
 
-    def check(self, x: Any, name: str = "x") -> np.ndarray:
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         array = _real(x, name, str(self))
         _inside(np.isfinite(array), array, name, f"{name} must be finite numbers")
         return array
@@ -190,7 +191,7 @@ class Integers(Domain):
     lower = -np.inf
     upper = np.inf
 
-    def check(self, x: Any, name: str = "x") -> np.ndarray:
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         array = _real(x, name, str(self))
         with np.errstate(invalid="ignore"):
             good = (array == np.round(array)) & (np.abs(array) <= 2.0**53)
@@ -233,16 +234,16 @@ class Alphabet(Domain):
     def __len__(self) -> int:
         return len(self.symbols)
 
-    def check(self, x: Any, name: str = "x") -> np.ndarray:
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         self.index(x, name)
         return self._array(x)
 
-    def _array(self, x: Any) -> np.ndarray:
+    def _array(self, x: ArrayLike) -> np.ndarray:
         """`x` as an array; as objects where strings and numbers are mixed, which numpy would turn into strings."""
         mixed = len({isinstance(s, str) for s in self.symbols}) > 1
         return np.asarray(x, dtype=object) if mixed else np.asarray(x)
 
-    def index(self, x: Any, name: str = "x") -> np.ndarray:
+    def index(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """The positions of the symbols `x`, in the shape of `x`. **Raises** ValueError naming the first entry that is none."""
         array = self._array(x)
         place = {symbol: i for i, symbol in enumerate(self.symbols)}

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from optdp.exact import require
 from optdp.exact.fields import Fields, Tagged, Within
 from optdp.exact.numbers import Number, exp_of
+from optdp.problem.constraints import Candidate
 from optdp.problem.shapes import Quartic, Rectangle, Shape, Triangle, as_activation, as_base, shape_from_fields
 
 Rule = Literal["uniform", "pointwise"]
@@ -23,7 +24,7 @@ class Family(Tagged, root=True):
     #: Whether outputs of members may leave the domain of the inputs.
     anywhere: bool = False
 
-    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+    def contains(self, mechanism: Candidate, eps: Number | None = None) -> bool:
         """Whether the mechanism is a member. **Arguments:** `eps`: the privacy parameter, where the family refers to it."""
         raise NotImplementedError(f"{type(self).__name__} has no membership test")
 
@@ -38,7 +39,7 @@ class AllMechanisms(Family):
 
     tag = "all"
 
-    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+    def contains(self, mechanism: Candidate, eps: Number | None = None) -> bool:
         return True
 
     def clause(self, eps: Number | None) -> str:
@@ -59,7 +60,7 @@ class Piecewise(Family):
     def __post_init__(self) -> None:
         object.__setattr__(self, "m", require.integer("m", self.m, low=2))
 
-    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+    def contains(self, mechanism: Candidate, eps: Number | None = None) -> bool:
         return mechanism.pieces is not None and mechanism.pieces <= self.m
 
     def clause(self, eps: Number | None) -> str:
@@ -87,7 +88,7 @@ class Windows(Family):
         """The base itself; for "B2" (every quartic base) the constant that its class approaches."""
         return Rectangle() if isinstance(self.base, str) else self.base
 
-    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+    def contains(self, mechanism: Candidate, eps: Number | None = None) -> bool:
         if mechanism.shapes is None:
             return False
         activation, base = mechanism.shapes
@@ -126,7 +127,7 @@ class AffineWindow(Windows):
         """For a constant base both rules say the same."""
         return "uniform"
 
-    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
+    def contains(self, mechanism: Candidate, eps: Number | None = None) -> bool:
         if self.kind != "free":
             return super().contains(mechanism, eps)
         # Whatever stands above the constant, the rule keeps the density between f and e^eps f.
@@ -203,8 +204,8 @@ class Additive(Family):
     tag = "additive"
     anywhere = True
 
-    def contains(self, mechanism: Any, eps: Number | None = None) -> bool:
-        return bool(mechanism.adds_noise)
+    def contains(self, mechanism: Candidate, eps: Number | None = None) -> bool:
+        return mechanism.adds_noise
 
     def clause(self, eps: Number | None) -> str:
         return " that add noise which does not depend on the input"

@@ -17,10 +17,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from flint import arb, ctx
+from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, polynomial, require
 from optdp.exact.fields import Tagged, Within
-from optdp.exact.numbers import plain, prose, rational, show
+from optdp.exact.numbers import Number, plain, prose, rational, show
 
 
 class Loss(Tagged, root=True):
@@ -51,7 +52,7 @@ class Loss(Tagged, root=True):
         """L(x, Y) in LaTeX."""
         return rf"\text{{{prose(self.phrase)}}}"
 
-    def of(self, x: Any, y: Any) -> np.ndarray:
+    def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """L(x, y), elementwise with broadcasting."""
         raise NotImplementedError(f"{type(self).__name__} gives no values")
 
@@ -69,18 +70,18 @@ class DistanceLoss(Loss):
     form = "distance"
     monotone = True
 
-    def __call__(self, distance: Any) -> np.ndarray:
+    def __call__(self, distance: ArrayLike) -> np.ndarray:
         """L(distance), elementwise."""
         raise NotImplementedError(f"{type(self).__name__} gives no values")
 
-    def of(self, x: Any, y: Any) -> np.ndarray:
+    def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         return self(np.abs(np.subtract(y, x)))
 
-    def integral(self, distance: Any) -> np.ndarray:
+    def integral(self, distance: ArrayLike) -> np.ndarray:
         """The integral of L from 0 to distance >= 0, elementwise."""
         raise NotImplementedError(f"{type(self).__name__} gives no integrals")
 
-    def integral_ball(self, distance: Any) -> arb:
+    def integral_ball(self, distance: Number | arb) -> arb:
         """An enclosure of the integral from 0 to `distance` (a number or a ball), at the working precision."""
         raise NotImplementedError(f"{type(self).__name__} has no enclosures")
 
@@ -128,15 +129,15 @@ class Power(DistanceLoss):
     def latex(self) -> str:
         return {1.0: "|Y - x|", 2.0: "(Y - x)^2"}.get(self.exponent, f"|Y - x|^{{{plain(self.exponent)}}}")
 
-    def __call__(self, distance: Any) -> np.ndarray:
+    def __call__(self, distance: ArrayLike) -> np.ndarray:
         found: np.ndarray = np.power(distance, self.exponent)
         return found
 
-    def integral(self, distance: Any) -> np.ndarray:
+    def integral(self, distance: ArrayLike) -> np.ndarray:
         found: np.ndarray = np.power(distance, self.exponent + 1) / (self.exponent + 1)
         return found
 
-    def integral_ball(self, distance: Any) -> arb:
+    def integral_ball(self, distance: Number | arb) -> arb:
         q, d = enclosures.ball(self.exponent), distance if isinstance(distance, arb) else enclosures.ball(distance)
         return d ** (q + 1) / (q + 1)
 
@@ -179,17 +180,17 @@ class Huber(DistanceLoss):
     def latex(self) -> str:
         return rf"H_{{{plain(self.corner)}}}(|Y - x|)"
 
-    def __call__(self, distance: Any) -> np.ndarray:
+    def __call__(self, distance: ArrayLike) -> np.ndarray:
         d, c = np.asarray(distance, dtype=float), self.corner
         return np.where(d <= c, np.minimum(d, c) ** 2 / 2, c * (d - c / 2))
 
-    def integral(self, distance: Any) -> np.ndarray:
+    def integral(self, distance: ArrayLike) -> np.ndarray:
         d, c = np.asarray(distance, dtype=float), self.corner
         near, far = np.minimum(d, c), np.maximum(d - c, 0.0)
         found: np.ndarray = near**3 / 6 + c * far * (c + far) / 2
         return found
 
-    def integral_ball(self, distance: Any) -> arb:
+    def integral_ball(self, distance: Number | arb) -> arb:
         d, c = distance if isinstance(distance, arb) else enclosures.ball(distance), enclosures.ball(self.corner)
         near, far = d.min(c), (d - c).max(arb(0))
         return near**3 / 6 + c * far * (c + far) / 2
@@ -222,13 +223,13 @@ class Threshold(DistanceLoss):
     def latex(self) -> str:
         return rf"\mathbf{{1}}[|Y - x| > {plain(self.limit)}]"
 
-    def __call__(self, distance: Any) -> np.ndarray:
+    def __call__(self, distance: ArrayLike) -> np.ndarray:
         return np.where(np.asarray(distance, dtype=float) > self.limit, 1.0, 0.0)
 
-    def integral(self, distance: Any) -> np.ndarray:
+    def integral(self, distance: ArrayLike) -> np.ndarray:
         return np.maximum(np.asarray(distance, dtype=float) - self.limit, 0.0)
 
-    def integral_ball(self, distance: Any) -> arb:
+    def integral_ball(self, distance: Number | arb) -> arb:
         d = distance if isinstance(distance, arb) else enclosures.ball(distance)
         return (d - enclosures.ball(self.limit)).max(arb(0))
 
@@ -312,10 +313,10 @@ class Pieces(DistanceLoss):
     def _index(self, d: np.ndarray) -> np.ndarray:
         return np.maximum(np.searchsorted(np.array([float(b) for b in self.breaks]), d, side="right") - 1, 0)
 
-    def __call__(self, distance: Any) -> np.ndarray:
+    def __call__(self, distance: ArrayLike) -> np.ndarray:
         return self._values(np.asarray(distance, dtype=float), self.coefficients)
 
-    def integral(self, distance: Any) -> np.ndarray:
+    def integral(self, distance: ArrayLike) -> np.ndarray:
         return self._values(np.asarray(distance, dtype=float), self._primitives)
 
     def _values(self, d: np.ndarray, rows: tuple[tuple[Fraction, ...], ...]) -> np.ndarray:
@@ -336,7 +337,7 @@ class Pieces(DistanceLoss):
                 total = _horner(rows[-1], self.breaks[i + 1])
         return tuple(rows)
 
-    def integral_ball(self, distance: Any) -> arb:
+    def integral_ball(self, distance: Number | arb) -> arb:
         d = distance if isinstance(distance, arb) else enclosures.ball(distance)
         low, high = enclosures.lower(d), enclosures.upper(d)
         return self._exact_integral(low, 0).union(self._exact_integral(high, 0))  # nondecreasing in d
@@ -396,7 +397,7 @@ class Pinball(Loss):
     def latex(self) -> str:
         return rf"\rho_{{{plain(self.tau)}}}(Y - x)"
 
-    def of(self, x: Any, y: Any) -> np.ndarray:
+    def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         d = np.subtract(y, x)
         found: np.ndarray = np.where(d >= 0, self.tau * d, (self.tau - 1) * d)
         return found
@@ -430,7 +431,7 @@ class PairLoss(_Session):
         """What is taken on trust."""
         return "the loss is what its values at the points visited say"
 
-    def of(self, x: Any, y: Any) -> np.ndarray:
+    def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         values = np.asarray(self.function(np.asarray(x, dtype=float), np.asarray(y, dtype=float)), dtype=float)
         if not (values >= 0).all():
             raise ValueError(f"loss = {self.name!r} is not allowed: a loss must be >= 0")
@@ -530,7 +531,7 @@ class CustomLoss(_Session, DistanceLoss):
                 f"at distance {grid[at]:g}, where its value is {values[at]:g}"
             )
 
-    def __call__(self, distance: Any) -> np.ndarray:
+    def __call__(self, distance: ArrayLike) -> np.ndarray:
         points = np.asarray(distance, dtype=float)
         try:
             values = np.asarray(self.function(points))
@@ -542,13 +543,13 @@ class CustomLoss(_Session, DistanceLoss):
             raise TypeError(f"loss = {self.name!r} is not allowed: a loss must give real numbers, not {values.dtype}")
         return values.astype(float, copy=False)
 
-    def integral(self, distance: Any) -> np.ndarray:
+    def integral(self, distance: ArrayLike) -> np.ndarray:
         """The middle of the bracket of the integral."""
         low, high = self.integral_bracket(distance)
         found: np.ndarray = (low + high) / 2
         return found
 
-    def integral_bracket(self, distance: Any) -> tuple[np.ndarray, np.ndarray]:
+    def integral_bracket(self, distance: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) around the integral of L from 0 to distance in [0, reach], elementwise, from the sampled values."""
         reach = self._bound_reach
         d = np.clip(np.asarray(distance, dtype=float), 0.0, reach)
@@ -563,7 +564,7 @@ class CustomLoss(_Session, DistanceLoss):
             raise ValueError(f"loss = {self.name!r} has no reach yet: give it one, or put it into a Problem")
         return self.reach
 
-    def integral_ball(self, distance: Any) -> arb:
+    def integral_ball(self, distance: Number | arb) -> arb:
         low, high = self.integral_bracket(float(distance))
         return arb(float(low) * (1 - 1e-14)).union(arb(float(high) * (1 + 1e-14)))
 
@@ -635,7 +636,7 @@ _NAMED: dict[str, DistanceLoss] = {"abs": Absolute, "l1": Absolute, "squared": S
 LossLike = Loss | str | Callable[..., Any] | list[Any] | tuple[Any, ...] | np.ndarray
 
 
-def as_loss(loss: Any, reach: Fraction | float | None = None) -> Any:
+def as_loss(loss: LossLike, reach: Fraction | float | None = None) -> Any:
     """A loss from what a user wrote: "abs" ("l1"), "squared" ("l2"), a `Loss`, a matrix, or a function of the distance.
 
     **Arguments:** `reach`: the largest distance that can occur, up to which a user's function is checked; None: later.

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import require
 from optdp.exact.fields import LONGEST, Tagged, Within
@@ -67,7 +68,7 @@ class Prior(Tagged, root=True):
             raise ValueError(f"categories = {self.categories!r} is not allowed: categories must be distinct")
 
     @classmethod
-    def of(cls, prior: Any, categories: Any = None) -> Prior:
+    def of(cls, prior: PriorLike, categories: Iterable[Any] | None = None) -> Prior:
         """A prior from what a user has.
 
         **Arguments:** `prior`: a `Prior`, a mapping (dict, pandas Series) from categories to probabilities, or a
@@ -132,7 +133,7 @@ class Prior(Tagged, root=True):
     def _positions(self) -> dict[Any, int]:
         return {name: i for i, name in enumerate(self.categories)}
 
-    def positions(self, x: Any) -> np.ndarray:
+    def positions(self, x: ArrayLike) -> np.ndarray:
         """The position (0 to d - 1) of each category in `x`, in its shape.
 
         **Raises** ValueError naming the place of the first entry that is no category; its value may be private.
@@ -192,7 +193,7 @@ def _some(names: tuple[Any, ...]) -> str:
     return ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
 
 
-def places(names: tuple[Any, ...], asked: Any) -> np.ndarray:
+def places(names: tuple[Any, ...], asked: ArrayLike) -> np.ndarray:
     """The place of each entry of `asked` among the distinct `names`, in its shape; -1 where it is none of them."""
     array = np.asarray(asked)
     if array.dtype.kind in "iu" and names == tuple(range(len(names))):
@@ -205,3 +206,7 @@ def places(names: tuple[Any, ...], asked: Any) -> np.ndarray:
         return np.where(known[near] == array, order[near], -1)
     table = {name: i for i, name in enumerate(names)}
     return np.array([table.get(_plain(name), -1) for name in array.flat], dtype=np.int64).reshape(array.shape)
+
+
+#: What `Prior.of` reads.
+PriorLike = Prior | Mapping[Any, Any] | Iterable[Any]

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from flint import arb
+from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.fields import Fields
@@ -41,7 +42,7 @@ class Shape(ABC):
     name: ClassVar[str] = ""
 
     @abstractmethod
-    def height(self, u: Any) -> np.ndarray:
+    def height(self, u: ArrayLike) -> np.ndarray:
         """The function at positions u in [-1, 1], elementwise; 0 outside."""
 
     @abstractmethod
@@ -113,7 +114,7 @@ class Rectangle(Shape):
 
     name: ClassVar[str] = "A1"
 
-    def height(self, u: Any) -> np.ndarray:
+    def height(self, u: ArrayLike) -> np.ndarray:
         return np.where(np.abs(u) <= 1, 1.0, 0.0)
 
     def level(self) -> arb:
@@ -136,7 +137,7 @@ class Sine(Shape):
 
     name: ClassVar[str] = "A2"
 
-    def height(self, u: Any) -> np.ndarray:
+    def height(self, u: ArrayLike) -> np.ndarray:
         return np.where(np.abs(u) <= 1, np.cos(np.pi / 2 * np.asarray(u, dtype=float)), 0.0)
 
     def level(self) -> arb:
@@ -156,7 +157,7 @@ class Triangle(Shape):
 
     name: ClassVar[str] = "A3"
 
-    def height(self, u: Any) -> np.ndarray:
+    def height(self, u: ArrayLike) -> np.ndarray:
         found: np.ndarray = np.maximum(1.0 - np.abs(u), 0.0)
         return found
 
@@ -188,7 +189,7 @@ class Quartic(Shape):
         edge = Fraction(require.real("edge", self.edge, low=0.0, high=1.0, open_low=True))
         object.__setattr__(self, "edge", edge)
 
-    def height(self, u: Any) -> np.ndarray:
+    def height(self, u: ArrayLike) -> np.ndarray:
         edge, rest = float(self.edge), float(1 - self.edge)
         inside = np.abs(u) <= 1
         return np.where(inside, np.clip(edge + rest * (1 - np.asarray(u, dtype=float) ** 4), edge, 1.0), 0.0)
@@ -257,7 +258,7 @@ class Steps(Shape):
         squares = sum(h * (2 * j + 1 - n) ** 2 for j, h in enumerate(self.heights))
         return Fraction(squares, total * n * n) + Fraction(1, 3 * n * n)
 
-    def height(self, u: Any) -> np.ndarray:
+    def height(self, u: ArrayLike) -> np.ndarray:
         position = np.asarray(u, dtype=float)
         n = len(self.heights)
         index = np.clip(np.floor((position + 1) * n / 2), 0, n - 1).astype(int)
@@ -306,7 +307,11 @@ ACTIVATIONS: dict[str, Shape] = {"A1": Rectangle(), "A2": Sine(), "A3": Triangle
 BASES = ("B1", "B2")
 
 
-def as_activation(activation: Any, support: Any = (-1.0, 1.0)) -> Shape:
+#: What `as_activation` and `as_base` read.
+ShapeLike = Shape | str | Callable[[Any], Any]
+
+
+def as_activation(activation: ShapeLike, support: tuple[float, float] = (-1.0, 1.0)) -> Shape:
     """An activation from what a user wrote: "A1", "A2", "A3", a `Shape`, or a function on `support`.
 
     **Raises** TypeError or ValueError with the reason if a function is not symmetric, negative, unbounded, zero, or
@@ -319,7 +324,7 @@ def as_activation(activation: Any, support: Any = (-1.0, 1.0)) -> Shape:
     return ACTIVATIONS[require.choice("activation", activation, tuple(ACTIVATIONS))]
 
 
-def as_base(base: Any, support: Any = (-1.0, 1.0)) -> Shape | str:
+def as_base(base: ShapeLike, support: tuple[float, float] = (-1.0, 1.0)) -> Shape | str:
     """A base from what a user wrote: "B1" (the constant), "B2" (named: its edge is a design parameter), a `Shape` or a function.
 
     **Raises** TypeError or ValueError with the reason; a base must also be bounded away from 0.
@@ -335,7 +340,7 @@ def as_base(base: Any, support: Any = (-1.0, 1.0)) -> Shape | str:
     return shape
 
 
-def _from_function(role: str, function: Callable[[Any], Any], support: Any) -> Steps:
+def _from_function(role: str, function: Callable[[Any], Any], support: tuple[float, float]) -> Steps:
     """The step function with the values of `function` at the midpoints of 2^12 steps, if it is a shape at all."""
     name = getattr(function, "__name__", "custom")
 

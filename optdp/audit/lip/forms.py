@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from optdp.closed_forms.lip import unary_encoding, unbiased_response
+from optdp.closed_forms.lip import unary_encoding as unary_encoding
+from optdp.closed_forms.lip import unbiased_response as unbiased_response
 
 
 def published(variance: Any, ratio: Any) -> Any:

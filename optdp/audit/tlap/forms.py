@@ -11,7 +11,8 @@ from functools import cache
 
 import sympy as sp
 
-from optdp.closed_forms.additive import delta, eps
+from optdp.closed_forms.additive import delta as delta
+from optdp.closed_forms.additive import eps as eps
 
 u, n = sp.symbols("u n", positive=True)
 
