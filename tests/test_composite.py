@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -482,3 +483,20 @@ def test_mechanism_round_trip_and_repr():
         ends = np.array(mechanism.support())
         assert (mechanism.density(ends, mechanism.domain.lower) > 0).all()
         assert (mechanism.density(np.nextafter(ends, [-np.inf, np.inf]), mechanism.domain.lower) == 0).all()
+
+
+@pytest.mark.parametrize("activation", ["A1", "A2", "A3"])
+def test_expected_loss_of_a_loss_with_a_jump(activation):
+    """P(|Y - x| > 1/2) by quadrature between all jumps and kinks of the integrand."""
+    from scipy.integrate import quad
+
+    mechanism = CompositeMechanism.private(2.5, 0.4, (-2.0, 3.0), ACTIVATIONS[activation], shift=0.3)
+    low, high = mechanism.support()
+    half = mechanism.exact_window * (mechanism.exact_range[1] - mechanism.exact_range[0]) / 2
+    for x in (0.0, 0.5, 1.0):
+        centre = float(mechanism._centre(np.asarray(x)))
+        kinks = [x - 0.5, x + 0.5, centre - float(half), centre, centre + float(half)]
+        edges = np.unique(np.clip([low, high, *kinks], low, high))
+        parts = [quad(mechanism.density, a, b, args=(x,), epsabs=1e-12)[0] for a, b in pairwise(edges)
+                 if abs((a + b) / 2 - x) > 0.5]  # fmt: skip
+        assert mechanism.expected_loss(x, optdp.Threshold(0.5)) == pytest.approx(sum(parts), rel=1e-8)

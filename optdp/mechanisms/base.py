@@ -6,25 +6,33 @@ import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_type_hints
 
 import numpy as np
+from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp import files, hooks
+from optdp.exact import enclosures
 from optdp.exact.check import Check
 from optdp.exact.fields import FieldError, Fields, load
-from optdp.exact.numbers import Number
+from optdp.exact.numbers import Log, Number, encode
+from optdp.exact.rounding import Table
 from optdp.exact.sampling import Seed
 from optdp.problem.domains import Alphabet, Circle, Interval
 from optdp.problem.losses import LossLike, Squared, as_loss
 from optdp.problem.privacy import LDP, Privacy
+from optdp.problem.shapes import Shape, shape_from_fields
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from optdp.problem.objectives import Objective
     from optdp.problem.problem import Problem
 
@@ -291,7 +299,7 @@ class Mechanism(ABC):
 
     # --- showing, saving, loading
 
-    def plot(self, ax: Any = None, inputs: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
         """Draw the mechanism. Returns the matplotlib axes."""
         return hooks.plot(self, ax=ax, inputs=inputs)
 
@@ -316,12 +324,19 @@ class Mechanism(ABC):
         return as_loss(loss, reach)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form; `Mechanism.from_dict` gives back an equal mechanism, bit for bit."""
-        raise TypeError(f"{type(self).__name__} has no JSON form: define to_dict and _read")
+        """JSON form; `Mechanism.from_dict` gives back an equal mechanism, bit for bit. Default: the fields of a dataclass."""
+        if not is_dataclass(self):
+            raise TypeError(f"{type(self).__name__} has no JSON form: define to_dict and _read")
+        own = {f.metadata.get("saved", f.name): getattr(self, f.name) for f in dataclass_fields(self) if f.init}
+        return {"mechanism": type(self).__name__} | {name: _encode(value) for name, value in own.items()}
 
     @classmethod
     def _read(cls, fields: Fields) -> Self:
-        raise FieldError(f"{cls.__name__} cannot be read from a file")
+        """The inverse of `to_dict`: each field by its annotation; `metadata` may say by which name it is "saved"."""
+        if not is_dataclass(cls):
+            raise FieldError(f"{cls.__name__} cannot be read from a file")
+        hints, own = get_type_hints(cls, include_extras=True), [f for f in dataclass_fields(cls) if f.init]
+        return cls(**{f.name: _entry(fields, f.metadata.get("saved", f.name), hints[f.name]) for f in own})
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism to a JSON file, whole or not at all."""
@@ -351,6 +366,28 @@ class Mechanism(ABC):
             raise FieldError(f"{fields.where}: {error}") from None
         fields.done()
         return made
+
+
+def _encode(value: Any) -> Any:
+    """The JSON form of a field."""
+    if isinstance(value, Table):
+        return value.to_list()
+    if isinstance(value, tuple):
+        return [_encode(v) for v in value]
+    if isinstance(value, Fraction | Log):
+        return encode(value)
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def _entry(fields: Fields, name: str, kind: Any) -> Any:
+    """The field `name`, of which `kind` is the annotation."""
+    classes = get_args(kind) or (kind,)
+    if not hasattr(classes[0], "read") and classes[0] is not Shape:
+        return fields.typed(name, kind)
+    value = (shape_from_fields if classes[0] is Shape else classes[0].read)(fields.child(name))
+    if not isinstance(value, classes):
+        raise FieldError(f"{fields.where}.{name} is not allowed: it must be one of {[c.__name__ for c in classes]}")
+    return value
 
 
 def _quadrature(
@@ -389,9 +426,5 @@ def _quadrature(
 
 
 def _round_up(eps: Number) -> float:
-    from flint import ctx
-
-    from optdp.exact import enclosures
-
     with ctx.workprec(enclosures.PRECISION):
         return float(eps) if isinstance(eps, float) else enclosures.round_up(enclosures.ball(eps))

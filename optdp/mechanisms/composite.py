@@ -9,28 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from flint import ctx
+from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.exact.fields import Fields
-from optdp.exact.numbers import Log, Number, show
-from optdp.exact.sampling import as_rng, coin
-from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.piecewise import CELLS, COINS
-from optdp.problem.domains import Domain, Interval, as_interval
+from optdp.exact.fields import Within
+from optdp.exact.numbers import Number, show
+from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow
+from optdp.problem.domains import DomainLike, Interval, as_interval
 from optdp.problem.families import Rule
-from optdp.problem.losses import as_loss
+from optdp.problem.losses import DistanceLoss, LossLike
 from optdp.problem.objectives import At, Objective, WorstCase
 from optdp.problem.privacy import LDP, Privacy
-from optdp.problem.shapes import Rectangle, Shape, Steps, base_name, shape_from_fields
+from optdp.problem.shapes import Rectangle, Shape, Steps, base_name
 
 
 @dataclass(frozen=True, repr=False)
-class CompositeMechanism(Mechanism):
+class CompositeMechanism(CellWindow):
     """With probability `floor_mass` an output from the base over the whole range, otherwise from a window that follows the input.
 
     **Arguments:**
@@ -54,14 +54,13 @@ class CompositeMechanism(Mechanism):
         (-4.091569611955528, 4.091569611955528)
     """
 
-    exact = True
     domain: Interval
-    width_cells: int
-    floor_coins: int
+    width_cells: Annotated[int, Within(1, CELLS - 1)]
+    floor_coins: Annotated[int, Within(1, COINS - 1)]
     activation: Shape = field(default_factory=Rectangle)
     base: Shape = field(default_factory=Rectangle)
-    first_cell: int = 0
-    last_cell: int = -1
+    first_cell: Annotated[int, Within(0, CELLS)] = 0
+    last_cell: Annotated[int, Within(0, CELLS)] = -1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "domain", as_interval(self.domain, "an unbiased mechanism"))
@@ -87,7 +86,7 @@ class CompositeMechanism(Mechanism):
         cls,
         eps: Number,
         width: float | Fraction,
-        domain: Any = (-1.0, 1.0),
+        domain: DomainLike = (-1.0, 1.0),
         activation: Shape = Rectangle(),  # noqa: B008  (frozen)
         base: Shape = Rectangle(),  # noqa: B008
         *,
@@ -125,21 +124,6 @@ class CompositeMechanism(Mechanism):
         gap = round(abs(r) * (1 - w) / (1 + abs(r)) * CELLS)
         first, last = (0, CELLS - cells - gap) if r >= 0 else (gap, CELLS - cells)
         return cls(as_interval(domain), cells, coins, activation, base, first, last)
-
-    @property
-    def exact_window(self) -> Fraction:
-        """Width of the window as an exact share of the range: w."""
-        return Fraction(self.width_cells, CELLS)
-
-    @property
-    def exact_floor_mass(self) -> Fraction:
-        """Probability of the base, exactly."""
-        return Fraction(self.floor_coins, COINS)
-
-    @property
-    def floor_mass(self) -> float:
-        """Probability of the base."""
-        return float(self.exact_floor_mass)
 
     @property
     def _line(self) -> tuple[Fraction, Fraction]:
@@ -229,11 +213,14 @@ class CompositeMechanism(Mechanism):
 
     def _centre(self, x: np.ndarray) -> np.ndarray:
         low, high = self.support()
-        alpha, beta = (float(v) for v in self._line)
-        unit = (x - float(self._exact_middle)) / float(self._exact_half)
-        return (low + high) / 2 + (high - low) / 2 * (alpha + beta * unit)
+        return (low + high) / 2 + (high - low) / 2 * self._offset(x)
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def _offset(self, x: np.ndarray) -> np.ndarray:
+        """The window's middle at input x, where the range is [-1, 1]."""
+        alpha, beta = (float(v) for v in self._line)
+        return alpha + beta * (x - float(self._exact_middle)) / float(self._exact_half)
+
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs = self.domain.check(x)
         rng = as_rng(rng)
         flat = inputs.reshape(-1)
@@ -246,7 +233,7 @@ class CompositeMechanism(Mechanism):
         low, high = self.support()
         return np.minimum(low + (cell + 0.5) * ((high - low) / CELLS), high).reshape(inputs.shape)
 
-    def density(self, y: Any, x: Any) -> np.ndarray:
+    def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
         outputs = np.asarray(y, dtype=float)
         low, high = self.support()
@@ -257,47 +244,41 @@ class CompositeMechanism(Mechanism):
         near = self.activation.height((outputs - self._centre(inputs)) / self._halfwidth)
         window = near / (2 * self._halfwidth * float(self.activation.level()))
         valid = (outputs >= low) & (outputs <= high)
-        return np.where(valid, self.floor_mass * base + (1 - self.floor_mass) * window, 0.0)
+        return np.where(valid, self._mix(base, window), 0.0)
 
-    def support(self, x: Any = None) -> tuple[float, float]:
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         low, high = self.exact_range
         return enclosures.round_down(low), enclosures.round_up(high)
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         low, high = self.support()
-        return self.floor_mass * (low + high) / 2 + (1 - self.floor_mass) * self._centre(self.domain.check(x))
+        return self._mix((low + high) / 2, self._centre(self.domain.check(x)))
 
-    def variance(self, x: Any) -> np.ndarray:
+    def variance(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
         low, high = self.exact_range
-        alpha, beta = (float(v) for v in self._line)
-        unit = (inputs - float(self._exact_middle)) / float(self._exact_half)
         mass, w = self.exact_floor_mass, self.exact_window
         still = float(mass) * float(self.base.spread()) + float((1 - mass) * w * w) * float(self.activation.spread())
-        return float((high - low) / 2) ** 2 * (still + float(mass * (1 - mass)) * (alpha + beta * unit) ** 2)
+        return float((high - low) / 2) ** 2 * (still + float(mass * (1 - mass)) * self._offset(inputs) ** 2)
 
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
         if law.exponent == 2:
             return self.variance(inputs)
-        if law.form != "distance":
+        if law.form != "distance" or not all(isinstance(shape, Rectangle | Steps) for shape in self.shapes):
             return super().expected_loss(inputs, law)
         low, high = self.support()
         middle = np.full(inputs.shape, (low + high) / 2)
-        far = _mean_loss(self.base, middle, (high - low) / 2, inputs, law)
-        near = _mean_loss(self.activation, self._centre(inputs), self._halfwidth, inputs, law)
-        return self.floor_mass * far + (1 - self.floor_mass) * near
+        far = mean_loss(self.base, middle, (high - low) / 2, inputs, law)
+        near = mean_loss(self.activation, self._centre(inputs), self._halfwidth, inputs, law)
+        return self._mix(far, near)
 
-    def worst_input(self, loss: Any = "squared") -> float:
+    def worst_input(self, loss: LossLike = "squared") -> float:
         """An input at which the expected loss is largest; for the variance an end of the domain."""
         law = self._loss(loss)
         if law.exponent != 2:
             return float(super().worst_input(law))
         return self.domain.upper if self._line[0] >= 0 else self.domain.lower
-
-    def _loss(self, loss: Any) -> Any:
-        low, high = self.support()
-        return as_loss(loss, max(self.domain.upper - low, high - self.domain.lower))
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
         """(low, high) proven to contain the mean square error, which is the variance, in exact rationals and balls."""
@@ -315,9 +296,6 @@ class CompositeMechanism(Mechanism):
             still += enclosures.ball((1 - mass) * w * w) * self.activation.spread()
             value = enclosures.ball((high - low) / 2) ** 2 * (still + enclosures.ball(mass * (1 - mass) * moved))
             return enclosures.round_down(value), enclosures.round_up(value)
-
-    def guarantee(self) -> LDP:
-        return LDP(Log(self.exact_ratio))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         """Exact tests: likelihood ratios, and that the window stays where the base can hide it."""
@@ -340,30 +318,6 @@ class CompositeMechanism(Mechanism):
         )
         return Check("unbiased", not any(missed), told)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "mechanism": "CompositeMechanism",
-            "domain": self.domain.to_dict(),
-            "width_cells": self.width_cells,
-            "floor_coins": self.floor_coins,
-            "activation": self.activation.to_dict(),
-            "base": self.base.to_dict(),
-            "first_cell": self.first_cell,
-            "last_cell": self.last_cell,
-        }
-
-    @classmethod
-    def _read(cls, fields: Fields) -> CompositeMechanism:
-        return cls(
-            Domain.read(fields.child("domain")),  # type: ignore[arg-type]
-            fields.integer("width_cells", 1, CELLS - 1),
-            fields.integer("floor_coins", 1, COINS - 1),
-            shape_from_fields(fields.child("activation")),
-            shape_from_fields(fields.child("base")),
-            fields.integer("first_cell", 0, CELLS),
-            fields.integer("last_cell", 0, CELLS),
-        )
-
     def __repr__(self) -> str:
         low, high = self.support()
         return (
@@ -373,23 +327,12 @@ class CompositeMechanism(Mechanism):
         )
 
 
-def _mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law: Any) -> np.ndarray:
-    """E L(|centre + half U - x|) for U from the shape's density: closed form for steps, else Gauss-Legendre."""
+def mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law: DistanceLoss) -> np.ndarray:
+    """E L(|centre + half U - x|) for U from the density of a rectangle or of steps."""
 
     def primitive(d: np.ndarray) -> np.ndarray:
         return np.sign(d) * law.integral(np.abs(d))
 
-    if isinstance(shape, Rectangle | Steps):
-        heights = np.ones(1) if isinstance(shape, Rectangle) else shape._array
-        ends = pairwise(primitive(centre - x + half * edge) for edge in np.linspace(-1, 1, heights.size + 1))
-        return sum(h * (b - a) for h, (a, b) in zip(heights, ends, strict=True)) / (half * 2 * heights.mean())  # type: ignore[no-any-return]
-    nodes, weights = np.polynomial.legendre.leggauss(64)
-    kink = np.clip((x - centre) / half, -1, 1)
-    cuts = np.sort(np.stack([np.full(kink.shape, -1.0), kink, *(np.full(kink.shape, b) for b in shape.breaks()),
-                             np.full(kink.shape, 1.0)]), axis=0)  # fmt: skip
-    total = np.zeros(kink.shape)
-    for a, b in pairwise(cuts):
-        u = (a + b)[..., None] / 2 + (b - a)[..., None] / 2 * nodes
-        distance = np.abs((centre - x)[..., None] + half * u)
-        total += (b - a) / 2 * ((shape.height(u) * law(distance)) @ weights)
-    return total / (2 * float(shape.level()))
+    heights = shape._array if isinstance(shape, Steps) else np.ones(1)
+    ends = pairwise(primitive(centre - x + half * edge) for edge in np.linspace(-1, 1, heights.size + 1))
+    return sum(h * (b - a) for h, (a, b) in zip(heights, ends, strict=True)) / (half * 2 * heights.mean())

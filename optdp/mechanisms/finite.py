@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures
 from optdp.exact.check import Check
 from optdp.exact.fields import Fields
 from optdp.exact.numbers import Log
 from optdp.exact.rounding import TOTAL, Table
-from optdp.exact.sampling import as_rng
+from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.domains import Alphabet, Domain
-from optdp.problem.losses import Loss, as_loss
+from optdp.problem.losses import Loss, LossLike, as_loss
 from optdp.problem.objectives import Average, Objective, WorstCase
+from optdp.problem.priors import places
 from optdp.problem.privacy import LDP, Privacy
 
 
@@ -58,7 +60,7 @@ class FiniteMechanism(TableMechanism):
 
     domain: Alphabet
     outputs: tuple[Any, ...]
-    table: Table
+    table: Table = field(metadata={"saved": "weights"})
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Alphabet):
@@ -69,28 +71,25 @@ class FiniteMechanism(TableMechanism):
                 f"outputs = {self.outputs!r} is not allowed: they must be different, one for each column of the weights"
             )
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         return self.atoms()[self.table.draw(self.domain.index(x), as_rng(rng))]
 
-    def probability(self, y: Any, x: Any) -> np.ndarray:
-        place = {symbol: j for j, symbol in enumerate(self.outputs)}
-        outputs, inputs = np.broadcast_arrays(np.asarray(y), self.domain.index(x))
-        column = np.array([place.get(entry, -1) for entry in outputs.reshape(-1).tolist()], dtype=np.int64)
-        column = column.reshape(outputs.shape)
-        return np.where(column >= 0, self.table.rows[inputs, np.maximum(column, 0)], 0.0)
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        column = places(self.outputs, y)
+        return np.where(column >= 0, self.table.rows[self.domain.index(x), np.maximum(column, 0)], 0.0)
 
     def atoms(self) -> np.ndarray:
         return np.array(self.outputs)
 
-    def support(self, x: Any = None) -> tuple[Any, Any]:
+    def support(self, x: ArrayLike | None = None) -> tuple[Any, Any]:
         """(least, largest) output."""
         return min(self.outputs), max(self.outputs)
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         """E[Y | x] for numeric outputs."""
         return np.asarray(self.table.rows[self.domain.index(x)] @ np.array(self.outputs, dtype=float))
 
-    def variance(self, x: Any) -> np.ndarray:
+    def variance(self, x: ArrayLike) -> np.ndarray:
         """Var[Y | x] for numeric outputs."""
         values = np.array(self.outputs, dtype=float)
         return np.asarray(self.table.rows[self.domain.index(x)] @ values**2 - np.square(self.mean(x)))
@@ -101,17 +100,9 @@ class FiniteMechanism(TableMechanism):
             raise ValueError("loss is not allowed: it must be a matrix {} x {}".format(*self.table.weights.shape))
         return law
 
-    def expected_loss(self, x: Any, loss: Any = None) -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         losses = np.einsum("ij,ij->i", self.table.rows, self._loss(loss).array)  # type: ignore[attr-defined]
         return np.asarray(losses[self.domain.index(x)])
-
-    def worst_input(self, loss: Any = None) -> Any:
-        """The symbol with the largest expected loss."""
-        return self.domain.symbols[int(np.argmax(self.expected_loss(self.domain.symbols, loss)))]
-
-    def average_loss(self, loss: Any = None) -> float:
-        """The expected loss averaged over all symbols alike."""
-        return float(np.mean(self.expected_loss(self.domain.symbols, loss)))
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
         """(low, high) around the worst-case or the average expected loss: one exact rational, rounded both ways."""
@@ -129,14 +120,6 @@ class FiniteMechanism(TableMechanism):
             place = self.domain.index(list(objective.prior.categories), "prior points").tolist()
             value = sum((p * losses[i] for i, p in zip(place, objective.prior.exact, strict=True)), Fraction(0))
         return enclosures.round_down(value), enclosures.round_up(value)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "mechanism": "FiniteMechanism",
-            "domain": self.domain.to_dict(),
-            "outputs": list(self.outputs),
-            "weights": self.table.to_list(),
-        }
 
     @classmethod
     def _read(cls, fields: Fields) -> FiniteMechanism:

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 from flint import arb, ctx
+from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
 from optdp.exact.fields import Fields
 from optdp.exact.numbers import Number
 from optdp.exact.rounding import COLUMNS, ROWS, TOTAL, Table, coprime_triple, private_weights
-from optdp.exact.sampling import as_rng
+from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.finite import TableMechanism
-from optdp.problem.domains import Domain, Interval, as_interval
-from optdp.problem.losses import Loss
+from optdp.problem.domains import Domain, DomainLike, Interval, as_interval
+from optdp.problem.losses import Loss, LossLike
 from optdp.problem.objectives import Average, Objective, WorstCase
 from optdp.problem.priors import Prior
 
@@ -53,7 +54,7 @@ class KernelMechanism(TableMechanism):
     domain: Interval
     inputs: tuple[float, ...]
     outputs: tuple[float, ...]
-    table: Table
+    table: Table = field(metadata={"saved": "weights"})
     _names: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -74,11 +75,11 @@ class KernelMechanism(TableMechanism):
     def private(
         cls,
         eps: Number,
-        inputs: Any,
-        outputs: Any,
-        rows: Any,
-        floors: Any,
-        domain: Any = (0.0, 1.0),
+        inputs: ArrayLike,
+        outputs: ArrayLike,
+        rows: ArrayLike,
+        floors: ArrayLike,
+        domain: DomainLike = (0.0, 1.0),
         unbiased: bool = False,
     ) -> KernelMechanism:
         """The exactly eps-LDP mechanism nearest to a solver's probabilities.
@@ -90,7 +91,7 @@ class KernelMechanism(TableMechanism):
         **Raises** ValueError if the rows are too far from private or unbiased to be repaired.
         """
         ratio, area = enclosures.exp_below(require.exact_epsilon(eps)), as_interval(domain, "a kernel mechanism")
-        x, y = tuple(map(float, inputs)), np.asarray(outputs, dtype=float)
+        x, y = tuple(np.asarray(inputs, dtype=float).tolist()), np.asarray(outputs, dtype=float)
         rows, floors = np.asarray(rows, dtype=float), np.asarray(floors, dtype=float)
         if not unbiased:
             return cls(area, x, tuple(y.tolist()), Table(private_weights(rows, floors, ratio)))
@@ -112,7 +113,7 @@ class KernelMechanism(TableMechanism):
             below = np.clip(np.searchsorted(grid, share, side="right") - 1, 0, grid.size - 2)
         return below, np.clip((share - grid[below]) / steps[below], 0.0, 1.0)
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         rng = as_rng(rng)
         below, above = self._place(x)
         upper = rng.random(below.shape) < above  # a multiple of 2^-53 each: a coin of 53 bits
@@ -124,7 +125,7 @@ class KernelMechanism(TableMechanism):
         rows = self.table.rows
         return np.asarray(rows[below] * (1 - above)[..., None] + rows[below + 1] * above[..., None])
 
-    def probability(self, y: Any, x: Any) -> np.ndarray:
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         outputs, inputs = np.broadcast_arrays(np.asarray(y, dtype=float), self.domain.check(x))
         place = np.clip(np.searchsorted(self._names, outputs), 0, self._names.size - 1)
         hit = self._names[place] == outputs
@@ -133,13 +134,13 @@ class KernelMechanism(TableMechanism):
     def atoms(self) -> np.ndarray:
         return self._names
 
-    def support(self, x: Any = None) -> tuple[float, float]:
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         return float(self._names[0]), float(self._names[-1])
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         return np.asarray(self._rows(x) @ self._names)
 
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
         return np.asarray(np.einsum("...j,...j->...", self._rows(inputs), law.of(inputs[..., None], self._names)))
 
@@ -181,7 +182,7 @@ class KernelMechanism(TableMechanism):
             ends = enclosures.ball(low) * scale, enclosures.ball(high) * scale
             return enclosures.round_down(ends[0]), enclosures.round_up(ends[1])
 
-    def worst_input(self, loss: Any = "abs") -> float:
+    def worst_input(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         cuts = np.unique(np.concatenate([self.inputs, [y for y in self.outputs if 0 < y < 1]]))
         points = self.domain.lower + self.domain.width * np.unique(
@@ -193,15 +194,6 @@ class KernelMechanism(TableMechanism):
     def _kinks(self) -> list[float]:
         inner = [y for y in self.outputs if 0 < y < 1]
         return [self.domain.lower + self.domain.width * s for s in sorted({*self.inputs, *inner})]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "mechanism": "KernelMechanism",
-            "domain": self.domain.to_dict(),
-            "inputs": list(self.inputs),
-            "outputs": list(self.outputs),
-            "weights": self.table.to_list(),
-        }
 
     @classmethod
     def _read(cls, fields: Fields) -> KernelMechanism:
@@ -217,7 +209,7 @@ class KernelMechanism(TableMechanism):
         )
 
 
-def two_point(eps: Number, domain: Any = (0.0, 1.0)) -> KernelMechanism:
+def two_point(eps: Number, domain: DomainLike = (0.0, 1.0)) -> KernelMechanism:
     """Outputs at the shares 1/(1 + E) and E/(1 + E), the upper one with probability linear in x between the same two numbers.
 
     The best of all eps-LDP mechanisms for the worst-case squared error if eps <= ln(3 + 2 sqrt 2), with the value

@@ -10,14 +10,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
 from optdp.exact.fields import Fields
 from optdp.exact.numbers import Log
-from optdp.exact.sampling import Alias, as_rng
+from optdp.exact.sampling import Alias, Seed, as_rng
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.domains import Alphabet
+from optdp.problem.losses import LossLike
 from optdp.problem.objectives import BayesRisk, Objective
 from optdp.problem.priors import Prior, places
 from optdp.problem.privacy import LDP, LIP, Privacy
@@ -83,8 +85,8 @@ class LIPMechanism(Mechanism):
         cls,
         privacy: Privacy,
         prior: Any,
-        posteriors: Any,
-        weights: Any,
+        posteriors: ArrayLike,
+        weights: ArrayLike,
         aggregate: Aggregate,
         labels: Sequence[Any] = (),
     ) -> LIPMechanism:
@@ -191,7 +193,7 @@ class LIPMechanism(Mechanism):
         """P(i|y), one row for each output y."""
         return self.probabilities * self.prior.probabilities / self.output[:, None]
 
-    def posterior(self, y: Any) -> np.ndarray:
+    def posterior(self, y: ArrayLike) -> np.ndarray:
         """The posterior over categories given each output in `y`: one more axis than `y`."""
         return self.posteriors[self._positions(y)]
 
@@ -205,7 +207,7 @@ class LIPMechanism(Mechanism):
         centre = float(self.prior.probabilities @ x)
         return centre + self.posteriors @ (x - centre)
 
-    def estimator(self, y: Any) -> np.ndarray:
+    def estimator(self, y: ArrayLike) -> np.ndarray:
         """What the curator adds up: the estimate with the least mean square error for each output in `y`.
 
         For a sum, in the shape of `y`; for a histogram with one more axis, over categories.
@@ -224,12 +226,12 @@ class LIPMechanism(Mechanism):
     def _alias(self) -> Alias:
         return Alias(list(zip(*self.kernel, strict=True)), UNIT)
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         """One output label for each category in `x`, in its shape; `rng` as in `Mechanism.randomize`."""
         outputs = np.array(self.labels)
         return outputs[self.randomize_positions(self.prior.positions(x), rng)]
 
-    def randomize_positions(self, position: Any, rng: Any = None) -> np.ndarray:
+    def randomize_positions(self, position: ArrayLike, rng: Seed = None) -> np.ndarray:
         """The same in numbers: from positions of categories (0 to d - 1) to positions of outputs."""
         return self._alias.draw(np.asarray(position), as_rng(rng))
 
@@ -378,41 +380,41 @@ class LIPMechanism(Mechanism):
 
     # --- what every mechanism can do
 
-    def probability(self, y: Any, x: Any) -> np.ndarray:
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """K(y|x) for output labels `y` and categories `x`, broadcast."""
         return self.probabilities[self._positions(y), self.prior.positions(x)]
 
-    def support(self, x: Any = None) -> tuple[Any, ...]:
+    def support(self, x: ArrayLike | None = None) -> tuple[Any, ...]:
         """The outputs that occur (for category `x`, or for any)."""
         if x is None:
             return self.labels
         i = int(self.prior.positions(x))
         return tuple(label for label, row in zip(self.labels, self.kernel, strict=True) if row[i])
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         """E[estimate | x] for each category in `x` (for a histogram with one more axis)."""
         return np.asarray((self.probabilities.T @ self.estimates)[self.prior.positions(x)])
 
-    def variance(self, x: Any) -> np.ndarray:
+    def variance(self, x: ArrayLike) -> np.ndarray:
         """Var[estimate | x] for each category in `x` (for a histogram, summed over its entries)."""
         rows = self.estimates.reshape(len(self.kernel), -1)
         squares, mean = np.sum(rows**2, axis=1), self.probabilities.T @ rows
         return np.asarray((self.probabilities.T @ squares - np.sum(mean**2, axis=1))[self.prior.positions(x)])
 
-    def expected_loss(self, x: Any, loss: Any = "squared") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
         """E[(estimate - truth)^2 | x] for each category in `x`. `loss` must be "squared"."""
         require.choice("loss", loss, ("squared", "l2"))
         return np.asarray(self.conditional_mse()[self.prior.positions(x)])
 
-    def worst_input(self, loss: Any = "squared") -> Any:
+    def worst_input(self, loss: LossLike = "squared") -> Any:
         """The category with the largest mean square error."""
         return self.categories[int(np.argmax(self.expected_loss(self.categories, loss)))]
 
-    def worst_case_loss(self, loss: Any = "squared") -> float:
+    def worst_case_loss(self, loss: LossLike = "squared") -> float:
         """The largest mean square error over categories."""
         return float(self.expected_loss(self.categories, loss).max())
 
-    def average_loss(self, loss: Any = "squared") -> float:
+    def average_loss(self, loss: LossLike = "squared") -> float:
         """The mean square error averaged over the prior."""
         require.choice("loss", loss, ("squared", "l2"))
         return self.mse()

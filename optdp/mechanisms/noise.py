@@ -6,13 +6,14 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import require
 from optdp.exact.check import Check
-from optdp.exact.sampling import as_rng
+from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.domains import Integers, Interval, Line
-from optdp.problem.losses import Squared, as_loss
+from optdp.problem.losses import LossLike, Squared, as_loss
 
 
 class AdditiveNoise(Mechanism):
@@ -32,20 +33,20 @@ class AdditiveNoise(Mechanism):
         """Whether inputs and noise are integers."""
         return isinstance(self.domain, Integers)
 
-    @abstractmethod
-    def noise_density(self, z: Any) -> np.ndarray:
+    def noise_density(self, z: ArrayLike) -> np.ndarray:
         """Density of the continuous part of Z at z."""
+        return np.zeros(np.shape(z))
 
-    def noise_probability(self, z: Any) -> np.ndarray:
+    def noise_probability(self, z: ArrayLike) -> np.ndarray:
         """P(Z = z): nonzero only at atoms."""
         return np.zeros(np.shape(z))
 
     @abstractmethod
-    def cdf(self, z: Any) -> np.ndarray:
+    def cdf(self, z: ArrayLike) -> np.ndarray:
         """P(Z <= z)."""
 
     @abstractmethod
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: ArrayLike) -> np.ndarray:
         """The smallest z with P(Z <= z) >= level, for levels in (0, 1)."""
 
     @abstractmethod
@@ -53,53 +54,53 @@ class AdditiveNoise(Mechanism):
         """Draws of Z as floats."""
 
     @abstractmethod
-    def noise_loss(self, loss: Any = "abs") -> float:
+    def noise_loss(self, loss: LossLike = "abs") -> float:
         """E L(|Z|), in floating point."""
 
     @abstractmethod
     def delta(self, eps: float) -> float:
         """The privacy profile: the smallest delta (rounded up, where exact) for which the noise is (eps, delta)-private."""
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs = self.domain.check(x)
         return inputs + self.sample(inputs.shape, as_rng(rng))
 
-    def density(self, y: Any, x: Any) -> np.ndarray:
+    def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         return self.noise_density(np.asarray(y, dtype=float) - self.domain.check(x))
 
-    def probability(self, y: Any, x: Any) -> np.ndarray:
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         return self.noise_probability(np.asarray(y, dtype=float) - self.domain.check(x))
 
     def noise_radius(self) -> float:
         """The largest |Z| that occurs."""
         return np.inf
 
-    def support(self, x: Any = None) -> tuple[float, float]:
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         """(lowest, highest) output: for an input `x`, or over all inputs."""
         inputs = np.array([self.domain.lower, self.domain.upper]) if x is None else self.domain.check(x)
         return float(np.min(inputs)) - self.noise_radius(), float(np.max(inputs)) + self.noise_radius()
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         """x: the noise is symmetric."""
         return self.domain.check(x)
 
-    def variance(self, x: Any = None) -> np.ndarray:
+    def variance(self, x: ArrayLike | None = None) -> np.ndarray:
         return self.expected_loss(x, Squared)
 
-    def expected_loss(self, x: Any = None, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike | None = None, loss: LossLike = "abs") -> np.ndarray:
         """E[L(|Y - x|)], the same for every input."""
         shape = () if x is None else self.domain.check(x).shape
         return np.full(shape, self.noise_loss(loss))
 
-    def worst_input(self, loss: Any = "abs") -> float:
+    def worst_input(self, loss: LossLike = "abs") -> float:
         """Any input is as bad as any other: 0, or the lower end of an interval."""
         self._loss(loss)
         return self.domain.lower if np.isfinite(self.domain.lower) else 0.0
 
-    def worst_case_loss(self, loss: Any = "abs") -> float:
+    def worst_case_loss(self, loss: LossLike = "abs") -> float:
         return self.noise_loss(loss)
 
-    def average_loss(self, loss: Any = "abs") -> float:
+    def average_loss(self, loss: LossLike = "abs") -> float:
         """The expected loss, the same for every input."""
         return self.noise_loss(loss)
 

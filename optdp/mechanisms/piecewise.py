@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from flint import ctx
+from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.exact.fields import Fields
+from optdp.exact.fields import Within
 from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import as_rng, coin
+from optdp.exact.sampling import Seed, as_rng, coin
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Circle, Domain, Interval, as_domain
+from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
+from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Average, Objective, WorstCase
 from optdp.problem.privacy import LDP, Privacy
 
@@ -27,8 +30,42 @@ COINS = 2**124
 Placement = Literal["centred", "linear"]
 
 
+class CellWindow(Mechanism):
+    """What mechanisms share that draw from a floor with an exact coin, and else from a window of whole cells."""
+
+    exact = True
+    width_cells: int
+    floor_coins: int
+
+    @property
+    def exact_window(self) -> Fraction:
+        """Window width as an exact share of the range of the outputs."""
+        return Fraction(self.width_cells, CELLS)
+
+    @property
+    def exact_floor_mass(self) -> Fraction:
+        """Probability of ignoring the input, exactly."""
+        return Fraction(self.floor_coins, COINS)
+
+    @property
+    def floor_mass(self) -> float:
+        """Probability of ignoring the input."""
+        return float(self.exact_floor_mass)
+
+    @property
+    @abstractmethod
+    def exact_ratio(self) -> Fraction:
+        """A rational not below the largest likelihood ratio K(y|x) / K(y|x')."""
+
+    def guarantee(self) -> LDP:
+        return LDP(Log(self.exact_ratio))
+
+    def _mix(self, far: Any, near: Any) -> Any:
+        return self.floor_mass * far + (1 - self.floor_mass) * near
+
+
 @dataclass(frozen=True, repr=False)
-class PiecewiseMechanism(Mechanism):
+class PiecewiseMechanism(CellWindow):
     """With probability `floor_mass` an output uniform over the domain, otherwise uniform over a window near the input.
 
     The density is therefore `peak` inside the window and `floor` outside it: the three-piece mechanism of OGPM
@@ -51,10 +88,9 @@ class PiecewiseMechanism(Mechanism):
     the width, and inputs are read to the same precision.
     """
 
-    exact = True
     domain: Interval | Circle
-    width_cells: int
-    floor_coins: int
+    width_cells: Annotated[int, Within(1, CELLS)]
+    floor_coins: Annotated[int, Within(1, COINS)]
     placement: Placement = "centred"
 
     def __post_init__(self) -> None:
@@ -67,7 +103,7 @@ class PiecewiseMechanism(Mechanism):
 
     @classmethod
     def private(
-        cls, eps: Number, width: float | Fraction, domain: Any = (0.0, 1.0), placement: Placement = "centred"
+        cls, eps: Number, width: float | Fraction, domain: DomainLike = (0.0, 1.0), placement: Placement = "centred"
     ) -> PiecewiseMechanism:
         """The eps-LDP mechanism with a window of `width` (a fraction of the domain, in (0, 1]) and the least floor.
 
@@ -84,16 +120,6 @@ class PiecewiseMechanism(Mechanism):
         return cls(as_domain(domain), cells, min(-(-mass.numerator * COINS // mass.denominator), COINS), placement)
 
     @property
-    def exact_window(self) -> Fraction:
-        """Window width as an exact fraction of the domain."""
-        return Fraction(self.width_cells, CELLS)
-
-    @property
-    def exact_floor_mass(self) -> Fraction:
-        """Probability of ignoring the input, exactly."""
-        return Fraction(self.floor_coins, COINS)
-
-    @property
     def exact_ratio(self) -> Fraction:
         """The largest likelihood ratio K(y|x) / K(y|x'), exactly: peak over floor."""
         if self.width_cells == CELLS:
@@ -104,11 +130,6 @@ class PiecewiseMechanism(Mechanism):
     def window(self) -> float:
         """Window width, in units of the domain."""
         return float(self.exact_window * self.domain.exact_width)
-
-    @property
-    def floor_mass(self) -> float:
-        """Probability of ignoring the input."""
-        return float(self.exact_floor_mass)
 
     @property
     def floor(self) -> float:
@@ -130,7 +151,7 @@ class PiecewiseMechanism(Mechanism):
         first = (share * CELLS).astype(np.int64) - self.width_cells // 2
         return first if isinstance(self.domain, Circle) else np.clip(first, 0, CELLS - self.width_cells)
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs = self.domain.check(x)
         rng = as_rng(rng)
         cell = rng.integers(0, CELLS, size=inputs.shape)
@@ -148,7 +169,7 @@ class PiecewiseMechanism(Mechanism):
         start = x - self.window / 2
         return start if isinstance(self.domain, Circle) else np.clip(start, a, a + (span - self.window))
 
-    def density(self, y: Any, x: Any) -> np.ndarray:
+    def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
         outputs = np.asarray(y, dtype=float)
         offset = outputs - self._window_start(inputs)
@@ -158,17 +179,17 @@ class PiecewiseMechanism(Mechanism):
         valid = (outputs >= self.domain.lower) & (outputs <= self.domain.upper)
         return np.where(valid, np.where(inside, self.peak, self.floor), 0.0)
 
-    def support(self, x: Any = None) -> tuple[float, float]:
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         return self.domain.lower, self.domain.upper
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
         if isinstance(self.domain, Circle):
             return inputs
         middle = (self.domain.lower + self.domain.upper) / 2
-        return self.floor_mass * middle + (1 - self.floor_mass) * (self._window_start(inputs) + self.window / 2)
+        return self._mix(middle, self._window_start(inputs) + self.window / 2)
 
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
         if isinstance(self.domain, Circle):
             half, reach = self.window / 2, self.domain.period / 2
@@ -179,10 +200,7 @@ class PiecewiseMechanism(Mechanism):
         near = law.integral(np.maximum(before, 0)) + law.integral(np.maximum(self.window - before, 0))
         return self._mix(everywhere / self.domain.width, near / self.window)
 
-    def _mix(self, far: Any, near: Any) -> Any:
-        return self.floor_mass * far + (1 - self.floor_mass) * near
-
-    def worst_input(self, loss: Any = "abs") -> float:
+    def worst_input(self, loss: LossLike = "abs") -> float:
         """The lower end of the domain, for every loss: on an interval no input is farther from its outputs.
 
         The window contains the input, which cuts it into parts of lengths u and v. Its share of the loss is I(u) + I(v)
@@ -197,9 +215,9 @@ class PiecewiseMechanism(Mechanism):
         At the worst input distances are uniform over [0, reach] under the floor and over [0, w reach] in the window.
         """
         averaged = isinstance(objective, Average) and objective.prior == "uniform" and isinstance(self.domain, Circle)
-        if not (isinstance(objective, WorstCase) or averaged) or not objective.loss.monotone:
+        if not (isinstance(objective, WorstCase) or averaged) or not objective.loss.monotone:  # type: ignore[attr-defined]
             return super().enclose(objective)
-        law = self._loss(objective.loss)
+        law = self._loss(objective.loss)  # type: ignore[attr-defined]
         mass, reach = self.exact_floor_mass, self.domain.exact_reach
         with ctx.workprec(enclosures.PRECISION):
             p = enclosures.ball(mass)
@@ -210,9 +228,6 @@ class PiecewiseMechanism(Mechanism):
     def pieces(self) -> int:  # type: ignore[override]
         """Floor, window, floor (on a circle: window and floor); one where the window is the whole domain."""
         return 1 if self.width_cells == CELLS else 2 if isinstance(self.domain, Circle) else 3
-
-    def guarantee(self) -> LDP:
-        return LDP(Log(self.exact_ratio))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         """Exact tests: the density integrates to 1, and its likelihood ratios keep the guarantee."""
@@ -232,24 +247,6 @@ class PiecewiseMechanism(Mechanism):
         if self.placement == "linear" or isinstance(self.domain, Circle):
             return []
         return [self.domain.lower + self.window / 2, self.domain.upper - self.window / 2]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "mechanism": "PiecewiseMechanism",
-            "domain": self.domain.to_dict(),
-            "width_cells": self.width_cells,
-            "floor_coins": self.floor_coins,
-            "placement": self.placement,
-        }
-
-    @classmethod
-    def _read(cls, fields: Fields) -> PiecewiseMechanism:
-        return cls(
-            Domain.read(fields.child("domain")),  # type: ignore[arg-type]
-            fields.integer("width_cells", 1, CELLS),
-            fields.integer("floor_coins", 1, COINS),
-            fields.choice("placement", ("centred", "linear")),  # type: ignore[arg-type]
-        )
 
     def __repr__(self) -> str:
         return (

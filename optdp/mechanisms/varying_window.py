@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.varying_window import LIMIT
 from optdp.exact import require
-from optdp.exact.fields import Fields
 from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.baselines.unbiased import Scaled
 from optdp.problem.domains import Interval
@@ -143,40 +142,9 @@ class VaryingWindow(Scaled):
         e = growth + 1
         return np.full(u.shape, (e * (e + 2) * self._shape["z"] - (e - 2)) / growth)
 
-    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
-        """Closed form for the squared loss, Gauss-Legendre quadrature between the density's jumps for other powers."""
-        law, inputs, u = self._loss(loss), self.domain.check(x), self._unit(x)
-        if law.exponent == 2:
-            return self.variance(inputs)
-        if law.exponent is None:
-            return super().expected_loss(x, law)
-        edges, masses = self._row(np.abs(u))
-        y0, y1 = self._shape["y0"], self._shape["y1"]
-        nodes, weights = np.polynomial.legendre.leggauss(64)
-        near = np.clip(np.abs(u), y0, edges[0])  # the loss has a kink where the output meets the input
-        growth, half = math.expm1(self.eps), np.where(u < 0, -self._half, self._half)
-        pieces = [(y0, near, 1, growth + 1), (near, edges[0], 1, growth + 1), (edges[0], y1, 1, 1.0)]
-        pieces += [(y0, edges[1], -1, growth + 1), (edges[1], y1, -1, 1.0)]
-        total = np.zeros(u.shape)
-        for a, b, sign, height in pieces:
-            length = np.log(b / a)
-            y = sign * np.asarray(a)[..., None] * np.exp((nodes + 1) / 2 * length[..., None])  # dy/|y| = d log|y|
-            values = law.of(inputs[..., None], self._middle + half[..., None] * y)
-            total += height / (4 * growth) * length * (values @ weights)
-        for y, mass in zip(self._places, masses[4:], strict=True):
-            total += mass * law.of(inputs, self._middle + half * y)
-        return total
-
     def worst_input(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         return self.domain.lower if law.exponent == 2 else super().worst_input(law)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "form": self.form}
-
-    @classmethod
-    def _read(cls, fields: Fields) -> VaryingWindow:
-        return cls(*cls._basics(fields), form=fields.choice("form", ("optimal", "window")))  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         variance = float(self.variance(self.domain.lower))

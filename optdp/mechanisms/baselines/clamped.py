@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import require
-from optdp.exact.fields import FieldError, Fields
-from optdp.exact.sampling import as_rng
+from optdp.exact.fields import Fields
+from optdp.exact.numbers import Number
+from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.noise import UNIT, DiscreteLaplace, Laplace, LatticeNoise, PublishedNoise, Staircase
-from optdp.problem.domains import Interval
-from optdp.problem.losses import Absolute, Loss
+from optdp.problem.domains import DomainLike, Interval, as_interval
+from optdp.problem.losses import Absolute, DistanceLoss, LossLike
 from optdp.problem.privacy import LDP, ApproxDP
 
 
@@ -29,7 +31,7 @@ class Clamped(Mechanism):
     """
 
     noise: PublishedNoise
-    kind: ClassVar[type[PublishedNoise]] = PublishedNoise
+    kind: ClassVar[type[Any]] = PublishedNoise
 
     def __post_init__(self) -> None:
         if not isinstance(self.noise, self.kind) or not isinstance(self.noise.domain, Interval):
@@ -38,65 +40,56 @@ class Clamped(Mechanism):
             )
 
     @property
-    def domain(self) -> Interval:  # type: ignore[override]
+    def domain(self) -> Interval:
         """Inputs and outputs."""
-        area: Interval = self.noise.domain
-        return area
+        return self.noise.domain  # type: ignore[return-value]
 
     @property
-    def eps(self) -> Any:
+    def eps(self) -> Number:
         """What the noise is calibrated to."""
         return self.noise.eps
 
     def guarantee(self) -> LDP | ApproxDP:
         return self.noise.guarantee()
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs = self.domain.check(x)
         return np.clip(inputs + self.noise.sample(inputs.shape, as_rng(rng)), self.domain.lower, self.domain.upper)
 
-    def density(self, y: Any, x: Any) -> np.ndarray:
+    def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         outputs = np.asarray(y, dtype=float)
         inside = (outputs > self.domain.lower) & (outputs < self.domain.upper)
         return np.where(inside, self.noise.noise_density(outputs - self.domain.check(x)), 0.0)
 
-    def probability(self, y: Any, x: Any) -> np.ndarray:
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
         low = np.where(outputs == self.domain.lower, self.noise.cdf(self.domain.lower - inputs), 0.0)
         return low + np.where(outputs == self.domain.upper, self.noise.cdf(inputs - self.domain.upper), 0.0)
 
     def atoms(self) -> np.ndarray:
-        """Both ends."""
         return np.array([self.domain.lower, self.domain.upper])
 
-    def support(self, x: Any = None) -> tuple[float, float]:
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         return self.domain.lower, self.domain.upper
 
-    def _one_sided(self, t: np.ndarray, law: Loss) -> np.ndarray:
+    def _one_sided(self, t: np.ndarray, law: DistanceLoss) -> np.ndarray:
         """G(t) for t in [0, width]."""
-        return self.noise.partial_loss(t, law) + law(t) * self.noise.cdf(-t)  # type: ignore[operator]
+        return self.noise.partial_loss(t, law) + law(t) * self.noise.cdf(-t)
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
         up = self._one_sided(self.domain.upper - inputs, Absolute)
         return inputs + up - self._one_sided(inputs - self.domain.lower, Absolute)
 
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
         return self._one_sided(inputs - self.domain.lower, law) + self._one_sided(self.domain.upper - inputs, law)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": type(self).__name__, "noise": self.noise.to_dict()}
-
     @classmethod
     def _read(cls, fields: Fields) -> Self:
-        noise: Any = Mechanism.read(fields.child("noise"))
-        made = object.__new__(cls)
-        object.__setattr__(made, "noise", noise)
-        try:
-            Clamped.__post_init__(made)
-        except TypeError as error:
-            raise FieldError(f"{fields.where}: {error}") from None
+        made = object.__new__(cls)  # subclasses are made from other arguments
+        object.__setattr__(made, "noise", Mechanism.read(fields.child("noise")))
+        made.__post_init__()
         return made
 
     def __repr__(self) -> str:
@@ -112,7 +105,7 @@ class ClampedLaplace(Clamped):
 
     kind = Laplace
 
-    def __init__(self, eps: Any, domain: Any = (0.0, 1.0)) -> None:
+    def __init__(self, eps: Number, domain: DomainLike = (0.0, 1.0)) -> None:
         super().__init__(Laplace.local(eps, domain))
 
 
@@ -124,7 +117,7 @@ class ClampedStaircase(Clamped):
 
     kind = Staircase
 
-    def __init__(self, eps: Any, domain: Any = (0.0, 1.0), steps: str = "abs") -> None:
+    def __init__(self, eps: Number, domain: DomainLike = (0.0, 1.0), steps: str = "abs") -> None:
         super().__init__(Staircase.local(eps, domain, steps=steps))
 
     @property
@@ -138,16 +131,12 @@ class ClampedStaircase(Clamped):
         return [self.domain.lower + drop, self.domain.upper - drop]
 
 
-def clamped_laplace(eps: Any, domain: Any = (0.0, 1.0)) -> ClampedLaplace:
-    """Laplace noise of scale width/eps, clamped to the domain: eps-LDP, bounded and biased."""
-    return ClampedLaplace(eps, domain)
+#: The names in the style of the other baselines.
+clamped_laplace, clamped_staircase = ClampedLaplace, ClampedStaircase
 
 
-def clamped_staircase(eps: Any, domain: Any = (0.0, 1.0)) -> ClampedStaircase:
-    """Staircase noise for sensitivity = width (stairs optimal for |z|), clamped to the domain: eps-LDP, bounded and biased."""
-    return ClampedStaircase(eps, domain)
-
-
-def clamped_discrete_laplace(eps: Any, domain: Any = UNIT, steps: int = 100) -> LatticeNoise:
+def clamped_discrete_laplace(eps: Number, domain: DomainLike = UNIT, steps: int = 100) -> LatticeNoise:
     """Discrete Laplace noise on a lattice, clamped to the domain: eps-LDP, bounded and biased."""
-    return LatticeNoise(DiscreteLaplace(eps, 0.0, require.integer("steps", steps, low=1, high=10**6)), domain, True)
+    return LatticeNoise(
+        DiscreteLaplace(eps, 0.0, require.integer("steps", steps, low=1, high=10**6)), as_interval(domain), True
+    )

@@ -11,20 +11,20 @@ inputs are all neighbours: local differential privacy, with the width as sensiti
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
-from optdp.exact.fields import Fields
-from optdp.exact.numbers import Number, encode, number
-from optdp.exact.sampling import as_rng
+from optdp.exact.numbers import Number, number
+from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem.domains import Domain, Integers, Interval, Line, as_interval
-from optdp.problem.losses import Absolute, Loss, Squared
+from optdp.problem.domains import DomainLike, Integers, Interval, Line, as_interval
+from optdp.problem.losses import Absolute, DistanceLoss, LossLike, Squared
 from optdp.problem.privacy import LDP, ApproxDP
 
 UNIT = (-1.0, 1.0)
@@ -65,9 +65,9 @@ class PublishedNoise(AdditiveNoise):
     """
 
     eps: Number
-    target_delta: Number = 0.0
+    target_delta: Number = field(default=0.0, metadata={"saved": "delta"})
     sensitivity: float = 1.0
-    domain: Any = None
+    domain: Line | Integers | Interval = None  # type: ignore[assignment]
 
     needs_eps: ClassVar[bool] = True
     needs_delta: ClassVar[bool] = False
@@ -92,7 +92,7 @@ class PublishedNoise(AdditiveNoise):
             raise ValueError(f"sensitivity = {width!r} is not allowed: on {self.domain} it must be at least the width")
 
     @classmethod
-    def local(cls, eps: Any, domain: Any, delta: Any = 0.0, **options: Any) -> Self:
+    def local(cls, eps: Number, domain: DomainLike, delta: Number = 0.0, **options: Any) -> Self:
         """The noise for inputs of an interval that are all neighbours: the sensitivity is its width."""
         area = as_interval(domain, cls.__name__)
         return cls(eps, delta, enclosures.round_up(area.exact_width), area, **options)
@@ -115,7 +115,7 @@ class PublishedNoise(AdditiveNoise):
         """P(Z > t) for t >= 0."""
         raise TypeError("a noise needs a cdf or an upper tail")
 
-    def cdf(self, z: Any) -> np.ndarray:
+    def cdf(self, z: ArrayLike) -> np.ndarray:
         points = np.asarray(z, dtype=float)
         tail = self._upper(np.abs(points))
         return np.where(points >= 0, 1 - tail, tail)
@@ -127,24 +127,15 @@ class PublishedNoise(AdditiveNoise):
             raise ValueError(f"level = {level!r} is not allowed: levels must lie strictly between 0 and 1")
         return np.where(levels >= 0.5, 1.0, -1.0), np.minimum(levels, 1 - levels)
 
-    def partial_loss(self, t: Any, law: Any) -> np.ndarray:
+    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         """int_0^t L(z) f(z) dz for the density f, t >= 0. Default: by quadrature."""
         nodes, weights = _panels()
         far = np.asarray(t, dtype=float)[..., None]
         return np.sum(weights * far * law(far * nodes) * self.noise_density(far * nodes * (1 - 1e-15)), axis=-1)
 
-    def noise_loss(self, loss: Any = "abs") -> float:
+    def noise_loss(self, loss: LossLike = "abs") -> float:
         radius = self.noise_radius()
         return 2 * float(self.partial_loss(min(radius, -float(self.quantile(1e-18))), self._loss(loss)))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": type(self).__name__, "eps": encode(self.eps), "delta": encode(self.target_delta),
-                "sensitivity": self.sensitivity, "domain": self.domain.to_dict()}  # fmt: skip
-
-    @classmethod
-    def _read(cls, fields: Fields, **options: Any) -> Self:
-        delta, width = fields.number("delta"), fields.real("sensitivity")
-        return cls(fields.number("eps"), delta, width, Domain.read(fields.child("domain")), **options)
 
     def __repr__(self) -> str:
         where = f", domain={self.domain}" if isinstance(self.domain, Interval) else ""
@@ -168,20 +159,20 @@ class Laplace(PublishedNoise):
         """lam."""
         return self.sensitivity / self._eps
 
-    def noise_density(self, z: Any) -> np.ndarray:
+    def noise_density(self, z: ArrayLike) -> np.ndarray:
         return np.exp(-np.abs(z) / self.scale) / (2 * self.scale)
 
     def _upper(self, t: np.ndarray) -> np.ndarray:
         return np.exp(-t / self.scale) / 2
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: ArrayLike) -> np.ndarray:
         sign, tail = self._levels(level)
         return -sign * self.scale * np.log(2 * tail)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.laplace(0.0, self.scale, shape)
 
-    def partial_loss(self, t: Any, law: Any) -> np.ndarray:
+    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         from scipy.special import gammainc
 
         if law.exponent is None:
@@ -189,7 +180,7 @@ class Laplace(PublishedNoise):
         q = law.exponent
         return self.scale**q / 2 * math.gamma(q + 1) * gammainc(q + 1, np.asarray(t) / self.scale)
 
-    def noise_loss(self, loss: Any = "abs") -> float:
+    def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         if law.exponent is None:
             return super().noise_loss(law)
@@ -209,7 +200,7 @@ class Staircase(PublishedNoise):
     **Source:** Geng and Viswanath, "The optimal noise-adding mechanism in differential privacy" (2014).
     """
 
-    steps: str = "abs"
+    steps: Literal["abs", "squared"] = "abs"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -225,7 +216,7 @@ class Staircase(PublishedNoise):
         g = self.gamma
         return -math.expm1(-self._eps) / (2 * self.sensitivity * (g + math.exp(-self._eps) * (1 - g)))
 
-    def noise_density(self, z: Any) -> np.ndarray:
+    def noise_density(self, z: ArrayLike) -> np.ndarray:
         units = np.abs(np.asarray(z, dtype=float)) / self.sensitivity
         step = np.floor(units)
         return self._top * np.exp(-self._eps * (step + (units - step >= self.gamma)))
@@ -237,7 +228,7 @@ class Staircase(PublishedNoise):
         used = np.minimum(inside, g) + b * np.maximum(inside - g, 0.0)
         return np.exp(-self._eps * step) * (0.5 - self._top * self.sensitivity * used)
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: ArrayLike) -> np.ndarray:
         sign, tail = self._levels(level)
         step = np.floor(-np.log(2 * tail) / self._eps + 1e-15)
         rest = (0.5 - tail * np.exp(self._eps * step)) / (self._top * self.sensitivity)
@@ -260,12 +251,12 @@ class Staircase(PublishedNoise):
         heights = self._top * np.exp(-self._eps * np.stack([k, k + 1], axis=1).ravel())
         return edges, heights
 
-    def partial_loss(self, t: Any, law: Any) -> np.ndarray:
+    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         far = np.asarray(t, dtype=float)
         edges, heights = self._steps(float(np.max(far, initial=0.0)) / self.sensitivity)
         return np.diff(law.integral(np.minimum(edges * self.sensitivity, far[..., None])), axis=-1) @ heights
 
-    def noise_loss(self, loss: Any = "abs") -> float:
+    def noise_loss(self, loss: LossLike = "abs") -> float:
         law, (edges, heights) = self._loss(loss), self._steps(math.inf)
         return float(2 * heights @ np.diff(law.integral(edges * self.sensitivity)))
 
@@ -286,13 +277,6 @@ class Staircase(PublishedNoise):
             gain = np.maximum(self.noise_density(middle) - e * self.noise_density(middle + d), 0.0)
             worst = max(worst, float(gain @ np.diff(cuts)))
         return worst
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "steps": self.steps}
-
-    @classmethod
-    def _read(cls, fields: Fields, **options: Any) -> Self:
-        return super()._read(fields, steps=fields.choice("steps", ("abs", "squared")))
 
 
 @dataclass(frozen=True, repr=False)
@@ -317,26 +301,26 @@ class TruncatedLaplacian(Laplace):
     def _mass(self) -> float:
         return -math.expm1(-self.noise_radius() / self.scale)
 
-    def noise_density(self, z: Any) -> np.ndarray:
+    def noise_density(self, z: ArrayLike) -> np.ndarray:
         return np.where(np.abs(z) <= self.noise_radius(), super().noise_density(z) / self._mass, 0.0)
 
     def _upper(self, t: np.ndarray) -> np.ndarray:
         return np.maximum(np.exp(-t / self.scale) - self._end, 0.0) / (2 * self._mass)
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: ArrayLike) -> np.ndarray:
         sign, tail = self._levels(level)
         return -sign * self.scale * np.log(2 * tail * self._mass + self._end)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return self.quantile(np.clip(rng.random(shape), 1e-300, 1 - 2.0**-53))
 
-    def partial_loss(self, t: Any, law: Any) -> np.ndarray:
+    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         near = np.minimum(t, self.noise_radius())
         if law.exponent is None:  # the quadrature is of this density already
             return super().partial_loss(near, law)
         return super().partial_loss(near, law) / self._mass
 
-    def noise_loss(self, loss: Any = "abs") -> float:
+    def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         q = law.exponent
         if q not in (1, 2):
@@ -372,7 +356,7 @@ class Gaussian(PublishedNoise):
     "The algorithmic foundations of differential privacy" (2014), Appendix A.
     """
 
-    calibration: str = "analytic"
+    calibration: Literal["analytic", "classical"] = "analytic"
 
     needs_eps = False
     needs_delta = True
@@ -383,7 +367,7 @@ class Gaussian(PublishedNoise):
             require.epsilon(self._eps)
 
     @classmethod
-    def classical(cls, eps: Any, delta: Any, sensitivity: float = 1.0) -> Gaussian:
+    def classical(cls, eps: Number, delta: Number, sensitivity: float = 1.0) -> Gaussian:
         """With the classical formula in place of the least standard deviation."""
         return cls(eps, delta, sensitivity, calibration="classical")
 
@@ -425,15 +409,15 @@ class Gaussian(PublishedNoise):
                 low, high = (low, middle) if private(middle) else (middle, high)
         return math.nextafter(high * self.sensitivity, math.inf) if self.sensitivity != 1 else high
 
-    def noise_density(self, z: Any) -> np.ndarray:
+    def noise_density(self, z: ArrayLike) -> np.ndarray:
         return np.exp(-np.square(np.asarray(z, dtype=float) / self.sigma) / 2) / (self.sigma * math.sqrt(2 * math.pi))
 
-    def cdf(self, z: Any) -> np.ndarray:
+    def cdf(self, z: ArrayLike) -> np.ndarray:
         from scipy.special import ndtr
 
         return ndtr(np.asarray(z, dtype=float) / self.sigma)
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: ArrayLike) -> np.ndarray:
         from scipy.special import ndtri
 
         sign, tail = self._levels(level)
@@ -442,26 +426,19 @@ class Gaussian(PublishedNoise):
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.normal(0.0, self.sigma, shape)
 
-    def noise_loss(self, loss: Any = "abs") -> float:
+    def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         q = law.exponent
         if q is None:
             return super().noise_loss(law)
         return float(self.sigma**q * 2 ** (q / 2) * math.gamma((q + 1) / 2) / math.sqrt(math.pi))
 
-    def delta(self, eps: Any) -> float:
+    def delta(self, eps: Number) -> float:
         from flint import ctx
 
         with ctx.workprec(enclosures.PRECISION + 200):
             ratio = enclosures.ball(self.sigma) / enclosures.ball(self.sensitivity)
             return enclosures.round_up(self._profile(ratio, require.exact_epsilon(eps, zero=True)))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "calibration": self.calibration}
-
-    @classmethod
-    def _read(cls, fields: Fields, **options: Any) -> Self:
-        return super()._read(fields, calibration=fields.choice("calibration", ("analytic", "classical")))
 
 
 @dataclass(frozen=True, repr=False)
@@ -480,24 +457,21 @@ class UniformNoise(PublishedNoise):
     def noise_radius(self) -> float:
         return self.sensitivity / self._delta / 2
 
-    def noise_density(self, z: Any) -> np.ndarray:
+    def noise_density(self, z: ArrayLike) -> np.ndarray:
         return np.where(np.abs(z) <= self.noise_radius(), 0.5 / self.noise_radius(), 0.0)
 
-    def cdf(self, z: Any) -> np.ndarray:
+    def cdf(self, z: ArrayLike) -> np.ndarray:
         return np.clip(0.5 + np.asarray(z, dtype=float) / (2 * self.noise_radius()), 0.0, 1.0)
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: ArrayLike) -> np.ndarray:
         sign, tail = self._levels(level)
         return sign * (0.5 - tail) * 2 * self.noise_radius()
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-self.noise_radius(), self.noise_radius(), shape)
 
-    def partial_loss(self, t: Any, law: Any) -> np.ndarray:
+    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         return law.integral(np.minimum(t, self.noise_radius())) / (2 * self.noise_radius())
-
-    def noise_loss(self, loss: Any = "abs") -> float:
-        return 2 * float(self.partial_loss(self.noise_radius(), self._loss(loss)))
 
     def delta(self, eps: float) -> float:
         require.epsilon(eps, zero=True)
@@ -520,10 +494,7 @@ class IntegerNoise(PublishedNoise):
         """P(|Z| <= a)."""
         return np.cumsum(np.concatenate([self._half[:1], 2 * self._half[1:]]))
 
-    def noise_density(self, z: Any) -> np.ndarray:
-        return np.zeros(np.shape(z))
-
-    def noise_probability(self, z: Any) -> np.ndarray:
+    def noise_probability(self, z: ArrayLike) -> np.ndarray:
         distance = np.abs(np.asarray(z, dtype=float))
         index = np.minimum(distance, self._half.size - 1).astype(np.int64)
         return np.where((distance == np.round(distance)) & (distance < self._half.size), self._half[index], 0.0)
@@ -532,11 +503,11 @@ class IntegerNoise(PublishedNoise):
         inside = self._sums[np.minimum(t, self._sums.size - 1).astype(np.int64)]
         return np.where(t < self._sums.size, (1 - inside) / 2, 0.0)
 
-    def cdf(self, z: Any) -> np.ndarray:
+    def cdf(self, z: ArrayLike) -> np.ndarray:
         k = np.floor(np.asarray(z, dtype=float))
         return np.where(k >= 0, 1 - self._upper(np.maximum(k, 0)), self._upper(np.maximum(-k - 1, 0)))
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: ArrayLike) -> np.ndarray:
         sign, tail = self._levels(level)
         return sign * np.minimum(np.searchsorted(self._sums, 1 - 2 * tail, side="left"), self._sums.size - 1) + 0.0
 
@@ -544,7 +515,7 @@ class IntegerNoise(PublishedNoise):
         distance = np.minimum(np.searchsorted(self._sums, rng.random(shape), side="right"), self._sums.size - 1)
         return rng.choice((-1.0, 1.0), shape) * distance + 0.0
 
-    def noise_loss(self, loss: Any = "abs") -> float:
+    def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         values = np.asarray(law(np.arange(self._half.size) * 1.0), dtype=float)
         return float(self._half[0] * values[0] + 2 * (self._half[1:] @ values[1:]))
@@ -575,14 +546,14 @@ class DiscreteLaplace(IntegerNoise):
     def _half(self) -> np.ndarray:
         return math.tanh(self.rate / 2) * np.exp(-self.rate * np.arange(math.ceil(60 / self.rate) + 2))
 
-    def noise_probability(self, z: Any) -> np.ndarray:
+    def noise_probability(self, z: ArrayLike) -> np.ndarray:
         distance = np.abs(np.asarray(z, dtype=float))
         return np.where(distance == np.round(distance), math.tanh(self.rate / 2) * np.exp(-self.rate * distance), 0.0)
 
     def _upper(self, t: np.ndarray) -> np.ndarray:
         return np.exp(-self.rate * (np.floor(t) + 1)) / (1 + math.exp(-self.rate))
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: ArrayLike) -> np.ndarray:
         sign, tail = self._levels(level)
         last = np.log(tail * (1 + math.exp(-self.rate))) / -self.rate
         return sign * np.maximum(np.ceil(last * (1 - 1e-15)) - 1, 0.0) + 0.0
@@ -591,7 +562,7 @@ class DiscreteLaplace(IntegerNoise):
         drop = -math.expm1(-self.rate)
         return (rng.geometric(drop, shape) - rng.geometric(drop, shape)) * 1.0
 
-    def noise_loss(self, loss: Any = "abs") -> float:
+    def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         if law == Absolute:
             return 1 / math.sinh(self.rate)
@@ -680,13 +651,13 @@ class LatticeNoise(Mechanism):
     def _place(self, x: Any) -> np.ndarray:
         return (self.domain.check(x) - self.domain.lower) / self.step
 
-    def randomize(self, x: Any, rng: Any = None) -> np.ndarray:
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         rng, place = as_rng(rng), self._place(x)
         low = np.floor(place)
         out = low + (rng.random(place.shape) < place - low) + self.noise.sample(place.shape, rng)
         return self.domain.lower + (np.clip(out, 0, self.steps) if self.clamped else out) * self.step
 
-    def probability(self, y: Any, x: Any) -> np.ndarray:
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         place = self._place(x)
         node = (np.asarray(y, dtype=float) - self.domain.lower) / self.step
         index, low = np.rint(node), np.floor(place)
@@ -706,14 +677,14 @@ class LatticeNoise(Mechanism):
         """Lattice points in the domain (without clamping there are more, on both sides)."""
         return self.domain.lower + self.step * np.arange(self.steps + 1)
 
-    def support(self, x: Any = None) -> tuple[float, float]:
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         return (self.domain.lower, self.domain.upper) if self.clamped else (-math.inf, math.inf)
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
         return self.probability(self.atoms(), inputs[..., None]) @ self.atoms() if self.clamped else np.array(inputs)
 
-    def expected_loss(self, x: Any, loss: Any = "abs") -> np.ndarray:
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law, inputs = self._loss(loss), self.domain.check(x)
         if law == Squared and not self.clamped:
             share = np.mod(self._place(inputs), 1.0)
@@ -722,21 +693,11 @@ class LatticeNoise(Mechanism):
         nodes = self.domain.lower + self.step * np.arange(-spread, self.steps + spread + 1)
         return np.sum(self.probability(nodes, inputs[..., None]) * law(np.abs(nodes - inputs[..., None])), axis=-1)
 
-    def _loss(self, loss: Any) -> Loss:
-        found: Loss = super()._loss(loss) if self.clamped else self.noise._loss(loss)
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": "LatticeNoise", "noise": self.noise.to_dict(), "domain": self.domain.to_dict(),
-                "clamped": self.clamped}  # fmt: skip
-
-    @classmethod
-    def _read(cls, fields: Fields) -> LatticeNoise:
-        noise: Any = Mechanism.read(fields.child("noise"))
-        return cls(noise, Domain.read(fields.child("domain")), fields.flag("clamped"))  # type: ignore[arg-type]
+    def _loss(self, loss: Any) -> Any:
+        return super()._loss(loss) if self.clamped else self.noise._loss(loss)
 
 
-def laplace(eps: Any, domain: Any = UNIT) -> Laplace:
+def laplace(eps: Number, domain: DomainLike = UNIT) -> Laplace:
     """Laplace noise of scale width/eps, eps-LDP on an interval.
 
     >>> float(laplace(1.0, (0, 2)).variance(0.5))
@@ -745,11 +706,13 @@ def laplace(eps: Any, domain: Any = UNIT) -> Laplace:
     return Laplace.local(eps, domain)
 
 
-def gaussian(eps: Any, domain: Any = UNIT, delta: Any = 1e-5) -> Gaussian:
+def gaussian(eps: Number, domain: DomainLike = UNIT, delta: Number = 1e-5) -> Gaussian:
     """Gaussian noise on an interval with the classical calibration, as the composite paper's baseline (its Eq. 5)."""
     return Gaussian.local(eps, domain, delta, calibration="classical")
 
 
-def discrete_laplace(eps: Any, domain: Any = UNIT, steps: int = 100) -> LatticeNoise:
+def discrete_laplace(eps: Number, domain: DomainLike = UNIT, steps: int = 100) -> LatticeNoise:
     """Discrete Laplace noise on a lattice of `steps` steps across an interval: unbiased, eps-LDP."""
-    return LatticeNoise(DiscreteLaplace(eps, 0.0, require.integer("steps", steps, low=1, high=10**6)), domain)
+    return LatticeNoise(
+        DiscreteLaplace(eps, 0.0, require.integer("steps", steps, low=1, high=10**6)), as_interval(domain)
+    )

@@ -8,10 +8,11 @@ say so. Sources: `optdp.mechanisms.baselines`.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,12 +20,12 @@ from numpy.typing import ArrayLike
 from optdp.closed_forms.affine_window import best_window
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.exact.fields import FieldError, Fields
+from optdp.exact.fields import Fields, Within
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.composite import CompositeMechanism
-from optdp.problem.domains import Domain, DomainLike, Interval, as_interval
+from optdp.mechanisms.composite import CompositeMechanism, mean_loss
+from optdp.problem.domains import DomainLike, Interval, as_interval
 from optdp.problem.losses import LossLike
 from optdp.problem.privacy import LDP, ApproxDP, Privacy
 from optdp.problem.shapes import Rectangle
@@ -61,8 +62,13 @@ class Scaled(Mechanism):
     def variance(self, x: ArrayLike) -> np.ndarray:
         return self._half**2 * self._unit_variance(self._unit(x))
 
+    @abstractmethod
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
-        raise TypeError("a scaled mechanism has a variance on [-1, 1]")
+        """The variance on [-1, 1]."""
+
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
+        law = self._loss(loss)
+        return self.variance(x) if law.exponent == 2 else super().expected_loss(x, law)
 
     def guarantee(self) -> Privacy:
         return LDP(self.eps).in_real_arithmetic()
@@ -72,17 +78,6 @@ class Scaled(Mechanism):
 
     def _kinks(self) -> list[float]:
         return [self._middle]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"mechanism": type(self).__name__, "eps": self.eps, "domain": self.domain.to_dict()}
-
-    @staticmethod
-    def _basics(fields: Fields) -> tuple[float, Interval]:
-        """eps and the domain."""
-        domain = Domain.read(fields.child("domain"))
-        if not isinstance(domain, Interval):
-            raise FieldError(f"{fields.where}.domain is not allowed: it must be an interval")
-        return fields.real("eps", 0.0, require.MAX_EPS), domain
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ class ThreeOutputs(Scaled):
 
     eps: float
     domain: Interval = field(default_factory=lambda: Interval(*UNIT))
-    zero: float = -1.0
+    zero: Annotated[float, Within(0.0, 1.0)] = -1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -139,19 +134,6 @@ class ThreeOutputs(Scaled):
 
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
         return self.reach**2 * (1 - self._zero(u)) - u**2
-
-    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
-        law, inputs, u = self._loss(loss), self.domain.check(x), self._unit(x)
-        low, high = self.support()
-        parts = ((high, self._high(u)), (low, self._high(-u)), (self._middle, self._zero(u)))
-        return sum((law.of(inputs, place) * p for place, p in parts), np.zeros(()))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "zero": self.zero}
-
-    @classmethod
-    def _read(cls, fields: Fields) -> ThreeOutputs:
-        return cls(*cls._basics(fields), fields.real("zero", 0.0, 1.0))
 
 
 def _best_zero(eps: float) -> float:
@@ -260,10 +242,6 @@ class Mixture(Mechanism):
     def _kinks(self) -> list[float]:
         return [k for p in self._used for k in p._kinks()]
 
-    def to_dict(self) -> dict[str, Any]:
-        parts = [p.to_dict() for p in self.parts]
-        return {"mechanism": "Mixture", "parts": parts, "weights": list(self.weights), "name": self.name}
-
     @classmethod
     def _read(cls, fields: Fields) -> Mixture:
         parts = fields.items("parts", Mechanism.read, 1, 100)
@@ -289,8 +267,8 @@ class CentralPiecewise(Scaled):
 
     eps: float
     domain: Interval = field(default_factory=lambda: Interval(*UNIT))
-    steps: int = 0
-    b: float = -1.0
+    steps: Annotated[int, Within(0, 10**6)] = 0
+    b: Annotated[float, Within(0.0)] = -1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -345,35 +323,21 @@ class CentralPiecewise(Scaled):
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         law, u = self._loss(loss), self._unit(x)
-        if law.exponent == 2:
-            return self.variance(x)
-        if law.form != "distance":
+        if law.exponent == 2 or law.form != "distance":
             return super().expected_loss(x, law)
         mass, half, stretch, _ = self._levels
-
-        def primitive(d: np.ndarray) -> np.ndarray:
-            return np.sign(d) * law.integral(np.abs(d))
-
-        total = np.zeros(u.shape)
-        for j, (m, h) in enumerate(zip(mass, half, strict=True)):
-            offset = self._half * ((0.0 if j == 0 else stretch * u) - u)
-            reach = self._half * h
-            total += m * (primitive(offset + reach) - primitive(offset - reach)) / (2 * reach)
-        return total
+        centres = [np.zeros(u.shape), *[stretch * u] * (half.size - 1)]
+        levels = (self._half * v for v in (np.array(centres) - u, half))
+        parts = zip(mass, *levels, strict=True)
+        return sum(
+            (m * mean_loss(Rectangle(), off, h, np.zeros(u.shape), law) for m, off, h in parts), np.zeros(u.shape)
+        )
 
     def guarantee(self) -> Privacy:
         """For inputs at most one sensitivity apart; with no steps these are any two."""
         if self.steps == 0:
             return super().guarantee()
         return ApproxDP(self.eps, 0.0, self.sensitivity).in_real_arithmetic()
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "steps": self.steps, "b": self.b}
-
-    @classmethod
-    def _read(cls, fields: Fields) -> CentralPiecewise:
-        eps, domain = cls._basics(fields)
-        return cls(eps, domain, fields.integer("steps", 0, 10**6), fields.real("b", 0.0))
 
 
 def _staircase_scale(eps: float, m: int) -> tuple[float, float]:
