@@ -146,8 +146,8 @@ class LatticeProgram:
         self.session = Session(Highs(), linear)
         self.budget: dict[int, int] = {}
         self.pairs: dict[int, np.ndarray] = {}
-        self._shift_of_row: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]
-        self._index_of_row: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]
+        #: (shift, index) of each row; 0 for mass and budgets.
+        self.where = np.zeros((2, 1), dtype=np.int64)
         self.rounds = 0
         #: Primal and dual values of the last round that the solver finished.
         self.primal = np.zeros(0)
@@ -174,11 +174,7 @@ class LatticeProgram:
 
     def has_slack(self, shift: int | np.ndarray) -> np.ndarray:
         """Which shifts may exceed e^eps by a budget of delta."""
-        return (
-            np.asarray(shift < self.n) & (self.delta > 0)
-            if self.geometric
-            else np.asarray(shift > 0) & (self.delta > 0)
-        )
+        return np.asarray(shift < self.n if self.geometric else shift > 0) & (self.delta > 0)
 
     def add(self, pairs: dict[int, np.ndarray]) -> int:
         """Add rows (and slacks) for the pairs (shift, indices) that are not there yet; returns how many."""
@@ -217,8 +213,7 @@ class LatticeProgram:
         shape = (shift.size, self.linear.cost.size)
         below = np.full(shift.size, -np.inf)
         self.session.add_rows(csr_matrix((entries, (row, columns)), shape=shape), below, np.full(shift.size, top))
-        self._shift_of_row.append(shift.astype(np.int64))
-        self._index_of_row.append(index.astype(np.int64))
+        self.where = np.hstack([self.where, np.array([shift, index], dtype=np.int64)])
 
     def _append(self, shift: np.ndarray, index: np.ndarray) -> None:
         from scipy.sparse import csc_matrix
@@ -266,24 +261,15 @@ class LatticeProgram:
         return found.usable
 
     def _run_structured(self, time_limit: float) -> bool:
-        from scipy.sparse import csr_matrix
-
         from optdp.solvers import hockeystick
 
-        shift, index = np.concatenate(self._shift_of_row), np.concatenate(self._index_of_row)
+        shift, index = self.where
         pair = np.flatnonzero(shift > 0)
-        here, there = np.abs(index[pair]), np.abs(index[pair] + shift[pair])
-        within = there < self.size
-        factor = -self.ratio * self.scale[np.where(within, there, 0)] / self.scale[here]
-        row = np.arange(pair.size)
-        a = csr_matrix(
-            (np.concatenate([np.ones(pair.size), factor[within]]),
-             (np.concatenate([row, row[within]]), np.concatenate([here, there[within]]))), shape=(pair.size, self.size + 1),
-        )  # fmt: skip
         budgets, group = np.unique([self.budget[int(s)] for s in shift[pair]], return_inverse=True)
         mass = np.append(self.multiplicity * self.scale, 1.0)
         found = hockeystick.solve(
-            np.append(self.cost, 0.0), mass, a, group, self.scale[here] / self.delta, 1 / self.delta,
+            np.append(self.cost, 0.0), mass, self.linear.rows[pair][:, : self.size + 1], group,
+            self.scale[np.abs(index[pair])] / self.delta, 1 / self.delta,
             deadline=time.perf_counter() + time_limit,
         )  # fmt: skip
         if found is None:
@@ -345,7 +331,7 @@ class LatticeProgram:
     def duals(self) -> tuple[float, dict[int, tuple[np.ndarray, np.ndarray]], dict[int, float]]:
         """(t, {s: (indices, mu)}, {s: lam}) as the solver has them."""
         duals = self.dual
-        shift, index = (np.concatenate(x)[: duals.size] for x in (self._shift_of_row, self._index_of_row))
+        shift, index = self.where[:, : duals.size]
         lam = {s: max(0.0, -float(duals[row])) / self.delta for s, row in self.budget.items() if row < duals.size}
         mu = {}
         for s in self.pairs:

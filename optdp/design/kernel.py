@@ -360,18 +360,15 @@ class _Search:
         """
         task, span = self.task, self.task.span()
         if task.method == "columns":
-            return lp.solve_columns(grid, y, span, tolerance=tolerance, time_limit=self.left)
+            found = lp.solve_columns(grid, y, span, tolerance=tolerance, time_limit=self.left)
+            self.sizes = max(self.sizes, (found.variables, found.constraints))
+            return found
         best: lp.Dual | None = None
         bound = -np.inf
         pairs: np.ndarray | None = None
         for _ in range(rounds):
-            if task.method == "dense":
-                found = self._dense(grid, y)
-            else:
-                pairs = self._likely(grid, y) if pairs is None else pairs
-                found = self._blocks(grid, y, pairs)
-            before = y
-            self.sizes = max(self.sizes, (found.variables, found.constraints))
+            pairs = self._likely(grid, y) if pairs is None else pairs
+            before, found = y, self._given(grid, y, pairs)
             points: list[np.ndarray] = []
             # Stabilised: prices between the best so far and these are often better than both, and their outputs too.
             for dual in [found.dual, *(found.dual.mix(best, share) for share in (0.4, 0.8) if best is not None)]:
@@ -385,20 +382,25 @@ class _Search:
             # Outputs that cannot pay for the remaining gap are dropped.
             y = y[found.dual.value(y) <= found.value - bound]
             new = self._half(_apart(np.concatenate(points), y, 1e-3 * np.sqrt(self.rtol)))
-            missing = pairs is not None and bool(
-                ((-1e-12 * abs(found.value) > found.dual.reduced(before).T) & ~pairs).any()
-            )
-            if not new.size and not missing:
+            pays = -1e-12 * abs(found.value) > found.dual.reduced(before).T
+            if not new.size and (pairs is None or not (pays & ~pairs).any()):
                 break
             y = np.union1d(y, new)
-            pairs = None if grid.prior is not None else _around(1e-9 * abs(found.value) >= found.dual.reduced(y).T)
+            all_pairs = grid.prior is not None or task.method == "dense"
+            pairs = None if all_pairs else _around(1e-9 * abs(found.value) >= found.dual.reduced(y).T)
         assert best is not None
         return replace(found, dual=best)
 
-    def _dense(self, grid: lp.Grid, y: np.ndarray) -> lp.Outcome:
-        whole = np.union1d(y, 1 - y) if grid.symmetric else y
-        found = lp.solve_dense(grid, whole, solver=self.task.solver, time_limit=self.left)
-        return replace(found, dual=replace(found.dual, grid=grid))
+    def _given(self, grid: lp.Grid, y: np.ndarray, pairs: np.ndarray | None, exact: bool = False) -> lp.Outcome:
+        """Solve over the outputs `y`, by the plain linear program or over these pairs."""
+        if self.task.method == "dense":
+            whole = np.union1d(y, 1 - y) if grid.symmetric else y
+            found = lp.solve_dense(grid, whole, solver=self.task.solver, time_limit=self.left)
+            found = replace(found, dual=replace(found.dual, grid=grid))
+        else:
+            found = self._blocks(grid, y, pairs, exact)
+        self.sizes = max(self.sizes, (found.variables, found.constraints))
+        return found
 
     def _blocks(self, grid: lp.Grid, y: np.ndarray, pairs: np.ndarray | None, exact: bool = False) -> lp.Outcome:
         """Solve over these pairs; over all of them, if these are too few for a feasible kernel."""
@@ -423,16 +425,13 @@ class _Search:
 
     def _likely(self, grid: lp.Grid, y: np.ndarray) -> np.ndarray | None:
         """Pairs near those that the last grid's prices favour: for each output an interval of inputs, with a margin."""
-        if self.hint is None or grid.prior is not None or grid.knots.size <= 17:
+        if self.hint is None or grid.prior is not None or grid.knots.size <= 17 or self.task.method == "dense":
             return None
         knots = self.hint.grid.knots
         good = self.hint.reduced(y) <= 0
-        margin = 2.5 * float(np.diff(knots).max())
-        low = np.where(good.any(axis=1), knots[np.argmax(good, axis=1)], np.minimum(y, 1)) - margin
-        high = (
-            np.where(good.any(axis=1), knots[knots.size - 1 - np.argmax(good[:, ::-1], axis=1)], np.maximum(y, 0))
-            + margin
-        )
+        margin, some = 2.5 * float(np.diff(knots).max()), good.any(axis=1)
+        low = np.where(some, knots[np.argmax(good, axis=1)], np.minimum(y, 1)) - margin
+        high = np.where(some, knots[knots.size - 1 - np.argmax(good[:, ::-1], axis=1)], np.maximum(y, 0)) + margin
         return (grid.knots[:, None] >= low) & (grid.knots[:, None] <= high)
 
     # The mechanism ----------------------------------------------------------------------------------------------
@@ -447,18 +446,13 @@ class _Search:
                 found = self._blocks(grid, self._short(found.outputs), None, True)
             self._keep(found, grid)
             return
-        knots = np.linspace(0.0, 1.0, 2**level + 1)
-        samples = self._samples(knots)
-        y = self._outputs_above(knots)
-        task = self.task
+        task, y = self.task, self._outputs_above(level)
+        # The mixed loss is bounded at the inputs and between them. A variance mixed linearly bulges by h^2/4 at most.
+        samples = np.linspace(0.0, 1.0, (2 if task.unbiased else 4) * 2**level + 1)
         best: tuple[float, Any, Any] = (np.inf, None, None)
         for _ in range(2 if level > SIMPLE else 3 if task.exponent == 1 else 6):
             grid = task.grid(level, ratio, samples)
-            if task.method == "dense":
-                found = self._dense(grid, y)
-            else:
-                found = self._blocks(grid, y, self._likely(grid, y), task.unbiased)
-            self.sizes = max(self.sizes, (found.variables, found.constraints))
+            found = self._given(grid, y, self._likely(grid, y), task.unbiased)
             worst, peaks = _peaks(found, grid)
             best = min(best, (worst, found, grid), key=lambda round_: round_[0])
             slack = max(self.rtol / 20, 1e-9) * worst
@@ -488,17 +482,11 @@ class _Search:
         units = np.clip(np.round(y / UNIT), np.ceil(low / UNIT), np.floor(high / UNIT))
         return self._half(np.unique(units) * UNIT)
 
-    def _samples(self, knots: np.ndarray) -> np.ndarray:
-        """Where the mixed loss is bounded: at the inputs, and between them. A variance mixed linearly bulges by h^2/4
-        at most.
-        """
-        return np.linspace(0.0, 1.0, (2 if self.task.unbiased else 4) * (knots.size - 1) + 1)
-
-    def _outputs_above(self, knots: np.ndarray) -> np.ndarray:
+    def _outputs_above(self, level: int) -> np.ndarray:
         span = self.task.span()
         assert self.below is not None
         if self.task.exponent == 1:
-            y = np.linspace(0.0, 1.0, 2 * knots.size - 1)
+            y = np.linspace(0.0, 1.0, 2 ** (level + 1) + 1)
             return self._half(np.union1d(y[(y >= span[0]) & (y <= span[1])], span))
         return self._short(self.below.outputs[self.below.floors > 1e-7])
 

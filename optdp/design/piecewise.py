@@ -125,12 +125,16 @@ def design(run: Run, *, placement: Placement = "centred", starts: int = 20, seed
         raise ValueError("solver is not allowed here: this design has the methods " + ", ".join(METHODS))
     area, law, eps = problem.domain, problem.objective.loss, float(problem.privacy.eps)  # type: ignore[attr-defined]
     m = problem.family.m if isinstance(problem.family, Piecewise) else 2
-    constant = _is_constant(m, area)
+    constant = m == 2 and isinstance(area, Interval)  # too few pieces for the density to depend on the input
     found = piecewise_plain.Found(0.0, None, None, "structured (bathtub, one dimension)", "")
     if method == "auto":
         width = 1.0 if constant else optimal_window(eps, law, float(area.exact_reach))
     else:
-        _need_algebraic(law, method)
+        if law.exponent is None and method != "slsqp":
+            raise ValueError(
+                f"backend = {method!r} is not allowed for the loss {law.name!r}: only powers have an algebraic form there; "
+                "use 'auto' or 'slsqp'"
+            )
         run.progress(f"{method}: {m} pieces")
         found = piecewise_plain.solve(
             eps, m, law, area, method, build_model, time_limit=run.time_limit,
@@ -161,11 +165,6 @@ register(
      "Piecewise(m); on a circle also AllMechanisms", ""),
     accepts, design, METHODS,
 )  # fmt: skip
-
-
-def _is_constant(m: int, domain: Interval | Circle) -> bool:
-    """Whether the pieces are too few for the density to depend on the input."""
-    return m == 2 and isinstance(domain, Interval)
 
 
 def optimal_window(eps: float, loss: DistanceLoss, reach: float) -> float:
@@ -214,14 +213,6 @@ def _window_of_floor(floor: float, eps: float) -> float:
     growth = math.expm1(eps)
     mass = min(max(floor, 1 / (1 + growth)), 1.0)
     return min(max((1 - mass) / (mass * growth), 2.0**-50), 1.0)
-
-
-def _need_algebraic(loss: DistanceLoss, method: str) -> None:
-    if loss.exponent is None and method != "slsqp":
-        raise ValueError(
-            f"backend = {method!r} is not allowed for the loss {loss.name!r}: only powers have an algebraic form there; "
-            "use 'auto' or 'slsqp'"
-        )
 
 
 def build_model(eps: float, m: int, loss: LossLike = "abs", domain: DomainLike = (0.0, 1.0)) -> ConcreteModel:

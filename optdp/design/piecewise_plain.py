@@ -105,19 +105,12 @@ class _Plain:
 
     def linear(self) -> np.ndarray:
         """Rows of A z >= 0: breakpoints in order and likelihood ratios. The two ends enter through bounds."""
-        rows = []
-        for k in range(len(self.inputs)):
-            for i in range(self.inner - 1):
-                row = np.zeros(self.size)
-                row[self.m + k * self.inner + i : self.m + k * self.inner + i + 2] = -1.0, 1.0
-                rows.append(row)
-        for i in range(self.m):
-            for j in range(self.m):
-                if i != j:
-                    row = np.zeros(self.size)
-                    row[i], row[j] = -1.0, self.ratio
-                    rows.append(row)
-        return np.array(rows)
+        order = np.kron(np.eye(len(self.inputs)), np.diff(np.eye(self.inner), axis=0))
+        i, j = np.nonzero(~np.eye(self.m, dtype=bool))
+        ratios = self.ratio * np.eye(self.m)[j] - np.eye(self.m)[i]
+        rows = np.zeros((len(order) + len(ratios), self.size))
+        rows[: len(order), self.m : -1], rows[len(order) :, : self.m] = order, ratios
+        return rows
 
     def bounds(self) -> list[tuple[float, float]]:
         """Bounds of z."""
