@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optdp.certificates.additive import geng_viswanath
 from optdp.design.additive import solve_additive
 from optdp.mechanisms.baselines import applicable, baselines
-from optdp.problem.losses import as_loss
-from optdp.report.plots import COLOURS, line, new_axes, titled
+from optdp.problem.losses import LossLike, as_loss
+from optdp.report.gap import Levels, several, values
+from optdp.report.plots import curves, figure_of, pyplot, titled
 from optdp.report.report import Column, Report
 from optdp.solution import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: A default grid: where users calibrate noise.
 EPS = (0.1, 0.5, 1.0, 2.0, 4.0)
@@ -21,9 +25,9 @@ DELTA = (1e-6, 1e-4, 1e-2, 0.1)
 
 
 def gap_report(
-    eps: Any = EPS,
-    delta: Any = DELTA,
-    loss: Any = "abs",
+    eps: Levels = EPS,
+    delta: Levels = DELTA,
+    loss: LossLike = "abs",
     *,
     sensitivity: float = 1.0,
     discrete: bool = False,
@@ -41,19 +45,20 @@ def gap_report(
         raise TypeError(f"loss = {law.name!r} is not allowed here: the report needs abs, squared or optdp.Power(q)")
     names = list(baselines("integers" if discrete else "line", "approx"))
     rows: list[dict[str, Any]] = []
-    for e in [eps] if np.ndim(eps) == 0 else eps:
-        for d in [delta] if np.ndim(delta) == 0 else delta:
+    for e in several("eps", eps):
+        for d in several("delta", delta):
             best = solve_additive(e, d, law, sensitivity=sensitivity, discrete=discrete, rtol=rtol)
-            closed = geng_viswanath(best.problem).bound(best.problem).value
+            paper = geng_viswanath(best.problem).bound(best.problem).value
             row: dict[str, Any] = {
-                "eps": float(e), "delta": float(d), "paper_lower": closed, "lower": best.lower_bound,
+                "eps": float(e), "delta": float(d), "paper_lower": paper, "lower": best.lower_bound,
                 "value": best.value, "gap": best.gap, "verified": bool(best.verify()), "problem": best.problem.statement(),
             }  # fmt: skip
-            noises: Any = applicable(best.problem)
+            losses = values(applicable(best.problem), best.problem, {})
             for name in names:
-                row[name] = noises[name].noise_loss(law) if name in noises else None
-                row[f"{name} / optimum"] = row[name] / best.value if name in noises else None
-            row["paper_gap"] = _paper_gap(row, "truncated Laplacian")
+                row[name] = losses.get(name)
+                row[f"{name} / optimum"] = losses[name] / best.value if name in losses else None
+            laplace = row.get("truncated Laplacian")
+            row["paper_gap"] = None if laplace is None else (laplace - paper) / laplace
             rows.append(row)
     columns = [
         Column("eps", "eps", "g"), Column("delta", "delta", "g"), Column("paper_lower", "paper's lower bound, n rounded down"),
@@ -74,12 +79,7 @@ def gap_report(
     return Report(title, columns, rows, notes, figure)
 
 
-def _paper_gap(row: dict[str, Any], name: str) -> float | None:
-    value = row.get(name)
-    return None if value is None else (value - row["paper_lower"]) / value
-
-
-def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Any] | None:
+def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Figure] | None:
     """Ratio to the Gaussian over eps, one panel a delta: the paper's figures with the optimum added."""
     deltas = sorted(
         {row["delta"] for row in rows if row["Gaussian"] is not None and row["truncated Laplacian"] is not None}
@@ -87,33 +87,25 @@ def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Any] | None:
     if not deltas:
         return None
 
-    def figure() -> Any:
-        from matplotlib.figure import Figure
-
+    def figure() -> Figure:
         columns = min(len(deltas), 2)
         lines = -(-len(deltas) // columns)
-        page = Figure(figsize=(4.6 * columns + 0.6, 3.3 * lines + 0.6), layout="constrained")
-        grid = np.atleast_1d(page.subplots(lines, columns, sharex=True, squeeze=False)).ravel()
-        kinds = (("truncated Laplacian", "o--", COLOURS[1]), ("value", "o-", COLOURS[0]), ("lower", "_", "black"),
-                 ("paper_lower", ":", COLOURS[2]))  # fmt: skip
-        names = {"value": "certified optimum", "lower": "certified lower bound", "paper_lower": "paper's lower bound"}
-        for axes, d in zip(grid, deltas, strict=False):
+        size = (4.6 * columns + 0.6, 3.3 * lines + 0.6)
+        page, grid = pyplot().subplots(lines, columns, figsize=size, layout="constrained", sharex=True, squeeze=False)
+        panels = grid.ravel()
+        keys = {"certified optimum": "value", "truncated Laplacian": "truncated Laplacian",
+                "certified lower bound": "lower", "paper's lower bound": "paper_lower"}  # fmt: skip
+        for axes, d in zip(panels, deltas, strict=False):
             chosen = [r for r in rows if r["delta"] == d and r["eps"] > 0]
             x = [r["eps"] for r in chosen]
-            for key, style, colour in kinds:
-                y = [r[key] / r["Gaussian"] for r in chosen]
-                size = 10 if key == "lower" else 4
-                axes.plot(x, y, style, color=colour, ms=size, lw=1.6, label=names.get(key, key))
-            axes.set(title=f"delta = {d:g}", xscale="log" if len(x) > 1 else "linear")
-            axes.set_xticks(x, [f"{e:g}" for e in x])
-            axes.minorticks_off()
-            axes.set_ylim(bottom=0)
+            shown = {label: [r[key] / r["Gaussian"] for r in chosen] for label, key in keys.items()}
+            curves(x, shown, ax=axes, logs="x", legend=None, title=f"delta = {d:g}", ylim=(0, None))
             axes.grid(alpha=0.25)
-        for axes in grid[len(deltas) :]:
+        for axes in panels[len(deltas) :]:
             axes.set_visible(False)
         page.supxlabel("epsilon")
         page.supylabel("expected loss / that of the Gaussian")
-        grid[0].legend(frameon=False, fontsize=8)
+        panels[0].legend(frameon=False, fontsize=8)
         page.suptitle(title, fontsize=10)
         return page
 
@@ -133,13 +125,11 @@ def profile_report(solution: Solution, eps: Sequence[float] | None = None) -> Re
     columns = [Column("eps", "eps", ".4g"), *(Column(name, name, ".4g") for name in noises)]
     title = f"Privacy profiles: delta at every eps, calibrated to {privacy}"
 
-    def figure() -> Any:
-        axes = new_axes(size=(6.8, 4.2))
-        for k, name in enumerate(noises):
-            axes.plot(points, [max(row[name], 1e-16) for row in rows], label=name, **line(k))
+    def figure() -> Figure:
+        shown = {name: [max(row[name], 1e-16) for row in rows] for name in noises}
+        axes = curves(points.tolist(), shown, logs="y", marker="", legend=None, xlabel="epsilon", ylabel="delta")
         axes.plot([at], [max(level, 1e-16)], "ks", ms=5, label="the guarantee")
-        axes.set(xlabel="epsilon", ylabel="delta", yscale="log")
         axes.legend(frameon=False, fontsize=8)
-        return titled(axes, title).figure
+        return figure_of(titled(axes, title))
 
     return Report(title, columns, rows, ["Optimal: exact hockey-stick divergences, rounded up."], figure)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optdp.design import registry
+from optdp.exact.numbers import Number, number
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Interval, as_domain
+from optdp.problem.domains import DomainLike, Interval, as_domain
 from optdp.problem.families import AllMechanisms, Piecewise
+from optdp.problem.losses import LossLike
 from optdp.problem.objectives import At, Average, Objective, WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
-from optdp.report.plots import plot_losses, titled
+from optdp.report.plots import figure_of, plot_losses, titled
 from optdp.report.report import Column, Report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: A user's mechanisms: one, several, or by name.
 Own = Mechanism | Iterable[Mechanism] | Mapping[str, Mechanism] | None
@@ -23,10 +28,10 @@ NUMERICAL = "numerical: computed in floating point; the other values are proven 
 
 
 def compare(
-    problem_or_eps: Any,
-    loss: Any = "abs",
+    problem_or_eps: Problem | Number | str,
+    loss: LossLike = "abs",
     *,
-    domain: Any = (0.0, 1.0),
+    domain: DomainLike = (0.0, 1.0),
     mechanisms: Own = None,
     rtol: float = 1e-3,
     time_limit: float = 60.0,
@@ -50,9 +55,10 @@ def compare(
         >>> [row["mechanism"] for row in report.rows][:2]
         ['optimum', 'moved PTT']
     """
-    problem = problem_or_eps
-    if not isinstance(problem, Problem):
-        problem = Problem(LDP(problem_or_eps), as_domain(domain), WorstCase(loss), Piecewise(3))
+    if isinstance(problem_or_eps, Problem):
+        problem = problem_or_eps
+    else:
+        problem = Problem(LDP(number(problem_or_eps, "eps")), as_domain(domain), WorstCase(loss), Piecewise(3))
     shown = dict(baselines.applicable(problem)) | named(mechanisms, problem)
     best, notes = None, []
     if any(design.accepts(problem) is None for design in registry.designs()):
@@ -84,8 +90,8 @@ def compare(
     ]
     title = problem.statement()[0].upper() + problem.statement()[1:]
 
-    def figure() -> Any:
-        return titled(plot_losses(shown, problem.loss), title).figure
+    def figure() -> Figure:
+        return figure_of(titled(plot_losses(shown, problem.loss), title))
 
     drawn = figure if isinstance(problem.domain, Interval) else None
     return Report(title, columns, rows, notes, drawn)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,11 +25,15 @@ from optdp.exact.sampling import as_rng
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.noise import gaussian
-from optdp.problem.domains import as_interval
+from optdp.problem.domains import DomainLike, as_interval
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
-from optdp.report.plots import COLOURS, new_axes, titled
+from optdp.report.plots import COLOURS, figure_of, new_axes, titled
 from optdp.report.report import Column, Report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 QUERIES = ("mean", "variance", "maximum", "minimum", "mode", "count")
 #: Protocol -> what a report says of it.
@@ -47,28 +52,19 @@ DATASETS: dict[str, dict[str, tuple[float, float]]] = {
 }
 
 
-def _composite(activation: str, base: str) -> Callable[[float, Any], Mechanism]:
-    def make(eps: float, domain: Any) -> Mechanism:
-        mechanism: Mechanism = solve_composite(eps, activation, base, inputs=domain).mechanism
-        return mechanism
-
-    return make
+def _composite(activation: str, base: str, eps: float, domain: DomainLike) -> Mechanism:
+    return solve_composite(eps, activation, base, inputs=domain).mechanism
 
 
-def _baseline(name: str) -> Callable[[float, Any], Mechanism]:
-    def make(eps: float, domain: Any) -> Mechanism:
-        mechanism = baselines.get(name).make(Problem(LDP(eps), domain, "squared"))
-        assert mechanism is not None
-        return mechanism
-
-    return make
+def _baseline(name: str, eps: float, domain: DomainLike) -> Mechanism:
+    return baselines.get(name).build(Problem(LDP(eps), domain, "squared"))
 
 
 #: Name -> constructor(eps, domain): the six composites, baselines of the registry, and the paper's Gaussian with delta = 1e-5.
-MECHANISMS: dict[str, Callable[[float, Any], Mechanism]] = {
-    **{a + b: _composite(a, b) for b in ("B1", "B2") for a in ("A1", "A2", "A3")},
+MECHANISMS: dict[str, Callable[[float, DomainLike], Mechanism]] = {
+    **{a + b: partial(_composite, a, b) for b in ("B1", "B2") for a in ("A1", "A2", "A3")},
     **{
-        name: _baseline(name)
+        name: partial(_baseline, name)
         for name in ("PM", "Duchi", "HM", "Three-Outputs", "HM-TP", "Laplace", "discrete Laplace on a lattice", "clamped Laplace",
                      "clamped discrete Laplace")
     },
@@ -118,8 +114,8 @@ def query_of(name: str, values: np.ndarray, bounds: tuple[float, float]) -> Quer
     return Query(name, float(values.max() if name == "maximum" else values.min()), width, bounds)
 
 
-def _column_of(values: Any, bounds: Any) -> tuple[np.ndarray, tuple[float, float]]:
-    area = as_interval(tuple(bounds))
+def _column_of(values: ArrayLike, bounds: tuple[float, float]) -> tuple[np.ndarray, tuple[float, float]]:
+    area = as_interval((bounds[0], bounds[1]))
     if np.size(values) == 0:
         raise ValueError("values = [] is not allowed: a column must have at least one record")
     return area.check(np.asarray(values).reshape(-1), "values"), (area.lower, area.upper)
@@ -135,15 +131,12 @@ def answers(
         if query.name not in ("mean", "count"):
             raise ValueError(f"query = {query.name!r} is not allowed with protocol 'local': it must be mean or count")
         # A count locally: each record of the 2 n that there could be says whether it is there.
-        records = values if query.name == "mean" else np.repeat([1.0, 0.0], values.size)
-        mechanism = make(eps, bounds if query.name == "mean" else (0.0, 1.0))
-        found = np.empty(repeats)
-        for j in range(repeats):
-            private = mechanism.randomize(records, rng)
-            found[j] = private.mean() if query.name == "mean" else private.sum()
-        scale = 1.0 if query.name == "mean" else float(records.size)
+        mean = query.name == "mean"
+        records, area = (values, bounds) if mean else (np.repeat([1.0, 0.0], values.size), (0.0, 1.0))
+        mechanism, scale = make(eps, area), 1.0 if mean else float(records.size)
+        found = np.array([mechanism.randomize(records, rng).mean() for _ in range(repeats)])
         low, high = mechanism.support()
-        return found, (low * scale, high * scale)
+        return found * scale, (low * scale, high * scale)
     if protocol == "range" or query.sensitivity >= query.range[1] - query.range[0]:
         area = query.range
     else:
@@ -156,8 +149,8 @@ def answers(
 
 
 def evaluate(
-    values: Any,
-    bounds: Any,
+    values: ArrayLike,
+    bounds: tuple[float, float],
     *,
     queries: Sequence[str] = QUERIES,
     eps: Sequence[float] = (0.2, 0.5, 1.0, 2.0, 3.0),
@@ -223,13 +216,15 @@ def evaluate(
     title = f"{name}: {column.size} records, protocol '{protocol}'"
     chosen = asked[-1].name
 
-    def figure() -> Any:
+    def figure() -> Figure:
         return _boxes(boxes, chosen, levels, list(mechanisms), f"{title}: accuracy loss of the {chosen}")
 
     return Report(title, columns, rows, notes, figure)
 
 
-def _boxes(boxes: Any, query: str, levels: list[float], names: list[str], title: str) -> Any:
+def _boxes(
+    boxes: dict[tuple[str, float, str], np.ndarray], query: str, levels: list[float], names: list[str], title: str
+) -> Figure:
     axes = new_axes(size=(min(max(6.4, 0.9 * len(levels) * len(names) ** 0.6), 11.0), 4.2))
     width = 0.8 / len(names)
     for k, name in enumerate(names):
@@ -243,4 +238,4 @@ def _boxes(boxes: Any, query: str, levels: list[float], names: list[str], title:
     axes.set_xticks(range(len(levels)), [f"{e:g}" for e in levels])
     axes.set(xlabel="epsilon", ylabel="accuracy loss (whiskers: 5 %, 95 %)", yscale="log")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return titled(axes, title).figure
+    return figure_of(titled(axes, title))

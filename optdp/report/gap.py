@@ -5,21 +5,27 @@ from __future__ import annotations
 import html
 import importlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from optdp.design.sweep import sweep
 from optdp.exact import require
+from optdp.exact.numbers import Number, number
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.problem import Problem
 from optdp.report.compare import NUMERICAL, Own, named, value_of
-from optdp.report.plots import line, log_ticks, new_axes, titled
+from optdp.report.plots import curves, figure_of, titled
 from optdp.report.report import Column, Report, html_page
 from optdp.solution import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Problems with a report of their own: `optdp.report.<name>.gap_report(**spec)`.
 PROBLEMS = ("piecewise", "kernel", "unbiased", "additive", "lip")
 
+#: One number or several.
+Levels = Number | str | Iterable[Number | str]
 #: A user's mechanisms, or one function that builds them for a problem.
 Rivals = Own | Callable[[Problem], Mechanism | Mapping[str, Mechanism]]
 
@@ -61,49 +67,78 @@ def gap_report(
         raise TypeError(
             f"solutions_or_spec = {wrong!r} is not allowed: it must be Solutions or a mapping with 'problem'"
         )
-    return table(solutions, "Certified brackets", mechanisms, Column("problem", "problem"))
+    return table(
+        solutions, "Certified brackets", lambda problem: own(mechanisms, problem), Column("problem", "problem")
+    )
 
 
-def table(solutions: Sequence[Solution], title: str, mechanisms: Rivals = None, *more: Column) -> Report:
-    """The brackets of solutions, each mechanism's objective as a ratio to the value, and a figure over epsilon.
+def several(name: str, values: Levels) -> list[Number]:
+    """One number or several of a grid, each of them exact. **Raises** TypeError or ValueError naming the argument."""
+    many = values if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    return [number(value, name) for value in many]
 
-    **Arguments:** `mechanisms`: as in `gap_report`; `more`: further columns.
+
+def own(mechanisms: Rivals, problem: Problem) -> dict[str, Mechanism]:
+    """A user's mechanisms for a problem by name, each checked to be one for its domain."""
+    return named(mechanisms(problem) if callable(mechanisms) else mechanisms, problem)
+
+
+def values(mechanisms: Mapping[str, Mechanism], problem: Problem, proven: dict[str, bool]) -> dict[str, float]:
+    """The problem's objective for each mechanism; `proven` is told for each name whether all of its numbers are proven."""
+    found = {name: value_of(mechanism, problem.objective) for name, mechanism in mechanisms.items()}
+    proven |= {name: proven.get(name, True) and known for name, (_, known) in found.items()}
+    return {name: value for name, (value, _) in found.items()}
+
+
+def table(
+    solutions: Sequence[Solution],
+    title: str,
+    rivals: Callable[[Problem], dict[str, Mechanism]],
+    *more: Column,
+    note: str | None = None,
+) -> Report:
+    """The brackets of solutions, each rival's objective as a ratio to the value, and a figure over epsilon.
+
+    **Arguments:** `rivals`: the mechanisms beside the optimum of a problem; `more`: further columns; `note`: what follows the
+    statement of the first problem in the notes.
     """
     rows: list[dict[str, Any]] = []
-    names: dict[str, bool] = {}  # name -> whether its numbers are proven
+    proven: dict[str, bool] = {}
     for solution in solutions:
         problem = solution.problem
         row = {"eps": None if problem.eps is None else float(problem.eps), "lower": solution.lower_bound,
                "value": solution.value, "gap": solution.gap, "verified": bool(solution.verify()),
                "seconds": solution.program.seconds, "problem": problem.statement()}  # fmt: skip
-        own: Any = mechanisms(problem) if callable(mechanisms) else mechanisms
-        for name, mechanism in named(own, problem).items():
-            value, proven = value_of(mechanism, problem.objective)
+        for name, value in values(rivals(problem), problem, proven).items():
             row[name] = value / solution.value if solution.value else None
-            names[name] = names.get(name, True) and proven
         rows.append(row)
     columns = [
         Column("eps", "eps", "g"), Column("lower", "lower bound", ".9g"), Column("value", "value", ".9g"),
-        Column("gap", "gap", ".1e"), *(Column(name, f"{name} / value", ".4f") for name in names),
+        Column("gap", "gap", ".1e"), *(Column(name, f"{name} / value", ".4f") for name in proven),
         Column("verified", "verified"), Column("seconds", "seconds", ".3g"), *more,
     ]  # fmt: skip
-    notes = ["gap = (value - lower bound) / value; verified: checked again without the solver."]
-    if not all(names.values()):
+    first = solutions[0].problem
+    notes = [] if note is None else [f"At eps = {first.eps}: {first.statement()} {note}"]
+    notes.append("gap = (value - lower bound) / value; verified: checked again without the solver.")
+    if not all(proven.values()):
         notes.append(NUMERICAL)
+    ratios = {name: [row.get(name) for row in rows] for name in proven}
+    known = all(row["eps"] for row in rows)
+    figure = ratio_figure(title, rows, ratios, "value", "objective / value")
+    return Report(title, columns, rows, notes, figure if ratios and known else None)
 
-    def figure() -> Any:
-        axes = new_axes(size=(7.2, 4.4))
+
+def ratio_figure(
+    title: str, rows: Sequence[Mapping[str, Any]], ratios: Mapping[str, object], to: str, ylabel: str
+) -> Callable[[], Figure]:
+    """Objectives over epsilon, divided by that of `to`, which is the line at 1."""
+
+    def figure() -> Figure:
         x = [row["eps"] for row in rows]
-        axes.axhline(1.0, label="value (its bracket is in the table)", **line(0))
-        for k, name in enumerate(names, 1):
-            axes.plot(x, [row.get(name) for row in rows], marker="o", ms=4, label=name, **line(k))
-        axes.set(xlabel="epsilon", ylabel="objective / value", yscale="log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        log_ticks(axes, x)
-        axes.legend(frameon=False)
-        return titled(axes, title).figure
+        axes = curves(x, {to: [1.0] * len(x), **ratios}, logs="xy", xlabel="epsilon", ylabel=ylabel)
+        return figure_of(titled(axes, title))
 
-    return Report(title, columns, rows, notes, figure if names and all(row["eps"] for row in rows) else None)
+    return figure
 
 
 def gap_page(progress: bool | None = None) -> str:

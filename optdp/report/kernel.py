@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,17 +12,21 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines import applicable
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.kernel import KernelMechanism
-from optdp.problem.domains import Interval, as_interval
+from optdp.problem.domains import DomainLike, Interval, as_interval
+from optdp.problem.losses import LossLike
 from optdp.problem.objectives import WorstCase
 from optdp.problem.problem import Problem
-from optdp.report.compare import named
-from optdp.report.gap import Rivals, table
+from optdp.report.gap import Levels, Rivals, own, several, table
 from optdp.report.plots import new_axes, plot_losses, titled
 from optdp.report.report import Report
 from optdp.solution import Solution
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
-def plot_kernel(mechanism: KernelMechanism, ax: Any = None, inputs: Any = None) -> Any:
+
+def plot_kernel(mechanism: KernelMechanism, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """The kernel as a heat map: input across, outputs up, colour = P(output | input) per unit of y, on a logarithmic scale.
 
     Every output is drawn as the strip of points nearest to it; its probability is spread over the strip. All inputs are shown,
@@ -47,7 +49,7 @@ def plot_kernel(mechanism: KernelMechanism, ax: Any = None, inputs: Any = None) 
     return titled(ax, repr(mechanism))
 
 
-def plot_table(mechanism: FiniteMechanism, ax: Any = None, inputs: Any = None) -> Any:
+def plot_table(mechanism: FiniteMechanism, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """The table of probabilities of a kernel between finite sets, all inputs whatever `inputs` says. Returns the axes."""
     ax = new_axes(ax)
     image = ax.imshow(mechanism.table.rows, aspect="auto", cmap="viridis")
@@ -62,12 +64,12 @@ def _beside(problem: Problem) -> dict[str, Mechanism]:
     """The published mechanisms and, where outputs lie in the domain, the best one with a common floor."""
     if problem.unbiased:
         return applicable(problem)
-    return {
-        "best piecewise": solve_piecewise(problem.eps, 3, problem.loss, domain=problem.domain).mechanism
-    } | applicable(problem)
+    assert problem.eps is not None
+    best = solve_piecewise(problem.eps, 3, problem.loss, domain=problem.domain)
+    return {"best piecewise": best.mechanism, **applicable(problem)}
 
 
-def plot_errors(solution: Solution, ax: Any = None) -> Any:
+def plot_errors(solution: Solution, ax: Axes | None = None) -> Axes:
     """Expected loss at every input: the best kernel, the published mechanisms, and the certified bound. Returns the axes.
 
     **Raises** ValueError unless the problem is about an interval.
@@ -85,9 +87,9 @@ def plot_errors(solution: Solution, ax: Any = None) -> Any:
 
 
 def gap_report(
-    eps: Sequence[Any] = (0.25, 0.5, 1.0, 2.0, 3.0),
-    loss: Any = None,
-    domain: Any = None,
+    eps: Levels = (0.25, 0.5, 1.0, 2.0, 3.0),
+    loss: LossLike | None = None,
+    domain: DomainLike | None = None,
     unbiased: bool = False,
     rtol: float = 1e-3,
     time_limit: float = 60.0,
@@ -100,17 +102,11 @@ def gap_report(
     `domain`: an interval, by default [0, 1], or [-1, 1] if unbiased; `mechanisms`: as in `optdp.gap_report`.
     """
     area = as_interval(domain if domain is not None else (-1.0, 1.0) if unbiased else (0.0, 1.0), "this report")
-
-    def beside(problem: Problem) -> dict[str, Mechanism]:
-        own: Any = mechanisms(problem) if callable(mechanisms) else mechanisms
-        return _beside(problem) | named(own, problem)
-
     solutions = [
         solve_kernel(e, loss, domain=area, unbiased=unbiased, rtol=rtol, time_limit=time_limit)
-        for e in ([eps] if np.ndim(eps) == 0 else eps)
+        for e in several("eps", eps)
     ]
-    problem = solutions[0].problem
     kind = "unbiased mechanisms" if unbiased else "mechanisms"
-    report = table(solutions, f"All {kind} on {area}: {problem.objective.name}", beside)
-    note = f"At eps = {problem.eps}: {problem.statement()} is at least the lower bound."
-    return replace(report, notes=[note, *report.notes])
+    title = f"All {kind} on {area}: {solutions[0].problem.objective.name}"
+    note = "is at least the lower bound."
+    return table(solutions, title, lambda problem: _beside(problem) | own(mechanisms, problem), note=note)

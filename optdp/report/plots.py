@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import importlib
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optdp import files
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.domains import Integers
+from optdp.problem.losses import LossLike
 from optdp.problem.privacy import LDP
 from optdp.solution import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
+
+    from optdp.mechanisms.noise import AdditiveNoise
 
 #: Okabe and Ito's palette, the optimum always first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#000000")
 
 
-def pyplot() -> Any:
+def pyplot() -> ModuleType:
     """The module matplotlib.pyplot. **Raises** RuntimeError naming the extra if matplotlib is not installed."""
     try:
         import matplotlib.pyplot
@@ -29,7 +38,7 @@ def pyplot() -> Any:
     return matplotlib.pyplot
 
 
-def new_axes(ax: Any = None, *, size: tuple[float, float] = (6.4, 4.0)) -> Any:
+def new_axes(ax: Axes | None = None, *, size: tuple[float, float] = (6.4, 4.0)) -> Axes:
     """`ax`, or the axes of a new figure, without the top and right frame."""
     if ax is None:
         _, ax = pyplot().subplots(figsize=size, layout="constrained")
@@ -37,11 +46,17 @@ def new_axes(ax: Any = None, *, size: tuple[float, float] = (6.4, 4.0)) -> Any:
     return ax
 
 
-def titled(ax: Any, title: str) -> Any:
+def titled(ax: Axes, title: str) -> Axes:
     """The axes under a title of any length, wrapped to their width, in place of the one they have."""
     ax.set_title("")
-    ax.set_title("\n".join(textwrap.wrap(title, int(11.5 * ax.figure.get_figwidth()))), fontsize=9, loc="left")
+    ax.set_title("\n".join(textwrap.wrap(title, int(11.5 * figure_of(ax).get_figwidth()))), fontsize=9, loc="left")
     return ax
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The figure that axes are part of."""
+    figure: Any = ax.figure
+    return figure
 
 
 def line(k: int) -> dict[str, Any]:
@@ -49,14 +64,52 @@ def line(k: int) -> dict[str, Any]:
     return {"color": COLOURS[k % len(COLOURS)], "lw": 1.4 if k else 2.6, "ls": "--" if k and k % 2 == 0 else "-"}
 
 
-def log_ticks(ax: Any, x: Any) -> None:
+def log_ticks(ax: Axes, x: Sequence[float]) -> None:
     """A logarithmic epsilon axis with plain numbers at the values that were computed."""
     ax.set_xscale("log")
     ax.set_xticks(list(x), [f"{value:g}" for value in x])
     ax.set_xticks([], minor=True)
 
 
-def save_figure(figure: Any, path: str | Path) -> None:
+def curves(
+    x: Sequence[float],
+    drawn: Mapping[str, Any],
+    *,
+    ax: Axes | None = None,
+    logs: str = "",
+    marker: str = "o",
+    legend: str | None = "outside",
+    **labels: Any,
+) -> Axes:
+    """One labelled line over `x` for each entry, the first one thick. Returns the axes.
+
+    **Arguments:** `ax`: axes to draw on (default: a new figure); `logs`: the logarithmic axes, "x", "y" or "xy"; `legend`:
+    "outside" (to the right of the axes), "inside" or None; `labels`: for `ax.set`, such as `xlabel`.
+    """
+    ax = new_axes(ax, size=(7.2, 4.4))
+    for k, (label, y) in enumerate(drawn.items()):
+        ax.plot(x, y, marker=marker, ms=4, label=label, **line(k))
+    if "x" in logs:
+        log_ticks(ax, x)
+    if "y" in logs:
+        from matplotlib.ticker import LogFormatter
+
+        class Plain(LogFormatter):  # 0.9, where LogFormatter itself writes 9e-01
+            def __call__(self, x: float, pos: int | None = None) -> str:
+                return f"{x:g}" if super().__call__(x, pos) else ""
+
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter(Plain(minor_thresholds=(2.0, 1.0)))
+    ax.set(**labels)
+    if legend is not None:
+        ax.legend(
+            frameon=False, **({"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if legend == "outside" else {})
+        )
+    return ax
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure in the format of the file's ending, whole or not at all, and close it."""
     try:
         with files.replacing(path, "wb") as stream:
@@ -75,7 +128,7 @@ MECHANISMS = {
 }
 
 
-def draw(thing: Mechanism | Solution, ax: Any = None, inputs: Any = None) -> Any:
+def draw(thing: Mechanism | Solution, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """Draw a mechanism, or a solution's mechanism under the statement of its problem. Returns the matplotlib axes.
 
     **Arguments:** `ax`: axes to draw on (default: a new figure); `inputs`: for which inputs, where the drawing shows a few.
@@ -92,7 +145,7 @@ def draw(thing: Mechanism | Solution, ax: Any = None, inputs: Any = None) -> Any
     raise TypeError(f"a {type(thing).__name__} is not allowed here: only mechanisms and solutions can be drawn")
 
 
-def plot_noise(mechanism: Any, *, ax: Any = None, inputs: Any = None) -> Any:
+def plot_noise(mechanism: AdditiveNoise, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """The density (or the probabilities) of additive noise, an atom as a dot. Returns the axes.
 
     **Arguments:** `mechanism`: an `AdditiveNoise`; `inputs`: draw the outputs for these inputs instead of the noise.
@@ -118,7 +171,7 @@ def plot_noise(mechanism: Any, *, ax: Any = None, inputs: Any = None) -> Any:
     return ax
 
 
-def plot_densities(mechanism: Mechanism, *, ax: Any = None, inputs: Any = None) -> Any:
+def plot_densities(mechanism: Mechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """The output density for a few inputs, atoms as dots at their probability. Returns the axes."""
     ax = new_axes(ax)
     low, high = mechanism.support()
@@ -147,12 +200,10 @@ def _guarantee(mechanism: Mechanism) -> str:
     return f"{type(mechanism).__name__}: {what}"
 
 
-def plot_losses(mechanisms: Mapping[str, Mechanism], loss: Any = "abs", *, ax: Any = None) -> Any:
+def plot_losses(mechanisms: Mapping[str, Mechanism], loss: LossLike = "abs", *, ax: Axes | None = None) -> Axes:
     """Expected loss as a function of the input, one line for each mechanism, the first one thick. Returns the axes."""
-    ax = new_axes(ax, size=(7.2, 4.4))
-    for k, (name, mechanism) in enumerate(mechanisms.items()):
-        x = np.linspace(mechanism.domain.lower, mechanism.domain.upper, 401)
-        ax.plot(x, mechanism.expected_loss(x, loss), label=name, **line(k))
-    ax.set(xlabel="input x", ylabel=f"expected loss ({loss})", ylim=(0, None))
-    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return ax
+    domain = next(iter(mechanisms.values())).domain
+    x = np.linspace(domain.lower, domain.upper, 401)
+    drawn = {name: mechanism.expected_loss(x, loss) for name, mechanism in mechanisms.items()}
+    ylabel = f"expected loss ({loss})"
+    return curves(x.tolist(), drawn, ax=ax, marker="", xlabel="input x", ylabel=ylabel, ylim=(0, None))

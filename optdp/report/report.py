@@ -9,9 +9,13 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optdp import files
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Report:
     columns: Sequence[Column]
     rows: Sequence[dict[str, Any]]
     notes: Sequence[str] = ()
-    figure: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
+    figure: Callable[[], Figure] | None = field(default=None, repr=False, compare=False)
 
     def _cells(self) -> list[list[str]]:
         return [[c.heading for c in self.columns], *([c.text(row) for c in self.columns] for row in self.rows)]
@@ -95,7 +99,7 @@ class Report:
         text = stream.getvalue()
         return f"<figure>{text[text.index('<svg') :]}</figure>"
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas DataFrame of the exact numbers, one column for each entry of the rows."""
         try:
             from pandas import DataFrame
@@ -116,7 +120,7 @@ class Report:
         """The exact numbers as JSON."""
         return json.dumps({"title": self.title, "rows": list(self.rows), "notes": list(self.notes)}, indent=2) + "\n"
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """The report's figure, a matplotlib Figure. **Raises** ValueError if it has none."""
         if self.figure is None:
             raise ValueError(f"the report '{self.title}' has no figure")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from optdp.design.registry import solve
 from optdp.mechanisms.baselines import applicable
@@ -15,9 +12,8 @@ from optdp.problem.families import AffineWindow, AllMechanisms, Composite, Famil
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
-from optdp.report.compare import NUMERICAL, named, value_of
-from optdp.report.gap import Rivals
-from optdp.report.plots import line, new_axes, titled
+from optdp.report.compare import NUMERICAL
+from optdp.report.gap import Levels, Rivals, own, ratio_figure, several, values
 from optdp.report.report import Column, Report
 
 #: Families with a certified optimum, by heading. B2 has the infimum of B1.
@@ -29,7 +25,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def gap_report(
-    eps: Sequence[Any] = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0),
+    eps: Levels = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0),
     *,
     kernel: bool = True,
     rtol: float = 1e-2,
@@ -46,9 +42,8 @@ def gap_report(
     """
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
-    names: dict[str, bool] = {}  # name -> whether its numbers are proven
-    levels: Any = [eps] if np.ndim(eps) == 0 else eps
-    for e in levels:
+    proven: dict[str, bool] = {}
+    for e in several("eps", eps):
         everyone = Problem(LDP(e), Interval(-1.0, 1.0), WorstCase("squared"), AllMechanisms(), (Unbiased(),))
         row: dict[str, Any] = {"eps": float(everyone.eps)}  # type: ignore[arg-type]
         told = []
@@ -57,10 +52,7 @@ def gap_report(
             solution = solve(problem, 1e-9)
             row |= {name: solution.value, f"{name} gap": solution.gap, f"{name} lower": solution.lower_bound}
             told.append(f"{name}: {problem.statement()} is at least {solution.lower_bound:.9g}.")
-        own: Any = mechanisms(everyone) if callable(mechanisms) else mechanisms
-        for name, mechanism in (applicable(everyone) | named(own, everyone)).items():
-            row[name], proven = value_of(mechanism, everyone.objective)
-            names[name] = names.get(name, True) and proven
+        row |= values(applicable(everyone) | own(mechanisms, everyone), everyone, proven)
         if kernel:
             best = solve(everyone, rtol, time_limit)
             row |= {"all lower": best.lower_bound, "all value": best.value}
@@ -70,30 +62,17 @@ def gap_report(
     columns = [Column("eps", "eps", "g")]
     if kernel:
         columns += [Column("all lower", "all: bound"), Column("all value", "all: attained")]
-    columns += [Column(name, f"{name}*") for name in FAMILIES] + [Column(name, name) for name in names]
+    columns += [Column(name, f"{name}*") for name in FAMILIES] + [Column(name, name) for name in proven]
     gap = max(row[f"{name} gap"] for row in rows for name in FAMILIES)
     notes += [
         f"Columns with * are optima of their family, certified: largest relative gap {gap:.1e}. B2 has B1's infimum.",
         "Composite variances for a query of sensitivity 1 are a quarter of these.",
     ]
-    if not all(names.values()):
+    if not all(proven.values()):
         notes.append(NUMERICAL)
     title = f"Unbiased mechanisms on {everyone.domain}: {everyone.objective.name}"
-
-    def figure() -> Any:
-        axes = new_axes(size=(7.2, 4.4))
-        x = [row["eps"] for row in rows]
-        best = [row["I-PTT = A1"] for row in rows]
-        axes.axhline(1.0, label="I-PTT = A1, optimal", **line(0))
-        shown = [*list(FAMILIES)[1:], *names, *(["all lower"] if kernel else [])]
-        for k, name in enumerate(shown, 1):
-            ratio = [row[name] / b if name in row else None for row, b in zip(rows, best, strict=True)]
-            label = "bound for all unbiased" if name == "all lower" else name
-            axes.plot(x, ratio, marker="o", ms=4, label=label, **line(k))
-        axes.set(xlabel="epsilon", ylabel="worst-case variance / best I-PTT", yscale="log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        return titled(axes, title).figure
-
+    first, *others = FAMILIES
+    shown = {name: name for name in (*others, *proven)} | ({"all lower": "bound for all unbiased"} if kernel else {})
+    ratios = {label: [row[name] / row[first] if name in row else None for row in rows] for name, label in shown.items()}
+    figure = ratio_figure(title, rows, ratios, f"{first}, optimal", "worst-case variance / best I-PTT")
     return Report(title, columns, rows, notes, figure)
