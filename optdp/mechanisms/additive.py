@@ -14,18 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.exact.fields import Fields
-from optdp.exact.numbers import Log, Number, encode
+from optdp.exact.fields import Within
+from optdp.exact.numbers import Log, Number
 from optdp.exact.sampling import LIMB, Alias, Seed, as_rng, coin
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem.domains import Domain, Integers, Line
+from optdp.problem.domains import Integers, Line
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import At, Average, Objective, WorstCase
 from optdp.problem.privacy import ApproxDP, Privacy
@@ -64,11 +64,11 @@ class AdditiveMechanism(AdditiveNoise):
     exact = True
     domain: Line | Integers
     sensitivity: float
-    n: int
-    weights: tuple[int, ...]
-    atom: int = 0
-    tail: tuple[int, ...] = ()
-    decay: int = 0
+    n: Annotated[int, Within(1, LENGTH)]
+    weights: Annotated[tuple[int, ...], Within(0, TOTAL, 1, LENGTH)]
+    atom: Annotated[int, Within(0, TOTAL)] = 0
+    tail: Annotated[tuple[int, ...], Within(0, TOTAL)] = ()
+    decay: Annotated[int, Within(0, LIMB)] = 0
     eps: Number = 0.0
 
     def __post_init__(self) -> None:
@@ -501,30 +501,10 @@ class AdditiveMechanism(AdditiveNoise):
         return np.array(exact).reshape(inputs.shape)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "mechanism": "AdditiveMechanism",
-            "domain": self.domain.to_dict(),
-            "sensitivity": self.sensitivity,
-            "n": self.n,
-            "weights": [str(w) for w in self.weights],
-            "atom": str(self.atom),
-            "tail": [str(t) for t in self.tail],
-            "decay": str(self.decay),
-            "eps": encode(self.eps),
-        }
-
-    @classmethod
-    def _read(cls, fields: Fields) -> AdditiveMechanism:
-        return cls(
-            Domain.read(fields.child("domain")),  # type: ignore[arg-type]
-            fields.real("sensitivity"),
-            fields.integer("n", 1, LENGTH),
-            fields.integers("weights", 0, TOTAL, least=1, most=LENGTH),
-            fields.integer("atom", 0, TOTAL),
-            fields.integers("tail", 0, TOTAL, most=LENGTH),
-            fields.integer("decay", 0, LIMB),
-            fields.number("eps"),
-        )
+        """JSON form; weights are strings, which no reader of JSON rounds."""
+        numbers = {"weights": self.weights, "tail": self.tail}
+        single = {"atom": str(self.atom), "decay": str(self.decay)}
+        return super().to_dict() | single | {name: [str(w) for w in ws] for name, ws in numbers.items()}
 
     def __repr__(self) -> str:
         kind = "integer" if self.discrete else "piecewise-constant"

@@ -382,6 +382,8 @@ def _encode(value: Any) -> Any:
 def _entry(fields: Fields, name: str, kind: Any) -> Any:
     """The field `name`, of which `kind` is the annotation."""
     classes = get_args(kind) or (kind,)
+    if kind is Table:
+        return Table.read(fields, name)
     if not hasattr(classes[0], "read") and classes[0] is not Shape:
         return fields.typed(name, kind)
     value = (shape_from_fields if classes[0] is Shape else classes[0].read)(fields.child(name))

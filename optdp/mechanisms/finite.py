@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures
 from optdp.exact.check import Check
-from optdp.exact.fields import Fields
+from optdp.exact.fields import Within
 from optdp.exact.numbers import Log
 from optdp.exact.rounding import TOTAL, Table
 from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Alphabet, Domain
+from optdp.problem.domains import Alphabet
 from optdp.problem.losses import Loss, LossLike, as_loss
 from optdp.problem.objectives import Average, Objective, WorstCase
 from optdp.problem.priors import places
@@ -59,7 +59,7 @@ class FiniteMechanism(TableMechanism):
     """
 
     domain: Alphabet
-    outputs: tuple[Any, ...]
+    outputs: Annotated[tuple[Any, ...], Within(least=1, most=20_000)]
     table: Table = field(metadata={"saved": "weights"})
 
     def __post_init__(self) -> None:
@@ -120,11 +120,6 @@ class FiniteMechanism(TableMechanism):
             place = self.domain.index(list(objective.prior.categories), "prior points").tolist()
             value = sum((p * losses[i] for i, p in zip(place, objective.prior.exact, strict=True)), Fraction(0))
         return enclosures.round_down(value), enclosures.round_up(value)
-
-    @classmethod
-    def _read(cls, fields: Fields) -> FiniteMechanism:
-        domain: Any = Domain.read(fields.child("domain"))
-        return cls(domain, fields.labels("outputs", least=1, most=20_000), Table.read(fields))
 
     def __repr__(self) -> str:
         return f"FiniteMechanism on {self.domain}: {len(self.outputs)} outputs; {self._tail()}"

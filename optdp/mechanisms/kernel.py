@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from operator import mul
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from flint import arb, ctx
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.exact.fields import Fields
+from optdp.exact.fields import Within
 from optdp.exact.numbers import Number
 from optdp.exact.rounding import COLUMNS, ROWS, TOTAL, Table, coprime_triple, private_weights
 from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.finite import TableMechanism
-from optdp.problem.domains import Domain, DomainLike, Interval, as_interval
+from optdp.problem.domains import DomainLike, Interval, as_interval
 from optdp.problem.losses import Loss, LossLike
 from optdp.problem.objectives import Average, Objective, WorstCase
 from optdp.problem.priors import Prior
@@ -52,8 +52,8 @@ class KernelMechanism(TableMechanism):
     """
 
     domain: Interval
-    inputs: tuple[float, ...]
-    outputs: tuple[float, ...]
+    inputs: Annotated[tuple[float, ...], Within(0.0, 1.0, 2, ROWS)]
+    outputs: Annotated[tuple[float, ...], Within(least=1, most=COLUMNS)]
     table: Table = field(metadata={"saved": "weights"})
     _names: np.ndarray = field(init=False, repr=False, compare=False)
 
@@ -195,12 +195,6 @@ class KernelMechanism(TableMechanism):
         inner = [y for y in self.outputs if 0 < y < 1]
         return [self.domain.lower + self.domain.width * s for s in sorted({*self.inputs, *inner})]
 
-    @classmethod
-    def _read(cls, fields: Fields) -> KernelMechanism:
-        domain: Any = Domain.read(fields.child("domain"))
-        inputs = fields.reals("inputs", 0.0, 1.0, least=2, most=ROWS)
-        return cls(domain, inputs, fields.reals("outputs", least=1, most=COLUMNS), Table.read(fields))
-
     def __repr__(self) -> str:
         low, high = self.support()
         return (
@@ -246,17 +240,18 @@ def _whole(
 
 
 def _peak(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], t: tuple[Fraction, Fraction]) -> Fraction:
-    """The maximum over s in [0, 1] of (1 - T) A + T B, where T, A and B go linearly from their first to their second
-    entry.
-    """
+    """The maximum over s in [0, 1] of (1 - T) A + T B: T, A and B go linearly from their first to their second entry."""
     da, db, dt = a[1] - a[0], b[1] - b[0], t[1] - t[0]
     c0 = (1 - t[0]) * a[0] + t[0] * b[0]
     c1 = (1 - t[0]) * da + t[0] * db + dt * (b[0] - a[0])
-    c2 = dt * (db - da)
-    best = max(c0, c0 + c1 + c2)
-    if c2 < 0 < c1 and c1 < -2 * c2:
-        best = max(best, c0 - c1 * c1 / (4 * c2))
-    return best
+    return _top(c0, c1, dt * (db - da))
+
+
+def _top(c0: Fraction, c1: Fraction, c2: Fraction) -> Fraction:
+    """The maximum over s in [0, 1] of c0 + c1 s + c2 s^2."""
+    if c2 < 0 < c1 < -2 * c2:
+        return c0 - c1 * c1 / (4 * c2)
+    return max(c0, c0 + c1 + c2)
 
 
 def _worst_abs(mechanism: KernelMechanism, law: Loss) -> tuple[Fraction, Fraction]:
@@ -311,9 +306,7 @@ def _worst_squared(mechanism: KernelMechanism, law: Loss) -> tuple[Fraction, Fra
         c0 = second[i] - 2 * x[i] * first[i] + x[i] ** 2
         c1 = s - 2 * x[i] * m - 2 * h * first[i] + 2 * x[i] * h
         c2 = h * h - 2 * h * m
-        best = max(best, c0, c0 + c1 + c2)
-        if c2 < 0 < c1 and c1 < -2 * c2:
-            best = max(best, c0 - c1 * c1 / (4 * c2))
+        best = max(best, _top(c0, c1, c2))
     return best, best
 
 

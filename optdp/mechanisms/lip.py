@@ -421,13 +421,7 @@ class LIPMechanism(Mechanism):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact: probabilities as numerators over 2^124, the prior as integers."""
-        return {
-            "mechanism": "LIPMechanism",
-            "prior": self.prior.to_dict(),
-            "kernel": [[str(k) for k in row] for row in self.kernel],
-            "aggregate": self.aggregate.to_dict(),
-            "labels": list(self.labels),
-        }
+        return super().to_dict() | {"kernel": [[str(k) for k in row] for row in self.kernel]}
 
     @classmethod
     def _read(cls, fields: Fields) -> LIPMechanism:
