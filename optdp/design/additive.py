@@ -128,10 +128,7 @@ class LatticeProgram:
             price[-n:] /= 1 / -math.expm1(-eps)
         decay = np.exp(-eps * index / n) * (-math.expm1(-max(eps, delta) / n))
         self.scale = np.maximum(decay, delta / n)
-        self.multiplicity = multiplicity
-        columns = self.size + 1  # the last one is the atom
-        top = np.full(columns, np.inf)
-        top[-1] = np.inf if atom else 0.0
+        top = np.append(np.full(self.size, np.inf), np.inf if atom else 0.0)  # the last column is the atom
         # A cost of p_0 that vanishes in the bracket, but makes the atom the better of two equals.
         tie = np.zeros(self.size)
         if atom:
@@ -266,11 +263,10 @@ class LatticeProgram:
         shift, index = self.where
         pair = np.flatnonzero(shift > 0)
         budgets, group = np.unique([self.budget[int(s)] for s in shift[pair]], return_inverse=True)
-        mass = np.append(self.multiplicity * self.scale, 1.0)
+        rows, masses = self.linear.rows, slice(0, self.size + 1)
         found = hockeystick.solve(
-            np.append(self.cost, 0.0), mass, self.linear.rows[pair][:, : self.size + 1], group,
-            self.scale[np.abs(index[pair])] / self.delta, 1 / self.delta,
-            deadline=time.perf_counter() + time_limit,
+            self.linear.cost[masses], rows[0, masses].toarray()[0], rows[pair][:, masses], group,
+            self.scale[np.abs(index[pair])] / self.delta, 1 / self.delta, deadline=time.perf_counter() + time_limit,
         )  # fmt: skip
         if found is None:
             return False

@@ -286,46 +286,23 @@ def solve_blocks(
 
 def dense_program(grid: Grid, y: np.ndarray) -> LinearProgram:
     """The program as it is written above, over the outputs `y`: rows "mass", "mean" (unbiased), "loss" (worst case), "most" and
-    "least" (likelihood ratios); variables "kernel" (row by row), "floor" and, for the worst case, "value".
+    "least" (likelihood ratios); variables "value" (worst case), "kernel" (row by row) and "floor".
     """
-    import scipy.sparse as sp
+    from scipy.sparse import csr_matrix, hstack, identity, vstack
 
-    k, n, m = grid.knots.size, grid.samples.size, y.size
-    loss, mix = grid.losses(y), grid.mixing()
-    entries = np.arange(k * m)  # K[i, j] at i m + j, then m_j, then t
-    floor = sp.csr_matrix((np.ones(k * m), (entries, entries % m)), shape=(k * m, m))
-    names, blocks, right = ["mass"], [np.kron(np.eye(k), np.ones(m))], [np.ones(k)]
-    if grid.unbiased:
-        names.append("mean")
-        blocks.append(np.vstack([np.kron(np.eye(k)[i], y - x) for i, x in enumerate(grid.knots)]))
-        right.append(np.zeros(k))
-    priced = np.vstack([np.kron(mix[:, p], loss[p]) for p in range(n)])
-    worst = grid.prior is None
-    if worst:
-        names.append("loss")
-        blocks.append(priced)
-        right.append(np.zeros(n))
-    fixed = k * (2 if grid.unbiased else 1)
-    body = sp.vstack([
-        sp.hstack([sp.csr_matrix(np.vstack(blocks)), sp.csr_matrix((sum(map(len, right)), m))]),
-        sp.hstack([sp.identity(k * m), -grid.ratio * floor]),
-        sp.hstack([-sp.identity(k * m), floor]),
-    ])  # fmt: skip
-    high = np.concatenate([*right, np.zeros(2 * k * m)])
-    low = np.where(np.arange(high.size) < fixed, high, -np.inf)
-    variables = [("kernel", k * m), ("floor", m)]
-    if worst:
-        last = np.zeros((high.size, 1))
-        last[fixed : fixed + n] = -1.0
-        body = sp.hstack([body, sp.csr_matrix(last)])
-        variables.append(("value", 1))
-    cost = np.append(np.zeros(k * m + m), 1.0) if worst else np.concatenate([grid.prior @ priced, np.zeros(m)])
-    lower = np.zeros(cost.size)
-    lower[k * m + m :] = -np.inf
-    sizes = [*zip(names, map(len, right), strict=True), ("most", k * m), ("least", k * m)]
-    return LinearProgram(
-        cost, body, low, high, lower, blocks=stacked(sizes), variables=stacked(variables), name="kernel"
-    )
+    fold, k, m = Folding(replace(grid, symmetric=False)), grid.knots.size, y.size
+    i, j = (place.ravel() for place in np.indices((k, m)))
+    floor = csr_matrix((np.ones(k * m), (np.arange(k * m), j)), shape=(k * m, m))
+    ratios = vstack([hstack([identity(k * m), -grid.ratio * floor]), hstack([-identity(k * m), floor])])
+    kernel = fold.pairs(i, j, y)
+    program = fold.program(hstack([kernel, csr_matrix((kernel.shape[0], m))], format="csr"), ratios)
+    program.rows.eliminate_zeros()
+    means, worst = k * grid.unbiased, grid.prior is None
+    rows = [("mass", k), ("mean", means), ("loss", worst * grid.samples.size), ("most", k * m), ("least", k * m)]
+    program.blocks = stacked([row for row in rows if row[1]])
+    program.variables = stacked([("value", 1)] * worst + [("kernel", k * m), ("floor", m)])
+    program.name = "kernel"
+    return program
 
 
 def solve_dense(

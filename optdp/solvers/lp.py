@@ -22,6 +22,10 @@ from optdp.exact import require
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+#: Values for some columns; None: the default, or no change.
+Limits = ArrayLike | None
+Where = slice | np.ndarray
+
 log = logging.getLogger("optdp.solvers")
 
 
@@ -173,9 +177,7 @@ class Session:
             self._columns = []
         return self._program
 
-    def add_columns(
-        self, cost: ArrayLike, columns: csr_matrix, lower: ArrayLike | None = None, upper: ArrayLike | None = None
-    ) -> None:
+    def add_columns(self, cost: ArrayLike, columns: csr_matrix, lower: Limits = None, upper: Limits = None) -> None:
         """Add k variables: `columns` is a sparse (m, k) matrix of their entries in the present rows."""
         p, k = self._program, np.size(cost)
         self._columns.append(columns)
@@ -192,14 +194,7 @@ class Session:
         p.row_lower = np.concatenate([p.row_lower, np.asarray(row_lower, dtype=float)])
         p.row_upper = np.concatenate([p.row_upper, np.asarray(row_upper, dtype=float)])
 
-    def change(
-        self,
-        index: slice | np.ndarray,
-        *,
-        cost: ArrayLike | None = None,
-        lower: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
-    ) -> None:
+    def change(self, index: Where, *, cost: Limits = None, lower: Limits = None, upper: Limits = None) -> None:
         """Change costs or limits of the columns `index`."""
         for name, values in (("cost", cost), ("lower", lower), ("upper", upper)):
             if values is not None:
@@ -260,9 +255,7 @@ class _HighsSession(Session):
         ):  # fmt: skip
             self.highs.setOptionValue(option, value)
 
-    def add_columns(
-        self, cost: ArrayLike, columns: csr_matrix, lower: ArrayLike | None = None, upper: ArrayLike | None = None
-    ) -> None:
+    def add_columns(self, cost: ArrayLike, columns: csr_matrix, lower: Limits = None, upper: Limits = None) -> None:
         before = self._program.cost.size
         super().add_columns(cost, columns, lower, upper)
         p, new = self._program, columns.tocsc()
@@ -280,14 +273,7 @@ class _HighsSession(Session):
             new.indptr[:-1].astype(np.int32), new.indices.astype(np.int32), new.data,
         )  # fmt: skip
 
-    def change(
-        self,
-        index: slice | np.ndarray,
-        *,
-        cost: ArrayLike | None = None,
-        lower: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
-    ) -> None:
+    def change(self, index: Where, *, cost: Limits = None, lower: Limits = None, upper: Limits = None) -> None:
         super().change(index, cost=cost, lower=lower, upper=upper)
         p, which = self._program, np.arange(self._program.cost.size)[index].astype(np.int32)
         if cost is not None:
