@@ -6,26 +6,29 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from optdp.cli.options import option
+
 if TYPE_CHECKING:
     from optdp.cli import Commands
 
 
 def register(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.top.add_parser("audit", help="the published claims of the five papers, decided by program")
-    _options(parser, "one claim (OGPM-3) or one paper (OGPM)")
-    parser.set_defaults(run=_audit, what="audit")
-    parser = commands.top.add_parser("discoveries", help="what the programs found beyond the papers, proven again")
-    _options(parser, "one discovery (D-OGPM-1)")
-    parser.set_defaults(run=_audit, what="discoveries")
-
-
-def _options(parser: argparse.ArgumentParser, ids: str) -> None:
-    parser.add_argument("--claim", action="append", metavar="ID", help=f"{ids}; may be repeated")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument("--markdown", action="store_true", help="print the whole document as Markdown")
-    parser.add_argument("--out", metavar="FILE", help="write the document to a file")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
+    for name, text, ids in (
+        (
+            "audit",
+            "the published claims of the five papers, decided by program",
+            "one claim (OGPM-3) or one paper (OGPM)",
+        ),
+        ("discoveries", "what the programs found beyond the papers, proven again", "one discovery (D-OGPM-1)"),
+    ):
+        parser = commands.top.add_parser(name, help=text)
+        option(parser, "--claim", None, f"{ids}; may be repeated", action="append", metavar="ID")
+        option(parser, "--json", False, "print everything as JSON")
+        option(parser, "--markdown", False, "print the whole document as Markdown")
+        option(parser, "--out", None, "write the document to a file", metavar="FILE")
+        option(parser, "--jobs", 2, "processes")
+        parser.set_defaults(run=_audit)
 
 
 def _audit(args: argparse.Namespace) -> int:
@@ -34,7 +37,7 @@ def _audit(args: argparse.Namespace) -> int:
     from optdp import files
     from optdp.audit import audit as module
 
-    decide = module.audit if args.what == "audit" else module.discoveries
+    decide = getattr(module, args.command)
     if args.jobs > 1 and not args.claim:
         with ProcessPoolExecutor(args.jobs) as pool:
             found = decide(executor=pool)

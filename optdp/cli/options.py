@@ -150,9 +150,9 @@ def show_solution(solution: Solution, args: argparse.Namespace) -> int:
     if args.out:
         solution.save(args.out)
     if args.plot:
-        from optdp.report.plots import save_figure
+        from optdp.report.plots import figure_of, save_figure
 
-        save_figure(solution.plot().figure, args.plot)
+        save_figure(figure_of(solution.plot()), args.plot)
     return 0 if verification else 1
 
 

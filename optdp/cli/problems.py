@@ -116,9 +116,9 @@ def _solve_kernel(args: argparse.Namespace) -> int:
     status = options.show_solution(solution, args)
     if args.errors:
         from optdp.report.kernel import plot_errors
-        from optdp.report.plots import save_figure
+        from optdp.report.plots import figure_of, save_figure
 
-        save_figure(plot_errors(solution).figure, args.errors)
+        save_figure(figure_of(plot_errors(solution)), args.errors)
     return status
 
 

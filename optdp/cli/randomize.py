@@ -20,6 +20,7 @@ from optdp.cli import options
 
 if TYPE_CHECKING:
     from optdp.cli import Commands
+    from optdp.exact.sampling import Seed
     from optdp.mechanisms.base import Mechanism
 
 #: Rows randomised at a time: large enough for numpy, small enough for any memory.
@@ -64,9 +65,9 @@ def _run(args: argparse.Namespace) -> int:
         if args.save_mechanism:  # opened first: a path that cannot be written is refused before anything is done
             stream = stack.enter_context(files.replacing(args.save_mechanism))
             stream.write(json.dumps(mechanism.to_dict(), indent=2) + "\n")
-        rows = randomize_csv(
-            args.input, args.output, mechanism, args.column, clip=args.clip, delimiter=args.delimiter, only=args.only,
-            rng=as_rng(args.seed), progress=sys.stderr.isatty(),
+        rows = options.call(
+            randomize_csv, args, source=args.input, target=args.output, mechanism=mechanism, rng=as_rng(args.seed),
+            progress=sys.stderr.isatty(),
         )  # fmt: skip
     print(f"{rows} values of {args.column!r} made private: {mechanism!r}", file=sys.stderr)
     return 0
@@ -95,7 +96,7 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
 
 def randomize_csv(
     source: str | Path, target: str | Path, mechanism: Mechanism, column: str,
-    *, clip: bool = False, delimiter: str = ",", only: bool = False, rng: Any = None, progress: bool = False,
+    *, clip: bool = False, delimiter: str = ",", only: bool = False, rng: Seed = None, progress: bool = False,
 ) -> int:  # fmt: skip
     """Copy a CSV file with one column randomised. **Returns** the number of rows.
 

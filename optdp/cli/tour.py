@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,12 +11,16 @@ from optdp import check_hypothesis, compare, solve_piecewise
 from optdp.exact.numbers import Number, show
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
+from optdp.report.evaluate import DATASETS, load_column
 from optdp.report.plots import line, new_axes, plot_losses, pyplot, save_figure
 from optdp.report.report import Column, Report
 from optdp.statistics import estimation
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 #: The range of the column, fixed by its questionnaire and not by looking at the data.
-RANGE = (0.0, 60.0)
+RANGE = DATASETS["randhie"]["disea"]
 BINS = 12
 REPEATS = 20
 
@@ -29,11 +33,10 @@ def column() -> tuple[str, np.ndarray]:
     **Returns** its description and the numbers; without statsmodels generated numbers, and a description that says so.
     """
     try:
-        from statsmodels.datasets import randhie
-    except ImportError:
+        data = load_column("randhie", "disea")[0]
+    except RuntimeError:
         data = np.random.default_rng(0).beta(1.4, 6.0, 20_000) * 58.6
         return "20000 generated numbers (a real column comes with statsmodels: pip install 'optdp[data]')", data
-    data = np.asarray(randhie.load_pandas().data["disea"], dtype=float)
     return f"Chronic diseases of {data.size} people (RAND Health Insurance Experiment)", data
 
 
@@ -81,12 +84,9 @@ def run(folder: str | Path, *, eps: Number = 1.0, seed: int = 0) -> int:
         for name, mechanism in mechanisms.items()
     ]
     columns = [
-        Column("mechanism", "mechanism"),
-        Column("bound", "worst-case (y-x)^2", ".1f"),
-        Column("person", "mean (y-x)^2", ".1f"),
-        Column("mean", "error of the mean", ".3f"),
-        Column("histogram", "error of the histogram", ".4f"),
-    ]
+        Column("mechanism", "mechanism"), Column("bound", "worst-case (y-x)^2", ".1f"), Column("person", "mean (y-x)^2", ".1f"),
+        Column("mean", "error of the mean", ".3f"), Column("histogram", "error of the histogram", ".4f"),
+    ]  # fmt: skip
     title = f"{description}, range [0, 60], eps = {show(eps)} each"
     notes = [
         f"True mean {data.mean():.3f}. Averages over {REPEATS} runs. Histogram error: total variation distance, {BINS} bins.",
@@ -106,7 +106,7 @@ def run(folder: str | Path, *, eps: Number = 1.0, seed: int = 0) -> int:
     return 0 if verification and hypothesis.holds and ours.verify() and linear.verify() else 1
 
 
-def _figure(mechanisms: dict[str, Mechanism], data: np.ndarray, title: str, seed: int) -> Any:
+def _figure(mechanisms: dict[str, Mechanism], data: np.ndarray, title: str, seed: int) -> Figure:
     figure, (left, right) = pyplot().subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     edges = np.linspace(*RANGE, BINS + 1)
     truth = np.histogram(data, bins=BINS, range=RANGE)[0] / data.size

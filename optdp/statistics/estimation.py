@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def transition_matrix(mechanism: Mechanism, bins: int, *, points: int = 16) -> np.ndarray:
@@ -31,7 +34,7 @@ def transition_matrix(mechanism: Mechanism, bins: int, *, points: int = 16) -> n
 
 def estimate_histogram(
     mechanism: Mechanism,
-    outputs: Any,
+    outputs: ArrayLike,
     bins: int = 32,
     *,
     smooth: bool = False,
@@ -71,7 +74,7 @@ def estimate_histogram(
     return share
 
 
-def estimate_mean(mechanism: Mechanism, outputs: Any, bins: int = 64) -> float:
+def estimate_mean(mechanism: Mechanism, outputs: ArrayLike, bins: int = 64) -> float:
     """The inputs' mean, from the estimated histogram (bins at their centres).
 
     **Arguments:** as for `estimate_histogram`. **Returns** one number in the domain.

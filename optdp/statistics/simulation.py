@@ -16,15 +16,18 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optdp.closed_forms import lip as forms
-from optdp.design.lip import solve_lip
+from optdp.design.lip import PriorLike, solve_lip
 from optdp.exact import require
-from optdp.exact.sampling import as_rng
+from optdp.exact.sampling import Seed, as_rng
 from optdp.problem.priors import Prior
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 SCHEMES = ("lip", "lip-lower", "ldp", "randomised response", "oue", "central")
 
@@ -67,8 +70,9 @@ class Simulation:
 
 
 def lip_simulate(
-    prior: Any, eps: Any, users: int | None = None, *, task: str = "survey", values: Any = None, weights: Any = None,
-    schemes: Sequence[str] = ("lip", "ldp", "randomised response"), rounds: int = 20, seed: Any = 0,
+    prior: PriorLike, eps: ArrayLike, users: int | None = None, *, task: str = "survey", values: ArrayLike | None = None,
+    weights: ArrayLike | None = None, schemes: Sequence[str] = ("lip", "ldp", "randomised response"), rounds: int = 20,
+    seed: Seed = 0,
 ) -> Simulation:  # fmt: skip
     """Draw users, let each send a private output, estimate the aggregate, and compare with theory.
 
@@ -126,7 +130,9 @@ class _Population:
     factor: np.ndarray | None
 
     @classmethod
-    def of(cls, prior: Any, users: int | None, task: str, values: Any, weights: Any) -> _Population:
+    def of(
+        cls, prior: PriorLike, users: int | None, task: str, values: ArrayLike | None, weights: ArrayLike | None
+    ) -> _Population:
         own = np.asarray(prior, dtype=float) if not hasattr(prior, "items") and not isinstance(prior, Prior) else None
         if own is not None and own.ndim == 2:
             if users is not None and users != len(own):
