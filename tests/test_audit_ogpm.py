@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optdp
+from optdp.audit import ranges
 from optdp.audit.claim import CLAIMS, Finding, Verdict, claim
 from optdp.audit.ogpm import claims as ogpm
-from optdp.exact import ranges
 from optdp.mechanisms.baselines.clamped import ClampedStaircase
 
 VERDICTS = {

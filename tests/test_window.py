@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -217,8 +218,35 @@ def test_the_optimum_of_a_problem_is_given_where_it_is_proven_and_nowhere_else()
 # The dual point of the window alone.
 
 
+class WindowDual(NamedTuple):
+    """The dual point: density of the weights at x, atom a at the ends, and m, n of the ends' reduced cost a y^2 -+ m y - n."""
+
+    density: sp.Expr
+    atom: sp.Expr
+    tilt: sp.Expr
+    level: sp.Expr
+
+
+def window_dual(x: sp.Expr, tau: sp.Expr, e: sp.Expr) -> WindowDual:
+    """Derived from g = 0: two linear equations for a and (E + 1)(a Lam - n)/2, one for m.
+
+    `tau` = tanh(eps/2) and `e` = e^eps may be symbols; only tau = (e - 1)/(e + 1) makes them a dual point.
+    """
+    a, b, m = sp.symbols("a b m")
+    lam = 1 / sp.sinh(tau) ** 2
+    root = sp.coth(tau)  # sqrt(1 + Lam)
+    # (E - 1) Phi(theta) = (M + (E + 1) a) theta - (E - 1) m/2 + b (sqrt(theta^2 + Lam) - theta)/Lam with M = 1 - 2 a.
+    mass = 1 - 2 * a
+    at_one = mass + (e + 1) * a + b / lam * (1 / root - 1)  # (E - 1) Phi'(1) = 0
+    at_minus_one = mass + (e + 1) * a - b / lam * (1 / root + 1) + (e - 1) * mass  # (E - 1) (Phi'(-1) + M) = 0
+    end = mass + (e + 1) * a - (e - 1) * m / 2 + b * (root - 1) / lam  # (E - 1) Phi(1) = 0
+    found = sp.solve([at_one, at_minus_one, end], [a, b, m], dict=True)[0]
+    density = found[b] / ((e - 1) * (x**2 + lam) ** sp.Rational(3, 2))
+    return WindowDual(density, found[a], found[m], found[a] * lam - 2 * found[b] / (e + 1))
+
+
 def test_the_dual_of_the_window_satisfies_its_equations_identically():
-    dual = forms.window_dual(X, TAU, E)
+    dual = window_dual(X, TAU, E)
     lam, mass = 1 / sp.sinh(TAU) ** 2, 1 - 2 * dual.atom
     # The density is Phi''; its antiderivative x/(lam sqrt(x^2 + lam)) gives its mass.
     anti = dual.density * (X**2 + lam) ** sp.Rational(3, 2) * X / (lam * sp.sqrt(X**2 + lam))
@@ -233,7 +261,7 @@ def test_the_dual_of_the_window_satisfies_its_equations_identically():
 def numbers(eps):
     """(lam(x), a, m, n, Lam, tau) of the dual as floats."""
     tau, e = math.tanh(eps / 2), math.exp(eps)
-    dual = forms.window_dual(X, TAU, E)
+    dual = window_dual(X, TAU, E)
     density = sp.lambdify(X, dual.density.subs({TAU: tau, E: e}))
     return density, *(float(v.subs({TAU: tau, E: e})) for v in dual[1:]), 1 / math.sinh(tau) ** 2, tau
 
@@ -268,7 +296,7 @@ def test_the_window_alone_is_optimal_below_its_limit(eps):
 
 
 def test_beyond_the_limit_an_output_at_zero_pays():
-    limit = forms.window_limit()
+    limit = float(sp.nsolve(sp.tanh(sp.tanh(forms.eps / 2)) - 1 / (sp.exp(forms.eps) + 1), forms.eps, 0.7, prec=30))
     assert math.tanh(math.tanh(limit / 2)) == pytest.approx(1 / (math.exp(limit) + 1), rel=1e-12)
     assert limit == pytest.approx(0.71228543, abs=1e-8)
     assert reduced_cost(limit - 0.01, 0.0) > 0 > reduced_cost(limit + 0.01, 0.0)

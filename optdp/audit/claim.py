@@ -12,7 +12,7 @@ A new claim is a function in the file of its paper (`optdp/audit/<paper>/claims.
 
 Its docstring is the claim in our own words. It computes both sides; the verdict follows from the numbers or the
 symbols, by an `if`, never typed in. A claim "for all eps" rests on a symbolic identity, on
-`optdp.exact.ranges.positive`, or on a monotonicity argument that its note gives.
+`optdp.audit.ranges.positive`, or on a monotonicity argument that its note gives.
 """
 
 from __future__ import annotations

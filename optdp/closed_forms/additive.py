@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import sympy as sp
 
@@ -16,13 +15,6 @@ from optdp.problem.privacy import ApproxDP
 from optdp.problem.problem import Problem
 
 eps, delta = sp.symbols("eps delta", positive=True)
-
-
-def _exact(number: Any) -> sp.Expr:
-    if isinstance(number, sp.Expr):
-        return number
-    exact = Fraction(number)
-    return sp.Rational(exact.numerator, exact.denominator)
 
 
 @cache
@@ -70,7 +62,7 @@ def _staircase_unit(q: int) -> sp.Expr:
 
 def staircase(q: int, sensitivity: float | Fraction = 1) -> sp.Expr:
     """The least E|Z|^q under eps-differential privacy (delta = 0), q = 1 or 2, valid for every eps > 0."""
-    return _staircase_unit(q) * _exact(sensitivity) ** q
+    return _staircase_unit(q) * sp.Rational(sensitivity) ** q
 
 
 def uniform(q: int, delta_value: float | Fraction | sp.Expr = delta, sensitivity: float | Fraction = 1) -> sp.Expr:
@@ -84,7 +76,10 @@ def uniform(q: int, delta_value: float | Fraction | sp.Expr = delta, sensitivity
     """
     if q not in (1, 2):
         raise ValueError(f"q = {q!r} is not allowed: q must be 1 or 2")
-    level, width = _exact(delta_value), _exact(sensitivity)
+    level, width = (
+        delta_value if isinstance(delta_value, sp.Expr) else sp.Rational(delta_value),
+        sp.Rational(sensitivity),
+    )
     a, e = sp.symbols("a e", positive=True)
     spread = (1 - a) * ((1 - a) / (e - a) / 2) ** q / (q + 1)
     atom = next(r for r in sp.solve(sp.numer(sp.together(sp.diff(spread, a))), a) if r.subs(e, 0.9) < 0.9)

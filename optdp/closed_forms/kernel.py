@@ -26,7 +26,7 @@ eps = sp.Symbol("eps", positive=True)
 
 def squared_value(width: Fraction | int = 1) -> sp.Expr:
     """The least worst-case squared error on an interval of this width, valid for eps <= `squared_limit()`."""
-    return _rational(width) ** 2 * sp.exp(eps) / (1 + sp.exp(eps)) ** 2
+    return sp.Rational(width) ** 2 * sp.exp(eps) / (1 + sp.exp(eps)) ** 2
 
 
 @cache
@@ -48,11 +48,6 @@ def coin_dual(y: sp.Expr, e: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """The fair coin's dual: (bound, r at the input 0, r at the input 1) for an output y."""
     nu = e / (2 * (1 + e) ** 2)
     return 2 * nu, y**2 / 2 - nu, (1 - y) ** 2 / 2 - nu
-
-
-def _rational(number: Fraction | int) -> sp.Rational:
-    exact = Fraction(number)
-    return sp.Rational(exact.numerator, exact.denominator)
 
 
 def optimum(problem: Problem) -> sp.Expr | None:

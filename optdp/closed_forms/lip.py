@@ -124,4 +124,4 @@ def _readable(number: Fraction) -> Expr:
 
     short = number.limit_denominator(10**6)
     kept = short if float(short) == float(number) else number
-    return sp.Rational(kept.numerator, kept.denominator)
+    return sp.Rational(kept)

@@ -55,22 +55,17 @@ def optimal_value(q: int, reach: Fraction | int = 1) -> sp.Expr:
 
     `reach`: width of the interval or half the period of the circle, exactly.
     """
-    return _rational(reach) ** q * window_share(q) ** q
+    return sp.Rational(reach) ** q * window_share(q) ** q
 
 
 def optimal_height(q: int, width: Fraction | int = 1) -> sp.Expr:
     """The density inside the window, per unit of a domain of the given width: E/(width (1 + (E - 1) w))."""
-    return sp.exp(eps) / (_rational(width) * (1 + (sp.exp(eps) - 1) * window_share(q)))
+    return sp.exp(eps) / (sp.Rational(width) * (1 + (sp.exp(eps) - 1) * window_share(q)))
 
 
 def uniform_value(q: int, reach: Fraction | int = 1) -> sp.Expr:
     """What the uniform density loses at an end of the interval (the two-piece optimum) or anywhere on a circle."""
-    return _rational(reach) ** q / (q + 1)
-
-
-def _rational(number: Fraction | int) -> sp.Rational:
-    exact = Fraction(number)
-    return sp.Rational(exact.numerator, exact.denominator)
+    return sp.Rational(reach) ** q / (q + 1)
 
 
 def optimum(problem: Problem) -> sp.Expr | None:

@@ -17,15 +17,14 @@ theta = (y^2 - Lam)/(2y): inputs x > theta are favoured, and dividing by 2y,
     int_theta^1 lam(x) (x - theta) dx.
 
 This vanishes for all theta in [-1, 1] iff Phi'' = lam is the density above and Phi(1) = Phi'(1) = 0, Phi'(-1) = -M,
-which fixes a, m and n (`window_dual`). Outside that range g is a convex quadratic that leaves it with slope 0, or,
-once r(1, y) > 0 between the two branches, a quadratic growing from g(0) = Lam (1 - (E - 1) M). So the dual is
+which fixes a, m and n (`tests/test_window.py` derives them). Outside that range g is a convex quadratic that leaves it
+with slope 0, or, once r(1, y) > 0 between the two branches, a quadratic growing from g(0) = Lam (1 - (E - 1) M). So the dual is
 feasible iff (E - 1) M <= 1, which is the first limit; beyond it an output at 0 pays. By symmetry y < 0 is the same.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
 
 import sympy as sp
 
@@ -57,38 +56,6 @@ def atoms_variance(width: Fraction | int = 2) -> sp.Expr:
     """The variance of the window with atoms: optimal between the two limits, a lower bound for every eps above the first."""
     e = sp.exp(eps)
     return sp.Rational(width) ** 2 / 4 * (e * (e + 2) * share() - (e - 2)) / (e - 1)
-
-
-def window_limit() -> float:
-    """0.7122..., up to which the window alone is optimal."""
-    return float(sp.nsolve(sp.tanh(sp.tanh(eps / 2)) - 1 / (sp.exp(eps) + 1), eps, 0.7, prec=30))
-
-
-class WindowDual(NamedTuple):
-    """The dual point: density of the weights at x, atom a at the ends, and m, n of the ends' reduced cost a y^2 -+ m y - n."""
-
-    density: sp.Expr
-    atom: sp.Expr
-    tilt: sp.Expr
-    level: sp.Expr
-
-
-def window_dual(x: sp.Expr, tau: sp.Expr, e: sp.Expr) -> WindowDual:
-    """Derived from g = 0: two linear equations for a and (E + 1)(a Lam - n)/2, one for m.
-
-    `tau` = tanh(eps/2) and `e` = e^eps may be symbols; only tau = (e - 1)/(e + 1) makes them a dual point.
-    """
-    a, b, m = sp.symbols("a b m")
-    lam = 1 / sp.sinh(tau) ** 2
-    root = sp.coth(tau)  # sqrt(1 + Lam)
-    # (E - 1) Phi(theta) = (M + (E + 1) a) theta - (E - 1) m/2 + b (sqrt(theta^2 + Lam) - theta)/Lam with M = 1 - 2 a.
-    mass = 1 - 2 * a
-    at_one = mass + (e + 1) * a + b / lam * (1 / root - 1)  # (E - 1) Phi'(1) = 0
-    at_minus_one = mass + (e + 1) * a - b / lam * (1 / root + 1) + (e - 1) * mass  # (E - 1) (Phi'(-1) + M) = 0
-    end = mass + (e + 1) * a - (e - 1) * m / 2 + b * (root - 1) / lam  # (E - 1) Phi(1) = 0
-    found = sp.solve([at_one, at_minus_one, end], [a, b, m], dict=True)[0]
-    density = found[b] / ((e - 1) * (x**2 + lam) ** sp.Rational(3, 2))
-    return WindowDual(density, found[a], found[m], found[a] * lam - 2 * found[b] / (e + 1))
 
 
 def optimum(problem: Problem) -> sp.Expr | None:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 from flint import arb, arb_poly
 
@@ -18,14 +19,15 @@ from flint import arb, arb_poly
 PIECES = 5000
 
 
-def bernstein(polynomial: arb_poly) -> list[arb]:
-    """Bernstein coefficients on [0, 1]."""
-    power = polynomial.coeffs()
+def bernstein(power: Sequence[Any]) -> list[Any]:
+    """Bernstein coefficients on [0, 1] of a polynomial with these coefficients: balls or rationals."""
     n = len(power) - 1
-    return [sum((power[i] * math.comb(j, i) / math.comb(n, i) for i in range(j + 1)), arb(0)) for j in range(n + 1)]
+    return [
+        sum((power[i] * math.comb(j, i) / math.comb(n, i) for i in range(1, j + 1)), power[0]) for j in range(n + 1)
+    ]
 
 
-def halves(coefficients: Sequence[arb]) -> tuple[list[arb], list[arb]]:
+def halves(coefficients: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Bernstein coefficients on the left and on the right half of the interval."""
     left, right, row = [coefficients[0]], [coefficients[-1]], list(coefficients)
     while len(row) > 1:
@@ -45,7 +47,7 @@ def proven_everywhere(
     **Arguments:** `holds(coefficients)`: a sufficient condition on one piece; `fails(values)`: whether the values at a
     point disprove the statement, which ends the search early.
     """
-    stack = [[bernstein(p) for p in polynomials]]
+    stack = [[bernstein(p.coeffs()) for p in polynomials]]
     for _ in range(PIECES):
         if not stack:
             return True
@@ -78,20 +80,12 @@ def nonnegative(coefficients: Sequence[Fraction], low: Fraction, high: Fraction 
             shifted[k] += low * shifted[k + 1]
     if high is None:
         return all(c >= 0 for c in shifted)
-    n, width = len(shifted) - 1, high - low
-    power = [c * width**k for k, c in enumerate(shifted)]
-    stack = [([sum((power[i] * Fraction(math.comb(j, i), math.comb(n, i)) for i in range(j + 1)), Fraction(0))
-               for j in range(n + 1)], 0)]  # fmt: skip
+    stack = [(bernstein([c * (high - low) ** k for k, c in enumerate(shifted)]), 0)]
     while stack:
         piece, depth = stack.pop()
         if all(c >= 0 for c in piece):
             continue
         if piece[0] < 0 or piece[-1] < 0 or depth > 40:
             return False
-        left, right, row = [piece[0]], [piece[-1]], piece
-        while len(row) > 1:
-            row = [(a + b) / 2 for a, b in pairwise(row)]
-            left.append(row[0])
-            right.append(row[-1])
-        stack += [(left, depth + 1), (right[::-1], depth + 1)]
+        stack += [(half, depth + 1) for half in halves(piece)]
     return True

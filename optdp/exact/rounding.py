@@ -132,8 +132,6 @@ def _fill(row: list[int], low: list[int], high: list[int]) -> None:
         step = r * abs(rest) // space if space else 0
         row[j] += sign * step
         room[j] -= step
-        if j == len(room) - 1:
-            break
     rest = TOTAL - sum(row)
     for j, r in enumerate(room):  # what the divisions left over, at most one unit each
         step = min(r, abs(rest))

@@ -89,10 +89,6 @@ class Shape(ABC):
         """A rational not below the mean height of the cells as drawn, relative to their peak."""
         return enclosures.upper(self.level())
 
-    def breaks(self) -> tuple[float, ...]:
-        """Positions in (-1, 1) where the function is not smooth."""
-        return ()
-
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {"shape": self.name}
@@ -173,9 +169,6 @@ class Triangle(Shape):
     def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
         half = (cells + 1) // 2
         return rng.integers(0, half, size=size) + rng.integers(0, half, size=size)
-
-    def breaks(self) -> tuple[float, ...]:
-        return (0.0,)
 
 
 @dataclass(frozen=True)
@@ -291,10 +284,6 @@ class Steps(Shape):
     def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
         width = cells // len(self.heights)
         return self._alias.draw(np.zeros(size, dtype=np.int64), rng) * width + rng.integers(0, width, size=size)
-
-    def breaks(self) -> tuple[float, ...]:
-        n = len(self.heights)
-        return tuple(2 * j / n - 1 for j in range(1, n) if self.heights[j] != self.heights[j - 1])
 
     def to_dict(self) -> dict[str, Any]:
         return {"shape": self.name, "heights": list(self.heights), "label": self.label}

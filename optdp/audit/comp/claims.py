@@ -16,9 +16,10 @@ from typing import Any
 
 from flint import arb, ctx
 
+from optdp.audit import ranges
 from optdp.audit.claim import Finding, Verdict, claim
 from optdp.design.composite import algorithm_1, solve_composite
-from optdp.exact import enclosures, ranges
+from optdp.exact import enclosures
 from optdp.mechanisms import baselines
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Interval

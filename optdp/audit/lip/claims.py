@@ -12,11 +12,12 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from optdp.audit import ranges
 from optdp.audit.claim import Finding, Verdict, claim
 from optdp.audit.lip import exact, forms
 from optdp.closed_forms import lip as optima
 from optdp.design.lip import solve_lip
-from optdp.exact import enclosures, ranges
+from optdp.exact import enclosures
 
 _TENTH = [Fraction(9, 10), Fraction(1, 10)]  # Example 1
 _THREE = [Fraction(1, 5), Fraction(3, 10), Fraction(1, 2)]

@@ -9,9 +9,10 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from optdp.audit import ranges
 from optdp.audit.claim import Finding, Verdict, claim
 from optdp.design.piecewise import solve_piecewise
-from optdp.exact import enclosures, ranges
+from optdp.exact import enclosures
 from optdp.mechanisms import baselines
 
 

@@ -12,8 +12,8 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from optdp.audit import ranges
 from optdp.audit.claim import Finding, Verdict, claim
-from optdp.exact import ranges
 
 MASS = "E/(k (E - 1)) + 1/(a (E - 1)) = 1"
 

@@ -15,11 +15,12 @@ from typing import Any
 
 from flint import arb, ctx
 
+from optdp.audit import ranges
 from optdp.audit.claim import Finding, Verdict, claim, discovery
+from optdp.audit.ranges import Cover
 from optdp.certificates.additive import geng_viswanath
 from optdp.design.additive import solve_additive
-from optdp.exact import enclosures, ranges
-from optdp.exact.ranges import Cover
+from optdp.exact import enclosures
 from optdp.problem.domains import Line
 from optdp.problem.families import Additive
 from optdp.problem.privacy import ApproxDP
