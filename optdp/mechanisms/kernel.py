@@ -107,10 +107,7 @@ class KernelMechanism(TableMechanism):
         share = np.clip((self.domain.check(x) - self.domain.lower) / self.domain.width, 0.0, 1.0)
         grid = np.array(self.inputs)
         steps = np.diff(grid)
-        if np.ptp(steps) == 0:  # equal steps: no search
-            below = np.minimum((share * (grid.size - 1)).astype(np.int64), grid.size - 2)
-        else:
-            below = np.clip(np.searchsorted(grid, share, side="right") - 1, 0, grid.size - 2)
+        below = np.clip(np.searchsorted(grid, share, side="right") - 1, 0, grid.size - 2)
         return below, np.clip((share - grid[below]) / steps[below], 0.0, 1.0)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:

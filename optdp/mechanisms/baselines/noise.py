@@ -372,10 +372,9 @@ class Gaussian(PublishedNoise):
         return cls(eps, delta, sensitivity, calibration="classical")
 
     def guarantee(self) -> LDP | ApproxDP:
-        own = super().guarantee()
-        return (
-            own if self.calibration == "analytic" else ApproxDP(self.eps, self.delta(self.eps), self.sensitivity, True)
-        )
+        if self.calibration == "analytic":
+            return super().guarantee()
+        return ApproxDP(self.eps, self.delta(self.eps), self.sensitivity, ideal=True)
 
     @staticmethod
     def _profile(s: Any, eps: Number) -> Any:

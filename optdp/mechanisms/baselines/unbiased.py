@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from optdp.closed_forms.affine_window import best_window
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
-from optdp.exact.fields import Fields, Within
+from optdp.exact.fields import Within
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
@@ -119,7 +119,6 @@ class ThreeOutputs(Scaled):
         return self._middle + self._half * self.reach * sign
 
     def atoms(self) -> np.ndarray:
-        """The outputs."""
         places = np.array([-self.reach, 0.0, self.reach] if self.zero > 0 else [-self.reach, self.reach])
         return self._middle + self._half * places
 
@@ -167,8 +166,8 @@ class Mixture(Mechanism):
     **Arguments:** `parts`; `weights`: their probabilities, which sum to 1; `name`.
     """
 
-    parts: tuple[Mechanism, ...]
-    weights: tuple[float, ...]
+    parts: Annotated[tuple[Mechanism, ...], Within(least=1, most=100)]
+    weights: Annotated[tuple[float, ...], Within(0.0, 1.0, 1, 100)]
     name: str = "mixture"
 
     def __post_init__(self) -> None:
@@ -184,8 +183,7 @@ class Mixture(Mechanism):
     @property
     def domain(self) -> Interval:
         """The domain of the parts."""
-        found: Interval = self.parts[0].domain
-        return found
+        return self.parts[0].domain
 
     @property
     def _used(self) -> list[Mechanism]:
@@ -210,7 +208,6 @@ class Mixture(Mechanism):
         return self._mix(lambda p: p.probability(y, x))
 
     def atoms(self) -> np.ndarray:
-        """Outputs that have positive probability."""
         return np.unique(np.concatenate([p.atoms() for p in self._used]))
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
@@ -234,18 +231,11 @@ class Mixture(Mechanism):
         return worst.in_real_arithmetic() if any(g.ideal for g in ratios) else worst
 
     def check_unbiased(self) -> Check:
-        """Whether every part is."""
-        return next(
-            (c for c in (p.check_unbiased() for p in self._used) if not c.passed), self._used[0].check_unbiased()
-        )
+        """Whether every part is: the first that is not, if any."""
+        return min((p.check_unbiased() for p in self._used), key=lambda check: check.passed)
 
     def _kinks(self) -> list[float]:
         return [k for p in self._used for k in p._kinks()]
-
-    @classmethod
-    def _read(cls, fields: Fields) -> Mixture:
-        parts = fields.items("parts", Mechanism.read, 1, 100)
-        return cls(parts, fields.reals("weights", 0.0, 1.0, least=1, most=100), fields.text("name", 200))
 
     def __repr__(self) -> str:
         parts = " + ".join(f"{w:.4g} {p!r}" for w, p in zip(self.weights, self.parts, strict=True))
