@@ -27,8 +27,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -135,25 +136,20 @@ def accepts(problem: Problem) -> str | None:
 
 def design(run: Run, *, seed: int = 0) -> Solution:
     """See `solve_lip`."""
-    problem, solver, method = run.problem, run.solver, run.method
-    if solver is not None and method == "cvxpy":
+    if run.solver is not None and run.method == "cvxpy":
         raise ValueError("solver is not allowed with the method 'cvxpy', which brings its own")
-    prior, task = problem.objective.prior, problem.objective.task
-    privacy: Any = problem.privacy
-    d, notion = len(prior), "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
-    chosen = Clarabel() if method == "cvxpy" else solver
-    seed, deadline = require.integer("seed", seed, low=0), run.began + run.time_limit
-    work = _Work(prior, float(privacy.eps), task, notion, run.rtol, deadline, seed, chosen)
+    work = _Work(run, require.integer("seed", seed, low=0))
+    prior, task, notion, d = work.prior, work.task, work.notion, len(work.prior)
     run.progress(f"{task.kind} over {d} categories, {notion}")
-    found = work.solve(method)
-    mechanism = LIPMechanism.private(privacy, prior, found.posteriors, found.weights, task)
+    found, certificate, solver = work.solve(run.method)
+    mechanism = LIPMechanism.private(work.privacy, prior, found.posteriors, found.weights, task)
     run.progress("certificate")
     extreme = {"lip": f"at most {d} 2^{d - 1}", "lip-lower": f"{d}", "ldp": f"2^{d} - 2"}[notion]
     return run.solution(
-        mechanism, found.certificate(d), f"weights of extreme posteriors ({found.columns} used of {extreme})",
-        f"the mean posterior is the prior: {d} rows", found.solver, objective=found.objective, bound=found.bound,
+        mechanism, certificate, f"weights of extreme posteriors ({found.columns} used of {extreme})",
+        f"the mean posterior is the prior: {d} rows", solver, objective=found.objective, bound=found.bound,
         message=f"{found.rounds} rounds{prior.missing}", stopped=found.timed_out, build=build_model,
-        arguments=(prior, float(privacy.eps), task, notion, None if d <= MOST_ENUMERATED else found.posteriors),
+        arguments=(prior, work.eps, task, notion, None if d <= MOST_ENUMERATED else found.posteriors),
     )  # fmt: skip
 
 
@@ -211,68 +207,44 @@ def _values_of_kept(prior: Prior, entries: int, values: Any) -> list[float]:
     return [numbers[i] for i in prior.given]
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A mechanism as posteriors and weights, and the dual point, in the units of the loss."""
-
-    posteriors: np.ndarray
-    weights: np.ndarray
-    nu: np.ndarray
-    method: Method
-    knots: np.ndarray
-    solver: str
-    columns: int
-    rounds: int
-    timed_out: bool
-    objective: float
-    bound: float
-
-    def certificate(self, d: int) -> LIPCertificate:
-        """The dual point, with as many of the knots as a proof may have steps for."""
-        thin = -(-len(self.knots) * d // STEPS) or 1
-        knots = self.knots[::thin]
-        return LIPCertificate(self.method, tuple(self.nu.tolist()), tuple((t, v) for t, v in knots.tolist()))
+#: A mechanism as posteriors and weights with the dual point, in the units of the loss; its certificate; how it was found.
+_Found = tuple[lp.Generated, LIPCertificate, str]
 
 
-@dataclass(frozen=True)
+def _certificate(method: Method, nu: np.ndarray, knots: np.ndarray) -> LIPCertificate:
+    """With as many of the knots as a proof may have steps for (none where there is no dual point)."""
+    thin = -(-len(knots) * nu.size // STEPS) or 1
+    return LIPCertificate(method, tuple(nu.tolist()), tuple((t, v) for t, v in knots[::thin].tolist()))
+
+
 class _Work:
     """One problem in the solver's units: values centred at the prior mean, with variance between 1 and 4."""
 
-    prior: Prior
-    eps: float
-    task: Aggregate
-    notion: str
-    rtol: float
-    deadline: float
-    seed: int
-    solver: LinearSolver | None
+    def __init__(self, run: Run, seed: int) -> None:
+        privacy: Any = run.problem.privacy
+        self.privacy, self.prior, self.task = privacy, run.problem.objective.prior, run.problem.objective.task
+        self.notion = "ldp" if isinstance(privacy, LDP) else "lip-lower" if privacy.lower_only else "lip"
+        self.eps, self.ratio, self.p = float(privacy.eps), math.exp(float(privacy.eps)), self.prior.probabilities
+        self.rtol, self.deadline, self.seed = run.rtol, run.began + run.time_limit, seed
+        self.solver = Clarabel() if run.method == "cvxpy" else run.solver
+        self.name = "HiGHS" if self.solver is None else self.solver.name
+        #: Values in the solver's units, the unit (a power of two), and the total variance in the solver's units.
+        self.values, self.unit, self.variance = None, 1.0, 1.0 - float(self.p @ self.p)
+        if self.task.values is not None:
+            x = np.array(self.task.values)
+            x = x - float(sum(q * Fraction(v) for q, v in zip(self.prior.exact, self.task.values, strict=True)))
+            largest = 2.0 ** math.frexp(float(np.abs(x).max()))[1]
+            deviation = largest * math.sqrt(float(self.p @ (x / largest) ** 2))
+            self.unit = 2.0 ** (math.frexp(deviation)[1] - 1)
+            self.values = x / self.unit
+            self.variance = float(self.p @ self.values**2)
 
-    @property
-    def p(self) -> np.ndarray:
-        return self.prior.probabilities
-
-    @property
-    def ratio(self) -> float:
-        return math.exp(self.eps)
-
-    def _units(self) -> tuple[np.ndarray | None, float, float]:
-        """(values in the solver's units, the unit: a power of two, the total variance in the solver's units)."""
-        if self.task.values is None:
-            return None, 1.0, 1.0 - float(self.p @ self.p)
-        x = np.array(self.task.values) - float(
-            sum(q * Fraction(v) for q, v in zip(self.prior.exact, self.task.values, strict=True))
-        )
-        largest = 2.0 ** math.frexp(float(np.abs(x).max()))[1]
-        deviation = largest * math.sqrt(float(self.p @ (x / largest) ** 2))
-        unit = 2.0 ** (math.frexp(deviation)[1] - 1)
-        return x / unit, unit, float(self.p @ (x / unit) ** 2)
-
+    @cached_property
     def pricer(self) -> Any:
         """The pricing problem that fits, exact wherever it can be."""
-        x, _, _ = self._units()
         lip = self.notion == "lip"
-        if x is not None:
-            return (pricing.BoxSum if lip else pricing.ConeSum)(self.p, x, self.ratio)
+        if self.values is not None:
+            return (pricing.BoxSum if lip else pricing.ConeSum)(self.p, self.values, self.ratio)
         if lip:
             return pricing.BoxHistogram(self.p, self.ratio, self.prior.weights)
         every = pricing.ConeHistogram(self.p, self.ratio, self.prior.weights)
@@ -289,33 +261,29 @@ class _Work:
         if method == "auto" and d == 2:
             return self._binary()
         if method in ("enumeration", "cvxpy") or (method == "auto" and d <= ENUMERATED):
-            pricer, rows = self.pricer(), extreme_posteriors(self.p, self.ratio, self.notion)
+            pricer, rows = self.pricer, extreme_posteriors(self.p, self.ratio, self.notion)
             found = lp.enumerate_all(self.p, self.ratio, rows, pricer.gain(rows), self.solver)
-            return self._generated(found, f"{self._name}, all extreme posteriors")
+            return self._generated(found, f"{self.name}, all extreme posteriors")
         if self.task.values is None:
             return self._histogram()
-        found = lp.multilevel(self.pricer(), tol=self._tolerance(), deadline=self.deadline, solver=self.solver)
-        return self._generated(found, f"{self._name}, column generation (exact pricing)")
-
-    @property
-    def _name(self) -> str:
-        return "HiGHS" if self.solver is None else self.solver.name
+        found = lp.multilevel(self.pricer, tol=self._tolerance(), deadline=self.deadline, solver=self.solver)
+        return self._generated(found, f"{self.name}, column generation (exact pricing)")
 
     def _tolerance(self) -> float:
         # One-sided LIP asks least, so that its error is below every other's.
         least = 2 / self.ratio - 1 / self.ratio**2
-        return max(0.5 * self.rtol * least * self._units()[2], 1e-13)
+        return max(0.5 * self.rtol * least * self.variance, 1e-13)
 
     def _simplex(self) -> _Found:
         """As many extreme posteriors as categories: their weights are the prior."""
-        vertices, empty = extreme_posteriors(self.p, self.ratio, self.notion), np.zeros((0, 2))
+        vertices, none = extreme_posteriors(self.p, self.ratio, self.notion), np.zeros(0)
         gain = float(self.task.gain(vertices, self.p) @ self.p)
-        how = "closed form (simplex)"
-        return _Found(vertices, self.p, empty[:, 0], "simplex", empty, how, self.p.size, 0, False, gain, gain)
+        found = lp.Generated(vertices, self.p, gain, none, gain, self.p.size, 0, False)
+        return found, _certificate("simplex", none, none), "closed form (simplex)"
 
     def _binary(self) -> _Found:
         """The two ends of the interval of posteriors; the dual is the line through them."""
-        p, pricer = self.p, self.pricer()
+        p, pricer = self.p, self.pricer
         ends = pricing.box_vertices(p, self.ratio) if self.notion == "lip" else pricing.cone_vertices(p, self.ratio)
         ends = ends[[int(np.argmin(ends[:, 1])), int(np.argmax(ends[:, 1]))]]
         low, high = ends[:, 1]
@@ -329,7 +297,7 @@ class _Work:
 
     def _histogram(self) -> _Found:
         """Column generation where vertices can be visited; else posteriors that fill up, against the chord bound."""
-        pricer = self.pricer()
+        pricer = self.pricer
         few = pricer.visits_all
         rng = np.random.default_rng(self.seed)
         p, tol = self.p, self._tolerance()
@@ -340,17 +308,18 @@ class _Work:
                 return self._filled(start, chord, rng, tol)
             centre = chord
         else:
-            centre = _cone_centre(p, self.ratio)
+            tau = (1 + self.ratio) / (2 * self.ratio)  # near the optimum: the chord there
+            centre = (1 + self.ratio) * tau * p - self.ratio * tau**2 * float(p @ p)
             start = pricing.shuffled(pricer.price(centre, tol).posteriors, self.prior.weights, rng, 4 * p.size)
         radius = float(np.ptp(centre)) + 1 / p.size
         found = lp.generate(pricer, start, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver)
         how = "exact pricing" if few else "relaxed pricing"
-        return self._generated(found, f"{self._name}, column generation ({how})")
+        return self._generated(found, f"{self.name}, column generation ({how})")
 
     def _filled(self, start: np.ndarray, chord: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
         p, columns, rounds, late = self.p, start, 1, False
         bound = float(chord @ p)
-        gain = self.pricer().gain
+        gain = self.pricer.gain
         while True:
             rows = np.vstack([p[None], columns])
             found = lp.enumerate_all(p, self.ratio, rows, gain(rows), self.solver)
@@ -365,17 +334,14 @@ class _Work:
         late = late and bound - found.objective > tol
         posteriors, weights = lp.polish(found, p)
         level = np.array([[0.0, pricing.box_chord(p, self.ratio)[1]]])
-        return _Found(
-            posteriors, weights, chord, "chord", level, f"{self._name}, filling posteriors against the chord bound",
-            len(rows), rounds, late, found.objective, bound,
-        )  # fmt: skip
+        made = lp.Generated(posteriors, weights, found.objective, chord, bound, len(rows), rounds, late)
+        return made, _certificate("chord", chord, level), f"{self.name}, filling posteriors against the chord bound"
 
     def _generated(self, found: lp.Generated, solver: str) -> _Found:
         """Into the units of the loss, with the knots of the proof."""
-        pricer = self.pricer()
+        pricer = self.pricer
         posteriors, weights = lp.polish(found, self.p)
-        _, unit, _ = self._units()
-        nu, accuracy = found.nu, self._tolerance() / 100
+        unit, nu, accuracy = self.unit, found.nu, self._tolerance() / 100
         method: Method = "knots" if self.task.values is not None else "vertices" if pricer.visits_all else "chord"
         # Prices at which the used posteriors have reduced cost 0 to full precision, if they are better.
         priced = pricer.price(nu, accuracy)
@@ -385,16 +351,11 @@ class _Work:
         if float(sharp @ self.p) + again.excess < float(nu @ self.p) + priced.excess:
             nu, priced = sharp + again.excess, pricer.price(sharp + again.excess, accuracy)
         knots = priced.knots * [unit, unit**2] if method != "vertices" else np.zeros((0, 2))
-        return _Found(
-            posteriors, weights, nu * unit**2, method, knots, solver, found.columns, found.rounds, found.timed_out,
-            found.objective * unit**2, found.bound * unit**2,
+        found = replace(
+            found, posteriors=posteriors, weights=weights, nu=nu * unit**2, objective=found.objective * unit**2,
+            bound=found.bound * unit**2,
         )  # fmt: skip
-
-
-def _cone_centre(p: np.ndarray, ratio: float) -> np.ndarray:
-    """A dual point near the optimum of an LDP histogram: the chord at tau = (1 + E)/(2 E)."""
-    tau = (1 + ratio) / (2 * ratio)
-    return (1 + ratio) * tau * p - ratio * tau**2 * float(p @ p)
+        return found, _certificate(method, found.nu, knots), solver
 
 
 def extreme_posteriors(p: np.ndarray, ratio: float, notion: str) -> np.ndarray:
@@ -406,22 +367,13 @@ def extreme_posteriors(p: np.ndarray, ratio: float, notion: str) -> np.ndarray:
     return p / ratio + (1 - 1 / ratio) * np.eye(p.size)
 
 
-def linear_program(p: np.ndarray, posteriors: np.ndarray, gains: np.ndarray) -> LinearProgram:
-    """max sum_k w_k gains_k over weights w >= 0 with sum_k w_k posteriors_k = p, each row divided by its probability."""
-    one = np.ones(p.size)
-    rows, columns = {"prior": slice(0, p.size)}, {"weights": slice(0, gains.size)}
-    return LinearProgram(
-        gains, (posteriors / p).T, one, one, maximise=True, blocks=rows, variables=columns, name="posteriors"
-    )
-
-
 def build_model(
     prior: PriorLike, eps: float, task: Aggregate, notion: str = "lip", posteriors: ArrayLike | None = None
 ) -> LinearProgram:
     """The linear program over posteriors: one weight for each extreme one, up to 14 categories, or for each of `posteriors`.
 
     Its value is the largest E phi(posterior), in the units of the loss; the mean square error is V minus it. The rows "prior" say
-    that the mean posterior is the prior; the duals of category i are P_i nu_i.
+    that the mean posterior is the prior, each divided by its probability; the duals of category i are P_i nu_i.
     """
     exact = Prior.of(prior)
     if posteriors is None and len(exact) > MOST_ENUMERATED:
@@ -432,4 +384,14 @@ def build_model(
     rows = (
         extreme_posteriors(p, math.exp(require.epsilon(eps)), notion) if posteriors is None else np.asarray(posteriors)
     )
-    return linear_program(p, rows, task.gain(rows, p))
+    one, equations, weights = np.ones(p.size), {"prior": slice(0, p.size)}, {"weights": slice(0, len(rows))}
+    return LinearProgram(
+        task.gain(rows, p),
+        (rows / p).T,
+        one,
+        one,
+        maximise=True,
+        blocks=equations,
+        variables=weights,
+        name="posteriors",
+    )

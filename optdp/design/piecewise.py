@@ -126,7 +126,7 @@ def design(run: Run, *, placement: Placement = "centred", starts: int = 20, seed
     area, law, eps = problem.domain, problem.objective.loss, float(problem.privacy.eps)  # type: ignore[attr-defined]
     m = problem.family.m if isinstance(problem.family, Piecewise) else 2
     constant = m == 2 and isinstance(area, Interval)  # too few pieces for the density to depend on the input
-    found = piecewise_plain.Found(0.0, None, None, "structured (bathtub, one dimension)", "")
+    told: dict[str, Any] = {"solver": "structured (bathtub, one dimension)"}
     if method == "auto":
         width = 1.0 if constant else optimal_window(eps, law, float(area.exact_reach))
     else:
@@ -136,11 +136,11 @@ def design(run: Run, *, placement: Placement = "centred", starts: int = 20, seed
                 "use 'auto' or 'slsqp'"
             )
         run.progress(f"{method}: {m} pieces")
-        found = piecewise_plain.solve(
+        floor, told = piecewise_plain.solve(
             eps, m, law, area, method, build_model, time_limit=run.time_limit,
             starts=require.integer("starts", starts, low=1), seed=require.integer("seed", seed, low=0),
         )  # fmt: skip
-        width = 1.0 if constant else _window_of_floor(found.floor * area.width, eps)
+        width = 1.0 if constant else _window_of_floor(floor * area.width, eps)
     certificate: Certificate
     if constant:
         mechanism = PiecewiseMechanism(area, CELLS, COINS, placement)
@@ -153,9 +153,8 @@ def design(run: Run, *, placement: Placement = "centred", starts: int = 20, seed
         mechanism, certificate,
         f"{m} heights, " + (f"{m - 1} breakpoints for each of 2 inputs" if isinstance(area, Interval) else f"{m} breakpoints"),
         f"{m * (m - 1)} likelihood ratios, mass 1 and worst-case loss for each input, breakpoints in order",
-        found.solver, objective=found.objective, bound=found.bound, message=found.message, stopped=found.timed_out,
         build=build_model if algebraic else build_grid,
-        arguments=(eps, m, law, area) if algebraic else (eps, law, float(area.exact_reach)),
+        arguments=(eps, m, law, area) if algebraic else (eps, law, float(area.exact_reach)), **told,
     )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ those of the given domain.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,8 @@ from optdp.problem.domains import Circle, Interval
 from optdp.problem.losses import DistanceLoss
 from optdp.solvers import nlp
 
-
-@dataclass(frozen=True)
-class Found:
-    """What a solver says, in units of the domain: raw and unverified."""
-
-    floor: float
-    objective: float | None
-    bound: float | None
-    solver: str
-    message: str
-    timed_out: bool = False
+#: The floor that was found, and what is told of the program: raw and unverified, in units of the domain.
+Found = tuple[float, dict[str, Any]]
 
 
 def solve(
@@ -45,12 +35,11 @@ def solve(
     result = nlp.solve(model, method, time_limit=time_limit)
     assert loss.exponent is not None
     unit = domain.width**loss.exponent
-    bound = None if result.bound is None else result.bound * unit
-    solver = f"{method} (spatial branch and bound)"
-    if result.objective is None:  # no feasible point in time: the uniform density is one, with floor 1
-        return Found(1 / domain.width, None, bound, solver, result.message, result.timed_out)
-    floor = min(float(model.p[i].value) for i in model.p) / domain.width
-    return Found(floor, result.objective * unit, bound, solver, result.message, result.timed_out)
+    told = {"solver": f"{method} (spatial branch and bound)", "message": result.message, "stopped": result.timed_out,
+            "objective": result.objective and result.objective * unit, "bound": result.bound and result.bound * unit}  # fmt: skip
+    # No feasible point in time: the uniform density is one, with floor 1.
+    floor = 1.0 if result.objective is None else min(float(model.p[i].value) for i in model.p)
+    return floor / domain.width, told
 
 
 class _Plain:
@@ -126,7 +115,7 @@ class _Plain:
     def found(self, z: np.ndarray, solver: str, message: str) -> Found:
         """A solver's point in units of the domain."""
         floor = float(np.min(z[: self.m])) / self.domain.width
-        return Found(floor, float(z[-1]) * self.unit, None, solver, message)
+        return floor, {"solver": solver, "message": message, "objective": float(z[-1]) * self.unit}
 
 
 def _slsqp(plain: _Plain, starts: int, seed: int) -> Found:
