@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from optdp.design import registry
@@ -21,8 +21,9 @@ from optdp.report.report import Column, Report
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: A user's mechanisms: one, several, or by name.
-Own = Mechanism | Iterable[Mechanism] | Mapping[str, Mechanism] | None
+Mechanisms = Mechanism | Iterable[Mechanism] | Mapping[str, Mechanism] | None
+#: A user's mechanisms: one, several, by name, or a function that builds them for a problem.
+Own = Mechanisms | Callable[[Problem], Mechanisms]
 
 NUMERICAL = "numerical: computed in floating point; the other values are proven upper bounds (rounded up)."
 
@@ -42,8 +43,9 @@ def compare(
 
     - `problem_or_eps`: an `optdp.Problem`; or an epsilon, with `loss` and `domain` as in `optdp.solve_piecewise`, for the best
       piecewise mechanism and its rivals.
-    - `mechanisms`: a `Mechanism` of your own, several, or {name: mechanism}, on the problem's domain. It needs `randomize` and
-      `density` or `probability`; what is then computed by quadrature is marked "numerical".
+    - `mechanisms`: a `Mechanism` of your own, several, {name: mechanism}, or a function of the problem that gives these; on the
+      problem's domain. It needs `randomize` and `density` or `probability`; what is then computed by quadrature is marked
+      "numerical".
     - `rtol`, `time_limit`: of the solve.
 
     **Returns** a `Report`, the least objective first; its plot shows the expected loss at every input.
@@ -99,6 +101,8 @@ def compare(
 
 def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
     """A user's mechanisms by name (by default that of the class), each checked to be one for the problem's domain."""
+    if callable(mechanisms):
+        mechanisms = mechanisms(problem)
     if mechanisms is None:
         return {}
     given: dict[str, Mechanism] = {}

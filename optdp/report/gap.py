@@ -26,12 +26,10 @@ PROBLEMS = ("piecewise", "kernel", "unbiased", "additive", "lip")
 
 #: One number or several.
 Levels = Number | str | Iterable[Number | str]
-#: A user's mechanisms, or one function that builds them for a problem.
-Rivals = Own | Callable[[Problem], Mechanism | Mapping[str, Mechanism]]
 
 
 def gap_report(
-    solutions_or_spec: Solution | Sequence[Solution] | Mapping[str, Any], *, mechanisms: Rivals = None
+    solutions_or_spec: Solution | Sequence[Solution] | Mapping[str, Any], *, mechanisms: Own = None
 ) -> Report:
     """A table of certified brackets, with the mechanisms of your own beside them.
 
@@ -40,7 +38,7 @@ def gap_report(
     - `solutions_or_spec`: one or more `Solution`s, or a mapping with "problem" (one of `optdp.report.gap.PROBLEMS`) and the
       keyword arguments of that problem's report, e.g. `{"problem": "piecewise", "eps": [0.5, 1, 2], "loss": "squared"}`: then
       the published mechanisms stand beside.
-    - `mechanisms`: as in `optdp.compare`; or a function of the problem that gives the mechanism (or {name: mechanism}) for it.
+    - `mechanisms`: as in `optdp.compare`.
 
     **Returns** a `Report`: `.to_frame()`, `.to_markdown()`, `.to_html()`, `.plot()`.
 
@@ -68,7 +66,7 @@ def gap_report(
             f"solutions_or_spec = {wrong!r} is not allowed: it must be Solutions or a mapping with 'problem'"
         )
     return table(
-        solutions, "Certified brackets", lambda problem: own(mechanisms, problem), Column("problem", "problem")
+        solutions, "Certified brackets", lambda problem: named(mechanisms, problem), Column("problem", "problem")
     )
 
 
@@ -76,11 +74,6 @@ def several(name: str, values: Levels) -> list[Number]:
     """One number or several of a grid, each of them exact. **Raises** TypeError or ValueError naming the argument."""
     many = values if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     return [number(value, name) for value in many]
-
-
-def own(mechanisms: Rivals, problem: Problem) -> dict[str, Mechanism]:
-    """A user's mechanisms for a problem by name, each checked to be one for its domain."""
-    return named(mechanisms(problem) if callable(mechanisms) else mechanisms, problem)
 
 
 def values(mechanisms: Mapping[str, Mechanism], problem: Problem, proven: dict[str, bool]) -> dict[str, float]:

@@ -16,7 +16,8 @@ from optdp.problem.domains import DomainLike, Interval, as_interval
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import WorstCase
 from optdp.problem.problem import Problem
-from optdp.report.gap import Levels, Rivals, own, several, table
+from optdp.report.compare import Own, named
+from optdp.report.gap import Levels, several, table
 from optdp.report.plots import new_axes, plot_losses, titled
 from optdp.report.report import Report
 from optdp.solution import Solution
@@ -94,7 +95,7 @@ def gap_report(
     rtol: float = 1e-3,
     time_limit: float = 60.0,
     *,
-    mechanisms: Rivals = None,
+    mechanisms: Own = None,
 ) -> Report:
     """The bracket of the best kernel at every epsilon, and the worst-case loss of the published mechanisms as ratios to it.
 
@@ -109,4 +110,4 @@ def gap_report(
     kind = "unbiased mechanisms" if unbiased else "mechanisms"
     title = f"All {kind} on {area}: {solutions[0].problem.objective.name}"
     note = "is at least the lower bound."
-    return table(solutions, title, lambda problem: _beside(problem) | own(mechanisms, problem), note=note)
+    return table(solutions, title, lambda problem: _beside(problem) | named(mechanisms, problem), note=note)

@@ -108,9 +108,12 @@ def _report(
         }
         labels["lip-lower"] = "published closed form (posterior >= prior/E only)"
         shown = {label: [math.sqrt(row[name]) for row in rows] for name, label in labels.items()}
-        key, heading, logs = columns[0].key, columns[0].heading, "y" if columns[0].key == "eps" else ""
+        key = columns[0].key
+        heading, logs = ("epsilon", "y") if key == "eps" else ("categories", "")
         ylabel = "square root of the error per user"
-        axes = curves([row[key] for row in rows], shown, logs=logs, legend="inside", xlabel=heading, ylabel=ylabel)
+        axes = curves([row[key] for row in rows], shown, logs=logs, legend=None, xlabel=heading, ylabel=ylabel)
+        axes.lines[-1].set(color="#999999", linestyle=":")  # it does not keep the guarantee of the others
+        axes.legend(frameon=False)
         return figure_of(titled(axes, title))
 
     return Report(title, columns, rows, notes, figure)

@@ -6,7 +6,8 @@ from optdp.design.piecewise import solve_piecewise
 from optdp.mechanisms.baselines import applicable
 from optdp.problem.domains import DomainLike
 from optdp.problem.losses import LossLike
-from optdp.report.gap import Levels, Rivals, own, several, table
+from optdp.report.compare import Own, named
+from optdp.report.gap import Levels, several, table
 from optdp.report.report import Report
 
 
@@ -15,7 +16,7 @@ def gap_report(
     loss: LossLike = "abs",
     domain: DomainLike = (0.0, 1.0),
     *,
-    mechanisms: Rivals = None,
+    mechanisms: Own = None,
 ) -> Report:
     """The optimum and its bracket at every epsilon, and the worst-case loss of each baseline as a ratio to the optimum.
 
@@ -26,4 +27,4 @@ def gap_report(
     problem = solutions[0].problem
     title = f"Piecewise mechanisms on {problem.domain}: {problem.objective.name}"
     note = "is at least the lower bound. Others may go below it."
-    return table(solutions, title, lambda problem: applicable(problem) | own(mechanisms, problem), note=note)
+    return table(solutions, title, lambda problem: applicable(problem) | named(mechanisms, problem), note=note)

@@ -12,8 +12,8 @@ from optdp.problem.families import AffineWindow, AllMechanisms, Composite, Famil
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
-from optdp.report.compare import NUMERICAL
-from optdp.report.gap import Levels, Rivals, own, ratio_figure, several, values
+from optdp.report.compare import NUMERICAL, Own, named
+from optdp.report.gap import Levels, ratio_figure, several, values
 from optdp.report.report import Column, Report
 
 #: Families with a certified optimum, by heading. B2 has the infimum of B1.
@@ -30,7 +30,7 @@ def gap_report(
     kernel: bool = True,
     rtol: float = 1e-2,
     time_limit: float = 20.0,
-    mechanisms: Rivals = None,
+    mechanisms: Own = None,
 ) -> Report:
     """Worst-case variance on [-1, 1]: the optimum of each family, the published mechanisms, and what no unbiased mechanism beats.
 
@@ -52,7 +52,7 @@ def gap_report(
             solution = solve(problem, 1e-9)
             row |= {name: solution.value, f"{name} gap": solution.gap, f"{name} lower": solution.lower_bound}
             told.append(f"{name}: {problem.statement()} is at least {solution.lower_bound:.9g}.")
-        row |= values(applicable(everyone) | own(mechanisms, everyone), everyone, proven)
+        row |= values(applicable(everyone) | named(mechanisms, everyone), everyone, proven)
         if kernel:
             best = solve(everyone, rtol, time_limit)
             row |= {"all lower": best.lower_bound, "all value": best.value}
