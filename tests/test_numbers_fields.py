@@ -3,7 +3,9 @@
 import json
 import math
 import pickle
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Annotated, Any, Literal
 
 import hypothesis.strategies as st
 import mpmath
@@ -13,7 +15,7 @@ from hypothesis import example, given
 
 import optdp
 from optdp.exact import enclosures, numbers, require
-from optdp.exact.fields import FieldError, Fields, parse
+from optdp.exact.fields import OPTIONAL, UNSAVED, FieldError, Fields, Within, parse, written
 from optdp.exact.numbers import Log, encode, exp_of, number, rational, show
 
 mpmath.mp.dps = 60
@@ -230,7 +232,58 @@ READERS = {
     "integers": lambda f: f.integers("x", 0, 9, most=3),
     "labels": lambda f: f.labels("x", most=3),
     "items": lambda f: f.items("x", lambda g: g.real("y")),
+    "typed pairs": lambda f: f.typed("x", Annotated[tuple[tuple[float, float], ...], Within(0.0, 1.0, most=3)]),
+    "typed or null": lambda f: f.typed("x", Annotated[int | None, Within(0, 9)]),
+    "typed or a word": lambda f: f.typed("x", Annotated[Any, Within(kind=Part, words=("none",))]),
+    "typed dataclass": lambda f: f.typed("x", Part),
 }
+
+
+@dataclass(frozen=True)
+class Part:
+    """One field of each kind that is read by its type."""
+
+    size: Annotated[float, Within(0.0, 1.0)]
+    eps: numbers.Number
+    kind: Literal["a", "b"]
+    counts: Annotated[tuple[int, ...], Within(0, 9, 1, 3)] = (1,)
+    inner: Annotated[tuple["Part", ...], Within(most=2)] = ()
+    told: bool = field(default=False, metadata=OPTIONAL)
+    build: Any = field(default=None, metadata=UNSAVED)
+
+
+PART = {"size": 0.5, "eps": "log(3)", "kind": "a", "counts": [1, 2], "inner": []}
+
+
+def test_a_dataclass_is_read_by_its_types_and_written_back():
+    part = Part(0.5, optdp.log(3), "a", (1, 2), (Part(1.0, 2.0, "b", told=True, build=print),))
+    data = json.loads(json.dumps(written(part)))
+    assert "told" not in data and data["inner"][0]["told"] is True and "build" not in data["inner"][0]
+    read = Fields(data, "part").into(Part)
+    assert replace(read, inner=()) == replace(part, inner=()) and read.inner[0] == replace(part.inner[0], build=None)
+    assert Fields({"x": "none"}, "f").typed("x", Annotated[Any, Within(kind=Part, words=("none",))]) == "none"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("size", 1.5, "part.size"), ("size", True, "part.size"), ("eps", "log(-1)", "part.eps"), ("kind", "c", "part.kind"),
+        ("counts", [], "part.counts"), ("counts", [1, 2, 3, 4], "part.counts"), ("counts", [10], r"part.counts\[0\]"),
+        ("inner", [PART, {**PART, "size": 2.0}], r"part.inner\[1\].size"), ("inner", [PART] * 3, "part.inner"),
+        ("inner", [{**PART, "more": 1}], "unknown field 'more'"), ("told", 1, "part.told"),
+    ],
+)  # fmt: skip
+def test_a_dataclass_refuses_what_its_types_do_not_allow(name, value, said):
+    with pytest.raises(FieldError, match=said):
+        Fields({**PART, name: value}, "part").into(Part)
+    if name != "told":
+        with pytest.raises(FieldError, match=f"part.{name} is missing"):
+            Fields({k: v for k, v in PART.items() if k != name}, "part").into(Part)
+
+
+def test_large_integer_categories_stay_integers():
+    prior = optdp.Prior((1, 1), (0, 2**63))
+    assert optdp.Prior.from_dict(json.loads(json.dumps(prior.to_dict()))) == prior
 
 
 @given(st.sampled_from(sorted(READERS)), VALUES)

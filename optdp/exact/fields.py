@@ -34,7 +34,7 @@ class FieldError(ValueError):
 class Within:
     """What a file may hold in a field `Annotated[type, Within(...)]`: numbers in [low, high], `least` to `most` entries.
 
-    `kind`: the type as which the field is read, if another.
+    `kind`: the type as which the field is read, if another; `words`: strings that may stand in its place.
     """
 
     low: float = -math.inf
@@ -42,6 +42,7 @@ class Within:
     least: int = 0
     most: int = LONGEST
     kind: Any = None
+    words: tuple[str, ...] = ()
 
 
 #: Metadata of a dataclass field that is written only where it differs from its default, and of one that is not written.
@@ -183,6 +184,8 @@ class Fields:
         if get_origin(kind) is Annotated:
             kind, within = get_args(kind)[:2]
             kind = within.kind or kind
+        if within.words and isinstance(self.data.get(name), str):
+            return self.choice(name, within.words)
         parts = get_args(kind)
         if NoneType in parts:
             present = next(part for part in parts if part is not NoneType)

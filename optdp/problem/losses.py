@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -273,29 +273,29 @@ class Pieces(DistanceLoss):
         object.__setattr__(self, "coefficients", rows)
         if rows[0][0] < 0:
             raise ValueError("coefficients are not allowed: the loss must be >= 0 at distance 0")
-        for i, row in enumerate(rows):
-            slope = [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
-            end = breaks[i + 1] if i + 1 < len(breaks) else None
-            jump = i > 0 and _horner(row, breaks[i]) < _horner(rows[i - 1], breaks[i])
-            if jump or not polynomial.nonnegative(slope, breaks[i], end):
+        for i, (row, start, end) in enumerate(self._parts):
+            drops = i > 0 and _horner(row, start) < _horner(rows[i - 1], start)
+            if drops or not polynomial.nonnegative(_slope(row), start, end):
                 raise ValueError(
-                    f"coefficients are not allowed: the loss is not proven nondecreasing from distance {breaks[i]} on"
+                    f"coefficients are not allowed: the loss is not proven nondecreasing from distance {start} on"
                 )
+
+    @property
+    def _parts(self) -> Iterable[tuple[tuple[Fraction, ...], Fraction, Fraction | None]]:
+        """(coefficients, start, end) of each piece."""
+        return zip(self.coefficients, self.breaks, (*self.breaks[1:], None), strict=True)
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
         """Whether slopes are proven nondecreasing, at the breaks too, and there are no jumps."""
-        for i, row in enumerate(self.coefficients):
-            slope = [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
-            end = self.breaks[i + 1] if i + 1 < len(self.breaks) else None
-            bend = [k * a for k, a in enumerate(slope)][1:] or [Fraction(0)]
-            if not polynomial.nonnegative(bend, self.breaks[i], end):
+        for i, (row, start, end) in enumerate(self._parts):
+            last = self.coefficients[max(i - 1, 0)]
+            jumps, falls = (
+                _horner(row, start) != _horner(last, start),
+                _horner(_slope(row), start) < _horner(_slope(last), start),
+            )
+            if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
                 return False
-            if i:
-                at, last = self.breaks[i], self.coefficients[i - 1]
-                before = [k * a for k, a in enumerate(last)][1:] or [Fraction(0)]
-                if _horner(row, at) != _horner(last, at) or _horner(slope, at) < _horner(before, at):
-                    return False
         return True
 
     @property
@@ -310,9 +310,6 @@ class Pieces(DistanceLoss):
             spelled.append(f"{' + '.join(terms) or '0'} from d = {show(b)}")
         return f"L(|Y - x|), L(d) = {'; '.join(spelled)}"
 
-    def _index(self, d: np.ndarray) -> np.ndarray:
-        return np.maximum(np.searchsorted(np.array([float(b) for b in self.breaks]), d, side="right") - 1, 0)
-
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         return self._values(np.asarray(distance, dtype=float), self.coefficients)
 
@@ -320,7 +317,8 @@ class Pieces(DistanceLoss):
         return self._values(np.asarray(distance, dtype=float), self._primitives)
 
     def _values(self, d: np.ndarray, rows: tuple[tuple[Fraction, ...], ...]) -> np.ndarray:
-        out, place = np.zeros(d.shape), self._index(d)
+        out = np.zeros(d.shape)
+        place = np.maximum(np.searchsorted(np.array([float(b) for b in self.breaks]), d, side="right") - 1, 0)
         for i, row in enumerate(rows):
             out = np.where(place == i, np.polynomial.polynomial.polyval(d, [float(a) for a in row]), out)
         return out
@@ -329,22 +327,17 @@ class Pieces(DistanceLoss):
     def _primitives(self) -> tuple[tuple[Fraction, ...], ...]:
         """Of each piece the primitive that continues the integral from 0."""
         rows, total = [], Fraction(0)
-        for i, row in enumerate(self.coefficients):
+        for row, start, end in self._parts:
             primitive = (Fraction(0), *(a / (k + 1) for k, a in enumerate(row)))
-            start = total - _horner(primitive, self.breaks[i])
-            rows.append((start, *primitive[1:]))
-            if i + 1 < len(self.breaks):
-                total = _horner(rows[-1], self.breaks[i + 1])
+            rows.append((total - _horner(primitive, start), *primitive[1:]))
+            total = _horner(rows[-1], end or start)
         return tuple(rows)
 
     def integral_ball(self, distance: Number | arb) -> arb:
         d = distance if isinstance(distance, arb) else enclosures.ball(distance)
-        low, high = enclosures.lower(d), enclosures.upper(d)
-        return self._exact_integral(low, 0).union(self._exact_integral(high, 0))  # nondecreasing in d
-
-    def _exact_integral(self, d: Fraction, _: int) -> arb:
-        i = max((k for k, b in enumerate(self.breaks) if b <= d), default=0)
-        return enclosures.ball(_horner(self._primitives[i], max(d, Fraction(0))))
+        ends = (max(end, Fraction(0)) for end in (enclosures.lower(d), enclosures.upper(d)))
+        low, high = (enclosures.ball(self._exact(end, self._primitives)) for end in ends)
+        return low.union(high)  # nondecreasing in d
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         below = math.isfinite(threshold) and Fraction(threshold) <= self.coefficients[0][0]
@@ -354,21 +347,26 @@ class Pieces(DistanceLoss):
         """By bisection between rationals: L is nondecreasing."""
         t = enclosures.upper(level)
         low, high = Fraction(0), max(self.breaks[-1], Fraction(1))
-        while self._exact(high) <= t:
+        while self._exact(high, self.coefficients) <= t:
             high *= 2
             if high > 2**1100:
                 return arb("inf")
         for _ in range(ctx.prec):
             middle = (low + high) / 2
-            low, high = (middle, high) if self._exact(middle) <= t else (low, middle)
+            low, high = (middle, high) if self._exact(middle, self.coefficients) <= t else (low, middle)
         return enclosures.ball(low).union(enclosures.ball(high))
 
-    def _exact(self, d: Fraction) -> Fraction:
-        i = max((k for k, b in enumerate(self.breaks) if b <= d), default=0)
-        return _horner(self.coefficients[i], d)
+    def _exact(self, d: Fraction, rows: tuple[tuple[Fraction, ...], ...]) -> Fraction:
+        """The polynomial of the piece around d >= 0, at d."""
+        return _horner(rows[max(k for k, b in enumerate(self.breaks) if b <= d)], d)
 
 
-def _horner(row: Any, d: Fraction) -> Fraction:
+def _slope(row: Sequence[Fraction]) -> list[Fraction]:
+    """Coefficients of the derivative."""
+    return [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
+
+
+def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
     total = Fraction(0)
     for a in reversed(row):
         total = total * d + a

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from optdp.exact import require
-from optdp.exact.fields import Fields, Tagged, Within
+from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import plain, prose
 from optdp.problem.domains import Domain
 from optdp.problem.losses import Loss, Power, as_loss
@@ -92,7 +92,7 @@ class Average(_OfLoss):
     """
 
     tag = "average"
-    prior: Any = "uniform"
+    prior: Annotated[Any, Within(kind=Prior, words=("uniform",))] = "uniform"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,16 +120,6 @@ class Average(_OfLoss):
 
     def latex(self, domain: Domain) -> str:
         return rf"\mathbb{{E}}_{{x \sim P}} \mathbb{{E}}\left[{self.loss.latex()}\right]"
-
-    def to_dict(self) -> dict[str, Any]:
-        prior = self.prior if isinstance(self.prior, str) else self.prior.to_dict()
-        return {"type": self.tag, "loss": self.loss.to_dict(), "prior": prior}
-
-    @classmethod
-    def _read(cls, fields: Fields) -> Average:
-        prior: Any = fields.data.get("prior")
-        prior = fields.choice("prior", ("uniform",)) if isinstance(prior, str) else Prior.read(fields.child("prior"))
-        return cls(Loss.read(fields.child("loss")), prior)
 
 
 def _as_prior(prior: Any) -> Prior:
