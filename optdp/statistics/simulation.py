@@ -7,7 +7,7 @@ Context-aware LIP, Figures 5 to 8, with kernels that keep the guarantee. Schemes
 - "oue": context-free optimised unary encoding for histograms (Wang et al., USENIX Security 2017): one bit for each category,
   kept with probability 1/2 if it is 1, set with probability 1/(1 + E) if it is 0; unbiased;
 - "central": a trusted curator sees the number S of yes answers and publishes a value, such that no user's answer is
-  better known than under eps-LIP (Definition 4 there); see `central_error`.
+  better known than under eps-LIP (Definition 4 there); see `CentralMechanism`.
 """
 
 from __future__ import annotations
@@ -173,14 +173,14 @@ class _Population:
         for prior, members in zip(self.priors, self.members, strict=True):
             kept = np.array(prior.given if prior.given else range(len(prior)))
             weight = np.ones(members.size) if self.factor is None else self.factor[members]
-            channel = self._channel(scheme, prior, kept, eps, d)
-            theory += channel.error * float(weight @ weight)
+            error, read = self._channel(scheme, prior, kept, eps, d)
+            theory += error * float(weight @ weight)
             for k in range(rounds):
                 x = rng.choice(len(prior), size=members.size, p=prior.probabilities)
                 if self.task == "histogram":
-                    errors[k] += channel.counts(x, rng) - np.bincount(kept[x], minlength=d)
+                    errors[k] += read(x, rng) - np.bincount(kept[x], minlength=d)
                 else:
-                    errors[k] += weight @ (channel.estimate(x, rng) - self.values[kept[x]])
+                    errors[k] += weight @ (read(x, rng) - self.values[kept[x]])
         squared = np.square(errors) if errors.ndim == 1 else np.sum(np.square(errors), axis=1)
         return theory / self.users, squared / self.users
 
@@ -207,19 +207,19 @@ class _Population:
             errors[k] = factor @ (estimate[y, users] - x)
         return float(factor**2 @ error) / self.users, np.square(errors) / self.users
 
-    def _channel(self, scheme: str, prior: Prior, kept: np.ndarray, eps: float, d: int) -> _Channel:
+    def _channel(self, scheme: str, prior: Prior, kept: np.ndarray, eps: float, d: int) -> tuple[float, Reader]:
         histogram = self.task == "histogram"
-        if scheme in ("lip", "lip-lower", "ldp"):
-            values = None if histogram else self.values[kept].tolist()
-            solved = solve_lip(prior, eps, task="histogram" if histogram else "sum", values=values, notion=scheme)
-            estimates = solved.mechanism.estimates
-            if histogram:
-                estimates = np.zeros((len(estimates), d))
-                estimates[:, kept] = solved.mechanism.estimates
-            return _Channel(solved.value, solved.mechanism.randomize_positions, estimates)
         if scheme == "oue":
-            return _UnaryEncoding(eps, kept, d)
-        return _response(eps, kept, d, None if histogram else self.values, prior)
+            return _unary_encoding(eps, kept, d)
+        if scheme == "randomised response":
+            return _response(eps, kept, d, None if histogram else self.values, prior)
+        values = None if histogram else self.values[kept].tolist()
+        solved = solve_lip(prior, eps, task="histogram" if histogram else "sum", values=values, notion=scheme)
+        estimates = solved.mechanism.estimates
+        if histogram:
+            estimates = np.zeros((len(estimates), d))
+            estimates[:, kept] = solved.mechanism.estimates
+        return solved.value, _reader(solved.mechanism.randomize_positions, estimates)
 
     def _central(self, eps: float, rounds: int, rng: np.random.Generator) -> tuple[float, np.ndarray]:
         p = float(self.priors[0].exact[-1]) if len(self.priors[0]) == 2 else float(self.priors[0].given == (1,))
@@ -232,27 +232,21 @@ class _Population:
         return step**2 * law.error / self.users, np.array(errors)
 
 
-@dataclass
-class _Channel:
-    """How users of one kind send and how the curator reads: categories are sent as outputs, which stand for estimates.
-
-    `error` is that of one user; `estimates` has a number, or a row of the histogram, for each output.
-    """
-
-    error: float
-    send: Callable[[np.ndarray, np.random.Generator], np.ndarray]
-    estimates: np.ndarray
-
-    def estimate(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The curator's estimate of each user's value."""
-        return np.asarray(self.estimates[self.send(x, rng)])
-
-    def counts(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The curator's estimate of the histogram over all categories."""
-        return np.asarray(np.bincount(self.send(x, rng), minlength=len(self.estimates)) @ self.estimates)
+#: What the curator estimates of users in these categories: the value of each, or the histogram of all of them.
+Reader = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
 
-def _response(eps: float, kept: np.ndarray, d: int, values: np.ndarray | None, prior: Prior) -> _Channel:
+def _reader(send: Reader, estimates: np.ndarray) -> Reader:
+    """Users `send` outputs, which stand for `estimates`: a number for each output, or a row of the histogram."""
+
+    def read(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        y = send(x, rng)
+        return estimates[y] if estimates.ndim == 1 else np.bincount(y, minlength=len(estimates)) @ estimates
+
+    return read
+
+
+def _response(eps: float, kept: np.ndarray, d: int, values: np.ndarray | None, prior: Prior) -> tuple[float, Reader]:
     """Randomised response over all d categories with the unbiased estimator, which knows no prior."""
     ratio, p = math.exp(eps), np.zeros(d)
     true, other, gap = ratio / (ratio + d - 1), 1 / (ratio + d - 1), (ratio - 1) / (ratio + d - 1)
@@ -272,21 +266,20 @@ def _response(eps: float, kept: np.ndarray, d: int, values: np.ndarray | None, p
         instead = rng.integers(0, d - 1, size=x.size)
         return np.where(lie, instead + (instead >= x), x)
 
-    return _Channel(error, send, estimates)
+    return error, _reader(send, estimates)
 
 
-class _UnaryEncoding(_Channel):
+def _unary_encoding(eps: float, kept: np.ndarray, d: int) -> tuple[float, Reader]:
     """Optimised unary encoding. Bits are independent, so that the number of ones in each column is two binomials."""
+    ratio = math.exp(eps)
+    false = 1 / (1 + ratio)
 
-    def __init__(self, eps: float, kept: np.ndarray, d: int) -> None:
-        self.kept, self.d, ratio = kept, d, math.exp(eps)
-        self.false = 1 / (1 + ratio)
-        self.error = forms.unary_encoding(d, ratio)
+    def read(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        true = np.bincount(kept[x], minlength=d)
+        ones = rng.binomial(true, 0.5) + rng.binomial(x.size - true, false)
+        return (ones - x.size * false) / (0.5 - false)
 
-    def counts(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        true = np.bincount(self.kept[x], minlength=self.d)
-        ones = rng.binomial(true, 0.5) + rng.binomial(x.size - true, self.false)
-        return (ones - x.size * self.false) / (0.5 - self.false)
+    return forms.unary_encoding(d, ratio), read
 
 
 def binary_posteriors(p: np.ndarray, ratio: float, notion: str) -> tuple[np.ndarray, np.ndarray]:
