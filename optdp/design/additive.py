@@ -466,12 +466,7 @@ def _reference(eps: float, delta: float, n: int) -> np.ndarray:
     """Lattice noise that is (eps, delta)-private with room to spare: a truncated Laplacian for half of delta."""
     rate = eps * (1 - 1e-9) / n
     count = int((truncated_radius(eps, delta / 2) + 2) * n) + 2
-    p = np.exp(-rate * np.arange(count))
-    total = 2 * np.cumsum(p) - 1
-    edge = np.cumsum(p) - np.concatenate([np.zeros(n), np.cumsum(p)[:-n]])  # mass of the last n
-    fits = np.flatnonzero(edge <= 0.49 * delta * total)
-    keep = int(fits[fits >= min(n, count - 1)][0]) + 1 if (fits >= min(n, count - 1)).any() else count
-    return p[:keep]
+    return _cut(np.exp(-rate * np.arange(count)), 0.49 * delta, n)
 
 
 def private_finite(
@@ -494,14 +489,9 @@ def private_finite(
     wide[: reference.size] = reference / (2 * reference.sum() - reference[0])
     share = 0.0
     for _ in range(40):
-        if share >= 1:
-            mixed, stuck = wide, 0.0
-        elif share == 0:
-            mixed, stuck = p / total, atom / total
-        else:
-            mixed, stuck = share * wide, (1 - share) * atom / total
-            mixed[: p.size] += (1 - share) * p / total
-        parts = tuple(_integers(mixed, 1.0)), _integers(np.array([stuck]), 1.0)[0]
+        mixed, stuck = share * wide, (1 - share) * atom / total
+        mixed[: p.size] += (1 - share) * p / total
+        parts = tuple(_integers(np.trim_zeros(mixed, "b"), 1.0)), _integers(np.array([stuck]), 1.0)[0]
         noise = AdditiveMechanism(domain, privacy.sensitivity, n, *parts, eps=privacy.eps)
         excess = noise.exact_delta(ratio) - limit
         if excess <= 0:

@@ -45,14 +45,8 @@ def accepts(problem: Problem) -> str | None:
 
 
 def design(
-    run: Run,
-    *,
-    cells: int = 160,
-    target: float | None = None,
-    step: float = 0.01,
-    iterations: int = 100_000,
-    seed: int = 0,
-) -> Solution:
+    run: Run, *, cells: int = 160, target: float | None = None, step: float = 0.01, iterations: int = 100_000, seed: int = 0,
+) -> Solution:  # fmt: skip
     """See `solve_ptt` and `solve_composite`."""
     problem, method = run.problem, run.method
     family, area, eps, x = problem.family, problem.domain, problem.eps, position(problem)

@@ -23,9 +23,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -194,49 +193,30 @@ def build_model(problem: Problem) -> LinearProgram:
     return lp.dense_program(grid, np.union1d(np.linspace(*task.span(), 33), np.clip(grid.knots, *task.span())))
 
 
-@dataclass(frozen=True)
 class _Task:
-    """The problem in shares of the domain, as grid programs need it."""
+    """The problem in shares of the domain, as grid programs need it.
 
-    problem: Problem
-    method: str
-    solver: LinearSolver | None
+    `outputs`: where the mechanism's outputs lie, None for no limit (one outside the domain is never better than the nearest end);
+    `shares`: the prior's points as shares of the domain, rounded to floats, None for the worst case.
+    """
 
-    @cached_property
-    def eps(self) -> float:
-        return float(self.problem.eps)  # type: ignore[arg-type]
+    def __init__(self, problem: Problem, method: str, solver: LinearSolver | None) -> None:
+        self.problem, self.method, self.solver, objective = problem, method, solver, problem.objective
+        self.eps, self.unbiased = float(problem.eps), problem.unbiased  # type: ignore[arg-type]
+        self.exponent = float(problem.loss.exponent)
+        self.outputs: tuple[float, float] | None = None
+        self.shares: np.ndarray | None = None
+        if problem.outputs is not None:
+            low, high = map(self._share, problem.outputs)
+            if not self.unbiased:
+                low, high = max(low, Fraction(0)), min(high, Fraction(1))
+            self.outputs = enclosures.round_up(low), enclosures.round_down(high)
+        if isinstance(objective, Average):
+            self.shares = np.array([float(self._share(point)) for point in objective.prior.categories])
+        self.symmetric = self.shares is None and (self.outputs is None or 1 - self.outputs[0] == self.outputs[1])
 
-    @cached_property
-    def exponent(self) -> float:
-        return float(self.problem.loss.exponent)
-
-    @cached_property
-    def unbiased(self) -> bool:
-        return self.problem.unbiased
-
-    @cached_property
-    def outputs(self) -> tuple[float, float] | None:
-        """Where the mechanism's outputs lie, None for no limit. One outside the domain is never better than the nearest end."""
-        domain, given = self.problem.domain, self.problem.outputs
-        if given is None:
-            return None
-        low, high = ((Fraction(end) - Fraction(domain.lower)) / domain.exact_width for end in given)
-        if not self.unbiased:
-            low, high = max(low, Fraction(0)), min(high, Fraction(1))
-        return enclosures.round_up(low), enclosures.round_down(high)
-
-    @cached_property
-    def shares(self) -> np.ndarray | None:
-        """The prior's points as shares of the domain, rounded to floats; None for the worst case."""
-        domain, objective = self.problem.domain, self.problem.objective
-        if not isinstance(objective, Average):
-            return None
-        low = Fraction(domain.lower)
-        return np.array([float((Fraction(p) - low) / domain.exact_width) for p in objective.prior.categories])
-
-    @cached_property
-    def symmetric(self) -> bool:
-        return self.shares is None and (self.outputs is None or 1 - self.outputs[0] == self.outputs[1])
+    def _share(self, point: float) -> Fraction:
+        return (Fraction(point) - Fraction(self.problem.domain.lower)) / self.problem.domain.exact_width
 
     def grid(self, level: int, ratio: float, samples: np.ndarray | None = None, *, ends: bool = False) -> lp.Grid:
         """The program with 2^level + 1 inputs; for an average with those of the prior, and the `ends` of the domain."""

@@ -55,8 +55,8 @@ from optdp.solvers.conic import Clarabel
 from optdp.solvers.lp import LinearProgram, LinearSolver
 
 #: A pandas Series is a mapping too.
-PriorLike = Prior | Mapping[Any, float] | Sequence[float] | np.ndarray
-ValuesLike = Mapping[Any, float] | Sequence[float] | np.ndarray
+PriorLike = Prior | Mapping[Any, Any] | Sequence[Number] | np.ndarray
+ValuesLike = Mapping[Any, Any] | Sequence[Number] | np.ndarray
 
 TASKS = ("survey", "sum", "histogram")
 NOTIONS = ("lip", "lip-lower", "ldp")
