@@ -39,7 +39,7 @@ class Program:
 
     variables: str
     constraints: str
-    solver: str
+    solver: Annotated[str, Within(most=200)]
     seconds: Annotated[float, Within(0.0)]
     rtol: Annotated[float, Within(0.0, 1.0)]
     objective: float | None = None

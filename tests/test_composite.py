@@ -20,7 +20,7 @@ from optdp.certificates.base import Refusal
 from optdp.design import composite
 from optdp.exact.fields import FieldError, Fields
 from optdp.mechanisms.composite import CompositeMechanism
-from optdp.problem.shapes import ACTIVATIONS, STEPS, Quartic, Steps, as_activation, as_base, shape_from_fields
+from optdp.problem.shapes import ACTIVATIONS, STEPS, Quartic, Shape, Steps, as_activation, as_base
 from optdp.solution import Solution
 
 SIX = [(a, b) for a in ("A1", "A2", "A3") for b in ("B1", "B2")]
@@ -429,7 +429,7 @@ def test_bad_input_is_named(arguments, message):
 
 def test_shapes_are_exact():
     for shape in (*ACTIVATIONS.values(), Quartic(0.6), as_activation(lambda u: 1 - u**4)):
-        assert shape_from_fields(Fields(json.loads(json.dumps(shape.to_dict())), "shape")) == shape
+        assert Shape.read(Fields(json.loads(json.dumps(shape.to_dict())), "shape")) == shape
         u = np.linspace(-1, 1, 200_001)
         h = shape.height(u)
         assert h.max() <= 1 and np.isclose(h, h[::-1], rtol=0, atol=1e-12).mean() > 0.99

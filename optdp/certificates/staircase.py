@@ -15,6 +15,7 @@ The staircase (Geng and Viswanath, 2014) attains it. For L = |x| and x^2, sum_k 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,6 +47,8 @@ class StaircaseCertificate(Certificate):
             self._refuse("it is for delta = 0 on the real line")
         if problem.objective.loss.exponent not in (1.0, 2.0):
             self._refuse("it is for the losses abs and squared")
+        if not 0 <= self.threshold < math.inf:
+            self._refuse("the threshold must be a finite number >= 0")
         if self.threshold > 0 and not self.holds(problem):
             self._refuse(f"the threshold {show(self.threshold)} is too high for this problem")
         return Bound(self.threshold, "bathtub dual of one period, ball arithmetic")

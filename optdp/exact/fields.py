@@ -205,12 +205,9 @@ class Fields:
             return self.integer(name, int(within.low), int(within.high))
         if kind is float:
             return self.real(name, within.low, within.high)
-        simple: dict[Any, Callable[[str], Any]] = {
-            bool: self.flag,
-            str: self.text,
-            Fraction: self.rational,
-            Number: self.number,
-        }
+        if kind is str:
+            return self.text(name, min(within.most, TEXT))
+        simple: dict[Any, Callable[[str], Any]] = {bool: self.flag, Fraction: self.rational, Number: self.number}
         return simple[kind](name)
 
     def _tuple(self, name: str, parts: tuple[Any, ...], within: Within) -> tuple[Any, ...]:

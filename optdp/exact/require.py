@@ -42,11 +42,11 @@ def real(
 
 
 def integer(name: str, value: object, *, low: int, high: int | None = None) -> int:
-    """`value` as an int, if it is a integer between `low` and `high`.
+    """`value` as an int, if it is an integer between `low` and `high`.
 
     **Raises** TypeError if it is not an integer (2.0 and True are not), ValueError if out of range.
     """
-    allowed = f"{name} must be a integer >= {low}" + ("" if high is None else f" and <= {high}")
+    allowed = f"{name} must be an integer >= {low}" + ("" if high is None else f" and <= {high}")
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
     number = int(value)

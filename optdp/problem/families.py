@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from optdp.exact import require
-from optdp.exact.fields import Fields, Tagged, Within
+from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import Number, exp_of
 from optdp.problem.constraints import Candidate
-from optdp.problem.shapes import Quartic, Rectangle, Shape, Triangle, as_activation, as_base, shape_from_fields
+from optdp.problem.shapes import Quartic, Rectangle, Shape, Triangle, as_activation, as_base
 
 Rule = Literal["uniform", "pointwise"]
 
@@ -157,8 +157,8 @@ class Composite(Windows):
     """
 
     tag = "composite"
-    activation: Any = "A1"
-    base: Any = "B1"
+    activation: Annotated[Any, Within(kind=Shape)] = "A1"
+    base: Annotated[Any, Within(kind=Shape, words=("B2",))] = "B1"
     rule: Rule = field(default="uniform")
 
     def __post_init__(self) -> None:
@@ -178,17 +178,6 @@ class Composite(Windows):
             f"otherwise from the activation {_shape(self.activation)} of fixed width whose centre is affine in the input, where "
             f"{rule} times the least density of the base's part"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        base = self.base if isinstance(self.base, str) else self.base.to_dict()
-        return {"type": self.tag, "activation": self.activation.to_dict(), "base": base, "rule": self.rule}
-
-    @classmethod
-    def _read(cls, fields: Fields) -> Composite:
-        base: Any = fields.data.get("base")
-        base = fields.choice("base", ("B2",)) if isinstance(base, str) else shape_from_fields(fields.child("base"))
-        rule = fields.choice("rule", ("uniform", "pointwise"))
-        return cls(shape_from_fields(fields.child("activation")), base, rule)  # type: ignore[arg-type]
 
 
 def _shape(shape: Shape | str) -> str:

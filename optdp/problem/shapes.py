@@ -18,14 +18,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
-from optdp.exact.fields import Fields
+from optdp.exact.fields import Fields, Within, written
 from optdp.exact.sampling import Alias
 
 #: Steps in which a user's function is kept: its values at that many equally spaced midpoints are all that is known of it.
@@ -91,7 +91,15 @@ class Shape(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return {"shape": self.name}
+        return {"shape": self.name} | written(self)
+
+    @staticmethod
+    def read(fields: Fields) -> Shape:
+        """The inverse of `to_dict`, field by field."""
+        kinds: dict[str, type[Shape]] = {kind.name: kind for kind in (Rectangle, Sine, Triangle, Quartic, Steps)}
+        read = fields.into(kinds[fields.choice("shape", tuple(kinds))])
+        fields.done()
+        return read
 
     def phrase(self) -> str:
         """How statements name it: by its name, or by a digest of what it is made of."""
@@ -208,9 +216,6 @@ class Quartic(Shape):
         # The midpoint sum over n = 2^50 cells of a concave function exceeds its integral by O(n^-2); thresholds by 2^-51.
         return 1 - (1 - self.edge) / 5 + Fraction(1, 2**48)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"shape": self.name, "edge": str(self.edge)}
-
     def phrase(self) -> str:
         return f"B2 (quartic, its ends at {self.edge} of its middle)"
 
@@ -222,8 +227,8 @@ class Steps(Shape):
     Everything about it is an exact rational; a cell is drawn from an alias table with integer weights.
     """
 
-    heights: tuple[int, ...]
-    label: str = "steps"
+    heights: Annotated[tuple[int, ...], Within(0, LEVELS, 1, 2**16)]
+    label: Annotated[str, Within(most=200)] = "steps"
     name: ClassVar[str] = "steps"
 
     def __post_init__(self) -> None:
@@ -284,9 +289,6 @@ class Steps(Shape):
     def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
         width = cells // len(self.heights)
         return self._alias.draw(np.zeros(size, dtype=np.int64), rng) * width + rng.integers(0, width, size=size)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"shape": self.name, "heights": list(self.heights), "label": self.label}
 
     def __str__(self) -> str:
         return self.label
@@ -404,17 +406,3 @@ def _from_function(role: str, function: Callable[[Any], Any], support: tuple[flo
 def base_name(base: Shape | str) -> str:
     """ "B1" for a constant base, "B2" for the quartic ones, else its own name."""
     return "B1" if isinstance(base, Rectangle) else str(base)
-
-
-def shape_from_fields(fields: Fields) -> Shape:
-    """The inverse of `Shape.to_dict`, field by field."""
-    kind = fields.choice("shape", ("A1", "A2", "A3", "B2", "steps"))
-    made: Shape
-    if kind == "B2":
-        made = Quartic(fields.rational("edge"))
-    elif kind == "steps":
-        made = Steps(fields.integers("heights", 0, LEVELS, least=1, most=2**16), fields.text("label", 200))
-    else:
-        made = ACTIVATIONS[kind]
-    fields.done()
-    return made
