@@ -1,7 +1,7 @@
 # Each target works in a fresh clone with Python (>= 3.11) and make alone: it builds .venv and installs what it needs there.
 PYTHON ?= python3
 BIN := .venv/bin
-RUN := OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2
+RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2
 
 .PHONY: demo test lint soak notebooks solvers wheel-check bench docs clean
 

@@ -8,7 +8,6 @@ high probability.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,20 +21,17 @@ from optdp.problem.domains import Alphabet
 from optdp.problem.families import AllMechanisms
 from optdp.problem.losses import LossLike, as_loss
 from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.priors import Prior
+from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
 from optdp.solvers import kernel_lp as lp
 from optdp.solvers.lp import LinearProgram, LinearSolver, LinearStatus
 
-#: A `Prior`, "uniform", a mapping, probabilities of the symbols, or (points, probabilities).
-PriorLike = Prior | str | Mapping[Any, float] | Sequence[Any]
-
 METHODS = ("auto", "columns", "dense")
 
 
-def objective(loss: LossLike | None, domain: Alphabet, prior: PriorLike | None) -> WorstCase | Average:
+def objective(loss: LossLike | None, domain: Alphabet, prior: PriorLike | str | None) -> WorstCase | Average:
     """What `optdp.solve_kernel` minimises on an alphabet; `prior`: one probability for each symbol, "uniform", or None.
 
     **Raises** TypeError or ValueError naming the argument.

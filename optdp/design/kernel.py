@@ -31,7 +31,6 @@ import numpy as np
 
 from optdp.certificates.kernel import INPUTS, KernelCertificate, certify
 from optdp.design import finite_kernel
-from optdp.design.finite_kernel import PriorLike
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import enclosures, require
@@ -43,7 +42,7 @@ from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, as_dom
 from optdp.problem.families import AllMechanisms
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.priors import Prior
+from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
@@ -65,7 +64,7 @@ LEVELS = range(3, 11)
 
 def solve_kernel(
     eps: Number | str, loss: LossLike | None = None, *, domain: DomainLike = (0.0, 1.0), unbiased: bool = False,
-    outputs: Sequence[float] | None = None, prior: PriorLike | None = None, rtol: float = 1e-3,
+    outputs: Sequence[float] | None = None, prior: PriorLike | str | None = None, rtol: float = 1e-3,
     time_limit: float = 60.0, simplify: bool = True, level: int | None = None, backend: str = "auto",
     progress: ProgressLike = None,
 ) -> Solution:  # fmt: skip

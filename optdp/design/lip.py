@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -46,7 +46,7 @@ from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.domains import Alphabet
 from optdp.problem.families import AllMechanisms
 from optdp.problem.objectives import BayesRisk
-from optdp.problem.priors import Prior
+from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP, LIP
 from optdp.problem.problem import Problem
 from optdp.problem.tasks import Aggregate
@@ -54,8 +54,6 @@ from optdp.solution import Solution
 from optdp.solvers.conic import Clarabel
 from optdp.solvers.lp import LinearProgram, LinearSolver
 
-#: A pandas Series is a mapping too.
-PriorLike = Prior | Mapping[Any, Any] | Sequence[Number] | np.ndarray
 ValuesLike = Mapping[Any, Any] | Sequence[Number] | np.ndarray
 
 TASKS = ("survey", "sum", "histogram")
@@ -108,7 +106,7 @@ def solve_lip(
     require.choice("task", task, TASKS)
     require.choice("notion", notion, NOTIONS)
     require.choice("backend", backend, METHODS)
-    entries = len(prior) if hasattr(prior, "__len__") else 0
+    entries = len(prior) if isinstance(prior, Sized) else 0
     exact = Prior.of(prior, categories)
     aggregate = _aggregate(task, exact, entries, values, require.real("weight", weight))
     privacy = LDP(eps) if notion == "ldp" else LIP(eps, exact, lower_only=notion == "lip-lower")

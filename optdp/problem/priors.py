@@ -208,5 +208,5 @@ def places(names: tuple[Any, ...], asked: ArrayLike) -> np.ndarray:
     return np.array([table.get(_plain(name), -1) for name in array.flat], dtype=np.int64).reshape(array.shape)
 
 
-#: What `Prior.of` reads.
-PriorLike = Prior | Mapping[Any, Any] | Iterable[Any]
+#: What `Prior.of` reads (a pandas Series is a mapping too).
+PriorLike = Prior | Mapping[Any, Any] | Iterable[Any] | np.ndarray

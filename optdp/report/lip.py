@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optdp.design.lip import NOTIONS, PriorLike, solve_lip
+from optdp.design.lip import NOTIONS, solve_lip
 from optdp.exact import require
 from optdp.mechanisms.lip import LIPMechanism
-from optdp.problem.priors import Prior
+from optdp.problem.priors import Prior, PriorLike
 from optdp.report.plots import curves, figure_of, new_axes, titled
 from optdp.report.report import Column, Report
 from optdp.solution import Solution

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optdp.closed_forms import lip as forms
-from optdp.design.lip import PriorLike, solve_lip
+from optdp.design.lip import solve_lip
 from optdp.exact import require
 from optdp.exact.sampling import Seed, as_rng
-from optdp.problem.priors import Prior
+from optdp.problem.priors import Prior, PriorLike
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -180,10 +180,7 @@ def lowest_worst_case() -> Finding:
         c > 0 for c in sp.Poly(sp.expand(denominator), z).coeffs()
     )
     ours = solve_piecewise(1.0, 3, "abs")
-    numbers = {
-        "OGPM, eps = 1": ours.value,
-        "staircase, closed form": str(staircase),
-    }
+    numbers = {"OGPM, eps = 1": ours.value, "staircase, closed form": str(staircase)}
     rivals = baselines.applicable(ours.problem)
     for name in ("clamped staircase", "moved PM", "moved SW", "moved PTT", "clamped Laplace"):
         numbers[name] = rivals[name].worst_case_loss("abs")

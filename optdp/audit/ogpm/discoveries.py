@@ -8,6 +8,7 @@ from optdp.audit.claim import Finding, Verdict, discovery
 from optdp.audit.ogpm.claims import _clamped_staircase_at_half
 from optdp.design.piecewise import solve_piecewise, value_at_height
 from optdp.mechanisms import baselines
+from optdp.problem.losses import LossLike
 
 
 @discovery("D-OGPM-1", "one number proves optimality for every number of pieces and every loss", "OGPM")
@@ -23,7 +24,8 @@ def one_number_dual() -> Finding:
     least = t + c * over - ratio * c * under
     identity = sp.expand(least - t - c * (over - ratio * under)) == 0
     checked = {}
-    for name, loss in {"abs": "abs", "squared": "squared", "step at 1/4": lambda d: (d > 0.25) * 1.0}.items():
+    losses: dict[str, LossLike] = {"abs": "abs", "squared": "squared", "step at 1/4": lambda d: (d > 0.25) * 1.0}
+    for name, loss in losses.items():
         found = solve_piecewise(1.0, 9, loss)
         if not found.verify():
             return Finding.unsettled(f"the certificate for {name} does not check")
