@@ -231,7 +231,6 @@ READERS = {
     "reals": lambda f: f.reals("x", 0.0, 1.0, most=3),
     "integers": lambda f: f.integers("x", 0, 9, most=3),
     "labels": lambda f: f.labels("x", most=3),
-    "items": lambda f: f.items("x", lambda g: g.real("y")),
     "typed pairs": lambda f: f.typed("x", Annotated[tuple[tuple[float, float], ...], Within(0.0, 1.0, most=3)]),
     "typed or null": lambda f: f.typed("x", Annotated[int | None, Within(0, 9)]),
     "typed or a word": lambda f: f.typed("x", Annotated[Any, Within(kind=Part, words=("none",))]),

@@ -139,11 +139,6 @@ class Fields:
             )
         return value
 
-    def items(self, name: str, read: Callable[[Fields], Item], least: int = 0, most: int = LONGEST) -> tuple[Item, ...]:
-        """A list of nested objects."""
-        values = self.entries(name, least, most)
-        return tuple(read(Fields(value, f"{self.where}.{name}[{i}]")) for i, value in enumerate(values))
-
     def reals(
         self, name: str, low: float = -math.inf, high: float = math.inf, *, least: int = 0, most: int = LONGEST
     ) -> tuple[float, ...]:
