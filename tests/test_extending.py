@@ -14,16 +14,21 @@ from optdp.problem.privacy import Privacy
 DOCS = Path(__file__).parents[1] / "docs" / "extending"
 
 
-@pytest.mark.parametrize("name", ["loss", "privacy", "solver", "claim"])
-def test_worked_examples_run(name, monkeypatch):
-    """Block after block in one namespace; what they register is taken back."""
+@pytest.fixture
+def taken_back():
+    """The registers as they were: the very dictionaries, which other modules hold too."""
     registry.designs()
-    for home, book in (
-        (registry, "_DESIGNS"),
-        (claim, "CLAIMS"),
-        *((root, "_known") for root in (Loss, Privacy, Certificate)),
-    ):
-        monkeypatch.setattr(home, book, dict(getattr(home, book)))
+    books = [registry._DESIGNS, claim.CLAIMS, Loss._known, Privacy._known, Certificate._known]
+    before = [dict(book) for book in books]
+    yield
+    for book, content in zip(books, before, strict=True):
+        book.clear()
+        book.update(content)
+
+
+@pytest.mark.parametrize("name", ["loss", "privacy", "solver", "claim"])
+def test_worked_examples_run(name, taken_back):
+    """Block after block in one namespace; what they register is taken back."""
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     assert len(blocks) >= 3 and sum(block.count("assert ") for block in blocks) >= 4
