@@ -1,4 +1,4 @@
-"""What earlier rooms ask of later ones without importing them; `optdp` itself fills it in. Imports nothing."""
+"""What earlier packages call in later ones without importing them; `optdp` itself fills it in. Imports nothing."""
 
 from __future__ import annotations
 

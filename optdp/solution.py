@@ -15,6 +15,7 @@ from optdp import closed_forms, files, hooks
 from optdp.certificates.base import Certificate, Refusal
 from optdp.exact.check import Check, Verification
 from optdp.exact.fields import UNSAVED, FieldError, Fields, Within, load, written
+from optdp.exact.numbers import above, below
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.problem import Problem
 from optdp.status import Status
@@ -186,20 +187,20 @@ class Solution:
     def __str__(self) -> str:
         return (
             f"{self.problem.statement()}\n"
-            f"  optimum in [{self.lower_bound:.12g}, {self.value:.12g}], gap {self.gap:.1e} (asked: {self.program.rtol:g}): "
-            f"{self.status.value}\n"
+            f"  optimum in [{below(self.lower_bound, 12)}, {above(self.value, 12)}], gap {self.gap:.1e} "
+            f"(asked: {self.program.rtol:g}): {self.status.value}\n"
             f"  {self.mechanism!r}\n"
             f"  {self.program.solver}, {self.program.seconds * 1e3:.3g} ms"
         )
 
     def __repr__(self) -> str:
-        return f"<Solution in [{self.lower_bound:.9g}, {self.value:.9g}]: {self.problem.statement()}>"
+        return f"<Solution in [{below(self.lower_bound, 9)}, {above(self.value, 9)}]: {self.problem.statement()}>"
 
     def _repr_html_(self) -> str:
         from html import escape
 
         rows = [
-            ("value", f"{self.value:.12g}"), ("lower bound", f"{self.lower_bound:.12g}"), ("gap", f"{self.gap:.1e}"),
+            ("value", above(self.value, 12)), ("lower bound", below(self.lower_bound, 12)), ("gap", f"{self.gap:.1e}"),
             ("status", self.status.value), ("mechanism", repr(self.mechanism)), ("solver", self.program.solver),
         ]  # fmt: skip
         body = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{escape(v)}</td></tr>" for k, v in rows)

@@ -1,6 +1,7 @@
 """The command line, as a user meets it."""
 
 import csv
+import io
 import json
 import math
 import subprocess
@@ -23,7 +24,7 @@ def run(capsys, *arguments):
 def test_solve_prints_the_bracket_and_its_verification(capsys):
     status, out, _ = run(capsys, "solve", "piecewise", "--eps", 1, "--m", 3, "--loss", "abs")
     assert status == 0
-    assert "[0.377540668798, 0.377540668798]" in out and "1/(exp(eps/2) + 1)" in out and "FAIL" not in out
+    assert "[0.377540668798, 0.377540668799]" in out and "1/(exp(eps/2) + 1)" in out and "FAIL" not in out
 
 
 def test_solve_json_out_plot_and_verify(capsys, tmp_path):
@@ -106,6 +107,19 @@ def test_solve_prints_writes_and_still_saves_the_model(capsys, tmp_path):
     assert status == 2 and ".nl" in err
 
 
+def test_files_are_written_before_anything_is_printed(monkeypatch, tmp_path):
+    """The reader of the output may stop early, as `head` does."""
+
+    def closed(*_args, **_options):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", closed)
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert main(["solve", "piecewise", "--eps", "1", "--out", str(tmp_path / "s.json")]) == 0
+    assert main(["compare", "--eps", "1", "--html", str(tmp_path / "c.html")]) == 0
+    assert (tmp_path / "s.json").exists() and (tmp_path / "c.html").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [("0.5", "0.5-LDP"), ("1/2", "1/2-LDP"), ("log(3)", "log(3)-LDP"), ("0.9999999", "0.9999999-LDP")],
@@ -167,7 +181,9 @@ def test_demo_runs_and_leaves_a_figure(capsys, tmp_path):
         (["solve", "piecewise", "--eps", "1", "--out", "/nowhere/s.json"], "no folder /nowhere"),
         (["solve", "piecewise", "--eps", "1", "--circle", "1e300", "--loss", "squared"], ""),
         (["solve", "piecewise", "--eps", "1", "--domain", "0", "1e200", "--loss", "squared"], ""),
-        (["verify", "/nowhere/s.json"], "s.json"),
+        (["verify", "/nowhere/s.json"], "error: /nowhere/s.json: No such file or directory"),
+        (["solve", "piecewise", "--eps", "1", "--plot", "s.doc"], "s.doc"),
+        (["compare", "--eps", "0"], "eps = 0.0"),
         (["compare", "--eps", "1", "--html", "x.docx"], "x.docx"),
     ],
 )
@@ -180,6 +196,9 @@ def test_unknown_loss_is_a_usage_error(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["solve", "piecewise", "--eps", "1", "--loss", "hubert"])
     assert stop.value.code == 2 and "hubert" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["solve", "piecewise", "--eps", "1", "--loss", "power:x"])
+    assert "'x' is not a number" in capsys.readouterr().err
     for eps in ("one", "1/0", "log(-3)"):
         with pytest.raises(SystemExit):
             main(["solve", "piecewise", "--eps", eps])

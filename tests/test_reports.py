@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -208,3 +209,42 @@ def test_every_problem_has_a_report_without_arguments():
 def test_the_page_of_all_reports():
     page = gap_page()
     assert page.count("<section") == page.count("<svg") and page.count("<table>") == page.count("<section")
+
+
+def test_reprs_are_one_line():
+    """A notebook stores the repr of what a cell shows beside its table."""
+    report = optdp.compare(1.0, "squared")
+    assert repr(report) == f"<Report '{report.title}': {len(report.rows)} rows x {len(report.columns)} columns>"
+    solution = optdp.solve_piecewise(1.0)
+    assert repr(solution.verify()) == "<Verification: all 8 checks passed>"
+    assert repr(replace(solution, lower_bound=0.4).verify()) == "<Verification: failed (lower bound, bracket)>"
+
+
+def test_printed_bounds_are_bounds():
+    """Fewer digits of a lower bound are rounded down, of an upper bound up."""
+    problem = optdp.Problem(optdp.LDP(optdp.log(3)), (0, 60), "squared")
+    solution = replace(optdp.solve(problem), lower_bound=674.9999999996, value=675.00004023313886)
+    assert repr(solution).startswith("<Solution in [674.999999, 675.000041]: ")
+    assert "optimum in [674.999999999, 675.000040234]" in str(solution)
+    assert "674.999999999<" in solution._repr_html_() and "675.000040234<" in solution._repr_html_()
+    assert "674.999999  675.000041" in optdp.gap_report(solution).to_text()
+    (proven,) = (note for note in optdp.compare(problem).notes if note.startswith("Proven"))
+    assert float(proven.split()[-1].rstrip(".")) < 675
+
+
+def test_comparisons_take_losses_of_input_and_output():
+    """No design has an optimum for them, and each mechanism's value is the loss averaged over its outputs."""
+    report = optdp.compare(1.0, optdp.Pinball(0.5))
+    assert report.notes[0].startswith("No design solves this problem") and "the bound" not in " ".join(report.notes)
+    halves = {row["mechanism"]: row["value"] for row in optdp.compare(1.0, "abs").rows}
+    assert len(report.rows) > 5
+    for row in report.rows:
+        assert row["value"] == pytest.approx(halves[row["mechanism"]] / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize(("eps", "mechanisms", "words"), [(0.0, None, "eps = 0.0"), (1.0, 3, "mechanisms = 3")])
+def test_comparisons_name_a_wrong_argument(eps, mechanisms, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        optdp.compare(eps, mechanisms=mechanisms)
+    with pytest.raises(TypeError, match=r"solutions_or_spec = \[\]"):
+        optdp.gap_report([])

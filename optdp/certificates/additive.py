@@ -90,7 +90,7 @@ def not_additive(problem: Problem) -> str:
     if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
         return "the objective must be the expectation of a loss of the distance"
     if objective.loss.exponent is None and not objective.loss.assumptions:
-        return "the loss must be a power or a sampled function"
+        return "the loss must be optdp.Power(q), or (if delta > 0) a function declared convex by optdp.CustomLoss"
     return ""
 
 

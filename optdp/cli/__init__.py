@@ -58,6 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except (ValueError, TypeError, RuntimeError, OSError, ArithmeticError, MemoryError) as error:
+    except OSError as error:
+        told = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
+        print(f"optdp: error: {told}", file=sys.stderr)
+        return 2
+    except (ValueError, TypeError, RuntimeError, ArithmeticError, MemoryError) as error:
         print(f"optdp: error: {error}", file=sys.stderr)
         return 2

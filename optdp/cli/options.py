@@ -28,13 +28,21 @@ Options = argparse.ArgumentParser | argparse._ArgumentGroup
 
 
 def parse_number(text: str) -> Number:
-    """A number of the closed grammar: "0.5" and "1e-6" are floats, "1/2" is a rational, "log(3)" the logarithm of one."""
+    """An exact number: "0.5" and "1e-6" are floats, "1/2" is a rational, "log(3)" the logarithm of one."""
     from optdp.exact.numbers import number
 
     try:
         return number(text, "number") if "/" in text or text.startswith("log") else float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number: use 0.5, 1/2 or log(3)") from None
+
+
+def parse_float(text: str) -> float:
+    """A float; the message of an error names the text."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number: use 0.5 or 1e-6") from None
 
 
 def parse_loss(text: str) -> LossLike:
@@ -45,7 +53,7 @@ def parse_loss(text: str) -> LossLike:
     made = {"power": losses.Power, "huber": losses.Huber, "threshold": losses.Threshold, "pinball": losses.Pinball}
     if colon and kind in made:
         try:
-            return made[kind](float(parameter))
+            return made[kind](parse_float(parameter))
         except (ValueError, TypeError) as error:
             raise argparse.ArgumentTypeError(str(error)) from None
     if text not in ("abs", "squared", "l1", "l2"):
@@ -66,9 +74,9 @@ def option(parser: Options, name: str, default: object, text: str, **more: Any) 
     parser.add_argument(name, default=default, help=text + shown, **more)
 
 
-def add_loss(parser: Options) -> None:
-    """`--loss`."""
-    option(parser, "--loss", "abs", "abs, squared, power:Q, huber:C, threshold:T, pinball:TAU", type=parse_loss)
+def add_loss(parser: Options, text: str = "abs, squared, power:Q, huber:C, threshold:T") -> None:
+    """`--loss`; `text` names those that the command can take."""
+    option(parser, "--loss", "abs", text, type=parse_loss)
 
 
 def add_eps(parser: Options, *default: float) -> None:
@@ -135,6 +143,15 @@ def solve(args: argparse.Namespace, **given: object) -> Solution:
 def show_solution(solution: Solution, args: argparse.Namespace) -> int:
     """Print, save and plot a solution with its verification. **Returns** the exit status: 1 if a check fails."""
     verification = solution.verify()
+    # Files first: whoever reads the output may stop reading.
+    if args.out:
+        solution.save(args.out)
+    if args.write:
+        solution.program.write(args.write)
+    if args.plot:
+        from optdp.report.plots import figure_of, save_figure
+
+        save_figure(figure_of(solution.plot()), args.plot)
     if args.json:
         computed = {"statement": solution.problem.statement(), "gap": solution.gap, "status": solution.status.name}
         print(json.dumps({**solution.to_dict(), **computed, "verified": verification.passed}, indent=2))
@@ -145,14 +162,6 @@ def show_solution(solution: Solution, args: argparse.Namespace) -> int:
         print(verification)
     if args.model:
         print(_text_of(solution.program), file=sys.stderr if args.json else sys.stdout)
-    if args.write:
-        solution.program.write(args.write)
-    if args.out:
-        solution.save(args.out)
-    if args.plot:
-        from optdp.report.plots import figure_of, save_figure
-
-        save_figure(figure_of(solution.plot()), args.plot)
     return 0 if verification else 1
 
 
@@ -194,8 +203,8 @@ def _gap_report(args: argparse.Namespace) -> int:
 
 def show_report(report: Report, args: argparse.Namespace) -> int:
     """Print and write a report as asked."""
-    print(report.to_json() if args.json else report.to_markdown() if args.markdown else report.to_text())
     for path in (args.html, args.plot):
         if path:
             report.save(path)
+    print(report.to_json() if args.json else report.to_markdown() if args.markdown else report.to_text())
     return 0

@@ -38,7 +38,7 @@ def _piecewise(commands: Commands) -> None:
     text = "the optimal piecewise mechanism beside the published ones"
     parser = report_command(commands.top, "compare", text, _compare)
     options.add_eps(parser)
-    options.add_loss(parser)
+    options.add_loss(parser, "abs, squared, power:Q, huber:C, threshold:T, pinball:TAU")
     options.add_domain(parser)
 
     text = "prove, at random epsilons, that no m pieces beat three"
@@ -174,7 +174,7 @@ def _additive(commands: Commands) -> None:
 
 
 def _additive_problem(parser: argparse.ArgumentParser) -> None:
-    options.add_loss(parser)
+    options.add_loss(parser, "abs, squared or power:Q, Q >= 1")
     option(parser, "--sensitivity", 1.0, "how far neighbouring values are apart")
     option(parser, "--discrete", False, "noise on the integers (integer sensitivity)")
     option(parser, "--rtol", 1e-3, "relative gap to reach")

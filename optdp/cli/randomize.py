@@ -32,21 +32,23 @@ def register(commands: Commands) -> None:
     parser = commands.top.add_parser(
         "randomize",
         help="make one numeric column of a CSV file private",
-        description="Replace every value of one numeric column by an eps-LDP output; other columns pass unchanged (mind what "
-        "they tell). Files of any size are streamed; OUT is written atomically.",
+        description="Replace every value of one numeric column by an eps-LDP output; other columns pass "
+        "unchanged, and may identify people. Files of any size are streamed; the output is written atomically.",
     )
     options.add_eps(parser)
     parser.add_argument("--column", required=True, help="name of the column in the header")
     parser.add_argument("--lower", type=float, required=True, help="lower end of the range, known without looking")
     parser.add_argument("--upper", type=float, required=True, help="upper end of the range")
     options.add_loss(parser)
-    options.option(parser, "--mechanism", "optimal", "or a published one that is sampled exactly: 'moved PM', PM, ...")
+    options.option(
+        parser, "--mechanism", "optimal", "optimal, or a published one that is sampled exactly: 'moved PM', PM, ..."
+    )
     options.option(parser, "--clip", False, "move values outside the range to its nearest end, instead of refusing")
     options.option(parser, "--delimiter", ",", "field separator")
     options.option(parser, "--only", False, "write the private column alone")
     options.option(parser, "--seed", None, "for tests only: who knows the seed can undo the privacy", type=int)
     options.option(
-        parser, "--save-mechanism", None, "write the mechanism as JSON, for who analyses OUT", metavar="FILE"
+        parser, "--save-mechanism", None, "write the mechanism as JSON, for whoever analyses the output", metavar="FILE"
     )
     parser.add_argument("input", help="CSV file with a header, or - for standard input")
     parser.add_argument("output", help="CSV file to write")

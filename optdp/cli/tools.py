@@ -39,13 +39,14 @@ def register(commands: Commands) -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
+    from optdp.exact.numbers import above, below
     from optdp.solution import Solution
 
     solution = Solution.load(args.solution)
     verification = solution.verify()
     # Nothing else of the file: the solver, its time and its tolerance are what somebody wrote there.
     print(solution.problem.statement())
-    print(f"  optimum in [{solution.lower_bound:.12g}, {solution.value:.12g}], gap {solution.gap:.1e}")
+    print(f"  optimum in [{below(solution.lower_bound, 12)}, {above(solution.value, 12)}], gap {solution.gap:.1e}")
     print(f"  {solution.mechanism!r}")
     print(verification)
     print("verified" if verification else "NOT verified")

@@ -1,7 +1,7 @@
 """Unbiased mechanisms with a window that follows the input: piecewise transformations and composites, on any interval.
 
 The structured method is one variable (`optdp.closed_forms.affine_window`); `optdp.design.ptt` and `optdp.design.composite` hold
-the programs of the two papers, their own algorithms, and the front doors `solve_ptt` and `solve_composite`.
+the programs of the two papers, their own algorithms, and the functions `solve_ptt` and `solve_composite`.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def solve_lip(
 
     **Raises** TypeError or ValueError naming the argument.
 
-    **Source:** Jiang, Li, Tandon, "Context-aware data aggregation with localized information privacy" (IEEE CNS 2018), put right.
+    **Source:** Jiang, Li, Tandon, "Context-aware data aggregation with localized information privacy" (IEEE CNS 2018), corrected.
 
         >>> import optdp
         >>> round(optdp.solve_lip([0.9, 0.1], 1.0, task="survey").value, 6)

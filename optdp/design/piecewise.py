@@ -86,7 +86,8 @@ def solve_piecewise(
 
     **Raises** TypeError or ValueError naming the argument; RuntimeError if a backend is not installed.
 
-    **Source:** Zheng et al., the generalised piecewise mechanism (OGPM), with its hypothesis for m >= 4 proven.
+    **Source:** Zheng, Mishra and Hu, "Optimal piecewise-based mechanism for collecting bounded numerical data under local
+    differential privacy" (PoPETs 2025), with its hypothesis for m >= 4 proven.
 
         >>> import optdp
         >>> optdp.solve_piecewise(1.0).value           # 1/(e^(1/2) + 1)

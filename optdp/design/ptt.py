@@ -65,7 +65,8 @@ def solve_ptt(
 
     **Raises** TypeError or ValueError naming the argument.
 
-    **Source:** OPTT, Sections 3.3.1 and 3.3.2, with the mass constraint that Theorems 4 and 9 leave out.
+    **Source:** Ma, Zhu and Wang, "OPTT: Optimal piecewise transformation technique"
+    (arXiv 2112.04745, 2021), Sections 3.3.1 and 3.3.2, with the mass constraint that Theorems 4 and 9 leave out.
 
         >>> import optdp
         >>> solution = optdp.solve_ptt(1.0)

@@ -15,7 +15,7 @@ class Check:
     detail: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
     """The outcome of `Solution.verify()`: true in a condition if and only if every check passed."""
 
@@ -36,6 +36,12 @@ class Verification:
 
     def __bool__(self) -> bool:
         return self.passed
+
+    def __repr__(self) -> str:
+        if self.passed:
+            return f"<Verification: all {len(self.checks)} checks passed>"
+        failed = ", ".join(check.name for check in self.failures)
+        return f"<Verification: failed ({failed or 'no checks'})>"
 
     def __str__(self) -> str:
         return "\n".join(f"{'ok  ' if c.passed else 'FAIL'} {c.name}: {c.detail}" for c in self.checks)

@@ -19,7 +19,7 @@ PRECISION = 192
 
 
 def ball(number: Number) -> arb:
-    """The Arb ball of a number of the closed grammar. Exact for floats, else at the working precision."""
+    """The Arb ball of an exact number (`optdp.exact.numbers`). Exact for floats, else at the working precision."""
     if isinstance(number, Log):
         return ball(number.argument).log()
     if isinstance(number, Fraction):

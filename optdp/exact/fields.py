@@ -83,7 +83,7 @@ class Fields:
         return float(value)
 
     def number(self, name: str) -> Number:
-        """A number of the closed grammar (`optdp.exact.numbers`)."""
+        """An exact number (`optdp.exact.numbers`)."""
         value = self._get(name)
         try:
             return number(value, f"{self.where}.{name}")

@@ -1,4 +1,4 @@
-"""The closed grammar of numbers: floats, rationals, and logarithms of rationals, each standing for one exact real number.
+"""Exact numbers: floats, rationals, and logarithms of rationals, each standing for one exact real number.
 
 A float means the dyadic rational that it is and is written by `repr`; a `Fraction` (or a decimal string such as "0.1") is
 written p/q; `log(Fraction(3))` is the natural logarithm of 3, so that e^eps = 3 exactly when it is an epsilon.
@@ -6,6 +6,7 @@ written p/q; `log(Fraction(3))` is the natural logarithm of 3, so that e^eps = 3
 
 from __future__ import annotations
 
+import decimal
 import math
 import numbers
 import re
@@ -67,7 +68,7 @@ def rational(value: object, name: str) -> Fraction:
 
 
 def number(value: object, name: str) -> Number:
-    """`value` in the closed grammar: a float (an int becomes one), a Fraction (strings are read as one) or a `Log` ("log(p/q)").
+    """`value` as an exact number: a float (an int becomes one), a Fraction (strings are read as one) or a `Log` ("log(p/q)").
 
     **Raises** TypeError for anything else (bool is no number), ValueError for NaN, infinity, a malformed or oversized one.
     """
@@ -126,6 +127,25 @@ def exp_of(eps: Number) -> str:
 def plain(value: float | int) -> str:
     """A float by `repr`, an integral one without the point: for ends of domains, of which only the value matters."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
+
+
+def below(value: float, digits: int) -> str:
+    """`value` rounded down to so many significant digits: what is printed of a lower bound is still one.
+
+    >>> below(674.9999999996, 9), above(0.1234567890125, 12), below(0.5, 3)
+    ('674.999999', '0.123456789013', '0.5')
+    """
+    return _rounded(value, digits, decimal.ROUND_FLOOR)
+
+
+def above(value: float, digits: int) -> str:
+    """`value` rounded up to so many significant digits (at most 15): what is printed of an upper bound is still one."""
+    return _rounded(value, digits, decimal.ROUND_CEILING)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    cut = decimal.Context(prec=digits, rounding=rounding).create_decimal_from_float(float(value))
+    return f"{float(cut):.{digits}g}"
 
 
 def latex(value: Number) -> str:

@@ -51,7 +51,8 @@ class Piecewise(Family):
     """Densities of at most m pieces on an interval (arcs on a circle): heights p_1, ..., p_m in this order, the same for all
     inputs, with p_i <= e^eps p_j for all i and j; breakpoints depend on the input.
 
-    **Source:** the generalised piecewise mechanism (OGPM).
+    **Source:** Zheng, Mishra and Hu, "Optimal piecewise-based mechanism for collecting bounded numerical data under local
+    differential privacy" (PoPETs 2025).
     """
 
     tag = "piecewise"
@@ -103,7 +104,8 @@ class AffineWindow(Windows):
     **Arguments:** `kind`: "I": the density is constant in the window; "II": it rises above the floor as a triangle; "free": any
     density between f and e^eps f for one constant f, on any one range of outputs.
 
-    **Source:** piecewise transformation techniques (OPTT, Sections 3.3.1 and 3.3.2).
+    **Source:** Ma, Zhu and Wang, "OPTT: Optimal piecewise transformation technique"
+    (arXiv 2112.04745, 2021), Sections 3.3.1 and 3.3.2.
     """
 
     tag = "affine-window"

@@ -246,7 +246,7 @@ class Pieces(DistanceLoss):
     """A nondecreasing loss of the distance in exact polynomial pieces.
 
     **Arguments:** `breaks`: 0 = b_0 < b_1 < ... < b_n; `coefficients`: for each of the n + 1 pieces [b_i, b_(i+1)), the last
-    one without end, the coefficients (a_0, a_1, ...) of sum_k a_k d^k, all in the closed grammar (rational).
+    one without end, the coefficients (a_0, a_1, ...) of sum_k a_k d^k, all exact rationals (1/3 as "1/3").
 
     **Raises** ValueError unless it is proven nonnegative and nondecreasing (by Bernstein coefficients; on the last piece every
     derivative at b_n must be >= 0).

@@ -81,8 +81,8 @@ def _doubled(eps: Number) -> Number:
 class LDP(Privacy):
     """eps-local differential privacy: K(S|x) <= e^eps K(S|x') for all inputs x, x' and sets S of outputs.
 
-    **Arguments:** `eps`: >= 0, in the closed grammar: a float means its exact value, `optdp.log(3)` makes e^eps = 3. (Designs
-    solve for eps in (0, 30]; a guarantee may be any.) `ideal`: see `Privacy`.
+    **Arguments:** `eps`: >= 0, an exact number: a float stands for its exact value, "1/3" for the rational, and
+    `optdp.log(3)` makes e^eps = 3. (Designs solve for eps in (0, 30]; a guarantee may be any.) `ideal`: see `Privacy`.
 
     **Source:** Kasiviswanathan et al., "What can we learn privately?" (2011).
     """
@@ -121,7 +121,7 @@ class LDP(Privacy):
 class ApproxDP(Privacy):
     """(eps, delta)-differential privacy: P(M(x) in S) <= e^eps P(M(x') in S) + delta whenever |x - x'| <= sensitivity.
 
-    **Arguments:** `eps` in [0, 30] and `delta` in [0, 1), not both 0, in the closed grammar; `sensitivity` > 0, a float.
+    **Arguments:** `eps` in [0, 30] and `delta` in [0, 1), not both 0, exact numbers as in `LDP`; `sensitivity` > 0, a float.
 
     **Source:** Dwork, Kenthapadi, McSherry, Mironov, Naor, "Our data, ourselves" (2006).
     """
@@ -186,7 +186,7 @@ class LIP(Privacy):
     e^eps, in both directions. With `lower_only` only posterior >= e^-eps prior is asked for: no category may be ruled
     out, but one may be revealed. eps-LDP implies eps-LIP for every prior.
 
-    **Arguments:** `eps`: >= 0, in the closed grammar; `prior`: an `optdp.Prior`; `lower_only`.
+    **Arguments:** `eps`: >= 0, an exact number as in `LDP`; `prior`: an `optdp.Prior`; `lower_only`.
 
     **Source:** Jiang, Li, Tandon, "Context-aware data aggregation with localized information privacy" (IEEE CNS 2018).
     """

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from optdp.design import registry
-from optdp.exact.numbers import Number, number
+from optdp.exact import require
+from optdp.exact.numbers import Number, below
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.domains import DomainLike, Interval, as_domain
@@ -25,7 +26,9 @@ Mechanisms = Mechanism | Iterable[Mechanism] | Mapping[str, Mechanism] | None
 #: A user's mechanisms: one, several, by name, or a function that builds them for a problem.
 Own = Mechanisms | Callable[[Problem], Mechanisms]
 
-NUMERICAL = "numerical: computed in floating point; the other values are proven upper bounds (rounded up)."
+NUMERICAL = (
+    "numerical: computed in floating point; the other values are proven upper bounds, shown to the nearest digit."
+)
 
 
 def compare(
@@ -60,13 +63,13 @@ def compare(
     if isinstance(problem_or_eps, Problem):
         problem = problem_or_eps
     else:
-        problem = Problem(LDP(number(problem_or_eps, "eps")), as_domain(domain), WorstCase(loss), Piecewise(3))
+        problem = Problem(LDP(require.exact_epsilon(problem_or_eps)), as_domain(domain), WorstCase(loss), Piecewise(3))
     shown = dict(baselines.applicable(problem)) | named(mechanisms, problem)
     best, notes = None, []
     if any(design.accepts(problem) is None for design in registry.designs()):
         best = registry.solve(problem, rtol, time_limit)
         shown = {"optimum": best.mechanism, **shown}
-        notes.append(f"Proven: {problem.statement()} is at least {best.lower_bound:.9g}.")
+        notes.append(f"Proven: {problem.statement()} is at least {below(best.lower_bound, 9)}.")
     else:
         notes.append("No design solves this problem: there is no optimum to compare with.")
     rows = [_row(name, mechanism, problem) for name, mechanism in shown.items()]
@@ -76,8 +79,8 @@ def compare(
             row["ratio"] = row["value"] / best.value if best.value else None
     rows.sort(key=lambda row: row["value"])
     anyone = isinstance(problem.family, AllMechanisms)
-    if not all(row["family"] == "yes" for row in rows):
-        notes.append("in the family: the bound speaks of these only; other mechanisms may go below it.")
+    if best is not None and not all(row["family"] == "yes" for row in rows):
+        notes.append("in the family: the bound holds for these only; other mechanisms may go below it.")
     if any(row["numbers"] == "numerical" for row in rows):
         notes.append(NUMERICAL)
     worst = isinstance(problem.objective, WorstCase) and isinstance(problem.domain, Interval)
@@ -105,6 +108,10 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
         mechanisms = mechanisms(problem)
     if mechanisms is None:
         return {}
+    if not isinstance(mechanisms, Mechanism | Iterable):
+        raise TypeError(
+            f"mechanisms = {mechanisms!r} is not allowed: it must be a Mechanism, several, or a mapping from names to them"
+        )
     given: dict[str, Mechanism] = {}
     if isinstance(mechanisms, Mapping):
         given = dict(mechanisms)

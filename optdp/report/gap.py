@@ -62,8 +62,9 @@ def gap_report(
     solutions = [solutions_or_spec] if isinstance(solutions_or_spec, Solution) else list(solutions_or_spec)
     wrong = next((s for s in solutions if not isinstance(s, Solution)), None)
     if wrong is not None or not solutions:
+        shown = solutions_or_spec if wrong is None else wrong
         raise TypeError(
-            f"solutions_or_spec = {wrong!r} is not allowed: it must be Solutions or a mapping with 'problem'"
+            f"solutions_or_spec = {shown!r} is not allowed: it must be one or more Solutions, or a mapping with 'problem'"
         )
     return table(
         solutions, "Certified brackets", lambda problem: named(mechanisms, problem), Column("problem", "problem")
@@ -106,7 +107,7 @@ def table(
             row[name] = value / solution.value if solution.value else None
         rows.append(row)
     columns = [
-        Column("eps", "eps", "g"), Column("lower", "lower bound", ".9g"), Column("value", "value", ".9g"),
+        Column("eps", "eps", "g"), Column("lower", "lower bound", ".9g", "down"), Column("value", "value", ".9g", "up"),
         Column("gap", "gap", ".1e"), *(Column(name, f"{name} / value", ".4f") for name in proven),
         Column("verified", "verified"), Column("seconds", "seconds", ".3g"), *more,
     ]  # fmt: skip

@@ -72,7 +72,11 @@ def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str
     return _report(title, [Column("d", "categories"), *BRACKET, *RIVALS], rows, notes)
 
 
-BRACKET = (Column("lower", "lower bound", ".9g"), Column("value", "LIP optimum", ".9g"), Column("gap", "gap", ".1e"))
+BRACKET = (
+    Column("lower", "lower bound", ".9g", "down"),
+    Column("value", "LIP optimum", ".9g", "up"),
+    Column("gap", "gap", ".1e"),
+)
 RIVALS = (
     Column("ldp", "LDP with prior"),
     Column("lip-lower", "published closed form"),

@@ -26,5 +26,5 @@ def gap_report(
     solutions = [solve_piecewise(e, 3, loss, domain=domain) for e in several("eps", eps)]
     problem = solutions[0].problem
     title = f"Piecewise mechanisms on {problem.domain}: {problem.objective.name}"
-    note = "is at least the lower bound. Others may go below it."
+    note = "is at least the lower bound. Mechanisms outside of this family may go below it."
     return table(solutions, title, lambda problem: applicable(problem) | named(mechanisms, problem), note=note)

@@ -109,9 +109,15 @@ def curves(
     return ax
 
 
+#: Formats of figures.
+FORMATS = (".png", ".svg", ".pdf")
+
+
 def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure in the format of the file's ending, whole or not at all, and close it."""
+    """Write a figure as .png, .svg or .pdf, by the file's ending, whole or not at all, and close it."""
     try:
+        if Path(path).suffix.lower() not in FORMATS:
+            raise ValueError(f"path = {str(path)!r} is not allowed: a figure is written as {', '.join(FORMATS)}")
         with files.replacing(path, "wb") as stream:
             figure.savefig(stream, format=Path(path).suffix.lstrip("."), dpi=160)
     finally:

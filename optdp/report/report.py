@@ -9,9 +9,10 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from optdp import files
+from optdp.exact.numbers import above, below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,23 +21,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: the key of its values in the rows, the heading that people see, and how numbers are written."""
+    """A column: the key of its values in the rows, the heading that people see, and how numbers are written.
+
+    `rounding`: "down" or "up" for bounds, whose `style` is then ".<digits>g".
+    """
 
     key: str
     heading: str
     style: str = ".6g"
+    rounding: Literal["nearest", "down", "up"] = "nearest"
 
     def text(self, row: dict[str, Any]) -> str:
         """The cell as people see it; missing values are a dash."""
         value = row.get(self.key)
         if value is None:
             return "-"
-        return (
-            format(value, self.style) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-        )
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return str(value)
+        if self.rounding == "nearest":
+            return format(value, self.style)
+        return (below if self.rounding == "down" else above)(value, int(self.style[1:-1]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """A table of results: `rows` hold exact numbers, `columns` say how they are shown, `notes` how to read them.
 
@@ -47,7 +54,7 @@ class Report:
     columns: Sequence[Column]
     rows: Sequence[dict[str, Any]]
     notes: Sequence[str] = ()
-    figure: Callable[[], Figure] | None = field(default=None, repr=False, compare=False)
+    figure: Callable[[], Figure] | None = field(default=None, compare=False)
 
     def _cells(self) -> list[list[str]]:
         return [[c.heading for c in self.columns], *([c.text(row) for c in self.columns] for row in self.rows)]
@@ -146,6 +153,9 @@ class Report:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<Report '{self.title}': {len(self.rows)} rows x {len(self.columns)} columns>"
 
     def _repr_html_(self) -> str:
         return self.to_html(page=False)

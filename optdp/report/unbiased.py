@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optdp.design.registry import solve
+from optdp.exact.numbers import below
 from optdp.mechanisms.baselines import applicable
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Interval
@@ -51,12 +52,12 @@ def gap_report(
             problem = Problem(everyone.privacy, everyone.domain, everyone.objective, family, everyone.constraints)
             solution = solve(problem, 1e-9)
             row |= {name: solution.value, f"{name} gap": solution.gap, f"{name} lower": solution.lower_bound}
-            told.append(f"{name}: {problem.statement()} is at least {solution.lower_bound:.9g}.")
+            told.append(f"{name}: {problem.statement()} is at least {below(solution.lower_bound, 9)}.")
         row |= values(applicable(everyone) | named(mechanisms, everyone), everyone, proven)
         if kernel:
             best = solve(everyone, rtol, time_limit)
             row |= {"all lower": best.lower_bound, "all value": best.value}
-            told.append(f"all: {everyone.statement()} is at least {best.lower_bound:.9g}.")
+            told.append(f"all: {everyone.statement()} is at least {below(best.lower_bound, 9)}.")
         notes = notes or told
         rows.append(row)
     columns = [Column("eps", "eps", "g")]

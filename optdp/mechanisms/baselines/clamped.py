@@ -83,6 +83,8 @@ class Clamped(Mechanism):
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
+        if law.form != "distance":
+            return super().expected_loss(inputs, law)
         return self._one_sided(inputs - self.domain.lower, law) + self._one_sided(self.domain.upper - inputs, law)
 
     @classmethod

@@ -690,7 +690,7 @@ class LatticeNoise(Mechanism):
             return self.step**2 * (self.noise.noise_loss(law) + share * (1 - share))
         spread = 0 if self.clamped else int(min(-float(self.noise.quantile(1e-19)), 2e6))
         nodes = self.domain.lower + self.step * np.arange(-spread, self.steps + spread + 1)
-        return np.sum(self.probability(nodes, inputs[..., None]) * law(np.abs(nodes - inputs[..., None])), axis=-1)
+        return np.sum(self.probability(nodes, inputs[..., None]) * law.of(inputs[..., None], nodes), axis=-1)
 
     def _loss(self, loss: Any) -> Any:
         return super()._loss(loss) if self.clamped else self.noise._loss(loss)
