@@ -144,6 +144,11 @@ def test_the_page_of_what_is_solved_is_printed_from_the_registry(capsys):
     assert "piecewise" in run(capsys, "problems")[1]
 
 
+def test_the_plain_list_of_what_is_solved_labels_each_part(capsys):
+    status, out, _ = run(capsys, "problems")
+    assert status == 0 and "  finite kernel: privacy: LDP; domain: Alphabet; objective: " in out
+
+
 def test_reports(capsys, tmp_path):
     status, out, _ = run(capsys, "compare", "--eps", 1)
     assert status == 0 and "PM" in out and "0.377541" in out

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 HEADING = """# What is solved
 
-Printed by `optdp problems --markdown`: one row for each design, in the order in which `optdp.solve` asks them. `optdp.solve`
+Printed by `optdp problems --markdown`: one row for each design, in the order in which `optdp.solve` tries them. `optdp.solve`
 takes any `optdp.Problem` whose parts fit one row; for other problems it raises an error with the reason of each design.
 """
 

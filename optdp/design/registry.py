@@ -150,4 +150,7 @@ def table(markdown: bool = False) -> str:
     if markdown:
         lines = [head, ("---",) * len(head), *rows]
         return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-    return "\n".join("  " + "; ".join(cell for cell in row if cell) for row in rows)
+    return "\n".join(
+        f"  {name}: " + "; ".join(f"{part}: {cell}" for part, cell in zip(head[1:], cells, strict=True) if cell)
+        for name, *cells in rows
+    )

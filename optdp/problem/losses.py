@@ -107,7 +107,7 @@ class Power(DistanceLoss):
     """L(d) = d^exponent for a distance d >= 0, `exponent` in [0.01, 100]. `Power(1)` is "abs", `Power(2)` "squared"."""
 
     tag = "power"
-    exponent: float
+    exponent: float = field()  # no default: not the None of other losses
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "exponent", require.real("exponent", self.exponent, low=0.01, high=100.0))
