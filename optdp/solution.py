@@ -50,6 +50,9 @@ class Program:
     build: Callable[..., Any] | None = field(default=None, repr=False, compare=False, metadata=UNSAVED)
     arguments: tuple[Any, ...] = field(default=(), repr=False, compare=False, metadata=UNSAVED)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", " ".join(self.message.split()))  # one line, as files hold it
+
     @cached_property
     def model(self) -> Any:
         """The program as a model object that can be read, printed, changed, written and solved by other means."""

@@ -295,3 +295,20 @@ def test_large_eps_gives_a_valid_bracket():
     assert solution.lower_bound <= exact <= solution.value
     assert solution.verify()
     assert solution.gap <= 1e-5
+
+
+def test_losses_that_jump_have_their_exact_expectation():
+    """P(|Z| > t) of Laplace noise is e^(-t/scale), wherever t lies."""
+    for limit in (0.01, 0.4, 3.0, 40.0):
+        noise = Laplace.local(0.6, (0, 10))
+        assert noise.noise_loss(optdp.Threshold(limit)) == pytest.approx(math.exp(-limit * 0.06), rel=1e-8)
+    clamped = ClampedLaplace(0.6, (0, 10))
+    assert float(clamped.expected_loss(3.7, optdp.Threshold(0.4))) == pytest.approx(math.exp(-0.024), rel=1e-8)
+
+
+def test_losses_that_are_not_of_the_distance_are_refused_by_noise():
+    noise = optdp.solve_additive(1.0, 0.1, "abs", rtol=1e-2).mechanism
+    for made in (noise, Laplace(1.0)):
+        for loss in (optdp.Pinball(0.3), optdp.PairLoss(lambda x, y: abs(x - y)), [[0, 1], [1, 0]]):
+            with pytest.raises(ValueError, match=r"loss = .* must be one of the distance"):
+                made.expected_loss(0.0, loss)

@@ -509,3 +509,15 @@ def test_losses_without_an_algebraic_form_have_a_linear_model(loss, tmp_path):
     solution.program.write(tmp_path / "grid.mps")
     assert optdp.solvers.read(tmp_path / "grid.mps").solve().objective == pytest.approx(found.objective, rel=1e-9)
     assert found.dual("mass").size == 1
+
+
+@pytest.mark.parametrize("placement", ["centred", "linear"])
+def test_losses_that_are_not_of_the_distance_are_integrated(placement):
+    mechanism = PiecewiseMechanism.private(1.0, 0.4, (0, 2), placement)
+    pair = optdp.PairLoss(lambda x, y: (1 + x) * np.abs(y - x))
+    assert float(mechanism.expected_loss(0.7, pair)) == pytest.approx(1.7 * float(mechanism.expected_loss(0.7, "abs")))
+    assert mechanism.worst_case_loss(pair) == pytest.approx(3 * mechanism.worst_case_loss("abs"))
+    tilted = mechanism.expected_loss(0.7, optdp.Pinball(0.25)) + mechanism.expected_loss(0.7, optdp.Pinball(0.75))
+    assert float(tilted) == pytest.approx(float(mechanism.expected_loss(0.7, "abs")))
+    with pytest.raises(ValueError, match="a matrix is for mechanisms on an Alphabet"):
+        mechanism.expected_loss(0.7, [[0, 1], [1, 0]])

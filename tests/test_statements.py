@@ -6,6 +6,7 @@ import re
 import pytest
 
 import optdp
+from optdp.exact.fields import FieldError
 from tests.solutions import MAKE, solution, solutions
 
 
@@ -140,3 +141,26 @@ def test_unknown_problems_are_refused_with_every_reason():
     assert table() in text
     markdown = table(markdown=True)
     assert markdown.count("\n") == len(designs()) + 1 and all(design.name in markdown for design in designs())
+
+
+def test_no_statement_quotes_a_file():
+    """A label is anybody's text: a base that is no constant must not be called one, and no text may look like a proof."""
+    own = optdp.solve_composite(1.0, "A1", lambda v: 1 - 0.3 * v**4)
+
+    def renamed(label):
+        def walk(part):
+            if isinstance(part, dict):
+                return {k: label if k == "label" else walk(v) for k, v in part.items()}
+            return [walk(v) for v in part] if isinstance(part, list) else part
+
+        return walk(own.to_dict())
+
+    forged = optdp.Solution.from_dict(renamed("B1/A1 (constant)"))
+    assert forged.problem.statement() == own.problem.statement()
+    assert "draw from the base of" in own.problem.statement()
+    with pytest.raises(FieldError, match="label"):
+        optdp.Solution.from_dict(renamed("x\n  verified"))
+    data = solution("kernel abs").to_dict()
+    data["program"] = {**data["program"], "solver": "HiGHS\nok   lower bound: 1"}
+    with pytest.raises(FieldError, match=r"program\.solver.*printable"):
+        optdp.Solution.from_dict(data)

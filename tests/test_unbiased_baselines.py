@@ -20,6 +20,8 @@ from optdp.mechanisms.baselines import unbiased
 from optdp.mechanisms.baselines.clamped import clamped_discrete_laplace, clamped_laplace
 from optdp.mechanisms.baselines.noise import LatticeNoise, Staircase, discrete_laplace, gaussian, laplace
 from optdp.mechanisms.baselines.unbiased import CentralPiecewise, Mixture, ThreeOutputs
+from optdp.mechanisms.composite import CompositeMechanism
+from optdp.problem.shapes import Quartic, Rectangle, Sine, Triangle
 
 
 def _build(name, eps, domain=(-1.0, 1.0)):
@@ -339,3 +341,18 @@ def test_mixtures_nested_without_end_are_refused():
         data = {"mechanism": "Mixture", "parts": [data], "weights": [1.0], "name": "deep"}
     with pytest.raises(FieldError, match="recursion"):
         Mechanism.from_dict(data)
+
+
+@pytest.mark.parametrize("activation", [Rectangle(), Sine(), Triangle()])
+@pytest.mark.parametrize("base", [Rectangle(), Quartic()])
+@pytest.mark.parametrize("width", [0.2, 0.9])
+def test_composites_deny_no_guarantee_that_they_have(activation, base, width):
+    """Where the window's peak never meets the base's least density, the ratio that is proven is not attained."""
+    made = CompositeMechanism.private(1.0, width, activation=activation, base=base, rule="pointwise")
+    low, high = made.support()
+    densities = made.density(np.linspace(low, high, 801)[1:-1, None], np.linspace(-1, 1, 101))
+    true = float(np.log((densities.max(axis=1) / densities.min(axis=1)).max()))
+    assert made.satisfies(optdp.LDP(1.0)) is True
+    if true < 0.99:
+        assert made.satisfies(optdp.LDP((1 + true) / 2)) is None
+    assert made.satisfies(optdp.LDP(0.5)) is (False if activation == base == Rectangle() else None)

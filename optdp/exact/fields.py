@@ -109,10 +109,10 @@ class Fields:
         return value
 
     def text(self, name: str, most: int = TEXT) -> str:
-        """A string of at most `most` characters."""
+        """One line of at most `most` characters, all printable: what is shown beside proven sentences must not look like one."""
         value = self._get(name)
-        if not isinstance(value, str) or len(value) > most:
-            raise self._refuse(name, value, f"a text of at most {most} characters")
+        if not isinstance(value, str) or len(value) > most or not value.isprintable():
+            raise self._refuse(name, value, f"one line of at most {most} printable characters")
         return value
 
     def choice(self, name: str, allowed: Sequence[str]) -> str:

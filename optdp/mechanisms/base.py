@@ -177,7 +177,7 @@ class Mechanism(ABC):
         def losses(inputs: np.ndarray, _: np.ndarray) -> np.ndarray:
             return np.stack([self.expected_loss(inputs, law), np.zeros(inputs.size)])
 
-        return float(_quadrature(losses, cuts[None], np.zeros(1), 1e-9)[0, 0]) / self.domain.width
+        return float(quadrature(losses, cuts[None], np.zeros(1), 1e-9)[0, 0]) / self.domain.width
 
     def _expectation(self, x: Any, function: Callable[[Any, Any], Any]) -> np.ndarray:
         """E[function(x, Y) | x]: adaptive quadrature over the support, cut at the input, and a sum over atoms.
@@ -214,8 +214,8 @@ class Mechanism(ABC):
         if np.isfinite(low) and np.isfinite(high):
             cuts = np.tile(np.linspace(low, high, 129), (inputs.size, 1))
             cuts = np.sort(np.concatenate([cuts, np.clip(inputs, low, high)[:, None]], axis=1), axis=1)
-            return found + _quadrature(body, cuts, inputs)
-        return found + _quadrature(line, np.tile(np.linspace(-1, 1, 129) * (1 - 1e-9), (inputs.size, 1)), inputs)
+            return found + quadrature(body, cuts, inputs)
+        return found + quadrature(line, np.tile(np.linspace(-1, 1, 129) * (1 - 1e-9), (inputs.size, 1)), inputs)
 
     def _some_inputs(self, count: int) -> np.ndarray:
         if isinstance(self.domain, Alphabet):
@@ -320,7 +320,10 @@ class Mechanism(ABC):
             low, high = self.support()
             far = max(self.domain.upper - low, high - self.domain.lower)
             reach = max(reach, Fraction(far)) if np.isfinite(far) else None
-        return as_loss(loss, reach)
+        law = as_loss(loss, reach)
+        if law.form == "matrix" and not isinstance(self.domain, Alphabet):
+            raise ValueError(f"loss is not allowed on {self.domain}: a matrix is for mechanisms on an Alphabet")
+        return law
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; `Mechanism.from_dict` gives back an equal mechanism, bit for bit. Default: the fields of a dataclass."""
@@ -388,7 +391,7 @@ def _entry(fields: Fields, name: str, kind: Any) -> Any:
     return classes[0].read(fields.child(name))
 
 
-def _quadrature(
+def quadrature(
     function: Callable[[Any, Any], np.ndarray], cuts: np.ndarray, inputs: np.ndarray, rtol: float = 1e-10
 ) -> np.ndarray:
     """Integrals of function(y, x) over y between the first and the last of the cuts of each input x; the function has two rows.

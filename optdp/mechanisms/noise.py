@@ -117,6 +117,10 @@ class AdditiveNoise(Mechanism):
     def _loss(self, loss: Any) -> Any:
         radius = self.noise_radius()
         law = as_loss(loss)
+        if law.form != "distance":
+            raise ValueError(
+                f"loss = {law.name!r} is not allowed here: for additive noise it must be one of the distance"
+            )
         if law.assumptions and not np.isfinite(radius):
             raise ValueError(
                 f"loss = {law.name!r} is not allowed here: this noise is unbounded, and a user's loss is known on a bounded "

@@ -191,6 +191,8 @@ class PiecewiseMechanism(CellWindow):
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
+        if law.form != "distance":
+            return super().expected_loss(inputs, law)
         if isinstance(self.domain, Circle):
             half, reach = self.window / 2, self.domain.period / 2
             value = self._mix(law.integral(reach) / reach, law.integral(half) / half)
@@ -201,13 +203,13 @@ class PiecewiseMechanism(CellWindow):
         return self._mix(everywhere / self.domain.width, near / self.window)
 
     def worst_input(self, loss: LossLike = "abs") -> float:
-        """The lower end of the domain, for every loss: on an interval no input is farther from its outputs.
+        """The lower end of the domain, for every loss that grows with the distance: no input is farther from its outputs.
 
         The window contains the input, which cuts it into parts of lengths u and v. Its share of the loss is I(u) + I(v)
         with I(d) = int_0^d L, at most I(u + v) because I is convex with I(0) = 0; the same holds for the floor.
         """
-        self._loss(loss)
-        return self.domain.lower
+        law = self._loss(loss)
+        return self.domain.lower if law.monotone else float(super().worst_input(law))
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
         """(low, high) proven to contain the worst-case expected loss (on a circle: the average one too), by balls.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number, number
 from optdp.exact.sampling import Seed, as_rng
-from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.base import Mechanism, quadrature
 from optdp.mechanisms.noise import AdditiveNoise
 from optdp.problem.domains import DomainLike, Integers, Interval, Line, as_interval
 from optdp.problem.losses import Absolute, DistanceLoss, LossLike, Squared
@@ -45,13 +45,6 @@ def staircase_stair(eps: float, steps: str) -> float:
     if steps == "abs":
         return 1 / (1 + math.exp(eps / 2))
     return (float(np.cbrt(b * (1 + b) / 2)) - b) / -math.expm1(-eps)
-
-
-@cache
-def _panels() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights on [0, 1]: 16 Gauss-Legendre points in each of 32 panels."""
-    nodes, weights = np.polynomial.legendre.leggauss(16)
-    return ((np.arange(32)[:, None] + (nodes + 1) / 2) / 32).ravel(), np.tile(weights / 64, 32)
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,10 +121,14 @@ class PublishedNoise(AdditiveNoise):
         return np.where(levels >= 0.5, 1.0, -1.0), np.minimum(levels, 1 - levels)
 
     def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
-        """int_0^t L(z) f(z) dz for the density f, t >= 0. Default: by quadrature."""
-        nodes, weights = _panels()
-        far = np.asarray(t, dtype=float)[..., None]
-        return np.sum(weights * far * law(far * nodes) * self.noise_density(far * nodes * (1 - 1e-15)), axis=-1)
+        """int_0^t L(z) f(z) dz for the density f, t >= 0. Default: by adaptive quadrature, as losses may jump."""
+        far = np.asarray(t, dtype=float)
+        ends = far.reshape(-1)
+
+        def cost(z: np.ndarray, _: np.ndarray) -> np.ndarray:
+            return np.stack([law(z) * self.noise_density(z * (1 - 1e-15)), np.zeros(z.shape)])
+
+        return quadrature(cost, ends[:, None] * np.linspace(0, 1, 33), ends)[0].reshape(far.shape)
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         radius = self.noise_radius()
