@@ -62,7 +62,8 @@ def gap_report(
             rows.append(row)
     columns = [
         Column("eps", "eps", "g"), Column("delta", "delta", "g"), Column("paper_lower", "paper's lower bound, n rounded down"),
-        Column("lower", "certified lower bound", rounding="down"), Column("value", "optimum", rounding="up"), Column("gap", "gap", ".1e"),
+        Column("lower", "certified lower bound", rounding="down"), Column("value", "optimum", rounding="up"),
+        Column("gap", "gap", ".1e"),
         *([] if discrete else [Column("paper_gap", "paper's gap", ".1%")]),
         *(Column(f"{name} / optimum", f"{name} / optimum", ".4g") for name in names),
         Column("verified", "verified"),

@@ -62,7 +62,10 @@ def gap_report(
         rows.append(row)
     columns = [Column("eps", "eps", "g")]
     if kernel:
-        columns += [Column("all lower", "all: bound", rounding="down"), Column("all value", "all: attained", rounding="up")]
+        columns += [
+            Column("all lower", "all: bound", rounding="down"),
+            Column("all value", "all: attained", rounding="up"),
+        ]
     columns += [Column(name, f"{name}*") for name in FAMILIES] + [Column(name, name) for name in proven]
     gap = max(row[f"{name} gap"] for row in rows for name in FAMILIES)
     notes += [
