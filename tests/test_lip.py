@@ -757,3 +757,8 @@ def test_mechanism_files_are_checked_field_by_field(change, message):
     data = json.loads(json.dumps(optdp.solve_lip([0.5, 0.3, 0.2], 1.0).mechanism.to_dict()))
     with pytest.raises(FieldError, match=message):
         optdp.Mechanism.from_dict({**data, **change})
+
+
+def test_a_bayes_risk_needs_a_task():
+    with pytest.raises(TypeError, match="task = 'sum' is not allowed"):
+        optdp.BayesRisk("sum", optdp.Prior.of([0.5, 0.5]))
