@@ -3,10 +3,13 @@
 import itertools
 import re
 
+import numpy as np
 import pytest
 
 import optdp
 from optdp.exact.fields import FieldError
+from optdp.exact.rounding import Table
+from optdp.mechanisms.kernel import KernelMechanism
 from tests.solutions import MAKE, solution, solutions
 
 
@@ -164,3 +167,21 @@ def test_no_statement_quotes_a_file():
     data["program"] = {**data["program"], "solver": "HiGHS\nok   lower bound: 1"}
     with pytest.raises(FieldError, match=r"program\.solver.*printable"):
         optdp.Solution.from_dict(data)
+
+
+def test_different_alphabets_have_different_statements():
+    """Digits in quotes are no numbers, and beyond 8 symbols a digest tells alphabets apart; infinity is no symbol."""
+    names = [str(optdp.Alphabet(s)) for s in (("1", "2"), (1, 2), tuple(range(1, 10)), (*range(1, 9), 10))]
+    assert len(set(names)) == 4
+    with pytest.raises(ValueError, match="strings or numbers"):
+        optdp.Alphabet((float("inf"), 1))
+    assert optdp.Problem(optdp.LDP(1), (0, 1), "abs", constraints=optdp.Outputs(0, 0.5)).outputs == (0.0, 0.5)
+
+
+def test_outputs_beyond_a_far_domain_are_refused_before_they_are_rounded():
+    """At 2^53 the floats next to the ends hide outputs that lie beyond them."""
+    far = optdp.Interval(2.0**53, 2.0**53 + 2)
+    half = 2**61
+    table = Table(np.array([[half + 2**59, half - 2**59], [half - 2**59, half + 2**59]], dtype=np.int64))
+    checks = KernelMechanism(far, (0.0, 1.0), (-0.2, 1.2), table).feasible(optdp.Problem(optdp.LDP(1), far, "abs"))
+    assert not next(check for check in checks if check.name == "outputs").passed

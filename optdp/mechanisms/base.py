@@ -269,12 +269,18 @@ class Mechanism(ABC):
         checks += [constraint.check(self) for constraint in problem.constraints]
         span = problem.outputs
         if span is not None and not any(c.tag == "outputs" for c in problem.constraints):
-            low, high = self.support()
+            low, high = self.exact_support()
             inside = bool(span[0] <= low and high <= span[1])
+            low, high = float(low), float(high)
             checks.append(
                 Check("outputs", inside, f"outputs lie in [{low!r}, {high!r}], the domain being {self.domain}")
             )
         return checks
+
+    def exact_support(self) -> tuple[Any, Any]:
+        """(lowest, highest) output before it is written as a float, for the check against the domain. Default: `support`."""
+        low, high = self.support()
+        return low, high
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         """Exact tests that every row is a distribution and that the guarantee is kept. Default: by `satisfies`."""

@@ -134,6 +134,10 @@ class KernelMechanism(TableMechanism):
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         return float(self._names[0]), float(self._names[-1])
 
+    def exact_support(self) -> tuple[Fraction, Fraction]:
+        low, width = Fraction(self.domain.lower), self.domain.exact_width
+        return low + width * Fraction(self.outputs[0]), low + width * Fraction(self.outputs[-1])
+
     def mean(self, x: ArrayLike) -> np.ndarray:
         return np.asarray(self._rows(x) @ self._names)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
@@ -223,7 +225,7 @@ class Alphabet(Domain):
             raise TypeError(f"symbols = {symbols!r} is not allowed: symbols must be an integer or a list")
         if (
             len(symbols) < 2
-            or not all(isinstance(s, str | int | float) and s == s for s in symbols)
+            or not all(isinstance(s, str) or (isinstance(s, int | float) and np.isfinite(s)) for s in symbols)
             or len(set(symbols)) < len(symbols)
         ):
             raise ValueError(
@@ -254,15 +256,18 @@ class Alphabet(Domain):
     def __str__(self) -> str:
         if len(self) > 3 and self.symbols == tuple(range(len(self))):
             return f"the alphabet {{0, ..., {len(self) - 1}}}"
-        shown = ", ".join(map(_shown, self.symbols[:8])) + (", ..." if len(self) > 8 else "")
-        return f"the alphabet {{{shown}}}" + (f" of {len(self)} symbols" if len(self) > 8 else "")
+        shown = ", ".join(map(_shown, self.symbols[:8]))
+        if len(self) <= 8 and not any(isinstance(s, str) and len(s) > 40 for s in self.symbols):
+            return f"the alphabet {{{shown}}}"
+        digest = hashlib.sha256(json.dumps(self.symbols).encode()).hexdigest()[:16]
+        return f"the alphabet {{{shown}{', ...' * (len(self) > 8)}}} of {len(self)} symbols with sha256 {digest}"
 
 
 def _shown(symbol: str | float) -> str:
-    """A symbol in a statement: as it is if it is a number or a plain word, else quoted, and cut if it is long."""
+    """A symbol in a statement: as it is if it is a number or a plain word, else quoted (digits too), and cut if it is long."""
     text = str(symbol)
-    plain_word = not isinstance(symbol, str) or (text.replace("_", "").replace("-", "").isalnum() and len(text) <= 40)
-    return text if plain_word else repr(text if len(text) <= 40 else text[:40] + "...")
+    word = text.replace("_", "").replace("-", "").isalnum() and len(text) <= 40 and text[:1].isalpha()
+    return text if word or not isinstance(symbol, str) else repr(text if len(text) <= 40 else text[:40] + "...")
 
 
 #: What `as_domain` reads.

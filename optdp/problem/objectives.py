@@ -172,6 +172,7 @@ class BayesRisk(Objective):
     def __post_init__(self) -> None:
         if not isinstance(self.task, Aggregate):
             raise TypeError(f"task = {self.task!r} is not allowed: it must be an optdp.problem.tasks.Aggregate")
+        object.__setattr__(self, "prior", Prior.of(self.prior))
         if self.task.values is not None and len(self.task.values) != len(self.prior):
             raise ValueError(
                 f"values has {len(self.task.values)} entries, which is not allowed: it needs {len(self.prior)}"

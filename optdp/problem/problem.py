@@ -48,7 +48,7 @@ class Problem(Tagged, root=True):
         for name, value, kind in (("privacy", self.privacy, Privacy), ("family", self.family, Family)):
             if not isinstance(value, kind):
                 raise TypeError(f"{name} = {value!r} is not allowed: it must be an optdp {kind.__name__}")
-        constraints = tuple(self.constraints)
+        constraints = tuple(self.constraints) if isinstance(self.constraints, tuple | list) else (self.constraints,)
         if not all(isinstance(c, Constraint) for c in constraints):
             raise TypeError(f"constraints = {constraints!r} is not allowed: each must be an optdp Constraint")
         kinds = [type(c) for c in constraints]
