@@ -34,8 +34,8 @@ bench: .venv/.dev
 
 docs: .venv/.docs
 	$(BIN)/optdp problems --markdown > docs/solved.md
-	$(BIN)/optdp audit --out docs/audit.md
-	$(BIN)/optdp discoveries --out docs/discoveries.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp audit --out docs/audit.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp discoveries --out docs/discoveries.md
 
 clean:
 	rm -rf .venv build dist demo-output *.egg-info
