@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
@@ -225,7 +226,7 @@ class Alphabet(Domain):
             raise TypeError(f"symbols = {symbols!r} is not allowed: symbols must be an integer or a list")
         if (
             len(symbols) < 2
-            or not all(isinstance(s, str) or (isinstance(s, int | float) and np.isfinite(s)) for s in symbols)
+            or not all(isinstance(s, str | int) or (isinstance(s, float) and math.isfinite(s)) for s in symbols)
             or len(set(symbols)) < len(symbols)
         ):
             raise ValueError(
