@@ -301,8 +301,8 @@ class _Proof:
 
             phi - nu.r <= l + sum_i max over q in {lo_i, hi_i} of q^2 - (nu_i + l) q.
 
-        Of the two bounds on either side one is taken for the whole interval: then they are linear in tau, the right side is convex
-        in it, and its maximum is at an end.
+        Of the two bounds on either side one is taken for the whole interval: then they are linear in tau, the right side is
+        convex in it, and its maximum is at an end.
         """
         ratio, knots, total = self.factor, self.multipliers.knots, self.prior.total
         inside = [(Fraction(t), Fraction(v)) for t, v in knots if ratio * Fraction(t) > ONE and t < 1]

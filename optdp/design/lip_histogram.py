@@ -6,8 +6,9 @@ with probability phi_i = (P_i - lo_i)/(hi_i - lo_i). `split` does this exactly, 
 the prior as can be, and then one more category is always or never high in what is left. A set fills the total width up to
 one category, which takes what remains: where there are many, next to nothing. There is no linear program at all.
 
-**LDP.** A posterior is P s / Z with s_i in [1, E] and Z = sum P s. Given 1/Z = tau it lies in a box again, tau P <= r <= E tau P and
-what the others leave. So there is a program over *levels* tau_k, in the probability w_k of a level and in joint probabilities y_ik,
+**LDP.** A posterior is P s / Z with s_i in [1, E] and Z = sum P s. Given 1/Z = tau it lies in a box again, tau P <= r <= E tau P
+and what the others leave. So there is a program over *levels* tau_k, in the probability w_k of a level and in joint
+probabilities y_ik,
 
     max sum_ik (lo_ik + hi_ik) y_ik - lo_ik hi_ik w_k
     subject to  sum_k y_ik = P_i,   sum_i y_ik = w_k,   lo_ik w_k <= y_ik <= hi_ik w_k,
@@ -39,9 +40,9 @@ def split(phi: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     **Arguments:** `phi`: the probability that each category is high; `width`: > 0.
 
-    **Returns** (weights, shares): shares[k, i] is 1 where i is high in the k-th set, 0 where it is not, and between for at most one
-    i (but the last row, whose weight is then negligible); every row has the same sum of width * shares, and weights @ shares = phi.
-    At most as many rows as categories.
+    **Returns** (weights, shares): shares[k, i] is 1 where i is high in the k-th set, 0 where it is not, and between for at most
+    one i (for more of them in the last row alone, and then its weight is negligible); every row has the same sum of
+    width * shares, and weights @ shares = phi. At most as many rows as categories.
     """
     phi, left, total = np.clip(phi, 0.0, 1.0), 1.0, float(phi @ width)
     weights, rows = [], []

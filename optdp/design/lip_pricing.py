@@ -313,9 +313,9 @@ class ConeHistogram(_Histogram):
 class ConeHistogramRelaxed(_Histogram):
     """LDP for many categories.
 
-    With tau = 1/sum(P s) a posterior lies in the box of `bounds`, r_i^2 is at most its chord there, and what is left is a knapsack
-    for each tau. Its solution has one fractional coordinate; rounding it either way gives the columns, the knapsack itself the
-    excess: what the certificate proves on the intervals between the knots.
+    With tau = 1/sum(P s) a posterior lies in the box of `bounds`, r_i^2 is at most its chord there, and what is left is a
+    knapsack for each tau. Its solution has one fractional coordinate; rounding it either way gives the columns, the knapsack
+    itself the excess: what the certificate proves on the intervals between the knots.
     """
 
     def bounds(self, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
