@@ -30,6 +30,14 @@ COINS = 2**124
 Placement = Literal["centred", "linear"]
 
 
+def least_floor(eps: Number, cells: int) -> int:
+    """The least floor mass, in coins, with which a window of so many cells has a likelihood ratio of at most e^eps."""
+    # mass >= 1 / (1 + (E - 1) w) makes the ratio 1 + (1 - mass) / (mass w) at most E; a rational below E in its
+    # place only raises the floor.
+    mass = 1 / (1 + (enclosures.exp_below(eps) - 1) * Fraction(cells, CELLS))
+    return min(-(-mass.numerator * COINS // mass.denominator), COINS)
+
+
 class CellWindow(Mechanism):
     """What mechanisms share that draw from a floor with an exact coin, and else from a window of whole cells."""
 
@@ -56,6 +64,13 @@ class CellWindow(Mechanism):
     @abstractmethod
     def exact_ratio(self) -> Fraction:
         """A rational not below the largest likelihood ratio K(y|x) / K(y|x')."""
+
+    @property
+    def _exact_ratio(self) -> Fraction:
+        """Window over floor, for a window that is uniform in the floor's own measure."""
+        if self.width_cells == CELLS:
+            return Fraction(1)
+        return 1 + (1 - self.exact_floor_mass) / (self.exact_floor_mass * self.exact_window)
 
     def guarantee(self) -> LDP:
         return LDP(Log(self.exact_ratio))
@@ -113,18 +128,12 @@ class PiecewiseMechanism(CellWindow):
         eps = require.exact_epsilon(eps)
         share = Fraction(require.real("width", width, low=0.0, high=1.0, open_low=True))
         cells = min(max(round(share * CELLS), 1), CELLS)
-        # floor mass >= 1 / (1 + (E - 1) w) makes the ratio 1 + (1 - mass) / (mass w) at most E; a rational below
-        # E in its place only raises the floor.
-        ratio = enclosures.exp_below(eps)
-        mass = 1 / (1 + (ratio - 1) * Fraction(cells, CELLS))
-        return cls(as_domain(domain), cells, min(-(-mass.numerator * COINS // mass.denominator), COINS), placement)
+        return cls(as_domain(domain), cells, least_floor(eps, cells), placement)
 
     @property
     def exact_ratio(self) -> Fraction:
         """The largest likelihood ratio K(y|x) / K(y|x'), exactly: peak over floor."""
-        if self.width_cells == CELLS:
-            return Fraction(1)
-        return 1 + (1 - self.exact_floor_mass) / (self.exact_floor_mass * self.exact_window)
+        return self._exact_ratio
 
     @property
     def window(self) -> float:

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import enclosures, polynomial, require
 from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import Number, plain, prose, rational, show
+from optdp.exact.sweep import Branches, horner
 
 
 class Loss(Tagged, root=True):
@@ -56,6 +57,16 @@ class Loss(Tagged, root=True):
         """L(x, y), elementwise with broadcasting."""
         raise NotImplementedError(f"{type(self).__name__} gives no values")
 
+    #: (a, b), a < 0 < b, where every set {u: L(u) <= level} of differences u = y - x is [a t, b t] for some t >= 0; else None.
+    slopes: tuple[Fraction, Fraction] | None = None
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        """L(unit u) for |u| <= 1 in polynomial pieces with exact coefficients; None if that is not known.
+
+        Where L is not piecewise polynomial: pieces that lie `below` it, or else above it.
+        """
+        return None
+
     def on(self, reach: Fraction | float) -> Loss:
         """The same loss, checked (where it is a user's function) up to distances `reach`."""
         return self
@@ -69,6 +80,7 @@ class DistanceLoss(Loss):
 
     form = "distance"
     monotone = True
+    slopes = (Fraction(-1), Fraction(1))
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         """L(distance), elementwise."""
@@ -100,6 +112,17 @@ class DistanceLoss(Loss):
     def mean_ball(self, reach: Fraction) -> arb:
         """An enclosure of the mean of L over distances spread evenly over [0, reach]."""
         return self.integral_ball(enclosures.ball(reach)) / enclosures.ball(reach)
+
+
+def _mirrored(breaks: Sequence[Fraction], rows: Sequence[Sequence[Fraction]], unit: Fraction) -> Branches:
+    """A loss of the distance unit |u|, given in pieces from each of the breaks (the first is 0) on."""
+    scaled = [tuple(a * unit**k for k, a in enumerate(row)) for row in rows]
+    left = [tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in scaled]
+    knots = [b / unit for b in breaks]
+    if left[0] == scaled[0]:  # even: one piece around 0
+        knots, left = knots[1:], left[1:]
+        return Branches((*(-k for k in reversed(knots)), *knots), (*reversed(left), *scaled))
+    return Branches((*(-k for k in reversed(knots[1:])), *knots), (*reversed(left), *scaled))
 
 
 @dataclass(frozen=True)
@@ -141,6 +164,11 @@ class Power(DistanceLoss):
         q, d = enclosures.ball(self.exponent), distance if isinstance(distance, arb) else enclosures.ball(distance)
         return d ** (q + 1) / (q + 1)
 
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        if self.exponent == int(self.exponent) and self.exponent <= 32:
+            return _mirrored([Fraction(0)], [[Fraction(0)] * int(self.exponent) + [Fraction(1)]], unit)
+        return _taylor(self.exponent, unit, below)
+
     def crossing(self, level: arb) -> arb:
         return level ** (1 / enclosures.ball(self.exponent))
 
@@ -156,6 +184,41 @@ class Power(DistanceLoss):
     def mean_ball(self, reach: Fraction) -> arb:
         q = enclosures.ball(self.exponent)
         return enclosures.ball(reach) ** q / (q + 1)
+
+
+def _taylor(q: float, unit: Fraction, below: bool, steps: int = 12, degree: int = 4) -> Branches:
+    """d^q for d = unit |u| <= unit by Taylor polynomials on [2^-k, 2^(1-k)], shifted by a bound of their remainders."""
+    breaks, rows = [Fraction(0)], [[Fraction(0)]]
+    with ctx.workprec(enclosures.PRECISION):
+        power = enclosures.ball(q)
+        whole = enclosures.ball(unit) ** power
+        if not below:
+            rows[0] = [enclosures.upper(whole * arb(2) ** (-steps * power))]
+        for k in range(steps, 0, -1):
+            low = Fraction(1, 2**k)
+            middle, half = enclosures.ball(low * 3 / 2), enclosures.ball(low / 2)
+            terms, term = [], whole * middle**power
+            for j in range(degree + 1):
+                terms.append(term)
+                term = term * (power - j) / (j + 1) / middle
+            # |f^(n)|/n! half^n at the end where it is largest: f^(n) is a power of d.
+            ends = [(e / middle) ** (power - degree - 1) for e in (middle - half, middle + half)]
+            spread = abs(term) * ends[0].max(ends[1]) * half ** (degree + 1)
+            # Coefficients are rounded, at |u - middle| <= half < 1: by at most 2^-100 of the largest each.
+            centred = [enclosures._fraction(t.mid()) for t in terms]
+            slack = enclosures.upper(spread + sum((abs(t - t.mid()) for t in terms), arb(0)))
+            centred[0] += -slack if below else slack
+            if below and centred[0] < 0:
+                centred = [Fraction(0)]
+            shift, row = -low * 3 / 2, [Fraction(0)]
+            for a in reversed(centred):  # expand in powers of u
+                row = [
+                    a + shift * row[0],
+                    *(row[i - 1] + shift * (row[i] if i < len(row) else 0) for i in range(1, len(row) + 1)),
+                ]
+            breaks.append(low)
+            rows.append(row[: degree + 1])
+    return _mirrored(breaks, rows, Fraction(1))
 
 
 @dataclass(frozen=True)
@@ -195,6 +258,10 @@ class Huber(DistanceLoss):
         near, far = d.min(c), (d - c).max(arb(0))
         return near**3 / 6 + c * far * (c + far) / 2
 
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        c = Fraction(self.corner)
+        return _mirrored([Fraction(0), c], [[Fraction(0), Fraction(0), Fraction(1, 2)], [-c * c / 2, c]], unit)
+
     def crossing(self, level: arb) -> arb:
         c = enclosures.ball(self.corner)
         bend = c**2 / 2
@@ -232,6 +299,11 @@ class Threshold(DistanceLoss):
     def integral_ball(self, distance: Number | arb) -> arb:
         d = distance if isinstance(distance, arb) else enclosures.ball(distance)
         return (d - enclosures.ball(self.limit)).max(arb(0))
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        if self.limit == 0:
+            return Branches((), ((Fraction(1),),))
+        return _mirrored([Fraction(0), Fraction(self.limit)], [[Fraction(0)], [Fraction(1)]], unit)
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         if threshold <= 0:
@@ -274,7 +346,7 @@ class Pieces(DistanceLoss):
         if rows[0][0] < 0:
             raise ValueError("coefficients are not allowed: the loss must be >= 0 at distance 0")
         for i, (row, start, end) in enumerate(self._parts):
-            drops = i > 0 and _horner(row, start) < _horner(rows[i - 1], start)
+            drops = i > 0 and horner(row, start) < horner(rows[i - 1], start)
             if drops or not polynomial.nonnegative(_slope(row), start, end):
                 raise ValueError(
                     f"coefficients are not allowed: the loss is not proven nondecreasing from distance {start} on"
@@ -291,8 +363,8 @@ class Pieces(DistanceLoss):
         for i, (row, start, end) in enumerate(self._parts):
             last = self.coefficients[max(i - 1, 0)]
             jumps, falls = (
-                _horner(row, start) != _horner(last, start),
-                _horner(_slope(row), start) < _horner(_slope(last), start),
+                horner(row, start) != horner(last, start),
+                horner(_slope(row), start) < horner(_slope(last), start),
             )
             if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
                 return False
@@ -329,8 +401,8 @@ class Pieces(DistanceLoss):
         rows, total = [], Fraction(0)
         for row, start, end in self._parts:
             primitive = (Fraction(0), *(a / (k + 1) for k, a in enumerate(row)))
-            rows.append((total - _horner(primitive, start), *primitive[1:]))
-            total = _horner(rows[-1], end or start)
+            rows.append((total - horner(primitive, start), *primitive[1:]))
+            total = horner(rows[-1], end or start)
         return tuple(rows)
 
     def integral_ball(self, distance: Number | arb) -> arb:
@@ -338,6 +410,9 @@ class Pieces(DistanceLoss):
         ends = (max(end, Fraction(0)) for end in (enclosures.lower(d), enclosures.upper(d)))
         low, high = (enclosures.ball(self._exact(end, self._primitives)) for end in ends)
         return low.union(high)  # nondecreasing in d
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        return _mirrored(self.breaks, self.coefficients, unit)
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         below = math.isfinite(threshold) and Fraction(threshold) <= self.coefficients[0][0]
@@ -358,19 +433,12 @@ class Pieces(DistanceLoss):
 
     def _exact(self, d: Fraction, rows: tuple[tuple[Fraction, ...], ...]) -> Fraction:
         """The polynomial of the piece around d >= 0, at d."""
-        return _horner(rows[max(k for k, b in enumerate(self.breaks) if b <= d)], d)
+        return horner(rows[max(k for k, b in enumerate(self.breaks) if b <= d)], d)
 
 
 def _slope(row: Sequence[Fraction]) -> list[Fraction]:
     """Coefficients of the derivative."""
     return [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
-
-
-def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
-    total = Fraction(0)
-    for a in reversed(row):
-        total = total * d + a
-    return total
 
 
 @dataclass(frozen=True)
@@ -394,6 +462,16 @@ class Pinball(Loss):
 
     def latex(self) -> str:
         return rf"\rho_{{{plain(self.tau)}}}(Y - x)"
+
+    @property
+    def slopes(self) -> tuple[Fraction, Fraction]:  # type: ignore[override]
+        """Sublevel sets are intervals whose ends balance tau and 1 - tau."""
+        tau = Fraction(self.tau)
+        return -1 / (1 - tau), 1 / tau
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        tau = Fraction(self.tau)
+        return Branches((Fraction(0),), ((Fraction(0), (tau - 1) * unit), (Fraction(0), tau * unit)))
 
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         d = np.subtract(y, x)
