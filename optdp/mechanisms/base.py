@@ -6,13 +6,12 @@ import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from flint import ctx
@@ -21,9 +20,8 @@ from numpy.typing import ArrayLike
 from optdp import files, hooks
 from optdp.exact import enclosures
 from optdp.exact.check import Check
-from optdp.exact.fields import FieldError, Fields, load
-from optdp.exact.numbers import Log, Number, encode
-from optdp.exact.rounding import Table
+from optdp.exact.fields import FieldError, Fields, load, written
+from optdp.exact.numbers import Number
 from optdp.exact.sampling import Seed
 from optdp.problem.domains import Alphabet, Circle, Interval
 from optdp.problem.losses import LossLike, Squared, as_loss
@@ -335,16 +333,14 @@ class Mechanism(ABC):
         """JSON form; `Mechanism.from_dict` gives back an equal mechanism, bit for bit. Default: the fields of a dataclass."""
         if not is_dataclass(self):
             raise TypeError(f"{type(self).__name__} has no JSON form: define to_dict and _read")
-        own = {f.metadata.get("saved", f.name): getattr(self, f.name) for f in dataclass_fields(self) if f.init}
-        return {"mechanism": type(self).__name__} | {name: _encode(value) for name, value in own.items()}
+        return {"mechanism": type(self).__name__} | written(self)
 
     @classmethod
     def _read(cls, fields: Fields) -> Self:
         """The inverse of `to_dict`: each field by its annotation; `metadata` may say by which name it is "saved"."""
         if not is_dataclass(cls):
             raise FieldError(f"{cls.__name__} cannot be read from a file")
-        hints, own = get_type_hints(cls, include_extras=True), [f for f in dataclass_fields(cls) if f.init]
-        return cls(**{f.name: _entry(fields, f.metadata.get("saved", f.name), hints[f.name]) for f in own})
+        return fields.into(cls)
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism to a JSON file, whole or not at all."""
@@ -366,35 +362,7 @@ class Mechanism(ABC):
         for module in MODULES:
             importlib.import_module(f"optdp.mechanisms.{module}")
         kind = fields.choice("mechanism", tuple(sorted(Mechanism._registry)))
-        try:
-            made = Mechanism._registry[kind]._read(fields)
-        except FieldError:
-            raise
-        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
-            raise FieldError(f"{fields.where}: {error}") from None
-        fields.done()
-        return made
-
-
-def _encode(value: Any) -> Any:
-    """The JSON form of a field."""
-    if isinstance(value, Table):
-        return value.to_list()
-    if isinstance(value, tuple):
-        return [_encode(v) for v in value]
-    if isinstance(value, Fraction | Log):
-        return encode(value)
-    return value.to_dict() if hasattr(value, "to_dict") else value
-
-
-def _entry(fields: Fields, name: str, kind: Any) -> Any:
-    """The field `name`, of which `kind` is the annotation; that a domain is of the right kind the constructor checks."""
-    classes = get_args(kind) or (kind,)
-    if kind is Table:
-        return Table.read(fields, name)
-    if not hasattr(classes[0], "read"):
-        return fields.typed(name, kind)
-    return classes[0].read(fields.child(name))
+        return fields.make(Mechanism._registry[kind]._read)
 
 
 def quadrature(
