@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from flint import arb, ctx
@@ -48,9 +48,7 @@ from optdp.problem.families import Additive
 from optdp.problem.losses import DistanceLoss
 from optdp.problem.objectives import At, Average, WorstCase
 from optdp.problem.privacy import ApproxDP
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.problem.problem import Problem
 
 #: Costs and multipliers are rounded to multiples of 2^-SCALE (costs downwards), e^eps up to a multiple of 2^-RATIO.
 SCALE = 110

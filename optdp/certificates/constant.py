@@ -11,7 +11,6 @@ what the uniform density attains at both ends. (A nondecreasing f: the same at t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from flint import ctx
 
@@ -20,9 +19,7 @@ from optdp.exact import enclosures
 from optdp.problem.domains import Interval
 from optdp.problem.families import Piecewise
 from optdp.problem.objectives import WorstCase
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.problem.problem import Problem
 
 
 @dataclass(frozen=True)

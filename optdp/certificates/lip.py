@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -41,9 +41,7 @@ from optdp.problem.objectives import BayesRisk
 from optdp.problem.priors import Prior
 from optdp.problem.privacy import LDP, LIP
 from optdp.problem.tasks import Aggregate
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.problem.problem import Problem
 
 #: Bounds of Q are multiples of 2^-BITS.
 BITS = 160
@@ -74,9 +72,8 @@ class LIPCertificate(Certificate):
     def __post_init__(self) -> None:
         require.choice("method", self.method, get_args(Method))
         nu = tuple(require.real(f"nu[{i}]", n) for i, n in enumerate(self.nu))
-        knots = tuple(
-            (require.real(f"knots[{i}]", t), require.real(f"knots[{i}]", v)) for i, (t, v) in enumerate(self.knots)
-        )
+        read = [tuple(require.real(f"knots[{i}]", v) for v in pair) for i, pair in enumerate(self.knots)]
+        knots = tuple((t, v) for t, v in read)
         if any(a > b for (a, _), (b, _) in pairwise(knots)):
             raise ValueError("knots are not allowed: they must be in increasing order")
         if bool(nu) == (self.method == "simplex") or bool(knots) != (self.method in ("knots", "chord")):
@@ -331,17 +328,9 @@ class _Proof:
 
     def cone_vertices(self) -> Fraction:
         """phi - nu.r at every s in {1, R}^d, for groups of equal priors at every number of high ones."""
-        ratio, weights, total, groups, (nu, nb) = (
-            self.factor,
-            self.prior.weights,
-            self.prior.total,
-            self._groups(),
-            self.nu,
-        )
-        vertices = 1
-        for group in groups:
-            vertices *= len(group) + 1
-            self.multipliers._visits(vertices, 0)
+        ratio, weights, total = self.factor, self.prior.weights, self.prior.total
+        groups, (nu, nb) = self._groups(), self.nu
+        self.multipliers._visits(math.prod(len(group) + 1 for group in groups), 0)
         weight = np.array(weights, dtype=object)
         # u_i = weight_i s_i in multiples of 2^-BITS: Z = sum u, squares = sum u^2, cost = sum nu u.
         size = np.array([total << BITS], dtype=object)
