@@ -31,7 +31,8 @@ the bound holds for the worst case, for any average, and at any one input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -130,7 +131,7 @@ class AdditiveCertificate(Certificate):
         return Bound(max(0.0, value), f"linear programming dual on {where}, exact rationals", loss.assumptions)
 
     def _malformed(self) -> str:
-        """Why this is not a dual point of the stated form, or an empty string."""
+        """Why this is not a dual point of the stated form."""
         shifts = [m.shift for m in self.multipliers]
         if self.rounding not in ("nodes", "bins") or not 1 <= self.n <= POINTS:
             return f"n must be in 1..{POINTS}, and the rounding to nodes or bins"
@@ -153,7 +154,7 @@ class AdditiveCertificate(Certificate):
         """t - delta sum lam for sensitivity 1 as an exact rational (a lower bound on it where L is irrational)."""
         privacy: Any = problem.privacy
         last, discrete = self._last, isinstance(problem.domain, Integers)
-        ratio = _ceil(enclosures.exp_above(privacy.eps) * 2**RATIO)
+        ratio = math.ceil(enclosures.exp_above(privacy.eps) * 2**RATIO)
         costs = lattice_costs(problem.objective.loss, privacy.sensitivity, self.n, last, discrete, self.rounding)
         folded = self._weights(last) * (costs << RATIO)
         budget = 0
@@ -171,25 +172,18 @@ class AdditiveCertificate(Certificate):
     def _weights(self, last: int) -> np.ndarray:
         """m_a for a = 0..last: how many lattice points lie at distance a."""
         m = np.full(last + 1, 2, dtype=object)
-        if self.rounding == "nodes":
-            m[0] = 1
+        m[0] = 1 if self.rounding == "nodes" else 2
         return m
 
     def _fold(self, folded: np.ndarray, first: int, stream: np.ndarray) -> None:
         """Add `stream`, at the lattice points first, first + 1, ..., to `folded`, which is indexed by distance."""
-        last = folded.size - 1
-        shift = 1 if self.rounding == "bins" else 0  # bins: k and -1 - k are at the same distance
-        below = min(max(-first, 0), stream.size)  # entries at negative lattice points
+        below = min(max(-first, 0), stream.size)  # entries at negative lattice points, at falling distances
         if below:
-            distance = -first - shift  # of the first entry, then falling
-            part = stream[:below][::-1]
-            low = distance - below + 1
-            folded[low : low + below] += part
-        rest = stream[below:]
+            low = -first - (self.rounding == "bins") - below + 1  # bins: k and -1 - k are at the same distance
+            folded[low : low + below] += stream[:below][::-1]
         start = first + below
-        if start <= last:
-            count = min(rest.size, last + 1 - start)
-            folded[start : start + count] += rest[:count]
+        count = max(min(stream.size - below, folded.size - start), 0)
+        folded[start : start + count] += stream[below : below + count]
 
     @classmethod
     def _read(cls, fields: Fields) -> AdditiveCertificate:
@@ -199,17 +193,10 @@ class AdditiveCertificate(Certificate):
         return made
 
 
-def _ceil(number: Fraction) -> int:
-    return -(-number.numerator // number.denominator)
-
-
-def _integers(values: Sequence[float]) -> np.ndarray:
+def _integers(values: Iterable[float | Fraction]) -> np.ndarray:
     """floor(v 2^SCALE), exactly: any numbers are a dual point, these are as good as the floats that they come from."""
-    out = np.empty(len(values), dtype=object)
-    for k, v in enumerate(values):
-        top, bottom = v.as_integer_ratio()
-        out[k] = (top << SCALE) // bottom
-    return out
+    ratios = (v.as_integer_ratio() for v in values)
+    return np.array([(top << SCALE) // bottom for top, bottom in ratios], dtype=object)
 
 
 def lattice_costs(
@@ -235,8 +222,9 @@ def lattice_costs(
                 sags[a] = values[a] + slope * (peak - a * h) - peak**q
         high = [enclosures.upper(s) for s in sags]
         costs = [enclosures.lower(values[a]) - max(high[a], high[max(a - 1, 0)], Fraction(0)) for a in range(last + 1)]
-    out = np.array([(c.numerator << SCALE) // c.denominator for c in costs], dtype=object)
-    return np.minimum.accumulate(out[::-1])[::-1]  # nondecreasing, and not above: the broken line only sinks
+    return np.minimum.accumulate(_integers(costs)[::-1])[
+        ::-1
+    ]  # nondecreasing, and not above: the broken line only sinks
 
 
 def _sampled_costs(
@@ -249,10 +237,8 @@ def _sampled_costs(
         grid = np.arange((last + 2) * PARTS + 1) * (sensitivity / (n * PARTS))
         values = loss(grid)
         bend = np.diff(values)
-        if (
-            not np.isfinite(values).all()
-            or min(bend.min(), np.diff(bend).min()) < -32 * np.finfo(float).eps * values[-1]
-        ):
+        known = np.isfinite(values).all()
+        if not known or min(bend.min(), np.diff(bend).min()) < -32 * np.finfo(float).eps * values[-1]:
             raise ValueError(
                 f"the loss {loss.name} is not finite, nondecreasing and convex up to distance {grid[-1]:g}"
             )
@@ -263,12 +249,10 @@ def _sampled_costs(
         cells = values[:-1].reshape(-1, PARTS)
         ends = values[::PARTS]
         chord = ends[:-1, None] + (ends[1:] - ends[:-1])[:, None] * (np.arange(PARTS) / PARTS)
-        depth = (chord - cells).max(axis=1) + sag.reshape(-1, PARTS).max(axis=1)
-        depth = np.maximum(depth, 0.0)
+        depth = np.maximum((chord - cells).max(axis=1) + sag.reshape(-1, PARTS).max(axis=1), 0.0)
         costs = ends[: last + 1] - np.maximum(depth[: last + 1], np.concatenate([[0.0], depth[:last]]))
         costs = costs - 64 * np.finfo(float).eps * np.abs(ends[: last + 1])
-    out = _integers([float(c) for c in costs])
-    return np.minimum.accumulate(out[::-1])[::-1]
+    return np.minimum.accumulate(_integers(map(float, costs))[::-1])[::-1]
 
 
 def geng_viswanath(problem: Problem) -> AdditiveCertificate:
