@@ -65,9 +65,8 @@ class Mechanism(ABC):
         super().__init_subclass__(**kwargs)
         known = Mechanism._registry.get(cls.__name__)
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise TypeError(
-                f"there is a mechanism {cls.__name__} in {known.__module__} already: saved files name the class"
-            )
+            there = f"there is a mechanism {cls.__name__} in {known.__module__} already"
+            raise TypeError(f"{there}: saved files name the class")
         Mechanism._registry[cls.__name__] = cls
 
     # --- what an author writes
@@ -100,8 +99,13 @@ class Mechanism(ABC):
     def _drawn_atoms(self) -> np.ndarray:
         if type(self).probability is Mechanism.probability:
             return np.empty(0)
+        if isinstance(self.domain, Alphabet):
+            inputs = np.array(self.domain.symbols[:9])
+        else:
+            low, high = self.domain.lower, self.domain.upper
+            inputs = np.linspace(low, high, 9) if np.isfinite(low) else np.arange(9) - 4
         rng = np.random.default_rng(0)
-        drawn = [np.ravel(self.randomize(np.full(4096, x), rng)) for x in self._some_inputs(9)]
+        drawn = [np.ravel(self.randomize(np.full(4096, x), rng)) for x in inputs]
         values, counts = np.unique(np.concatenate(drawn), return_counts=True)
         return values[counts > 1]
 
@@ -186,10 +190,9 @@ class Mechanism(ABC):
         parts = [self._mass_and_mean(p, function) for p in np.array_split(inputs.reshape(-1), inputs.size // 512 + 1)]
         mass, mean = np.concatenate(parts, axis=1)
         if np.abs(mass - 1).max(initial=0.0) > 1e-6:
-            raise ValueError(
-                f"density and probability of {type(self).__name__} add up to {mass[np.argmax(np.abs(mass - 1))]:.9g} instead of "
-                "1: define `support` and `atoms` if outputs are missed, else correct them"
-            )
+            total = f"{type(self).__name__} add up to {mass[np.argmax(np.abs(mass - 1))]:.9g} instead of 1"
+            told = "define `support` and `atoms` if outputs are missed, else correct them"
+            raise ValueError(f"density and probability of {total}: {told}")
         return mean.reshape(inputs.shape)
 
     def _mass_and_mean(self, inputs: np.ndarray, function: Callable[[Any, Any], Any]) -> np.ndarray:
@@ -204,23 +207,16 @@ class Mechanism(ABC):
             heights = self.density(y, x)
             return heights * np.stack([np.ones(y.shape), np.where(heights > 0, function(x, y), 0.0)])
 
+        if np.isfinite(low) and np.isfinite(high):
+            cuts = np.tile(np.linspace(low, high, 129), (inputs.size, 1))
+            cuts = np.sort(np.concatenate([cuts, np.clip(inputs, low, high)[:, None]], axis=1), axis=1)
+            return found + quadrature(body, cuts, inputs)
         width = getattr(self.domain, "width", 1.0)
 
         def line(t: np.ndarray, x: np.ndarray) -> np.ndarray:  # y = x + width t/(1 - t^2): the whole line
             return body(x + width * t / (1 - t * t), x) * width * (1 + t * t) / (1 - t * t) ** 2
 
-        if np.isfinite(low) and np.isfinite(high):
-            cuts = np.tile(np.linspace(low, high, 129), (inputs.size, 1))
-            cuts = np.sort(np.concatenate([cuts, np.clip(inputs, low, high)[:, None]], axis=1), axis=1)
-            return found + quadrature(body, cuts, inputs)
         return found + quadrature(line, np.tile(np.linspace(-1, 1, 129) * (1 - 1e-9), (inputs.size, 1)), inputs)
-
-    def _some_inputs(self, count: int) -> np.ndarray:
-        if isinstance(self.domain, Alphabet):
-            return np.array(self.domain.symbols[:count])
-        if not np.isfinite(self.domain.lower):
-            return np.arange(count) - count // 2
-        return np.linspace(self.domain.lower, self.domain.upper, count)
 
     # --- what it guarantees
 
@@ -245,16 +241,16 @@ class Mechanism(ABC):
         if not isinstance(own, LDP):
             what = "no guarantee is claimed" if own is None else f"the guarantee is {own}"
             raise ValueError(f"privacy() is the epsilon of an LDP mechanism, and here {what}: use guarantee()")
-        return _round_up(own.eps)
+        with ctx.workprec(enclosures.PRECISION):
+            return own.eps if isinstance(own.eps, float) else enclosures.round_up(enclosures.ball(own.eps))
 
     # --- verification: statements about a problem
 
     def feasible(self, problem: Problem) -> list[Check]:
         """Exact checks that the mechanism is one of those that `problem` is about: domain, guarantee, family, constraints."""
         same = self.domain == problem.domain
-        checks = [
-            Check("domain", same, f"inputs come from {self.domain}" + ("" if same else f", not from {problem.domain}"))
-        ]
+        told = f"inputs come from {self.domain}" + ("" if same else f", not from {problem.domain}")
+        checks = [Check("domain", same, told)]
         if not same:
             return checks
         try:
@@ -269,21 +265,17 @@ class Mechanism(ABC):
         if span is not None and not any(c.tag == "outputs" for c in problem.constraints):
             low, high = self.exact_support()
             inside = bool(span[0] <= low and high <= span[1])
-            low, high = float(low), float(high)
-            checks.append(
-                Check("outputs", inside, f"outputs lie in [{low!r}, {high!r}], the domain being {self.domain}")
-            )
+            told = f"outputs lie in [{float(low)!r}, {float(high)!r}], the domain being {self.domain}"
+            checks.append(Check("outputs", inside, told))
         return checks
 
     def exact_support(self) -> tuple[Any, Any]:
         """(lowest, highest) output before it is written as a float, for the check against the domain. Default: `support`."""
-        low, high = self.support()
-        return low, high
+        return self.support()
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         """Exact tests that every row is a distribution and that the guarantee is kept. Default: by `satisfies`."""
-        answer = self.satisfies(privacy)
-        own = self.guarantee()
+        answer, own = self.satisfies(privacy), self.guarantee()
         said = "no guarantee is claimed" if own is None else f"the mechanism guarantees {own}"
         verdict = {True: "which implies", False: "which contradicts", None: "from which nothing is known about"}[answer]
         return [Check("privacy", answer is True, f"{said}, {verdict} {privacy}")]
@@ -314,8 +306,7 @@ class Mechanism(ABC):
         a, b = self.domain.lower, self.domain.upper
         if not np.isfinite(b - a):
             raise TypeError(f"{type(self).__name__} must define worst_input and average_loss: its domain is unbounded")
-        cuts = [a, *sorted(k for k in self._kinks() if a < k < b), b]
-        return list(pairwise(cuts))
+        return list(pairwise([a, *sorted(k for k in self._kinks() if a < k < b), b]))
 
     def _loss(self, loss: Any) -> Any:
         """`loss` as a `Loss`; a user's function is checked up to the largest distance between an input and an output."""
@@ -398,8 +389,3 @@ def quadrature(
         if not a.size:
             break
     return total + add(coarse, of)
-
-
-def _round_up(eps: Number) -> float:
-    with ctx.workprec(enclosures.PRECISION):
-        return float(eps) if isinstance(eps, float) else enclosures.round_up(enclosures.ball(eps))

@@ -67,9 +67,8 @@ class FiniteMechanism(TableMechanism):
             raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Alphabet")
         shape = len(self.domain), len(self.outputs)
         if len(set(self.outputs)) < len(self.outputs) or self.table.weights.shape != shape:
-            raise ValueError(
-                f"outputs = {self.outputs!r} is not allowed: they must be different, one for each column of the weights"
-            )
+            allowed = "they must be different, one for each column of the weights"
+            raise ValueError(f"outputs = {self.outputs!r} is not allowed: {allowed}")
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         return self.atoms()[self.table.draw(self.domain.index(x), as_rng(rng))]
@@ -80,10 +79,6 @@ class FiniteMechanism(TableMechanism):
 
     def atoms(self) -> np.ndarray:
         return np.array(self.outputs)
-
-    def support(self, x: ArrayLike | None = None) -> tuple[Any, Any]:
-        """(least, largest) output."""
-        return min(self.outputs), max(self.outputs)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         """E[Y | x] for numeric outputs."""

@@ -152,12 +152,11 @@ class PiecewiseMechanism(CellWindow):
         return first if isinstance(self.domain, Circle) else np.clip(first, 0, CELLS - self.width_cells)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs = self.domain.check(x)
-        rng = as_rng(rng)
+        inputs, rng = self.domain.check(x), as_rng(rng)
         cell = rng.integers(0, CELLS, size=inputs.shape)
-        within = ~coin(self.floor_coins, COINS, inputs.shape, rng)
+        from_floor = coin(self.floor_coins, COINS, inputs.shape, rng)
         near = self._first_cell(inputs) + rng.integers(0, self.width_cells, size=inputs.shape)
-        cell = np.where(within, near, cell)
+        cell = np.where(from_floor, cell, near)
         if isinstance(self.domain, Circle):
             cell &= CELLS - 1  # modulo, CELLS being a power of two
         return self.domain.lower + (cell + 0.5) * (self.domain.width / CELLS)
@@ -170,17 +169,13 @@ class PiecewiseMechanism(CellWindow):
         return start if isinstance(self.domain, Circle) else np.clip(start, a, a + (span - self.window))
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        inputs = self.domain.check(x)
-        outputs = np.asarray(y, dtype=float)
+        inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
         offset = outputs - self._window_start(inputs)
         if isinstance(self.domain, Circle):
             offset = np.mod(offset, self.domain.period)
         inside = (offset >= 0) & (offset <= self.window)
         valid = (outputs >= self.domain.lower) & (outputs <= self.domain.upper)
         return np.where(valid, np.where(inside, self.peak, self.floor), 0.0)
-
-    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        return self.domain.lower, self.domain.upper
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
@@ -195,8 +190,7 @@ class PiecewiseMechanism(CellWindow):
             return super().expected_loss(inputs, law)
         if isinstance(self.domain, Circle):
             half, reach = self.window / 2, self.domain.period / 2
-            value = self._mix(law.integral(reach) / reach, law.integral(half) / half)
-            return np.full(inputs.shape, value)
+            return np.full(inputs.shape, self._mix(law.integral(reach) / reach, law.integral(half) / half))
         everywhere = law.integral(inputs - self.domain.lower) + law.integral(self.domain.upper - inputs)
         before = inputs - self._window_start(inputs)  # >= 0: the window contains the input
         near = law.integral(np.maximum(before, 0)) + law.integral(np.maximum(self.window - before, 0))

@@ -6,19 +6,18 @@ The expected loss is G(x - a) + G(b - x) with G(t) = E[L(min(Z, t)); Z > 0] = in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import require
 from optdp.exact.fields import Fields
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.baselines.noise import UNIT, DiscreteLaplace, Laplace, LatticeNoise, PublishedNoise, Staircase
-from optdp.problem.domains import DomainLike, Interval, as_interval
+from optdp.mechanisms.baselines.noise import UNIT, Laplace, LatticeNoise, PublishedNoise, Staircase, discrete_laplace
+from optdp.problem.domains import DomainLike, Interval
 from optdp.problem.losses import Absolute, DistanceLoss, LossLike
 from optdp.problem.privacy import LDP, ApproxDP
 
@@ -35,9 +34,8 @@ class Clamped(Mechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.noise, self.kind) or not isinstance(self.noise.domain, Interval):
-            raise TypeError(
-                f"noise = {self.noise!r} is not allowed: it must be {self.kind.__name__} noise on an Interval"
-            )
+            kind = self.kind.__name__
+            raise TypeError(f"noise = {self.noise!r} is not allowed: it must be {kind} noise on an Interval")
 
     @property
     def domain(self) -> Interval:
@@ -68,9 +66,6 @@ class Clamped(Mechanism):
 
     def atoms(self) -> np.ndarray:
         return np.array([self.domain.lower, self.domain.upper])
-
-    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        return self.domain.lower, self.domain.upper
 
     def _one_sided(self, t: np.ndarray, law: DistanceLoss) -> np.ndarray:
         """G(t) for t in [0, width]."""
@@ -125,8 +120,7 @@ class ClampedStaircase(Clamped):
     @property
     def gamma(self) -> float:
         """Where in each step of one sensitivity the density drops."""
-        gamma: float = self.noise.gamma  # type: ignore[attr-defined]
-        return gamma
+        return self.noise.gamma  # type: ignore[attr-defined, no-any-return]
 
     def _kinks(self) -> list[float]:
         drop = self.gamma * self.domain.width
@@ -139,6 +133,4 @@ clamped_laplace, clamped_staircase = ClampedLaplace, ClampedStaircase
 
 def clamped_discrete_laplace(eps: Number, domain: DomainLike = UNIT, steps: int = 100) -> LatticeNoise:
     """Discrete Laplace noise on a lattice, clamped to the domain: eps-LDP, bounded and biased."""
-    return LatticeNoise(
-        DiscreteLaplace(eps, 0.0, require.integer("steps", steps, low=1, high=10**6)), as_interval(domain), True
-    )
+    return replace(discrete_laplace(eps, domain, steps), clamped=True)

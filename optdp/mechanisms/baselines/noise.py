@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
@@ -68,9 +69,8 @@ class PublishedNoise(AdditiveNoise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=not self.needs_eps))
-        delta = number(self.target_delta, "delta")
-        require.real("delta", float(delta), low=0.0, high=1.0, open_low=self.needs_delta, open_high=True)
-        object.__setattr__(self, "target_delta", delta)
+        object.__setattr__(self, "target_delta", number(self.target_delta, "delta"))
+        require.real("delta", self._delta, low=0.0, high=1.0, open_low=self.needs_delta, open_high=True)
         width = require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150)
         object.__setattr__(self, "sensitivity", width)
         if self.domain is None:
@@ -78,9 +78,8 @@ class PublishedNoise(AdditiveNoise):
         if not isinstance(self.domain, Integers if self.integral else Line | Interval):
             raise TypeError(f"domain = {self.domain!r} is not allowed: this noise is for other numbers")
         if self.integral and (width != int(width) or width > 10**6):
-            raise ValueError(
-                f"sensitivity = {width!r} is not allowed: on the integers it must be an integer up to 10^6"
-            )
+            allowed = "on the integers it must be an integer up to 10^6"
+            raise ValueError(f"sensitivity = {width!r} is not allowed: {allowed}")
         if isinstance(self.domain, Interval) and width < self.domain.exact_width:
             raise ValueError(f"sensitivity = {width!r} is not allowed: on {self.domain} it must be at least the width")
 
@@ -112,13 +111,6 @@ class PublishedNoise(AdditiveNoise):
         points = np.asarray(z, dtype=float)
         tail = self._upper(np.abs(points))
         return np.where(points >= 0, 1 - tail, tail)
-
-    def _levels(self, level: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(sign, P(Z > radius)) for quantiles."""
-        levels = np.asarray(level, dtype=float)
-        if not ((levels > 0) & (levels < 1)).all():
-            raise ValueError(f"level = {level!r} is not allowed: levels must lie strictly between 0 and 1")
-        return np.where(levels >= 0.5, 1.0, -1.0), np.minimum(levels, 1 - levels)
 
     def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         """int_0^t L(z) f(z) dz for the density f, t >= 0. Default: by adaptive quadrature, as losses may jump."""
@@ -156,15 +148,25 @@ class Laplace(PublishedNoise):
         """lam."""
         return self.sensitivity / self._eps
 
+    @property
+    def _end(self) -> float:
+        """P(|Z| > radius) before truncation: 0 here."""
+        return math.exp(-self.noise_radius() / self.scale)
+
+    @property
+    def _mass(self) -> float:
+        return -math.expm1(-self.noise_radius() / self.scale)
+
     def noise_density(self, z: ArrayLike) -> np.ndarray:
-        return np.exp(-np.abs(z) / self.scale) / (2 * self.scale)
+        plain = np.exp(-np.abs(z) / self.scale) / (2 * self.scale)
+        return np.where(np.abs(z) <= self.noise_radius(), plain / self._mass, 0.0)
 
     def _upper(self, t: np.ndarray) -> np.ndarray:
-        return np.exp(-t / self.scale) / 2
+        return np.maximum(np.exp(-t / self.scale) - self._end, 0.0) / (2 * self._mass)
 
     def quantile(self, level: ArrayLike) -> np.ndarray:
         sign, tail = self._levels(level)
-        return -sign * self.scale * np.log(2 * tail)
+        return -sign * self.scale * np.log(2 * tail * self._mass + self._end)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.laplace(0.0, self.scale, shape)
@@ -172,10 +174,10 @@ class Laplace(PublishedNoise):
     def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         from scipy.special import gammainc
 
-        if law.exponent is None:
-            return super().partial_loss(t, law)
-        q = law.exponent
-        return self.scale**q / 2 * math.gamma(q + 1) * gammainc(q + 1, np.asarray(t) / self.scale)
+        near, q = np.minimum(t, self.noise_radius()), law.exponent
+        if q is None:
+            return super().partial_loss(near, law)
+        return self.scale**q / 2 * math.gamma(q + 1) * gammainc(q + 1, near / self.scale) / self._mass
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
@@ -263,9 +265,8 @@ class Staircase(PublishedNoise):
         if eps >= self._eps:
             return 0.0
         g, (edges, _) = self.gamma, self._steps(math.inf)
-        shifts = {round(abs(a + s * c) % 1, 15) or 1.0 for a in (0, g, -g) for c in (0, g, 2 * g) for s in (1, -1)} | {
-            1.0
-        }
+        kinks = (abs(a + s * c) for a in (0, g, -g) for c in (0, g, 2 * g) for s in (1, -1))
+        shifts = {round(kink % 1, 15) or 1.0 for kink in kinks} | {1.0}
         line = np.concatenate([-edges[:0:-1], edges]) * self.sensitivity
         worst = 0.0
         for d in (u * self.sensitivity for u in shifts):
@@ -289,33 +290,8 @@ class TruncatedLaplacian(Laplace):
     def noise_radius(self) -> float:
         return self.sensitivity * truncated_radius(self._eps, self._delta)
 
-    @property
-    def _end(self) -> float:
-        """P(|Laplace noise| > radius)."""
-        return math.exp(-self.noise_radius() / self.scale)
-
-    @property
-    def _mass(self) -> float:
-        return -math.expm1(-self.noise_radius() / self.scale)
-
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        return np.where(np.abs(z) <= self.noise_radius(), super().noise_density(z) / self._mass, 0.0)
-
-    def _upper(self, t: np.ndarray) -> np.ndarray:
-        return np.maximum(np.exp(-t / self.scale) - self._end, 0.0) / (2 * self._mass)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        return -sign * self.scale * np.log(2 * tail * self._mass + self._end)
-
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return self.quantile(np.clip(rng.random(shape), 1e-300, 1 - 2.0**-53))
-
-    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
-        near = np.minimum(t, self.noise_radius())
-        if law.exponent is None:  # the quadrature is of this density already
-            return super().partial_loss(near, law)
-        return super().partial_loss(near, law) / self._mass
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
@@ -375,8 +351,6 @@ class Gaussian(PublishedNoise):
 
     @staticmethod
     def _profile(s: Any, eps: Number) -> Any:
-        from flint import arb
-
         x, e = arb(s), enclosures.ball(eps)
         root = arb(2).sqrt()
         half = 1 / (2 * x)
@@ -385,8 +359,6 @@ class Gaussian(PublishedNoise):
     @cached_property
     def sigma(self) -> float:
         """Standard deviation."""
-        from flint import ctx
-
         if self.calibration == "classical":
             return math.sqrt(2 * math.log(1.25 / self._delta)) * self.sensitivity / self._eps
         with ctx.workprec(enclosures.PRECISION + 200):
@@ -424,14 +396,11 @@ class Gaussian(PublishedNoise):
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
-        q = law.exponent
-        if q is None:
+        if (q := law.exponent) is None:
             return super().noise_loss(law)
         return float(self.sigma**q * 2 ** (q / 2) * math.gamma((q + 1) / 2) / math.sqrt(math.pi))
 
     def delta(self, eps: Number) -> float:
-        from flint import ctx
-
         with ctx.workprec(enclosures.PRECISION + 200):
             ratio = enclosures.ball(self.sigma) / enclosures.ball(self.sensitivity)
             return enclosures.round_up(self._profile(ratio, require.exact_epsilon(eps, zero=True)))
@@ -480,10 +449,8 @@ class IntegerNoise(PublishedNoise):
 
     integral = True
 
-    @cached_property
-    def _half(self) -> np.ndarray:
-        """P(Z = 0), P(Z = 1), ..."""
-        raise TypeError("a base class")
+    #: P(Z = 0), P(Z = 1), ...
+    _half: ClassVar[cached_property[np.ndarray]]
 
     @cached_property
     def _sums(self) -> np.ndarray:
@@ -709,6 +676,5 @@ def gaussian(eps: Number, domain: DomainLike = UNIT, delta: Number = 1e-5) -> Ga
 
 def discrete_laplace(eps: Number, domain: DomainLike = UNIT, steps: int = 100) -> LatticeNoise:
     """Discrete Laplace noise on a lattice of `steps` steps across an interval: unbiased, eps-LDP."""
-    return LatticeNoise(
-        DiscreteLaplace(eps, 0.0, require.integer("steps", steps, low=1, high=10**6)), as_interval(domain)
-    )
+    steps = require.integer("steps", steps, low=1, high=10**6)
+    return LatticeNoise(DiscreteLaplace(eps, 0.0, steps), as_interval(domain))
