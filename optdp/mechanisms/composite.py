@@ -6,6 +6,7 @@ this form, and so is any pair of a user's own activation and base.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -70,16 +71,12 @@ class CompositeMechanism(CellWindow):
         if self.last_cell == -1:
             object.__setattr__(self, "last_cell", CELLS - self.width_cells)
         require.integer("last_cell", self.last_cell, low=self.first_cell + 1, high=CELLS - self.width_cells)
-        if self.activation.fit(self.width_cells) != self.width_cells:
-            raise ValueError(
-                f"width_cells = {self.width_cells!r} is not allowed: a {self.activation} activation is sampled exactly in "
-                f"{self.activation.fit(self.width_cells)} cells"
-            )
+        if (fit := self.activation.fit(self.width_cells)) != self.width_cells:
+            why = f"a {self.activation} activation is sampled exactly in {fit} cells"
+            raise ValueError(f"width_cells = {self.width_cells!r} is not allowed: {why}")
         if self.base.fit(CELLS) != CELLS or self.base.dip() <= 0:
-            raise ValueError(
-                f"base = {str(self.base)!r} is not allowed: it must be positive on the whole range, and its number of steps a "
-                "power of two"
-            )
+            allowed = "it must be positive on the whole range, and its number of steps a power of two"
+            raise ValueError(f"base = {str(self.base)!r} is not allowed: {allowed}")
 
     @classmethod
     def private(
@@ -112,13 +109,11 @@ class CompositeMechanism(CellWindow):
             raise tiny
         room = ratio * dip - 1 if rule == "uniform" else (ratio - 1) * dip
         if room <= 0:
-            raise ValueError(
-                f"base = {str(base)!r} is not allowed at eps = {show(eps)}: it varies by a factor {1 / float(dip):g} >= e^eps, "
-                "which leaves no room for an activation"
-            )
+            why = f"it varies by a factor {1 / float(dip):g} >= e^eps, which leaves no room for an activation"
+            raise ValueError(f"base = {str(base)!r} is not allowed at eps = {show(eps)}: {why}")
         odds = room * activation.level_below() / base.level_above() * w
         mass = max(1 / (1 + odds), Fraction(require.real("floor_mass", floor_mass, low=0.0, high=1.0, open_high=True)))
-        coins = -(-mass.numerator * COINS // mass.denominator)
+        coins = math.ceil(mass * COINS)
         if coins >= COINS:
             raise tiny
         gap = round(abs(r) * (1 - w) / (1 + abs(r)) * CELLS)
@@ -192,12 +187,10 @@ class CompositeMechanism(CellWindow):
         require.choice("of", of, ("base", "composite"))
         point = float(self.domain.check(float(self._exact_middle) if x is None else x))
         low, high = self.support()
-        middle = (low + high) / 2
-        side = low if point >= middle else high
+        side = low if point >= (low + high) / 2 else high
 
         def area(scale: float) -> float:
-            end = point + scale * (side - point)
-            a, b = min(end, point), max(end, point)
+            a, b = sorted((point, point + scale * (side - point)))
             if of == "composite":
                 centre, half = float(self._centre(np.asarray(point))), self._halfwidth
                 kinks = [c for c in (centre - half, centre, centre + half) if a < c < b]
@@ -221,8 +214,7 @@ class CompositeMechanism(CellWindow):
         return alpha + beta * (x - float(self._exact_middle)) / float(self._exact_half)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs = self.domain.check(x)
-        rng = as_rng(rng)
+        inputs, rng = self.domain.check(x), as_rng(rng)
         flat = inputs.reshape(-1)
         from_base = coin(self.floor_coins, COINS, flat.shape, rng)
         share = (flat[~from_base] - self.domain.lower) / self.domain.width
@@ -234,17 +226,14 @@ class CompositeMechanism(CellWindow):
         return np.minimum(low + (cell + 0.5) * ((high - low) / CELLS), high).reshape(inputs.shape)
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        inputs = self.domain.check(x)
-        outputs = np.asarray(y, dtype=float)
+        inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
         low, high = self.support()
-        reach = (high - low) / 2
-        base = self.base.height(np.clip((outputs - (low + high) / 2) / reach, -1.0, 1.0)) / (
-            2 * reach * float(self.base.level())
-        )
-        near = self.activation.height((outputs - self._centre(inputs)) / self._halfwidth)
-        window = near / (2 * self._halfwidth * float(self.activation.level()))
+        reach, half = (high - low) / 2, self._halfwidth
+        far = self.base.height(np.clip((outputs - (low + high) / 2) / reach, -1.0, 1.0))
+        near = self.activation.height((outputs - self._centre(inputs)) / half)
+        levels = 2 * reach * float(self.base.level()), 2 * half * float(self.activation.level())
         valid = (outputs >= low) & (outputs <= high)
-        return np.where(valid, self._mix(base, window), 0.0)
+        return np.where(valid, self._mix(far / levels[0], near / levels[1]), 0.0)
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         low, high = self.exact_range
@@ -255,11 +244,10 @@ class CompositeMechanism(CellWindow):
         return self._mix((low + high) / 2, self._centre(self.domain.check(x)))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
-        inputs = self.domain.check(x)
-        low, high = self.exact_range
-        mass, w = self.exact_floor_mass, self.exact_window
+        (low, high), mass, w = self.exact_range, self.exact_floor_mass, self.exact_window
         still = float(mass) * float(self.base.spread()) + float((1 - mass) * w * w) * float(self.activation.spread())
-        return float((high - low) / 2) ** 2 * (still + float(mass * (1 - mass)) * self._offset(inputs) ** 2)
+        moved = float(mass * (1 - mass)) * self._offset(self.domain.check(x)) ** 2
+        return float((high - low) / 2) ** 2 * (still + moved)
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
@@ -289,8 +277,7 @@ class CompositeMechanism(CellWindow):
             moved = (alpha + beta * (Fraction(objective.x) - self._exact_middle) / self._exact_half) ** 2
         else:
             moved = max((alpha + beta) ** 2, (alpha - beta) ** 2)  # a parabola in x: largest at an end
-        mass, w = self.exact_floor_mass, self.exact_window
-        low, high = self.exact_range
+        (low, high), mass, w = self.exact_range, self.exact_floor_mass, self.exact_window
         with ctx.workprec(enclosures.PRECISION):
             still = enclosures.ball(mass) * self.base.spread()
             still += enclosures.ball((1 - mass) * w * w) * self.activation.spread()
@@ -321,10 +308,8 @@ class CompositeMechanism(CellWindow):
         for x, sign in ((self.domain.lower, -1), (self.domain.upper, 1)):
             centre = (low + high) / 2 + (high - low) / 2 * (alpha + sign * beta)
             missed.append(mass * (low + high) / 2 + (1 - mass) * centre - Fraction(x))
-        told = (
-            f"E[Y | x] - x at the ends of the domain is {missed[0]} and {missed[1]} (exact rationals, affine between)"
-        )
-        return Check("unbiased", not any(missed), told)
+        told = f"E[Y | x] - x at the ends of the domain is {missed[0]} and {missed[1]}"
+        return Check("unbiased", not any(missed), f"{told} (exact rationals, affine between)")
 
     def __repr__(self) -> str:
         low, high = self.support()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -115,9 +116,8 @@ class PiecewiseMechanism(CellWindow):
         cells = min(max(round(share * CELLS), 1), CELLS)
         # floor mass >= 1 / (1 + (E - 1) w) makes the ratio 1 + (1 - mass) / (mass w) at most E; a rational below
         # E in its place only raises the floor.
-        ratio = enclosures.exp_below(eps)
-        mass = 1 / (1 + (ratio - 1) * Fraction(cells, CELLS))
-        return cls(as_domain(domain), cells, min(-(-mass.numerator * COINS // mass.denominator), COINS), placement)
+        mass = 1 / (1 + (enclosures.exp_below(eps) - 1) * Fraction(cells, CELLS))
+        return cls(as_domain(domain), cells, min(math.ceil(mass * COINS), COINS), placement)
 
     @property
     def exact_ratio(self) -> Fraction:

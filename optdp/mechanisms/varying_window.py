@@ -56,8 +56,7 @@ class VaryingWindow(Scaled):
         growth, tau = math.expm1(self.eps), math.tanh(self.eps / 2)
         e = growth + 1
         if self.form == "window" or 2 * math.tanh(tau) + tau <= 1:
-            coth = 1 / math.tanh(tau)
-            lam = 1 / math.sinh(tau) ** 2
+            coth, lam = 1 / math.tanh(tau), 1 / math.sinh(tau) ** 2
             return {"z": 1.0, "lam": lam, "y0": lam / (coth + 1), "y1": coth + 1, "zero": 0.0, "low": 0.0, "high": 0.0}
         z = min(1 / (e - (e + 1) * math.log1p(2 / e) / 2), 1.0)
         lam, y0, y1 = z * z * e * (e + 2), z * e, z * (e + 2)
@@ -96,8 +95,7 @@ class VaryingWindow(Scaled):
         return edges, np.stack(masses)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        rng = as_rng(rng)
-        u = self._unit(x)
+        u, rng = self._unit(x), as_rng(rng)
         edges, masses = self._row(np.abs(u))
         y0, y1 = self._shape["y0"], self._shape["y1"]
         toss = rng.random(u.shape) * masses.sum(axis=0)
@@ -111,8 +109,7 @@ class VaryingWindow(Scaled):
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         u, v = np.broadcast_arrays(self._unit(x), (np.asarray(y, dtype=float) - self._middle) / self._half)
         edges, _ = self._row(np.abs(u))
-        side = np.where(u < 0, -v, v)
-        size = np.abs(v)
+        side, size = np.where(u < 0, -v, v), np.abs(v)
         inside = size <= np.where(side > 0, edges[0], edges[1])
         held = (size >= self._shape["y0"]) & (size <= self._shape["y1"])
         height = np.where(inside, math.exp(self.eps), 1.0) / (2 * math.expm1(self.eps) * np.where(held, size, 1.0))

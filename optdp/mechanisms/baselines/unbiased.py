@@ -128,15 +128,12 @@ class ThreeOutputs(Scaled):
         parts = ((high, self._high(u)), (-high, self._high(-u)), (0.0, self._zero(u)))
         return sum((np.where(outputs == self._middle + place, p, 0.0) for place, p in parts), np.zeros(()))
 
-    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        return self._middle - self._half * self.reach, self._middle + self._half * self.reach
-
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
         return self.reach**2 * (1 - self._zero(u)) - u**2
 
 
 def _best_zero(eps: float) -> float:
-    """The probability of 0 at input 0 that minimises the worst-case variance: convex on its interval, found by ternary search.
+    """The probability of 0 at input 0 that minimises the worst-case variance, which is convex in it.
 
     On [-1, 1] the variance at |u| is C^2 (1 - a + a (1 - 1/E)|u|) - u^2, largest where the parabola peaks or at |u| = 1.
     """
@@ -190,8 +187,7 @@ class Mixture(Mechanism):
         return [p for p, w in zip(self.parts, self.weights, strict=True) if w > 0]
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        rng = as_rng(rng)
-        inputs = self.domain.check(x)
+        inputs, rng = self.domain.check(x), as_rng(rng)
         which = rng.choice(len(self.parts), size=inputs.shape, p=np.asarray(self.weights) / sum(self.weights))
         out = np.empty(inputs.shape)
         for k, part in enumerate(self.parts):
@@ -287,21 +283,17 @@ class CentralPiecewise(Scaled):
         return _staircase(self.eps, self.steps, self._top)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        rng = as_rng(rng)
-        u = self._unit(x)
+        u, rng = self._unit(x), as_rng(rng)
         mass, half, stretch, _ = self._levels
         level = rng.choice(half.size, size=u.shape, p=mass / mass.sum())
         centre = np.where(level == 0, 0.0, stretch * u)
         return self._middle + self._half * (centre + half[level] * rng.uniform(-1.0, 1.0, u.shape))
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        u = self._unit(x)
-        z = (np.asarray(y, dtype=float) - self._middle) / self._half
+        u, z = self._unit(x), (np.asarray(y, dtype=float) - self._middle) / self._half
         mass, half, stretch, _ = self._levels
-        parts = [
-            m / (2 * h) * (np.abs(z - (0.0 if j == 0 else stretch * u)) <= h)
-            for j, (m, h) in enumerate(zip(mass, half, strict=True))
-        ]
+        levels = enumerate(zip(mass, half, strict=True))
+        parts = (m / (2 * h) * (np.abs(z - (0.0 if j == 0 else stretch * u)) <= h) for j, (m, h) in levels)
         return np.where(np.abs(z) <= half[0], sum(parts, np.zeros(())), 0.0) / self._half
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
@@ -316,12 +308,10 @@ class CentralPiecewise(Scaled):
         if law.exponent == 2 or law.form != "distance":
             return super().expected_loss(x, law)
         mass, half, stretch, _ = self._levels
-        centres = [np.zeros(u.shape), *[stretch * u] * (half.size - 1)]
-        levels = (self._half * v for v in (np.array(centres) - u, half))
-        parts = zip(mass, *levels, strict=True)
-        return sum(
-            (m * mean_loss(Rectangle(), off, h, np.zeros(u.shape), law) for m, off, h in parts), np.zeros(u.shape)
-        )
+        still = np.zeros(u.shape)
+        centres = [still, *[stretch * u] * (half.size - 1)]
+        parts = zip(mass, self._half * (np.array(centres) - u), self._half * half, strict=True)
+        return sum((m * mean_loss(Rectangle(), off, h, still, law) for m, off, h in parts), still)
 
     def guarantee(self) -> Privacy:
         """For inputs at most one sensitivity apart; with no steps these are any two."""
