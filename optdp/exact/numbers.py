@@ -29,11 +29,8 @@ class Log:
         top, bottom = self.argument.numerator, self.argument.denominator
         if bottom < 2 * top and top < 2 * bottom:
             return math.log1p((top - bottom) / bottom)
-        return (
-            math.log(top) - math.log(bottom)
-            if abs(top.bit_length() - bottom.bit_length()) > 1000
-            else math.log(top / bottom)
-        )
+        far = abs(top.bit_length() - bottom.bit_length()) > 1000
+        return math.log(top) - math.log(bottom) if far else math.log(top / bottom)
 
     def __repr__(self) -> str:
         return f"log({self.argument})"

@@ -22,9 +22,8 @@ PIECES = 5000
 def bernstein(power: Sequence[Any]) -> list[Any]:
     """Bernstein coefficients on [0, 1] of a polynomial with these coefficients: balls or rationals."""
     n = len(power) - 1
-    return [
-        sum((power[i] * math.comb(j, i) / math.comb(n, i) for i in range(1, j + 1)), power[0]) for j in range(n + 1)
-    ]
+    scaled = [c / math.comb(n, i) for i, c in enumerate(power)]
+    return [sum((scaled[i] * math.comb(j, i) for i in range(1, j + 1)), power[0]) for j in range(n + 1)]
 
 
 def halves(coefficients: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -65,7 +64,7 @@ def proven_everywhere(
 def positive(polynomial: arb_poly) -> bool:
     """Whether the polynomial is proven positive on the whole of [0, 1]."""
     return proven_everywhere(
-        [polynomial], lambda piece: all(bool(c > 0) for c in piece[0]), lambda values: bool(values[0] <= 0)
+        [polynomial], lambda piece: all(c > 0 for c in piece[0]), lambda values: bool(values[0] <= 0)
     )
 
 

@@ -65,31 +65,23 @@ class LIPMechanism(Mechanism):
                 raise ValueError(f"kernel[{y}] has {len(row)} entries, which is not allowed: there are {d} categories")
             if min(row) < 0 or not any(row):
                 raise ValueError(f"kernel[{y}] is not allowed: it must be integers >= 0, not all 0")
-        for i, total in enumerate(map(sum, zip(*self.kernel, strict=True))):
+        for name, total in zip(self.prior.categories, map(sum, zip(*self.kernel, strict=True)), strict=False):
             if total != UNIT:
-                raise ValueError(
-                    f"the kernel's probabilities given category {self.prior.categories[i]!r} sum to {total}/2^{BITS}, "
-                    "which is not allowed: they must sum to exactly 1"
-                )
+                told = f"the kernel's probabilities given category {name!r} sum to {total}/2^{BITS}"
+                raise ValueError(f"{told}, which is not allowed: they must sum to exactly 1")
         if self.aggregate.values is not None and len(self.aggregate.values) != d:
             raise ValueError(f"values has {len(self.aggregate.values)} entries, which is not allowed: it needs {d}")
         if not self.labels:
             object.__setattr__(self, "labels", self._best_labels())
         if len(set(self.labels)) != len(self.kernel):
-            raise ValueError(
-                f"labels = {self.labels!r} is not allowed: each of {len(self.kernel)} outputs needs its own"
-            )
+            needed = f"each of {len(self.kernel)} outputs needs its own"
+            raise ValueError(f"labels = {self.labels!r} is not allowed: {needed}")
 
     @classmethod
     def private(
-        cls,
-        privacy: Privacy,
-        prior: Any,
-        posteriors: ArrayLike,
-        weights: ArrayLike,
-        aggregate: Aggregate,
+        cls, privacy: Privacy, prior: Any, posteriors: ArrayLike, weights: ArrayLike, aggregate: Aggregate,
         labels: Sequence[Any] = (),
-    ) -> LIPMechanism:
+    ) -> LIPMechanism:  # fmt: skip
         """The mechanism whose outputs have (nearly) these posteriors and probabilities, and keep the guarantee exactly.
 
         **Arguments:** `posteriors[y, i]`: wanted P(i|y), within the guarantee up to rounding; `weights[y]`: wanted P(y),
@@ -130,10 +122,8 @@ class LIPMechanism(Mechanism):
         """Multiples of 2^-124 that sum to 1 for each category: what rounding leaves is spread in proportion."""
         exact = np.array([[int(math.ldexp(k, BITS)) for k in row] for row in kernel.tolist()], dtype=object)
         total = exact.sum(axis=0)
-        rest = UNIT - total
-        exact = exact + exact * rest // total
-        largest = np.argmax(kernel, axis=0)
-        exact[largest, np.arange(len(prior))] += UNIT - exact.sum(axis=0)
+        exact = exact + exact * (UNIT - total) // total
+        exact[np.argmax(kernel, axis=0), np.arange(len(prior))] += UNIT - exact.sum(axis=0)
         return cls(prior, tuple(map(tuple, exact.tolist())), aggregate, labels)
 
     def with_aggregate(self, aggregate: Aggregate) -> LIPMechanism:
@@ -150,11 +140,8 @@ class LIPMechanism(Mechanism):
         unknown = [name for name in other.categories if name not in self.prior._positions]
         if unknown:
             raise ValueError(f"prior is not allowed: {unknown[0]!r} is not a category of the mechanism")
-        kept = [self.prior._positions[name] for name in other.categories]
-        kernel = self.kernel
-        if kept != list(range(len(self.prior))):
-            kernel = tuple(tuple(row[i] for i in kept) for row in kernel)
-        values = self.aggregate.values
+        kept, values = [self.prior._positions[name] for name in other.categories], self.aggregate.values
+        kernel = tuple(tuple(row[i] for i in kept) for row in self.kernel)
         task = self.aggregate if values is None else Aggregate("sum", tuple(values[i] for i in kept))
         return LIPMechanism(other, kernel, task, self.labels)
 
@@ -178,10 +165,8 @@ class LIPMechanism(Mechanism):
     @cached_property
     def exact_output(self) -> tuple[Fraction, ...]:
         """The probability of each output under the prior, exactly."""
-        unit = UNIT * self.prior.total
-        return tuple(
-            Fraction(sum(a * k for a, k in zip(self.prior.weights, row, strict=True)), unit) for row in self.kernel
-        )
+        sums = (sum(a * k for a, k in zip(self.prior.weights, row, strict=True)) for row in self.kernel)
+        return tuple(Fraction(total, UNIT * self.prior.total) for total in sums)
 
     @cached_property
     def output(self) -> np.ndarray:
@@ -228,8 +213,7 @@ class LIPMechanism(Mechanism):
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         """One output label for each category in `x`, in its shape; `rng` as in `Mechanism.randomize`."""
-        outputs = np.array(self.labels)
-        return outputs[self.randomize_positions(self.prior.positions(x), rng)]
+        return np.array(self.labels)[self.randomize_positions(self.prior.positions(x), rng)]
 
     def randomize_positions(self, position: ArrayLike, rng: Seed = None) -> np.ndarray:
         """The same in numbers: from positions of categories (0 to d - 1) to positions of outputs."""
@@ -248,9 +232,8 @@ class LIPMechanism(Mechanism):
         """
         if not isinstance(objective, BayesRisk):
             return super().enclose(objective)
-        prior = objective.prior
-        joint = self.with_prior(prior).kernel
-        low, high = objective.task.enclose_mse(prior.weights, [list(row) for row in joint], UNIT)
+        rows = [list(row) for row in self.with_prior(objective.prior).kernel]
+        low, high = objective.task.enclose_mse(objective.prior.weights, rows, UNIT)
         return enclosures.round_down(max(low, Fraction(0))), enclosures.round_up(high)
 
     def conditional_mse(self) -> np.ndarray:
@@ -388,8 +371,8 @@ class LIPMechanism(Mechanism):
         """The outputs that occur (for category `x`, or for any)."""
         if x is None:
             return self.labels
-        i = int(self.prior.positions(x))
-        return tuple(label for label, row in zip(self.labels, self.kernel, strict=True) if row[i])
+        column = self.probabilities[:, int(self.prior.positions(x))]
+        return tuple(label for label, k in zip(self.labels, column, strict=True) if k)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         """E[estimate | x] for each category in `x` (for a histogram with one more axis)."""
@@ -433,7 +416,5 @@ class LIPMechanism(Mechanism):
 
     def __repr__(self) -> str:
         left = f" ({len(self.prior.left_out)} more of prior 0 left out)" if self.prior.left_out else ""
-        return (
-            f"LIPMechanism: {len(self.prior)} categories{left} to {len(self.kernel)} outputs; "
-            f"LIP eps = {self.epsilon():.6g}, LDP eps = {self.epsilon('ldp'):.6g}"
-        )
+        sizes = f"{len(self.prior)} categories{left} to {len(self.kernel)} outputs"
+        return f"LIPMechanism: {sizes}; LIP eps = {self.epsilon():.6g}, LDP eps = {self.epsilon('ldp'):.6g}"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 
 def transition_matrix(mechanism: Mechanism, bins: int, *, points: int = 16) -> np.ndarray:
@@ -33,14 +29,9 @@ def transition_matrix(mechanism: Mechanism, bins: int, *, points: int = 16) -> n
 
 
 def estimate_histogram(
-    mechanism: Mechanism,
-    outputs: ArrayLike,
-    bins: int = 32,
-    *,
-    smooth: bool = False,
-    iterations: int = 2000,
+    mechanism: Mechanism, outputs: ArrayLike, bins: int = 32, *, smooth: bool = False, iterations: int = 2000,
     rtol: float = 1e-7,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """The inputs' distribution over `bins` equal bins of the domain, estimated from private outputs.
 
     **Arguments:** `outputs`: what the mechanism gave, any shape; `smooth`: blur each step with (1, 2, 1)/4, which

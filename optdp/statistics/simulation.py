@@ -16,18 +16,15 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.closed_forms import lip as forms
 from optdp.design.lip import solve_lip
 from optdp.exact import require
 from optdp.exact.sampling import Seed, as_rng
 from optdp.problem.priors import Prior, PriorLike
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 SCHEMES = ("lip", "lip-lower", "ldp", "randomised response", "oue", "central")
 
@@ -64,9 +61,8 @@ class Simulation:
 
     def __str__(self) -> str:
         head = f"{self.task}, {self.users:,} users, {self.rounds} rounds; squared error over the number of users:"
-        return head + "".join(
-            f"\n  eps = {s.eps:g}, {s.name}: {s.empirical:.6g} ({s.theory:.6g})" for s in self.schemes
-        )
+        rows = [f"  eps = {s.eps:g}, {s.name}: {s.empirical:.6g} ({s.theory:.6g})" for s in self.schemes]
+        return "\n".join([head, *rows])
 
 
 def lip_simulate(
@@ -139,10 +135,9 @@ class _Population:
                 raise ValueError(f"users = {users!r} is not allowed: prior has a row for each of {len(own)} users")
             unique, inverse = np.unique(own, axis=0, return_inverse=True)
             kinds = [Prior.of(row) for row in unique.tolist()]
-            d = own.shape[1]
+            users, d = own.shape
             order = np.argsort(inverse.ravel(), kind="stable")
             members = np.split(order, np.cumsum(np.bincount(inverse.ravel(), minlength=len(kinds)))[:-1])
-            users = len(own)
         else:
             kinds = [Prior.of(prior)]
             d = len(kinds[0]) + len(kinds[0].left_out)
@@ -188,11 +183,11 @@ class _Population:
         """Two answers, each user with a prior of their own: the closed forms of all users at once, in floats."""
         p, ratio, step = np.zeros(self.users), math.exp(eps), float(self.values[1] - self.values[0])
         for prior, members in zip(self.priors, self.members, strict=True):
-            p[members] = sum(q for name, q in zip(prior.categories, prior.probabilities, strict=True) if name == 1)
+            p[members] = prior.probabilities @ (np.array(prior.categories) == 1)
         factor = step * (np.ones(self.users) if self.factor is None else self.factor)
         if scheme == "randomised response":
-            one_given = np.array([1 / (1 + ratio), ratio / (1 + ratio)])[:, None].repeat(self.users, axis=1)
-            estimate = np.array([-1 / (ratio - 1), ratio / (ratio - 1)])[:, None].repeat(self.users, axis=1)
+            one_given = np.tile([[1 / (1 + ratio)], [ratio / (1 + ratio)]], self.users)
+            estimate = np.tile([[-1 / (ratio - 1)], [ratio / (ratio - 1)]], self.users)
             error = np.full(self.users, forms.unbiased_response(ratio))
         else:
             low, high = binary_posteriors(p, ratio, scheme)
@@ -213,23 +208,21 @@ class _Population:
             return _unary_encoding(eps, kept, d)
         if scheme == "randomised response":
             return _response(eps, kept, d, None if histogram else self.values, prior)
-        values = None if histogram else self.values[kept].tolist()
-        solved = solve_lip(prior, eps, task="histogram" if histogram else "sum", values=values, notion=scheme)
-        estimates = solved.mechanism.estimates
-        if histogram:
-            estimates = np.zeros((len(estimates), d))
-            estimates[:, kept] = solved.mechanism.estimates
+        if not histogram:
+            solved = solve_lip(prior, eps, task="sum", values=self.values[kept].tolist(), notion=scheme)
+            return solved.value, _reader(solved.mechanism.randomize_positions, solved.mechanism.estimates)
+        solved = solve_lip(prior, eps, task="histogram", notion=scheme)
+        estimates = np.zeros((len(solved.mechanism.estimates), d))
+        estimates[:, kept] = solved.mechanism.estimates
         return solved.value, _reader(solved.mechanism.randomize_positions, estimates)
 
     def _central(self, eps: float, rounds: int, rng: np.random.Generator) -> tuple[float, np.ndarray]:
         p = float(self.priors[0].exact[-1]) if len(self.priors[0]) == 2 else float(self.priors[0].given == (1,))
         law = central_mechanism(p, self.users, eps)
         step = float(self.values[1] - self.values[0])
-        errors = []
-        for _ in range(rounds):
-            answers = int((rng.random(self.users) < p).sum())
-            errors.append(step**2 * (law.publish(answers, rng) - answers) ** 2 / self.users)
-        return step**2 * law.error / self.users, np.array(errors)
+        answers = ((rng.random(self.users) < p).sum() for _ in range(rounds))
+        errors = np.array([law.publish(int(s), rng) - s for s in answers])
+        return step**2 * law.error / self.users, step**2 * errors**2 / self.users
 
 
 #: What the curator estimates of users in these categories: the value of each, or the histogram of all of them.
@@ -271,8 +264,7 @@ def _response(eps: float, kept: np.ndarray, d: int, values: np.ndarray | None, p
 
 def _unary_encoding(eps: float, kept: np.ndarray, d: int) -> tuple[float, Reader]:
     """Optimised unary encoding. Bits are independent, so that the number of ones in each column is two binomials."""
-    ratio = math.exp(eps)
-    false = 1 / (1 + ratio)
+    ratio, false = math.exp(eps), 1 / (1 + math.exp(eps))
 
     def read(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         true = np.bincount(kept[x], minlength=d)

@@ -92,9 +92,7 @@ def baselines(
     return {
         name: known
         for name, known in _known.items()
-        if (domain is None or domain in known.domains)
-        and (privacy is None or privacy in known.privacy)
-        and (unbiased is None or unbiased == known.unbiased)
+        if domain in (None, *known.domains) and privacy in (None, *known.privacy) and unbiased in (None, known.unbiased)
     }
 
 
@@ -104,16 +102,11 @@ def applicable(problem: Problem) -> dict[str, Mechanism]:
     Those with outputs where the problem does not allow them are left out, and biased ones if it asks for unbiased ones. Whether
     they belong to the problem's family is not asked: the family is the author's choice, and they may do better than its best.
     """
-    out = {}
-    wanted = True if problem.unbiased else None
-    for name, known in baselines(problem.domain.tag, problem.privacy.tag, wanted).items():
-        mechanism = known.make(problem)
-        if mechanism is None:
-            continue
-        low, high = mechanism.support()
-        if problem.outputs is None or (problem.outputs[0] <= low and high <= problem.outputs[1]):
-            out[name] = mechanism
-    return out
+    low, high = problem.outputs or (-math.inf, math.inf)
+    known = baselines(problem.domain.tag, problem.privacy.tag, True if problem.unbiased else None)
+    made = {name: baseline.make(problem) for name, baseline in known.items()}
+    built = {name: (mechanism, *mechanism.support()) for name, mechanism in made.items() if mechanism is not None}
+    return {name: mechanism for name, (mechanism, least, most) in built.items() if low <= least and most <= high}
 
 
 def float_below(eps: Number) -> float:
@@ -122,8 +115,8 @@ def float_below(eps: Number) -> float:
         return eps if isinstance(eps, float) else enclosures.round_down(enclosures.ball(eps))
 
 
-def _find(where: str) -> Any:
-    """The object "module:name" of this package."""
+def _find(where: str) -> Callable[..., Any]:
+    """The class or function "module:name" of this package."""
     module, name = where.split(":")
     return getattr(importlib.import_module(f"optdp.mechanisms.baselines.{module}"), name)
 
@@ -133,8 +126,7 @@ def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism | No
     eps: Any = problem.eps
     if not 0 < float(eps) <= require.MAX_EPS:
         return None
-    mechanism: Mechanism = _find(where)(float_below(eps) if floats else eps, problem.domain)
-    return mechanism
+    return _find(where)(float_below(eps) if floats else eps, problem.domain)
 
 
 _in_floats = partial(_local, floats=True)
@@ -142,20 +134,16 @@ _in_floats = partial(_local, floats=True)
 
 def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
     """Additive noise with the problem's eps, delta and sensitivity; on an interval, only if all of its inputs are neighbours."""
-    noise, privacy, domain = _find(f"noise:{kind}"), problem.privacy, problem.domain
+    noise: Any = _find(f"noise:{kind}")
+    privacy, domain = problem.privacy, problem.domain
     eps, delta, reach = (getattr(privacy, name, 0.0) for name in ("eps", "delta", "sensitivity"))
     if (eps == 0 and noise.needs_eps) or (delta == 0 and noise.needs_delta) or float(eps) > require.MAX_EPS:
         return None
-    made: Mechanism
     if isinstance(domain, Interval):
-        if privacy.tag != "ldp" and Fraction(reach) < domain.exact_width:
-            return None
-        made = noise.local(eps, domain, delta, **options)
-    elif privacy.tag == "ldp":  # no additive noise hides any two numbers of a line from each other
-        return None
-    else:
-        made = noise(eps, delta, reach, **options)
-    return made
+        near = privacy.tag == "ldp" or Fraction(reach) >= domain.exact_width
+        return noise.local(eps, domain, delta, **options) if near else None
+    # No additive noise hides any two numbers of a line from each other.
+    return None if privacy.tag == "ldp" else noise(eps, delta, reach, **options)
 
 
 def _staircase(problem: Problem) -> Mechanism | None:
@@ -175,8 +163,7 @@ def _central(problem: Problem) -> Mechanism | None:
     steps = math.floor(problem.domain.exact_width / Fraction(privacy.sensitivity)) - 1
     if privacy.eps == 0 or not 0 <= steps <= 600 / float(privacy.eps):
         return None
-    mechanism: Mechanism = _find("unbiased:central_piecewise")(float_below(privacy.eps), problem.domain, steps)
-    return mechanism
+    return _find("unbiased:central_piecewise")(float_below(privacy.eps), problem.domain, steps)
 
 
 _LAPLACE = "Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, TCC 2006"
