@@ -41,15 +41,8 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures
-from optdp.exact.fields import FieldError, Fields, Within
-from optdp.exact.numbers import plain
-from optdp.problem.domains import Integers, Line
-from optdp.problem.families import Additive
-from optdp.problem.losses import DistanceLoss
-from optdp.problem.objectives import At, Average, WorstCase
-from optdp.problem.privacy import ApproxDP
-from optdp.problem.problem import Problem
+from optdp.exact import FieldError, Fields, Within, enclosures, plain
+from optdp.problem import Additive, ApproxDP, At, Average, DistanceLoss, Integers, Line, Problem, WorstCase
 
 #: Costs and multipliers are rounded to multiples of 2^-SCALE (costs downwards), e^eps up to a multiple of 2^-RATIO.
 SCALE = 110

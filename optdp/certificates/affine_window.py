@@ -20,11 +20,7 @@ from flint import arb, ctx
 from optdp.certificates.base import Bound, Threshold
 from optdp.closed_forms.affine_window import parts, slope
 from optdp.exact import enclosures, polynomial, require
-from optdp.problem.domains import Interval
-from optdp.problem.families import Windows
-from optdp.problem.objectives import At, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, At, Interval, Problem, Windows, WorstCase
 
 
 @dataclass(frozen=True)

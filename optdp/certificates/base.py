@@ -7,9 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, NoReturn, Self
 
-from optdp.exact.fields import Fields, Tagged, Within
-from optdp.exact.numbers import show
-from optdp.problem.problem import Problem
+from optdp.exact import Fields, Tagged, Within, show
+from optdp.problem import Problem
 
 #: Where certificates are defined: a file's "type" is looked up among these before anything else is imported.
 MODULES = ("additive", "affine_window", "bathtub", "constant", "finite", "kernel", "lip", "staircase")

@@ -24,11 +24,7 @@ from flint import ctx
 
 from optdp.certificates.base import Bound, Threshold
 from optdp.exact import enclosures
-from optdp.problem.domains import Circle, Interval
-from optdp.problem.families import AllMechanisms, Piecewise
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Average, Circle, Interval, Piecewise, Problem, WorstCase
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,7 @@ from flint import ctx
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures
-from optdp.problem.domains import Interval
-from optdp.problem.families import Piecewise
-from optdp.problem.objectives import WorstCase
-from optdp.problem.problem import Problem
+from optdp.problem import Interval, Piecewise, Problem, WorstCase
 
 
 @dataclass(frozen=True)

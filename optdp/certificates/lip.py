@@ -36,12 +36,7 @@ import numpy as np
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, require
-from optdp.problem.domains import Alphabet
-from optdp.problem.objectives import BayesRisk
-from optdp.problem.priors import Prior
-from optdp.problem.privacy import LDP, LIP
-from optdp.problem.problem import Problem
-from optdp.problem.tasks import Aggregate
+from optdp.problem import LDP, LIP, Aggregate, Alphabet, BayesRisk, Prior, Problem
 
 #: Bounds of Q are multiples of 2^-BITS.
 BITS = 160

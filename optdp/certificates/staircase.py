@@ -23,8 +23,7 @@ from flint import arb, ctx
 from optdp.certificates.additive import not_additive
 from optdp.certificates.base import Bound, Threshold
 from optdp.exact import enclosures
-from optdp.problem.domains import Line
-from optdp.problem.problem import Problem
+from optdp.problem import Line, Problem
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,7 @@ from functools import cache
 
 import sympy as sp
 
-from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import Line
-from optdp.problem.families import Additive
-from optdp.problem.objectives import At, Average, WorstCase
-from optdp.problem.privacy import ApproxDP
-from optdp.problem.problem import Problem
+from optdp.problem import Additive, ApproxDP, At, Average, Line, Problem, Unbiased, WorstCase
 
 eps, delta = sp.symbols("eps delta", positive=True)
 

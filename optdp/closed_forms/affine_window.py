@@ -42,10 +42,8 @@ from itertools import pairwise
 
 from flint import arb, arb_poly, ctx
 
-from optdp.exact import enclosures, polynomial
-from optdp.exact.numbers import Log, Number
-from optdp.problem.families import Rule
-from optdp.problem.shapes import Shape
+from optdp.exact import Log, Number, enclosures, polynomial
+from optdp.problem import Rule, Shape
 
 
 def slope(eps: Number, activation: Shape, base: Shape, rule: Rule = "uniform") -> arb:

@@ -15,11 +15,7 @@ from functools import cache
 import sympy as sp
 
 from optdp.exact.enclosures import at_most
-from optdp.problem.domains import Interval
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Interval, Problem, WorstCase
 
 eps = sp.Symbol("eps", positive=True)
 

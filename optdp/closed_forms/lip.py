@@ -15,11 +15,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from optdp.problem.domains import Alphabet
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import BayesRisk
-from optdp.problem.privacy import LDP, LIP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, LIP, AllMechanisms, Alphabet, BayesRisk, Problem
 
 if TYPE_CHECKING:
     from sympy import Expr

@@ -12,11 +12,7 @@ from functools import cache
 
 import sympy as sp
 
-from optdp.problem.domains import Circle, Interval
-from optdp.problem.families import AllMechanisms, Piecewise
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Average, Circle, Interval, Piecewise, Problem, WorstCase
 
 eps = sp.Symbol("eps", positive=True)
 

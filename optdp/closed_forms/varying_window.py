@@ -28,11 +28,7 @@ from fractions import Fraction
 
 import sympy as sp
 
-from optdp.problem.domains import Interval
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Interval, Problem, WorstCase
 
 eps = sp.Symbol("eps", positive=True)
 

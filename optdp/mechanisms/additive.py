@@ -20,16 +20,10 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import LIMB, Alias, Seed, as_rng, coin
+from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact.sampling import LIMB
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem.domains import Integers, Line
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import At, Average, Objective, WorstCase
-from optdp.problem.privacy import ApproxDP, Privacy
+from optdp.problem import ApproxDP, At, Average, Integers, Line, LossLike, Objective, Privacy, WorstCase
 
 #: Weights add up to less than 2^124: what the alias table can draw from. Numbers of weights that a file may have.
 TOTAL = LIMB * LIMB

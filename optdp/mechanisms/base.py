@@ -18,20 +18,13 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp import files, hooks
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.exact.fields import FieldError, Fields, load, written
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import Seed
-from optdp.problem.domains import Alphabet, Circle, Interval
-from optdp.problem.losses import LossLike, Squared, as_loss
-from optdp.problem.privacy import LDP, Privacy
+from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, written
+from optdp.exact.fields import load
+from optdp.problem import LDP, Alphabet, Circle, Interval, LossLike, Objective, Privacy, Problem, Squared, as_loss
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from optdp.problem.objectives import Objective
-    from optdp.problem.problem import Problem
 
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (

@@ -16,17 +16,10 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number, show
-from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require, show
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow
-from optdp.problem.domains import DomainLike, Interval, as_interval
-from optdp.problem.families import Rule
+from optdp.problem import LDP, At, DomainLike, Interval, Objective, Privacy, Rule, WorstCase, as_interval
 from optdp.problem.losses import DistanceLoss, LossLike
-from optdp.problem.objectives import At, Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
 from optdp.problem.shapes import Rectangle, Shape, Steps, base_name
 
 

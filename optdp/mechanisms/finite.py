@@ -9,18 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log
+from optdp.exact import Check, Log, Seed, Within, as_rng, enclosures
 from optdp.exact.rounding import TOTAL, Table
-from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Alphabet
-from optdp.problem.losses import Loss, LossLike, as_loss
-from optdp.problem.objectives import Average, Objective, WorstCase
-from optdp.problem.priors import places
-from optdp.problem.privacy import LDP, Privacy
+from optdp.problem import LDP, Alphabet, Average, Loss, LossLike, Objective, Privacy, WorstCase, as_loss, places
 
 
 class TableMechanism(Mechanism):

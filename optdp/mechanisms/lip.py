@@ -12,18 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Fields
-from optdp.exact.numbers import Log
-from optdp.exact.sampling import Alias, Seed, as_rng
+from optdp.exact import Alias, Check, Fields, Log, Seed, as_rng, enclosures, require
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Alphabet
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import BayesRisk, Objective
-from optdp.problem.priors import Prior, places
-from optdp.problem.privacy import LDP, LIP, Privacy
-from optdp.problem.tasks import Aggregate
+from optdp.problem import LDP, LIP, Aggregate, Alphabet, BayesRisk, LossLike, Objective, Prior, Privacy, places
 
 #: Probabilities are multiples of 2^-124.
 BITS = 124

@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import require
-from optdp.exact.check import Check
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Seed, as_rng, require
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Integers, Interval, Line
-from optdp.problem.losses import LossLike, Squared, as_loss
+from optdp.problem import Integers, Interval, Line, LossLike, Squared, as_loss
 
 
 class AdditiveNoise(Mechanism):

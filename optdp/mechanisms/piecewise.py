@@ -12,16 +12,9 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.exact import Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Average, Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
+from optdp.problem import LDP, Average, Circle, DomainLike, Interval, LossLike, Objective, Privacy, WorstCase, as_domain
 
 #: Outputs are midpoints of 2^50 equal cells of the domain, so that sampling is integer arithmetic from end to end.
 CELLS = 2**50

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.varying_window import LIMIT
-from optdp.exact import require
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Seed, as_rng, require
 from optdp.mechanisms.baselines.unbiased import Scaled
-from optdp.problem.domains import Interval
-from optdp.problem.losses import LossLike
+from optdp.problem import Interval, LossLike
 
 Form = Literal["optimal", "window"]
 

@@ -11,13 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp import files
-from optdp.exact import require
-from optdp.exact.check import Check
-from optdp.exact.fields import Fields, Within, load, written
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Fields, Seed, Within, as_rng, require, written
+from optdp.exact.fields import load
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Interval
-from optdp.problem.privacy import Privacy
+from optdp.problem import Interval, Privacy
 
 
 @dataclass(frozen=True)

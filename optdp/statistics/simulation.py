@@ -22,9 +22,8 @@ from numpy.typing import ArrayLike
 
 from optdp.closed_forms import lip as forms
 from optdp.design.lip import solve_lip
-from optdp.exact import require
-from optdp.exact.sampling import Seed, as_rng
-from optdp.problem.priors import Prior, PriorLike
+from optdp.exact import Seed, as_rng, require
+from optdp.problem import Prior, PriorLike
 
 SCHEMES = ("lip", "lip-lower", "ldp", "randomised response", "oue", "central")
 

@@ -25,13 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 from flint import ctx
 
-from optdp.exact import enclosures, require
-from optdp.exact.numbers import Number
-from optdp.problem.domains import Interval
+from optdp.exact import Number, enclosures, require
+from optdp.problem import Interval, Problem
 
 if TYPE_CHECKING:
     from optdp.mechanisms.base import Mechanism
-    from optdp.problem.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact.fields import Fields
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Fields, Number, Seed, as_rng
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.noise import UNIT, Laplace, LatticeNoise, PublishedNoise, Staircase, discrete_laplace
-from optdp.problem.domains import DomainLike, Interval
-from optdp.problem.losses import Absolute, DistanceLoss, LossLike
-from optdp.problem.privacy import LDP, ApproxDP
+from optdp.problem import LDP, Absolute, ApproxDP, DistanceLoss, DomainLike, Interval, LossLike
 
 
 @dataclass(frozen=True, repr=False)

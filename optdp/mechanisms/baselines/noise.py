@@ -19,14 +19,11 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.numbers import Number, number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Number, Seed, as_rng, enclosures, number, require
 from optdp.mechanisms.base import Mechanism, quadrature
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem.domains import DomainLike, Integers, Interval, Line, as_interval
+from optdp.problem import LDP, ApproxDP, DomainLike, Integers, Interval, Line, as_interval
 from optdp.problem.losses import Absolute, DistanceLoss, LossLike, Squared
-from optdp.problem.privacy import LDP, ApproxDP
 
 UNIT = (-1.0, 1.0)
 

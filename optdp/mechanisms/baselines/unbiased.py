@@ -18,17 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.affine_window import best_window
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Number, Seed, Within, as_rng, enclosures, require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.composite import CompositeMechanism, mean_loss
-from optdp.problem.domains import DomainLike, Interval, as_interval
-from optdp.problem.losses import LossLike
-from optdp.problem.privacy import LDP, ApproxDP, Privacy
-from optdp.problem.shapes import Rectangle
+from optdp.problem import LDP, ApproxDP, DomainLike, Interval, LossLike, Privacy, Rectangle, as_interval
 
 UNIT = (-1.0, 1.0)
 

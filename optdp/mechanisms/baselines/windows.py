@@ -12,11 +12,9 @@ import math
 import numpy as np
 
 from optdp.closed_forms.affine_window import best_window
-from optdp.exact import require
-from optdp.exact.numbers import Number
+from optdp.exact import Number, require
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
-from optdp.problem.domains import DomainLike, as_domain, as_interval
-from optdp.problem.shapes import Rectangle
+from optdp.problem import DomainLike, Rectangle, as_domain, as_interval
 
 
 def pm(eps: Number, domain: DomainLike = (0.0, 1.0)) -> PiecewiseMechanism:
