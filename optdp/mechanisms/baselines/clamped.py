@@ -116,7 +116,7 @@ class ClampedStaircase(Clamped):
     @property
     def gamma(self) -> float:
         """Where in each step of one sensitivity the density drops."""
-        return self.noise.gamma  # type: ignore[attr-defined, no-any-return]
+        return self.noise.gamma  # type: ignore[attr-defined]
 
     def _kinks(self) -> list[float]:
         drop = self.gamma * self.domain.width

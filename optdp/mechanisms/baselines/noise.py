@@ -446,8 +446,10 @@ class IntegerNoise(PublishedNoise):
 
     integral = True
 
-    #: P(Z = 0), P(Z = 1), ...
-    _half: ClassVar[cached_property[np.ndarray]]
+    @cached_property
+    def _half(self) -> np.ndarray:
+        """P(Z = 0), P(Z = 1), ..."""
+        raise TypeError("a base class")
 
     @cached_property
     def _sums(self) -> np.ndarray:
