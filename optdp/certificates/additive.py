@@ -192,6 +192,11 @@ def _integers(values: Iterable[float | Fraction]) -> np.ndarray:
     return np.array([(top << SCALE) // bottom for top, bottom in ratios], dtype=object)
 
 
+def _sunk(costs: Iterable[float | Fraction]) -> np.ndarray:
+    """Costs in integers, nondecreasing and not above the given ones: the broken line only sinks."""
+    return np.minimum.accumulate(_integers(costs)[::-1])[::-1]
+
+
 def lattice_costs(
     loss: DistanceLoss, sensitivity: float, n: int, last: int, discrete: bool = False, rounding: str = "nodes"
 ) -> np.ndarray:
@@ -215,9 +220,7 @@ def lattice_costs(
                 sags[a] = values[a] + slope * (peak - a * h) - peak**q
         high = [enclosures.upper(s) for s in sags]
         costs = [enclosures.lower(values[a]) - max(high[a], high[max(a - 1, 0)], Fraction(0)) for a in range(last + 1)]
-    return np.minimum.accumulate(_integers(costs)[::-1])[
-        ::-1
-    ]  # nondecreasing, and not above: the broken line only sinks
+    return _sunk(costs)
 
 
 def _sampled_costs(
@@ -232,9 +235,8 @@ def _sampled_costs(
         bend = np.diff(values)
         known = np.isfinite(values).all()
         if not known or min(bend.min(), np.diff(bend).min()) < -32 * np.finfo(float).eps * values[-1]:
-            raise ValueError(
-                f"the loss {loss.name} is not finite, nondecreasing and convex up to distance {grid[-1]:g}"
-            )
+            told = f"the loss {loss.name} is not finite, nondecreasing and convex"
+            raise ValueError(f"{told} up to distance {grid[-1]:g}")
         bend = np.concatenate([[-bend[0]], bend, [bend[-1]]])
         before, after = np.diff(bend)[:-1], np.diff(bend)[1:]
         total = before + after
@@ -245,7 +247,7 @@ def _sampled_costs(
         depth = np.maximum((chord - cells).max(axis=1) + sag.reshape(-1, PARTS).max(axis=1), 0.0)
         costs = ends[: last + 1] - np.maximum(depth[: last + 1], np.concatenate([[0.0], depth[:last]]))
         costs = costs - 64 * np.finfo(float).eps * np.abs(ends[: last + 1])
-    return np.minimum.accumulate(_integers(map(float, costs))[::-1])[::-1]
+    return _sunk(map(float, costs))
 
 
 def geng_viswanath(problem: Problem) -> AdditiveCertificate:

@@ -20,7 +20,7 @@ from optdp.problem import LDP, LIP, AllMechanisms, Alphabet, BayesRisk, Problem
 if TYPE_CHECKING:
     from sympy import Expr
 
-    Scalar: TypeAlias = float | Fraction | Expr
+    Scalar: TypeAlias = Any  # a float, a Fraction, an expression or an array: whatever has arithmetic
 
 
 def interval(p: Scalar, notion: str, ratio: Scalar) -> tuple[Scalar, ...]:

@@ -122,9 +122,8 @@ class Fields:
         value = self._get(name)
         if not isinstance(value, str) or value not in allowed:
             shown = repr(value) if isinstance(value, str) and len(value) < 60 else _kind(value)
-            raise FieldError(
-                f"{self.where}.{name} = {shown} is not allowed: it must be one of {', '.join(map(repr, allowed))}"
-            )
+            must = f"it must be one of {', '.join(map(repr, allowed))}"
+            raise FieldError(f"{self.where}.{name} = {shown} is not allowed: {must}")
         return value
 
     def child(self, name: str) -> Fields:
@@ -136,9 +135,8 @@ class Fields:
         value = self._get(name)
         if not isinstance(value, list) or not least <= len(value) <= most:
             shown = f"{len(value)} entries" if isinstance(value, list) else _kind(value)
-            raise FieldError(
-                f"{self.where}.{name} has {shown}, which is not allowed: it must be a list of {least} to {most}"
-            )
+            must = f"it must be a list of {least} to {most}"
+            raise FieldError(f"{self.where}.{name} has {shown}, which is not allowed: {must}")
         return value
 
     def reals(
@@ -242,10 +240,9 @@ def _integer(value: Any, low: int, high: int, where: str) -> int:
 
 def _short(value: int) -> str:
     bits = value.bit_length()
-    known = (
-        {1 << (bits - 1): f"2^{bits - 1}", (1 << bits) - 1: f"2^{bits} - 1"} if value > 2**40 else {value: str(value)}
-    )
-    return known.get(value, f"about 2^{bits}")
+    if value <= 2**40:
+        return str(value)
+    return {1 << (bits - 1): f"2^{bits - 1}", (1 << bits) - 1: f"2^{bits} - 1"}.get(value, f"about 2^{bits}")
 
 
 def _kind(value: Any) -> str:

@@ -37,10 +37,9 @@ def halves(coefficients: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def proven_everywhere(
-    polynomials: Sequence[arb_poly],
-    holds: Callable[[Sequence[Sequence[arb]]], bool],
+    polynomials: Sequence[arb_poly], holds: Callable[[Sequence[Sequence[arb]]], bool],
     fails: Callable[[Sequence[arb]], bool],
-) -> bool:
+) -> bool:  # fmt: skip
     """Whether [0, 1] can be cut into pieces on each of which `holds` is true of the Bernstein coefficients of `polynomials`.
 
     **Arguments:** `holds(coefficients)`: a sufficient condition on one piece; `fails(values)`: whether the values at a
@@ -63,9 +62,7 @@ def proven_everywhere(
 
 def positive(polynomial: arb_poly) -> bool:
     """Whether the polynomial is proven positive on the whole of [0, 1]."""
-    return proven_everywhere(
-        [polynomial], lambda piece: all(c > 0 for c in piece[0]), lambda values: bool(values[0] <= 0)
-    )
+    return proven_everywhere([polynomial], lambda piece: all(c > 0 for c in piece[0]), lambda ends: bool(ends[0] <= 0))
 
 
 def nonnegative(coefficients: Sequence[Fraction], low: Fraction, high: Fraction | None) -> bool:

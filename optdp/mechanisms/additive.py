@@ -475,7 +475,5 @@ class AdditiveMechanism(AdditiveNoise):
         kind = "integer" if self.discrete else "piecewise-constant"
         reach = "unbounded" if self.tail else f"|z| <= {self.noise_radius():.6g}"
         atom = f", atom {self.atom_mass:.6g} at 0" if self.atom else ""
-        return (
-            f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, "
-            f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
-        )
+        losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
+        return f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"

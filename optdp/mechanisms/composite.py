@@ -22,6 +22,8 @@ from optdp.problem import LDP, At, DomainLike, Interval, Objective, Privacy, Rul
 from optdp.problem.losses import DistanceLoss, LossLike
 from optdp.problem.shapes import Rectangle, Shape, Steps, base_name
 
+_RECTANGLE = Rectangle()
+
 
 @dataclass(frozen=True, repr=False)
 class CompositeMechanism(CellWindow):
@@ -73,17 +75,9 @@ class CompositeMechanism(CellWindow):
 
     @classmethod
     def private(
-        cls,
-        eps: Number,
-        width: float | Fraction,
-        domain: DomainLike = (-1.0, 1.0),
-        activation: Shape = Rectangle(),  # noqa: B008  (frozen)
-        base: Shape = Rectangle(),  # noqa: B008
-        *,
-        shift: float | Fraction = 0,
-        rule: Rule = "uniform",
-        floor_mass: float = 0.0,
-    ) -> CompositeMechanism:
+        cls, eps: Number, width: float | Fraction, domain: DomainLike = (-1.0, 1.0), activation: Shape = _RECTANGLE,
+        base: Shape = _RECTANGLE, *, shift: float | Fraction = 0, rule: Rule = "uniform", floor_mass: float = 0.0,
+    ) -> CompositeMechanism:  # fmt: skip
         """The eps-LDP mechanism whose window is a share `width` in (0, 1) of the range, with the least base.
 
         **Arguments:** `shift`: the middle of the range in units where the domain is [-1, 1], in [-1, 1]; `rule`: as in
@@ -306,11 +300,9 @@ class CompositeMechanism(CellWindow):
 
     def __repr__(self) -> str:
         low, high = self.support()
-        return (
-            f"CompositeMechanism {self.activation}{base_name(self.base)} on {self.domain}: outputs in "
-            f"[{low:.6g}, {high:.6g}], window {2 * self._halfwidth:.6g}, base mass {self.floor_mass:.6g}; "
-            f"eps = {self.privacy():.6g}"
-        )
+        name = f"CompositeMechanism {self.activation}{base_name(self.base)} on {self.domain}"
+        sizes = f"window {2 * self._halfwidth:.6g}, base mass {self.floor_mass:.6g}; eps = {self.privacy():.6g}"
+        return f"{name}: outputs in [{low:.6g}, {high:.6g}], {sizes}"
 
 
 def mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law: DistanceLoss) -> np.ndarray:

@@ -38,12 +38,11 @@ class CellWindow(Mechanism):
 
     @property
     def exact_floor_mass(self) -> Fraction:
-        """Probability of ignoring the input, exactly."""
+        """Probability of ignoring the input, exactly; `floor_mass`: as a float."""
         return Fraction(self.floor_coins, COINS)
 
     @property
     def floor_mass(self) -> float:
-        """Probability of ignoring the input."""
         return float(self.exact_floor_mass)
 
     @property
@@ -227,10 +226,8 @@ class PiecewiseMechanism(CellWindow):
         peak = mass + (1 - mass) / window
         total = floor * (1 - window) + peak * window
         inside = 0 < window <= 1 and 0 < mass <= 1
-        return [
-            privacy.check(self.exact_ratio),
-            Check("mass", total == 1 and inside, f"the density integrates to {total} in exact rationals"),
-        ]
+        told = f"the density integrates to {total} in exact rationals"
+        return [privacy.check(self.exact_ratio), Check("mass", total == 1 and inside, told)]
 
     def _kinks(self) -> list[float]:
         if self.placement == "linear" or isinstance(self.domain, Circle):
@@ -238,7 +235,5 @@ class PiecewiseMechanism(CellWindow):
         return [self.domain.lower + self.window / 2, self.domain.upper - self.window / 2]
 
     def __repr__(self) -> str:
-        return (
-            f"PiecewiseMechanism on {self.domain}: density {self.peak:.6g} in a {self.placement} window of width "
-            f"{self.window:.6g}, {self.floor:.6g} elsewhere; eps = {self.privacy():.6g}"
-        )
+        window = f"a {self.placement} window of width {self.window:.6g}, {self.floor:.6g} elsewhere"
+        return f"PiecewiseMechanism on {self.domain}: density {self.peak:.6g} in {window}; eps = {self.privacy():.6g}"

@@ -99,9 +99,8 @@ def lip_simulate(
     if "oue" in schemes and task != "histogram":
         raise ValueError("schemes = 'oue' is not allowed here: unary encoding is for task 'histogram'")
     if "central" in schemes and (task != "survey" or len(population.priors) > 1 or population.factor is not None):
-        raise ValueError(
-            "schemes = 'central' is not allowed here: it is for task 'survey' with one prior for all users"
-        )
+        allowed = "it is for task 'survey' with one prior for all users"
+        raise ValueError(f"schemes = 'central' is not allowed here: {allowed}")
     found = []
     for e in np.atleast_1d(np.asarray(eps, dtype=float)).tolist():
         e = require.epsilon(e)
@@ -275,12 +274,8 @@ def _unary_encoding(eps: float, kept: np.ndarray, d: int) -> tuple[float, Reader
 
 def binary_posteriors(p: np.ndarray, ratio: float, notion: str) -> tuple[np.ndarray, np.ndarray]:
     """The two posteriors of answer 1 in the optimal mechanism, elementwise in its prior p in (0, 1)."""
-    if notion == "ldp":
-        return p / (p + ratio * (1 - p)), ratio * p / (ratio * p + 1 - p)
-    low, high = p / ratio, 1 - (1 - p) / ratio
-    if notion == "lip-lower":
-        return low, high
-    return np.maximum(low, 1 - ratio * (1 - p)), np.minimum(ratio * p, high)
+    low, *highs = forms.interval(p, notion, ratio)
+    return (np.maximum(low, 1 - ratio * (1 - p)), np.minimum(*highs)) if notion == "lip" else (low, highs[0])
 
 
 @dataclass(frozen=True)

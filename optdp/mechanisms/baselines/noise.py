@@ -125,9 +125,8 @@ class PublishedNoise(AdditiveNoise):
 
     def __repr__(self) -> str:
         where = f", domain={self.domain}" if isinstance(self.domain, Interval) else ""
-        return (
-            f"{type(self).__name__}(eps={self._eps:g}, delta={self._delta:g}, sensitivity={self.sensitivity:g}{where})"
-        )
+        sizes = f"eps={self._eps:g}, delta={self._delta:g}, sensitivity={self.sensitivity:g}"
+        return f"{type(self).__name__}({sizes}{where})"
 
 
 @dataclass(frozen=True, repr=False)
