@@ -155,8 +155,6 @@ class _Proof:
         square = self._mean(self.prior.exact) if self.task.values is None else self._mean(self.values) ** 2
         return (2 * inverse - inverse * inverse) * (self.second_moment - square)
 
-    # --- LIP
-
     @cached_property
     def box(self) -> tuple[np.ndarray, np.ndarray]:
         """lo and hi of Q in multiples of 2^-BITS, rounded outward, then tightened by sum r = 1."""
@@ -253,8 +251,6 @@ class _Proof:
                 found.append(max((value[fits] + gain).tolist()))
             at = parent[at]
         return Fraction(max(found), 1 << (2 * BITS + nb))
-
-    # --- LDP
 
     @cached_property
     def factor(self) -> int:

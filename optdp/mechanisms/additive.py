@@ -53,7 +53,7 @@ class AdditiveMechanism(AdditiveNoise):
     sum is turned into a float at the very end, which is post-processing. Rounding up the cell to whole grid points only
     makes it wider (by a share of at most 2^-40), so that the guarantee covers at least the stated sensitivity. Losses are those
     of the density: an output of `randomize` differs from one drawn from it by at most 2^-40 (|z| + 3h), and the rounding to a
-    float. (Given ideal random integers: numpy's default generator is not cryptographic.)
+    float.
     """
 
     exact = True
@@ -98,8 +98,6 @@ class AdditiveMechanism(AdditiveNoise):
     @property
     def _b(self) -> Fraction:
         return Fraction(self.decay, LIMB)
-
-    # --- privacy -----------------------------------------------------------------------------------------------
 
     @cached_property
     def _line(self) -> tuple[np.ndarray, int]:
@@ -238,8 +236,6 @@ class AdditiveMechanism(AdditiveNoise):
         pure = self.exact_ratio is not None and enclosures.at_most_exp(self.exact_ratio, privacy.eps)
         divergence = Fraction(0) if pure else self.exact_delta(enclosures.exp_below(privacy.eps), same)
         return [privacy.check(divergence), *checks]
-
-    # --- the noise ---------------------------------------------------------------------------------------------
 
     @cached_property
     def masses(self) -> np.ndarray:
@@ -419,15 +415,14 @@ class AdditiveMechanism(AdditiveNoise):
             total = (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
             return max(0.0, enclosures.round_down(total)), enclosures.round_up(total)
 
-    # --- sampling ----------------------------------------------------------------------------------------------
-
     @cached_property
     def _alias(self) -> Alias:
         sizes = [self.atom, *self.weights[:1], *(2 * w for w in self.weights[1:]), *(2 * t for t in self.tail)]
         return Alias([sizes], self.total)
 
-    def _draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """(signed cell index, whether the atom was drawn), exactly distributed."""
+    def _places(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Draws of the noise in grid points (on the integers: as it is), exactly distributed."""
+        count = int(np.prod(shape, dtype=int))
         entry = self._alias.draw(np.zeros(count, dtype=np.int64), rng)
         distance = entry - 1
         if self.tail:
@@ -436,21 +431,17 @@ class AdditiveMechanism(AdditiveNoise):
                 going = going[coin(self.decay, LIMB, going.shape, rng)]
                 distance[going] += self.n
         sign = np.where(rng.integers(0, 2, size=count) == 1, 1, -1)
-        return np.where(entry == 0, 0, distance * sign), entry == 0
+        cells, atom = np.where(entry == 0, 0, distance * sign), entry == 0
+        if not self.discrete:
+            m = self._grid()[1]
+            cells = cells * m + np.where(atom, 0, rng.integers(0, m, size=count) - m // 2)
+        return cells.reshape(shape)
 
     def _grid(self) -> tuple[float, int]:
         """(spacing g = a power of two, grid points per cell m), m g >= step."""
         g = 2.0 ** (int(np.floor(np.log2(float(self.step)))) - GRID)
         share = self.step / Fraction(g)
         return g, -(-share.numerator // share.denominator)
-
-    def _places(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Draws of the noise in grid points (on the integers: as it is)."""
-        cells, atom = self._draw(int(np.prod(shape, dtype=int)), rng)
-        if not self.discrete:
-            m = self._grid()[1]
-            cells = cells * m + np.where(atom, 0, rng.integers(0, m, size=cells.size) - m // 2)
-        return cells.reshape(shape)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return self._places(shape, rng) * (1.0 if self.discrete else self._grid()[0])

@@ -43,7 +43,8 @@ class Mechanism(ABC):
     """
 
     domain: Any
-    #: Whether values, guarantees and samples are exact (False: computed or sampled in floating point).
+    #: Whether values, guarantees and samples are exact, given ideal random integers (numpy's default generator is not
+    #: cryptographic). False: computed or sampled in floating point.
     exact: ClassVar[bool] = False
     #: What families ask: the number of pieces of a density with heights shared by all inputs (`problem.families.Piecewise`),
     pieces: int | None = None

@@ -136,8 +136,6 @@ class LIPMechanism(Mechanism):
         task = self.aggregate if values is None else Aggregate("sum", tuple(values[i] for i in kept))
         return LIPMechanism(other, kernel, task, self.labels)
 
-    # --- what comes out
-
     @cached_property
     def domain(self) -> Alphabet:
         """The alphabet of the categories."""
@@ -196,8 +194,6 @@ class LIPMechanism(Mechanism):
             raise ValueError(f"y = {y!r} is not allowed: y must be one of the outputs {self.labels!r}")
         return found
 
-    # --- sampling
-
     @cached_property
     def _alias(self) -> Alias:
         return Alias(list(zip(*self.kernel, strict=True)), UNIT)
@@ -209,8 +205,6 @@ class LIPMechanism(Mechanism):
     def randomize_positions(self, position: ArrayLike, rng: Seed = None) -> np.ndarray:
         """The same in numbers: from positions of categories (0 to d - 1) to positions of outputs."""
         return self._alias.draw(np.asarray(position), as_rng(rng))
-
-    # --- errors
 
     def mse(self) -> float:
         """The mean square error of one user's share, with the best estimator, under the prior: rounded up."""
@@ -286,8 +280,6 @@ class LIPMechanism(Mechanism):
         """The same mechanism with the outputs' labels that minimise the MAE."""
         return replace(self, labels=())
 
-    # --- privacy
-
     @cached_property
     def _extremes(self) -> tuple[tuple[Fraction, int, int], tuple[Fraction, int, int]]:
         """Lowest and highest posterior / prior over all (category, output), each with where it is attained."""
@@ -351,8 +343,6 @@ class LIPMechanism(Mechanism):
 
     def _pair(self, i: int, y: int) -> str:
         return f" at category {self.prior.categories[i]!r}, output {self.labels[y]!r}"
-
-    # --- what every mechanism can do
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """K(y|x) for output labels `y` and categories `x`, broadcast."""

@@ -122,7 +122,7 @@ class VaryingWindow(Scaled):
         total = np.zeros(u.shape)
         for place, mass in zip(self._places, self._row(np.abs(u))[1][4:], strict=True):
             at = self._middle + self._half * np.where(u < 0, -place, place)
-            total = total + np.where(outputs == at, mass if self._shape["high"] > 0 else 0.0, 0.0)
+            total = total + np.where(outputs == at, mass, 0.0)
         return total
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:

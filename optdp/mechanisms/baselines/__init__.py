@@ -127,9 +127,6 @@ def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism | No
     return _find(where)(float_below(eps) if floats else eps, problem.domain)
 
 
-_in_floats = partial(_local, floats=True)
-
-
 def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
     """Additive noise with the problem's eps, delta and sensitivity; on an interval, only if all of its inputs are neighbours."""
     noise: Any = _find(f"noise:{kind}")
@@ -171,7 +168,6 @@ _STAIRCASE = (
 )
 _GEOMETRIC = "Ghosh, Roughgarden and Sundararajan, Universally utility-maximizing privacy mechanisms, STOC 2009"
 _WANG = "Wang et al., Collecting and analyzing multidimensional data with local differential privacy, ICDE 2019"
-_DUCHI = "Duchi, Jordan and Wainwright, Minimax optimal procedures for locally private estimation, JASA 113(521), 2018"
 _ZHAO = (
     "Zhao et al., Local differential privacy-based federated learning for Internet of Things, IEEE Internet of Things Journal "
     "8(11), 2021 (arXiv 2004.08856, 2020)"
@@ -181,46 +177,50 @@ _MA = (
     "privacy, arXiv 2112.04745, 2021"
 )
 _MOVED = "; range moved to the domain as in Zheng, Mishra and Hu, arXiv 2505.15483"
-_CENTRAL = "Yamamoto et al., the central piecewise mechanism, https://github.com/ay0408/Central-PM"
+_CLAMPED = "; output clamped to the domain"
 
-_LDP, _APPROX, _BOTH = ("ldp",), ("approx",), ("ldp", "approx")
-_INTERVAL, _INTEGERS, _NUMBERS = ("interval",), ("integers",), ("interval", "line")
 
-for _row in (
-    Baseline("Laplace", _LAPLACE, _BOTH, _NUMBERS, True, partial(_noise, "Laplace")),
-    Baseline("clamped Laplace", _LAPLACE + "; output clamped to the domain", _LDP, _INTERVAL, False,
-             partial(_local, "clamped:clamped_laplace")),
-    Baseline("discrete Laplace", _GEOMETRIC, _APPROX, _INTEGERS, True, partial(_noise, "DiscreteLaplace")),
-    Baseline("discrete Laplace on a lattice", _GEOMETRIC + "; input rounded at random to a lattice", _LDP, _INTERVAL, True,
-             partial(_local, "noise:discrete_laplace")),
-    Baseline("clamped discrete Laplace", _GEOMETRIC + "; on a lattice, output clamped to the domain", _LDP, _INTERVAL, False,
-             partial(_local, "clamped:clamped_discrete_laplace")),
-    Baseline("staircase", _STAIRCASE, _BOTH, _NUMBERS, True, _staircase),
-    Baseline("clamped staircase", _STAIRCASE + "; output clamped to the domain", _LDP, _INTERVAL, False,
-             partial(_local, "clamped:clamped_staircase")),
-    Baseline("classical Gaussian", "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem A.1",
-             _APPROX, _NUMBERS, True, _classical),
-    Baseline("uniform noise", "Geng and Viswanath, Optimal noise adding mechanisms for approximate differential privacy, IEEE "
-             "Trans. Inf. Theory 62(2), 2016", _APPROX, _NUMBERS, True, partial(_noise, "UniformNoise")),
-    Baseline("Duchi", _DUCHI, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:duchi")),
-    Baseline("Gaussian", "Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical calibration and "
-             "optimal denoising, ICML 2018", _APPROX, _NUMBERS, True, partial(_noise, "Gaussian")),
-    Baseline("PM", _WANG, _LDP, _INTERVAL, True, partial(_local, "unbiased:piecewise")),
-    Baseline("HM", _WANG, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:hybrid")),
-    Baseline("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
-             "differential privacy, AISTATS 2020", _APPROX, _NUMBERS, True, partial(_noise, "TruncatedLaplacian")),
-    Baseline("discrete Gaussian", "Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020",
-             _APPROX, _INTEGERS, True, partial(_noise, "DiscreteGaussian")),
-    Baseline("PM-SUB", _ZHAO, _LDP, _INTERVAL, True, partial(_local, "unbiased:pm_sub")),
-    Baseline("PM-OPT", _ZHAO + "; the best I-PTT of " + _MA, _LDP, _INTERVAL, True, partial(_local, "unbiased:pm_opt")),
-    Baseline("Three-Outputs", _ZHAO, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:three_outputs")),
-    Baseline("HM-TP", _ZHAO, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:hm_tp")),
-    Baseline("central piecewise", _CENTRAL, _APPROX, _INTERVAL, True, _central),
-    Baseline("moved PM", _WANG + _MOVED, _LDP, _INTERVAL, False, partial(_local, "windows:pm")),
-    Baseline("moved SW", "Li et al., Estimating numerical distributions under local differential privacy, SIGMOD 2020" + _MOVED,
-             _LDP, _INTERVAL, False, partial(_local, "windows:sw")),
-    Baseline("moved PTT", _MA + _MOVED, _LDP, _INTERVAL, False, partial(_local, "windows:ptt")),
-    Baseline("uniform", "an output that ignores the input: what any mechanism must beat", _LDP, ("interval", "circle"), False,
-             partial(_local, "windows:uniform")),
-):  # fmt: skip
-    register(_row)
+def _add(
+    name: str, source: str, make: Any, privacy: str = "ldp", domains: str = "interval", unbiased: bool = True
+) -> None:
+    """Register `make`: a function of the problem, or the constructor "module:name" that takes its eps and domain."""
+    made = partial(_local, make) if isinstance(make, str) else make
+    register(Baseline(name, source, tuple(privacy.split()), tuple(domains.split()), unbiased, made))
+
+
+# fmt: off
+_add("Laplace", _LAPLACE, partial(_noise, "Laplace"), "ldp approx", "interval line")
+_add("clamped Laplace", _LAPLACE + _CLAMPED, "clamped:clamped_laplace", unbiased=False)
+_add("discrete Laplace", _GEOMETRIC, partial(_noise, "DiscreteLaplace"), "approx", "integers")
+_add("discrete Laplace on a lattice", _GEOMETRIC + "; input rounded at random to a lattice", "noise:discrete_laplace")
+_add("clamped discrete Laplace", _GEOMETRIC + "; on a lattice, output clamped to the domain", "clamped:clamped_discrete_laplace",
+     unbiased=False)
+_add("staircase", _STAIRCASE, _staircase, "ldp approx", "interval line")
+_add("clamped staircase", _STAIRCASE + _CLAMPED, "clamped:clamped_staircase", unbiased=False)
+_add("classical Gaussian", "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem A.1",
+     _classical, "approx", "interval line")
+_add("uniform noise", "Geng and Viswanath, Optimal noise adding mechanisms for approximate differential privacy, IEEE "
+     "Trans. Inf. Theory 62(2), 2016", partial(_noise, "UniformNoise"), "approx", "interval line")
+_add("Duchi", "Duchi, Jordan and Wainwright, Minimax optimal procedures for locally private estimation, JASA 113(521), 2018",
+     partial(_local, "unbiased:duchi", floats=True))
+_add("Gaussian", "Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical calibration and "
+     "optimal denoising, ICML 2018", partial(_noise, "Gaussian"), "approx", "interval line")
+_add("PM", _WANG, "unbiased:piecewise")
+_add("HM", _WANG, partial(_local, "unbiased:hybrid", floats=True))
+_add("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
+     "differential privacy, AISTATS 2020", partial(_noise, "TruncatedLaplacian"), "approx", "interval line")
+_add("discrete Gaussian", "Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020",
+     partial(_noise, "DiscreteGaussian"), "approx", "integers")
+_add("PM-SUB", _ZHAO, "unbiased:pm_sub")
+_add("PM-OPT", _ZHAO + "; the best I-PTT of " + _MA, "unbiased:pm_opt")
+_add("Three-Outputs", _ZHAO, partial(_local, "unbiased:three_outputs", floats=True))
+_add("HM-TP", _ZHAO, partial(_local, "unbiased:hm_tp", floats=True))
+_add("central piecewise", "Yamamoto et al., the central piecewise mechanism, https://github.com/ay0408/Central-PM", _central,
+     "approx")
+_add("moved PM", _WANG + _MOVED, "windows:pm", unbiased=False)
+_add("moved SW", "Li et al., Estimating numerical distributions under local differential privacy, SIGMOD 2020" + _MOVED,
+     "windows:sw", unbiased=False)
+_add("moved PTT", _MA + _MOVED, "windows:ptt", unbiased=False)
+_add("uniform", "an output that ignores the input: what any mechanism must beat", "windows:uniform",
+     domains="interval circle", unbiased=False)
+# fmt: on
