@@ -49,7 +49,6 @@ class AffineWindowCertificate(Threshold):
         return enclosures.round_down(Fraction(max(self.threshold, 0.0)) * (domain.exact_width / 2) ** 2)
 
     def holds(self, problem: Problem) -> bool:
-        """Whether the threshold is proven for a problem of these families."""
         family, eps, x = problem.family, problem.eps, position(problem)
         assert isinstance(family, Windows) and eps is not None
         base = family.standing

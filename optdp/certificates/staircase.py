@@ -76,7 +76,6 @@ class StaircaseCertificate(Threshold):
         return square.sqrt() - odds if square > 0 else arb(-1)
 
     def holds(self, problem: Problem) -> bool:
-        """Whether (*) is proven for the problem's eps and loss."""
         with ctx.workprec(enclosures.PRECISION):
             b, t, q = self._terms(problem)
             odds = b / (1 - b)

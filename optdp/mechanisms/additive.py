@@ -220,7 +220,6 @@ class AdditiveMechanism(AdditiveNoise):
         return enclosures.log_above(own.eps.argument)
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests: masses are nonnegative and sum to 1, and no shift up to the sensitivity exceeds delta."""
         if not isinstance(privacy, ApproxDP):
             return super().check_privacy(privacy)
         reach = privacy.sensitivity <= self.sensitivity
@@ -339,7 +338,6 @@ class AdditiveMechanism(AdditiveNoise):
         return (low + high) / 2
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """(low, high) proven to contain the expected loss, which is the same at every input."""
         if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
             return super().enclose(objective)
         return self.enclose_loss(objective.loss)

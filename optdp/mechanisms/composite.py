@@ -248,14 +248,12 @@ class CompositeMechanism(CellWindow):
         return self._mix(far, near)
 
     def worst_input(self, loss: LossLike = "squared") -> float:
-        """An input at which the expected loss is largest; for the variance an end of the domain."""
         law = self._loss(loss)
         if law.exponent != 2:
             return float(super().worst_input(law))
         return self.domain.upper if self._line[0] >= 0 else self.domain.lower
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """(low, high) proven to contain the mean square error, which is the variance, in exact rationals and balls."""
         if not isinstance(objective, WorstCase | At) or objective.loss.exponent != 2:
             return super().enclose(objective)
         alpha, beta = self._line
@@ -279,7 +277,6 @@ class CompositeMechanism(CellWindow):
         return None if answer is False and not tight else answer
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests: likelihood ratios, and that the window stays where the base can hide it."""
         if not isinstance(privacy, LDP):
             return super().check_privacy(privacy)
         low, high = self.exact_range

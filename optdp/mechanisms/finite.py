@@ -28,7 +28,6 @@ class TableMechanism(Mechanism):
         return None if ratio is None else LDP(Log(ratio))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests: rows are distributions, and their ratios keep the guarantee."""
         if not isinstance(privacy, LDP):
             return super().check_privacy(privacy)
         ratio = self.table.exact_ratio()
@@ -37,7 +36,6 @@ class TableMechanism(Mechanism):
         return [kept, self.table.check_mass()]
 
     def _tail(self) -> str:
-        """The end of the short form."""
         return "no eps-LDP" if self.table.exact_ratio() is None else f"eps = {self.privacy():.6g}"
 
 
@@ -73,11 +71,9 @@ class FiniteMechanism(TableMechanism):
         return np.array(self.outputs)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        """E[Y | x] for numeric outputs."""
         return np.asarray(self.table.rows[self.domain.index(x)] @ np.array(self.outputs, dtype=float))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
-        """Var[Y | x] for numeric outputs."""
         values = np.array(self.outputs, dtype=float)
         return np.asarray(self.table.rows[self.domain.index(x)] @ values**2 - np.square(self.mean(x)))
 
@@ -92,7 +88,6 @@ class FiniteMechanism(TableMechanism):
         return np.asarray(losses[self.domain.index(x)])
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """(low, high) around the worst-case or the average expected loss: one exact rational, rounded both ways."""
         if not isinstance(objective, WorstCase | Average) or objective.loss.form != "matrix":
             return super().enclose(objective)
         losses = [

@@ -138,7 +138,6 @@ class LIPMechanism(Mechanism):
 
     @cached_property
     def domain(self) -> Alphabet:
-        """The alphabet of the categories."""
         return Alphabet(self.prior.categories)
 
     @property
@@ -199,7 +198,6 @@ class LIPMechanism(Mechanism):
         return Alias(list(zip(*self.kernel, strict=True)), UNIT)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        """One output label for each category in `x`, in its shape; `rng` as in `Mechanism.randomize`."""
         return np.array(self.labels)[self.randomize_positions(self.prior.positions(x), rng)]
 
     def randomize_positions(self, position: ArrayLike, rng: Seed = None) -> np.ndarray:
@@ -327,7 +325,6 @@ class LIPMechanism(Mechanism):
         return None if ratio is None else privacy.implied_by(LDP(Log(ratio)))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests of the guarantee (for LIP: with respect to its prior, naming the worst pairs) and of the mass."""
         if not isinstance(privacy, LDP | LIP):
             return super().check_privacy(privacy)
         total = {sum(column) for column in zip(*self.kernel, strict=True)}
@@ -345,7 +342,6 @@ class LIPMechanism(Mechanism):
         return f" at category {self.prior.categories[i]!r}, output {self.labels[y]!r}"
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        """K(y|x) for output labels `y` and categories `x`, broadcast."""
         return self.probabilities[self._positions(y), self.prior.positions(x)]
 
     def support(self, x: ArrayLike | None = None) -> tuple[Any, ...]:
@@ -371,11 +367,9 @@ class LIPMechanism(Mechanism):
         return np.asarray(self.conditional_mse()[self.prior.positions(x)])
 
     def worst_input(self, loss: LossLike = "squared") -> Any:
-        """The category with the largest mean square error."""
         return self.categories[int(np.argmax(self.expected_loss(self.categories, loss)))]
 
     def worst_case_loss(self, loss: LossLike = "squared") -> float:
-        """The largest mean square error over categories."""
         return float(self.expected_loss(self.categories, loss).max())
 
     def average_loss(self, loss: LossLike = "squared") -> float:
@@ -384,7 +378,6 @@ class LIPMechanism(Mechanism):
         return self.mse()
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact: probabilities as numerators over 2^124, the prior as integers."""
         return super().to_dict() | {"kernel": [[str(k) for k in row] for row in self.kernel]}
 
     @classmethod

@@ -80,12 +80,10 @@ class AdditiveNoise(Mechanism):
         return np.inf
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        """(lowest, highest) output: for an input `x`, or over all inputs."""
         inputs = np.array([self.domain.lower, self.domain.upper]) if x is None else self.domain.check(x)
         return float(np.min(inputs)) - self.noise_radius(), float(np.max(inputs)) + self.noise_radius()
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        """x: the noise is symmetric."""
         return self.domain.check(x)
 
     def variance(self, x: ArrayLike | None = None) -> np.ndarray:

@@ -217,7 +217,6 @@ class PiecewiseMechanism(CellWindow):
         return 1 if self.width_cells == CELLS else 2 if isinstance(self.domain, Circle) else 3
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests: the density integrates to 1, and its likelihood ratios keep the guarantee."""
         if not isinstance(privacy, LDP):
             return super().check_privacy(privacy)
         mass, window = self.exact_floor_mass, self.exact_window

@@ -82,7 +82,6 @@ class OneCoordinate:
         return self.mechanism.check_privacy(privacy)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact."""
         return {"mechanism": "OneCoordinate"} | written(self)
 
     @classmethod

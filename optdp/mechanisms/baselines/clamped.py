@@ -35,7 +35,6 @@ class Clamped(Mechanism):
 
     @property
     def domain(self) -> Interval:
-        """Inputs and outputs."""
         return self.noise.domain  # type: ignore[return-value]
 
     @property

@@ -49,7 +49,6 @@ class Scaled(Mechanism):
         return np.clip((self.domain.check(x) - self._middle) / self._half, -1.0, 1.0)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        """x itself."""
         return np.array(self.domain.check(x))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
@@ -172,7 +171,6 @@ class Mixture(Mechanism):
 
     @property
     def domain(self) -> Interval:
-        """The domain of the parts."""
         return self.parts[0].domain
 
     @property
