@@ -133,8 +133,7 @@ class AdditiveCertificate(Certificate):
         for m in self.multipliers:
             if not (min(*m.values, m.rest, 0.0) >= 0 and max(*m.values, m.rest, 0.0) <= m.weight < np.inf):
                 return f"a multiplier of shift {m.shift} is not between 0 and its weight {m.weight:g}"
-        last = self._last
-        if sum(len(m.values) if m.rest == 0 else max(last - m.first, 0) for m in self.multipliers) > MOST:
+        if sum(len(m.values) if m.rest == 0 else max(self._last - m.first, 0) for m in self.multipliers) > MOST:
             return f"it has more than {MOST} multipliers"
         return ""
 

@@ -91,8 +91,7 @@ class LIPCertificate(Certificate):
             self._refuse("the domain must be the alphabet of the prior's categories")
         if isinstance(privacy, LIP) and privacy.prior != prior:
             self._refuse("the prior of the guarantee must be the prior of the objective")
-        ratio = enclosures.exp_above(privacy.eps, BITS)
-        proof = _Proof(self, prior, task, ratio)
+        proof = _Proof(self, prior, task, enclosures.exp_above(privacy.eps, BITS))
         if self.method == "simplex":
             return max(proof.simplex(), Fraction(0))
         if isinstance(privacy, LIP) and privacy.lower_only:

@@ -30,8 +30,7 @@ def squared_limit() -> sp.Expr:
     """The largest eps for which `squared_value` is the optimum: where the error at 1/2 overtakes that at the ends."""
     x, e = sp.Symbol("x", real=True), sp.Symbol("E", positive=True)
     error = two_point_error(x, e)
-    roots = sp.solve(sp.numer(sp.together(error.subs(x, sp.Rational(1, 2)) - error.subs(x, 0))), e)
-    return sp.log(max(roots))
+    return sp.log(max(sp.solve(sp.numer(sp.together(error.subs(x, sp.Rational(1, 2)) - error.subs(x, 0))), e)))
 
 
 def two_point_error(x: sp.Expr, e: sp.Expr) -> sp.Expr:

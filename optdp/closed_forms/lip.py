@@ -119,5 +119,4 @@ def _readable(number: Fraction) -> Expr:
     import sympy as sp
 
     short = number.limit_denominator(10**6)
-    kept = short if float(short) == float(number) else number
-    return sp.Rational(kept)
+    return sp.Rational(short if float(short) == float(number) else number)

@@ -360,8 +360,7 @@ class AdditiveMechanism(AdditiveNoise):
             tail += t * (r + mean if q == 1 else r * r + 2 * r * mean + n * n * b * (1 + b) / (1 - b) ** 2)
         cells = 2 * (body + tail)
         if not self.discrete:  # the spread within a cell
-            central = Fraction(self.weights[0])
-            cells += central / 4 if q == 1 else Fraction(self.total - self.atom, 12)
+            cells += Fraction(self.weights[0], 4) if q == 1 else Fraction(self.total - self.atom, 12)
         return Fraction(cells) * self.step**q / self.total
 
     def _sampled_value(self, law: Any) -> tuple[float, float]:

@@ -242,8 +242,7 @@ class CompositeMechanism(CellWindow):
         if law.form != "distance" or not all(isinstance(shape, Rectangle | Steps) for shape in self.shapes):
             return super().expected_loss(inputs, law)
         low, high = self.support()
-        middle = np.full(inputs.shape, (low + high) / 2)
-        far = mean_loss(self.base, middle, (high - low) / 2, inputs, law)
+        far = mean_loss(self.base, np.full(inputs.shape, (low + high) / 2), (high - low) / 2, inputs, law)
         near = mean_loss(self.activation, self._centre(inputs), self._halfwidth, inputs, law)
         return self._mix(far, near)
 

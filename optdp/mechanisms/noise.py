@@ -91,8 +91,7 @@ class AdditiveNoise(Mechanism):
 
     def expected_loss(self, x: ArrayLike | None = None, loss: LossLike = "abs") -> np.ndarray:
         """E[L(|Y - x|)], the same for every input."""
-        shape = () if x is None else self.domain.check(x).shape
-        return np.full(shape, self.noise_loss(loss))
+        return np.full(() if x is None else self.domain.check(x).shape, self.noise_loss(loss))
 
     def worst_input(self, loss: LossLike = "abs") -> float:
         """Any input is as bad as any other: 0, or the lower end of an interval."""

@@ -221,8 +221,7 @@ class PiecewiseMechanism(CellWindow):
             return super().check_privacy(privacy)
         mass, window = self.exact_floor_mass, self.exact_window
         floor = mass if self.width_cells < CELLS else Fraction(1)
-        peak = mass + (1 - mass) / window
-        total = floor * (1 - window) + peak * window
+        total = floor * (1 - window) + (mass + (1 - mass) / window) * window
         inside = 0 < window <= 1 and 0 < mass <= 1
         told = f"the density integrates to {total} in exact rationals"
         return [privacy.check(self.exact_ratio), Check("mass", total == 1 and inside, told)]

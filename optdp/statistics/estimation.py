@@ -52,8 +52,7 @@ def estimate_histogram(
     share = np.full(bins, 1 / bins)
     last = -np.inf
     for _ in range(require.integer("iterations", iterations, low=1)):
-        predicted = matrix @ share
-        share = share * (matrix.T @ (counts / predicted))
+        share = share * (matrix.T @ (counts / (matrix @ share)))
         if smooth:
             padded = np.concatenate((share[:1], share, share[-1:]))
             share = (padded[:-2] + 2 * share + padded[2:]) / 4

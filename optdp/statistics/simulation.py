@@ -73,8 +73,7 @@ def lip_simulate(
 
     **Arguments:**
 
-    - `prior`: one prior for all users (as in `solve_lip`), or an array with a row for each user.
-    - `eps`: one epsilon or several.
+    - `prior`: one prior for all users (as in `solve_lip`), or an array with a row for each user; `eps`: one epsilon or several.
     - `users`: how many; for a prior of each user's own, the number of rows (the default there).
     - `task`, `values`: as in `solve_lip`; `weights`: each user's factor in a weighted sum.
     - `schemes`: names from `optdp.statistics.simulation.SCHEMES`. "oue" is for histograms, "central" for a survey with one
@@ -252,8 +251,7 @@ def _response(eps: float, kept: np.ndarray, d: int, values: np.ndarray | None, p
         estimates = (values - other * values.sum()) / gap
 
     def send(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        x = kept[x]
-        lie = rng.random(x.size) >= true
+        x, lie = kept[x], rng.random(x.size) >= true
         instead = rng.integers(0, d - 1, size=x.size)
         return np.where(lie, instead + (instead >= x), x)
 

@@ -228,8 +228,7 @@ class Staircase(PublishedNoise):
         step = np.floor(-np.log(2 * tail) / self._eps + 1e-15)
         rest = (0.5 - tail * np.exp(self._eps * step)) / (self._top * self.sensitivity)
         g, b = self.gamma, math.exp(-self._eps)
-        inside = np.where(rest <= g, rest, g + (rest - g) / b)
-        return sign * (step + inside) * self.sensitivity
+        return sign * (step + np.where(rest <= g, rest, g + (rest - g) / b)) * self.sensitivity
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         g, b = self.gamma, math.exp(-self._eps)
@@ -243,8 +242,7 @@ class Staircase(PublishedNoise):
         count = max(1, math.ceil(min(50 / self._eps + 2, reach)))
         k = np.arange(count)
         edges = np.append(np.stack([k, k + self.gamma], axis=1).ravel(), count)
-        heights = self._top * np.exp(-self._eps * np.stack([k, k + 1], axis=1).ravel())
-        return edges, heights
+        return edges, self._top * np.exp(-self._eps * np.stack([k, k + 1], axis=1).ravel())
 
     def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         far = np.asarray(t, dtype=float)
@@ -477,8 +475,7 @@ class IntegerNoise(PublishedNoise):
         return rng.choice((-1.0, 1.0), shape) * distance + 0.0
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
-        law = self._loss(loss)
-        values = np.asarray(law(np.arange(self._half.size) * 1.0), dtype=float)
+        values = np.asarray(self._loss(loss)(np.arange(self._half.size) * 1.0), dtype=float)
         return float(self._half[0] * values[0] + 2 * (self._half[1:] @ values[1:]))
 
     def delta(self, eps: float) -> float:
@@ -555,8 +552,7 @@ class DiscreteGaussian(IntegerNoise):
 
         def private(sigma: float) -> bool:
             half = self._masses(sigma)
-            shifts = {1, shift // 2 or 1, shift}
-            return max(_divergence(half, s, ratio) for s in shifts) <= self._delta
+            return max(_divergence(half, s, ratio) for s in {1, shift // 2 or 1, shift}) <= self._delta
 
         high = Gaussian(self.eps, self.target_delta, self.sensitivity).sigma * 1.01 + 0.1
         while not private(high):

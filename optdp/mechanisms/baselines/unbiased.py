@@ -210,9 +210,8 @@ class Mixture(Mechanism):
 
     def guarantee(self) -> Privacy | None:
         """That of the least private part; which part is drawn tells nothing of the input. None if they are no LDP mechanisms."""
-        found = [p.guarantee() for p in self._used]
-        ratios = [g for g in found if isinstance(g, LDP)]
-        if len(ratios) < len(found):
+        ratios = [g for g in (p.guarantee() for p in self._used) if isinstance(g, LDP)]
+        if len(ratios) < len(self._used):
             return None
         worst = next(g for g in ratios if all(enclosures.at_most(other.eps, g.eps) for other in ratios))
         return worst.in_real_arithmetic() if any(g.ideal for g in ratios) else worst
@@ -332,10 +331,7 @@ def _staircase(eps: float, m: int, top: float) -> tuple[np.ndarray, np.ndarray, 
     stretch = 1 / (1 - mass[0])
     half = stretch * np.concatenate([[1 + width[0]], width])
 
-    def variance(u: Any) -> np.ndarray:
-        return (stretch - 1) * np.square(u) + float(mass @ half**2) / 3
-
-    return mass, half, float(stretch), variance
+    return mass, half, float(stretch), lambda u: (stretch - 1) * np.square(u) + float(mass @ half**2) / 3
 
 
 def duchi(eps: float, domain: DomainLike = UNIT) -> ThreeOutputs:
