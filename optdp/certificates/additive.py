@@ -200,19 +200,19 @@ def lattice_costs(
     loss: DistanceLoss, sensitivity: float, n: int, last: int, discrete: bool = False, rounding: str = "nodes"
 ) -> np.ndarray:
     """floor(c_a 2^SCALE) for a = 0..last, sensitivity 1: costs on the lattice under which rounding is not dearer than L."""
+    sagging = not discrete and rounding == "nodes"
     if loss.exponent is None:
-        return _sampled_costs(loss, sensitivity, n, last, discrete, rounding)
+        return _sampled_costs(loss, sensitivity, n, last, sagging)
     index = np.arange(last + 1, dtype=object)
     if loss.exponent == 1:
         return (index << SCALE) // n
     if loss.exponent == 2:
-        sag = 0 if discrete or rounding == "bins" else 1
-        return ((4 * index * index - sag) << SCALE) // (4 * n * n)
+        return ((4 * index * index - int(sagging)) << SCALE) // (4 * n * n)
     with ctx.workprec(enclosures.PRECISION + 64):
         q, h = enclosures.ball(loss.exponent), 1 / arb(n)
         values = [(a * h) ** q if a else arb(0) for a in range(last + 2)]
         sags = [arb(0)] * (last + 2)
-        if not discrete and rounding == "nodes":
+        if sagging:
             for a in range(last + 1):  # chord minus L on [ah, (a+1)h] is largest where L' is the chord's slope
                 slope = (values[a + 1] - values[a]) / h
                 peak = (slope / q) ** (1 / (q - 1))
@@ -222,11 +222,9 @@ def lattice_costs(
     return _sunk(costs)
 
 
-def _sampled_costs(
-    loss: DistanceLoss, sensitivity: float, n: int, last: int, discrete: bool, rounding: str
-) -> np.ndarray:
+def _sampled_costs(loss: DistanceLoss, sensitivity: float, n: int, last: int, sagging: bool) -> np.ndarray:
     """The same from values of a convex function at `PARTS` points per cell: sags by secants of neighbouring parts."""
-    if discrete or rounding == "bins":
+    if not sagging:
         costs = loss(np.arange(last + 1) * (sensitivity / n))
     else:
         grid = np.arange((last + 2) * PARTS + 1) * (sensitivity / (n * PARTS))

@@ -102,13 +102,9 @@ class LIPCertificate(Certificate):
             self._refuse(f"there are {len(self.nu)} prices for {len(prior)} categories")
         if len(self.knots) * len(prior) > STEPS:
             self._refuse(f"{len(self.knots)} knots and {len(prior)} categories are more than {STEPS} steps")
-        cone = isinstance(privacy, LDP)
-        excess = {
-            "knots": proof.cone_knots if cone else proof.box_knots,
-            "chord": proof.cone_chord if cone else proof.box_chord,
-            "vertices": proof.cone_vertices if cone else proof.box_vertices,
-        }[self.method]()
-        return max(proof.second_moment - proof._mean(Fraction(n) for n in self.nu) - excess, Fraction(0))
+        excess = getattr(proof, f"{'cone' if isinstance(privacy, LDP) else 'box'}_{self.method}")()
+        proven: Fraction = proof.second_moment - proof._mean(Fraction(n) for n in self.nu) - excess
+        return max(proven, Fraction(0))
 
     def _visits(self, vertices: int, steps: int) -> None:
         """Refuse a proof that would take too long, before it does."""

@@ -82,15 +82,9 @@ class VaryingWindow(Scaled):
         over = np.maximum(u - s["z"], 0.0)
         zero = over**2 / s["lam"]
         lower = (over - y1 * zero) / (2 * (e + 1) * s["z"])
-        masses = [
-            *(part / (2 * growth) for part in (e * inner[0], outer[0], e * inner[1], outer[1])),
-            e * s["zero"] - zero,
-            np.full(u.shape, e * s["low"]),
-            e * s["low"] - lower,
-            s["high"] + lower + zero,
-            np.full(u.shape, s["high"]),
-        ]
-        return edges, np.stack(masses)
+        bulk = (part / (2 * growth) for part in (e * inner[0], outer[0], e * inner[1], outer[1]))
+        atoms = e * s["zero"] - zero, e * s["low"], e * s["low"] - lower, s["high"] + lower + zero, s["high"]
+        return edges, np.stack(np.broadcast_arrays(*bulk, *atoms))
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         u, rng = self._unit(x), as_rng(rng)
