@@ -9,8 +9,6 @@ So t is a lower bound iff one polynomial (two, where the range may move) is >= 0
 ball arithmetic prove.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What every certificate does: prove a lower bound for the problem that it is handed, or refuse."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from dataclasses import dataclass

@@ -16,8 +16,6 @@ the optimal value itself. On an interval seen from an end, and on a circle seen 
 uniformly over [0, reach], so that (*) is one inequality between one-dimensional integrals over [0, reach].
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import ctx

@@ -8,8 +8,6 @@ the far input b the loss as a function of the output, L(b - y), is nonincreasing
 what the uniform density attains at both ends. (A nondecreasing f: the same at the other end.)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import ctx

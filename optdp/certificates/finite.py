@@ -8,8 +8,6 @@ sum_i min(r_ij, 0), every eps-LDP mechanism has worst-case loss (average loss, i
 All of it is rational but e^eps, which enters through a rational above it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated

@@ -22,8 +22,6 @@ rational R >= e^eps, and by 1/R below, which makes Q larger and the bound safe.
   vertices s_i in {1, R} again; or, for many categories, the chord relaxation, bounded between knots.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Closed forms around the optimal additive noise, as sympy expressions in `eps`, `delta` and the sensitivity."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache
 

@@ -34,8 +34,6 @@ for every x: a rectangular window, which fits into the range iff x can be the me
 v = 1/3, for every eps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise

@@ -6,8 +6,6 @@ E/(1 + E). This bound holds for every eps. It is attained by two outputs, at tho
 probability linear in x from 1/(1 + E) to E/(1 + E), as long as the error at x = 1/2 does not exceed that at the ends.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import cache

@@ -5,8 +5,6 @@ on u >= 1 (`optdp.design.piecewise`) and is (reach/u)^q. q = 1 is the paper's me
 the paper leaves a number to the solver, and the cubic has the closed form given here.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache
 

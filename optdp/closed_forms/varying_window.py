@@ -22,8 +22,6 @@ with slope 0, or, once r(1, y) > 0 between the two branches, a quadratic growing
 feasible iff (E - 1) M <= 1, which is the first limit; beyond it an output at 0 pays. By symmetry y < 0 is the same.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import sympy as sp

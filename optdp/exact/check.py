@@ -1,7 +1,5 @@
 """What a verification says: a list of named checks, each passed or failed, with a sentence on why."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

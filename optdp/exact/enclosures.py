@@ -4,8 +4,6 @@ A float is an exact dyadic rational, and so is every epsilon that a user passes.
 logarithms) is enclosed by Arb balls (python-flint); an inequality counts only when the whole ball satisfies it.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from fractions import Fraction

@@ -4,8 +4,6 @@ A float means the dyadic rational that it is and is written by `repr`; a `Fracti
 written p/q; `log(Fraction(3))` is the natural logarithm of 3, so that e^eps = 3 exactly when it is an epsilon.
 """
 
-from __future__ import annotations
-
 import decimal
 import math
 import numbers

@@ -5,8 +5,6 @@ On any interval a polynomial lies between the least and the largest of its Berns
 therefore passed after about log2(1/sqrt(delta)) bisections.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction

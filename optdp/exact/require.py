@@ -1,7 +1,5 @@
 """Checks of what users pass in. Every error names the argument, the value and what is allowed."""
 
-from __future__ import annotations
-
 import math
 import numbers
 

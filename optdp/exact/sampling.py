@@ -1,7 +1,5 @@
 """Everything that draws: the source of random bits, the one exact coin, and the one alias table, all in integers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

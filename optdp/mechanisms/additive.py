@@ -9,8 +9,6 @@ a convex combination: the shifts k = 1..n (0 is harmless for R >= 1) decide abou
 atom under a shift, and adds its mass to the divergence at every d != 0. For noise on the integers the D_k are all there is.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Kernels between finite sets: a table of probabilities, one row for each symbol."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """What all additive noise has in common: the output is x + Z, and Z does not depend on x."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

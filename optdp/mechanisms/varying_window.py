@@ -4,8 +4,6 @@ Its worst-case variance is the least of all unbiased eps-LDP mechanisms for eps 
 claims OPTT-20, OPTT-20x, OPTT-20y); it is the same at every input.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What a curator learns from private outputs: the distribution of the inputs, and their mean."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

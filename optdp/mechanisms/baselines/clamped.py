@@ -4,8 +4,6 @@ Noise Z is symmetric with scale set by the width of the domain; the output min(m
 The expected loss is G(x - a) + G(b - x) with G(t) = E[L(min(Z, t)); Z > 0] = int_0^t L f + L(t) P(Z > t), f the density of Z.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 

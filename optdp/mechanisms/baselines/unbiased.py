@@ -5,8 +5,6 @@ rectangles that follow the input, sampled exactly by `CompositeMechanism`; the o
 say so. Sources: `optdp.mechanisms.baselines`.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable

@@ -5,8 +5,6 @@ onto the domain, which leaves two numbers: the window's share of the range, and 
 three use the full likelihood ratio e^eps, and all three are biased. (The unbiased PM is `optdp.mechanisms.baselines.unbiased`'s.)
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
