@@ -127,7 +127,6 @@ class _Proof:
         return [v - centre for v in exact]
 
     def _mean(self, of: Iterable[Fraction]) -> Fraction:
-        """The mean under the prior."""
         return sum((p * v for p, v in zip(self.prior.exact, of, strict=True)), Fraction(0))
 
     @cached_property
@@ -252,7 +251,6 @@ class _Proof:
 
     @cached_property
     def weight(self) -> np.ndarray:
-        """The prior's integers."""
         return np.array(self.prior.weights, dtype=object)
 
     def _chosen(self, high: np.ndarray) -> np.ndarray:

@@ -75,10 +75,7 @@ def uniform(q: int, delta_value: float | Fraction | sp.Expr = delta, sensitivity
     spread = (1 - a) * ((1 - a) / (e - a) / 2) ** q / (q + 1)
     atom = next(r for r in sp.solve(sp.numer(sp.together(sp.diff(spread, a))), a) if r.subs(e, 0.9) < 0.9)
     plain, atomic = spread.subs(a, 0).subs(e, level), sp.simplify(spread.subs(a, atom)).subs(e, level)
-    switch = next(iter(sp.solve(atom, e)))
-    if level.is_number:
-        return (plain if level <= switch else atomic) * width**q
-    return sp.Piecewise((plain, level <= switch), (atomic, True)) * width**q
+    return sp.Piecewise((plain, level <= next(iter(sp.solve(atom, e)))), (atomic, True)) * width**q
 
 
 def optimum(problem: Problem) -> sp.Expr | None:

@@ -73,7 +73,6 @@ def exp_above(eps: Number, bits: int = 56) -> Fraction:
 
 
 def _fraction(point: arb) -> Fraction:
-    """The exact value of a ball of radius 0."""
     rational = point.fmpq()
     return Fraction(int(rational.p), int(rational.q))
 
@@ -103,7 +102,6 @@ def round_up(number: Fraction | arb) -> float:
 
 
 def _nearest(exact: Fraction) -> float:
-    """The nearest finite float."""
     try:
         return float(exact)
     except OverflowError:

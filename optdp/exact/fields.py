@@ -250,6 +250,14 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
+def enter(known: dict[str, type[Any]], name: str, made: type[Any], shown: str) -> None:
+    """Enter a class by the name that saved files give it. **Raises** TypeError if another class has that name."""
+    other = known.setdefault(name, made)
+    if (other.__module__, other.__qualname__) != (made.__module__, made.__qualname__):
+        raise TypeError(f"there is a {shown} in {other.__module__} already: saved files name it")
+    known[name] = made
+
+
 class Tagged:
     """A value with the JSON form {"type": tag, ...}: frozen dataclasses that a root class reads back by their tag.
 
@@ -265,10 +273,7 @@ class Tagged:
         if root:
             cls._known = {}
         if "tag" in cls.__dict__ and cls.tag:
-            known = cls._known.get(cls.tag)
-            if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-                raise TypeError(f"there is a {cls.tag!r} in {known.__module__} already: saved files name it")
-            cls._known[cls.tag] = cls
+            enter(cls._known, cls.tag, cls, repr(cls.tag))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""

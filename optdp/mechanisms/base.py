@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from optdp import files, hooks
 from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, written
-from optdp.exact.fields import load
+from optdp.exact.fields import enter, load
 from optdp.problem import LDP, Alphabet, Circle, Interval, LossLike, Objective, Privacy, Problem, Squared, as_loss
 
 if TYPE_CHECKING:
@@ -57,11 +57,7 @@ class Mechanism(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        known = Mechanism._registry.get(cls.__name__)
-        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            there = f"there is a mechanism {cls.__name__} in {known.__module__} already"
-            raise TypeError(f"{there}: saved files name the class")
-        Mechanism._registry[cls.__name__] = cls
+        enter(Mechanism._registry, cls.__name__, cls, f"mechanism {cls.__name__}")
 
     # --- what an author writes
 
@@ -114,8 +110,7 @@ class Mechanism(ABC):
         if not isinstance(self.domain, Circle):
             return self._expectation(x, lambda point, y: y)
         start, turn = self.domain.start, 2 * np.pi / self.domain.period
-        sine = self._expectation(x, lambda _, y: np.sin(turn * (y - start)))
-        cosine = self._expectation(x, lambda _, y: np.cos(turn * (y - start)))
+        sine, cosine = (self._expectation(x, lambda _, y, f=f: f(turn * (y - start))) for f in (np.sin, np.cos))
         return start + np.mod(np.arctan2(sine, cosine), 2 * np.pi) / turn
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
@@ -168,12 +163,9 @@ class Mechanism(ABC):
         law = self._loss(loss)
         if isinstance(self.domain, Alphabet):
             return float(np.mean(self.expected_loss(list(self.domain.symbols), law)))
-        cuts = np.unique(np.concatenate([np.linspace(a, b, 9) for a, b in self._smooth_pieces()]))
-
-        def losses(inputs: np.ndarray, _: np.ndarray) -> np.ndarray:
-            return np.stack([self.expected_loss(inputs, law), np.zeros(inputs.size)])
-
-        return float(quadrature(losses, cuts[None], np.zeros(1), 1e-9)[0, 0]) / self.domain.width
+        cuts = np.unique(np.concatenate([np.linspace(a, b, 9) for a, b in self._smooth_pieces()]))[None]
+        rows = quadrature(lambda x, _: np.stack([self.expected_loss(x, law), 0.0 * x]), cuts, np.zeros(1), 1e-9)
+        return float(rows[0, 0]) / self.domain.width
 
     def _expectation(self, x: Any, function: Callable[[Any, Any], Any]) -> np.ndarray:
         """E[function(x, Y) | x]: adaptive quadrature over the support, cut at the input, and a sum over atoms.

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Alias, Check, Fields, Log, Seed, as_rng, enclosures, require
+from optdp.exact import Alias, Check, Log, Seed, Within, as_rng, enclosures, require
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, LIP, Aggregate, Alphabet, BayesRisk, LossLike, Objective, Prior, Privacy, places
 
@@ -45,9 +45,9 @@ class LIPMechanism(Mechanism):
 
     exact = True
     prior: Prior
-    kernel: tuple[tuple[int, ...], ...]
+    kernel: Annotated[tuple[tuple[int, ...], ...], Within(0, UNIT, 1, 100_000)]
     aggregate: Aggregate
-    labels: tuple[Any, ...] = ()
+    labels: Annotated[tuple[Any, ...], Within(least=1)] = ()
 
     def __post_init__(self) -> None:
         d = len(self.prior)
@@ -142,7 +142,6 @@ class LIPMechanism(Mechanism):
 
     @property
     def categories(self) -> tuple[Any, ...]:
-        """The inputs."""
         return self.prior.categories
 
     @cached_property
@@ -379,14 +378,6 @@ class LIPMechanism(Mechanism):
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"kernel": [[str(k) for k in row] for row in self.kernel]}
-
-    @classmethod
-    def _read(cls, fields: Fields) -> LIPMechanism:
-        prior = Prior.read(fields.child("prior"))
-        rows = {str(y): row for y, row in enumerate(fields.entries("kernel", 1, 100_000))}
-        read = Fields(rows, f"{fields.where}.kernel")
-        kernel = tuple(read.integers(y, 0, UNIT, least=len(prior), most=len(prior)) for y in rows)
-        return cls(prior, kernel, Aggregate.read(fields.child("aggregate")), fields.labels("labels", least=len(rows)))
 
     def __repr__(self) -> str:
         left = f" ({len(self.prior.left_out)} more of prior 0 left out)" if self.prior.left_out else ""

@@ -147,11 +147,9 @@ class _Population:
         numbers = np.arange(d, dtype=float) if values is None else np.asarray(values, dtype=float)
         if numbers.shape != (d,) or not np.isfinite(numbers).all():
             raise ValueError(f"values = {values!r} is not allowed: values must be {d} finite numbers")
-        factor = None
-        if weights is not None:
-            factor = np.asarray(weights, dtype=float)
-            if task == "histogram" or factor.shape != (users,) or not np.isfinite(factor).all():
-                raise ValueError("weights is not allowed: it must be one finite number for each user of a sum")
+        factor = None if weights is None else np.asarray(weights, dtype=float)
+        if factor is not None and (task == "histogram" or factor.shape != (users,) or not np.isfinite(factor).all()):
+            raise ValueError("weights is not allowed: it must be one finite number for each user of a sum")
         return cls(kinds, members, users, task, numbers, factor)
 
     def run(self, scheme: str, eps: float, rounds: int, rng: np.random.Generator) -> tuple[float, np.ndarray]:
@@ -200,12 +198,11 @@ class _Population:
         return float(factor**2 @ error) / self.users, np.square(errors) / self.users
 
     def _channel(self, scheme: str, prior: Prior, kept: np.ndarray, eps: float, d: int) -> tuple[float, Reader]:
-        histogram = self.task == "histogram"
         if scheme == "oue":
             return _unary_encoding(eps, kept, d)
         if scheme == "randomised response":
-            return _response(eps, kept, d, None if histogram else self.values, prior)
-        if not histogram:
+            return _response(eps, kept, d, None if self.task == "histogram" else self.values, prior)
+        if self.task != "histogram":
             solved = solve_lip(prior, eps, task="sum", values=self.values[kept].tolist(), notion=scheme)
             return solved.value, _reader(solved.mechanism.randomize_positions, solved.mechanism.estimates)
         solved = solve_lip(prior, eps, task="histogram", notion=scheme)

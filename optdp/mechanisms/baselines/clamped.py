@@ -78,8 +78,7 @@ class Clamped(Mechanism):
     @classmethod
     def _read(cls, fields: Fields) -> Self:
         made = object.__new__(cls)  # subclasses are made from other arguments
-        object.__setattr__(made, "noise", Mechanism.read(fields.child("noise")))
-        made.__post_init__()
+        Clamped.__init__(made, Mechanism.read(fields.child("noise")))  # type: ignore[arg-type]
         return made
 
     def __repr__(self) -> str:
@@ -112,7 +111,6 @@ class ClampedStaircase(Clamped):
 
     @property
     def gamma(self) -> float:
-        """Where in each step of one sensitivity the density drops."""
         return self.noise.gamma  # type: ignore[attr-defined]
 
     def _kinks(self) -> list[float]:

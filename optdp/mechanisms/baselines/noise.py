@@ -39,9 +39,9 @@ def truncated_radius(eps: float, delta: float) -> float:
 
 def staircase_stair(eps: float, steps: str) -> float:
     """Where in each step of one sensitivity the staircase density drops, optimal for "abs" or "squared" loss."""
-    b = math.exp(-eps)
     if steps == "abs":
         return 1 / (1 + math.exp(eps / 2))
+    b = math.exp(-eps)
     return (float(np.cbrt(b * (1 + b) / 2)) - b) / -math.expm1(-eps)
 
 
@@ -111,17 +111,14 @@ class PublishedNoise(AdditiveNoise):
 
     def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         """int_0^t L(z) f(z) dz for the density f, t >= 0. Default: by adaptive quadrature, as losses may jump."""
-        far = np.asarray(t, dtype=float)
-        ends = far.reshape(-1)
-
-        def cost(z: np.ndarray, _: np.ndarray) -> np.ndarray:
-            return np.stack([law(z) * self.noise_density(z * (1 - 1e-15)), np.zeros(z.shape)])
-
-        return quadrature(cost, ends[:, None] * np.linspace(0, 1, 33), ends)[0].reshape(far.shape)
+        ends = np.ravel(np.asarray(t, dtype=float))
+        cuts = ends[:, None] * np.linspace(0, 1, 33)
+        rows = quadrature(lambda z, _: np.stack([law(z) * self.noise_density(z * (1 - 1e-15)), 0.0 * z]), cuts, ends)
+        return rows[0].reshape(np.shape(t))
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
-        radius = self.noise_radius()
-        return 2 * float(self.partial_loss(min(radius, -float(self.quantile(1e-18))), self._loss(loss)))
+        end = min(self.noise_radius(), -float(self.quantile(1e-18)))
+        return 2 * float(self.partial_loss(end, self._loss(loss)))
 
     def __repr__(self) -> str:
         where = f", domain={self.domain}" if isinstance(self.domain, Interval) else ""
@@ -177,9 +174,9 @@ class Laplace(PublishedNoise):
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
-        if law.exponent is None:
+        if (q := law.exponent) is None:
             return super().noise_loss(law)
-        return float(math.gamma(law.exponent + 1) * self.scale**law.exponent)
+        return float(math.gamma(q + 1) * self.scale**q)
 
     def delta(self, eps: float) -> float:
         return max(0.0, -math.expm1((require.epsilon(eps, zero=True) - self._eps) / 2))
@@ -601,9 +598,8 @@ class LatticeNoise(Mechanism):
     def guarantee(self) -> LDP | ApproxDP:
         own = self.noise.guarantee()
         assert isinstance(own, ApproxDP)
-        if own.delta == 0:
-            return LDP(own.eps, ideal=True)
-        return ApproxDP(own.eps, own.delta, enclosures.round_up(self.domain.exact_width), True)
+        wide = enclosures.round_up(self.domain.exact_width)
+        return ApproxDP(own.eps, own.delta, wide, ideal=True) if own.delta else LDP(own.eps, ideal=True)
 
     def _place(self, x: Any) -> np.ndarray:
         return (self.domain.check(x) - self.domain.lower) / self.step
