@@ -110,7 +110,8 @@ class Mechanism(ABC):
         if not isinstance(self.domain, Circle):
             return self._expectation(x, lambda point, y: y)
         start, turn = self.domain.start, 2 * np.pi / self.domain.period
-        sine, cosine = (self._expectation(x, lambda _, y, f=f: f(turn * (y - start))) for f in (np.sin, np.cos))
+        sine = self._expectation(x, lambda _, y: np.sin(turn * (y - start)))
+        cosine = self._expectation(x, lambda _, y: np.cos(turn * (y - start)))
         return start + np.mod(np.arctan2(sine, cosine), 2 * np.pi) / turn
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:

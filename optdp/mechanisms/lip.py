@@ -175,9 +175,8 @@ class LIPMechanism(Mechanism):
         if self.aggregate.values is None:
             return self.posteriors
         # The posterior's floats sum to 1 up to rounding only: centred values make that harmless.
-        x = np.array(self.aggregate.values)
-        centre = float(self.prior.probabilities @ x)
-        return centre + self.posteriors @ (x - centre)
+        centre = float(self.prior.probabilities @ self.aggregate.values)
+        return centre + self.posteriors @ (np.array(self.aggregate.values) - centre)
 
     def estimator(self, y: ArrayLike) -> np.ndarray:
         """What the curator adds up: the estimate with the least mean square error for each output in `y`.
@@ -239,11 +238,9 @@ class LIPMechanism(Mechanism):
 
     def bias_under(self, prior: Any) -> np.ndarray:
         """E[estimate - truth] of one user's share, if categories follow another prior: what averaging does not remove."""
-        true = self._spread(prior)
-        output = self.probabilities @ true
-        if self.aggregate.values is None:
-            return output @ self.estimates - true
-        return np.asarray(output @ self.estimates - true @ np.array(self.aggregate.values))
+        true, values = self._spread(prior), self.aggregate.values
+        expected = self.probabilities @ true @ self.estimates
+        return np.asarray(expected - (true if values is None else true @ values))
 
     def mae(self) -> float:
         """E|value - value of the output's label| under the prior (for a histogram: the probability that they differ).

@@ -315,8 +315,8 @@ def central_mechanism(p: float, users: int, eps: float) -> CentralMechanism:
     from scipy.stats import binom
 
     p = require.real("p", p, low=0.0, high=1.0, open_low=True, open_high=True)
-    users, ratio = require.integer("users", users, low=1), math.exp(require.epsilon(eps))
-    low, high = (users * float(end) for end in binary_posteriors(np.array(p), ratio, "lip"))
+    users = require.integer("users", users, low=1)
+    low, high = (users * float(end) for end in binary_posteriors(np.array(p), math.exp(require.epsilon(eps)), "lip"))
     spread = 40 * math.sqrt(users * p * (1 - p)) + 40
     s = np.arange(max(0, math.floor(users * p - spread)), min(users, math.ceil(users * p + spread)) + 1)
     law = binom.pmf(s, users, p)
