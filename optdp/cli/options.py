@@ -57,9 +57,8 @@ def parse_loss(text: str) -> LossLike:
         except (ValueError, TypeError) as error:
             raise argparse.ArgumentTypeError(str(error)) from None
     if text not in ("abs", "squared", "l1", "l2"):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a loss: use abs, squared, power:Q, huber:C, threshold:T or pinball:TAU"
-        )
+        known = "abs, squared, power:Q, huber:C, threshold:T or pinball:TAU"
+        raise argparse.ArgumentTypeError(f"{text!r} is not a loss: use {known}")
     return text
 
 
@@ -180,12 +179,9 @@ def _text_of(program: Program) -> str:
 
 
 def report_command(
-    where: Subparsers,
-    name: str,
-    text: str,
-    run: Callable[[argparse.Namespace], int] | None = None,
+    where: Subparsers, name: str, text: str, run: Callable[[argparse.Namespace], int] | None = None,
     description: str | None = None,
-) -> argparse.ArgumentParser:
+) -> argparse.ArgumentParser:  # fmt: skip
     """A command with `--json`, `--markdown`, `--html`, `--plot` that shows a report: by default that of the problem `name`."""
     parser = where.add_parser(name, help=text, description=description)
     group = parser.add_argument_group("output")

@@ -105,9 +105,8 @@ def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | N
     try:
         points, chances = zip(*(map(float, pair.split(":")) for pair in pairs), strict=True)
     except ValueError:
-        raise ValueError(
-            f"prior = {' '.join(pairs)} is not allowed: write it as X:P X:P ..., e.g. 0:0.5 1:0.5"
-        ) from None
+        allowed = "write it as X:P X:P ..., e.g. 0:0.5 1:0.5"
+        raise ValueError(f"prior = {' '.join(pairs)} is not allowed: {allowed}") from None
     return list(points), list(chances)
 
 
