@@ -181,8 +181,7 @@ class LatticeProgram:
             self._grow(np.full(k, self.size), np.arange(k), np.full(k, 1 / self.delta), 1.0, np.zeros(k), np.zeros(k))
             self.budget |= {s: before + i for i, s in enumerate(budgets)}
         shift = np.concatenate([np.full(v.size, s) for s, v in fresh.items()])
-        index = np.concatenate(list(fresh.values()))
-        self._append(shift, index)
+        self._append(shift, np.concatenate(list(fresh.values())))
         return int(shift.size)
 
     def _grow(
@@ -469,8 +468,8 @@ def private_finite(
             return noise
         if share >= 1:
             break
-        needed = float(excess / (excess + limit / 2))
-        share = min(1.0, share + max(needed, 2.0**-50) * 1.01) if share < 0.5 else 1.0
+        needed = max(float(excess / (excess + limit / 2)), 2.0**-50)
+        share = min(1.0, share + needed * 1.01) if share < 0.5 else 1.0
     where = f"for eps = {eps:g}, delta = {delta:g} on a lattice of {n} points"
     raise ArithmeticError(f"no exactly private noise was found {where}")
 
@@ -489,8 +488,7 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     for _ in range(4):
         changed = False
         for a in range(len(masses)):
-            window = masses[max(a - n, 0) : a + n + 1]
-            least = -(-max(window) * bottom // top)
+            least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
             if masses[a] < least:
                 masses[a], changed = least, True
         if not changed:

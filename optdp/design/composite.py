@@ -20,7 +20,6 @@ in the middle of it: [l + (L - C_max)/C, l + (L + C_max)/C], as long as Delta. T
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -39,13 +38,11 @@ from optdp.problem.families import Composite, Rule
 from optdp.problem.objectives import At, Objective, WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
-from optdp.problem.shapes import Quartic, Shape, as_activation, as_base
+from optdp.problem.shapes import Quartic, Shape, ShapeLike, as_activation, as_base
 from optdp.solution import Solution
 
 if TYPE_CHECKING:
     from pyomo.environ import ConcreteModel
-
-ShapeLike = Shape | str | Callable[[np.ndarray], np.ndarray]
 
 METHODS = ("auto", "grid", "target", "scip")
 
@@ -191,13 +188,10 @@ def from_parameters(
     k, m, y = (require.real(n, v, low=0.0, open_low=True) for n, v in (("k", k), ("m", m), ("y", y)))
     eps = require.exact_epsilon(eps)
     ratio = float(eps)
-    edge = min((y + k) / math.exp(ratio) / y, 1.0)
-    standing = Quartic(Fraction(edge)) if isinstance(under, str) else under
+    standing = Quartic(Fraction(min((y + k) / math.exp(ratio) / y, 1.0))) if isinstance(under, str) else under
     if not math.isfinite(evaluate(ratio, k, m, y, shape, under, rule=rule)):
-        raise ValueError(
-            f"(k, m, y) = ({k:g}, {m:g}, {y:g}) is not allowed at eps = {eps!r}: it breaks mass 1, y + k <= 1, the "
-            "likelihood ratio, or has no room for the activation"
-        )
+        reason = "it breaks mass 1, y + k <= 1, the likelihood ratio, or has no room for the activation"
+        raise ValueError(f"(k, m, y) = ({k:g}, {m:g}, {y:g}) is not allowed at eps = {eps!r}: {reason}")
     area = k * m * float(shape.level())
     half = (1 - area) / (2 * y * float(standing.level()))
     return CompositeMechanism.private(eps, m / (2 * half), inputs, shape, standing, rule=rule, floor_mass=1 - area)
@@ -220,9 +214,8 @@ def evaluate(
         else:
             level, least = float(base.level()), float(base.least)
             moment = level * float(base.spread())
-            valid &= (
-                (y + k <= ratio * least * y * slack) if rule == "uniform" else (k <= (ratio - 1) * least * y * slack)
-            )
+            held, factor = (y + k, ratio) if rule == "uniform" else (k, ratio - 1)
+            valid &= held <= factor * least * y * slack
         area = k * m * c
         half = (1 - area) / (2 * y * level)
         valid &= (area < 1) & (half > m / 2)
@@ -278,10 +271,8 @@ def algorithm_1(
                     look(np.array([k]), _window(best.m, previous, step), y)
         previous = step
     if best is None:
-        raise ValueError(
-            f"eps = {eps!r} is not allowed with backend 'grid': no grid of steps {steps} that can be enumerated has a feasible "
-            "(k, m, y); use backend 'auto'"
-        )
+        reason = f"no grid of steps {steps} that can be enumerated has a feasible (k, m, y); use backend 'auto'"
+        raise ValueError(f"eps = {eps!r} is not allowed with backend 'grid': {reason}")
     return best, f"{tried} points"
 
 
@@ -314,9 +305,8 @@ def algorithm_2(
         if math.isfinite(value):
             break
     else:
-        raise ValueError(
-            f"eps = {eps!r} is not allowed with backend 'target': no feasible start was found in 1000 draws"
-        )
+        reason = "no feasible start was found in 1000 draws"
+        raise ValueError(f"eps = {eps!r} is not allowed with backend 'target': {reason}")
     point, size, tried = np.array([k, m, y]), step, 0
     moves = np.concatenate([np.eye(3), -np.eye(3), np.array([[1, 0, 1], [-1, 0, -1]])])
     while value > target and tried < iterations:

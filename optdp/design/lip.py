@@ -284,8 +284,7 @@ class _Work:
         low, high = ends[:, 1]
         weights = np.array([high - p[1], p[1] - low]) / (high - low)
         gain_low, gain_high = pricer.gain(ends)
-        slope = (gain_high - gain_low) / (high - low)
-        nu = gain_low + slope * (np.array([0.0, 1.0]) - low)
+        nu = gain_low + (gain_high - gain_low) / (high - low) * (np.array([0.0, 1.0]) - low)
         objective = float(weights @ pricer.gain(ends))
         exact = lp.Generated(ends, weights, objective, nu, objective, 2, 0, False)
         return self._generated(exact, "closed form (two posteriors)")
@@ -319,8 +318,7 @@ class _Work:
             if bound - found.objective <= tol or rounds >= 12 or late:
                 break
             # Keep what was used and the best of the rest, and draw again.
-            loss = columns @ chord - gain(columns)
-            best = columns[np.argsort(loss)[: 6 * p.size]]
+            best = columns[np.argsort(columns @ chord - gain(columns))[: 6 * p.size]]
             columns = np.vstack([found.posteriors, best, pricing.filling_posteriors(p, self.ratio, rng, 6, found.nu)])
             rounds += 1
         late = late and bound - found.objective > tol

@@ -164,8 +164,7 @@ class BoxSum(Sum):
                 np.concatenate([a, b])[order] for a, b in zip((h, means, level, rows), more, strict=True)
             )
         excess = max(float(upper.max()), float(reduced.max()))
-        columns = _distinct(rows, means**2, reduced, self.probabilities)
-        return Priced(*columns, excess, np.column_stack([t, level]))
+        return Priced(*_distinct(rows, means**2, reduced, self.probabilities), excess, np.column_stack([t, level]))
 
 
 @dataclass(frozen=True)
@@ -278,8 +277,7 @@ class _Histogram(Pricer):
 
     def _answer(self, rows: np.ndarray, nu: np.ndarray, excess: float) -> Priced:
         gains = self.gain(rows)
-        columns = _distinct(rows, gains, gains - rows @ nu, self.probabilities)
-        return Priced(*columns, excess, np.zeros((0, 2)))
+        return Priced(*_distinct(rows, gains, gains - rows @ nu, self.probabilities), excess, np.zeros((0, 2)))
 
 
 @dataclass(frozen=True)
@@ -365,8 +363,7 @@ class ConeHistogramRelaxed(_Histogram):
         slack = tau[1:] * (ratio - 1) * np.sum(p * np.maximum(missed, 0.0), axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             top = np.where(curve < 0, np.clip(-linear / (2 * curve), tau[:-1], tau[1:]), tau[:-1])
-        best = np.max([x * linear + x * x * curve for x in (tau[:-1], tau[1:], top)], axis=0)
-        return level[:-1] + slack + best
+        return level[:-1] + slack + np.max([x * linear + x * x * curve for x in (tau[:-1], tau[1:], top)], axis=0)
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
         p, ratio = self.probabilities, self.ratio

@@ -132,20 +132,17 @@ def design(run: Run, *, placement: Placement = "centred", starts: int = 20, seed
         width = 1.0 if constant else optimal_window(eps, law, float(area.exact_reach))
     else:
         if law.exponent is None and method != "slsqp":
-            raise ValueError(
-                f"backend = {method!r} is not allowed for the loss {law.name!r}: only powers have an algebraic form there; "
-                "use 'auto' or 'slsqp'"
-            )
+            reason = "only powers have an algebraic form there; use 'auto' or 'slsqp'"
+            raise ValueError(f"backend = {method!r} is not allowed for the loss {law.name!r}: {reason}")
         run.progress(f"{method}: {m} pieces")
         floor, told = piecewise_plain.solve(
             eps, m, law, area, method, build_model, time_limit=run.time_limit,
             starts=require.integer("starts", starts, low=1), seed=require.integer("seed", seed, low=0),
         )  # fmt: skip
         width = 1.0 if constant else _window_of_floor(floor * area.width, eps)
-    certificate: Certificate
+    certificate: Certificate = ConstantCertificate()
     if constant:
         mechanism = PiecewiseMechanism(area, CELLS, COINS, placement)
-        certificate = ConstantCertificate()
     else:
         mechanism = PiecewiseMechanism.private(problem.privacy.eps, width, area, placement)  # type: ignore[attr-defined]
         certificate = certify(problem, optimal_value(eps, law, float(area.exact_reach)))
@@ -242,10 +239,8 @@ def build_model(eps: float, m: int, loss: LossLike = "abs", domain: DomainLike =
     model.p = pyo.Var(pyo.RangeSet(m), bounds=(1 / ratio, ratio), initialize=1.0)
     left, right = (-0.5, 0.5) if circle else (0.0, 1.0)
 
-    def spread(_: Any, x: int, i: int) -> float:
-        return left + (right - left) * i / pieces
-
-    model.l = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(left, right), initialize=spread)
+    even = {(x, i): left + (right - left) * i / pieces for x in model.inputs for i in range(pieces + 1)}
+    model.l = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(left, right), initialize=even)
     uniform = float(law.integral(0.5)) * 2 if circle else float(law.integral(1.0))
     model.value = pyo.Var(bounds=(0, uniform), initialize=uniform)
     for x in model.inputs:
@@ -263,12 +258,10 @@ def build_model(eps: float, m: int, loss: LossLike = "abs", domain: DomainLike =
         # int_0^l L(|y|) dy is odd in l; with l = right - left part, only one of them positive, it is polynomial.
         model.ahead = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(0, 0.5), initialize=0.0)
         model.behind = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(0, 0.5), initialize=0.0)
-        index = [(0, i) for i in range(pieces + 1)]
-        for k in index:
-            model.ahead[k] = max(pyo.value(model.l[k]), 0.0)
-            model.behind[k] = max(-pyo.value(model.l[k]), 0.0)
-        model.split = pyo.Constraint(index, rule=lambda b, x, i: b.l[x, i] == b.ahead[x, i] - b.behind[x, i])
-        model.one_sign = pyo.Constraint(index, rule=lambda b, x, i: b.ahead[x, i] * b.behind[x, i] == 0)
+        for k, start in even.items():
+            model.ahead[k], model.behind[k] = max(start, 0.0), max(-start, 0.0)
+        model.split = pyo.Constraint(list(even), rule=lambda b, x, i: b.l[x, i] == b.ahead[x, i] - b.behind[x, i])
+        model.one_sign = pyo.Constraint(list(even), rule=lambda b, x, i: b.ahead[x, i] * b.behind[x, i] == 0)
 
         def integral(b: Any, x: int, i: int) -> Any:
             return (b.ahead[x, i] ** (q + 1) - b.behind[x, i] ** (q + 1)) / (q + 1)
@@ -277,12 +270,10 @@ def build_model(eps: float, m: int, loss: LossLike = "abs", domain: DomainLike =
         def integral(b: Any, x: int, i: int) -> Any:
             return (b.l[x, i] ** (q + 1) if x == 0 else -((1 - b.l[x, i]) ** (q + 1))) / (q + 1)
 
-    model.worst_case = pyo.Constraint(
-        model.inputs,
-        rule=lambda b, x: (
-            b.value >= sum(b.p[height(i)] * (integral(b, x, i) - integral(b, x, i - 1)) for i in b.pieces)
-        ),
-    )
+    def expected(b: Any, x: int) -> Any:
+        return sum(b.p[height(i)] * (integral(b, x, i) - integral(b, x, i - 1)) for i in b.pieces)
+
+    model.worst_case = pyo.Constraint(model.inputs, rule=lambda b, x: b.value >= expected(b, x))
     model.objective = pyo.Objective(expr=model.value, sense=pyo.minimize)
     return model
 
@@ -295,8 +286,7 @@ def build_grid(eps: float, loss: DistanceLoss, reach: float, cells: int = 512) -
     """
     from scipy.sparse import bmat, csr_matrix, eye
 
-    edges = np.linspace(0.0, reach, cells + 1)
-    cost = np.diff(np.asarray(loss.integral(edges))) / reach
+    cost = np.diff(np.asarray(loss.integral(np.linspace(0.0, reach, cells + 1)))) / reach
     one = csr_matrix(np.ones((cells, 1)))
     rows = bmat(
         [[None, csr_matrix(np.full((1, cells), 1 / cells))], [-one, eye(cells)], [math.exp(eps) * one, -eye(cells)]]

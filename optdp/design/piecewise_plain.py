@@ -85,9 +85,8 @@ class _Plain:
             np.add.at(jacobian[0, k], self.height, cells[0])
             np.add.at(jacobian[1, k], self.height, cells[1])
             where = slice(self.m + k * self.inner, self.m + (k + 1) * self.inner)
-            jump = p[:-1] - p[1:]
-            jacobian[0, k, where] = jump
-            jacobian[1, k, where] = jump * density[1:-1]
+            jacobian[0, k, where] = p[:-1] - p[1:]
+            jacobian[1, k, where] = (p[:-1] - p[1:]) * density[1:-1]
         slack = -jacobian[1]
         slack[:, -1] = 1.0
         return values[0] - 1.0, z[-1] - values[1], jacobian[0], slack
@@ -102,9 +101,7 @@ class _Plain:
         return rows
 
     def bounds(self) -> list[tuple[float, float]]:
-        """Bounds of z."""
-        points = [self.ends] * (self.inner * len(self.inputs))
-        return [(1 / self.ratio, self.ratio)] * self.m + points + [(0.0, 1.0)]
+        return [(1 / self.ratio, self.ratio)] * self.m + [self.ends] * (self.inner * len(self.inputs)) + [(0.0, 1.0)]
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """A random start: log-uniform heights between floor and peak, sorted breakpoints, the uniform density's loss."""
@@ -167,5 +164,4 @@ def _ipopt(plain: _Plain, starts: int, seed: int, time_limit: float) -> Found:
     rng = np.random.default_rng(seed)
     points = [plain.start(rng) for _ in range(starts)]
     best, message = nlp.ipopt(rows, plain.size - 1, plain.bounds(), inputs, points, time_limit=time_limit)
-    uniform = np.ones(plain.size)
-    return plain.found(uniform if best is None else best, f"Ipopt (CasADi), {starts} starts", message)
+    return plain.found(np.ones(plain.size) if best is None else best, f"Ipopt (CasADi), {starts} starts", message)

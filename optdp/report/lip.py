@@ -175,8 +175,7 @@ def real_prior_report(
         raise ValueError(f"until = {until!r} is not allowed: it must leave flights before and after it")
     before = past.value_counts().sort_index()
     known = future[future.isin(before.index)]
-    after = known.value_counts().sort_index()
-    used, true = _prior(before), _prior(after)
+    used, true = _prior(before), _prior(known.value_counts().sort_index())
     rng = np.random.default_rng(seed)
     rows = []
     eps = np.atleast_1d(np.asarray(eps, dtype=float)).tolist()

@@ -117,10 +117,8 @@ class LinearResult:
     @property
     def usable(self) -> bool:
         """Whether there is a finite point."""
-        found = self.status in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE)
-        return found and bool(
-            math.isfinite(self.objective) and np.isfinite(self.x).all() and np.isfinite(self.row_dual).all()
-        )
+        finite = math.isfinite(self.objective) and np.isfinite(self.x).all() and np.isfinite(self.row_dual).all()
+        return self.status in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE) and bool(finite)
 
     def checked(self) -> LinearResult:
         """The result itself. **Raises** SolverFailure if it is not usable."""
@@ -228,7 +226,6 @@ class Highs(LinearSolver):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """For reports."""
         return f"HiGHS {self.method}"
 
     def solve(self, program: LinearProgram, *, time_limit: float = math.inf) -> LinearResult:
@@ -351,11 +348,10 @@ def read(path: str | Path) -> LinearProgram:
     if highs.readModel(str(path)) != highspy.HighsStatus.kOk:
         raise ValueError(f"path = {str(path)!r} is not allowed: HiGHS cannot read it")
     lp = highs.getLp()
-    kind = csr_matrix if lp.a_matrix_.format_ == highspy.MatrixFormat.kRowwise else csc_matrix
-    shape = (lp.num_row_, lp.num_col_)
-    rows = kind(
-        (np.array(lp.a_matrix_.value_), np.array(lp.a_matrix_.index_), np.array(lp.a_matrix_.start_)), shape=shape
-    )
+    a = lp.a_matrix_
+    kind = csr_matrix if a.format_ == highspy.MatrixFormat.kRowwise else csc_matrix
+    entries = np.array(a.value_), np.array(a.index_), np.array(a.start_)
+    rows = kind(entries, shape=(lp.num_row_, lp.num_col_))
     return LinearProgram(
         np.array(lp.col_cost_), rows, np.array(lp.row_lower_), np.array(lp.row_upper_), np.array(lp.col_lower_),
         np.array(lp.col_upper_), lp.sense_ == highspy.ObjSense.kMaximize,
