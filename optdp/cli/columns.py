@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from optdp.cli import Commands
     from optdp.exact.sampling import Seed
     from optdp.mechanisms.base import Mechanism
+    from optdp.report.report import Report
 
 #: Rows randomised at a time: large enough for numpy, small enough for any memory.
 CHUNK = 65_536
@@ -75,7 +76,7 @@ def register(commands: Commands) -> None:
     parser.set_defaults(run=_run)
 
 
-def _evaluate(args: argparse.Namespace) -> int:
+def _evaluate(args: argparse.Namespace) -> Report:
     from optdp.report.evaluate import evaluate, load_column
 
     if args.data:
@@ -86,7 +87,7 @@ def _evaluate(args: argparse.Namespace) -> int:
     else:
         values, bounds = _read(args.csv, args.column), tuple(args.range)
     name = args.data or args.column
-    return options.show_report(options.call(evaluate, args, values=values, bounds=bounds, name=name), args)
+    return options.call(evaluate, args, values=values, bounds=bounds, name=name)
 
 
 def _read(path: str, column: str) -> np.ndarray:

@@ -142,7 +142,7 @@ def kernel_report(mechanism: LIPMechanism) -> Report:
     return Report("Kernel", columns, rows)
 
 
-def _report(args: argparse.Namespace) -> int:
+def _report(args: argparse.Namespace) -> Report:
     from optdp.report import lip
 
     given = args.prior is not None or args.prior_file is not None
@@ -150,23 +150,22 @@ def _report(args: argparse.Namespace) -> int:
         eps = args.eps or [1.0]
         if len(eps) != 1 or args.task == "survey" or given:
             raise ValueError("--sizes goes with one --eps, --task sum or histogram, and no prior")
-        return options.show_report(options.call(lip.size_report, args, eps=eps[0]), args)
+        return options.call(lip.size_report, args, eps=eps[0])
     if not given:
         raise ValueError("--prior, --prior-file or --sizes is missing")
-    return options.show_report(options.call(lip.gap_report, args, **_problem(args)), args)
+    return options.call(lip.gap_report, args, **_problem(args))
 
 
-def _simulate(args: argparse.Namespace) -> int:
+def _simulate(args: argparse.Namespace) -> Report:
     from optdp.report.lip import simulation_report
 
     problem = _problem(args)
     more = {"survey": ["central"], "histogram": ["oue"]}.get(str(problem["task"]), [])
     schemes = args.schemes or ["lip", "ldp", "randomised response", *more]
-    found = options.call(optdp.lip_simulate, args, schemes=schemes, **problem)
-    return options.show_report(simulation_report(found), args)
+    return simulation_report(options.call(optdp.lip_simulate, args, schemes=schemes, **problem))
 
 
-def _flights(args: argparse.Namespace) -> int:
+def _flights(args: argparse.Namespace) -> Report:
     from optdp.report.lip import real_prior_report
 
-    return options.show_report(options.call(real_prior_report, args), args)
+    return options.call(real_prior_report, args)

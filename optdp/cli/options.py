@@ -179,7 +179,7 @@ def _text_of(program: Program) -> str:
 
 
 def report_command(
-    where: Subparsers, name: str, text: str, run: Callable[[argparse.Namespace], int] | None = None,
+    where: Subparsers, name: str, text: str, build: Callable[[argparse.Namespace], Report] | None = None,
     description: str | None = None,
 ) -> argparse.ArgumentParser:  # fmt: skip
     """A command with `--json`, `--markdown`, `--html`, `--plot` that shows a report: by default that of the problem `name`."""
@@ -189,12 +189,12 @@ def report_command(
     option(group, "--markdown", False, "print Markdown")
     option(group, "--html", None, "write a self-contained page", metavar="FILE")
     option(group, "--plot", None, "write the figure (.png, .svg or .pdf)", metavar="FILE")
-    parser.set_defaults(run=run or _gap_report)
+    parser.set_defaults(run=lambda args: show_report((build or _gap_report)(args), args))
     return parser
 
 
-def _gap_report(args: argparse.Namespace) -> int:
-    return show_report(call(importlib.import_module(f"optdp.report.{args.problem}").gap_report, args), args)
+def _gap_report(args: argparse.Namespace) -> Report:
+    return call(importlib.import_module(f"optdp.report.{args.problem}").gap_report, args)
 
 
 def show_report(report: Report, args: argparse.Namespace) -> int:

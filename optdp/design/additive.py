@@ -150,12 +150,10 @@ class LatticeProgram:
 
     @property
     def linear(self) -> LinearProgram:
-        """The program as it stands."""
         return self.session.program
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
         return int(self.linear.rows.shape[0])
 
     def has_slack(self, shift: int | np.ndarray) -> np.ndarray:
@@ -164,17 +162,11 @@ class LatticeProgram:
 
     def add(self, pairs: dict[int, np.ndarray]) -> int:
         """Add rows (and slacks) for the pairs (shift, indices) that are not there yet; returns how many."""
-        fresh = {}
-        for s, indices in pairs.items():
-            wanted = np.asarray(indices, dtype=np.int64)
-            wanted = wanted[(np.abs(wanted) < self.reach) & (np.abs(wanted) != np.abs(wanted + s))]
-            old = self.pairs.get(s, np.zeros(0, dtype=np.int64))
-            new = np.setdiff1d(wanted, old)
-            if new.size:
-                fresh[s] = new
-                self.pairs[s] = np.union1d(old, new)
+        fresh = {s: new for s, indices in pairs.items() if (new := self._missing(s, indices)).size}
         if not fresh:
             return 0
+        for s, new in fresh.items():
+            self.pairs[s] = np.union1d(self.pairs[s], new) if s in self.pairs else new
         budgets = [s for s in fresh if s not in self.budget and self.has_slack(s)]
         if budgets:
             k, before = len(budgets), self.rows
@@ -183,6 +175,11 @@ class LatticeProgram:
         shift = np.concatenate([np.full(v.size, s) for s, v in fresh.items()])
         self._append(shift, np.concatenate(list(fresh.values())))
         return int(shift.size)
+
+    def _missing(self, shift: int, indices: np.ndarray) -> np.ndarray:
+        """Those of the indices that make a row with this shift and are not there yet."""
+        wanted = indices[(np.abs(indices) < self.reach) & (np.abs(indices) != np.abs(indices + shift))]
+        return np.setdiff1d(wanted, self.pairs.get(shift, np.zeros(0, dtype=np.int64)))
 
     def _grow(
         self,
@@ -280,10 +277,8 @@ class LatticeProgram:
                 bad = np.flatnonzero(excess > 1e-10 * self.delta / self.n) - reach
             else:
                 continue
-            bad = bad[np.abs(bad) < self.reach]
-            bad = np.setdiff1d(bad, self.pairs.get(s, np.zeros(0, dtype=np.int64)))
-            if bad.size:
-                out[s] = bad
+            if (new := self._missing(s, bad)).size:
+                out[s] = new
         return out
 
     def solve(self, tolerance: float, deadline: float) -> bool:
