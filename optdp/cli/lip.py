@@ -117,10 +117,10 @@ def _solve(args: argparse.Namespace) -> int:
     status, mechanism = options.show_solution(solution, args), solution.mechanism
     if args.json:
         return status
+    told = ": not defined, there are more outputs than categories"
     if set(mechanism.labels) <= set(mechanism.categories):
-        print(f"mean absolute error between input and output, best labels: {mechanism.mae():.6g}")
-    else:
-        print("mean absolute error between input and output: not defined, there are more outputs than categories")
+        told = f", best labels: {mechanism.mae():.6g}"
+    print(f"mean absolute error between input and output{told}")
     if args.kernel:
         print(kernel_report(mechanism).to_text())
     return status
@@ -138,8 +138,7 @@ def kernel_report(mechanism: LIPMechanism) -> Report:
     rows.append({"x": "probability", **{str(y): float(w) for y, w in enumerate(mechanism.output)}})
     if mechanism.aggregate.values is not None:
         rows.append({"x": "estimate", **{str(y): float(v) for y, v in enumerate(mechanism.estimates)}})
-    columns = [Column("x", "output"), *(Column(str(y), label) for y, label in enumerate(labels))]
-    return Report("Kernel", columns, rows)
+    return Report("Kernel", [Column("x", "output"), *(Column(str(y), label) for y, label in enumerate(labels))], rows)
 
 
 def _report(args: argparse.Namespace) -> Report:

@@ -83,9 +83,8 @@ def solve_composite(
     - `sensitivity`: length of the interval of queries. `lower`: the lowest output (the paper's l): the highest follows, and the
       queries that can be answered are in the middle. `inputs`: instead of both, the pair (lowest, highest) of the queries.
     - `objective`: "center": the variance for a query in the middle (the paper's C_p = 0); "worst": the largest one.
-    - `rule`: "uniform": the largest densities of both parts together are at most e^eps times the base's least (the paper's
-      Definition 3.3); "pointwise": the activation's is at most e^eps - 1 times the base's least, which keeps K(y|x) <= e^eps
-      K(y|x') for each output wherever the activation stands. They differ for bases that are not constant.
+    - `rule`: "uniform" or "pointwise", as in `optdp.Composite`. They differ for bases that are not constant; the latter keeps
+      K(y|x) <= e^eps K(y|x') for each output wherever the activation stands.
     - `backend`: "auto": one variable, exact up to rounding; "grid": the paper's Algorithm 1, grids of step 0.1, 0.01 and 0.001;
       "target": its Algorithm 2, a walk of size `step` from a random start (`seed`) until the variance is at most `target`, for
       at most `iterations`; "scip": the program in (k, m, y) by spatial branch and bound, for at most `time_limit` seconds.
@@ -223,8 +222,7 @@ def evaluate(
         variance = area * m * m / 4 * v + 2 * y * half**3 * moment
         if objective == "worst":
             variance = variance + area * (half - m / 2) ** 2 - top**2
-        variance = variance / (2 * top) ** 2
-    return np.where(valid, variance, np.inf)
+        return np.where(valid, variance / (2 * top) ** 2, np.inf)
 
 
 def algorithm_1(
@@ -266,19 +264,14 @@ def algorithm_1(
             for y in shares:
                 look(shares, widths, y)
         else:
-            for y in _window(best.y, previous, step):
-                for k in _window(best.k, previous, step):
-                    look(np.array([k]), _window(best.m, previous, step), y)
+            for y in _counted(best.y - previous, best.y + previous, step):
+                for k in _counted(best.k - previous, best.k + previous, step):
+                    look(np.array([k]), _counted(best.m - previous, best.m + previous, step), y)
         previous = step
     if best is None:
         reason = f"no grid of steps {steps} that can be enumerated has a feasible (k, m, y); use backend 'auto'"
         raise ValueError(f"eps = {eps!r} is not allowed with backend 'grid': {reason}")
     return best, f"{tried} points"
-
-
-def _window(centre: float, reach: float, step: float) -> np.ndarray:
-    """Positive points from `reach` below the centre up to, and without, `reach` above it."""
-    return _counted(centre - reach, centre + reach, step)
 
 
 def _counted(start: float, end: float, step: float) -> np.ndarray:

@@ -71,8 +71,7 @@ def gap_report(
         "it and the truncated Laplacian. A dash: the noise needs eps > 0 or delta > 0, or is not proven private there.",
         "A ratio below 1 (the staircase, where delta is negligible) is within the gap: the lower bound is below every noise.",
     ]
-    figure = None if discrete else _figure(rows, title)
-    return Report(title, columns, rows, notes, figure)
+    return Report(title, columns, rows, notes, None if discrete else _figure(rows, title))
 
 
 def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Figure] | None:

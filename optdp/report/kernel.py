@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -97,11 +97,8 @@ def gap_report(
     `domain`: an interval, by default [0, 1], or [-1, 1] if unbiased; `mechanisms`: as in `optdp.gap_report`.
     """
     area = as_interval(domain if domain is not None else (-1.0, 1.0) if unbiased else (0.0, 1.0), "this report")
-    solutions = [
-        solve_kernel(e, loss, domain=area, unbiased=unbiased, rtol=rtol, time_limit=time_limit)
-        for e in several("eps", eps)
-    ]
-    kind = "unbiased mechanisms" if unbiased else "mechanisms"
-    title = f"All {kind} on {area}: {solutions[0].problem.objective.name}"
+    asked: Any = {"domain": area, "unbiased": unbiased, "rtol": rtol, "time_limit": time_limit}
+    solutions = [solve_kernel(e, loss, **asked) for e in several("eps", eps)]
+    title = f"All {'unbiased ' if unbiased else ''}mechanisms on {area}: {solutions[0].problem.objective.name}"
     note = "is at least the lower bound."
     return table(solutions, title, lambda problem: _beside(problem) | named(mechanisms, problem), note=note)
