@@ -16,11 +16,10 @@ import numpy as np
 
 import optdp
 from optdp import files
-from optdp.cli import options
+from optdp.cli import Commands, options
 from optdp.cli.options import option
 
 if TYPE_CHECKING:
-    from optdp.cli import Commands
     from optdp.exact.sampling import Seed
     from optdp.mechanisms.base import Mechanism
     from optdp.report.report import Report

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import optdp
-from optdp.cli import options
+from optdp.cli import Commands, options
 from optdp.cli.options import option, report_command, solve_command
 
 if TYPE_CHECKING:
-    from optdp.cli import Commands
     from optdp.mechanisms.lip import LIPMechanism
     from optdp.report.report import Report
 

@@ -18,7 +18,6 @@ import optdp
 if TYPE_CHECKING:
     from optdp.cli import Commands, Subparsers
     from optdp.exact.numbers import Number
-    from optdp.problem.domains import Circle
     from optdp.problem.losses import LossLike
     from optdp.report.report import Report
     from optdp.solution import Program, Solution
@@ -100,21 +99,15 @@ def add_domain(parser: Options, *, circle: bool = True) -> None:
         option(group, "--circle", None, "a circle of this period instead", type=float, metavar="PERIOD")
 
 
-def domain_of(args: argparse.Namespace) -> tuple[float, float] | Circle:
-    """The domain that the options name; by default [0, 1], or [-1, 1] for unbiased mechanisms."""
-    if getattr(args, "circle", None) is not None:
-        return optdp.Circle(args.circle)
-    return tuple(args.domain or ((-1.0, 1.0) if args.unbiased else (0.0, 1.0)))
-
-
 def call(function: Callable[..., Result], args: argparse.Namespace, **given: object) -> Result:
     """`function` with the options that are called like its parameters; `given` stands in place of options.
 
     Options without a value are left to the function's own defaults.
     """
     options = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(args).items()}
-    if "domain" in options:
-        options["domain"] = domain_of(args)
+    if "domain" in options:  # by default [0, 1], or [-1, 1] for unbiased mechanisms
+        ends = args.domain or ((-1.0, 1.0) if args.unbiased else (0.0, 1.0))
+        options["domain"] = optdp.Circle(args.circle) if options.get("circle") is not None else tuple(ends)
     options = {name: value for name, value in {**options, **given}.items() if value is not None}
     return function(**{name: options[name] for name in inspect.signature(function).parameters if name in options})
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 import optdp
-from optdp.cli import options
+from optdp.cli import Commands, options
 from optdp.cli.options import option, report_command, solve_command
-
-if TYPE_CHECKING:
-    from optdp.cli import Commands
 
 
 def register(commands: Commands) -> None:

@@ -23,16 +23,12 @@ from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure
 
 #: Below this many categories, column generation for a sum starts from scratch.
 COARSEST = 24
-
 #: How closely merged problems are solved (in units of the prior variance).
 COARSE = 1e-5
-
 #: Solvers that end inside leave small weights where there are none: those below this are dropped.
 USED = 1e-9
-
 #: Simplex iterations per row after which a solve counts as stalled (a few are usual).
 STALL = 12
-
 #: Column generation gives up after so many rounds in a row that do not bring bound and value closer.
 PATIENCE = 60
 

@@ -17,7 +17,6 @@ ENTER = 1e-12
 #: Largest number of sets of high categories (up to the order among equal priors) that are visited one by one; and of those
 #: that are begun. The certificate visits some more.
 VERTICES, BEGUN = 2**17, 2**22
-
 #: The relaxed pricing problem is bounded no closer than this: the relaxation itself leaves more.
 RELAXED = 1e-5
 

@@ -90,10 +90,8 @@ class Interval(_Bounded):
         object.__setattr__(self, "lower", lower + 0.0)
         object.__setattr__(self, "upper", upper + 0.0)
 
-    @property
-    def exact_reach(self) -> Fraction:
-        """The largest distance from the worst input: the width, seen from an end."""
-        return self.exact_width
+    #: The largest distance from the worst input: the width, seen from an end.
+    exact_reach = _Bounded.exact_width
 
     def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """|y - x|, elementwise."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from optdp.design import registry
@@ -119,10 +120,8 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
 
 def value_of(mechanism: Mechanism, objective: Objective) -> tuple[float, bool]:
     """The objective's value for a mechanism, and whether it is proven (then it is rounded up) or numerical."""
-    try:
+    with suppress(TypeError):
         return mechanism.enclose(objective)[1], True
-    except TypeError:
-        pass
     if isinstance(objective, At):
         return float(mechanism.expected_loss(objective.x, objective.loss)), False
     if isinstance(objective, Average):

@@ -75,10 +75,9 @@ class LinearProgram:
         self.cost = np.asarray(self.cost, dtype=float)
         self.rows = csr_matrix(self.rows, dtype=float)
         n, m = self.cost.size, self.rows.shape[0]
-        self.lower = np.zeros(n) if self.lower is None else np.asarray(self.lower, dtype=float)
-        self.upper = np.full(n, np.inf) if self.upper is None else np.asarray(self.upper, dtype=float)
-        self.row_lower = np.asarray(self.row_lower, dtype=float)
-        self.row_upper = np.asarray(self.row_upper, dtype=float)
+        self.lower = np.asarray(np.zeros(n) if self.lower is None else self.lower, dtype=float)
+        self.upper = np.asarray(np.full(n, np.inf) if self.upper is None else self.upper, dtype=float)
+        self.row_lower, self.row_upper = (np.asarray(v, dtype=float) for v in (self.row_lower, self.row_upper))
         sizes = (self.rows.shape, self.lower.size, self.upper.size, self.row_lower.size, self.row_upper.size)
         if sizes != ((m, n), n, n, m, m):
             raise ValueError(f"a linear program with {n} costs and {m} rows cannot have parts of the sizes {sizes[1:]}")
@@ -323,8 +322,7 @@ def _highs_of(program: LinearProgram, minimise: bool = False) -> Any:
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     lp = highspy.HighsLp()
-    m, n = program.rows.shape
-    lp.num_col_, lp.num_row_ = n, m
+    lp.num_row_, lp.num_col_ = program.rows.shape
     turned = minimise and program.maximise
     lp.sense_ = highspy.ObjSense.kMaximize if program.maximise and not turned else highspy.ObjSense.kMinimize
     lp.col_cost_, lp.col_lower_, lp.col_upper_ = -program.cost if turned else program.cost, program.lower, program.upper
