@@ -173,9 +173,8 @@ def enumerate_all(
     objective, nu, weights, _ = master.solve(None)
     used = weights > (0.0 if solver is None else USED)
     excess = float((gains - posteriors @ nu).max())
-    return Generated(
-        posteriors[used], weights[used], objective, nu + excess, float(nu @ p) + excess, len(gains), 1, False
-    )
+    bound = float(nu @ p) + excess
+    return Generated(posteriors[used], weights[used], objective, nu + excess, bound, len(gains), 1, False)
 
 
 def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

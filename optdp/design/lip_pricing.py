@@ -159,9 +159,8 @@ class BoxSum(Sum):
             more = self._knapsack(nu, new)
             order = np.argsort(np.concatenate([t, new]), kind="stable")
             t = np.concatenate([t, new])[order]
-            h, means, level, rows = (
-                np.concatenate([a, b])[order] for a, b in zip((h, means, level, rows), more, strict=True)
-            )
+            pairs = zip((h, means, level, rows), more, strict=True)
+            h, means, level, rows = (np.concatenate(pair)[order] for pair in pairs)
         excess = max(float(upper.max()), float(reduced.max()))
         return Priced(*_distinct(rows, means**2, reduced, self.probabilities), excess, np.column_stack([t, level]))
 

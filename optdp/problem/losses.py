@@ -157,27 +157,38 @@ class Power(DistanceLoss):
         return enclosures.ball(reach) ** q / (q + 1)
 
 
+class _OneParameter(Loss):
+    """A loss with one parameter, its first field: `words` are its phrase and its LaTeX, with {} where the parameter stands."""
+
+    words: ClassVar[tuple[str, str]]
+
+    @property
+    def _parameter(self) -> str:
+        return plain(next(iter(vars(self).values())))
+
+    @property
+    def name(self) -> str:
+        return f"{self.tag}({self._parameter})"
+
+    @property
+    def phrase(self) -> str:
+        return self.words[0].replace("{}", self._parameter)
+
+    def latex(self) -> str:
+        return self.words[1].replace("{}", self._parameter)
+
+
 @dataclass(frozen=True)
-class Huber(DistanceLoss):
+class Huber(_OneParameter, DistanceLoss):
     """d^2/2 up to `corner` and corner (d - corner/2) beyond: squared for small errors, absolute for large ones."""
 
     tag = "huber"
     corner: float
     convex = True
+    words = "H(|Y - x|) with the Huber function of corner {}", "H_{{}}(|Y - x|)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "corner", require.real("corner", self.corner, low=1e-150, high=1e150))
-
-    @property
-    def name(self) -> str:
-        return f"huber({plain(self.corner)})"
-
-    @property
-    def phrase(self) -> str:
-        return f"H(|Y - x|) with the Huber function of corner {plain(self.corner)}"
-
-    def latex(self) -> str:
-        return rf"H_{{{plain(self.corner)}}}(|Y - x|)"
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         d, c = np.asarray(distance, dtype=float), self.corner
@@ -202,25 +213,15 @@ class Huber(DistanceLoss):
 
 
 @dataclass(frozen=True)
-class Threshold(DistanceLoss):
+class Threshold(_OneParameter, DistanceLoss):
     """1 where the distance exceeds `limit`, else 0: its expectation is the probability of an error above the limit."""
 
     tag = "threshold"
     limit: float
+    words = "1[|Y - x| > {}]", r"\mathbf{1}[|Y - x| > {}]"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", require.real("limit", self.limit, low=0.0))
-
-    @property
-    def name(self) -> str:
-        return f"threshold({plain(self.limit)})"
-
-    @property
-    def phrase(self) -> str:
-        return f"1[|Y - x| > {plain(self.limit)}]"
-
-    def latex(self) -> str:
-        return rf"\mathbf{{1}}[|Y - x| > {plain(self.limit)}]"
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         return np.where(np.asarray(distance, dtype=float) > self.limit, 1.0, 0.0)
@@ -365,26 +366,16 @@ def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Pinball(Loss):
+class Pinball(_OneParameter):
     """tau (y - x)+ + (1 - tau)(x - y)+, `tau` in (0, 1): outputs that aim at a quantile."""
 
     tag = "pinball"
     tau: float
     form = "difference"
+    words = "[{} (Y - x)+ + (1 - {})(x - Y)+]", r"\rho_{{}}(Y - x)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tau", require.real("tau", self.tau, low=0.0, high=1.0, open_low=True, open_high=True))
-
-    @property
-    def name(self) -> str:
-        return f"pinball({plain(self.tau)})"
-
-    @property
-    def phrase(self) -> str:
-        return f"[{plain(self.tau)} (Y - x)+ + (1 - {plain(self.tau)})(x - Y)+]"
-
-    def latex(self) -> str:
-        return rf"\rho_{{{plain(self.tau)}}}(Y - x)"
 
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         d = np.subtract(y, x)

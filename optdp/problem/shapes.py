@@ -231,9 +231,8 @@ class Steps(Shape):
     def __post_init__(self) -> None:
         heights = tuple(require.integer("heights", h, low=0) for h in self.heights)
         if not heights or max(heights) == 0 or heights != heights[::-1] or max(heights) > LEVELS:
-            raise ValueError(
-                f"heights of {self.label!r} are not allowed: they must be symmetric integers in [0, 2^30], not all 0"
-            )
+            allowed = "they must be symmetric integers in [0, 2^30], not all 0"
+            raise ValueError(f"heights of {self.label!r} are not allowed: {allowed}")
         object.__setattr__(self, "heights", heights)
 
     @cached_property
