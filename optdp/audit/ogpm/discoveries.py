@@ -152,3 +152,50 @@ def circle_is_optimal() -> Finding:
         "invariant, K(y|x) = f(y - x), and K(y|x) <= E K(y|x') for all x, x' at one y says f <= E f' for all pairs of its "
         "values: the densities of the piecewise class. On an interval no such averaging exists, and the floor must vary.",
     )
+
+
+@discovery("D-OGPM-6", "the optimum over all LDP mechanisms for large eps, |y - x| and (y - x)^2", "OGPM")
+def limit_for_large_eps() -> Finding:
+    """Let V(eps) be the least worst-case loss over all eps-LDP mechanisms on [0, 1]. For |y - x|, e^(eps/2) V tends to
+    c_1 = (P + sqrt(P^2 + 2))/4 = 0.600291 with sqrt(pi) erf(P) exp(P^2) = P + sqrt(P^2 + 2), and lies between c_1 (1 -
+    e^(-eps/2)) and c_1 for eps >= 5. For (y - x)^2, e^(2 eps/3) V tends to c_2 = (3T - sin T cos T)/(8 (3T)^(1/3)
+    sin(T)^2) = 0.305536 with 9T tan T + sin(T)^2 = 18 T^2, and lies between c_2 (1 - (5/4) e^(-2 eps/3)) and c_2 (1 +
+    (7/5) e^(-eps/3)) for eps >= 8. For the best piecewise mechanism the limits are 1 and 2^(-2/3).
+    """
+    import sympy as sp
+    from flint import ctx
+
+    from optdp.audit.ogpm import bulk as checks
+    from optdp.closed_forms import bulk
+    from optdp.closed_forms import piecewise as forms
+    from optdp.exact.enclosures import PRECISION
+
+    steps = {"identities, |y - x|": checks.abs_identities(), "identities, (y - x)^2": checks.squared_identities()}
+    steps["rate, |y - x|"], coefficients = checks.abs_rate()
+    steps["rate below, (y - x)^2"], _ = checks.squared_rate_below()
+    steps["rate above, (y - x)^2"] = checks.squared_rate_above()
+    numbers: dict[str, object] = {f"c_{q}": bulk.bulk_constant(q).str(20, radius=False) for q in (1, 2)}
+    with ctx.workprec(PRECISION):
+        for q in (1, 2):
+            for eps in (10, 20, 30):
+                lower, upper = bulk.bulk_bracket(q, eps)
+                numbers[f"q = {q}, eps = {eps}: mechanism over bound, minus 1"] = float((upper / lower - 1).upper())
+    numbers |= {f"q = 1, {name}": value for name, value in coefficients.items() if "coefficient" in name}
+    u = sp.Symbol("u", positive=True)
+    for q in (1, 2):
+        if sp.simplify(forms.trinomial(q, u) - (u ** (q + 1) - (q + 1) * u - q * (sp.exp(forms.eps) - 1))) != 0:
+            return Finding.unsettled("the piecewise optimum's equation", numbers)  # so that u^-q ~ (q E)^(-q/(q+1))
+        numbers[f"q = {q}, limit of the best piecewise mechanism"] = q ** (-q / (q + 1))
+    failed = [name for name, held in steps.items() if not held]
+    if failed:
+        return Finding.unsettled("; ".join(failed), numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic identities, inequalities over the whole range by ball arithmetic",
+        "|y - x|: eps >= 5; (y - x)^2: eps >= 8; brackets at every eps",
+        numbers,
+        note="Below: a prior with an elementary density and thresholds proportional to e^(-eps/(q+1)), feasible at every "
+        "output by an identity for pairs of inputs. Above: p uniform from an interval, or from a window of constant length "
+        "around the input's p, output erf(p) or sin(p) up to scale, cut off at the ends. Both depend on one parameter; the "
+        "equation that makes the mechanism best makes the prior feasible. docs/kernel-limit.md has the proofs in words.",
+    )

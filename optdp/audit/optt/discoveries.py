@@ -108,3 +108,43 @@ def pm_against_laplace() -> Finding:
     every eps.
     """
     return _proven_by(optt.some_beat_laplace, "every eps > 0")
+
+
+@discovery("D-OPTT-10", "unbiased mechanisms for large eps: the least variance and an explicit mechanism", "OPTT")
+def limit_for_large_eps() -> Finding:
+    """On [-1, 1] the least worst-case variance V over all unbiased eps-LDP mechanisms has e^(2 eps/3) V -> 4 c_2 =
+    1.222146, c_2 as in D-OGPM-6, within factors 1 - (5/4) e^(-2 eps/3) and 1 + 2 e^(-eps/3) for eps >= 8. Let T = (E -
+    1)(tan w - w) with w < T < pi/2: the mechanism with outputs sin(p)/(cos(w) sin(T - w)), p uniform on [-T, T] with
+    probability 1 - w cot w, else on [a - w, a + w] with sin(a) = x sin(T - w), is unbiased and has the same variance at
+    every x; the best w attains the limit.
+    """
+    from flint import ctx
+
+    from optdp.audit.ogpm import bulk as checks
+    from optdp.closed_forms import bulk
+    from optdp.exact.enclosures import PRECISION
+
+    below, _ = checks.squared_rate_below()
+    numbers: dict[str, object] = {}
+    with ctx.workprec(PRECISION):
+        numbers["4 c_2"] = (4 * bulk.bulk_constant(2)).str(20, radius=False)
+        for eps in (4, 10, 20, 30):
+            upper, lower = bulk.unbiased_upper(eps), bulk.bulk_bracket(2, eps).lower
+            numbers[f"eps = {eps}: variance of the mechanism on [-1, 1]"] = float((4 * upper).upper())
+            if eps >= 10:
+                numbers[f"eps = {eps}: mechanism over bound, minus 1"] = float((upper / lower - 1).upper())
+    numbers["e^(2 eps/3) times the worst variance of the best I-PTT, limit"] = 2 ** (2 / 3)
+    steps = {"identities of the bound": checks.squared_identities(), "rate below": below,
+             "identities of the mechanism": checks.equaliser_identities(), "rate above": checks.unbiased_rate()}  # fmt: skip
+    failed = [name for name, held in steps.items() if not held]
+    if failed:
+        return Finding.unsettled("; ".join(failed), numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic identities, inequalities over the whole range by ball arithmetic",
+        "limit and rates: eps >= 8; the mechanism's mean and variance: every eps and w with w < T < pi/2",
+        numbers,
+        note="An unbiased mechanism's variance is its squared error, so that the bound for all mechanisms holds. The mean "
+        "of sin(p) over a window [a - w, a + w] is sin(a) sin(w)/w and the mean of sin(p)^2 is affine in sin(a)^2: the share "
+        "1 - w cot w of the floor is the one for which the variance does not depend on x.",
+    )
