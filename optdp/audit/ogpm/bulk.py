@@ -70,11 +70,12 @@ def abs_rate() -> tuple[bool, dict[str, float]]:
         below = bool(reached and kappa * s**2 < 2 and kappa * s / 2 < 1 - stop + stop * s and kappa / 2 > stop)
         # Above: a/(2 s) <= (2 - sqrt 2)/2 + P s against c_1 (P - s + a), a >= (2 - sqrt 2) s.
         p, c, atom = start, bulk.bulk_constant(1), 2 - arb(2).sqrt()
+        meets = bulk.bulk_equation(1, p).contains(0) and ((p + (p * p + 2).sqrt()) / 4).overlaps(c)
         above = bool(c * (p - s + atom * s) > atom / 2 + p * s and p < 1 and 2 * s < p)
         numbers = {"curvature kappa at most": float(kappa.upper()), "P at most": float(stop),
                    "coefficient of -e^(-eps/2), at least": float((c * p - atom / 2).lower()),
                    "coefficient of -e^(-eps/2), at most": float((c * p).upper())}  # fmt: skip
-    return rises and below and above, numbers
+    return bool(meets) and rises and below and above, numbers
 
 
 def _bend(p: arb) -> arb:
@@ -130,7 +131,9 @@ def squared_rate_below() -> tuple[bool, dict[str, float]]:
         below = arb(BELOW.numerator) / BELOW.denominator
         least = 1 - below * small  # (E - 1)^(-2/3) (1 - cost (E - 1)^(-2/3)) >= E^(-2/3) (1 - BELOW E^(-2/3))
         numbers = {"coefficient of -e^(-2 eps/3), at most": float(cost.upper())}
-        return bool(rises and falls and y < best and least > 0 and _shrinks(cost, below, small)), numbers
+        limit = (half + best * theta) * (3 * theta) ** (arb(2) / 3) / (8 * theta * theta.sin() ** 2)  # of the prior's N
+        meets = bulk.bulk_equation(2, theta).contains(0) and limit.overlaps(c)
+        return bool(meets and rises and falls and y < best and least > 0 and _shrinks(cost, below, small)), numbers
 
 
 def _shrinks(cost: arb, below: arb, small: arb) -> bool:
