@@ -66,7 +66,7 @@ def test_the_floor_makes_the_limit_loss_the_same_at_every_input(q):
 
 @pytest.mark.parametrize("q", [1, 2])
 def test_the_prior_proves_the_constant_by_weak_duality(q):
-    """For A = int lambda |x - y|^q, min over mu of int [A mu + k lambda mu^-q] is int (q+1)/q A^(q/(q+1)) (q k lambda)^(1/(q+1))."""
+    """A = int lambda |x - y|^q: min over mu of int [A mu + k lambda mu^-q] = int (q+1)/q A^(q/(q+1)) (qk lambda)^(1/(q+1))."""
     p, weights = gauss(-end(q), end(q))
     x, dx = quantile(q, p), weights * slope(q, p)
     density = prior(q, p)
