@@ -4,6 +4,7 @@
 and nothing else (a fair coin), masses nu = E/(2 (1 + E)^2) each: then g(y) >= 0 with equality at y = 1/(1 + E) and
 E/(1 + E). This bound holds for every eps. It is attained by two outputs, at those points, the upper one with
 probability linear in x from 1/(1 + E) to E/(1 + E), as long as the error at x = 1/2 does not exceed that at the ends.
+Beyond: `optdp.closed_forms.squared_window`.
 """
 
 from __future__ import annotations

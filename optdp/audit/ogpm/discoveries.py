@@ -199,3 +199,40 @@ def limit_for_large_eps() -> Finding:
         "around the input's p, output erf(p) or sin(p) up to scale, cut off at the ends. Both depend on one parameter; the "
         "equation that makes the mechanism best makes the prior feasible. docs/kernel-limit.md has the proofs in words.",
     )
+
+
+@discovery("D-OGPM-7", "the least squared error over all LDP mechanisms, from eps = 1.762747 to 2.722331", "OGPM")
+def squared_error_beyond_two_outputs() -> Finding:
+    """Over all eps-LDP mechanisms on [0, 1] the least worst-case (y - x)^2 is (E - 2)/((E - 1)(E + 2)) (1 + (E + 1)(E - 2)
+    l/(8E)), l = log(1 + 2/E), from (E - 2)(E + 1) l = E^2 - 7E + 2 (eps = 2.114012) to 2 (E - 2)(E + 1) l = E^2 - 12E + 4
+    (eps = 2.722331), and no mechanism is below it for any eps > ln 2. Outputs are 1/2, and y between 1/E and 2/(E + 2) and 1
+    - y, log-uniform in |y - 1/2| with atoms at the ends. From eps = ln(3 + 2 sqrt 2) to 2.114011 there is none at 1/2, and
+    the optimum is the maximum over one parameter of an elementary function.
+    """
+    from flint import ctx
+
+    from optdp.audit.ogpm import squared as checks
+    from optdp.closed_forms import squared_window as forms
+    from optdp.exact.enclosures import PRECISION
+
+    steps = checks.dual_identities() | checks.primal_identities() | checks.ranges()
+    numbers: dict[str, object] = {}
+    with ctx.workprec(PRECISION):
+        for eps in (1.8, 2.0, 2.1):
+            numbers[f"eps = {eps}"] = forms.value(eps).str(15, radius=False)
+    for eps in (2.2, 2.5, 2.7):
+        numbers[f"eps = {eps}"] = str(forms.windows_value().subs(forms.eps, eps).evalf(15))
+    failed = [name for name, held in steps.items() if not held]
+    if failed:
+        return Finding.unsettled("; ".join(failed), numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof, inequalities over the range by ball arithmetic",
+        "1.762748 <= eps <= 2.722331; a lower bound for every eps > ln 2",
+        numbers,
+        note="Dual: atoms at 0 and 1 and a density on [1/2 - h, 1/2 + h]; the reduced cost of an output is 0 on the floor's "
+        "support, beside it a convex quadratic with a double zero there, and at 1/2 it is a positive multiple of E + 2 - E w; "
+        "where no end favours the output it rises from 1/2 on. Primal: for |x - 1/2| <= h the mean is x and the error constant; "
+        "outside it is the lesser of two convex quadratics in x, equal to the optimum at x = 0 and at 1/2 - h, so that where "
+        "they meet decides. The best parameter w of the bound is where the errors at 0 and 1/2 agree.",
+    )
