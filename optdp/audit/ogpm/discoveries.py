@@ -209,6 +209,7 @@ def squared_error_beyond_two_outputs() -> Finding:
     - y, log-uniform in |y - 1/2| with atoms at the ends. From eps = ln(3 + 2 sqrt 2) to 2.114011 there is none at 1/2, and
     the optimum is the maximum over one parameter of an elementary function.
     """
+    import sympy as sp
     from flint import ctx
 
     from optdp.audit.ogpm import squared as checks
@@ -220,6 +221,10 @@ def squared_error_beyond_two_outputs() -> Finding:
     with ctx.workprec(PRECISION):
         for eps in (1.8, 2.0, 2.1):
             numbers[f"eps = {eps}"] = forms.value(eps).str(15, radius=False)
+    long = sp.log(1 + 2 * sp.exp(-forms.eps))
+    for name, sign, near in (("from eps", forms.without_middle, 2.1), ("to eps", forms.with_middle, 2.7)):
+        numbers[f"with an output at 1/2, {name}"] = str(sp.nsolve(sign(sp.exp(forms.eps), long), forms.eps, near))
+    numbers["two outputs, to eps"] = math.log(3 + 2 * math.sqrt(2))
     for eps in (2.2, 2.5, 2.7):
         numbers[f"eps = {eps}"] = str(forms.windows_value().subs(forms.eps, eps).evalf(15))
     failed = [name for name, held in steps.items() if not held]
@@ -235,4 +240,37 @@ def squared_error_beyond_two_outputs() -> Finding:
         "where no end favours the output it rises from 1/2 on. Primal: for |x - 1/2| <= h the mean is x and the error constant; "
         "outside it is the lesser of two convex quadratics in x, equal to the optimum at x = 0 and at 1/2 - h, so that where "
         "they meet decides. The best parameter w of the bound is where the errors at 0 and 1/2 agree.",
+    )
+
+
+@discovery("D-OGPM-8", "the least absolute error over all LDP mechanisms, for small eps", "OGPM")
+def absolute_error_of_five_outputs() -> Finding:
+    """Over all eps-LDP mechanisms on [0, 1] the least worst-case |y - x| is (2 E^3 + 5 E^2 - 4 E + 1)/(4 E^2 (3 E - 1)) as long
+    as 3 E^3 - 7 E^2 + 3 E <= 1 (eps <= 0.641439). Five outputs attain it: 0, 1/2, 1 and y = (2E - 1)/(2 (3E - 1)), 1 - y. The
+    mechanism has this worst case up to E = 2 at least.
+    """
+    import sympy as sp
+
+    from optdp.audit.ogpm import absolute as checks
+    from optdp.closed_forms import kernel as forms
+
+    steps = {"order of kinks": checks.order()} | checks.dual() | checks.primal()
+    numbers: dict[str, object] = {"optimal up to eps": str(forms.abs_limit().evalf(12))}
+    for eps in (0.1, 0.3, 0.6):
+        five, two = forms.abs_value().subs(forms.eps, eps), (1 + sp.exp(eps)) / (4 * sp.exp(eps))
+        best = solve_piecewise(eps).lower_bound
+        numbers[f"eps = {eps}: optimum, two outputs, best piecewise"] = ", ".join(
+            f"{float(v):.9f}" for v in (five, two, best)
+        )
+    failed = [name for name, held in steps.items() if not held]
+    if failed:
+        return Finding.unsettled("; ".join(failed), numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "0 < eps <= 0.641439",
+        numbers,
+        note="Dual: a prior on seven inputs; the reduced cost of an output is linear between the kinks 0, 1 - 2 nu, 1/4, nu and "
+        "1/2, zero at all of them but the second and positive there as long as 1 - 2 nu <= 1/4. Primal: three rows for inputs "
+        "up to 1/4, (1 - y)/2 and 1/2, whose errors are convex in x and equal to the value at the ends of each.",
     )
