@@ -202,7 +202,7 @@ def squared_fits(excess: Any, theta: Any, window: Any, inner: Any) -> bool:
     atom = window - inner
     wide = excess * (window**3 / 12 - window**5 / 320) >= 2 * (theta + atom)
     ends = inner**3 * (1 + inner * theta.tan()) ** 2 <= window**3 / 4
-    return bool(wide and ends and atom >= 0 and window < theta)
+    return bool(wide and ends and atom >= 0 and window < theta and 2 * theta + atom < arb.pi())
 
 
 def squared_cost(excess: Any, theta: Any, window: Any, inner: Any) -> Any:

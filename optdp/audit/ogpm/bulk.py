@@ -158,7 +158,8 @@ def squared_rate_above() -> bool:
         middle = quarter * (theta - theta.sin() * theta.cos() + mass * window**3 * _arb(Fraction(1, 12)))
         allowed = c * (1 + _arb(ABOVE) * s) * (mass * window + 2 * s**2 * (theta + s * atom))
         proven = all(_nonnegative(f, _last()) for f in (wide, ends, allowed - middle - s * atom * _arb(Fraction(1, 2))))
-        return proven and bool(_last() * 3 < 1 and _last() * window(_last()) < theta)
+        widest = _last() * window(_last())
+        return proven and bool(_last() * 3 < 1 and widest < theta and 2 * theta + widest < arb.pi())
 
 
 def unbiased_rate() -> bool:
