@@ -50,8 +50,8 @@ def bulk_equation(q: int, p: Any) -> Any:
 def bulk_parameter(q: int) -> arb:
     """P for q = 1, Theta for q = 2: the root in (1/2, 3/2), enclosed by a change of sign.
 
-    >>> float(bulk_parameter(1)), float(bulk_parameter(2))
-    (0.7841166025377379, 1.1461992439292964)
+    >>> bulk_parameter(1).str(12, radius=False), bulk_parameter(2).str(12, radius=False)
+    ('0.784116602538', '1.14619924394')
     """
     with ctx.workprec(PRECISION):
         low = _largest(lambda p: bulk_equation(q, ball(p)) < 0, Fraction(1, 2), Fraction(3, 2))
@@ -66,8 +66,8 @@ def bulk_constant(q: int) -> arb:
 
     On an interval of width b - a it is (b - a)^q c_q. For unbiased mechanisms and the squared loss the limit is the same.
 
-    >>> float(bulk_constant(1)), float(bulk_constant(2))
-    (0.6002907340974138, 0.30553638012656426)
+    >>> bulk_constant(1).str(12, radius=False), bulk_constant(2).str(12, radius=False)
+    ('0.600290734140', '0.305536380127')
     """
     with ctx.workprec(PRECISION):
         return bulk_value(q, bulk_parameter(q))

@@ -148,3 +148,42 @@ def limit_for_large_eps() -> Finding:
         "of sin(p) over a window [a - w, a + w] is sin(a) sin(w)/w and the mean of sin(p)^2 is affine in sin(a)^2: the share "
         "1 - w cot w of the floor is the one for which the variance does not depend on x.",
     )
+
+
+@discovery("D-OPTT-11", "the best unbiased mechanism for a number, from eps = 1.393027 to 2.016032", "OPTT")
+def best_unbiased_mechanism_with_a_split_middle() -> Finding:
+    """Over all unbiased eps-LDP mechanisms on [-1, 1] the least worst-case variance is (E (E + 2) t^2 + 4 E t + 8)/((E - 1) (4 +
+    2 E t - E t^2)), log(t) + E t/4 = ((E + 1)(E + 4) log(1 + 2/E) + 8)/(4 (E + 2)), from (E + 1) log(1 + 2/E) = E - 2, where t =
+    1, to eps = 2.016032. Its floor is log-uniform in |y| away from 0 and log-uniform in the distance from a point beyond its
+    end on both sides of 0, with an atom at 0, which vanishes at the upper limit.
+    """
+    import sympy as sp
+    from flint import arb
+
+    from optdp.audit.optt import split as checks
+    from optdp.closed_forms import varying_window as forms
+
+    steps = checks.identities() | checks.ranges()
+    equation = (sp.exp(forms.eps) + 1) * sp.log(1 + 2 * sp.exp(-forms.eps)) - (sp.exp(forms.eps) - 2)
+    low, high = 2.01, 2.02  # the atom at 0 vanishes between them
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if checks.signs(arb(middle))["beta"] > 0 else (low, middle)
+    numbers: dict[str, object] = {"from eps": str(sp.nsolve(equation, forms.eps, 1.4)), "to eps": low}
+    for eps in (1.4, 1.5, 1.6, 1.8, 2.0):
+        numbers[f"eps = {eps}"] = str(forms.split_variance().subs(forms.eps, sp.Rational(str(eps))).evalf(15))
+    failed = [name for name, held in steps.items() if not held]
+    if failed:
+        return Finding.unsettled("; ".join(failed), numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof, inequalities over the range by ball arithmetic",
+        "1.393028 <= eps <= 2.016032",
+        numbers,
+        note="Dual: a density around 0, one towards each end, atoms at the ends; the reduced cost is 0 on the floor's support and "
+        "a convex quadratic with slope 0 at both sides of each gap. Primal: where the prior has a density, the ends of the window "
+        "add up to 2x, so that mean x and a constant variance go together; in the gap between the densities three outputs give "
+        "way to one another, with rising sums of what leaves and what enters, so that the variance first falls, then rises, and is "
+        "below that at both sides. The mechanism closes, and its variance meets the bound, where the bound is stationary in its "
+        "parameter: that is the equation for t.",
+    )
