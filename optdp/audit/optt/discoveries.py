@@ -180,10 +180,10 @@ def best_unbiased_mechanism_with_a_split_middle() -> Finding:
         "symbolic proof, inequalities over the range by ball arithmetic",
         "1.393028 <= eps <= 2.016032",
         numbers,
-        note="Dual: a density around 0, one towards each end, atoms at the ends; the reduced cost is 0 on the floor's support and "
-        "a convex quadratic with slope 0 at both sides of each gap. Primal: where the prior has a density, the ends of the window "
-        "add up to 2x, so that mean x and a constant variance go together; in the gap between the densities three outputs give "
-        "way to one another, with rising sums of what leaves and what enters, so that the variance first falls, then rises, and is "
-        "below that at both sides. The mechanism closes, and its variance meets the bound, where the bound is stationary in its "
-        "parameter: that is the equation for t.",
+        note="Dual: a density around 0, one towards each end, atoms at the ends; the reduced cost is 0 on the floor's support, "
+        "and a convex quadratic with slope 0 at both sides of each gap. Primal: where the prior has a density, the ends of the "
+        "window add up to 2x, so that mean x and a constant variance go together; in the gap between the densities three outputs "
+        "give way to one another, with rising sums of what leaves and what enters, so that the variance first falls, then rises, "
+        "and is below that at both sides. The mechanism closes, and its variance meets the bound, where the bound is stationary "
+        "in its parameter: that is the equation for t.",
     )
