@@ -30,8 +30,7 @@ from optdp.solution import Solution
 from optdp.solvers.floors import Floors, solve_floors
 from optdp.solvers.lp import LinearProgram, LinearStatus, SolverFailure, stacked
 
-#: Of kernels on an interval.
-METHODS = ("auto", "columns", "dense")
+METHODS = ("auto", "dense")
 
 #: Alphabets with at most this many pairs of input and output are solved to DIGITS whatever was asked for: it takes a second.
 SMALL, DIGITS = 100_000, 1e-9
@@ -112,7 +111,7 @@ def design(run: Run) -> Solution:
 register(
     "finite kernel",
     ("LDP", "Alphabet", "WorstCase or Average of a loss matrix", "AllMechanisms", ""),
-    accepts, design, ("auto", "dense"),
+    accepts, design, METHODS,
 )  # fmt: skip
 
 
