@@ -69,6 +69,9 @@ MOST_ENUMERATED = 14
 #: A histogram over more categories is not improved by linear programs over posteriors if there are many vertices.
 COLUMNS = 300
 
+#: Column generation with a relaxed pricing problem gives up after so many rounds that do not bring bound and value closer.
+RELAXED_PATIENCE = 10
+
 
 def solve_lip(
     prior: PriorLike, eps: Number | str, *, task: str = "sum", values: ValuesLike | None = None, notion: str = "lip",
@@ -309,22 +312,29 @@ class _Work:
             start = np.vstack([found.posteriors, pricing.filling_posteriors(p, self.ratio, rng, 4)])
             if not few:
                 return self._filled(start, found.nu, rng, tol)
-            centre = found.nu
-        elif few and small:
-            tau = (1 + self.ratio) / (2 * self.ratio)  # near the optimum: the chord there
-            centre = (1 + self.ratio) * tau * p - self.ratio * tau**2 * float(p @ p)
-            start = pricing.shuffled(pricer.price(centre, tol).posteriors, self.prior.weights, rng, 4 * p.size)
+            centre, radius = found.nu, float(np.ptp(found.nu)) + 1 / p.size
         else:
             relaxed = pricing.ConeHistogramRelaxed(p, self.ratio, self.prior.weights)
-            least = 1 - (1 + self.ratio) ** 2 / (4 * self.ratio) * float(p @ p)  # nearly, for many categories
-            found = histogram.levels(relaxed, max(tol, self.rtol / 2 * least, pricing.RELAXED))
-            self.pricer, few = relaxed, False
-            tol = max(tol, self.rtol / 2 * (1 - found.bound), pricing.RELAXED)
+            tau = (1 + self.ratio) / (2 * self.ratio)  # near the optimum: the chord there
+            centre = (1 + self.ratio) * tau * p - self.ratio * tau**2 * float(p @ p)
+            # Splitting loses some more than the program over levels.
+            found = histogram.levels(relaxed, max(self.rtol / 16 * (1 - float(centre @ p)), pricing.RELAXED))
+            tol = max(tol, self.rtol / 2 * (1 - found.bound))
+            few = few and small
+            if found.bound - found.objective <= tol or not few:
+                self.pricer, tol = relaxed, max(tol, pricing.RELAXED)
             if found.bound - found.objective <= tol:
                 return self._generated(found, f"{self.name}, program over levels")
-            start, centre = found.posteriors, found.nu
-        radius = float(np.ptp(centre)) + 1 / p.size
-        found = lp.generate(self.pricer, start, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver)
+            start, radius = found.posteriors, float(np.ptp(centre)) + 1 / p.size
+            if few:
+                more = pricing.shuffled(pricer.price(centre, tol).posteriors, self.prior.weights, rng, 4 * p.size)
+                start = np.vstack([start, more])
+            else:
+                centre = found.nu
+        found = lp.generate(
+            self.pricer, start, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver,
+            patience=lp.PATIENCE if few else RELAXED_PATIENCE,
+        )  # fmt: skip
         how = "exact pricing" if few else "relaxed pricing"
         return self._generated(found, f"{self.name}, column generation ({how})")
 

@@ -122,21 +122,18 @@ def levels(pricer: ConeHistogramRelaxed, tol: float) -> Generated:
         before = gap
         tau = np.union1d(tau[found.x[:k] > ROUNDING], pricer.peaks(nu, priced.knots[:, 0], MORE))
     rows, weights = [], []
-    for weight, v, low, high in zip(found.x[:k], found.x[k:].reshape(k, d), lo, hi, strict=True):
+    for t, weight, v, low, high in zip(tau, found.x[:k], found.x[k:].reshape(k, d), lo, hi, strict=True):
         if weight <= ROUNDING:
             continue
         part, shares = split(p * v / (weight * (high - low)), high - low)
-        joint = weight * part[:, None] * (low + (high - low) * shares)
-        # What is said of input i is joint/p: between its least value and E times that, and mixed of the two where it is neither.
-        said = joint / p
-        least = said.min(axis=1, keepdims=True)
-        favoured = (said / least - 1) / (ratio - 1)
+        # A likelihood s between 1 and E is a mixture of the two, which gains more.
+        favoured = np.clip(((low + (high - low) * shares) / (t * p) - 1) / (ratio - 1), 0.0, 1.0)
         odd = np.argmax(np.minimum(favoured, 1 - favoured), axis=1)
         inner = favoured[np.arange(odd.size), odd]
         for high_too, rate in ((0.0, 1 - inner), (1.0, inner)):
             chosen = np.round(favoured)
             chosen[np.arange(odd.size), odd] = high_too
-            made = p * (1 + (ratio - 1) * chosen) * (least[:, 0] * rate)[:, None]
+            made = p * (1 + (ratio - 1) * chosen) * (weight * t * part * rate)[:, None]
             use = made.sum(axis=1) > ROUNDING
             weights.append(made[use].sum(axis=1))
             rows.append(made[use] / made[use].sum(axis=1, keepdims=True))
