@@ -18,7 +18,7 @@ import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.finite import FiniteCertificate
 from optdp.exact import enclosures
-from optdp.mechanisms.finite import FiniteMechanism
+from optdp.mechanisms.finite import FiniteMechanism, _integer_floors
 
 
 def extremal_program(eps, loss, prior=None):
@@ -95,21 +95,21 @@ def test_grids_are_certified_at_every_eps(eps, average):
 @settings(max_examples=40)
 @given(st.integers(2, 9), st.integers(1, 9), st.floats(0, 30), st.integers(0, 2**32 - 1))
 def test_any_floor_gives_a_private_mechanism_with_the_best_rows(d, m, eps, seed):
-    """Whatever the floor: ratios and masses are exact, and each row is a bathtub over the floor that the table has."""
+    """Whatever the floor: ratios and masses are exact, and outputs are full in the order of their losses, up to one."""
     rng = np.random.default_rng(seed)
     loss, floors = rng.random((d, m)), rng.random(m) * (rng.random(m) < 0.7) * 10.0 ** rng.integers(-9, 2)
     floors[0] += 1e-9
     ratio = enclosures.exp_below(eps)
     mechanism = FiniteMechanism.of_floors(optdp.Alphabet(d), range(m), floors, loss, ratio)
     assert mechanism.table.check_mass().passed and mechanism.table.exact_ratio() <= ratio
-    low = mechanism.table.weights.min(axis=0).astype(object)
+    low = _integer_floors(floors, ratio)
     for row, cost in zip(mechanism.table.weights.tolist(), loss, strict=True):
-        full = [int(ratio * m) for m in low]
-        order = np.argsort(cost, kind="stable")
-        above = [row[j] > low[j] for j in order]
-        last = max((k for k, used in enumerate(above) if used), default=0)
-        # What comes before the last output above the floor is full, unless the floor was never seen below it.
-        assert all(row[j] >= full[j] - ratio or not above[k] for k, j in enumerate(order[:last]))
+        order = np.argsort(cost, kind="stable").tolist()
+        state = [row[j] - low[j] for j in order]
+        room = [int(ratio * low[j]) - low[j] for j in order]
+        partial = [k for k, (extra, most) in enumerate(zip(state, room, strict=True)) if extra < most]
+        first = partial[0] if partial else m
+        assert state[:first] == room[:first] and not any(state[first + 1 :])
 
 
 @pytest.mark.parametrize("d", [2, 3, 5, 10])

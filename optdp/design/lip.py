@@ -70,7 +70,7 @@ MOST_ENUMERATED = 14
 COLUMNS = 300
 
 #: Column generation with a relaxed pricing problem gives up after so many rounds that do not bring bound and value closer.
-RELAXED_PATIENCE = 10
+RELAXED_PATIENCE = 25
 
 
 def solve_lip(
