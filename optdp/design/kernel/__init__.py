@@ -299,7 +299,7 @@ class _Search:
             layers, atoms = layers_of(floor, inputs, task)
             if task.has_density:
                 atoms = Cuts()
-            elif task.width > 0.02:
+            elif task.width > 1e-3:
                 atoms = atoms + found.cuts
         else:
             layers, atoms = self._point_layers(floor)
