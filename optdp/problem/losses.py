@@ -363,9 +363,6 @@ class Pieces(DistanceLoss):
                 horner(row, start) != horner(last, start),
                 horner(_slope(row), start) < horner(_slope(last), start),
             )
-
-            jumps = _horner(row, start) != _horner(last, start)
-            falls = _horner(_slope(row), start) < _horner(_slope(last), start)
             if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
                 return False
         return True
