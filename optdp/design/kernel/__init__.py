@@ -31,7 +31,7 @@ import numpy as np
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, NODES, KernelCertificate
 from optdp.design import finite_kernel
-from optdp.design.kernel import dense, master
+from optdp.design.kernel import average, dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
@@ -205,6 +205,7 @@ class _Search:
         self.mechanism = self._simple()
         self.value = self.mechanism.enclose(run.problem.objective)[1]
         self.message, self.stopped = "", False
+        self.reaches: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def gap(self) -> float:
@@ -293,6 +294,8 @@ class _Search:
     ) -> tuple[PriorProgram, Dual | None, float]:
         """The best prior for the floor's windows, and how much these must shrink."""
         task, floor = self.task, found.floor
+        if task.has_density and not task.cost.tilted:
+            return self._thresholds(floor, y, inputs, solver, left)
         low, high = task.span
         if task.prior is None or task.has_density:
             layers, atoms = layers_of(floor, inputs, task)
@@ -333,6 +336,27 @@ class _Search:
             padded = np.concatenate([[np.inf], g, [np.inf]])
             outputs = np.union1d(outputs, fine[(g < 0) & (g <= padded[:-2]) & (g <= padded[2:])])
         return program, dual, shrink
+
+    def _thresholds(
+        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None, left: float
+    ) -> tuple[PriorProgram, Dual, float]:
+        """The same for an average under a density: the prior is known, and thresholds are free."""
+        low, high = self.task.span
+        start = None if self.reaches is None else np.interp(inputs, *self.reaches)
+        outputs = _between(np.unique(np.clip(np.concatenate([inputs, y]), low, high)), 1)
+        for _ in range(3):
+            program, dual = average.solve(self.task, floor, inputs, outputs, self.run.rtol, start, solver, left)
+            layer = dual.layers[0]
+            start = (layer[1] - inputs) / self.task.cost.slopes[1]
+            bends = np.unique(np.clip(np.concatenate([outputs, *layer]), low, high))
+            fine = _between(bends[np.append(True, np.diff(bends) > 1e-12)], 3)
+            g = program.table(fine) @ program.columns(dual)
+            if -g.min() <= max(-dual.g.min(), 0.0) + self.run.rtol / 10 * dual.value:
+                break
+            padded = np.concatenate([[np.inf], g, [np.inf]])
+            outputs = np.union1d(outputs, fine[(g < 0) & (g <= padded[:-2]) & (g <= padded[2:])])
+        self.reaches = inputs, start
+        return program, dual, 0.0
 
     def _point_layers(self, floor: Floor) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
         """For a prior of finitely many points: atoms at them, with the floor's windows and others near them."""
