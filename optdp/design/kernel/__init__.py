@@ -341,20 +341,9 @@ class _Search:
         self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None, left: float
     ) -> tuple[PriorProgram, Dual, float]:
         """The same for an average under a density: the prior is known, and thresholds are free."""
-        low, high = self.task.span
         start = None if self.reaches is None else np.interp(inputs, *self.reaches)
-        outputs = _between(np.unique(np.clip(np.concatenate([inputs, y]), low, high)), 1)
-        for _ in range(3):
-            program, dual = average.solve(self.task, floor, inputs, outputs, self.run.rtol, start, solver, left)
-            layer = dual.layers[0]
-            start = (layer[1] - inputs) / self.task.cost.slopes[1]
-            bends = np.unique(np.clip(np.concatenate([outputs, *layer]), low, high))
-            fine = _between(bends[np.append(True, np.diff(bends) > 1e-12)], 3)
-            g = program.table(fine) @ program.columns(dual)
-            if -g.min() <= max(-dual.g.min(), 0.0) + self.run.rtol / 10 * dual.value:
-                break
-            padded = np.concatenate([[np.inf], g, [np.inf]])
-            outputs = np.union1d(outputs, fine[(g < 0) & (g <= padded[:-2]) & (g <= padded[2:])])
+        program, dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, left)
+        start = (dual.layers[0][1] - inputs) / self.task.cost.slopes[1]
         self.reaches = inputs, start
         return program, dual, 0.0
 

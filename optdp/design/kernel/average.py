@@ -25,14 +25,17 @@ STEPS, RANGE = 24, 0.5
 
 
 def solve(
-    task: Task, floor: Floor, mesh: np.ndarray, outputs: np.ndarray, rtol: float, start: np.ndarray | None,
+    task: Task, floor: Floor, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
     solver: LinearSolver | None = None, left: float = np.inf,
 ) -> tuple[PriorProgram, Dual]:  # fmt: skip
-    """The best thresholds on the mesh: from those of the floor, or (better) from reaches that are known already, on."""
+    """The best thresholds on the mesh: from those of the floor, or (better) from reaches that are known already, on.
+
+    g is looked at between the `marks` and the ends of windows.
+    """
     a, b = task.cost.slopes
     _, high = floor.ends(mesh, task.cost, task.growth)
     starts = [_steady(mesh, (high - mesh) / b, a, b)] + ([] if start is None else [start])
-    found = [_Point(task, mesh, t, outputs) for t in starts]
+    found = [_Point(task, mesh, t, marks) for t in starts]
     best = max(found, key=lambda p: p.value)
     reach = RANGE * max(task.width, 0.05)
     for _ in range(STEPS):
@@ -42,7 +45,7 @@ def solve(
         change, promised = step
         if promised - best.value <= rtol / 50 * abs(best.value):
             break
-        new = _Point(task, mesh, np.maximum(best.reaches + change, 0.0), outputs)
+        new = _Point(task, mesh, np.maximum(best.reaches + change, 0.0), marks)
         gained = new.value - best.value
         if gained >= 0.5 * (promised - best.value):
             reach *= 2
@@ -52,17 +55,20 @@ def solve(
             best = new
     layers = [(mesh + a * best.reaches, mesh + b * best.reaches)]
     ones = np.ones(mesh.size)
-    dual = Dual(best.value, mesh, layers, [ones], Cuts(), np.empty(0), outputs, best.g)
+    dual = Dual(best.value, mesh, layers, [ones], Cuts(), np.empty(0), best.outputs, best.g)
     return PriorProgram(task, mesh, layers, Cuts()), dual
 
 
 class _Point:
     """Reaches with g, F and their derivatives."""
 
-    def __init__(self, task: Task, mesh: np.ndarray, reaches: np.ndarray, outputs: np.ndarray) -> None:
-        self.task, self.mesh, self.reaches, self.outputs = task, mesh, reaches, outputs
-        a, b = task.cost.slopes
+    def __init__(self, task: Task, mesh: np.ndarray, reaches: np.ndarray, marks: np.ndarray) -> None:
+        self.task, self.mesh, self.reaches, self.marks = task, mesh, reaches, marks
+        (a, b), (low, high) = task.cost.slopes, task.span
         self.ends = mesh + a * reaches, mesh + b * reaches
+        bends = np.unique(np.clip(np.concatenate([marks, mesh, *self.ends]), low, high))
+        bends = bends[np.append(True, np.diff(bends) > 1e-9)]
+        self.outputs = outputs = np.unique(np.concatenate([bends[:-1] + np.diff(bends) * f for f in (0, 0.3, 0.7)] + [bends[-1:]]))
         program = PriorProgram(task, mesh, [self.ends], Cuts())
         self.gain = float(program.gains().sum())
         self.g = program.table(outputs) @ np.ones(mesh.size)
@@ -89,6 +95,9 @@ class _Point:
         end = np.interp(self.outputs, low, x, left=x[0], right=x[-1])
         fall = rise + self.task.growth * hats(self.outputs, x, rate, (), start, np.maximum(start, end))
         near = self.g - reach * fall.sum(axis=1) <= 0
+        padded = np.concatenate([[np.inf], self.g, [np.inf]])
+        low_points = (self.g <= padded[:-2]) & (self.g <= padded[2:])
+        near &= low_points | (np.arange(near.size) % 3 == 0)
         steps, t = np.diff(x), self.reaches
         slopes = np.zeros((n - 1, n + 1))
         i = np.arange(n - 1)

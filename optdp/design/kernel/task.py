@@ -97,7 +97,8 @@ class Task:
             points = np.array([float(self.share(p)) for p in objective.prior.categories])
             order = np.argsort(points)
             return points[order], np.array([float(c) for c in objective.prior.exact])[order]
-        ends = np.linspace(0.0, 1.0, QUADRATURE + 1)
+        count = int(np.clip(12 / self.width, QUADRATURE, 4 * QUADRATURE))
+        ends = np.linspace(0.0, 1.0, count + 1)
         weights = np.array([self.mass(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)])
         keep = weights > 0
         return ((ends[:-1] + ends[1:]) / 2)[keep], weights[keep]
