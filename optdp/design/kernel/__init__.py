@@ -254,7 +254,7 @@ class _Search:
             last = level == LEVELS - 1 or max(y.size, inputs.size) > FINEST
             if dual is not None:
                 near = 1 - dual.value * (1 - 2 * shrink) / found.attained
-                if near <= 0.6 * rtol or last:
+                if near <= (0.8 if task.has_density else 0.6) * rtol or last:
                     self._keep_bound(dual, shrink)
                     self._keep_value(found)
             if self.gap <= rtol:
@@ -438,6 +438,10 @@ class _Search:
             for end in (low, high):
                 _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
                 _spread(over, y, np.interp(inner, inputs, end), there / 2)
+        if task.has_density:  # the best floors are often atoms, which stand where g touches 0
+            padded = np.concatenate([[np.inf], dual.g, [np.inf]])
+            touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
+            return task.mirrored(np.union1d(_halved(y, over, 0.5), dual.outputs[touching])), _halved(inputs, under, 0.5)
         if task.symmetric:
             over, under = over + over[::-1], under + under[::-1]
         return task.mirrored(_halved(y, over)), task.mirrored(_halved(inputs, under))

@@ -5,9 +5,9 @@ proves most is a question in itself. In the reaches t of the inputs of a mesh th
 
     F(t) = int nu(x; t) P(dx) - max_y max(-g(y; t), 0)
 
-(see `optdp.certificates.kernel`; a floor has mass at most 1) has derivatives in closed form. It is maximised by linear
-programs in the changes of t, within a range that is widened where F rises and narrowed where it does not. From concave
-problems in nu such steps end at the best thresholds that are linear on the mesh; every F is a bound, however good.
+(see `optdp.certificates.kernel`; a floor has mass at most 1) is concave in the thresholds nu: a mixture of several reaches at an input proves no more than their mean threshold. So each step
+solves a linear program for shares of the reaches t, t + d, t - d, ..., and goes on from their means, which are at least as good;
+d shrinks where small steps are taken. Every F is a bound, however good.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from optdp.design.kernel.prior import Dual, PriorProgram
 from optdp.design.kernel.task import Task
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
 
-#: Programs for one mesh; the first range, in windows; and what a step must gain at least.
-STEPS, RANGE = 24, 0.5
+#: Programs for one mesh; the changes of reaches in a program, as shares of the largest; and the first of these, in windows.
+STEPS, SHARES, RANGE = 12, (1.0, 0.15), 0.5
+#: Rounds of rows, and how far below 0 (as a share of F) g may be at the outputs looked at.
+ROUNDS, CLOSE = 12, 1e-6
 
 
 def solve(
@@ -34,25 +36,21 @@ def solve(
     """
     a, b = task.cost.slopes
     _, high = floor.ends(mesh, task.cost, task.growth)
-    starts = [_steady(mesh, (high - mesh) / b, a, b)] + ([] if start is None else [start])
-    found = [_Point(task, mesh, t, marks) for t in starts]
-    best = max(found, key=lambda p: p.value)
-    reach = RANGE * max(task.width, 0.05)
+    starts = [_steady(mesh, (high - mesh) / b, a, b)] + ([] if start is None else [_steady(mesh, start, a, b)])
+    best = max((_Point(task, mesh, t, marks) for t in starts), key=lambda p: p.value)
+    change = RANGE * task.width
     for _ in range(STEPS):
-        step = best.step(reach, solver, left)
-        if step is None:
+        reaches = best.mixed(change, solver, left)
+        if reaches is None:
             break
-        change, promised = step
-        if promised - best.value <= rtol / 50 * abs(best.value):
-            break
-        new = _Point(task, mesh, np.maximum(best.reaches + change, 0.0), marks)
-        gained = new.value - best.value
-        if gained >= 0.5 * (promised - best.value):
-            reach *= 2
-        elif gained < 0.1 * (promised - best.value):
-            reach /= 3
-        if gained > 0:
+        new = _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
+        moved = float(np.quantile(np.abs(new.reaches - best.reaches), 0.9))
+        small = new.value - best.value <= rtol / 10 * abs(best.value)
+        if new.value > best.value:
             best = new
+        if small and change < 1e-2 * RANGE * task.width:
+            break
+        change *= 0.5 if moved > SHARES[1] * change and not small else SHARES[1]
     layers = [(mesh + a * best.reaches, mesh + b * best.reaches)]
     ones = np.ones(mesh.size)
     dual = Dual(best.value, mesh, layers, [ones], Cuts(), np.empty(0), best.outputs, best.g)
@@ -60,59 +58,64 @@ def solve(
 
 
 class _Point:
-    """Reaches with g, F and their derivatives."""
+    """Reaches with g and F."""
 
     def __init__(self, task: Task, mesh: np.ndarray, reaches: np.ndarray, marks: np.ndarray) -> None:
-        self.task, self.mesh, self.reaches, self.marks = task, mesh, reaches, marks
-        (a, b), (low, high) = task.cost.slopes, task.span
-        self.ends = mesh + a * reaches, mesh + b * reaches
-        bends = np.unique(np.clip(np.concatenate([marks, mesh, *self.ends]), low, high))
+        self.task, self.mesh, self.reaches = task, mesh, reaches
+        low, high = task.span
+        ends = self._ends(reaches)
+        bends = np.unique(np.clip(np.concatenate([marks, mesh, *ends]), low, high))
         bends = bends[np.append(True, np.diff(bends) > 1e-9)]
-        self.outputs = outputs = np.unique(np.concatenate([bends[:-1] + np.diff(bends) * f for f in (0, 0.3, 0.7)] + [bends[-1:]]))
-        program = PriorProgram(task, mesh, [self.ends], Cuts())
-        self.gain = float(program.gains().sum())
-        self.g = program.table(outputs) @ np.ones(mesh.size)
-        self.value = self.gain - max(0.0, float(-self.g.min()))
+        self.outputs = np.unique(np.concatenate([bends, *(bends[:-1] + np.diff(bends) * f for f in (0.3, 0.7))]))
+        program = PriorProgram(task, mesh, [ends], Cuts())
+        self.g = program.table(self.outputs) @ np.ones(mesh.size)
+        self.value = float(program.gains().sum()) - max(0.0, float(-self.g.min()))
 
-    def _rate(self, t: np.ndarray) -> np.ndarray:
-        """dnu/dt times the prior's density."""
-        cost, b = self.task.cost, self.task.cost.slopes[1]
-        reach = np.interp(t, self.mesh, self.reaches)
-        h = 1e-6 * self.task.width
-        low = np.maximum(reach - h, 0.0)
-        return np.asarray((cost.of(b * (reach + h)) - cost.of(b * low)) / (reach + h - low) * self.task.density(t))
+    def _ends(self, reaches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        a, b = self.task.cost.slopes
+        return self.mesh + a * reaches, self.mesh + b * reaches
 
-    def step(self, reach: float, solver: LinearSolver | None, left: float) -> tuple[np.ndarray, float] | None:
-        """The best change by at most `reach` each, and F if everything were linear."""
-        x, n, (a, b) = self.mesh, self.mesh.size, self.task.cost.slopes
-
-        def rate(_: object, t: np.ndarray) -> np.ndarray:
-            return self._rate(t)
-
-        rise = hats(np.zeros(1), x, rate, ())[0]
-        low, high = self.ends
-        start = np.interp(self.outputs, high, x, left=x[0], right=x[-1])
-        end = np.interp(self.outputs, low, x, left=x[0], right=x[-1])
-        fall = rise + self.task.growth * hats(self.outputs, x, rate, (), start, np.maximum(start, end))
-        near = self.g - reach * fall.sum(axis=1) <= 0
-        padded = np.concatenate([[np.inf], self.g, [np.inf]])
-        low_points = (self.g <= padded[:-2]) & (self.g <= padded[2:])
-        near &= low_points | (np.arange(near.size) % 3 == 0)
-        steps, t = np.diff(x), self.reaches
-        slopes = np.zeros((n - 1, n + 1))
-        i = np.arange(n - 1)
-        slopes[i, i], slopes[i, i + 1] = -1.0, 1.0
-        cuts = np.hstack([-fall[near], np.ones((int(near.sum()), 1))])
-        program = LinearProgram(
-            np.append(rise, -1.0) * self.task.scale, np.vstack([slopes, cuts]),
-            np.concatenate([-steps / b * (1 - 1e-9) - np.diff(t), -self.g[near]]),
-            np.concatenate([steps / -a * (1 - 1e-9) - np.diff(t), np.full(int(near.sum()), np.inf)]),
-            np.append(np.maximum(-reach, -t), 0.0), np.append(np.full(n, reach), np.inf), maximise=True, name="optdp-kernel-thresholds",
+    def mixed(self, change: float, solver: LinearSolver | None, left: float) -> np.ndarray | None:
+        """The reaches of the mean thresholds of the best shares."""
+        n, (a, b) = self.mesh.size, self.task.cost.slopes
+        options = np.array([np.maximum(self.reaches + f * change, 0.0) for f in sorted((0.0, *SHARES, *(-f for f in SHARES)))])
+        program = PriorProgram(self.task, self.mesh, [self._ends(t) for t in options], Cuts())
+        table, count = program.table(self.outputs), options.shape[0]
+        eye, steps = np.eye(n), np.diff(self.mesh)
+        means = np.hstack([eye * t for t in options])
+        zero = np.zeros((2 * n - 1, 1))
+        rows = np.hstack([np.vstack([np.hstack([eye] * count), np.diff(means, axis=0)]), zero])
+        scale = self.task.scale
+        sheet = LinearProgram(
+            np.append(program.gains(), -1.0) * scale, rows,
+            np.concatenate([np.ones(n), -steps / b]), np.concatenate([np.ones(n), -steps / a]), maximise=True, name="optdp-kernel-thresholds",
         )  # fmt: skip
-        result = program.solve(solver or Highs(), time_limit=left)
-        if not result.usable or result.status is not LinearStatus.OPTIMAL:
-            return None
-        return np.asarray(result.x[:n]), self.gain + float(result.objective) / self.task.scale
+        session = (solver or Highs()).session(sheet)
+        padded = np.concatenate([[np.inf], self.g, [np.inf]])
+        new = np.flatnonzero((self.g <= padded[:-2]) & (self.g <= padded[2:]))
+        on = np.zeros(self.outputs.size, dtype=bool)
+        for _ in range(ROUNDS):
+            on[new] = True
+            cuts = np.hstack([table[new], np.ones((new.size, 1))]) * scale
+            session.add_rows(_sparse(cuts), np.zeros(new.size), np.full(new.size, np.inf))
+            result = session.solve(time_limit=left)
+            if not result.usable or result.status is not LinearStatus.OPTIMAL:
+                return None
+            g = table @ result.x[:-1] + result.x[-1]
+            padded = np.concatenate([[np.inf], g, [np.inf]])
+            new = np.flatnonzero((g < -CLOSE * self.value) & ~on & (g <= padded[:-2]) & (g <= padded[2:]))
+            if not new.size:
+                break
+        shares = np.maximum(result.x[:-1].reshape(count, n), 0.0)
+        nu = np.asarray(self.task.cost.of(b * options))
+        wanted = (shares * nu).sum(axis=0) / shares.sum(axis=0)
+        return np.array([np.interp(wanted[i], nu[:, i], options[:, i]) for i in range(n)])
+
+
+def _sparse(table: np.ndarray) -> object:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(table)
 
 
 def _steady(mesh: np.ndarray, reaches: np.ndarray, a: float, b: float) -> np.ndarray:

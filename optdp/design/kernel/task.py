@@ -15,7 +15,9 @@ from optdp.problem.priors import Prior
 from optdp.problem.problem import Problem
 
 #: Nodes of the first mesh between the ends, and inputs that stand for a prior's density.
-COARSE, QUADRATURE = 24, 96
+COARSE, QUADRATURE = 24, 1024
+#: Groups of the latter.
+GROUPS = 64
 
 
 def grid(points: np.ndarray) -> np.ndarray:
@@ -97,11 +99,19 @@ class Task:
             points = np.array([float(self.share(p)) for p in objective.prior.categories])
             order = np.argsort(points)
             return points[order], np.array([float(c) for c in objective.prior.exact])[order]
-        count = int(np.clip(12 / self.width, QUADRATURE, 4 * QUADRATURE))
-        ends = np.linspace(0.0, 1.0, count + 1)
+        ends = np.linspace(0.0, 1.0, QUADRATURE + 1)
         weights = np.array([self.mass(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)])
         keep = weights > 0
         return ((ends[:-1] + ends[1:]) / 2)[keep], weights[keep]
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """For each input of `prior` the number of its group: inputs that stand for a density share their cuts with neighbours."""
+        assert self.prior is not None
+        points = self.prior[0]
+        if not self.has_density:
+            return np.arange(points.size)
+        return np.unique(np.floor(points * GROUPS), return_inverse=True)[1]
 
     @cached_property
     def has_density(self) -> bool:
