@@ -35,6 +35,7 @@ _HOME = {
         ),
         "optdp.problem.objectives": ("At", "Average", "BayesRisk", "WorstCase"),
         "optdp.problem.priors": ("Prior",),
+        "optdp.problem.density": ("Density",),
         "optdp.problem.families": ("Additive", "AffineWindow", "AllMechanisms", "Composite", "Family", "Piecewise"),
         "optdp.problem.constraints": ("Constraint", "Outputs", "Unbiased"),
         "optdp.exact.numbers": ("log",),
@@ -64,7 +65,7 @@ _HOME = {
 # Written out, because type checkers read it: `_HOME` and two more.
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
-    "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "CustomLoss", "DistanceLoss",
+    "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "CustomLoss", "Density", "DistanceLoss",
     "Domain", "Family", "Huber", "Integers", "Interval", "LDP", "LIP", "Line", "Loss", "Mechanism", "Outputs",
     "PairLoss", "Pieces", "Piecewise", "Pinball", "Power", "Prior", "Privacy", "Problem", "Program", "Report",
     "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase", "check_hypothesis", "compare",
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from optdp.mechanisms.additive import AdditiveMechanism
     from optdp.mechanisms.base import Mechanism
     from optdp.problem.constraints import Constraint, Outputs, Unbiased
+    from optdp.problem.density import Density
     from optdp.problem.domains import Alphabet, Circle, Domain, Integers, Interval, Line
     from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
     from optdp.problem.losses import CustomLoss, DistanceLoss, Huber, Loss, PairLoss, Pieces, Pinball, Power, Threshold

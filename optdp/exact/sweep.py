@@ -42,6 +42,11 @@ class Branches:
             return min(self.rows[at - 1 : at + 1], key=lambda row: horner(row, u))
         return self.rows[at]
 
+    def stretched(self, by: Fraction) -> Branches:
+        """The pieces of u -> L(u / by)."""
+        rows = tuple(tuple(a / by**k for k, a in enumerate(row)) for row in self.rows)
+        return Branches(tuple(k * by for k in self.knots), rows)
+
     @property
     def even(self) -> bool:
         """Whether L(u) = L(-u)."""

@@ -23,8 +23,16 @@ from optdp.exact.numbers import BITS
 TOLERANCE = Fraction(1, 10**9)
 
 
+class Distribution(Tagged, root=True):
+    """How inputs are distributed: a `Prior` over categories or points, or an `optdp.Density` on an interval."""
+
+    def phrase(self) -> str:
+        """How statements name it, exactly."""
+        raise NotImplementedError(f"{type(self).__name__} has no phrase")
+
+
 @dataclass(frozen=True)
-class Prior(Tagged, root=True):
+class Prior(Distribution):
     """Probabilities of d >= 2 categories, all positive: category i has probability `weights[i] / sum(weights)`.
 
     **Arguments:**

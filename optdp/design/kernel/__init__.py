@@ -31,7 +31,7 @@ import numpy as np
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, NODES, KernelCertificate
 from optdp.design import finite_kernel
-from optdp.design.kernel import dense, master
+from optdp.design.kernel import average, dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
@@ -205,6 +205,7 @@ class _Search:
         self.mechanism = self._simple()
         self.value = self.mechanism.enclose(run.problem.objective)[1]
         self.message, self.stopped = "", False
+        self.reaches: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def gap(self) -> float:
@@ -253,7 +254,7 @@ class _Search:
             last = level == LEVELS - 1 or max(y.size, inputs.size) > FINEST
             if dual is not None:
                 near = 1 - dual.value * (1 - 2 * shrink) / found.attained
-                if near <= 0.6 * rtol or last:
+                if near <= (0.8 if task.has_density else 0.6) * rtol or last:
                     self._keep_bound(dual, shrink)
                     if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
                         self._keep_value(found)
@@ -294,6 +295,8 @@ class _Search:
     ) -> tuple[PriorProgram, Dual | None, float]:
         """The best prior for the floor's windows, and how much these must shrink."""
         task, floor = self.task, found.floor
+        if task.has_density and not task.cost.tilted:
+            return self._thresholds(floor, y, inputs, solver, left)
         low, high = task.span
         if task.prior is None or task.has_density:
             layers, atoms = layers_of(floor, inputs, task)
@@ -335,6 +338,16 @@ class _Search:
                 break
             outputs = np.union1d(outputs, lowest[g < 0])
         return program, dual, shrink
+
+    def _thresholds(
+        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None, left: float
+    ) -> tuple[PriorProgram, Dual, float]:
+        """The same for an average under a density: the prior is known, and thresholds are free."""
+        start = None if self.reaches is None else np.interp(inputs, *self.reaches)
+        program, dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, left)
+        start = (dual.layers[0][1] - inputs) / self.task.cost.slopes[1]
+        self.reaches = inputs, start
+        return program, dual, 0.0
 
     def _point_layers(self, floor: Floor) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
         """For a prior of finitely many points: atoms at them, with the floor's windows and others near them."""
@@ -427,6 +440,10 @@ class _Search:
             for end in (low, high):
                 _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
                 _spread(over, y, np.interp(inner, inputs, end), there / 2)
+        if task.has_density:  # the best floors are often atoms, which stand where g touches 0
+            padded = np.concatenate([[np.inf], dual.g, [np.inf]])
+            touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
+            return task.mirrored(np.union1d(_halved(y, over, 0.5), dual.outputs[touching])), _halved(inputs, under, 0.5)
         if task.symmetric:
             over, under = over + over[::-1], under + under[::-1]
         return task.mirrored(_halved(y, over)), task.mirrored(_halved(inputs, under))
