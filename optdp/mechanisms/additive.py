@@ -58,7 +58,7 @@ class AdditiveMechanism(AdditiveNoise):
     sum is turned into a float at the very end, which is post-processing. Rounding up the cell to whole grid points only
     makes it wider (by a share of at most 2^-40), so that the guarantee covers at least the stated sensitivity. Losses are those
     of the density: an output of `randomize` differs from one drawn from it by at most 2^-40 (|z| + 3h), and the rounding to a
-    float. (Given ideal random integers: numpy's default generator is not cryptographic.)
+    float.
     """
 
     exact = True

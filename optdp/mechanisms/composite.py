@@ -47,8 +47,8 @@ class CompositeMechanism(CellWindow):
     **Exactness.** All parameters are dyadic rationals; masses and likelihood ratios are bounded exactly, and `randomize` draws
     whole cells with integers, then names the cell by its midpoint. The range is the one for which the mean of the output is
     the input, in exact rationals; against the density on the continuum outputs are off by at most 2^-51 of the range, inputs
-    are read to the same precision, and both are rounded symmetrically. (Given ideal random integers: numpy's default
-    generator is not cryptographic.) It is unbiased whatever its parameters, so that its mean square error is its variance.
+    are read to the same precision, and both are rounded symmetrically. It is unbiased whatever its parameters, so that its
+    mean square error is its variance.
 
         >>> CompositeMechanism.private(1.0, 0.4).support()
         (-4.091569611955528, 4.091569611955528)

@@ -83,9 +83,8 @@ class PiecewiseMechanism(CellWindow):
 
     **Exactness.** Both parameters are exact dyadic rationals, so that masses and likelihood ratios are exact, and
     `randomize` draws exactly from this distribution with integers alone, then names the cell by its midpoint. Which
-    floats come out does not depend on the input beyond the stated probabilities. (Given ideal random integers: numpy's
-    default generator is not cryptographic.) Against the density on the continuum outputs are off by at most 2^-51 of
-    the width, and inputs are read to the same precision.
+    floats come out does not depend on the input beyond the stated probabilities. Against the density on the continuum
+    outputs are off by at most 2^-51 of the width, and inputs are read to the same precision.
     """
 
     domain: Interval | Circle

@@ -21,19 +21,19 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.fields import Fields, Within, written
-from optdp.exact.sampling import Alias
+from optdp.exact.sampling import LIMB, Alias
 
 #: Steps in which a user's function is kept: its values at that many equally spaced midpoints are all that is known of it.
 STEPS = 2**12
 #: Heights of steps are integer multiples of the peak over 2^30.
 LEVELS = 2**30
-#: Acceptance probabilities of sampled shapes are integer multiples of 2^-53.
-COIN = 2**53
+#: Floats decide on a toss that is this far from the height as they compute it, many times their error; balls on the others.
+MARGIN = 2.0**-40
 
 
 class Shape(ABC):
@@ -60,17 +60,29 @@ class Shape(ABC):
     def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """`size` cells out of 0 .. cells - 1, with probabilities that follow the shape and are exactly symmetric.
 
-        By rejection: a cell is accepted with probability floor(2^53 h)/2^53, where h sees |u| alone.
+        By rejection: a cell is accepted if an integer below 2^62 is below 2^62 h, where h is the exact height at its middle.
         """
         found = np.empty(size, dtype=np.int64)
         missing = np.arange(size)
         while missing.size:
-            trial = rng.integers(0, cells, size=missing.size)
-            distance = np.abs(2 * trial + 1 - cells) / cells
-            accepted = rng.integers(0, COIN, size=missing.size) < (self.height(distance) * COIN).astype(np.int64)
+            trial, toss = rng.integers(0, cells, size=missing.size), rng.integers(0, LIMB, size=missing.size)
+            steps = np.abs(2 * trial + 1 - cells)
+            excess = toss / LIMB - self.height(steps / cells)
+            accepted = excess < 0
+            for i in np.flatnonzero(np.abs(excess) < MARGIN):
+                accepted[i] = self._accepts(int(toss[i]), Fraction(int(steps[i]), cells))
             found[missing[accepted]] = trial[accepted]
             missing = missing[~accepted]
         return found
+
+    def _accepts(self, toss: int, u: Fraction) -> bool:
+        """Whether toss / 2^62 is not proven to reach the height at u: never too seldom, for level_below."""
+        with ctx.workprec(enclosures.PRECISION):
+            return not self.ball(u) <= enclosures.ball(Fraction(toss, LIMB))
+
+    def ball(self, u: Fraction) -> arb:
+        """The height at u in [-1, 1] as a ball, for shapes that are drawn by rejection."""
+        raise NotImplementedError(f"{type(self).__name__} must define draw, or ball")
 
     @property
     def least(self) -> Fraction:
@@ -134,12 +146,15 @@ class Rectangle(Shape):
 
 @dataclass(frozen=True)
 class Sine(Shape):
-    """A2: half a period of a sine, cos(pi u / 2). Drawn by rejection against integer thresholds of 2^-53."""
+    """A2: half a period of a sine, cos(pi u / 2). Drawn by rejection."""
 
     name: ClassVar[str] = "A2"
 
     def height(self, u: ArrayLike) -> np.ndarray:
         return np.where(np.abs(u) <= 1, np.cos(np.pi / 2 * np.asarray(u, dtype=float)), 0.0)
+
+    def ball(self, u: Fraction) -> arb:
+        return (arb.pi() * enclosures.ball(u) / 2).cos()
 
     def level(self) -> arb:
         return 2 / arb.pi()
@@ -148,8 +163,8 @@ class Sine(Shape):
         return 1 - 8 / arb.pi() ** 2
 
     def level_below(self) -> Fraction:
-        # The midpoint sum of a concave function is not below its integral; thresholds are off by at most 2^-50.
-        return super().level_below() - Fraction(1, 2**50)
+        # The midpoint sum of a concave function is not below its integral; a cell is accepted at least as often as its height.
+        return super().level_below()
 
 
 @dataclass(frozen=True)
@@ -192,6 +207,9 @@ class Quartic(Shape):
         inside = np.abs(u) <= 1
         return np.where(inside, np.clip(edge + rest * (1 - np.asarray(u, dtype=float) ** 4), edge, 1.0), 0.0)
 
+    def ball(self, u: Fraction) -> arb:
+        return enclosures.ball(1 - (1 - self.edge) * u**4)
+
     def level(self) -> arb:
         return enclosures.ball(1 - (1 - self.edge) / 5)
 
@@ -203,14 +221,12 @@ class Quartic(Shape):
     def least(self) -> Fraction:
         return self.edge
 
-    def dip(self) -> Fraction:
-        return Fraction(int(self.edge * COIN), COIN)
-
     def level_below(self) -> Fraction:
-        return 1 - (1 - self.edge) / 5 - Fraction(1, 2**48)
+        # As for every concave function.
+        return 1 - (1 - self.edge) / 5
 
     def level_above(self) -> Fraction:
-        # The midpoint sum over n = 2^50 cells of a concave function exceeds its integral by O(n^-2); thresholds by 2^-51.
+        # The midpoint sum over n = 2^50 cells of a concave function exceeds its integral by O(n^-2), acceptance by 2^-62.
         return 1 - (1 - self.edge) / 5 + Fraction(1, 2**48)
 
     def phrase(self) -> str:
