@@ -391,6 +391,8 @@ def check_piecewise(s: Any) -> Pair:
     if c.is_a == "constant":
         must(p.family.is_a == "piecewise" and p.family.m == 2 and not circle, "two pieces on an interval")
         return value, loss.integral(reach, False) / reach
+    if c.is_a == "kernel":
+        return value, kernel_bound(s)
     shared = p.family.is_a == "piecewise" or circle
     must(c.is_a == "bathtub" and c.threshold >= 0 and shared, "heights that inputs share (on a circle: any mechanism)")
     t = Fraction(c.threshold)
@@ -750,8 +752,12 @@ class Prices:
         return max(cut((square - price * mass) / (mass * mass), True) for mass, square, price in states)
 
 def check_kernel(s: Any) -> Pair:
-    """Kernels on intervals."""
-    raise CannotCheck("mechanisms on an interval without a common shape are not known here")
+    """Kernels on intervals: what their mechanism attains, and what their certificate proves."""
+    raise CannotCheck("a mechanism on an interval without a common shape is not known here")
+
+def kernel_bound(s: Any) -> Fraction:
+    """What the certificate of kernels on intervals proves, for piecewise densities too."""
+    raise CannotCheck("a kernel certificate is not known here")
 
 # --- what is said
 
