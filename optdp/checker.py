@@ -368,6 +368,34 @@ class Distance:
             low, high = (middle, high) if self.piece(middle, 1) <= t else (low, middle)
         return high if up else low
 
+def numbers_value(loss: Distance, d: Any, placement: str, width: Fraction) -> Fraction:
+    """Not below the mean loss, at the worst input, of the numbers that a window sends: multiples of a power of two v, all floats.
+
+    From one number to the next L rises: the mean over distances v (k to k + 1) is not below L(v k). An input on the lattice has
+    its n numbers at distances up to 0, v, ..., (n - 1) v; one between two numbers, or beyond the last, is further from them.
+    """
+    v = Fraction(2) ** -1074
+    while max(abs(d.lower), abs(d.upper)) > v * 2**53:
+        v *= 2
+    first, last = math.ceil(Fraction(d.lower) / v), math.floor(Fraction(d.upper) / v)
+    count = last - first + 1
+    n = math.ceil(width * count)
+
+    def over(a: Fraction, b: Fraction) -> Fraction:
+        return loss.integral(max(b, ZERO), True) - loss.integral(max(a, ZERO), False)
+
+    if d.is_a == "circle":
+        off, half = max(d.width - count * v, ZERO) + v, n // 2  # the seam, and half a step
+        total = over(off, (n - half) * v + off) + (over(v + off, (half + 1) * v + off) if half else ZERO)
+        return total / (n * v)
+    off = max(first * v - Fraction(d.lower), Fraction(d.upper) - last * v, v / 2 * (placement == "linear"))
+    total, beside = over(off, n * v + off), 2 * over(2 * v, 3 * v)
+    if loss.integral(max((n - 2) * v, ZERO), False) - loss.integral(max((n - 3) * v, ZERO), True) < beside:
+        total += beside
+    if n <= 256:
+        total = min(total, sum((2 * over(k * v - v / 2 + off, k * v + off) for k in range(1, n + 1)), ZERO))
+    return total / (n * v)
+
 def check_piecewise(s: Any) -> Pair:
     """A floor and a window whose heights all inputs share; the bathtub inequality seen from the worst input."""
     p, m, c = s.problem, s.mechanism, s.certificate
@@ -386,8 +414,7 @@ def check_piecewise(s: Any) -> Pair:
     must(p.family.is_a == "all" or (p.family.is_a == "piecewise" and 2 <= p.family.m >= pieces), "the number of pieces")
     must((1 if full else 1 + (1 - mass) / (mass * width)) <= eps.low, "the likelihood ratio")
     loss, reach = Distance(p.objective.loss), d.width / 2 if circle else d.width
-    near = width * reach
-    value = mass * loss.integral(reach, True) / reach + (1 - mass) * loss.integral(near, True) / near
+    value = sum(share * numbers_value(loss, d, m.placement, w) for share, w in ((mass, 1 + ZERO), (1 - mass, width)))
     if c.is_a == "constant":
         must(p.family.is_a == "piecewise" and p.family.m == 2 and not circle, "two pieces on an interval")
         return value, loss.integral(reach, False) / reach

@@ -1,0 +1,181 @@
+"""What is sent: numbers of a lattice, with the value, the mean and the guarantee that are stated, for those very numbers."""
+
+import math
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import optdp
+from optdp.exact import lattice as module
+from optdp.exact.lattice import LARGEST, Lattice, dither
+from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
+from optdp.problem.losses import as_loss
+
+FAR = [
+    (0.0, 1.0),
+    (1e15, 1e15 + 1),
+    (1.7e18, 1.7e18 + 1e6),
+    (-1e150, 1e150),
+    (2.0**53, 2.0**53 + 2),
+    (0.1, 0.7),
+    (-3.0, 1e-9),
+]
+
+
+def ends():
+    """Pairs of floats that make an interval, of all sizes and places."""
+    size = st.floats(-300, 300).map(lambda e: 10.0**e)
+    places = st.one_of(size, size.map(lambda v: -v), st.just(0.0), st.floats(-1e3, 1e3))
+    return st.tuples(places, places).filter(lambda p: p[1] - p[0] >= 1e-300)
+
+
+@given(ends())
+def test_all_numbers_of_a_lattice_are_floats_in_the_domain(pair):
+    lower, upper = pair
+    lattice = Lattice.between(lower, upper)
+    assert lattice.count >= 1 and max(abs(lattice.first), abs(lattice.last)) <= LARGEST
+    k = np.array([lattice.first, lattice.last, (lattice.first + lattice.last) // 2])
+    for value, place in zip(lattice.sent(k).tolist(), k.tolist(), strict=True):
+        assert Fraction(value) == place * lattice.step and lower <= value <= upper
+    assert 0 <= lattice.slack(lower, upper) < lattice.step
+    x = np.array([lower, upper, lower / 2 + upper / 2])
+    for value, place in zip(x.tolist(), lattice.index(x).tolist(), strict=True):
+        nearest = abs(Fraction(value) - place * lattice.step)
+        assert nearest <= lattice.step / 2 or place in (lattice.first, lattice.last)
+
+
+class Tosses:
+    """A generator whose integers are given."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def integers(self, low, high, size=None):
+        answer = np.asarray(self.answers.pop(0), dtype=np.int64)
+        return answer if size is None else np.broadcast_to(answer, size).copy()
+
+
+@given(
+    st.integers(0, 2**54),
+    st.fractions(-(2**40), 2**40),
+    st.fractions(0, 1, max_denominator=10**30),
+    st.integers(0, 2**62 - 1),
+)
+@settings(max_examples=300)
+def test_dither_takes_the_upper_integer_with_the_exact_probability(index, offset, factor, toss):
+    """For every toss of 62 bits that does not tie, the answer is that of exact arithmetic; the mean is therefore exact."""
+    exact = (offset + index * factor) / 4 if index * factor > 2**52 else offset + index * factor
+    if index * factor > 2**52:
+        offset, factor = offset / 4, factor / 4
+    share = exact - math.floor(exact)
+    for part in {toss, max(math.floor(share * 2**62) - 1, 0), min(math.floor(share * 2**62) + 1, 2**62 - 1)}:
+        found = int(dither(np.array([index]), offset, factor, Tosses([part], 0))[0])
+        cut = math.floor(share * 2**62)
+        if part != cut:
+            assert found == math.floor(exact) + (part < cut)
+        else:
+            assert found in (math.floor(exact), math.floor(exact) + 1)
+
+
+def test_a_tie_is_tossed_on():
+    share = Fraction(1, 3)
+    cut = math.floor(share * 2**62)
+    rest = share * 2**62 - cut
+    assert module._below(cut, share, Tosses(math.floor(rest * 2**62) - 1)) is True
+    assert module._below(cut, share, Tosses(math.floor(rest * 2**62) + 1)) is False
+    assert module._below(2**61, Fraction(1, 2), Tosses()) is False  # never a toss more than is needed
+
+
+def law(mechanism, x):
+    """The exact probabilities of what a piecewise mechanism sends for the float x: {number: probability}."""
+    lattice = Lattice.between(mechanism.domain.lower, mechanism.domain.upper)
+    at = lattice.index(np.array([x]))
+    first, n = int(mechanism._first(at, lattice)[0]), mechanism._numbers(lattice)
+    mass = mechanism.exact_floor_mass
+    found = dict.fromkeys(range(lattice.count), mass / lattice.count)
+    for k in range(first, first + n):
+        found[k % lattice.count] += (1 - mass) / n
+    assert sum(found.values()) == 1
+    return {(k + lattice.first) * lattice.step: p for k, p in found.items()}
+
+
+COARSE = [
+    (1e15, 1e15 + 1),
+    (2.0**53, 2.0**53 + 2),
+    (1e15 - 2, 1e15),
+    (2.0**50 - 0.3, 2.0**50 + 7),
+    (1.7e18, 1.7e18 + 1e5),
+]
+
+
+@pytest.mark.parametrize("ends", COARSE)
+@pytest.mark.parametrize("placement", ["centred", "linear", "circle"])
+@pytest.mark.parametrize("loss", ["abs", "squared", optdp.Power(0.3), optdp.Threshold(0.2)])
+def test_value_and_privacy_are_those_of_the_numbers_sent(ends, placement, loss):
+    """On domains of few floats the law of what is sent is listed: its ratios and its loss at every float are as stated."""
+    domain = optdp.Interval(*ends) if placement != "circle" else optdp.Circle(ends[1] - ends[0], ends[0])
+    objective = optdp.WorstCase(loss)
+    cost = as_loss(loss)
+    for eps in (0.5, 2.0, 9.0):
+        kind = {} if placement == "circle" else {"placement": placement}
+        mechanism = PiecewiseMechanism.private(eps, 0.3 if eps < 9 else 1e-4, domain, **kind)
+        low, high = mechanism.enclose(objective)
+        lattice = Lattice.between(domain.lower, domain.upper)
+        k = np.unique(np.linspace(lattice.first, lattice.last, 9).astype(np.int64))
+        inputs = {float(v) for v in lattice.sent(k)} | {domain.lower, domain.upper}
+        inputs |= {v for x in list(inputs) for v in (math.nextafter(x, 0), math.nextafter(x, math.inf))}
+        laws = [(x, law(mechanism, x)) for x in sorted(inputs) if domain.lower <= x <= domain.upper]
+        least = [min(p) for p in zip(*(law.values() for _, law in laws), strict=True)]
+        most = [max(p) for p in zip(*(law.values() for _, law in laws), strict=True)]
+        assert max(b / a for a, b in zip(least, most, strict=True)) <= mechanism.exact_ratio
+        worst = 0.0
+        for x, probabilities in laws:
+            distance = np.array([float(abs(y - Fraction(x))) for y in probabilities])
+            if placement == "circle":
+                distance = np.minimum(distance, domain.period - distance)
+            worst = max(worst, float(np.array([float(p) for p in probabilities.values()]) @ cost(distance)))
+        assert worst <= high * (1 + 1e-12) and low <= high
+
+
+@pytest.mark.parametrize("ends", FAR)
+@pytest.mark.parametrize("eps", [0.01, 1.0, 10.0, 30.0])
+def test_solutions_on_far_domains_are_true_or_wide(ends, eps):
+    solution = optdp.solve_piecewise(eps, domain=ends)
+    assert solution.verify()
+    width = ends[1] - ends[0]
+    steps = Lattice.between(*ends).count
+    assert solution.value - solution.lower_bound <= 3 * width / steps
+    mechanism = solution.mechanism
+    x = np.linspace(0, 1, 2001) * width + ends[0]
+    y = mechanism.randomize(np.clip(x, *ends), 1)
+    assert ((y >= ends[0]) & (y <= ends[1])).all()
+
+
+def test_integers_are_answered_by_integers():
+    """Nanoseconds: floats there are 256 apart, the integers are read and sent as they are."""
+    start = 1_700_000_000_000_000_000
+    mechanism = optdp.solve_piecewise(2.0, domain=(start, start + 10**6)).mechanism
+    x = np.full(200_000, start + 123_457, dtype=np.int64)
+    y = mechanism.randomize(x, 1)
+    assert y.dtype == np.int64 and y.min() >= start and y.max() <= start + 10**6
+    assert set(range(8)) == set((y % 8).tolist())
+    assert len(np.unique(y)) > 90_000
+    assert abs(np.mean(y == np.clip(y, start + 10, start + 10**6 - 10)) - 1) < 1e-3
+    lattice = Lattice.between(start, start + 10**6, whole=True)
+    assert mechanism._numbers(lattice) * CELLS >= mechanism.width_cells * lattice.count
+    with pytest.raises(ValueError, match=r"entry 1"):
+        mechanism.randomize(np.array([start, start - 1]))
+    small = optdp.solve_piecewise(2.0, domain=(0, 120)).mechanism
+    assert small.randomize(np.array([5, 7]), 1).dtype == float
+
+
+def test_where_one_number_is_all_there_is():
+    """One float in the domain beside its end: the answer is constant or fair, and says what it loses."""
+    lower = 1e15
+    mechanism = PiecewiseMechanism(optdp.Interval(lower, math.nextafter(lower, 2e15)), CELLS // 2, COINS // 2)
+    y = mechanism.randomize(np.full(1000, lower), 1)
+    assert set(y.tolist()) <= {lower, math.nextafter(lower, 2e15)}
+    assert mechanism.enclose(optdp.WorstCase("abs"))[1] >= np.mean(y - lower) * 0.9
