@@ -11,8 +11,10 @@ from hypothesis import given, settings
 import optdp
 from optdp.exact import lattice as module
 from optdp.exact.lattice import LARGEST, Lattice, dither
+from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
 from optdp.problem.losses import as_loss
+from optdp.problem.shapes import ACTIVATIONS, Quartic, Steps
 
 FAR = [
     (0.0, 1.0),
@@ -179,3 +181,100 @@ def test_where_one_number_is_all_there_is():
     y = mechanism.randomize(np.full(1000, lower), 1)
     assert set(y.tolist()) <= {lower, math.nextafter(lower, 2e15)}
     assert mechanism.enclose(optdp.WorstCase("abs"))[1] >= np.mean(y - lower) * 0.9
+
+
+# --- unbiased mechanisms
+
+
+def windows():
+    return {
+        "A1B1": CompositeMechanism.private(1.0, 0.4), "shifted": CompositeMechanism.private(2.0, 0.3, (0.1, 0.7), shift=0.25),
+        "A2B2": CompositeMechanism.private(2.0, 0.3, (-3, 8), ACTIVATIONS["A2"], Quartic(Fraction(3, 4))),
+        "A3B1": CompositeMechanism.private(0.5, 0.2, (1e15, 1e15 + 1), ACTIVATIONS["A3"]),
+        "far": CompositeMechanism.private(1.0, 0.4, (1e16, 1e16 + 4)), "wide": CompositeMechanism.private(0.01, 0.4, (-1e150, 1e150)),
+        "steep": CompositeMechanism.private(20.0, 1e-4, (0, 120)),
+    }  # fmt: skip
+
+
+class Recorded:
+    """Stands for `dither` and keeps what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, index, offset, factor, rng):
+        self.asked.append((index.copy(), offset, factor))
+        return dither(index, offset, factor, rng)
+
+
+@pytest.mark.parametrize("name", list(windows()))
+def test_the_mean_of_what_is_sent_is_the_input_exactly(name, monkeypatch):
+    """The two roundings have exact means; with them E[Y | x] = x in rationals at every x of the lattice that is tried."""
+    mechanism, recorded = windows()[name], Recorded()
+    domain = mechanism.domain
+    lattice = Lattice.between(domain.lower, domain.upper)
+    k = np.unique(np.linspace(lattice.first, lattice.last, 7).astype(np.int64))
+    monkeypatch.setattr("optdp.mechanisms.composite.dither", recorded)
+    x = lattice.sent(k)
+    y = mechanism.randomize(x, 1)
+    (places, offset, factor), (_, low, unit) = recorded.asked
+    (left, right), mass = mechanism.exact_range, mechanism.exact_floor_mass
+    step = mechanism._sent().step
+    assert low == left / step + unit / 2 and unit == (right - left) / CELLS / step
+    for value, place in zip(x.tolist(), places.tolist(), strict=True):
+        start = offset + place * factor
+        assert mechanism.first_cell <= start <= mechanism.last_cell
+        middle = low + (start + Fraction(mechanism.width_cells - 1, 2)) * unit  # of the window's cells, in steps
+        base = low + Fraction(CELLS - 1, 2) * unit
+        assert (mass * base + (1 - mass) * middle) * step == Fraction(value)
+    assert all((Fraction(v) / step).denominator == 1 for v in y.tolist())
+    assert mechanism.check_unbiased().passed
+
+
+@pytest.mark.parametrize("name", list(windows()))
+def test_far_windows_are_unbiased_and_as_good_as_stated(name):
+    """Samples at inputs of the domain: the mean is the input, and the mean square error at most the stated one."""
+    mechanism = windows()[name]
+    domain, high = mechanism.domain, mechanism.enclose(optdp.WorstCase("squared"))[1]
+    for share in (0.0, 0.3, 1.0):
+        x = min(domain.lower + share * domain.width, domain.upper)
+        error = (mechanism.randomize(np.full(100_000, x), 5) - x) / math.sqrt(high)
+        assert abs(error.mean()) < 5 * error.std() / math.sqrt(error.size)
+        assert np.mean(error**2) < 1 + 5 * np.std(error**2) / math.sqrt(error.size)
+        low, top = mechanism.support()
+        assert (mechanism.randomize(np.full(1000, x), 6) >= low).all() and (
+            mechanism.randomize(np.full(1000, x), 6) <= top
+        ).all()
+
+
+def test_moments_of_drawn_cells_stay_below_what_is_added():
+    """The second moment of the cells, by counting them, against the continuous one and its excess."""
+    for cells in (2**10, 2**10 - 1):
+        u = (2 * np.arange(cells) + 1 - cells) / cells
+        for shape in (
+            ACTIVATIONS["A1"],
+            ACTIVATIONS["A2"],
+            ACTIVATIONS["A3"],
+            Quartic(0.6),
+            Quartic(1e-3),
+            Steps((1, 5, 5, 1)),
+        ):
+            if shape.fit(cells) != cells:
+                continue
+            if shape is ACTIVATIONS["A3"]:
+                half = (cells + 1) // 2
+                weights = np.convolve(np.ones(half), np.ones(half))
+            else:
+                weights = shape.height(u)
+            moment = float(weights @ u**2 / weights.sum())
+            assert moment <= float(shape.spread().upper()) + float(shape.excess(cells)) + 1e-15
+
+
+def test_unbiased_integers():
+    start = 1_700_000_000_000_000_000
+    mechanism = CompositeMechanism.private(1.0, 0.4, (start, start + 10**6))
+    x = np.full(200_000, start + 123_457)
+    y = mechanism.randomize(x, 1)
+    error = (y - x).astype(float)
+    assert y.dtype == np.int64 and set((y % 4).tolist()) == {0, 1, 2, 3}
+    assert abs(error.mean()) < 5 * error.std() / math.sqrt(error.size)

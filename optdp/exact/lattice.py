@@ -17,7 +17,7 @@ from optdp.exact.sampling import LIMB
 #: Floats hold integers up to this size.
 LARGEST = 2**53
 #: Bits of a limb where products of integers are taken apart, and limbs behind the point of a factor: what is cut off is
-#: below 2^-36 of a unit for an index below 2^54. Floats decide where they are further than MARGIN from a tie.
+#: below 2^-46 of a unit for an index below 2^61. Floats decide where they are further than MARGIN from a tie.
 BITS, LIMBS, MARGIN = 27, 4, 2.0**-30
 
 
@@ -40,6 +40,11 @@ class Lattice:
         return cls(step, math.ceil(Fraction(lower) / step), math.floor(Fraction(upper) / step))
 
     @property
+    def whole(self) -> bool:
+        """Whether it is of integers that are not all floats."""
+        return self.step == 1 and max(-self.first, self.last) > LARGEST
+
+    @property
     def count(self) -> int:
         """How many numbers there are."""
         return self.last - self.first + 1
@@ -51,8 +56,7 @@ class Lattice:
 
     def sent(self, k: np.ndarray) -> np.ndarray:
         """k step, exactly: integers where the step is 1 and they are not all floats."""
-        whole = self.step == 1 and max(-self.first, self.last) > LARGEST
-        return k if whole else np.asarray(k * float(self.step))
+        return k if self.whole else np.asarray(k * float(self.step))
 
     def slack(self, lower: Fraction | float, upper: Fraction | float) -> Fraction:
         """How far the ends lie outside: 0 where they are numbers of the lattice."""
@@ -62,7 +66,7 @@ class Lattice:
 def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random.Generator) -> np.ndarray:
     """One of the two integers around offset + index factor, at random such that its mean is exactly that number.
 
-    **Arguments:** `index`: integers from 0 to 2^54; `factor`: >= 0; the results must stay below 2^53 in size.
+    **Arguments:** `index`: integers from 0 to 2^60; `factor`: >= 0; the results must stay below 2^62 in size.
 
     Products are taken in integers of 27 bits. A toss of 62 bits that is too near to be decided so is decided in rationals,
     and one that ties is tossed on.

@@ -61,7 +61,7 @@ class CellWindow(Mechanism):
     def guarantee(self) -> LDP:
         return LDP(Log(self.exact_ratio))
 
-    def read(self, x: ArrayLike) -> tuple[np.ndarray, Lattice]:
+    def placed(self, x: ArrayLike) -> tuple[np.ndarray, Lattice]:
         """(positions of the inputs on the lattice that they are read on, which is that lattice).
 
         Integers on a domain so far from 0 that floats are coarser than they are read, and answered, as integers.
@@ -174,7 +174,7 @@ class PiecewiseMechanism(CellWindow):
         return start if isinstance(self.domain, Circle) else np.clip(start, 0, last)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        at, lattice = self.read(x)
+        at, lattice = self.placed(x)
         rng = as_rng(rng)
         place = rng.integers(0, lattice.count, size=at.shape)
         within = ~coin(self.floor_coins, COINS, at.shape, rng)
@@ -254,7 +254,7 @@ class PiecewiseMechanism(CellWindow):
         """An enclosure of the mean loss of n numbers of the lattice around the worst input."""
         v, domain = lattice.step, self.domain
 
-        def integral(d: Fraction) -> arb:
+        def integral(d: Fraction) -> Any:
             return law.integral_ball(enclosures.ball(d)) if d > 0 else arb(0)
 
         if isinstance(domain, Circle):
