@@ -414,7 +414,8 @@ def check_piecewise(s: Any) -> Pair:
     must(p.family.is_a == "all" or (p.family.is_a == "piecewise" and 2 <= p.family.m >= pieces), "the number of pieces")
     must((1 if full else 1 + (1 - mass) / (mass * width)) <= eps.low, "the likelihood ratio")
     loss, reach = Distance(p.objective.loss), d.width / 2 if circle else d.width
-    value = sum(share * numbers_value(loss, d, m.placement, w) for share, w in ((mass, 1 + ZERO), (1 - mass, width)))
+    far, near = (numbers_value(loss, d, m.placement, share) for share in (1 + ZERO, width))
+    value = mass * far + (1 - mass) * near
     if c.is_a == "constant":
         must(p.family.is_a == "piecewise" and p.family.m == 2 and not circle, "two pieces on an interval")
         return value, loss.integral(reach, False) / reach

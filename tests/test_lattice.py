@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import hypothesis.strategies as st
 import numpy as np
@@ -186,12 +187,14 @@ def test_where_one_number_is_all_there_is():
 # --- unbiased mechanisms
 
 
+@cache
 def windows():
     return {
         "A1B1": CompositeMechanism.private(1.0, 0.4), "shifted": CompositeMechanism.private(2.0, 0.3, (0.1, 0.7), shift=0.25),
         "A2B2": CompositeMechanism.private(2.0, 0.3, (-3, 8), ACTIVATIONS["A2"], Quartic(Fraction(3, 4))),
         "A3B1": CompositeMechanism.private(0.5, 0.2, (1e15, 1e15 + 1), ACTIVATIONS["A3"]),
-        "far": CompositeMechanism.private(1.0, 0.4, (1e16, 1e16 + 4)), "wide": CompositeMechanism.private(0.01, 0.4, (-1e150, 1e150)),
+        "far": CompositeMechanism.private(1.0, 0.4, (1e16, 1e16 + 4)),
+        "wide": CompositeMechanism.private(0.01, 0.4, (-1e150, 1e150)),
         "steep": CompositeMechanism.private(20.0, 1e-4, (0, 120)),
     }  # fmt: skip
 
@@ -239,26 +242,18 @@ def test_far_windows_are_unbiased_and_as_good_as_stated(name):
     for share in (0.0, 0.3, 1.0):
         x = min(domain.lower + share * domain.width, domain.upper)
         error = (mechanism.randomize(np.full(100_000, x), 5) - x) / math.sqrt(high)
-        assert abs(error.mean()) < 5 * error.std() / math.sqrt(error.size)
+        assert abs(error.mean()) < 5 / math.sqrt(error.size)  # the largest standard deviation is 1
         assert np.mean(error**2) < 1 + 5 * np.std(error**2) / math.sqrt(error.size)
         low, top = mechanism.support()
-        assert (mechanism.randomize(np.full(1000, x), 6) >= low).all() and (
-            mechanism.randomize(np.full(1000, x), 6) <= top
-        ).all()
+        y = mechanism.randomize(np.full(1000, x), 6)
+        assert (y >= low).all() and (y <= top).all()
 
 
 def test_moments_of_drawn_cells_stay_below_what_is_added():
     """The second moment of the cells, by counting them, against the continuous one and its excess."""
     for cells in (2**10, 2**10 - 1):
         u = (2 * np.arange(cells) + 1 - cells) / cells
-        for shape in (
-            ACTIVATIONS["A1"],
-            ACTIVATIONS["A2"],
-            ACTIVATIONS["A3"],
-            Quartic(0.6),
-            Quartic(1e-3),
-            Steps((1, 5, 5, 1)),
-        ):
+        for shape in (*ACTIVATIONS.values(), Quartic(0.6), Quartic(1e-3), Steps((1, 5, 5, 1))):
             if shape.fit(cells) != cells:
                 continue
             if shape is ACTIVATIONS["A3"]:

@@ -91,22 +91,21 @@ def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random
     rest = (digits[LIMBS - 1] + digits[LIMBS - 2] / 2.0**BITS) / 2.0**BITS
     toss = rng.integers(0, LIMB, size=index.shape)
     excess = toss / LIMB - rest
-    up = excess < 0
-    flat, tosses, places = up.reshape(-1), toss.reshape(-1), index.reshape(-1)
-    out = digits[LIMBS] + whole
-    found = out.reshape(-1)
-    unsure = (np.abs(excess) < MARGIN) | (rest < MARGIN) | (rest > 1 - MARGIN)
-    for i in np.flatnonzero(unsure.reshape(-1)):
-        exact = offset + int(places[i]) * factor
-        found[i] = math.floor(exact)
-        flat[i] = _below(int(tosses[i]), exact - math.floor(exact), rng)
-    return np.asarray(found + flat).reshape(index.shape)
+    up, out = np.asarray(excess < 0), np.asarray(digits[LIMBS] + whole)
+    unsure = np.asarray((np.abs(excess) < MARGIN) | (rest < MARGIN) | (rest > 1 - MARGIN))
+    for place in np.unique(index[unsure]).tolist():
+        exact = offset + place * factor
+        here = unsure & (index == place)
+        share = exact - math.floor(exact)
+        out[here] = math.floor(exact)
+        up[here] = toss[here] < (cut := math.floor(share * LIMB))
+        for i in np.flatnonzero(here & (toss == cut)):
+            up.flat[i] = _below(cut, share, rng)
+    return np.asarray(out + up)
 
 
 def _below(toss: int, share: Fraction, rng: np.random.Generator) -> bool:
     """Whether a uniform number, of which `toss` holds the first 62 bits, is below `share`: with exactly that probability."""
-    while True:
-        cut = math.floor(share * LIMB)
-        if toss != cut or share * LIMB == cut:
-            return toss < cut
+    while toss == (cut := share.numerator * LIMB // share.denominator) and share * LIMB != cut:
         share, toss = share * LIMB - cut, int(rng.integers(0, LIMB))
+    return toss < cut

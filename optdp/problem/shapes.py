@@ -104,8 +104,8 @@ class Shape(ABC):
     def excess(self, cells: int) -> Fraction:
         """A rational not below the second moment of the middles of the cells as drawn, less `spread`.
 
-        Drawn by rejection with |h'| <= 4, |h''| <= 12 and int h >= 1.2: by the midpoint rule on cells of width 2/n, and acceptance
-        that is at most 2^-61 too frequent.
+        Drawn by rejection with |h'| <= 4, |h''| <= 12 and int h >= 1.2: by the midpoint rule on cells of width 2/n, where a cell
+        is accepted at most 2^-61 too often.
         """
         return Fraction(16, cells**2) + Fraction(1, 2**58)
 
