@@ -545,7 +545,12 @@ def check_additive(s: Any) -> Pair:
     must(1e-150 <= privacy.sensitivity <= wide <= 1e150, "noise for neighbours this far apart")
     must(not discrete or privacy.sensitivity == int(privacy.sensitivity), "an integer as sensitivity on the integers")
     must(noise_is_private(m, privacy, total), "the guarantee at every shift")
-    value, unit = noise_value(m, q, total), power(Fraction(privacy.sensitivity), q, False)
+    value, unit, h = noise_value(m, q, total), power(Fraction(privacy.sensitivity), q, False), Fraction(wide) / m.n
+    share = Fraction(1, 2**40)  # what is sent is at most that share of |z| + 3h from the density's z
+    if not discrete and q < 1:
+        value += (value + power(3 * h, q, True)) * power(share, q, True)
+    elif not discrete:
+        value = power(power(value, 1 / q, True) * (1 + share) + 3 * h * share, q, True)
     if c.is_a == "staircase":
         must(privacy.delta == 0 and not discrete and q in (1, 2) and c.threshold >= 0, "delta = 0 on the line, abs or squared")
         must(c.threshold == 0 or staircase(privacy.eps.high, Fraction(c.threshold) / unit, int(q)), "the threshold")

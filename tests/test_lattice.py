@@ -12,6 +12,7 @@ from hypothesis import given, settings
 import optdp
 from optdp.exact import lattice as module
 from optdp.exact.lattice import LARGEST, Lattice, dither
+from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
 from optdp.problem.losses import as_loss
@@ -273,3 +274,30 @@ def test_unbiased_integers():
     error = (y - x).astype(float)
     assert y.dtype == np.int64 and set((y % 4).tolist()) == {0, 1, 2, 3}
     assert abs(error.mean()) < 5 * error.std() / math.sqrt(error.size)
+
+
+# --- additive noise
+
+
+@pytest.mark.parametrize("q", [0.5, 1.0, 1.7, 2.0])
+@pytest.mark.parametrize("grid", [2, 3, 6])
+def test_the_value_of_additive_noise_is_that_of_the_sums_sent(q, grid, monkeypatch):
+    """On a coarse grid the law of what is sent is listed; its loss at every input lies in the stated interval."""
+    monkeypatch.setattr("optdp.mechanisms.additive.GRID", grid)
+    noise = AdditiveMechanism(optdp.Line(), 1.3, 3, (5, 7, 3, 1), atom=4)
+    low, high = noise.enclose(optdp.WorstCase(optdp.Power(q)))
+    g, m = noise._grid()
+    weights = {0: Fraction(noise.atom)}
+    for a, w in enumerate(noise.weights):
+        for cell in {a, -a}:
+            for r in range(m):
+                k = cell * m + r - m // 2
+                weights[k] = weights.get(k, Fraction(0)) + Fraction(w, m)
+    assert sum(weights.values()) == noise.total
+    rng = np.random.default_rng(1)
+    seen = set(((noise.randomize(np.zeros(3000), rng)) / g).astype(int).tolist())
+    assert seen <= set(weights)
+    for x in (0.0, 0.1, g / 2, -0.3, 17.77, math.nextafter(g, 0)):
+        floor = math.floor(Fraction(x) / Fraction(g))
+        losses = [float(abs((floor + k) * Fraction(g) - Fraction(x))) ** q * float(w) for k, w in weights.items()]
+        assert low * (1 - 1e-12) <= sum(losses) / noise.total <= high * (1 + 1e-12)
