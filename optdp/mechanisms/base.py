@@ -65,8 +65,9 @@ class Mechanism(ABC):
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         """One private output for each entry of `x`, in the shape of `x`.
 
-        **Arguments:** `x`: inputs in the domain; `rng`: None for fresh entropy from the operating system; a
-        `numpy.random.Generator` or a seed only for experiments that are to be repeated: who knows it can undo the privacy.
+        **Arguments:** `x`: inputs in the domain; `rng`: None for the cryptographic generator that the operating system keyed; a
+        `numpy.random.Generator` or an integer seed only for experiments that are to be repeated: who knows it, or recovers
+        the generator's state from outputs, can undo the privacy.
         """
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:

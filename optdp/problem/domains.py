@@ -51,6 +51,12 @@ class _Bounded(Domain):
             _inside((array >= self.lower) & (array <= self.upper), array, name, f"{name} must lie in {self}")
         return array
 
+    def check_integers(self, x: np.ndarray, name: str = "x") -> np.ndarray:
+        """An array of integers as 64-bit integers, compared with the ends exactly."""
+        low, high = max(math.ceil(self.lower), -(2**63)), min(math.floor(self.upper), 2**63 - 1)
+        _inside((x >= low) & (x <= high), x, name, f"{name} must lie in {self}")
+        return x.astype(np.int64)
+
 
 def _real(x: ArrayLike, name: str, where: str) -> np.ndarray:
     raw = np.asarray(x)
