@@ -29,7 +29,7 @@ _HOME = {
     for module, names in {
         "optdp.problem.problem": ("Problem",),
         "optdp.problem.privacy": ("LDP", "LIP", "ApproxDP", "Privacy"),
-        "optdp.problem.domains": ("Alphabet", "Circle", "Domain", "Integers", "Interval", "Line"),
+        "optdp.problem.domains": ("Alphabet", "Circle", "Domain", "Integers", "Interval", "Line", "OneHot"),
         "optdp.problem.losses": (
             "CustomLoss", "DistanceLoss", "Huber", "Loss", "PairLoss", "Pieces", "Pinball", "Power", "Threshold",
         ),
@@ -48,6 +48,7 @@ _HOME = {
         "optdp.design.ptt": ("solve_ptt",),
         "optdp.design.composite": ("solve_composite",),
         "optdp.design.additive": ("solve_additive",),
+        "optdp.design.frequency": ("solve_frequency",),
         "optdp.design.kernel": ("solve_kernel",),
         "optdp.design.lip": ("solve_lip",),
         "optdp.statistics.estimation": ("estimate_histogram", "estimate_mean"),
@@ -65,11 +66,11 @@ _HOME = {
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
     "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "CustomLoss", "DistanceLoss",
-    "Domain", "Family", "Huber", "Integers", "Interval", "LDP", "LIP", "Line", "Loss", "Mechanism", "Outputs",
+    "Domain", "Family", "Huber", "Integers", "Interval", "LDP", "LIP", "Line", "Loss", "Mechanism", "OneHot", "Outputs",
     "PairLoss", "Pieces", "Piecewise", "Pinball", "Power", "Prior", "Privacy", "Problem", "Program", "Report",
     "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase", "check_hypothesis", "compare",
     "discoveries", "estimate_histogram", "estimate_mean", "gap_report", "lip_simulate", "log", "solve",
-    "solve_additive", "solve_composite", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
+    "solve_additive", "solve_composite", "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from optdp.audit.ogpm.hypothesis import check_hypothesis
     from optdp.design.additive import solve_additive
     from optdp.design.composite import solve_composite
+    from optdp.design.frequency import solve_frequency
     from optdp.design.kernel import solve_kernel
     from optdp.design.lip import solve_lip
     from optdp.design.piecewise import solve_piecewise
@@ -88,7 +90,7 @@ if TYPE_CHECKING:
     from optdp.mechanisms.additive import AdditiveMechanism
     from optdp.mechanisms.base import Mechanism
     from optdp.problem.constraints import Constraint, Outputs, Unbiased
-    from optdp.problem.domains import Alphabet, Circle, Domain, Integers, Interval, Line
+    from optdp.problem.domains import Alphabet, Circle, Domain, Integers, Interval, Line, OneHot
     from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
     from optdp.problem.losses import CustomLoss, DistanceLoss, Huber, Loss, PairLoss, Pieces, Pinball, Power, Threshold
     from optdp.problem.objectives import At, Average, BayesRisk, WorstCase

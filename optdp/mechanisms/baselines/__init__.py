@@ -43,7 +43,7 @@ class Baseline:
     - `name`: what it is called in tables and on the command line; unique.
     - `source`: authors, title, venue and year.
     - `privacy`: the tags of the notions that it can be built for: "ldp", "approx".
-    - `domains`: the tags of the domains: "interval", "circle", "line", "integers".
+    - `domains`: the tags of the domains: "interval", "circle", "line", "integers", "one-hot".
     - `unbiased`: whether E[Y | x] = x at every input.
     - `make`: takes a `Problem` with such a privacy notion and domain, and gives the mechanism with that guarantee on that
       domain; None where the parameters do not allow it (noise that needs delta > 0, say).
@@ -198,8 +198,12 @@ _MA = (
 _MOVED = "; range moved to the domain as in Zheng, Mishra and Hu, arXiv 2505.15483"
 _CENTRAL = "Yamamoto et al., the central piecewise mechanism, https://github.com/ay0408/Central-PM"
 
+_ULH = (
+    "Wang, Blocki, Li and Jha, Locally differentially private protocols for frequency estimation, USENIX Security 2017"
+)
 _LDP, _APPROX, _BOTH = ("ldp",), ("approx",), ("ldp", "approx")
 _INTERVAL, _INTEGERS, _NUMBERS = ("interval",), ("integers",), ("interval", "line")
+_ONE_HOT = ("one-hot",)
 
 for _row in (
     Baseline("Laplace", _LAPLACE, _BOTH, _NUMBERS, True, partial(_noise, "Laplace")),
@@ -237,5 +241,16 @@ for _row in (
     Baseline("moved PTT", _MA + _MOVED, _LDP, _INTERVAL, False, partial(_local, "windows:ptt")),
     Baseline("uniform", "an output that ignores the input: what any mechanism must beat", _LDP, ("interval", "circle"), False,
              partial(_local, "windows:uniform")),
+    Baseline("k-RR", "Kairouz, Bonawitz and Ramage, Discrete distribution estimation under local privacy, ICML 2016", _LDP,
+             _ONE_HOT, True, partial(_local, "frequency:direct")),
+    Baseline("RAPPOR", "Erlingsson, Pihur and Korolova, RAPPOR: Randomized aggregatable privacy-preserving ordinal response, CCS "
+             "2014; the basic one-time form", _LDP, _ONE_HOT, True, partial(_local, "frequency:rappor")),
+    Baseline("OUE", _ULH, _LDP, _ONE_HOT, True, partial(_local, "frequency:optimised_unary")),
+    Baseline("OLH", _ULH + "; with affine hash functions over a prime field", _LDP, _ONE_HOT, True,
+             partial(_local, "frequency:local_hashing")),
+    Baseline("HR", "Acharya, Sun and Zhang, Hadamard response: estimating distributions privately, efficiently, and with little "
+             "communication, AISTATS 2019", _LDP, _ONE_HOT, True, partial(_local, "frequency:hadamard")),
+    Baseline("SS", "Ye and Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, IEEE "
+             "Trans. Inf. Theory 64(8), 2018", _LDP, _ONE_HOT, True, partial(_local, "frequency:subset")),
 ):  # fmt: skip
     register(_row)
