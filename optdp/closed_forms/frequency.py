@@ -12,7 +12,6 @@ largest at the floor or the ceiling of d/(E + 1) (at least 1), and the least wor
 from __future__ import annotations
 
 from fractions import Fraction
-
 from typing import TYPE_CHECKING
 
 from optdp.exact.enclosures import exp_below
