@@ -51,6 +51,8 @@ _HOME = {
         "optdp.design.frequency": ("solve_frequency",),
         "optdp.design.kernel": ("solve_kernel",),
         "optdp.design.lip": ("solve_lip",),
+        "optdp.statistics.estimate": ("Estimate", "NotIdentified", "estimate"),
+        "optdp.statistics.recommend": ("Recommendation", "recommend"),
         "optdp.statistics.estimation": ("estimate_histogram", "estimate_mean"),
         "optdp.statistics.simulation": ("lip_simulate",),
         "optdp.report.compare": ("compare",),

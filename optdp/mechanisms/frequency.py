@@ -91,6 +91,11 @@ class FrequencyOracle(Mechanism):
             total[j : j + 4096] += self.supports(sent[i : i + rows], asked[j : j + 4096]).sum(axis=0)
         return total
 
+    def second(self, messages: ArrayLike, categories: ArrayLike | None = None) -> np.ndarray:
+        """The mean of T_c^2 over the messages: for T_c = 0 or 1 that of T_c."""
+        sums, count = self.tally(messages, categories)
+        return sums / count
+
     def decode(self, messages: ArrayLike, categories: ArrayLike | None = None, *, progress: bool = False) -> np.ndarray:
         """Unbiased estimates of the frequencies of all or some categories; arguments as in `tally`.
 
@@ -129,8 +134,9 @@ class FrequencyOracle(Mechanism):
         low, high = (self.frequencies(t) for t in self._statistics)
         return float(low), float(high)
 
-    #: The least and the largest T.
+    #: The least and the largest T, and whether it is one of these two.
     _statistics: tuple[float, float] = (0.0, 1.0)
+    binary: bool = True
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         """E[Y | x]: the one-hot vectors, along a new last axis."""

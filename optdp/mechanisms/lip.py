@@ -384,6 +384,12 @@ class LIPMechanism(Mechanism):
         """K(y|x) for output labels `y` and categories `x`, broadcast."""
         return self.probabilities[self._positions(y), self.prior.positions(x)]
 
+    def atoms(self) -> np.ndarray:
+        """The outputs, in their order."""
+        found = np.empty(len(self.labels), dtype=object)
+        found[:] = self.labels
+        return found
+
     def support(self, x: ArrayLike | None = None) -> tuple[Any, ...]:
         """The outputs that occur (for category `x`, or for any)."""
         if x is None:

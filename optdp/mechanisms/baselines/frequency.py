@@ -144,6 +144,7 @@ class HadamardResponse(FrequencyOracle):
     size: Annotated[int, Within(2, 2**30)]
     coins: _Coins
     _statistics = (-0.5, 0.5)
+    binary = False
 
     def __post_init__(self) -> None:
         require.integer("blocks", self.blocks, low=1, high=10**9)
@@ -221,6 +222,14 @@ class HadamardResponse(FrequencyOracle):
             step *= 2
         block, row = self._place(asked)
         return np.asarray(counts.reshape(self.blocks, self.size)[block, row] / 2)
+
+    def second(self, messages: ArrayLike, categories: ArrayLike | None = None) -> np.ndarray:
+        """The mean of T_c^2: a quarter of the share of the messages in the block of c."""
+        sent = self.check_messages(messages)
+        asked = (
+            np.arange(self.domain.d) if categories is None else np.ravel(self.domain.check(categories, "categories"))
+        )
+        return np.bincount(sent // self.size, minlength=self.blocks)[self._place(asked)[0]] / (4 * len(sent))
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         sent, (block, row) = np.asarray(y), self._place(self.domain.check(x))
