@@ -68,10 +68,10 @@ _HOME = {
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
     "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "CustomLoss", "DistanceLoss",
-    "Domain", "Family", "Huber", "Integers", "Interval", "LDP", "LIP", "Line", "Loss", "Mechanism", "OneHot", "Outputs",
-    "PairLoss", "Pieces", "Piecewise", "Pinball", "Power", "Prior", "Privacy", "Problem", "Program", "Report",
+    "Domain", "Estimate", "Family", "Huber", "Integers", "Interval", "LDP", "LIP", "Line", "Loss", "Mechanism", "NotIdentified", "OneHot", "Outputs",
+    "PairLoss", "Pieces", "Piecewise", "Pinball", "Power", "Prior", "Privacy", "Problem", "Program", "Recommendation", "Report",
     "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase", "check_hypothesis", "compare",
-    "discoveries", "estimate_histogram", "estimate_mean", "gap_report", "lip_simulate", "log", "solve",
+    "discoveries", "estimate", "estimate_histogram", "estimate_mean", "gap_report", "lip_simulate", "log", "recommend", "solve",
     "solve_additive", "solve_composite", "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
 ]  # fmt: skip
 
@@ -103,7 +103,9 @@ if TYPE_CHECKING:
     from optdp.report.gap import gap_report
     from optdp.report.report import Report
     from optdp.solution import Program, Solution
+    from optdp.statistics.estimate import Estimate, NotIdentified, estimate
     from optdp.statistics.estimation import estimate_histogram, estimate_mean
+    from optdp.statistics.recommend import Recommendation, recommend
     from optdp.statistics.simulation import lip_simulate
     from optdp.status import Status
 

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
+from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms import baselines
+from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.vector import OneCoordinate
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, mixed
@@ -151,7 +153,9 @@ def test_what_is_not_identified_is_refused_with_the_reason():
     with pytest.raises(NotIdentified, match="only 2 equal bins apart"):
         optdp.estimate(duchi, sent, "quantile", q=0.5)
     assert optdp.estimate(duchi, sent, "quantile", q=0.5, bins=2).interval[0] < 0.6
-    two = optdp.solve_kernel(1.0, [[0, 1], [1, 0], [0.5, 0.5]], domain=optdp.Alphabet(3)).mechanism  # two outputs
+    share = TOTAL // 4
+    table = Table(np.array([[share, 3 * share], [2 * share, 2 * share], [3 * share, share]], dtype=np.int64))
+    two = FiniteMechanism(optdp.Alphabet(3), (0, 1), table)
     with pytest.raises(NotIdentified, match="span 2 dimensions, and 3 are needed"):
         optdp.estimate(two, two.randomize(rng.integers(0, 3, 100), rng), "frequencies")
     uniform = baselines.get("uniform").make(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs"))
@@ -232,7 +236,7 @@ def test_mean_directions_and_vectors():
 
 
 def test_posteriors():
-    """With outputs that reveal the input, the posterior is a Dirichlet distribution; with outputs that tell nothing, the prior."""
+    """Where outputs reveal the input, the posterior is a Dirichlet distribution; where they tell nothing, the prior."""
     counts = np.array([30, 50, 20])
     draws = bayes.posterior(np.eye(3), counts, np.array([1.0, 2.0, 3.0]))
     exact = np.array([31, 52, 23]) / 106
