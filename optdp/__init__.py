@@ -54,6 +54,8 @@ _HOME = {
         "optdp.statistics.estimate": ("Estimate", "NotIdentified", "estimate"),
         "optdp.statistics.recommend": ("Recommendation", "recommend"),
         "optdp.statistics.estimation": ("estimate_histogram", "estimate_mean"),
+        "optdp.statistics.plan": ("Plan", "plan"),
+        "optdp.statistics.schema": ("Category", "Date", "Flag", "Integer", "Number"),
         "optdp.statistics.simulation": ("lip_simulate",),
         "optdp.report.compare": ("compare",),
         "optdp.report.gap": ("gap_report",),
@@ -67,12 +69,14 @@ _HOME = {
 # Written out, because type checkers read it: `_HOME` and two more.
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
-    "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "CustomLoss", "DistanceLoss",
-    "Domain", "Estimate", "Family", "Huber", "Integers", "Interval", "LDP", "LIP", "Line", "Loss", "Mechanism", "NotIdentified", "OneHot", "Outputs",
-    "PairLoss", "Pieces", "Piecewise", "Pinball", "Power", "Prior", "Privacy", "Problem", "Program", "Recommendation", "Report",
-    "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase", "check_hypothesis", "compare",
-    "discoveries", "estimate", "estimate_histogram", "estimate_mean", "gap_report", "lip_simulate", "log", "recommend", "solve",
-    "solve_additive", "solve_composite", "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
+    "ApproxDP", "At", "Average", "BayesRisk", "Category", "Circle", "Composite", "Constraint", "CustomLoss",
+    "Date", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "Huber", "Integer", "Integers", "Interval",
+    "LDP", "LIP", "Line", "Loss", "Mechanism", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
+    "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior", "Privacy", "Problem", "Program",
+    "Recommendation", "Report", "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase",
+    "check_hypothesis", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
+    "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive", "solve_composite",
+    "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -105,7 +109,9 @@ if TYPE_CHECKING:
     from optdp.solution import Program, Solution
     from optdp.statistics.estimate import Estimate, NotIdentified, estimate
     from optdp.statistics.estimation import estimate_histogram, estimate_mean
+    from optdp.statistics.plan import Plan, plan
     from optdp.statistics.recommend import Recommendation, recommend
+    from optdp.statistics.schema import Category, Date, Flag, Integer, Number
     from optdp.statistics.simulation import lip_simulate
     from optdp.status import Status
 

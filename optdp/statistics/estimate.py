@@ -34,6 +34,7 @@ from optdp.problem.priors import Prior, PriorLike
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.likelihood import maximise
+from optdp.statistics.tables import frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,18 +83,13 @@ class Estimate:
     unit_error: Any = field(default=math.nan)
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas table with a row for each number."""
-        import pandas as pd
-
-        rows = np.size(self.value)
-        index = self.points if len(self.points) == rows else [self.what]
+        """A pandas table with a row for each number. **Raises** RuntimeError without pandas (`optdp[tables]`)."""
+        index = self.points if len(self.points) == np.size(self.value) else [self.what]
         columns = {
             "value": self.value, "standard_error": self.standard_error, "low": self.interval[0], "high": self.interval[1],
             "band_low": self.band[0], "band_high": self.band[1],
         }  # fmt: skip
-        return pd.DataFrame(
-            {k: np.atleast_1d(v) for k, v in columns.items()}, index=pd.Index(list(index), tupleize_cols=False)
-        )
+        return frame({name: np.ravel(numbers) for name, numbers in columns.items()}, index)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

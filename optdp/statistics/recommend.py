@@ -38,6 +38,7 @@ from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.estimate import MEAN_CELLS, NotIdentified, affine_mean, mean_tables, unbiased
+from optdp.statistics.tables import frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,15 +105,13 @@ class Recommendation:
         return next(row for row in self.rows if row.name == name)
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas table."""
-        import pandas as pd
-
+        """A pandas table. **Raises** RuntimeError without pandas (`optdp[tables]`)."""
         columns: dict[str, Any] = {k: [getattr(r, k) for r in self.rows] for k in ("kind", "error", "ratio", "exact")}
         if self.bound is not None:
             columns["to_bound"] = [r.error / self.bound for r in self.rows]
         if self.rows[0].people is not None:
             columns["people"] = [r.people for r in self.rows]
-        return pd.DataFrame(columns, index=[r.name for r in self.rows])
+        return frame(columns, [r.name for r in self.rows])
 
     def __repr__(self) -> str:
         return f"<Recommendation for {self.goal!r}: {self.best.name}, error {self.best.error:.4g}; {len(self.rows)} mechanisms>"
@@ -205,7 +204,7 @@ def _ranked(
 ) -> Recommendation:  # fmt: skip
     population = _population(area, prior, goal)
     units, refused = [], []
-    for name, kind, make in _candidates(area, eps, goal, quick):
+    for name, kind, make in candidates(area, eps, goal, quick):
         tell(f"{goal}: {name}")
         mechanism = make()
         if mechanism is None:
@@ -264,10 +263,10 @@ def _population(area: Any, prior: Any, goal: str) -> tuple[np.ndarray, np.ndarra
     return area.check(list(known.categories), "prior points"), known.probabilities
 
 
-def _candidates(
-    area: Any, eps: Number, goal: str, quick: bool
+def candidates(
+    area: Any, eps: Number, goal: str, quick: bool = False
 ) -> Iterator[tuple[str, str, Callable[[], Mechanism | None]]]:
-    """(name, kind, how it is made) of every mechanism for the domain."""
+    """(name, kind, how it is made) of every mechanism for the domain; `quick`: without kernels, which take a second."""
     if isinstance(area, Alphabet | OneHot):
         one_hot = area if isinstance(area, OneHot) else OneHot(area.symbols)  # type: ignore[arg-type]
         names = list(one_hot.names) or one_hot.d
@@ -309,6 +308,14 @@ def _bound(area: Any, eps: Number, goal: str, population: Any) -> float | None:
     if goal == "mean":
         return math.sqrt(solve_kernel(eps, unbiased=True, domain=area, rtol=RTOL).lower_bound)
     return solve_kernel(eps, "abs", domain=area, rtol=RTOL).lower_bound if goal == "answers" else None
+
+
+def unit_error(mechanism: Mechanism, goal: str, domain: Any, prior: Any = None, q: float = 0.5) -> float:
+    """The error of the estimate times the square root of the number of people; arguments as for `recommend`.
+
+    **Raises** `NotIdentified`.
+    """
+    return _unit(mechanism, goal, _population(domain, prior, goal), q)
 
 
 def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
