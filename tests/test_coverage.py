@@ -1,5 +1,7 @@
 """Intervals and bands of `optdp.estimate` contain the truth as often as they say: surveys simulated from known populations."""
 
+import os
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -182,7 +184,7 @@ def selection():
 @pytest.mark.soak
 def test_all_intervals_cover():
     """4,000 surveys of 2,000 people in each cell: familywise at 99 %, proportions of 0 included."""
-    surveys, results, refused = 4000, {}, {}
+    surveys, results, refused = int(os.environ.get("SURVEYS", 4000)), {}, {}
     for k, (eps, name, mechanism, what, population) in enumerate(selection()):
         found = covered(mechanism, what, population, surveys, k)
         (refused if isinstance(found, str) else results)[eps, name, what, population] = found

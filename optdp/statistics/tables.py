@@ -30,11 +30,20 @@ def frame(columns: Mapping[str, Any], index: Sequence[Any]) -> pd.DataFrame:
 
 
 def names(table: Any) -> list[str]:
-    """The names of the columns."""
+    """The names of the columns. **Raises** TypeError for what is no table."""
     if isinstance(table, Mapping):
         return list(table)
-    found = getattr(table, "column_names", None)  # pyarrow
-    return list(found if found is not None else table.columns)
+    found = getattr(table, "column_names", getattr(table, "columns", None))  # pyarrow; pandas and polars
+    if found is None:
+        raise _no_table(table)
+    return list(found)
+
+
+def _no_table(table: Any) -> TypeError:
+    return TypeError(
+        f"table is a {type(table).__name__}, which is not allowed: it must be a pandas or polars frame, a pyarrow table, a "
+        "dict of arrays, a dask DataFrame or a file"
+    )
 
 
 def column(table: Any, name: str) -> np.ndarray:
@@ -54,10 +63,7 @@ def like(table: Any, columns: dict[str, np.ndarray]) -> Any:
         return type(table)({k: v.tolist() for k, v in columns.items()})
     if kind == "pyarrow":
         return type(table).from_pydict({k: v.tolist() for k, v in columns.items()})
-    raise TypeError(
-        f"table is a {type(table).__name__}, which is not allowed: it must be a pandas or polars frame, a pyarrow table, a "
-        "dict of arrays, a dask DataFrame or a file"
-    )
+    raise _no_table(table)
 
 
 def map_file(
