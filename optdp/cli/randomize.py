@@ -16,7 +16,7 @@ import numpy as np
 
 import optdp
 from optdp import files
-from optdp.cli import options
+from optdp.cli import options, survey
 
 if TYPE_CHECKING:
     from optdp.cli import Commands
@@ -35,13 +35,29 @@ def register(commands: Commands) -> None:
         description="Replace every value of one numeric column by an eps-LDP output; other columns pass "
         "unchanged, and may identify people. Files of any size are streamed; the output is written atomically.",
     )
-    options.add_eps(parser)
-    parser.add_argument("--column", required=True, help="name of the column in the header")
-    parser.add_argument("--lower", type=float, required=True, help="lower end of the range, known without looking")
-    parser.add_argument("--upper", type=float, required=True, help="upper end of the range")
+    parser.add_argument(
+        "--plan", metavar="FILE", help="what `optdp plan` wrote: all columns of the table instead of one"
+    )
+    text = "privacy parameter, at most 30: 0.5, or exactly 1/2 or log(3)"
+    parser.add_argument("--eps", type=options.parse_number, help=text)
+    parser.add_argument("--column", help="name of the column in the header")
+    parser.add_argument("--lower", type=float, help="lower end of the range, known without looking")
+    parser.add_argument("--upper", type=float, help="upper end of the range")
     options.add_loss(parser)
     options.option(
-        parser, "--mechanism", "optimal", "optimal, or a published one that is sampled exactly: 'moved PM', PM, ..."
+        parser,
+        "--mechanism",
+        "optimal",
+        "optimal, kernel, unbiased kernel, or a published one that is sampled exactly: PM, ...",
+    )
+    text = "instead: the mechanism that `optdp recommend` has first for it"
+    options.option(parser, "--goal", None, text, choices=("mean", "quantile", "distribution", "answers"))
+    options.option(
+        parser,
+        "--placement",
+        "centred",
+        "of the optimal window: centred, or linear, which serves averages",
+        choices=("centred", "linear"),
     )
     options.option(parser, "--clip", False, "move values outside the range to its nearest end, instead of refusing")
     options.option(parser, "--delimiter", ",", "field separator")
@@ -58,6 +74,14 @@ def register(commands: Commands) -> None:
 def _run(args: argparse.Namespace) -> int:
     from optdp.exact.sampling import as_rng
 
+    asked = [name for name in ("eps", "column", "lower", "upper") if getattr(args, name) is not None]
+    if args.plan is not None:
+        if asked:
+            raise ValueError(f"--{asked[0]} is not allowed with --plan, which says it")
+        return survey.randomize(args)
+    for name in ("eps", "column", "lower", "upper"):
+        if name not in asked:
+            raise ValueError(f"--{name} is missing (or --plan, for a whole table)")
     if len(args.delimiter) != 1:
         raise ValueError(f"delimiter = {args.delimiter!r} is not allowed: delimiter must be one character")
     if args.save_mechanism is not None and args.save_mechanism in (args.input, args.output):
@@ -80,14 +104,27 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
     from optdp.mechanisms import baselines
 
     problem = optdp.Problem(optdp.LDP(args.eps), (args.lower, args.upper), args.loss, optdp.Piecewise(3))
+    if args.goal is not None:
+        made = optdp.recommend(problem.domain, args.eps, args.goal, progress=True)
+        told = f"{made.statement}: {made.best.error:.4g}"
+        print(f"recommended for the goal {args.goal!r}: {made.best.name}; {told}", file=sys.stderr)
+        return made.mechanism
+    if args.mechanism in ("kernel", "unbiased kernel"):
+        unbiased = args.mechanism == "unbiased kernel"
+        kernel: Mechanism = optdp.solve_kernel(
+            args.eps, None if unbiased else args.loss, domain=problem.domain, unbiased=unbiased
+        ).mechanism
+        return kernel
+    if args.mechanism == "optimal" and args.placement == "linear":
+        return optdp.solve_piecewise(args.eps, 3, args.loss, domain=problem.domain, placement="linear").mechanism
     if args.mechanism == "optimal":
         best: Mechanism = optdp.solve(problem).mechanism
         return best
-    made = baselines.baselines("interval", "ldp")
-    known = made[args.mechanism].make(problem) if args.mechanism in made else None
+    published = baselines.baselines("interval", "ldp")
+    known = published[args.mechanism].make(problem) if args.mechanism in published else None
     if known is None:
         raise ValueError(
-            f"mechanism = {args.mechanism!r} is not allowed: it must be optimal or one of {', '.join(made)}"
+            f"mechanism = {args.mechanism!r} is not allowed: it must be optimal, kernel, unbiased kernel or one of {', '.join(published)}"
         )
     if not known.satisfies(problem.privacy):
         raise ValueError(
