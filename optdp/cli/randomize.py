@@ -124,7 +124,8 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
     known = published[args.mechanism].make(problem) if args.mechanism in published else None
     if known is None:
         raise ValueError(
-            f"mechanism = {args.mechanism!r} is not allowed: it must be optimal, kernel, unbiased kernel or one of {', '.join(published)}"
+            f"mechanism = {args.mechanism!r} is not allowed: it must be optimal, kernel, unbiased kernel or one "
+            f"of {', '.join(published)}"
         )
     if not known.satisfies(problem.privacy):
         raise ValueError(
