@@ -31,9 +31,10 @@ def test_from_a_schema_to_answers(people, capsys):
         {**schema["age"], "unit": "years", "outside": "refuse"},
         {**schema["job"], "missing": "refuse", "other": "refuse"},
     )
+    goal = ["--goal", "distribution"]
     (people / "schema.json").write_text(json.dumps(dict(zip(schema, full, strict=True))))
     status, out, _ = run(
-        capsys, "plan", "--schema", "schema.json", "--eps", "4", "--strategy", "split", "--out", "a.json"
+        capsys, "plan", "--schema", "schema.json", "--eps", "4", "--strategy", "split", *goal, "--out", "a.json"
     )
     assert status == 0 and "4.0-LDP" in out and "age: distribution within" in out
     words = ["--number", "age:0:120:years", "--category", "job:a,b"]

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from optdp.cli import options
-
-if TYPE_CHECKING:
-    from optdp.cli import Commands
+from optdp.cli import Commands, options
 
 HEADING = """# What is solved
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from optdp import files
 from optdp.design.frequency import solve_frequency
+from optdp.design.kernel import solve_kernel
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import require
 from optdp.exact.fields import Fields, load
@@ -39,7 +40,7 @@ from optdp.problem.domains import Interval, OneHot
 from optdp.problem.privacy import LDP
 from optdp.statistics import tables
 from optdp.statistics.estimate import Estimate, estimate, simultaneous
-from optdp.statistics.recommend import candidates, unit_error
+from optdp.statistics.recommend import RTOL, candidates, unit_error
 from optdp.statistics.schema import Category, Column
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ STRATEGIES = ("auto", "split", "sample")
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 #: Mechanisms for numbers that are compared for a goal: all that send what they are proven for and are ever best.
 CONTENDERS = {
-    "mean": ("unbiased kernel", "piecewise, squared, linear placement", "PM-SUB"),
     "quantile": ("piecewise, abs", "piecewise, abs, linear placement", "moved SW"),
     "distribution": ("piecewise, abs", "piecewise, abs, linear placement", "moved SW"),
     "answers": ("piecewise, abs", "kernel, abs"),
@@ -537,6 +537,9 @@ def _mechanism(column: Column, goal: str, eps: Number) -> tuple[Mechanism, float
     if isinstance(domain, OneHot):
         oracle: Any = solve_frequency(eps, list(domain.names)).mechanism
         return oracle, math.sqrt(float(oracle.exact_value) / domain.d)
+    if goal == "mean":  # the best of all unbiased mechanisms, and so of all estimates that are averages
+        found = solve_kernel(eps, unbiased=True, domain=domain, rtol=RTOL)
+        return found.mechanism, math.sqrt(found.value)
     name, unit = _best(goal, eps)
     return dict(_makers(domain, eps, goal))[name](), unit * domain.width
 

@@ -1,4 +1,4 @@
-"""`optdp randomize`: one column of a CSV file made private, row by row, in constant memory."""
+"""`optdp evaluate`: statistics of a column under each mechanism; `optdp randomize`: a column of a CSV file made private."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,59 +16,97 @@ import numpy as np
 
 import optdp
 from optdp import files
-from optdp.cli import options, survey
+from optdp.cli import Commands, options, survey
+from optdp.cli.options import option
 
 if TYPE_CHECKING:
-    from optdp.cli import Commands
     from optdp.exact.sampling import Seed
     from optdp.mechanisms.base import Mechanism
+    from optdp.report.report import Report
 
 #: Rows randomised at a time: large enough for numpy, small enough for any memory.
 CHUNK = 65_536
+QUERIES = ("mean", "variance", "maximum", "minimum", "mode", "count")
 
 
 def register(commands: Commands) -> None:
     """Add the commands of this module."""
-    parser = commands.top.add_parser(
-        "randomize",
-        help="make one numeric column of a CSV file private",
-        description="Replace every value of one numeric column by an eps-LDP output; other columns pass "
-        "unchanged, and may identify people. Files of any size are streamed; the output is written atomically.",
+    text = "statistics of a real column under each mechanism"
+    described = (
+        "Errors of mean, variance, extremes, mode and count of one column under each mechanism, over a range of "
+        "epsilon. Columns: DATA:COLUMN of public data (anes96, randhie, modechoice; needs statsmodels), or a CSV file."
     )
-    parser.add_argument(
-        "--plan", metavar="FILE", help="what `optdp plan` wrote: all columns of the table instead of one"
+    parser = options.report_command(commands.top, "evaluate", text, _evaluate, described)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data", metavar="DATA:COLUMN", help="e.g. anes96:age")
+    source.add_argument("--csv", metavar="FILE", help="a CSV file with a header; needs --column and --range")
+    option(parser, "--column", None, "column of the CSV file")
+    text = "range of its values, known without looking"
+    option(parser, "--range", None, text, type=float, nargs=2, metavar=("A", "B"))
+    text = "statistics"
+    option(parser, "--query", ["maximum", "count"], text, type=str, nargs="+", choices=QUERIES, dest="queries")
+    option(parser, "--eps", [0.5, 1.0, 2.0], "epsilons", type=float, nargs="+")
+    option(parser, "--mechanism", None, "names (default: all)", nargs="+", dest="mechanisms")
+    option(parser, "--protocol", "interval", "interval: the paper's", choices=("local", "range", "interval"))
+    option(parser, "--repeats", 1000, "answers for each")
+    option(parser, "--seed", 0, "seed of the draws")
+
+    described = (
+        "Replace every value of one numeric column by an eps-LDP output; other columns pass "
+        "unchanged, and may identify people. Files of any size are streamed; the output is written atomically."
     )
+    text = "make one numeric column of a CSV file private"
+    parser = commands.top.add_parser("randomize", help=text, description=described)
+    option(parser, "--plan", None, "what `optdp plan` wrote: all columns of the table instead of one", metavar="FILE")
     text = "privacy parameter, at most 30: 0.5, or exactly 1/2 or log(3)"
     parser.add_argument("--eps", type=options.parse_number, help=text)
     parser.add_argument("--column", help="name of the column in the header")
     parser.add_argument("--lower", type=float, help="lower end of the range, known without looking")
     parser.add_argument("--upper", type=float, help="upper end of the range")
     options.add_loss(parser)
-    options.option(
-        parser,
-        "--mechanism",
-        "optimal",
-        "optimal, kernel, unbiased kernel, or a published one that is sampled exactly: PM, ...",
-    )
+    text = "optimal, kernel, unbiased kernel, or a published one that is sampled exactly: 'moved PM', PM, ..."
+    option(parser, "--mechanism", "optimal", text)
     text = "instead: the mechanism that `optdp recommend` has first for it"
-    options.option(parser, "--goal", None, text, choices=("mean", "quantile", "distribution", "answers"))
-    options.option(
-        parser,
-        "--placement",
-        "centred",
-        "of the optimal window: centred, or linear, which serves averages",
-        choices=("centred", "linear"),
-    )
-    options.option(parser, "--clip", False, "move values outside the range to its nearest end, instead of refusing")
-    options.option(parser, "--delimiter", ",", "field separator")
-    options.option(parser, "--only", False, "write the private column alone")
-    options.option(parser, "--seed", None, "for tests only: who knows the seed can undo the privacy", type=int)
-    options.option(
-        parser, "--save-mechanism", None, "write the mechanism as JSON, for whoever analyses the output", metavar="FILE"
-    )
+    option(parser, "--goal", None, text, choices=("mean", "quantile", "distribution", "answers"))
+    text = "of the optimal window: centred, or linear, which serves averages"
+    option(parser, "--placement", "centred", text, choices=("centred", "linear"))
+    option(parser, "--clip", False, "move values outside the range to its nearest end, instead of refusing")
+    option(parser, "--delimiter", ",", "field separator")
+    option(parser, "--only", False, "write the private column alone")
+    option(parser, "--seed", None, "for tests only: who knows the seed can undo the privacy", type=int)
+    text = "write the mechanism as JSON, for whoever analyses the output"
+    option(parser, "--save-mechanism", None, text, metavar="FILE")
     parser.add_argument("input", help="CSV file with a header, or - for standard input")
     parser.add_argument("output", help="CSV file to write")
     parser.set_defaults(run=_run)
+
+
+def _evaluate(args: argparse.Namespace) -> Report:
+    from optdp.report.evaluate import evaluate, load_column
+
+    if args.data:
+        data, _, column = args.data.partition(":")
+        values, bounds = load_column(data, column)
+    elif not args.column or not args.range:
+        raise ValueError("--csv needs --column and --range")
+    else:
+        values, bounds = _read(args.csv, args.column), tuple(args.range)
+    name = args.data or args.column
+    return options.call(evaluate, args, values=values, bounds=bounds, name=name)
+
+
+def _read(path: str, column: str) -> np.ndarray:
+    with Path(path).open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.DictReader(stream)
+        if column not in (reader.fieldnames or []):
+            raise ValueError(f"column = {column!r} is not allowed: {path} has {', '.join(reader.fieldnames or [])}")
+        found = []
+        for number, row in enumerate(reader, 1):
+            try:
+                found.append(float(row[column]))
+            except (TypeError, ValueError):
+                raise ValueError(f"row {number}: {column} is not a number") from None
+    return np.array(found)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -105,32 +143,32 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
 
     problem = optdp.Problem(optdp.LDP(args.eps), (args.lower, args.upper), args.loss, optdp.Piecewise(3))
     if args.goal is not None:
-        made = optdp.recommend(problem.domain, args.eps, args.goal, progress=True)
-        told = f"{made.statement}: {made.best.error:.4g}"
-        print(f"recommended for the goal {args.goal!r}: {made.best.name}; {told}", file=sys.stderr)
-        return made.mechanism
+        found = optdp.recommend(problem.domain, args.eps, args.goal, progress=True)
+        told = f"{found.statement}: {found.best.error:.4g}"
+        print(f"recommended for the goal {args.goal!r}: {found.best.name}; {told}", file=sys.stderr)
+        return found.mechanism
     if args.mechanism in ("kernel", "unbiased kernel"):
         unbiased = args.mechanism == "unbiased kernel"
-        kernel: Mechanism = optdp.solve_kernel(
-            args.eps, None if unbiased else args.loss, domain=problem.domain, unbiased=unbiased
-        ).mechanism
+        loss = None if unbiased else args.loss
+        kernel: Mechanism = optdp.solve_kernel(args.eps, loss, domain=problem.domain, unbiased=unbiased).mechanism
         return kernel
     if args.mechanism == "optimal" and args.placement == "linear":
-        return optdp.solve_piecewise(args.eps, 3, args.loss, domain=problem.domain, placement="linear").mechanism
+        linear: Mechanism = optdp.solve_piecewise(
+            args.eps, 3, args.loss, domain=problem.domain, placement="linear"
+        ).mechanism
+        return linear
     if args.mechanism == "optimal":
         best: Mechanism = optdp.solve(problem).mechanism
         return best
-    published = baselines.baselines("interval", "ldp")
-    known = published[args.mechanism].make(problem) if args.mechanism in published else None
+    made = baselines.baselines("interval", "ldp")
+    known = made[args.mechanism].make(problem) if args.mechanism in made else None
+    given = f"mechanism = {args.mechanism!r}"
     if known is None:
         raise ValueError(
-            f"mechanism = {args.mechanism!r} is not allowed: it must be optimal, kernel, unbiased kernel or one "
-            f"of {', '.join(published)}"
+            f"{given} is not allowed: it must be optimal, kernel, unbiased kernel or one of {', '.join(made)}"
         )
     if not known.satisfies(problem.privacy):
-        raise ValueError(
-            f"mechanism = {args.mechanism!r} is not allowed: what it sends is not proven to be private: {known.guarantee()}"
-        )
+        raise ValueError(f"{given} is not allowed: what it sends is not proven to be private: {known.guarantee()}")
     return known
 
 
@@ -145,7 +183,11 @@ def randomize_csv(
     """
     from tqdm import tqdm
 
-    with _reading(source) as stream, files.replacing(target, newline="") as sink:
+    with ExitStack() as stack:
+        stream: Any = sys.stdin
+        if str(source) != "-":
+            stream = stack.enter_context(Path(source).open(encoding="utf-8-sig", newline=""))
+        sink = stack.enter_context(files.replacing(target, newline=""))
         reader = csv.reader(stream, delimiter=delimiter)
         header = next(reader, None)
         if header is None:
@@ -172,11 +214,6 @@ def randomize_csv(
                 done += len(chunk)
                 bar.update(len(chunk))
     return done
-
-
-def _reading(source: str | Path) -> Any:
-    """The file, or standard input for "-"."""
-    return nullcontext(sys.stdin) if str(source) == "-" else Path(source).open(encoding="utf-8-sig", newline="")
 
 
 def _chunks(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:
