@@ -65,7 +65,10 @@ class Channel:
             inputs = [first, last] if finite else [-1.0, 1.0]
             spread = float(np.sqrt(np.max(mechanism.variance(np.array(inputs)))))
             scale = max(spread, (last - first) if finite else 0.0)
-            return cls(mechanism, atoms, np.linspace(-1, 1, cells + 1), middle, scale, False)
+            edges = np.linspace(-1, 1, cells + 1)
+            if finite:
+                edges = _graded(mechanism, np.linspace(first, last, 20_000), -1.0, 1.0, cells, middle, scale)
+            return cls(mechanism, atoms, edges, middle, scale, False)
         known = np.asarray(outputs, dtype=float).reshape(-1)
         probes = np.array([first, middle, last] if finite else [0.0])
         if span is not None and mechanism.domain.tag == "integers":  # all of the span, and as far as the noise reaches
@@ -159,10 +162,7 @@ class Channel:
 
     def _cell(self, y: np.ndarray) -> np.ndarray:
         """The cell of the continuous part that holds y."""
-        t = y
-        if self.scale:
-            z = (y - self.middle) / self.scale  # z = t/(1 - t^2)
-            t = 2 * z / (1 + np.sqrt(1 + 4 * z * z))
+        t = _compact(y, self.middle, self.scale) if self.scale else y
         return np.clip(np.searchsorted(self.edges, t, side="right") - 1, 0, self.edges.size - 2)
 
     @property
@@ -175,9 +175,19 @@ class Channel:
         return np.bincount(self.place(outputs), minlength=self.cells)
 
 
-def _graded(mechanism: Mechanism, inputs: np.ndarray, low: float, high: float, cells: int) -> np.ndarray:
+def _compact(y: np.ndarray, middle: float, scale: float) -> np.ndarray:
+    """The t in (-1, 1) with y = middle + scale t/(1 - t^2)."""
+    z = (y - middle) / scale
+    return np.asarray(2 * z / (1 + np.sqrt(1 + 4 * z * z)))
+
+
+def _graded(
+    mechanism: Mechanism, inputs: np.ndarray, low: float, high: float, cells: int, middle: float = 0.0, scale: float = 0.0
+) -> np.ndarray:  # fmt: skip
     """Half of the cells of one width, half of one probability: densities may have narrow peaks."""
     drawn = mechanism.randomize(inputs, np.random.default_rng(0))
+    if scale:
+        drawn = _compact(drawn, middle, scale)
     ends = np.concatenate(
         [np.linspace(low, high, cells // 2 + 1), np.quantile(drawn, np.linspace(0, 1, cells // 2 + 1)[1:-1])]
     )
