@@ -128,7 +128,7 @@ class Solution:
         checks = list(self.mechanism.feasible(problem))
         try:
             low, high = self.mechanism.enclose(problem.objective)
-            told = f"the mechanism's {problem.objective.phrase.rstrip(',')} lies in [{low:.17g}, {high:.17g}]"
+            told = f"the mechanism's {problem.phrase.rstrip(',')} lies in [{low:.17g}, {high:.17g}]"
             checks.append(Check("value", high <= self.value, f"{told}, at most value = {self.value:.17g}"))
         except (TypeError, ValueError) as error:
             checks.append(Check("value", False, str(error)))

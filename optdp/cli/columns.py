@@ -16,7 +16,7 @@ import numpy as np
 
 import optdp
 from optdp import files
-from optdp.cli import Commands, options
+from optdp.cli import Commands, options, survey
 from optdp.cli.options import option
 
 if TYPE_CHECKING:
@@ -57,13 +57,19 @@ def register(commands: Commands) -> None:
     )
     text = "make one numeric column of a CSV file private"
     parser = commands.top.add_parser("randomize", help=text, description=described)
-    options.add_eps(parser)
-    parser.add_argument("--column", required=True, help="name of the column in the header")
-    parser.add_argument("--lower", type=float, required=True, help="lower end of the range, known without looking")
-    parser.add_argument("--upper", type=float, required=True, help="upper end of the range")
+    option(parser, "--plan", None, "what `optdp plan` wrote: all columns of the table instead of one", metavar="FILE")
+    text = "privacy parameter, at most 30: 0.5, or exactly 1/2 or log(3)"
+    parser.add_argument("--eps", type=options.parse_number, help=text)
+    parser.add_argument("--column", help="name of the column in the header")
+    parser.add_argument("--lower", type=float, help="lower end of the range, known without looking")
+    parser.add_argument("--upper", type=float, help="upper end of the range")
     options.add_loss(parser)
-    text = "optimal, or a published one that is sampled exactly: 'moved PM', PM, ..."
+    text = "optimal, kernel, unbiased kernel, or a published one that is sampled exactly: 'moved PM', PM, ..."
     option(parser, "--mechanism", "optimal", text)
+    text = "instead: the mechanism that `optdp recommend` has first for it"
+    option(parser, "--goal", None, text, choices=("mean", "quantile", "distribution", "answers"))
+    text = "of the optimal window: centred, or linear, which serves averages"
+    option(parser, "--placement", "centred", text, choices=("centred", "linear"))
     option(parser, "--clip", False, "move values outside the range to its nearest end, instead of refusing")
     option(parser, "--delimiter", ",", "field separator")
     option(parser, "--only", False, "write the private column alone")
@@ -106,6 +112,14 @@ def _read(path: str, column: str) -> np.ndarray:
 def _run(args: argparse.Namespace) -> int:
     from optdp.exact.sampling import as_rng
 
+    asked = [name for name in ("eps", "column", "lower", "upper") if getattr(args, name) is not None]
+    if args.plan is not None:
+        if asked:
+            raise ValueError(f"--{asked[0]} is not allowed with --plan, which says it")
+        return survey.randomize(args)
+    for name in ("eps", "column", "lower", "upper"):
+        if name not in asked:
+            raise ValueError(f"--{name} is missing (or --plan, for a whole table)")
     if len(args.delimiter) != 1:
         raise ValueError(f"delimiter = {args.delimiter!r} is not allowed: delimiter must be one character")
     if args.save_mechanism is not None and args.save_mechanism in (args.input, args.output):
@@ -128,6 +142,21 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
     from optdp.mechanisms import baselines
 
     problem = optdp.Problem(optdp.LDP(args.eps), (args.lower, args.upper), args.loss, optdp.Piecewise(3))
+    if args.goal is not None:
+        found = optdp.recommend(problem.domain, args.eps, args.goal, progress=True)
+        told = f"{found.statement}: {found.best.error:.4g}"
+        print(f"recommended for the goal {args.goal!r}: {found.best.name}; {told}", file=sys.stderr)
+        return found.mechanism
+    if args.mechanism in ("kernel", "unbiased kernel"):
+        unbiased = args.mechanism == "unbiased kernel"
+        loss = None if unbiased else args.loss
+        kernel: Mechanism = optdp.solve_kernel(args.eps, loss, domain=problem.domain, unbiased=unbiased).mechanism
+        return kernel
+    if args.mechanism == "optimal" and args.placement == "linear":
+        linear: Mechanism = optdp.solve_piecewise(
+            args.eps, 3, args.loss, domain=problem.domain, placement="linear"
+        ).mechanism
+        return linear
     if args.mechanism == "optimal":
         best: Mechanism = optdp.solve(problem).mechanism
         return best
@@ -135,7 +164,9 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
     known = made[args.mechanism].make(problem) if args.mechanism in made else None
     given = f"mechanism = {args.mechanism!r}"
     if known is None:
-        raise ValueError(f"{given} is not allowed: it must be optimal or one of {', '.join(made)}")
+        raise ValueError(
+            f"{given} is not allowed: it must be optimal, kernel, unbiased kernel or one of {', '.join(made)}"
+        )
     if not known.satisfies(problem.privacy):
         raise ValueError(f"{given} is not allowed: what it sends is not proven to be private: {known.guarantee()}")
     return known

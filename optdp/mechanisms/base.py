@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (
-    "additive", "composite", "finite", "kernel", "lip", "piecewise", "varying_window",
-    "baselines.clamped", "baselines.unbiased", "baselines.noise",
+    "additive", "composite", "finite", "frequency", "kernel", "lip", "piecewise", "varying_window",
+    "baselines.clamped", "baselines.frequency", "baselines.unbiased", "baselines.noise",
 )  # fmt: skip
 
 

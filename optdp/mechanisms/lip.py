@@ -340,6 +340,12 @@ class LIPMechanism(Mechanism):
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         return self.probabilities[self._positions(y), self.prior.positions(x)]
 
+    def atoms(self) -> np.ndarray:
+        """The outputs, in their order."""
+        found = np.empty(len(self.labels), dtype=object)
+        found[:] = self.labels
+        return found
+
     def support(self, x: ArrayLike | None = None) -> tuple[Any, ...]:
         """The outputs that occur (for category `x`, or for any)."""
         if x is None:
