@@ -53,7 +53,9 @@ def plot_kernel(mechanism: KernelMechanism, ax: Axes | None = None, inputs: Arra
         p = mechanism.probability(y, x)
         points = np.column_stack([x, np.full(x.size, y)])
         segments = np.stack([points[:-1], points[1:]], axis=1)
-        ax.add_collection(LineCollection(list(segments), linewidths=1 + 6 * (p[1:] + p[:-1]) / 2, color="black"))
+        ax.add_collection(
+            LineCollection(list(segments), linewidths=0.3 + 6 * (p[1:] + p[:-1]) / 2, color="black", capstyle="butt")
+        )
     margin = 0.02 * (high - low) or 0.5
     ax.set(xlabel="input x", ylabel="output y", xlim=(x[0], x[-1]), ylim=(low - margin, high + margin))
     return titled(ax, repr(mechanism))
@@ -119,8 +121,8 @@ def _atoms(ax: Axes, places: np.ndarray, masses: np.ndarray) -> None:
     if not masses.size:
         return
     right = ax.twinx()
-    right.vlines(places, 0, masses, color=COLOURS[1], lw=1.2)
-    right.plot(places, masses, "o", color=COLOURS[1], ms=4)
+    right.vlines(places, 0, masses, color=COLOURS[1], lw=1.2, clip_on=False)
+    right.plot(places, masses, "o", color=COLOURS[1], ms=4, clip_on=False)
     right.spines[["top"]].set_visible(False)
     right.set_ylabel("mass of atoms", color=COLOURS[1])
     right.set_ylim(bottom=0)
