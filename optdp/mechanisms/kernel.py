@@ -417,6 +417,8 @@ class KernelMechanism(CellWindow):
             ends = [law.branches(unit, below) for below in (True, False)]
             if None in ends or (self.rule == "mean" and any(e.knots for e in ends)):  # type: ignore[union-attr]
                 return super().enclose(objective)
+            if ends[0] != ends[1] and (self.lows[0] < 0 or self.highs[-1] > 1):  # these hold for |u| <= 1 only
+                return super().enclose(objective)
             found = [self._value(objective, e) for e in (ends if ends[0] != ends[1] else ends[:1])]  # type: ignore[arg-type]
             return enclosures.round_down(found[0]), enclosures.round_up(found[-1])
 
