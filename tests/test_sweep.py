@@ -45,9 +45,7 @@ def cells(draw):
         low = place + fmpq(steps[2 * k], 16)
         place = high = low + fmpq(steps[2 * k + 1], 16)
         slope = (high - low) / (b - a)
-        weight, subtract = (
-            tuple(map(exact, draw(st.lists(small, min_size=size, max_size=3)))) for size in (1, 0)
-        )
+        weight, subtract = (tuple(map(exact, draw(st.lists(small, min_size=size, max_size=3)))) for size in (1, 0))
         out.append(Cell(a, b, (low - slope * a, slope), weight, subtract))
     return out
 
