@@ -103,7 +103,7 @@ def test_with_multipliers_of_the_means_too(certificate, eps, domain, share):
         assert found == pytest.approx(max(expected, 0.0), abs=1e-5 * (scale + 1e-9))
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(proofs(LOSSES[:4]), st.floats(0.02, 4.0))
 def test_the_bound_is_the_least_g_over_all_outputs(proof, eps):
     law, certificate = proof
@@ -158,8 +158,8 @@ SOLVED = {
     "abs": lambda: optdp.solve_kernel(1.0, rtol=5e-3),
     "squared": lambda: optdp.solve_kernel(2.5, "squared", rtol=5e-3),
     "pinball": lambda: optdp.solve_kernel(1.0, optdp.Pinball(0.8), rtol=5e-3),
-    "huber": lambda: optdp.solve_kernel(2.0, optdp.Huber(0.2), rtol=5e-3),
-    "unbiased": lambda: optdp.solve_kernel(1.0, unbiased=True, rtol=5e-3),
+    "huber": lambda: optdp.solve_kernel(2.0, optdp.Huber(0.2), rtol=2e-2),
+    "unbiased": lambda: optdp.solve_kernel(1.0, unbiased=True, rtol=2e-2),
 }
 
 
@@ -197,12 +197,11 @@ def test_perturbed_multipliers_are_refused_or_prove_no_more_than_is_true(name):
 def test_thresholds_above_the_best_ones_prove_less(name):
     """Windows that are too wide: int nu rises, but g falls below 0 by more."""
     own, found = solved(name), []
-    size = max((*own.certificate.point_reaches, *(t for row in own.certificate.reaches for t in row)))
-    for share in (0.0, 0.01, 0.03, 0.1, 0.3):
+    for more in (0.0, 1e-4, 1e-3, 1e-2, 0.1):
         wider = replace(
             own.certificate,
-            reaches=tuple(tuple(t + share * size for t in row) for row in own.certificate.reaches),
-            point_reaches=tuple(t + share * size for t in own.certificate.point_reaches),
+            reaches=tuple(tuple(t + more for t in row) for row in own.certificate.reaches),
+            point_reaches=tuple(t + more for t in own.certificate.point_reaches),
         )
         found.append(proven(wider, own.problem))
     assert found == sorted(found, reverse=True) and found[-1] < found[1] < found[0]
