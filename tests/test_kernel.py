@@ -313,8 +313,10 @@ def test_rotation_symmetry_argument_against_a_linear_program_on_a_discrete_circl
         ({"eps": 0}, ValueError, "eps"),
         ({"eps": math.nan}, ValueError, "eps"),
         ({"eps": 1, "loss": "cubic"}, ValueError, "loss"),
-        ({"eps": 1, "loss": optdp.Power(0.5)}, ValueError, "q >= 1"),
+        ({"eps": 1, "loss": [[0, 1], [1, 0]]}, ValueError, "loss"),
         ({"eps": 1, "loss": lambda d: d}, ValueError, "loss"),
+        ({"eps": 1, "loss": optdp.Threshold(0)}, ValueError, "loss"),
+        ({"eps": 31}, ValueError, "eps"),
         ({"eps": 1, "loss": "abs", "unbiased": True}, ValueError, "variance"),
         ({"eps": 1, "unbiased": 1}, TypeError, "unbiased"),
         ({"eps": 1, "unbiased": True, "domain": (-1, 1), "outputs": (-1, 1)}, ValueError, "outputs"),
@@ -322,17 +324,14 @@ def test_rotation_symmetry_argument_against_a_linear_program_on_a_discrete_circl
         ({"eps": 1, "outputs": 3}, TypeError, "outputs"),
         ({"eps": 1, "rtol": 0}, ValueError, "rtol"),
         ({"eps": 1, "time_limit": -1}, ValueError, "time_limit"),
-        ({"eps": 1, "level": 99}, ValueError, "level"),
         ({"eps": 1, "backend": "magic"}, ValueError, "backend"),
         ({"eps": 1, "prior": [0.5, 0.5]}, TypeError, "prior"),
         ({"eps": 1, "prior": ([0, 1], [0.5, 0.6])}, ValueError, "prior"),
         ({"eps": 1, "prior": ([0, 1], [-0.5, 1.5])}, ValueError, "prior"),
         ({"eps": 1, "prior": ([0, 2], [0.5, 0.5])}, ValueError, "prior points"),
         ({"eps": 1, "prior": ([0, 1], [1.0, 0.0])}, ValueError, "prior"),
-        ({"eps": 1, "prior": "uniform"}, ValueError, "prior"),
         ({"eps": 1, "domain": optdp.Circle(1), "unbiased": True}, ValueError, "unbiased = True .*Circle"),
         ({"eps": 1, "domain": optdp.Circle(1), "outputs": (0, 1)}, ValueError, r"outputs = \(0, 1\) .*Circle"),
-        ({"eps": 1, "domain": optdp.Circle(1), "level": 4}, ValueError, "level = 4 .*Circle"),
     ],
 )
 def test_bad_input_is_named(arguments, error, words):
@@ -341,10 +340,17 @@ def test_bad_input_is_named(arguments, error, words):
 
 
 def test_a_solve_that_may_not_refine_still_returns_a_valid_bracket():
-    solution = optdp.solve_kernel(4, rtol=1e-6, time_limit=0.5)
-    assert solution.status in (optdp.Status.TIME_LIMIT, optdp.Status.GAP)
-    assert solution.gap > 1e-6
+    solution = optdp.solve_kernel(4, rtol=1e-6, time_limit=1e-3)
+    assert solution.status is optdp.Status.TIME_LIMIT
+    assert solution.gap > 1e-6 and solution.value <= 0.5
     assert solution.verify()
+
+
+def test_the_answer_is_a_function_of_the_arguments():
+    """Work is counted: another time limit, or another run, gives the same digits."""
+    one, two = optdp.solve_kernel(2, rtol=5e-3), optdp.solve_kernel(2, rtol=5e-3, time_limit=1e6)
+    assert one == two
+    assert one.mechanism == two.mechanism and one.certificate == two.certificate
 
 
 def test_certificates_of_all_kinds_round_trip(solved):
@@ -353,45 +359,54 @@ def test_certificates_of_all_kinds_round_trip(solved):
         data = json.loads(json.dumps(solution.certificate.to_dict()))
         assert not {"eps", "loss", "width", "bound", "prior", "outputs"} & set(data)
         assert Certificate.read(Fields(data, "certificate")) == solution.certificate
-    assert average.certificate.inputs == average.certificate.weights == ()
+    assert average.certificate.mesh == () and len(average.certificate.points) >= 1
 
 
 def test_solutions_are_pickled_and_models_are_built_when_asked_for(solved, tmp_path):
+    """The last master program: the floor's mass, and cuts; its value lies near the bracket, and so does its file's."""
     for solution in (solved(1.0), solved(1.0, None, True), optdp.solve_kernel(1, prior=([0.1, 0.9], [0.5, 0.5]))):
         again = pickle.loads(pickle.dumps(solution))
         assert again == solution and again.verify()
         model = again.program.model
-        assert model.blocks["mass"] == slice(0, len(again.certificate.masses))
+        assert model.blocks["mass"] == slice(0, 1) and {"value", "density", "atom"} <= set(model.variables)
         again.program.write(tmp_path / "model.mps")
         optimum = optdp.solvers.read(tmp_path / "model.mps").solve().objective
         assert optimum == pytest.approx(model.solve().objective, rel=1e-7)
-        assert optimum * again.problem.domain.width**again.problem.loss.exponent == pytest.approx(again.value, rel=0.05)
+        assert again.lower_bound * (1 - 2e-2) <= again.program.objective <= again.value * (1 + 1e-3)
 
 
-def test_a_solver_object_solves_the_plain_programs():
-    reference = optdp.solve_kernel(1, level=3, rtol=1e-6, simplify=False)
-    problem = reference.problem
-    found = optdp.solve(problem, 1e-6, solver=optdp.solvers.Highs(method="ipm"), level=3, simplify=False)
-    assert found.verify() and found.program.solver == "HiGHS ipm"
-    assert found.lower_bound == pytest.approx(reference.lower_bound, rel=1e-6)
-    with pytest.raises(ValueError, match="solver is not allowed with method = 'columns'"):
-        optdp.solve(problem, method="columns", solver=optdp.solvers.Highs())
+@pytest.mark.xfail(strict=True, reason="the program is scaled, so that its optimum is not the value")
+@pytest.mark.parametrize("domain", [(0, 1), (-1, 3)])
+def test_the_optimum_of_the_program_is_the_value(domain):
+    solution = optdp.solve_kernel(1, "squared", rtol=0.01, domain=domain)
+    assert solution.program.model.solve().objective == pytest.approx(solution.value, rel=0.01)
+
+
+def test_a_solver_object_solves_the_programs():
+    reference = optdp.solve_kernel(1, rtol=0.01)
+    found = optdp.solve(reference.problem, 0.01, solver=optdp.solvers.Highs(method="ipm"))
+    assert found.verify() and found.program.solver.startswith("HiGHS ipm")
+    assert found.lower_bound <= reference.value and reference.lower_bound <= found.value and found.gap <= 0.01
 
 
 def test_solve_says_what_it_would_need():
     for problem, words in (
-        (optdp.Problem(optdp.LDP(1), (0, 1), optdp.Huber(0.1)), "loss = .*q >= 1"),
+        (optdp.Problem(optdp.LDP(1), (0, 1), optdp.Threshold(0)), "loss = .*polynomial pieces"),
         (optdp.Problem(optdp.LDP(1), (0, 1), optdp.At("abs", 0)), "worst case or average"),
         (optdp.Problem(optdp.LDP(31), (0, 1), "abs"), r"eps in \(0, 30\]"),
-        (interval(1.0, "abs", unbiased=0), "variance"),
-        (interval(1.0, "squared", unbiased=0, outputs=(0, 1)), "beyond both ends"),
+        (optdp.Problem(optdp.LDP(1), (0, 1), "abs", constraints=[optdp.Unbiased()]), "variance"),
+        (
+            optdp.Problem(optdp.LDP(1), (0, 1), "squared", constraints=[optdp.Unbiased(), optdp.Outputs(0, 1)]),
+            "beyond both ends",
+        ),
     ):
         with pytest.raises(ValueError, match=f"kernel: .*{words}"):
             optdp.solve(problem)
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("eps", [1e-6, 0.01, 0.1, 0.5, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 30])
 @pytest.mark.parametrize("loss", ["abs", "squared"])
-def test_the_bracket_closes_at_large_epsilon(loss):
-    found = optdp.solve_kernel(6, loss, time_limit=600)
+def test_the_bracket_closes_at_every_epsilon(eps, loss):
+    found = optdp.solve_kernel(eps, loss)
     assert found.gap <= 1e-3 and found.verify()
