@@ -364,8 +364,8 @@ class Pieces(DistanceLoss):
                 horner(_slope(row), start) < horner(_slope(last), start),
             )
 
-            jumps = _horner(row, start) != _horner(last, start)
-            falls = _horner(_slope(row), start) < _horner(_slope(last), start)
+            jumps = horner(row, start) != horner(last, start)
+            falls = horner(_slope(row), start) < horner(_slope(last), start)
             if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
                 return False
         return True

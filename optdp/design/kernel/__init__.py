@@ -255,7 +255,8 @@ class _Search:
                 near = 1 - dual.value * (1 - 2 * shrink) / found.attained
                 if near <= 0.6 * rtol or last:
                     self._keep_bound(dual, shrink)
-                    self._keep_value(found)
+                    if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
+                        self._keep_value(found)
             if self.gap <= rtol:
                 break
             if last:
@@ -326,12 +327,13 @@ class _Search:
             ends += [end[dual.weights > 0] for end in (atoms.a, atoms.b)]
             bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
             fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 3)
-            g = program.table(fine) @ program.columns(dual)
-            shrink = program.lifted(dual, fine[g < 0])
-            if shrink <= self.run.rtol / 8:
+            columns = program.columns(dual)
+            lowest = _dips(fine, program.table(fine) @ columns)
+            g = program.table(lowest) @ columns
+            shrink = program.lifted(dual, lowest[g < 0])
+            if shrink <= self.run.rtol / 16:
                 break
-            padded = np.concatenate([[np.inf], g, [np.inf]])
-            outputs = np.union1d(outputs, fine[(g < 0) & (g <= padded[:-2]) & (g <= padded[2:])])
+            outputs = np.union1d(outputs, lowest[g < 0])
         return program, dual, shrink
 
     def _point_layers(self, floor: Floor) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
@@ -450,6 +452,16 @@ def _between(mesh: np.ndarray, count: int) -> np.ndarray:
     """The mesh with `count` more points in each cell."""
     steps = np.diff(mesh)
     return np.unique(np.concatenate([mesh, *(mesh[:-1] + steps * (k / (count + 1)) for k in range(1, count + 1))]))
+
+
+def _dips(points: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Where g, known at the points, may be least: local minima, and the vertices of parabolas through them and their neighbours."""
+    i = 1 + np.flatnonzero((g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]))
+    a, b, c = points[i - 1], points[i], points[i + 1]
+    left, right = (g[i] - g[i - 1]) / (b - a), (g[i + 1] - g[i]) / (c - b)
+    bend = np.maximum(right - left, 1e-300)
+    vertices = (a + b) / 2 - left * (c - a) / (2 * bend)
+    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b, np.clip(vertices, a, c)]))
 
 
 def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: np.ndarray) -> None:

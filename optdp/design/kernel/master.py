@@ -18,8 +18,10 @@ import numpy as np
 
 from optdp.design.kernel.floor import Floor, hat_masses, hats
 from optdp.design.kernel.task import Fold, Task
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
 
+#: The default solver, which must not drop the small entries of narrow cells.
+HIGHS = Highs(options=(("small_matrix_value", 1e-12),))
 #: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
 ROUNDS, CUTS = 80, 150
 #: Unbiased mechanisms reach beyond the ends by this share of a window, so that every mean is reached after rounding.
@@ -83,7 +85,7 @@ def solve(
                                                  "atom": slice(values + n, values + 2 * n)},
         name="optdp-kernel-floor",
     )  # fmt: skip
-    session = (solver or Highs()).session(program)
+    session = (solver or HIGHS).session(program)
     kinds: list[np.ndarray] = [np.zeros(1, dtype=bool)]  # rows that are cuts of losses
 
     def add(new: Cuts) -> None:
@@ -121,7 +123,10 @@ def solve(
             reach(y[y > 0.5], True)
     best: tuple[float, Floor, np.ndarray, np.ndarray] | None = None
     for round_ in range(ROUNDS):
-        result = session.solve(time_limit=left).checked()
+        result = session.solve(time_limit=left)
+        if not result.usable and result.status is not LinearStatus.TIME_LIMIT:
+            result = session.solve(time_limit=left, method="ipm")
+        result = result.checked()
         value = result.objective / scale
         density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
         floor = Floor.of_hats(y, density, atoms)

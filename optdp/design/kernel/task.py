@@ -84,7 +84,8 @@ class Task:
             return 0.0, 1.0
         # Small eps: magnitudes up to coth(tanh(eps/2)) + 1 on [-1, 1] (the closed form); large eps: a few windows.
         reach = (1 / np.tanh(np.tanh(self.eps / 2))) / 2
-        far = float(max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth))
+        far = max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth)
+        far = float(np.ceil(far * 2.0**30)) / 2.0**30  # so that 1 - (1 + far) is -far
         return -far, 1 + far
 
     @cached_property
