@@ -72,11 +72,11 @@ def _kernel(commands: Commands) -> None:
     option(parser, "--outputs", None, text, type=float, nargs=2, metavar=("LOW", "HIGH"))
     text = "points and probabilities: minimise the average loss, e.g. 0:0.5 1:0.5"
     option(parser, "--prior", None, text, nargs="+", metavar="X:P")
-    option(parser, "--backend", "auto", "how linear programs are solved", choices=("auto", "columns", "dense"))
-    text = "keep all outputs of the linear program, not the fewest that will do"
-    option(parser, "--all-outputs", True, text, dest="simplify")
+    option(parser, "--backend", "auto", "dense: the plain linear program on a small grid", choices=("auto", "dense"))
     text = "draw the loss at every input beside the published mechanisms"
     option(parser, "--errors", None, text, metavar="FILE")
+    text = "draw the floor, the windows and the prior of the lower bound"
+    option(parser, "--structure", None, text, metavar="FILE")
     parser.set_defaults(run=_solve_kernel)
 
     parser = report_command(commands.report, "kernel", "the best kernels and the published mechanisms over epsilon")
@@ -85,13 +85,13 @@ def _kernel(commands: Commands) -> None:
 
 
 def _kernel_problem(parser: argparse.ArgumentParser, *, circle: bool = True) -> None:
-    text = "abs, squared or power:Q, Q >= 1 (default abs; squared if unbiased)"
+    text = "abs, squared, power:Q, huber:C, threshold:T, pinball:TAU (default abs; squared if unbiased)"
     option(parser, "--loss", None, text, type=options.parse_loss)
     options.add_domain(parser, circle=circle)
     parser.set_defaults(domain=None)
     option(parser, "--unbiased", False, "ask for E[Y|x] = x; the domain is then [-1, 1] unless given")
     option(parser, "--rtol", 1e-3, "relative gap to stop at")
-    options.add_time_limit(parser, "seconds after which no finer grid is begun")
+    options.add_time_limit(parser, "seconds after which no finer program is begun")
 
 
 def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | None:
@@ -108,11 +108,14 @@ def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | N
 def _solve_kernel(args: argparse.Namespace) -> int:
     solution = options.solve(args, prior=_prior(args.prior))
     status = options.show_solution(solution, args)
-    if args.errors:
-        from optdp.report.kernel import plot_errors
+    if args.errors or args.structure:
+        from optdp.report.kernel import plot_errors, plot_structure
         from optdp.report.plots import figure_of, save_figure
 
-        save_figure(figure_of(plot_errors(solution)), args.errors)
+        if args.errors:
+            save_figure(figure_of(plot_errors(solution)), args.errors)
+        if args.structure:
+            save_figure(plot_structure(solution), args.structure)
     return status
 
 

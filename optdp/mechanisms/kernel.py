@@ -269,6 +269,15 @@ class KernelMechanism(CellWindow):
         low, high = self._ends
         return np.unique(low[low == high])
 
+    def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""
+        return self.floor_mass * np.array(self.cells) / CELLS, *self._ends
+
+    def favoured(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of each input's window: the least and the largest output that it favours."""
+        first = self._first_cell(self.domain.check(x))
+        return self._quantile(first), self._quantile(first + (self.width_cells - 1))
+
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         return float(self._ends[0][0]), float(self._ends[1][-1])
 

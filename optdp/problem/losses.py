@@ -270,8 +270,8 @@ class Threshold(_OneParameter, DistanceLoss):
         return (enclosures.ball(distance) - enclosures.ball(self.limit)).max(arb(0))
 
     def branches(self, unit: Fraction, below: bool) -> Branches | None:
-        if self.limit == 0:
-            return Branches((), ((Fraction(1),),))
+        if self.limit == 0:  # 1 everywhere but at one point, where atoms may lie
+            return None
         return _mirrored([Fraction(0), Fraction(self.limit)], [[Fraction(0)], [Fraction(1)]], unit)
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
