@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -69,15 +70,19 @@ class Program:
 
         **Raises** ValueError if the model is neither, or the ending is not one of its formats.
         """
-        model = self.model
-        if hasattr(model, "write") and hasattr(model, "component_objects"):  # Pyomo
-            if Path(path).suffix not in (".nl", ".gams"):
-                raise ValueError(f"path = {str(path)!r} is not allowed: a nonlinear model is written as .nl or .gams")
-            model.write(str(path), io_options={"symbolic_solver_labels": True})
-        elif hasattr(model, "write"):
-            model.write(path)
-        else:
+        model, target = self.model, Path(path)
+        if not hasattr(model, "write"):
             raise ValueError(f"a {type(model).__name__} has no file format: use program.model")
+        nonlinear = hasattr(model, "component_objects")  # Pyomo
+        kind, endings = ("nonlinear model", (".nl", ".gams")) if nonlinear else ("linear program", (".mps", ".lp"))
+        if target.suffix not in endings:
+            raise ValueError(f"path = {str(path)!r} is not allowed: a {kind} is written as {' or '.join(endings)}")
+        with tempfile.TemporaryDirectory() as folder, files.together():
+            made = Path(folder, "model").with_suffix(target.suffix)
+            model.write(str(made), **({"io_options": {"symbolic_solver_labels": True}} if nonlinear else {}))
+            for part in sorted(made.parent.iterdir()):
+                with files.replacing(target.with_suffix(part.suffix), "wb") as stream:
+                    stream.write(part.read_bytes())
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without the model."""

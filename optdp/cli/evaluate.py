@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import csv
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optdp.cli import options
+from optdp.cli import options, table
 
 if TYPE_CHECKING:
     from optdp.cli import Commands
@@ -32,10 +30,10 @@ def register(commands: Commands) -> None:
     source.add_argument("--csv", metavar="FILE", help="a CSV file with a header; needs --column and --range")
     options.option(parser, "--column", None, "column of the CSV file")
     text = "range of its values, known without looking"
-    options.option(parser, "--range", None, text, type=float, nargs=2, metavar=("A", "B"))
+    options.option(parser, "--range", None, text, type=options.parse_float, nargs=2, metavar=("A", "B"))
     text = "statistics"
     options.option(parser, "--query", ["maximum", "count"], text, type=str, nargs="+", choices=QUERIES, dest="queries")
-    options.option(parser, "--eps", [0.5, 1.0, 2.0], "epsilons", type=float, nargs="+")
+    options.option(parser, "--eps", [0.5, 1.0, 2.0], "epsilons", type=options.parse_float, nargs="+")
     options.option(parser, "--mechanism", None, "names (default: all)", nargs="+", dest="mechanisms")
     options.option(parser, "--protocol", "interval", "interval: the paper's", choices=("local", "range", "interval"))
     options.option(parser, "--repeats", 1000, "answers for each")
@@ -57,14 +55,12 @@ def _evaluate(args: argparse.Namespace) -> int:
 
 
 def _read(path: str, column: str) -> np.ndarray:
-    with Path(path).open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.DictReader(stream)
-        if column not in (reader.fieldnames or []):
-            raise ValueError(f"column = {column!r} is not allowed: {path} has {', '.join(reader.fieldnames or [])}")
-        found = []
-        for number, row in enumerate(reader, 1):
-            try:
-                found.append(float(row[column]))
-            except (TypeError, ValueError):
-                raise ValueError(f"row {number}: {column} is not a number") from None
+    found: list[float] = []
+    with table.reading(path) as rows:
+        place = rows.column(column)
+        for number, row in enumerate(rows.rows(), 1):
+            value = table.real(row[place])
+            if value is None or not np.isfinite(value):
+                raise ValueError(f"row {number}: {column} is not a number")
+            found.append(value)
     return np.array(found)

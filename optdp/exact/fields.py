@@ -15,6 +15,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
+from optdp import files
 from optdp.exact.numbers import Log, Number, encode, number
 
 Item = TypeVar("Item")
@@ -345,8 +346,10 @@ def parse(text: str | bytes, where: str) -> Fields:
 
 
 def load(path: str | Path) -> Fields:
-    """The JSON object in a file. **Raises** OSError if it cannot be read, FieldError if it is not one."""
-    file = Path(path)
-    if file.is_file() and file.stat().st_size > FILE:
-        raise FieldError(f"{file.name} is longer than {FILE} bytes, which is not allowed")
-    return parse(file.read_bytes(), file.name)
+    """The JSON object in a file, or in standard input for "-". **Raises** OSError if it cannot be read, or FieldError."""
+    name = "standard input" if str(path) == "-" else Path(path).name
+    with files.reading(path) as stream:
+        text = stream.read(FILE + 1)
+    if len(text) > FILE:
+        raise FieldError(f"{name} is longer than {FILE} bytes, which is not allowed")
+    return parse(text, name)

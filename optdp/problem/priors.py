@@ -138,7 +138,7 @@ class Prior(Tagged, root=True):
 
         **Raises** ValueError naming the place of the first entry that is no category; its value may be private.
         """
-        found = places(self.categories, x)
+        found = places(self.categories, require.unmasked(x))
         if (found < 0).any():
             place = f" (entry {int(np.flatnonzero(found < 0)[0])})" if found.ndim else ""
             raise ValueError(
