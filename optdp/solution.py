@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from optdp import closed_forms, files, hooks
 from optdp.certificates.base import Certificate, Refusal
+from optdp.exact import work
 from optdp.exact.check import Check, Verification
 from optdp.exact.fields import UNSAVED, FieldError, Fields, Within, load, written
 from optdp.exact.numbers import above, below
@@ -124,11 +125,20 @@ class Solution:
         """The optimum as a sympy expression in `eps` (and `delta`), where one is known for the problem, else None."""
         return closed_forms.optimum(self.problem)
 
-    def verify(self) -> Verification:
+    def verify(self, limit: float = work.LIMIT) -> Verification:
         """Check everything again, without the solver: three statements about the problem, and the order of the numbers.
 
+        **Arguments:** `limit`: how much work the proof may take, in seconds of a common processor. It is counted before it is
+        done, not timed: the answer does not depend on the machine.
+
         **Returns** a `Verification`, true if all passed; printed, it lists each check and says what failed.
+
+        **Raises** `optdp.exact.work.Overwork` (a RuntimeError) where the proof would take more.
         """
+        with work.limited(limit):
+            return self._verify()
+
+    def _verify(self) -> Verification:
         problem, statement = self.problem, self.problem.statement()
         checks = list(self.mechanism.feasible(problem))
         try:
@@ -188,9 +198,14 @@ class Solution:
         files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     @staticmethod
-    def load(path: str | Path) -> Solution:
-        """Read a solution that `save` wrote. **Raises** OSError, or FieldError (a ValueError) in one sentence."""
-        return Solution.read(load(path))
+    def load(path: str | Path, limit: float = work.LIMIT) -> Solution:
+        """Read a solution that `save` wrote, or one from standard input ("-").
+
+        **Arguments:** `limit`: how much work reading may take, as in `verify`.
+
+        **Raises** OSError, FieldError (a ValueError) or `optdp.exact.work.Overwork` in one sentence.
+        """
+        return load(path, Solution.read, limit)
 
     def __str__(self) -> str:
         return (

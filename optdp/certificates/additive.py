@@ -40,7 +40,7 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures
+from optdp.exact import enclosures, work
 from optdp.exact.fields import FieldError, Fields, Within
 from optdp.exact.numbers import plain
 from optdp.problem.domains import Integers, Line
@@ -156,6 +156,9 @@ class AdditiveCertificate(Certificate):
         privacy: Any = problem.privacy
         last, discrete = self._last, isinstance(problem.domain, Integers)
         ratio = _ceil(enclosures.exp_above(privacy.eps) * 2**RATIO)
+        values = sum(len(m.values) + (max(last + 1 - m.end, 0) if m.rest else 0) for m in self.multipliers)
+        smooth = problem.objective.loss.exponent in (1, 2)
+        work.count((3 if smooth else 60) * last + 3 * values + 10 * len(self.multipliers))
         costs = lattice_costs(problem.objective.loss, privacy.sensitivity, self.n, last, discrete, self.rounding)
         folded = self._weights(last) * (costs << RATIO)
         budget = 0

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures, require
+from optdp.exact import enclosures, require, work
 from optdp.exact.fields import Within
 from optdp.problem.domains import Alphabet
 from optdp.problem.objectives import Average, WorstCase
@@ -57,6 +57,9 @@ class FiniteCertificate(Certificate):
             self._refuse(f"it must have a mass between -{LARGEST:g} and {LARGEST:g} for each of the {count} symbols")
         lam, nu = self._weights(objective, domain), [Fraction(v) for v in self.masses]
         growth, least = enclosures.exp_above(privacy.eps) - 1, Fraction(0)
+        rows = objective.loss.rows
+        size = work.words(lam) + work.words(nu) + max(map(work.words, rows))
+        work.count(count * len(rows[0]) * (2 * work.rational(size) + work.rational(size + work.words([growth]))))
         for column in zip(*objective.loss.rows, strict=True):
             r = [a * Fraction(v) - n for a, v, n in zip(lam, column, nu, strict=True)]
             least = min(least, sum(r, Fraction(0)) + growth * sum((v for v in r if v < 0), Fraction(0)))

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from optdp import files
+from optdp.exact import work
 from optdp.exact.numbers import Log, Number, encode, number
 
 Item = TypeVar("Item")
@@ -171,7 +173,7 @@ class Fields:
 
     def into(self, made: type[Item]) -> Item:
         """A dataclass, whose fields are read by their types. **Raises** FieldError, and what its `__post_init__` raises."""
-        kinds = get_type_hints(made, include_extras=True)
+        kinds = hints(made)
         asked = [f.name for f in _saved(made) if f.name in self.data or not f.metadata.get("optional")]
         return made(**{name: self.typed(name, kinds[name]) for name in asked})
 
@@ -223,6 +225,12 @@ class Fields:
         unknown = sorted(map(str, set(self.data) - self._asked))
         if unknown:
             raise FieldError(f"{self.where} has an unknown field {unknown[0][:60]!r}, which is not allowed")
+
+
+@cache
+def hints(made: type[Any]) -> dict[str, Any]:
+    """The annotations of a class, evaluated once: files hold many of a kind."""
+    return get_type_hints(made, include_extras=True)
 
 
 def _integer(value: Any, low: int, high: int, where: str) -> int:
@@ -341,15 +349,33 @@ def parse(text: str | bytes, where: str) -> Fields:
         return Fields(json.loads(text, object_pairs_hook=pairs, parse_constant=constant), where)
     except FieldError:
         raise
-    except (ValueError, RecursionError, MemoryError) as error:
+    except json.JSONDecodeError as error:
         raise FieldError(f"{where} is not JSON: {str(error)[:200]}") from None
+    except UnicodeDecodeError:
+        raise FieldError(f"{where} is not JSON: it is no text") from None
+    except ValueError:
+        raise FieldError(f"{where} has a number of more than 4300 digits, which is not allowed") from None
+    except RecursionError:
+        raise FieldError(f"{where} is not JSON that is allowed: its parts are nested too deep") from None
+    except MemoryError:
+        raise FieldError(f"{where} is not allowed: it takes more memory than there is") from None
 
 
-def load(path: str | Path) -> Fields:
-    """The JSON object in a file, or in standard input for "-". **Raises** OSError if it cannot be read, or FieldError."""
+def load(path: str | Path, read: Callable[[Fields], Item], limit: float = work.LIMIT) -> Item:
+    """What `read` makes of the JSON object in a file, or in standard input for "-".
+
+    **Arguments:** `limit`: how much work that may take, in seconds of a common processor.
+
+    **Raises** OSError if it cannot be read, FieldError if it is not what it must be, or `Overwork`.
+    """
     name = "standard input" if str(path) == "-" else Path(path).name
-    with files.reading(path) as stream:
-        text = stream.read(FILE + 1)
-    if len(text) > FILE:
-        raise FieldError(f"{name} is longer than {FILE} bytes, which is not allowed")
-    return parse(text, name)
+    with work.limited(limit, name):
+        with files.reading(path) as stream:
+            text = stream.read(FILE + 1)
+        if len(text) > FILE:
+            raise FieldError(f"{name} is longer than {FILE} bytes, which is not allowed")
+        work.count(len(text) / 8 + text.count(b"[") + text.count(b"{"))
+        try:
+            return read(parse(text, name))
+        except RecursionError:
+            raise FieldError(f"{name} is not allowed: its parts are nested too deep") from None

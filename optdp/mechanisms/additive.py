@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
+from optdp.exact import enclosures, require, work
 from optdp.exact.check import Check
 from optdp.exact.fields import Within
 from optdp.exact.numbers import Log, Number
@@ -112,6 +112,7 @@ class AdditiveMechanism(AdditiveNoise):
         """(integers proportional to the masses at -a..a with tails cut off after two periods, unit of proportion)."""
         half = list(self.weights)
         unit = 1
+        work.count(2 * len(self.weights) + 3 * len(self.tail))
         if self.tail:
             unit = LIMB**3
             b, d = self.decay, LIMB
@@ -146,6 +147,7 @@ class AdditiveMechanism(AdditiveNoise):
             )
         line, unit = self._line
         top, bottom = ratio.numerator, ratio.denominator
+        work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
         pad = np.zeros(k, dtype=object)
         left = np.concatenate([pad, line]) * bottom
         excess = left - np.concatenate([line, pad]) * top
@@ -186,6 +188,7 @@ class AdditiveMechanism(AdditiveNoise):
             + [t * (d - b) * d for t in self.tail]
             + [t * (d - b) * b for t in self.tail]
         )
+        work.count(len(half) * (0.1 * n + work.rational(8)))
         line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
         top = [max(line[max(i - n, 0) : i + n + 1]) for i in range(n, len(line))]
         return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
@@ -388,6 +391,7 @@ class AdditiveMechanism(AdditiveNoise):
     def _moment(self, q: int) -> Fraction:
         """E|Z|^q for q = 1, 2, exactly."""
         n, b = self.n, self._b
+        work.count(0.5 * len(self.weights) + 8 * len(self.tail) * work.rational(10))
         body = sum(w * a**q for a, w in enumerate(self.weights))
         tail = Fraction(0)
         for r, t in enumerate(self.tail, len(self.weights)):
@@ -433,6 +437,7 @@ class AdditiveMechanism(AdditiveNoise):
                 inner = law.integral_ball(a * h - h / 2) if a else -law.integral_ball(h / 2)
                 return (law.integral_ball(a * h + h / 2) - inner) / h
 
+            work.count(60.0 * len(self.weights))
             total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
             if self.tail:
                 q, b, n, periods = enclosures.ball(law.exponent), enclosures.ball(self._b), self.n, 8
@@ -443,6 +448,7 @@ class AdditiveMechanism(AdditiveNoise):
                     if rho < (1 + b) / 2 and float((arb(edge) ** q * b**periods).upper()) < 1e-25:
                         break
                     periods *= 2
+                work.count(60.0 * len(self.tail) * periods)
                 for r, t in enumerate(self.tail, size):
                     total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
                 rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)

@@ -12,16 +12,16 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp import files, hooks
-from optdp.exact import enclosures
+from optdp.exact import enclosures, work
 from optdp.exact.check import Check
-from optdp.exact.fields import FieldError, Fields, load
+from optdp.exact.fields import FieldError, Fields, hints, load
 from optdp.exact.numbers import Log, Number, encode
 from optdp.exact.rounding import Table
 from optdp.exact.sampling import Seed
@@ -343,17 +343,22 @@ class Mechanism(ABC):
         """The inverse of `to_dict`: each field by its annotation; `metadata` may say by which name it is "saved"."""
         if not is_dataclass(cls):
             raise FieldError(f"{cls.__name__} cannot be read from a file")
-        hints, own = get_type_hints(cls, include_extras=True), [f for f in dataclass_fields(cls) if f.init]
-        return cls(**{f.name: _entry(fields, f.metadata.get("saved", f.name), hints[f.name]) for f in own})
+        kinds, own = hints(cls), [f for f in dataclass_fields(cls) if f.init]
+        return cls(**{f.name: _entry(fields, f.metadata.get("saved", f.name), kinds[f.name]) for f in own})
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism to a JSON file, whole or not at all."""
         files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     @staticmethod
-    def load(path: str | Path) -> Mechanism:
-        """Read a mechanism that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
-        return Mechanism.read(load(path))
+    def load(path: str | Path, limit: float = work.LIMIT) -> Mechanism:
+        """Read a mechanism that `save` wrote, or one from standard input ("-").
+
+        **Arguments:** `limit`: how much work reading may take, in seconds of a common processor; it is counted, not timed.
+
+        **Raises** OSError, FieldError (a ValueError) or `optdp.exact.work.Overwork` (a RuntimeError) in one sentence.
+        """
+        return load(path, Mechanism.read, limit)
 
     @staticmethod
     def from_dict(data: Any) -> Mechanism:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures
+from optdp.exact import enclosures, work
 from optdp.exact.check import Check
 from optdp.exact.fields import Within
 from optdp.exact.numbers import Log
@@ -108,9 +108,11 @@ class FiniteMechanism(TableMechanism):
         """(low, high) around the worst-case or the average expected loss: one exact rational, rounded both ways."""
         if not isinstance(objective, WorstCase | Average) or objective.loss.form != "matrix":
             return super().enclose(objective)
+        rows = self._loss(objective.loss).rows  # type: ignore[attr-defined]
+        work.count(self.table.weights.size * 2 * work.rational(1 + max(map(work.words, rows))))
         losses = [
             sum((w * Fraction(v) for w, v in zip(row, values, strict=True)), Fraction(0)) / TOTAL
-            for row, values in zip(self.table.to_list(), self._loss(objective.loss).rows, strict=True)  # type: ignore[attr-defined]
+            for row, values in zip(self.table.to_list(), rows, strict=True)
         ]
         if isinstance(objective, WorstCase):
             value = max(losses)

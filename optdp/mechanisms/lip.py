@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
+from optdp.exact import enclosures, require, work
 from optdp.exact.check import Check
 from optdp.exact.fields import Fields
 from optdp.exact.numbers import Log
@@ -179,6 +179,8 @@ class LIPMechanism(Mechanism):
     def exact_output(self) -> tuple[Fraction, ...]:
         """The probability of each output under the prior, exactly."""
         unit = UNIT * self.prior.total
+        size = work.words([unit])
+        work.count(len(self.kernel) * (len(self.prior) * (0.2 + work.product(size, 2)) + 3 * work.rational(size)))
         return tuple(
             Fraction(sum(a * k for a, k in zip(self.prior.weights, row, strict=True)), unit) for row in self.kernel
         )
@@ -318,6 +320,8 @@ class LIPMechanism(Mechanism):
     def _extremes(self) -> tuple[tuple[Fraction, int, int], tuple[Fraction, int, int]]:
         """Lowest and highest posterior / prior over all (category, output), each with where it is attained."""
         lowest, highest = [], []
+        size = work.words([self.prior.total])
+        work.count(len(self.kernel) * (0.2 * len(self.prior) + 4 * work.rational(size + 4)))
         for y, (row, mass) in enumerate(zip(self.kernel, self.exact_output, strict=True)):
             small, large = min(row), max(row)
             lowest.append((Fraction(small, UNIT) / mass, row.index(small), y))

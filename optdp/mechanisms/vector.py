@@ -108,4 +108,4 @@ class OneCoordinate:
     @staticmethod
     def load(path: str | Path) -> OneCoordinate:
         """Read a mechanism that `save` wrote. **Raises** OSError or FieldError."""
-        return OneCoordinate._read(load(path))
+        return load(path, OneCoordinate._read)

@@ -19,7 +19,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, polynomial, require
+from optdp.exact import enclosures, polynomial, require, work
 from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import Number, plain, prose, rational, show
 
@@ -367,6 +367,7 @@ def _slope(row: Sequence[Fraction]) -> list[Fraction]:
 
 
 def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
+    work.count(2 * len(row) * work.rational(work.words(row) + len(row) * work.words([d]) / 2))
     total = Fraction(0)
     for a in reversed(row):
         total = total * d + a

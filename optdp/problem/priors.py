@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import require
+from optdp.exact import require, work
 from optdp.exact.fields import LONGEST, Tagged, Within
 from optdp.exact.numbers import BITS
 
@@ -119,6 +119,7 @@ class Prior(Tagged, root=True):
     @cached_property
     def exact(self) -> tuple[Fraction, ...]:
         """The probabilities as exact rationals; they sum to exactly 1."""
+        work.count(len(self.weights) * work.rational(work.words([self.total])))
         return tuple(Fraction(weight, self.total) for weight in self.weights)
 
     @cached_property
