@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
@@ -227,10 +226,14 @@ class Fields:
             raise FieldError(f"{self.where} has an unknown field {unknown[0][:60]!r}, which is not allowed")
 
 
-@cache
+_HINTS: dict[type[Any], dict[str, Any]] = {}
+
+
 def hints(made: type[Any]) -> dict[str, Any]:
     """The annotations of a class, evaluated once: files hold many of a kind."""
-    return get_type_hints(made, include_extras=True)
+    if made not in _HINTS:
+        _HINTS[made] = get_type_hints(made, include_extras=True)
+    return _HINTS[made]
 
 
 def _integer(value: Any, low: int, high: int, where: str) -> int:
@@ -240,6 +243,12 @@ def _integer(value: Any, low: int, high: int, where: str) -> int:
         shown = str(value) if isinstance(value, int) and value.bit_length() < 200 else _kind(value)
         raise FieldError(f"{where} = {shown} is not allowed: it must be an integer in [{_short(low)}, {_short(high)}]")
     return value
+
+
+def brief(error: Exception) -> str:
+    """What an error says, with the middle left out where it quotes much of a file: its end says what is allowed."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 500 else f"{text[:200]} ... {text[-250:]}"
 
 
 def _short(value: int) -> str:
@@ -293,7 +302,7 @@ class Tagged:
         except FieldError:
             raise
         except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
-            raise FieldError(f"{fields.where}: {error}") from None
+            raise FieldError(f"{fields.where}: {brief(error)}") from None
         fields.done()
         return made
 

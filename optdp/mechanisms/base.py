@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from optdp import files, hooks
 from optdp.exact import enclosures, work
 from optdp.exact.check import Check
-from optdp.exact.fields import FieldError, Fields, hints, load
+from optdp.exact.fields import FieldError, Fields, brief, hints, load
 from optdp.exact.numbers import Log, Number, encode
 from optdp.exact.rounding import Table
 from optdp.exact.sampling import Seed
@@ -376,7 +376,7 @@ class Mechanism(ABC):
         except FieldError:
             raise
         except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
-            raise FieldError(f"{fields.where}: {error}") from None
+            raise FieldError(f"{fields.where}: {brief(error)}") from None
         fields.done()
         return made
 
