@@ -339,9 +339,8 @@ def judge(raw: bytes, path: Path, tally: Tally, label: str) -> None:
         tally.counts["accepted" if verification else "not verified"] += 1
         if verification:
             low, high = known(made.problem)
-            tally.counts[
-                "accepted, problem known" if low > 0 and high < float("inf") else "accepted, problem half known"
-            ] += 1
+            both = low > 0 and high < float("inf")
+            tally.counts["accepted, judged on both sides" if both else "accepted, judged on one side"] += 1
             if made.lower_bound > high or made.value < low or not made.lower_bound <= made.value:
                 tally.wrong(
                     "wrong accepted", f"{label}: [{made.lower_bound}, {made.value}] where [{low}, {high}] is known"
