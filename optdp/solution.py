@@ -182,9 +182,8 @@ class Solution:
     def read(fields: Fields) -> Solution:
         """The same, from entries that are checked one by one."""
         if fields.data.get("optdp") == 1:
-            raise FieldError(
-                f"{fields.where} was written by optdp 0.1.0, whose files do not say which problem they solve: solve it again"
-            )
+            reason = "whose files do not say which problem they solve"
+            raise FieldError(f"{fields.where} was written by optdp 0.1.0, {reason}: solve it again")
         head = fields.child("optdp")
         head.integer("format", FORMAT, FORMAT)
         head.text("version", 50)

@@ -20,7 +20,7 @@ from hypothesis import given
 import optdp
 from optdp import files
 from optdp.cli import main, table
-from optdp.cli.randomize import randomize_csv
+from optdp.cli.columns import randomize_csv
 
 COMMON = ["randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "100"]
 

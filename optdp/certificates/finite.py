@@ -8,21 +8,13 @@ sum_i min(r_ij, 0), every eps-LDP mechanism has worst-case loss (average loss, i
 All of it is rational but e^eps, which enters through a rational above it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures, require, work
-from optdp.exact.fields import Within
-from optdp.problem.domains import Alphabet
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.exact import Within, enclosures, require, work
+from optdp.problem import LDP, Alphabet, Average, Problem, WorstCase
 
 #: Multipliers are at most this large, and loss matrices have at most this many entries: a proof takes a bounded time.
 LARGEST, ENTRIES = 2.0**100, 2_000_000

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import optdp
 from optdp import files
-from optdp.cli import options, table
+from optdp.cli import Commands, options, table
 from optdp.cli.options import option, report_command, solve_command
 
 if TYPE_CHECKING:
-    from optdp.cli import Commands
     from optdp.mechanisms.lip import LIPMechanism
     from optdp.report.report import Report
 
@@ -113,10 +112,10 @@ def _solve(args: argparse.Namespace) -> int:
     status, mechanism = options.show_solution(solution, args), solution.mechanism
     if args.json:
         return status
+    told = ": not defined, there are more outputs than categories"
     if set(mechanism.labels) <= set(mechanism.categories):
-        print(f"mean absolute error between input and output, best labels: {mechanism.mae():.6g}")
-    else:
-        print("mean absolute error between input and output: not defined, there are more outputs than categories")
+        told = f", best labels: {mechanism.mae():.6g}"
+    print(f"mean absolute error between input and output{told}")
     if args.kernel:
         print(kernel_report(mechanism).to_text())
     return status
@@ -134,11 +133,10 @@ def kernel_report(mechanism: LIPMechanism) -> Report:
     rows.append({"x": "probability", **{str(y): float(w) for y, w in enumerate(mechanism.output)}})
     if mechanism.aggregate.values is not None:
         rows.append({"x": "estimate", **{str(y): float(v) for y, v in enumerate(mechanism.estimates)}})
-    columns = [Column("x", "output"), *(Column(str(y), label) for y, label in enumerate(labels))]
-    return Report("Kernel", columns, rows)
+    return Report("Kernel", [Column("x", "output"), *(Column(str(y), label) for y, label in enumerate(labels))], rows)
 
 
-def _report(args: argparse.Namespace) -> int:
+def _report(args: argparse.Namespace) -> Report:
     from optdp.report import lip
 
     given = args.prior is not None or args.prior_file is not None
@@ -146,23 +144,22 @@ def _report(args: argparse.Namespace) -> int:
         eps = args.eps or [1.0]
         if len(eps) != 1 or args.task == "survey" or given:
             raise ValueError("--sizes goes with one --eps, --task sum or histogram, and no prior")
-        return options.show_report(options.call(lip.size_report, args, eps=eps[0]), args)
+        return options.call(lip.size_report, args, eps=eps[0])
     if not given:
         raise ValueError("--prior, --prior-file or --sizes is missing")
-    return options.show_report(options.call(lip.gap_report, args, **_problem(args)), args)
+    return options.call(lip.gap_report, args, **_problem(args))
 
 
-def _simulate(args: argparse.Namespace) -> int:
+def _simulate(args: argparse.Namespace) -> Report:
     from optdp.report.lip import simulation_report
 
     problem = _problem(args)
     more = {"survey": ["central"], "histogram": ["oue"]}.get(str(problem["task"]), [])
     schemes = args.schemes or ["lip", "ldp", "randomised response", *more]
-    found = options.call(optdp.lip_simulate, args, schemes=schemes, **problem)
-    return options.show_report(simulation_report(found), args)
+    return simulation_report(options.call(optdp.lip_simulate, args, schemes=schemes, **problem))
 
 
-def _flights(args: argparse.Namespace) -> int:
+def _flights(args: argparse.Namespace) -> Report:
     from optdp.report.lip import real_prior_report
 
-    return options.show_report(options.call(real_prior_report, args), args)
+    return options.call(real_prior_report, args)

@@ -21,7 +21,6 @@ from optdp.cli import table
 if TYPE_CHECKING:
     from optdp.cli import Commands, Subparsers
     from optdp.exact.numbers import Number
-    from optdp.problem.domains import Circle
     from optdp.problem.losses import LossLike
     from optdp.report.report import Report
     from optdp.solution import Program, Solution
@@ -88,9 +87,8 @@ def parse_loss(text: str) -> LossLike:
         except (ValueError, TypeError) as error:
             raise argparse.ArgumentTypeError(str(error)) from None
     if text not in ("abs", "squared", "l1", "l2"):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a loss: use abs, squared, power:Q, huber:C, threshold:T or pinball:TAU"
-        )
+        known = "abs, squared, power:Q, huber:C, threshold:T or pinball:TAU"
+        raise argparse.ArgumentTypeError(f"{text!r} is not a loss: use {known}")
     return text
 
 
@@ -133,21 +131,15 @@ def add_domain(parser: Options, *, circle: bool = True) -> None:
         option(group, "--circle", None, "a circle of this period instead", type=parse_float, metavar="PERIOD")
 
 
-def domain_of(args: argparse.Namespace) -> tuple[float, float] | Circle:
-    """The domain that the options name; by default [0, 1], or [-1, 1] for unbiased mechanisms."""
-    if getattr(args, "circle", None) is not None:
-        return optdp.Circle(args.circle)
-    return tuple(args.domain or ((-1.0, 1.0) if args.unbiased else (0.0, 1.0)))
-
-
 def call(function: Callable[..., Result], args: argparse.Namespace, **given: object) -> Result:
     """`function` with the options that are called like its parameters; `given` stands in place of options.
 
     Options without a value are left to the function's own defaults.
     """
     options = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(args).items()}
-    if "domain" in options:
-        options["domain"] = domain_of(args)
+    if "domain" in options:  # by default [0, 1], or [-1, 1] for unbiased mechanisms
+        ends = args.domain or ((-1.0, 1.0) if args.unbiased else (0.0, 1.0))
+        options["domain"] = optdp.Circle(args.circle) if options.get("circle") is not None else tuple(ends)
     options = {name: value for name, value in {**options, **given}.items() if value is not None}
     return function(**{name: options[name] for name in inspect.signature(function).parameters if name in options})
 
@@ -216,12 +208,9 @@ def _text_of(program: Program) -> str:
 
 
 def report_command(
-    where: Subparsers,
-    name: str,
-    text: str,
-    run: Callable[[argparse.Namespace], int] | None = None,
+    where: Subparsers, name: str, text: str, build: Callable[[argparse.Namespace], Report] | None = None,
     description: str | None = None,
-) -> argparse.ArgumentParser:
+) -> argparse.ArgumentParser:  # fmt: skip
     """A command with `--json`, `--markdown`, `--html`, `--plot` that shows a report: by default that of the problem `name`."""
     parser = where.add_parser(name, help=text, description=description)
     group = parser.add_argument_group("output")
@@ -229,12 +218,12 @@ def report_command(
     option(group, "--markdown", False, "print Markdown")
     option(group, "--html", None, "write a self-contained page", metavar="FILE")
     option(group, "--plot", None, "write the figure (.png, .svg or .pdf)", metavar="FILE")
-    parser.set_defaults(run=run or _gap_report)
+    parser.set_defaults(run=lambda args: show_report((build or _gap_report)(args), args))
     return parser
 
 
-def _gap_report(args: argparse.Namespace) -> int:
-    return show_report(call(importlib.import_module(f"optdp.report.{args.problem}").gap_report, args), args)
+def _gap_report(args: argparse.Namespace) -> Report:
+    return call(importlib.import_module(f"optdp.report.{args.problem}").gap_report, args)
 
 
 def show_report(report: Report, args: argparse.Namespace) -> int:

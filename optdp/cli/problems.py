@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 import optdp
-from optdp.cli import options
+from optdp.cli import Commands, options
 from optdp.cli.options import option, report_command, solve_command
-
-if TYPE_CHECKING:
-    from optdp.cli import Commands
 
 
 def register(commands: Commands) -> None:
@@ -36,13 +32,16 @@ def _piecewise(commands: Commands) -> None:
     options.add_domain(parser)
 
     text = "the optimal piecewise mechanism beside the published ones"
-    parser = report_command(commands.top, "compare", text, _compare)
+    parser = report_command(
+        commands.top, "compare", text, lambda args: options.call(optdp.compare, args, problem_or_eps=args.eps)
+    )
     options.add_eps(parser)
     options.add_loss(parser, "abs, squared, power:Q, huber:C, threshold:T, pinball:TAU")
     options.add_domain(parser)
 
     text = "prove, at random epsilons, that no m pieces beat three"
-    parser = report_command(commands.top, "hypothesis", text, _hypothesis)
+    parser = report_command(commands.top, "hypothesis", text)
+    parser.set_defaults(run=_hypothesis)
     option(parser, "--samples", 10_000, "how many epsilons")
     option(parser, "--pieces", "3-9", "pieces asked about", type=_pieces, metavar="M or M-N")
     options.add_loss(parser)
@@ -58,10 +57,6 @@ def _pieces(text: str) -> range:
         return range(options.parse_integer(first), options.parse_integer(last or first) + 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of pieces: use 5 or 3-9") from None
-
-
-def _compare(args: argparse.Namespace) -> int:
-    return options.show_report(options.call(optdp.compare, args, problem_or_eps=args.eps), args)
 
 
 def _hypothesis(args: argparse.Namespace) -> int:
@@ -105,9 +100,8 @@ def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | N
     try:
         points, chances = zip(*(map(options.parse_float, pair.split(":")) for pair in pairs), strict=True)
     except ValueError:
-        raise ValueError(
-            f"prior = {' '.join(pairs)} is not allowed: write it as X:P X:P ..., e.g. 0:0.5 1:0.5"
-        ) from None
+        allowed = "write it as X:P X:P ..., e.g. 0:0.5 1:0.5"
+        raise ValueError(f"prior = {' '.join(pairs)} is not allowed: {allowed}") from None
     return list(points), list(chances)
 
 

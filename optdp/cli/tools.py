@@ -5,12 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from optdp.cli import options
-
-if TYPE_CHECKING:
-    from optdp.cli import Commands
+from optdp.cli import Commands, options
 
 HEADING = """# What is solved
 

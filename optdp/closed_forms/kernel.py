@@ -6,8 +6,6 @@ E/(1 + E). This bound holds for every eps. It is attained by two outputs, at tho
 probability linear in x from 1/(1 + E) to E/(1 + E), as long as the error at x = 1/2 does not exceed that at the ends.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import cache
@@ -15,11 +13,7 @@ from functools import cache
 import sympy as sp
 
 from optdp.exact.enclosures import at_most
-from optdp.problem.domains import Interval
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Interval, Problem, WorstCase
 
 eps = sp.Symbol("eps", positive=True)
 
@@ -34,8 +28,7 @@ def squared_limit() -> sp.Expr:
     """The largest eps for which `squared_value` is the optimum: where the error at 1/2 overtakes that at the ends."""
     x, e = sp.Symbol("x", real=True), sp.Symbol("E", positive=True)
     error = two_point_error(x, e)
-    roots = sp.solve(sp.numer(sp.together(error.subs(x, sp.Rational(1, 2)) - error.subs(x, 0))), e)
-    return sp.log(max(roots))
+    return sp.log(max(sp.solve(sp.numer(sp.together(error.subs(x, sp.Rational(1, 2)) - error.subs(x, 0))), e)))
 
 
 def two_point_error(x: sp.Expr, e: sp.Expr) -> sp.Expr:

@@ -22,17 +22,11 @@ with slope 0, or, once r(1, y) > 0 between the two branches, a quadratic growing
 feasible iff (E - 1) M <= 1, which is the first limit; beyond it an output at 0 pays. By symmetry y < 0 is the same.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import sympy as sp
 
-from optdp.problem.domains import Interval
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Interval, Problem, WorstCase
 
 eps = sp.Symbol("eps", positive=True)
 

@@ -129,18 +129,16 @@ def solve(
         known = _options(design.solve)
         for name in options:
             if name not in known:
-                raise TypeError(
-                    f"{name} is not an option of the design {design.name!r}; it takes {', '.join(known) or 'none'}"
-                )
+                takes = ", ".join(known) or "none"
+                raise TypeError(f"{name} is not an option of the design {design.name!r}; it takes {takes}")
         tell = progress if isinstance(progress, Progress) else Progress(progress)
         rtol = require.real("rtol", rtol, low=0.0, open_low=True, high=1.0)
         time_limit = require.real("time_limit", time_limit, low=0.0, open_low=True)
         found = design.solve(Run(problem, rtol, time_limit, method, solver, tell), **options)
         tell("done", found.lower_bound, found.value)
         return found
-    raise ValueError(
-        f"no design solves: {problem.statement()}. Reasons:\n" + "\n".join(reasons) + "\nWhat is solved:\n" + table()
-    )
+    told = "\n".join(["Reasons:", *reasons, "What is solved:", table()])
+    raise ValueError(f"no design solves: {problem.statement()}. {told}")
 
 
 def table(markdown: bool = False) -> str:

@@ -5,8 +5,6 @@ On any interval a polynomial lies between the least and the largest of its Berns
 therefore passed after about log2(1/sqrt(delta)) bisections.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -24,9 +22,8 @@ PIECES = 5000
 def bernstein(power: Sequence[Any]) -> list[Any]:
     """Bernstein coefficients on [0, 1] of a polynomial with these coefficients: balls or rationals."""
     n = len(power) - 1
-    return [
-        sum((power[i] * math.comb(j, i) / math.comb(n, i) for i in range(1, j + 1)), power[0]) for j in range(n + 1)
-    ]
+    scaled = [c / math.comb(n, i) for i, c in enumerate(power)]
+    return [sum((scaled[i] * math.comb(j, i) for i in range(1, j + 1)), power[0]) for j in range(n + 1)]
 
 
 def halves(coefficients: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -40,10 +37,9 @@ def halves(coefficients: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def proven_everywhere(
-    polynomials: Sequence[arb_poly],
-    holds: Callable[[Sequence[Sequence[arb]]], bool],
+    polynomials: Sequence[arb_poly], holds: Callable[[Sequence[Sequence[arb]]], bool],
     fails: Callable[[Sequence[arb]], bool],
-) -> bool:
+) -> bool:  # fmt: skip
     """Whether [0, 1] can be cut into pieces on each of which `holds` is true of the Bernstein coefficients of `polynomials`.
 
     **Arguments:** `holds(coefficients)`: a sufficient condition on one piece; `fails(values)`: whether the values at a
@@ -69,9 +65,7 @@ def proven_everywhere(
 
 def positive(polynomial: arb_poly) -> bool:
     """Whether the polynomial is proven positive on the whole of [0, 1]."""
-    return proven_everywhere(
-        [polynomial], lambda piece: all(bool(c > 0) for c in piece[0]), lambda values: bool(values[0] <= 0)
-    )
+    return proven_everywhere([polynomial], lambda piece: all(c > 0 for c in piece[0]), lambda ends: bool(ends[0] <= 0))
 
 
 def nonnegative(coefficients: Sequence[Fraction], low: Fraction, high: Fraction | None) -> bool:

@@ -1,7 +1,5 @@
 """Everything that draws: the source of random bits, the one exact coin, and the one alias table, all in integers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,11 +37,9 @@ def coin(heads: int, total: int, shape: tuple[int, ...], rng: np.random.Generato
     """
     if heads >= total:
         return np.ones(shape, dtype=bool)
-    scaled = heads * (LIMB * LIMB // total)
-    high, low = divmod(scaled, LIMB)
+    high, low = divmod(heads * (LIMB * LIMB // total), LIMB)
     toss = rng.integers(0, LIMB, size=shape)
-    out = np.asarray(toss < high)
-    tie = np.asarray(toss == high)
+    out, tie = np.asarray(toss < high), np.asarray(toss == high)
     if low and tie.any():
         out[tie] = rng.integers(0, LIMB, size=int(tie.sum())) < low
     return out
@@ -78,9 +74,8 @@ class Alias:
             for j in large:  # exactly full: integers leave no rest
                 cuts[i, j] = capacity
         self.other = other.reshape(-1).astype(np.int64)
-        flat = cuts.reshape(-1)
-        self.high = np.array([c >> BITS for c in flat], dtype=np.int64)
-        self.low = np.array([c & (LIMB - 1) for c in flat], dtype=np.int64)
+        self.high = (cuts.reshape(-1) >> BITS).astype(np.int64)
+        self.low = (cuts.reshape(-1) & (LIMB - 1)).astype(np.int64)
 
     def draw(self, row: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """One outcome for each entry of `row`, exactly with the probabilities of that row (given ideal random integers)."""

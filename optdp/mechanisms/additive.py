@@ -9,26 +9,19 @@ a convex combination: the shifts k = 1..n (0 is harmless for R >= 1) decide abou
 atom under a shift, and adds its mass to the divergence at every d != 0. For noise on the integers the D_k are all there is.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
+from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require, work
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import LIMB, Alias, Seed, as_rng, coin
+from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, work
+from optdp.exact.sampling import LIMB
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem.domains import Integers, Line
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import At, Average, Objective, WorstCase
-from optdp.problem.privacy import ApproxDP, Privacy
+from optdp.problem import ApproxDP, At, Average, Integers, Line, LossLike, Objective, Privacy, WorstCase
 
 #: Weights add up to less than 2^124: what the alias table can draw from. Numbers of weights that a file may have.
 TOTAL = LIMB * LIMB
@@ -58,7 +51,7 @@ class AdditiveMechanism(AdditiveNoise):
     sum is turned into a float at the very end, which is post-processing. Rounding up the cell to whole grid points only
     makes it wider (by a share of at most 2^-40), so that the guarantee covers at least the stated sensitivity. Losses are those
     of the density: an output of `randomize` differs from one drawn from it by at most 2^-40 (|z| + 3h), and the rounding to a
-    float. (Given ideal random integers: numpy's default generator is not cryptographic.)
+    float.
     """
 
     exact = True
@@ -85,9 +78,8 @@ class AdditiveMechanism(AdditiveNoise):
             if any(not isinstance(w, int) or w < 0 for w in numbers):
                 raise ValueError(f"{name} must be integers >= 0")
         if not self.weights or len(self.tail) not in (0, self.n) or not 0 <= self.decay < LIMB:
-            raise ValueError(
-                f"weights must not be empty, tail must have 0 or n = {self.n} entries, and decay be below 2^62"
-            )
+            lengths = f"weights must not be empty, tail must have 0 or n = {self.n} entries"
+            raise ValueError(f"{lengths}, and decay be below 2^62")
         if not 0 < self.total < TOTAL:
             raise ValueError("the weights must add up to a positive number below 2^124")
 
@@ -105,22 +97,15 @@ class AdditiveMechanism(AdditiveNoise):
     def _b(self) -> Fraction:
         return Fraction(self.decay, LIMB)
 
-    # --- privacy -----------------------------------------------------------------------------------------------
-
     @cached_property
     def _line(self) -> tuple[np.ndarray, int]:
         """(integers proportional to the masses at -a..a with tails cut off after two periods, unit of proportion)."""
-        half = list(self.weights)
-        unit = 1
+        b, d, periods = self.decay, LIMB, 3 if self.tail else 0
         work.count(2 * len(self.weights) + 3 * len(self.tail))
-        if self.tail:
-            unit = LIMB**3
-            b, d = self.decay, LIMB
-            half = [w * unit for w in half]
-            for k in range(3):
-                half += [t * (d - b) * b**k * d ** (2 - k) for t in self.tail]
+        half = [w * d**periods for w in self.weights]
+        half += [t * (d - b) * b**k * d ** (2 - k) for k in range(periods) for t in self.tail]
         up = np.array(half, dtype=object)
-        return np.concatenate([up[:0:-1], up]), unit
+        return np.concatenate([up[:0:-1], up]), d**periods
 
     def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
         """The divergence int (f(x) - ratio f(x + shift))_+ dx, atom included, as an exact rational, for ratio >= 1.
@@ -133,7 +118,7 @@ class AdditiveMechanism(AdditiveNoise):
             raise ValueError(f"shift = {shift!r} is not allowed: on the integers shifts must be integers")
         if cells == 0:
             return Fraction(0)
-        near = (1 - u) * self._cell_divergence(int(k), ratio) if u != 1 else Fraction(0)
+        near = (1 - u) * self._cell_divergence(int(k), ratio)
         far = u * self._cell_divergence(int(k) + 1, ratio) if u else Fraction(0)
         return near + far + Fraction(self.atom, self.total)
 
@@ -142,26 +127,21 @@ class AdditiveMechanism(AdditiveNoise):
         if k == 0:
             return Fraction(0)  # ratio >= 1
         if self.tail and k > self.n:
-            raise ValueError(
-                f"shifts above the sensitivity {self.sensitivity:g} are not supported for noise with a tail"
-            )
-        line, unit = self._line
-        top, bottom = ratio.numerator, ratio.denominator
+            refusal = f"shifts above the sensitivity {self.sensitivity:g} are not supported"
+            raise ValueError(f"{refusal} for noise with a tail")
+        (line, unit), pad = self._line, np.zeros(k, dtype=object)
         work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
-        pad = np.zeros(k, dtype=object)
-        left = np.concatenate([pad, line]) * bottom
-        excess = left - np.concatenate([line, pad]) * top
+        excess = np.concatenate([pad, line]) * ratio.denominator - np.concatenate([line, pad]) * ratio.numerator
         excess = np.where(excess > 0, excess, 0)
+        scale = unit * ratio.denominator * self.total
         if not self.tail:
-            return Fraction(int(excess.sum()), unit * bottom * self.total)
+            return Fraction(int(excess.sum()), scale)
         # Point j of the line is at distance (j - k) - reach; both tails repeat with period n and factor b: the last but one
         # whole period of each, [K + n, K + 2n) at distance from 0, stands for itself and all that follow.
-        size, reach = len(self.weights), (line.size - 1) // 2
-        middle = excess[k + reach - (size + self.n - 1) : k + reach + size].sum()
-        right = excess[k + reach + size : k + reach + size + self.n].sum()
-        left_part = excess[k + reach - (size + 2 * self.n - 1) : k + reach - (size + self.n - 1)].sum()
-        scale = unit * bottom * self.total
-        return Fraction(int(middle), scale) + Fraction(int(right + left_part), scale) / (1 - self._b)
+        end = k + (line.size - 1) // 2 + len(self.weights)
+        start = end - 2 * len(self.weights) - self.n + 1
+        tails = excess[end : end + self.n].sum() + excess[start - self.n : start].sum()
+        return Fraction(int(excess[start:end].sum()), scale) + Fraction(int(tails), scale) / (1 - self._b)
 
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
         """The largest divergence over all shifts up to `reach` for a rational likelihood ratio >= 1, exactly.
@@ -183,11 +163,7 @@ class AdditiveMechanism(AdditiveNoise):
         if self.atom or not self.tail or not self.decay or not min(*self.weights, *self.tail):
             return None
         b, d, n = self.decay, LIMB, self.n
-        half = (
-            [w * d**2 for w in self.weights]
-            + [t * (d - b) * d for t in self.tail]
-            + [t * (d - b) * b for t in self.tail]
-        )
+        half = [w * d**2 for w in self.weights] + [t * (d - b) * factor for factor in (d, b) for t in self.tail]
         work.count(len(half) * (0.1 * n + work.rational(8)))
         line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
         top = [max(line[max(i - n, 0) : i + n + 1]) for i in range(n, len(line))]
@@ -238,34 +214,28 @@ class AdditiveMechanism(AdditiveNoise):
         """The smallest eps, rounded up, of noise that needs no delta. **Raises** ValueError for other noise."""
         own = self.guarantee()
         if own is None or own.delta != 0:
-            raise ValueError(
-                "privacy() is ambiguous here: this noise has a whole profile of pairs (eps, delta); use delta(eps), "
-                "eps_at(delta), guarantee() or satisfies(optdp.ApproxDP(...))"
-            )
+            instead = "use delta(eps), eps_at(delta), guarantee() or satisfies(optdp.ApproxDP(...))"
+            profile = "this noise has a whole profile of pairs (eps, delta)"
+            raise ValueError(f"privacy() is ambiguous here: {profile}; {instead}")
         assert isinstance(own.eps, Log)
         return enclosures.log_above(own.eps.argument)
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests: masses are nonnegative and sum to 1, and no shift up to the sensitivity exceeds delta."""
         if not isinstance(privacy, ApproxDP):
             return super().check_privacy(privacy)
         reach = privacy.sensitivity <= self.sensitivity
-        told = (
-            f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart, the noise for {self.sensitivity:g}"
-        )
+        told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
         mass = Fraction(self.atom + self.weights[0] + 2 * sum(self.weights[1:]) + 2 * sum(self.tail), self.total)
         checks = [
-            Check("sensitivity", reach, told),
+            Check("sensitivity", reach, f"{told}, the noise for {self.sensitivity:g}"),
             Check("mass", mass == 1 and min(self.weights) >= 0, f"the masses add up to {mass} in exact rationals"),
         ]
-        if reach:
-            same = None if privacy.sensitivity == self.sensitivity else privacy.sensitivity
-            pure = self.exact_ratio is not None and enclosures.at_most_exp(self.exact_ratio, privacy.eps)
-            divergence = Fraction(0) if pure else self.exact_delta(enclosures.exp_below(privacy.eps), same)
-            checks.insert(0, privacy.check(divergence))
-        return checks
-
-    # --- the noise ---------------------------------------------------------------------------------------------
+        if not reach:
+            return checks
+        same = None if privacy.sensitivity == self.sensitivity else privacy.sensitivity
+        pure = self.exact_ratio is not None and enclosures.at_most_exp(self.exact_ratio, privacy.eps)
+        divergence = Fraction(0) if pure else self.exact_delta(enclosures.exp_below(privacy.eps), same)
+        return [privacy.check(divergence), *checks]
 
     @cached_property
     def masses(self) -> np.ndarray:
@@ -332,42 +302,36 @@ class AdditiveMechanism(AdditiveNoise):
         distance, h = np.abs(points), float(self.step)
         if self.discrete:
             a = np.floor(distance).astype(np.int64)
-            whole = distance == a
-            inside = self._within(np.where((points < 0) & whole, a - 1, a))
+            inside = self._within(np.where((points < 0) & (distance == a), a - 1, a))
         else:
             a = np.floor(distance / h + 0.5).astype(np.int64)
-            share = distance / h + 0.5 - a
-            centre = np.where(a == 0, 2 * distance / h, share)  # the central cell is one, not two
-            inside = self._within(a - 1) * (a > 0) + np.where(a == 0, 1.0, 2.0) * self._mass_at(a) * centre
+            share = np.where(a == 0, 2 * distance / h, distance / h + 0.5 - a)  # the central cell is one, not two
+            inside = self._within(a - 1) * (a > 0) + np.where(a == 0, 1.0, 2.0) * self._mass_at(a) * share
             inside = inside + self.atom_mass
         return np.where(points >= 0, (1 + inside) / 2, (1 - inside) / 2)
 
     def quantile(self, level: ArrayLike) -> np.ndarray:
+        self._levels(level)
         levels = np.asarray(level, dtype=float)
-        if not ((levels > 0) & (levels < 1)).all():
-            raise ValueError(f"level = {level!r} is not allowed: levels must lie strictly between 0 and 1")
         inside = np.abs(2 * levels - 1)  # P(|Z| <= radius)
-        ends = self._cumulative + self.atom_mass
         size = len(self.weights)
-        a = np.searchsorted(ends, inside, side="left")
+        a = np.searchsorted(self._cumulative + self.atom_mass, inside, side="left")
         if self.tail:
             # Beyond the weights: find the cell by its cumulative mass, period by period.
             b = float(self._b)
             rest = np.maximum((1 - inside) / (2 * float(self._tails.sum())), 1e-300)
             k = np.where(a >= size, np.floor(np.log(np.minimum(rest, 1.0)) / np.log(b)), 0).astype(np.int64)
             guess = size + np.maximum(k - 1, 0) * self.n
-            offsets = np.arange(3 * self.n)
-            table = self._within(guess[..., None] + offsets) + self.atom_mass
+            table = self._within(guess[..., None] + np.arange(3 * self.n)) + self.atom_mass
             a = np.where(a >= size, guess + (table < inside[..., None]).sum(axis=-1), a)
         else:
             a = np.minimum(a, size - 1)
-        h = float(self.step)
         if self.discrete:
             return np.where(levels > 0.5, a, -a) * 1.0 + 0.0
         before = self._within(a - 1) * (a > 0) + self.atom_mass
         mass = self._mass_at(a)
         share = np.clip((inside - before) / np.where(mass > 0, mass, 1.0) / np.where(a == 0, 1.0, 2.0), 0.0, 1.0)
-        radius = np.where(a == 0, share / 2, a - 0.5 + share) * h
+        radius = np.where(a == 0, share / 2, a - 0.5 + share) * float(self.step)
         return np.where(levels >= 0.5, radius, -radius) + 0.0
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
@@ -375,7 +339,6 @@ class AdditiveMechanism(AdditiveNoise):
         return (low + high) / 2
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """(low, high) proven to contain the expected loss, which is the same at every input."""
         if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
             return super().enclose(objective)
         return self.enclose_loss(objective.loss)
@@ -399,8 +362,7 @@ class AdditiveMechanism(AdditiveNoise):
             tail += t * (r + mean if q == 1 else r * r + 2 * r * mean + n * n * b * (1 + b) / (1 - b) ** 2)
         cells = 2 * (body + tail)
         if not self.discrete:  # the spread within a cell
-            central = Fraction(self.weights[0])
-            cells += central / 4 if q == 1 else Fraction(self.total - self.atom, 12)
+            cells += Fraction(self.weights[0], 4) if q == 1 else Fraction(self.total - self.atom, 12)
         return Fraction(cells) * self.step**q / self.total
 
     def _sampled_value(self, law: Any) -> tuple[float, float]:
@@ -420,8 +382,6 @@ class AdditiveMechanism(AdditiveNoise):
 
     def _integrated_value(self, law: Any) -> tuple[float, float]:
         """For a loss known through its integral I: values at points lie between mean values on their two sides."""
-        from flint import arb, ctx
-
         if self.tail and law.exponent is None:
             raise TypeError(f"loss = {law.name!r} is not allowed: for unbounded noise only powers have a proven value")
         with ctx.workprec(2 * enclosures.PRECISION):
@@ -456,15 +416,14 @@ class AdditiveMechanism(AdditiveNoise):
             total = (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
             return max(0.0, enclosures.round_down(total)), enclosures.round_up(total)
 
-    # --- sampling ----------------------------------------------------------------------------------------------
-
     @cached_property
     def _alias(self) -> Alias:
         sizes = [self.atom, *self.weights[:1], *(2 * w for w in self.weights[1:]), *(2 * t for t in self.tail)]
         return Alias([sizes], self.total)
 
-    def _draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """(signed cell index, whether the atom was drawn), exactly distributed."""
+    def _places(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Draws of the noise in grid points (on the integers: as it is), exactly distributed."""
+        count = int(np.prod(shape, dtype=int))
         entry = self._alias.draw(np.zeros(count, dtype=np.int64), rng)
         distance = entry - 1
         if self.tail:
@@ -473,21 +432,17 @@ class AdditiveMechanism(AdditiveNoise):
                 going = going[coin(self.decay, LIMB, going.shape, rng)]
                 distance[going] += self.n
         sign = np.where(rng.integers(0, 2, size=count) == 1, 1, -1)
-        return np.where(entry == 0, 0, distance * sign), entry == 0
+        cells, atom = np.where(entry == 0, 0, distance * sign), entry == 0
+        if not self.discrete:
+            m = self._grid()[1]
+            cells = cells * m + np.where(atom, 0, rng.integers(0, m, size=count) - m // 2)
+        return cells.reshape(shape)
 
     def _grid(self) -> tuple[float, int]:
         """(spacing g = a power of two, grid points per cell m), m g >= step."""
         g = 2.0 ** (int(np.floor(np.log2(float(self.step)))) - GRID)
         share = self.step / Fraction(g)
         return g, -(-share.numerator // share.denominator)
-
-    def _places(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Draws of the noise in grid points (on the integers: as it is)."""
-        cells, atom = self._draw(int(np.prod(shape, dtype=int)), rng)
-        if not self.discrete:
-            m = self._grid()[1]
-            cells = cells * m + np.where(atom, 0, rng.integers(0, m, size=cells.size) - m // 2)
-        return cells.reshape(shape)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return self._places(shape, rng) * (1.0 if self.discrete else self._grid()[0])
@@ -500,23 +455,17 @@ class AdditiveMechanism(AdditiveNoise):
             scaled = np.floor(inputs / g)  # exact: g is a power of two
         if (np.abs(scaled) < 2.0**62).all():
             return (scaled.astype(np.int64) + places) * g
-        exact = [
-            float((Fraction(x) // Fraction(g) + int(z)) * Fraction(g))
-            for x, z in zip(inputs.flat, places.flat, strict=True)
-        ]
-        return np.array(exact).reshape(inputs.shape)
+        pairs, grid = zip(inputs.flat, places.flat, strict=True), Fraction(g)
+        return np.array([float((Fraction(x) // grid + int(z)) * grid) for x, z in pairs]).reshape(inputs.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; weights are strings, which no reader of JSON rounds."""
-        numbers = {"weights": self.weights, "tail": self.tail}
-        single = {"atom": str(self.atom), "decay": str(self.decay)}
-        return super().to_dict() | single | {name: [str(w) for w in ws] for name, ws in numbers.items()}
+        strings = {"weights": list(map(str, self.weights)), "tail": list(map(str, self.tail))}
+        return super().to_dict() | strings | {"atom": str(self.atom), "decay": str(self.decay)}
 
     def __repr__(self) -> str:
         kind = "integer" if self.discrete else "piecewise-constant"
         reach = "unbounded" if self.tail else f"|z| <= {self.noise_radius():.6g}"
         atom = f", atom {self.atom_mass:.6g} at 0" if self.atom else ""
-        return (
-            f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, "
-            f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
-        )
+        losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
+        return f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"

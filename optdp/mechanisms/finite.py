@@ -1,7 +1,5 @@
 """Kernels between finite sets: a table of probabilities, one row for each symbol."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any
@@ -9,18 +7,10 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, work
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log
+from optdp.exact import Check, Log, Seed, Within, as_rng, enclosures, work
 from optdp.exact.rounding import TOTAL, Table
-from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Alphabet
-from optdp.problem.losses import Loss, LossLike, as_loss
-from optdp.problem.objectives import Average, Objective, WorstCase
-from optdp.problem.priors import places
-from optdp.problem.privacy import LDP, Privacy
+from optdp.problem import LDP, Alphabet, Average, Loss, LossLike, Objective, Privacy, WorstCase, as_loss, places
 
 
 class TableMechanism(Mechanism):
@@ -36,7 +26,6 @@ class TableMechanism(Mechanism):
         return None if ratio is None else LDP(Log(ratio))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests: rows are distributions, and their ratios keep the guarantee."""
         if not isinstance(privacy, LDP):
             return super().check_privacy(privacy)
         ratio = self.table.exact_ratio()
@@ -45,7 +34,6 @@ class TableMechanism(Mechanism):
         return [kept, self.table.check_mass()]
 
     def _tail(self) -> str:
-        """The end of the short form."""
         return "no eps-LDP" if self.table.exact_ratio() is None else f"eps = {self.privacy():.6g}"
 
 
@@ -67,9 +55,8 @@ class FiniteMechanism(TableMechanism):
             raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Alphabet")
         shape = len(self.domain), len(self.outputs)
         if len(set(self.outputs)) < len(self.outputs) or self.table.weights.shape != shape:
-            raise ValueError(
-                f"outputs = {self.outputs!r} is not allowed: they must be different, one for each column of the weights"
-            )
+            allowed = "they must be different, one for each column of the weights"
+            raise ValueError(f"outputs = {self.outputs!r} is not allowed: {allowed}")
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         return self.atoms()[self.table.draw(self.domain.index(x), as_rng(rng))]
@@ -81,16 +68,10 @@ class FiniteMechanism(TableMechanism):
     def atoms(self) -> np.ndarray:
         return np.array(self.outputs)
 
-    def support(self, x: ArrayLike | None = None) -> tuple[Any, Any]:
-        """(least, largest) output."""
-        return min(self.outputs), max(self.outputs)
-
     def mean(self, x: ArrayLike) -> np.ndarray:
-        """E[Y | x] for numeric outputs."""
         return np.asarray(self.table.rows[self.domain.index(x)] @ np.array(self.outputs, dtype=float))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
-        """Var[Y | x] for numeric outputs."""
         values = np.array(self.outputs, dtype=float)
         return np.asarray(self.table.rows[self.domain.index(x)] @ values**2 - np.square(self.mean(x)))
 
@@ -105,7 +86,6 @@ class FiniteMechanism(TableMechanism):
         return np.asarray(losses[self.domain.index(x)])
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """(low, high) around the worst-case or the average expected loss: one exact rational, rounded both ways."""
         if not isinstance(objective, WorstCase | Average) or objective.loss.form != "matrix":
             return super().enclose(objective)
         rows = self._loss(objective.loss).rows  # type: ignore[attr-defined]

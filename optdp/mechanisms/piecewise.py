@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,16 +12,9 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.exact import Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Average, Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
+from optdp.problem import LDP, Average, Circle, DomainLike, Interval, LossLike, Objective, Privacy, WorstCase, as_domain
 
 #: Outputs are midpoints of 2^50 equal cells of the domain, so that sampling is integer arithmetic from end to end.
 CELLS = 2**50
@@ -28,6 +22,14 @@ CELLS = 2**50
 COINS = 2**124
 
 Placement = Literal["centred", "linear"]
+
+
+def least_floor(eps: Number, cells: int) -> int:
+    """The least floor mass, in coins, with which a window of so many cells has a likelihood ratio of at most e^eps."""
+    # mass >= 1 / (1 + (E - 1) w) makes the ratio 1 + (1 - mass) / (mass w) at most E; a rational below E in its
+    # place only raises the floor.
+    mass = 1 / (1 + (enclosures.exp_below(eps) - 1) * Fraction(cells, CELLS))
+    return min(math.ceil(mass * COINS), COINS)
 
 
 class CellWindow(Mechanism):
@@ -44,18 +46,24 @@ class CellWindow(Mechanism):
 
     @property
     def exact_floor_mass(self) -> Fraction:
-        """Probability of ignoring the input, exactly."""
+        """Probability of ignoring the input, exactly; `floor_mass`: as a float."""
         return Fraction(self.floor_coins, COINS)
 
     @property
     def floor_mass(self) -> float:
-        """Probability of ignoring the input."""
         return float(self.exact_floor_mass)
 
     @property
     @abstractmethod
     def exact_ratio(self) -> Fraction:
         """A rational not below the largest likelihood ratio K(y|x) / K(y|x')."""
+
+    @property
+    def _exact_ratio(self) -> Fraction:
+        """Window over floor, for a window that is uniform in the floor's own measure."""
+        if self.width_cells == CELLS:
+            return Fraction(1)
+        return 1 + (1 - self.exact_floor_mass) / (self.exact_floor_mass * self.exact_window)
 
     def guarantee(self) -> LDP:
         return LDP(Log(self.exact_ratio))
@@ -83,9 +91,8 @@ class PiecewiseMechanism(CellWindow):
 
     **Exactness.** Both parameters are exact dyadic rationals, so that masses and likelihood ratios are exact, and
     `randomize` draws exactly from this distribution with integers alone, then names the cell by its midpoint. Which
-    floats come out does not depend on the input beyond the stated probabilities. (Given ideal random integers: numpy's
-    default generator is not cryptographic.) Against the density on the continuum outputs are off by at most 2^-51 of
-    the width, and inputs are read to the same precision.
+    floats come out does not depend on the input beyond the stated probabilities. Against the density on the continuum outputs
+    are off by at most 2^-51 of the width, and inputs are read to the same precision.
     """
 
     domain: Interval | Circle
@@ -113,18 +120,12 @@ class PiecewiseMechanism(CellWindow):
         eps = require.exact_epsilon(eps)
         share = Fraction(require.real("width", width, low=0.0, high=1.0, open_low=True))
         cells = min(max(round(share * CELLS), 1), CELLS)
-        # floor mass >= 1 / (1 + (E - 1) w) makes the ratio 1 + (1 - mass) / (mass w) at most E; a rational below
-        # E in its place only raises the floor.
-        ratio = enclosures.exp_below(eps)
-        mass = 1 / (1 + (ratio - 1) * Fraction(cells, CELLS))
-        return cls(as_domain(domain), cells, min(-(-mass.numerator * COINS // mass.denominator), COINS), placement)
+        return cls(as_domain(domain), cells, least_floor(eps, cells), placement)
 
     @property
     def exact_ratio(self) -> Fraction:
         """The largest likelihood ratio K(y|x) / K(y|x'), exactly: peak over floor."""
-        if self.width_cells == CELLS:
-            return Fraction(1)
-        return 1 + (1 - self.exact_floor_mass) / (self.exact_floor_mass * self.exact_window)
+        return self._exact_ratio
 
     @property
     def window(self) -> float:
@@ -152,12 +153,11 @@ class PiecewiseMechanism(CellWindow):
         return first if isinstance(self.domain, Circle) else np.clip(first, 0, CELLS - self.width_cells)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs = self.domain.check(x)
-        rng = as_rng(rng)
+        inputs, rng = self.domain.check(x), as_rng(rng)
         cell = rng.integers(0, CELLS, size=inputs.shape)
-        within = ~coin(self.floor_coins, COINS, inputs.shape, rng)
+        from_floor = coin(self.floor_coins, COINS, inputs.shape, rng)
         near = self._first_cell(inputs) + rng.integers(0, self.width_cells, size=inputs.shape)
-        cell = np.where(within, near, cell)
+        cell = np.where(from_floor, cell, near)
         if isinstance(self.domain, Circle):
             cell &= CELLS - 1  # modulo, CELLS being a power of two
         return self.domain.lower + (cell + 0.5) * (self.domain.width / CELLS)
@@ -170,17 +170,13 @@ class PiecewiseMechanism(CellWindow):
         return start if isinstance(self.domain, Circle) else np.clip(start, a, a + (span - self.window))
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        inputs = self.domain.check(x)
-        outputs = np.asarray(y, dtype=float)
+        inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
         offset = outputs - self._window_start(inputs)
         if isinstance(self.domain, Circle):
             offset = np.mod(offset, self.domain.period)
         inside = (offset >= 0) & (offset <= self.window)
         valid = (outputs >= self.domain.lower) & (outputs <= self.domain.upper)
         return np.where(valid, np.where(inside, self.peak, self.floor), 0.0)
-
-    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        return self.domain.lower, self.domain.upper
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
@@ -195,8 +191,7 @@ class PiecewiseMechanism(CellWindow):
             return super().expected_loss(inputs, law)
         if isinstance(self.domain, Circle):
             half, reach = self.window / 2, self.domain.period / 2
-            value = self._mix(law.integral(reach) / reach, law.integral(half) / half)
-            return np.full(inputs.shape, value)
+            return np.full(inputs.shape, self._mix(law.integral(reach) / reach, law.integral(half) / half))
         everywhere = law.integral(inputs - self.domain.lower) + law.integral(self.domain.upper - inputs)
         before = inputs - self._window_start(inputs)  # >= 0: the window contains the input
         near = law.integral(np.maximum(before, 0)) + law.integral(np.maximum(self.window - before, 0))
@@ -232,18 +227,14 @@ class PiecewiseMechanism(CellWindow):
         return 1 if self.width_cells == CELLS else 2 if isinstance(self.domain, Circle) else 3
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests: the density integrates to 1, and its likelihood ratios keep the guarantee."""
         if not isinstance(privacy, LDP):
             return super().check_privacy(privacy)
         mass, window = self.exact_floor_mass, self.exact_window
         floor = mass if self.width_cells < CELLS else Fraction(1)
-        peak = mass + (1 - mass) / window
-        total = floor * (1 - window) + peak * window
+        total = floor * (1 - window) + (mass + (1 - mass) / window) * window
         inside = 0 < window <= 1 and 0 < mass <= 1
-        return [
-            privacy.check(self.exact_ratio),
-            Check("mass", total == 1 and inside, f"the density integrates to {total} in exact rationals"),
-        ]
+        told = f"the density integrates to {total} in exact rationals"
+        return [privacy.check(self.exact_ratio), Check("mass", total == 1 and inside, told)]
 
     def _kinks(self) -> list[float]:
         if self.placement == "linear" or isinstance(self.domain, Circle):
@@ -251,7 +242,5 @@ class PiecewiseMechanism(CellWindow):
         return [self.domain.lower + self.window / 2, self.domain.upper - self.window / 2]
 
     def __repr__(self) -> str:
-        return (
-            f"PiecewiseMechanism on {self.domain}: density {self.peak:.6g} in a {self.placement} window of width "
-            f"{self.window:.6g}, {self.floor:.6g} elsewhere; eps = {self.privacy():.6g}"
-        )
+        window = f"a {self.placement} window of width {self.window:.6g}, {self.floor:.6g} elsewhere"
+        return f"PiecewiseMechanism on {self.domain}: density {self.peak:.6g} in {window}; eps = {self.privacy():.6g}"

@@ -33,10 +33,7 @@ class _Bounded(Domain):
     """What an interval and a circle share: a lower end, a width, and a membership test."""
 
     lower: float
-
-    @property
-    def upper(self) -> float:
-        raise TypeError("a bounded domain is an Interval or a Circle")
+    upper: float
 
     @property
     def exact_width(self) -> Fraction:
@@ -85,21 +82,16 @@ class Interval(_Bounded):
     def __post_init__(self) -> None:
         lower = require.real("domain lower end", self.lower)
         upper = require.real("domain upper end", self.upper)
+        given = f"domain = ({lower!r}, {upper!r})"
         if not lower < upper:
-            raise ValueError(
-                f"domain = ({lower!r}, {upper!r}) is not allowed: the lower end must be below the upper end"
-            )
+            raise ValueError(f"{given} is not allowed: the lower end must be below the upper end")
         if not np.isfinite(upper - lower) or upper - lower < 1e-300:
-            raise ValueError(
-                f"domain = ({lower!r}, {upper!r}) is not allowed: its width must be between 1e-300 and 1.8e308"
-            )
+            raise ValueError(f"{given} is not allowed: its width must be between 1e-300 and 1.8e308")
         object.__setattr__(self, "lower", lower + 0.0)
         object.__setattr__(self, "upper", upper + 0.0)
 
-    @property
-    def exact_reach(self) -> Fraction:
-        """The largest distance from the worst input: the width, seen from an end."""
-        return self.exact_width
+    #: The largest distance from the worst input: the width, seen from an end.
+    exact_reach = _Bounded.exact_width
 
     def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """|y - x|, elementwise."""
@@ -128,20 +120,17 @@ class Circle(_Bounded):
         period = require.real("period", self.period, low=0.0, open_low=True)
         start = require.real("start", self.start)
         if not np.isfinite(start + period) or start + period <= start or period < 1e-300:
-            raise ValueError(
-                f"period = {period!r}, start = {start!r} is not allowed: start + period must be a larger, finite number"
-            )
+            given = f"period = {period!r}, start = {start!r}"
+            raise ValueError(f"{given} is not allowed: start + period must be a larger, finite number")
         object.__setattr__(self, "period", period)
         object.__setattr__(self, "start", start + 0.0)
 
     @property
     def lower(self) -> float:  # type: ignore[override]
-        """The point where the circle is cut for writing."""
         return self.start
 
     @property
-    def upper(self) -> float:
-        """`start + period`, the same point as `start`."""
+    def upper(self) -> float:  # type: ignore[override]
         return self.start + self.period
 
     @property
@@ -224,14 +213,10 @@ class Alphabet(Domain):
             symbols = tuple(range(require.integer("symbols", symbols, low=2)))
         if not isinstance(symbols, tuple | list):
             raise TypeError(f"symbols = {symbols!r} is not allowed: symbols must be an integer or a list")
-        if (
-            len(symbols) < 2
-            or not all(isinstance(s, str | int) or (isinstance(s, float) and math.isfinite(s)) for s in symbols)
-            or len(set(symbols)) < len(symbols)
-        ):
-            raise ValueError(
-                f"symbols = {symbols!r} is not allowed: they must be at least 2 different strings or numbers"
-            )
+        readable = all(isinstance(s, str | int) or (isinstance(s, float) and math.isfinite(s)) for s in symbols)
+        if len(symbols) < 2 or not readable or len(set(symbols)) < len(symbols):
+            allowed = "they must be at least 2 different strings or numbers"
+            raise ValueError(f"symbols = {symbols!r} is not allowed: {allowed}")
         object.__setattr__(self, "symbols", tuple(symbols))
 
     def __len__(self) -> int:
@@ -284,9 +269,8 @@ def as_domain(domain: DomainLike) -> Interval | Circle:
         return domain
     if isinstance(domain, tuple | list) and len(domain) == 2:
         return Interval(*domain)
-    raise TypeError(
-        f"domain = {domain!r} is not allowed: domain must be a pair (lower, upper), an optdp.Interval or an optdp.Circle"
-    )
+    allowed = "domain must be a pair (lower, upper), an optdp.Interval or an optdp.Circle"
+    raise TypeError(f"domain = {domain!r} is not allowed: {allowed}")
 
 
 def as_interval(domain: DomainLike, what: str = "this mechanism") -> Interval:

@@ -55,9 +55,8 @@ class _OfLoss(Objective):
         loss = self.loss.on(reach)
         with np.errstate(over="ignore", invalid="ignore"):
             if loss.form == "distance" and not np.isfinite(loss.of(0.0, float(reach)) * float(reach)):
-                raise ValueError(
-                    f"loss = {loss.name!r} is not allowed on {domain}: it overflows there; use smaller units"
-                )
+                where = f"on {domain}: it overflows there; use smaller units"
+                raise ValueError(f"loss = {loss.name!r} is not allowed {where}")
         return replace(self, loss=loss)
 
     def _expected(self) -> str:
@@ -173,10 +172,9 @@ class BayesRisk(Objective):
         if not isinstance(self.task, Aggregate):
             raise TypeError(f"task = {self.task!r} is not allowed: it must be an optdp.problem.tasks.Aggregate")
         object.__setattr__(self, "prior", Prior.of(self.prior))
-        if self.task.values is not None and len(self.task.values) != len(self.prior):
-            raise ValueError(
-                f"values has {len(self.task.values)} entries, which is not allowed: it needs {len(self.prior)}"
-            )
+        values, needed = self.task.values, len(self.prior)
+        if values is not None and len(values) != needed:
+            raise ValueError(f"values has {len(values)} entries, which is not allowed: it needs {needed}")
 
     @property
     def loss(self) -> Power:

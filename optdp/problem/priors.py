@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -52,18 +52,13 @@ class Prior(Tagged, root=True):
             if require.integer(f"weights[{i}]", weight, low=1).bit_length() > BITS:
                 raise ValueError(f"weights[{i}] is not allowed: the exact probabilities may have {BITS} bits")
         if len(self.weights) < 2:
-            raise ValueError(
-                f"prior = {dict(zip(self.categories, self.weights, strict=False))!r} is not allowed: a prior must "
-                "have at least 2 categories of positive probability"
-            )
+            given = f"prior = {dict(zip(self.categories, self.weights, strict=False))!r}"
+            raise ValueError(f"{given} is not allowed: a prior must have at least 2 categories of positive probability")
         entries = len(self.categories) + len(self.left_out)
         if len(self.given) not in (0, len(self.weights)) or not all(0 <= place < entries for place in self.given):
             raise ValueError("given is not allowed: it must have one place for each category, or none")
         if len(self.categories) != len(self.weights):
-            raise ValueError(
-                f"categories has {len(self.categories)} entries, which is not allowed: there must be one for each of "
-                f"the {len(self.weights)} categories"
-            )
+            raise _wrong_number(self.categories, f"{len(self.weights)} categories")
         if len(set(self.categories) | set(self.left_out)) != len(self.categories) + len(self.left_out):
             raise ValueError(f"categories = {self.categories!r} is not allowed: categories must be distinct")
 
@@ -92,10 +87,7 @@ class Prior(Tagged, root=True):
         entries = list(prior)
         names = list(range(len(entries))) if categories is None else [_plain(name) for name in categories]
         if len(names) != len(entries):
-            raise ValueError(
-                f"categories has {len(names)} entries, which is not allowed: there must be one for each of the "
-                f"{len(entries)} entries of prior"
-            )
+            raise _wrong_number(names, f"{len(entries)} entries of prior")
         exact = [_entry(i, value) for i, value in enumerate(entries)]
         total = sum(exact, Fraction(0))
         if abs(total - 1) > TOLERANCE:
@@ -142,14 +134,9 @@ class Prior(Tagged, root=True):
         found = places(self.categories, require.unmasked(x))
         if (found < 0).any():
             place = f" (entry {int(np.flatnonzero(found < 0)[0])})" if found.ndim else ""
-            raise ValueError(
-                f"x{place} is not allowed: x must be one of the categories {_some(self.categories)}{self.missing}"
-            )
+            allowed = f"x must be one of the categories {_some(self.categories)}{self.missing}"
+            raise ValueError(f"x{place} is not allowed: {allowed}")
         return found
-
-    @cached_property
-    def _counts_up(self) -> bool:
-        return self.categories == tuple(range(len(self)))
 
     @property
     def missing(self) -> str:
@@ -161,9 +148,8 @@ class Prior(Tagged, root=True):
         """How statements name it, exactly: up to 8 categories by their probabilities, p/q or (where they were given as floats)
         floats, "normalised" where these do not sum to exactly 1; else by a digest of all of them.
         """
-        numbered = self._counts_up and all(
-            isinstance(name, int) for name in self.categories
-        )  # points 0.0, 1.0 are named
+        counted = self.categories == tuple(range(len(self)))
+        numbered = counted and all(isinstance(name, int) for name in self.categories)  # points 0.0, 1.0 are named
         names = "" if numbered else f" of {', '.join(map(repr, self.categories))}"
         if len(self) <= 8 and self.total < 10**12:
             return f"the prior ({', '.join(map(str, self.exact))}){names}{self.missing}"
@@ -177,6 +163,11 @@ class Prior(Tagged, root=True):
         digest = hashlib.sha256(content).hexdigest()[:16]
         about = f", about ({', '.join(f'{p:.4g}' for p in self.probabilities)})," if len(self) <= 8 else ""
         return f"the prior of {len(self)} categories{about} with sha256 {digest}{self.missing}"
+
+
+def _wrong_number(names: Sized, wanted: str) -> ValueError:
+    told = f"categories has {len(names)} entries, which is not allowed"
+    return ValueError(f"{told}: there must be one for each of the {wanted}")
 
 
 def _plain(name: Any) -> Any:

@@ -73,10 +73,6 @@ def _nonnegative(value: Any, name: str) -> Number:
     return found
 
 
-def _doubled(eps: Number) -> Number:
-    return Log(eps.argument**2) if isinstance(eps, Log) else 2 * Fraction(eps)
-
-
 @dataclass(frozen=True)
 class LDP(Privacy):
     """eps-local differential privacy: K(S|x) <= e^eps K(S|x') for all inputs x, x' and sets S of outputs.
@@ -105,16 +101,14 @@ class LDP(Privacy):
         if isinstance(other, LDP):
             return enclosures.at_most(other.eps, self.eps)
         if isinstance(other, LIP) and not other.lower_only:  # K(y|x) lies between e^-eps P(y) and e^eps P(y)
-            return True if enclosures.at_most(_doubled(other.eps), self.eps) else None
+            twice = Log(other.eps.argument**2) if isinstance(other.eps, Log) else 2 * Fraction(other.eps)
+            return True if enclosures.at_most(twice, self.eps) else None
         return None  # of ApproxDP too: neighbours there may be fewer
 
     def check(self, ratio: Fraction) -> Check:
         """Whether the largest likelihood ratio K(y|x)/K(y|x'), given exactly, is at most e^eps."""
-        return Check(
-            "privacy",
-            enclosures.at_most_exp(ratio, self.eps),
-            f"the largest likelihood ratio is {float(ratio):.17g} (exact rational), at most {exp_of(self.eps)}",
-        )
+        told = f"the largest likelihood ratio is {float(ratio):.17g} (exact rational), at most {exp_of(self.eps)}"
+        return Check("privacy", enclosures.at_most_exp(ratio, self.eps), told)
 
 
 @dataclass(frozen=True)
@@ -170,12 +164,9 @@ class ApproxDP(Privacy):
 
     def check(self, divergence: Fraction) -> Check:
         """Whether the largest hockey-stick divergence, bounded from above exactly, is at most delta."""
-        return Check(
-            "privacy",
-            divergence <= Fraction(self.delta),  # type: ignore[arg-type]
-            f"the hockey-stick divergence at {exp_of(self.eps)} over all shifts up to {show(self.sensitivity)} is at most "
-            f"{float(divergence):.17g} (exact rational), at most delta = {show(self.delta)}",
-        )
+        what = f"the hockey-stick divergence at {exp_of(self.eps)} over all shifts up to {show(self.sensitivity)}"
+        told = f"{what} is at most {float(divergence):.17g} (exact rational), at most delta = {show(self.delta)}"
+        return Check("privacy", divergence <= Fraction(self.delta), told)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -233,7 +224,5 @@ class LIP(Privacy):
         from_above = self.lower_only or enclosures.at_most_exp(highest, self.eps)
         sides = [f"lowest posterior/prior {float(lowest):.17g}{where[0]} {'>=' if from_below else '< '} e^-{eps}"]
         if not self.lower_only:
-            sides.append(
-                f"highest posterior/prior {float(highest):.17g}{where[1]} {'<=' if from_above else '> '} e^{eps}"
-            )
+            sides += [f"highest posterior/prior {float(highest):.17g}{where[1]} {'<=' if from_above else '> '} e^{eps}"]
         return Check("privacy", from_below and from_above, ", ".join(sides) + " (exact rationals)")

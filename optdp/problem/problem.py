@@ -112,8 +112,7 @@ class Problem(Tagged, root=True):
         asked = [self.privacy.latex()]
         if self.unbiased:
             asked.append(r"\mathbb{E}[Y \mid x] = x")
-        clause = self.family.clause(self.eps).strip()
-        if clause:
+        if clause := self.family.clause(self.eps).strip():
             asked.append(rf"\text{{mechanisms {prose(clause)}}}")
         for constraint in self.constraints:
             if isinstance(constraint, Outputs):

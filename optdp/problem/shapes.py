@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import enclosures, require
 from optdp.exact.fields import Fields, Within, written
 from optdp.exact.sampling import Alias
+from optdp.problem.losses import evaluated
 
 #: Steps in which a user's function is kept: its values at that many equally spaced midpoints are all that is known of it.
 STEPS = 2**12
@@ -184,8 +185,7 @@ class Quartic(Shape):
     name: ClassVar[str] = "B2"
 
     def __post_init__(self) -> None:
-        edge = Fraction(require.real("edge", self.edge, low=0.0, high=1.0, open_low=True))
-        object.__setattr__(self, "edge", edge)
+        object.__setattr__(self, "edge", Fraction(require.real("edge", self.edge, low=0.0, high=1.0, open_low=True)))
 
     def height(self, u: ArrayLike) -> np.ndarray:
         edge, rest = float(self.edge), float(1 - self.edge)
@@ -231,9 +231,8 @@ class Steps(Shape):
     def __post_init__(self) -> None:
         heights = tuple(require.integer("heights", h, low=0) for h in self.heights)
         if not heights or max(heights) == 0 or heights != heights[::-1] or max(heights) > LEVELS:
-            raise ValueError(
-                f"heights of {self.label!r} are not allowed: they must be symmetric integers in [0, 2^30], not all 0"
-            )
+            allowed = "they must be symmetric integers in [0, 2^30], not all 0"
+            raise ValueError(f"heights of {self.label!r} are not allowed: {allowed}")
         object.__setattr__(self, "heights", heights)
 
     @cached_property
@@ -242,20 +241,17 @@ class Steps(Shape):
 
     @property
     def exact_level(self) -> Fraction:
-        """Mean height over peak."""
         return Fraction(sum(self.heights), len(self.heights) * max(self.heights))
 
     @property
     def exact_spread(self) -> Fraction:
-        """Second moment of the density on [-1, 1]."""
         n, total = len(self.heights), sum(self.heights)
         # Step j covers a width of 2/n around (2 j + 1 - n)/n, with second moment centre^2 + 1/(3 n^2).
         squares = sum(h * (2 * j + 1 - n) ** 2 for j, h in enumerate(self.heights))
         return Fraction(squares, total * n * n) + Fraction(1, 3 * n * n)
 
     def height(self, u: ArrayLike) -> np.ndarray:
-        position = np.asarray(u, dtype=float)
-        n = len(self.heights)
+        position, n = np.asarray(u, dtype=float), len(self.heights)
         index = np.clip(np.floor((position + 1) * n / 2), 0, n - 1).astype(int)
         return np.where(np.abs(position) <= 1, self._array[index], 0.0)
 
@@ -265,8 +261,7 @@ class Steps(Shape):
     def level_below(self) -> Fraction:
         return self.exact_level
 
-    def level_above(self) -> Fraction:
-        return self.exact_level
+    level_above = level_below
 
     def spread(self) -> arb:
         return enclosures.ball(self.exact_spread)
@@ -288,7 +283,7 @@ class Steps(Shape):
         return self._alias.draw(np.zeros(size, dtype=np.int64), rng) * width + rng.integers(0, width, size=size)
 
     def phrase(self) -> str:
-        """By its heights alone: the label is anybody's text."""
+        # By its heights alone: the label is anybody's text.
         digest = hashlib.sha256(json.dumps(self.heights).encode()).hexdigest()[:16]
         return f"of {len(self.heights)} steps with sha256 {digest}"
 
@@ -298,7 +293,6 @@ class Steps(Shape):
 
 ACTIVATIONS: dict[str, Shape] = {"A1": Rectangle(), "A2": Sine(), "A3": Triangle()}
 BASES = ("B1", "B2")
-
 
 #: What `as_activation` and `as_base` read.
 ShapeLike = Shape | str | Callable[[Any], Any]
@@ -347,14 +341,8 @@ def _from_function(role: str, function: Callable[[Any], Any], support: tuple[flo
         raise ValueError(f"support = {support!r} is not allowed: its lower end must be below its upper end")
 
     def values(u: np.ndarray) -> np.ndarray:
-        points = (a + b) / 2 + (b - a) / 2 * u
         with np.errstate(all="ignore"):
-            try:
-                found = np.asarray(function(points))
-            except (TypeError, ValueError):  # a function of one float
-                found = np.vectorize(function, otypes=[float])(points)
-            if found.shape != points.shape:
-                found = np.vectorize(function, otypes=[float])(points)
+            found = evaluated(function, (a + b) / 2 + (b - a) / 2 * u)
         if found.dtype.kind not in "iufb":
             raise TypeError(f"{role} = {name!r} is not allowed: it must give real numbers, not {found.dtype}")
         return found.astype(float)
@@ -365,10 +353,9 @@ def _from_function(role: str, function: Callable[[Any], Any], support: tuple[flo
     def place(u: float) -> str:
         return f"{(a + b) / 2 + (b - a) / 2 * u:g}"
 
-    grid = midpoints(STEPS)
-    coarse, fine = values(grid), values(midpoints(STEPS * 64))
-    inner = values(np.array([0.0]))
-    for u, v in ((grid, coarse), (midpoints(STEPS * 64), fine), (np.array([0.0]), inner)):
+    grid, finer, middle = midpoints(STEPS), midpoints(STEPS * 64), np.array([0.0])
+    coarse, fine, inner = values(grid), values(finer), values(middle)
+    for u, v in ((grid, coarse), (finer, fine), (middle, inner)):
         bad = ~np.isfinite(v)
         if bad.any():
             raise refuse(f"it must be bounded, and at {place(u[bad][0])} its value is {v[bad][0]}")
@@ -377,11 +364,10 @@ def _from_function(role: str, function: Callable[[Any], Any], support: tuple[flo
     peak = float(coarse.max())
     if peak <= 0:
         raise refuse(f"it is 0 on the whole support [{a:g}, {b:g}]")
-    if max(fine.max(), inner.max()) > 1.4 * peak:
-        raise refuse(
-            f"it must be bounded, and its largest value grows from {peak:g} on {STEPS} points to "
-            f"{max(fine.max(), inner.max()):g} on {STEPS * 64}"
-        )
+    highest = max(fine.max(), inner.max())
+    if highest > 1.4 * peak:
+        grows = f"its largest value grows from {peak:g} on {STEPS} points to {highest:g} on {STEPS * 64}"
+        raise refuse(f"it must be bounded, and {grows}")
     skew = np.abs(coarse - coarse[::-1])
     if skew.max() > 1e-9 * peak:
         at = int(skew.argmax())
@@ -398,11 +384,9 @@ def _from_function(role: str, function: Callable[[Any], Any], support: tuple[flo
             f"({place(grid[inside[0]])}, {place(grid[inside[-1]])})"
         )
     if role == "base" and heights.min() == 0:
-        raise refuse(
-            f"a base must be positive on the whole support, and at {place(grid[int(heights.argmin())])} it is 0"
-        )
-    heights = np.maximum(heights, heights[::-1])
-    return Steps(tuple(int(h) for h in heights), name)
+        at = int(heights.argmin())
+        raise refuse(f"a base must be positive on the whole support, and at {place(grid[at])} it is 0")
+    return Steps(tuple(np.maximum(heights, heights[::-1]).tolist()), name)
 
 
 def base_name(base: Shape | str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from optdp.problem.objectives import WorstCase
 from optdp.problem.problem import Problem
 from optdp.report.compare import Own, named
 from optdp.report.gap import Levels, several, table
-from optdp.report.plots import new_axes, plot_losses, titled
+from optdp.report.plots import OUTSIDE, new_axes, plot_losses, titled
 from optdp.report.report import Report
 from optdp.solution import Solution
 
@@ -82,32 +82,23 @@ def plot_errors(solution: Solution, ax: Axes | None = None) -> Axes:
     top = min(max(float(np.max(line.get_ydata())) for line in ax.lines), 4 * solution.value)
     if isinstance(problem.objective, WorstCase):
         ax.axhline(solution.lower_bound, color="black", lw=0.8, ls=":", label="lower bound of the maximum (proven)")
-        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        ax.legend(frameon=False, **OUTSIDE)
     ax.set(ylabel="variance" if problem.unbiased else f"expected loss ({problem.loss})", ylim=(0, 1.05 * top))
     return titled(ax, problem.statement())
 
 
 def gap_report(
-    eps: Levels = (0.25, 0.5, 1.0, 2.0, 3.0),
-    loss: LossLike | None = None,
-    domain: DomainLike | None = None,
-    unbiased: bool = False,
-    rtol: float = 1e-3,
-    time_limit: float = 60.0,
-    *,
-    mechanisms: Own = None,
-) -> Report:
+    eps: Levels = (0.25, 0.5, 1.0, 2.0, 3.0), loss: LossLike | None = None, domain: DomainLike | None = None,
+    unbiased: bool = False, rtol: float = 1e-3, time_limit: float = 60.0, *, mechanisms: Own = None,
+) -> Report:  # fmt: skip
     """The bracket of the best kernel at every epsilon, and the worst-case loss of the published mechanisms as ratios to it.
 
     **Arguments:** `eps`: one epsilon or several; `loss`, `unbiased`, `rtol`, `time_limit`: as in `optdp.solve_kernel`;
     `domain`: an interval, by default [0, 1], or [-1, 1] if unbiased; `mechanisms`: as in `optdp.gap_report`.
     """
     area = as_interval(domain if domain is not None else (-1.0, 1.0) if unbiased else (0.0, 1.0), "this report")
-    solutions = [
-        solve_kernel(e, loss, domain=area, unbiased=unbiased, rtol=rtol, time_limit=time_limit)
-        for e in several("eps", eps)
-    ]
-    kind = "unbiased mechanisms" if unbiased else "mechanisms"
-    title = f"All {kind} on {area}: {solutions[0].problem.objective.name}"
+    asked: Any = {"domain": area, "unbiased": unbiased, "rtol": rtol, "time_limit": time_limit}
+    solutions = [solve_kernel(e, loss, **asked) for e in several("eps", eps)]
+    title = f"All {'unbiased ' if unbiased else ''}mechanisms on {area}: {solutions[0].problem.objective.name}"
     note = "is at least the lower bound."
     return table(solutions, title, lambda problem: _beside(problem) | named(mechanisms, problem), note=note)

@@ -1,16 +1,10 @@
 """What a curator learns from private outputs: the distribution of the inputs, and their mean."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 
 def transition_matrix(mechanism: Mechanism, bins: int, *, points: int = 16) -> np.ndarray:
@@ -33,14 +27,9 @@ def transition_matrix(mechanism: Mechanism, bins: int, *, points: int = 16) -> n
 
 
 def estimate_histogram(
-    mechanism: Mechanism,
-    outputs: ArrayLike,
-    bins: int = 32,
-    *,
-    smooth: bool = False,
-    iterations: int = 2000,
+    mechanism: Mechanism, outputs: ArrayLike, bins: int = 32, *, smooth: bool = False, iterations: int = 2000,
     rtol: float = 1e-7,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """The inputs' distribution over `bins` equal bins of the domain, estimated from private outputs.
 
     **Arguments:** `outputs`: what the mechanism gave, any shape; `smooth`: blur each step with (1, 2, 1)/4, which
@@ -61,8 +50,7 @@ def estimate_histogram(
     share = np.full(bins, 1 / bins)
     last = -np.inf
     for _ in range(require.integer("iterations", iterations, low=1)):
-        predicted = matrix @ share
-        share = share * (matrix.T @ (counts / predicted))
+        share = share * (matrix.T @ (counts / (matrix @ share)))
         if smooth:
             padded = np.concatenate((share[:1], share, share[-1:]))
             share = (padded[:-2] + 2 * share + padded[2:]) / 4

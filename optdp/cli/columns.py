@@ -1,4 +1,4 @@
-"""`optdp randomize`: one column of a CSV file made private, row by row, in constant memory."""
+"""`optdp evaluate`: statistics of a column under each mechanism; `optdp randomize`: a column of a CSV file made private."""
 
 from __future__ import annotations
 
@@ -13,21 +13,43 @@ import numpy as np
 
 import optdp
 from optdp import files
-from optdp.cli import options, table
+from optdp.cli import Commands, options, table
+from optdp.cli.options import option
 
 if TYPE_CHECKING:
-    from optdp.cli import Commands
     from optdp.exact.sampling import Seed
     from optdp.mechanisms.base import Mechanism
+    from optdp.report.report import Report
 
 #: Rows randomised at a time: large enough for numpy, small enough for any memory.
 CHUNK = 16_384
 #: The same in bytes of the file.
 BYTES = 2**22
+QUERIES = ("mean", "variance", "maximum", "minimum", "mode", "count")
 
 
 def register(commands: Commands) -> None:
     """Add the commands of this module."""
+    text = "statistics of a real column under each mechanism"
+    described = (
+        "Errors of mean, variance, extremes, mode and count of one column under each mechanism, over a range of "
+        "epsilon. Columns: DATA:COLUMN of public data (anes96, randhie, modechoice; needs statsmodels), or a CSV file."
+    )
+    parser = options.report_command(commands.top, "evaluate", text, _evaluate, described)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data", metavar="DATA:COLUMN", help="e.g. anes96:age")
+    source.add_argument("--csv", metavar="FILE", help="a CSV file with a header; needs --column and --range")
+    option(parser, "--column", None, "column of the CSV file")
+    text = "range of its values, known without looking"
+    option(parser, "--range", None, text, type=options.parse_float, nargs=2, metavar=("A", "B"))
+    text = "statistics"
+    option(parser, "--query", ["maximum", "count"], text, type=str, nargs="+", choices=QUERIES, dest="queries")
+    option(parser, "--eps", [0.5, 1.0, 2.0], "epsilons", type=options.parse_float, nargs="+")
+    option(parser, "--mechanism", None, "names (default: all)", nargs="+", dest="mechanisms")
+    option(parser, "--protocol", "interval", "interval: the paper's", choices=("local", "range", "interval"))
+    option(parser, "--repeats", 1000, "answers for each")
+    option(parser, "--seed", 0, "seed of the draws")
+
     parser = commands.top.add_parser(
         "randomize",
         help="make one numeric column of a CSV file private",
@@ -44,27 +66,49 @@ def register(commands: Commands) -> None:
     text = "upper end of the range"
     parser.add_argument("--upper", type=options.parse_float, required=True, action=options.Once, help=text)
     options.add_loss(parser)
-    options.option(
-        parser, "--mechanism", "optimal", "optimal, or a published one that is sampled exactly: 'moved PM', PM, ..."
-    )
-    options.option(parser, "--clip", False, "move values outside the range to its nearest end, instead of refusing")
+    option(parser, "--mechanism", "optimal", "optimal, or a published one that is sampled exactly: 'moved PM', PM, ...")
+    option(parser, "--clip", False, "move values outside the range to its nearest end, instead of refusing")
     text = "a column to copy in clear, or several: id,town; may be repeated"
-    options.option(parser, "--keep", None, text, action="append", metavar="NAME")
-    options.option(parser, "--only", False, "leave out columns that --keep does not list, instead of refusing them")
-    options.option(parser, "--delimiter", ",", "field separator")
-    options.option(
-        parser, "--multiline", False, "allow line breaks in quoted fields: a missing quote may then hide rows"
-    )
-    options.option(parser, "--in-place", False, "allow the output to be the input, which it replaces")
-    options.option(
+    option(parser, "--keep", None, text, action="append", metavar="NAME")
+    option(parser, "--only", False, "leave out columns that --keep does not list, instead of refusing them")
+    option(parser, "--delimiter", ",", "field separator")
+    option(parser, "--multiline", False, "allow line breaks in quoted fields: a missing quote may then hide rows")
+    option(parser, "--in-place", False, "allow the output to be the input, which it replaces")
+    option(
         parser, "--seed", None, "for tests only: who knows the seed can undo the privacy", type=options.parse_integer
     )
-    options.option(
+    option(
         parser, "--save-mechanism", None, "write the mechanism as JSON, for whoever analyses the output", metavar="FILE"
     )
     parser.add_argument("input", help="CSV file with a header, or - for standard input")
     parser.add_argument("output", help="CSV file to write, or - for standard output")
     parser.set_defaults(run=_run)
+
+
+def _evaluate(args: argparse.Namespace) -> Report:
+    from optdp.report.evaluate import evaluate, load_column
+
+    if args.data:
+        data, _, column = args.data.partition(":")
+        values, bounds = load_column(data, column)
+    elif not args.column or not args.range:
+        raise ValueError("--csv needs --column and --range")
+    else:
+        values, bounds = _read(args.csv, args.column), tuple(args.range)
+    name = args.data or args.column
+    return options.call(evaluate, args, values=values, bounds=bounds, name=name)
+
+
+def _read(path: str, column: str) -> np.ndarray:
+    found: list[float] = []
+    with table.reading(path) as rows:
+        place = rows.column(column)
+        for number, row in enumerate(rows.rows(), 1):
+            value = table.real(row[place])
+            if value is None or not np.isfinite(value):
+                raise ValueError(f"row {number}: {column} is not a number")
+            found.append(value)
+    return np.array(found)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -95,14 +139,11 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
         return best
     made = baselines.baselines("interval", "ldp")
     known = made[args.mechanism].make(problem) if args.mechanism in made else None
+    given = f"mechanism = {args.mechanism!r}"
     if known is None:
-        raise ValueError(
-            f"mechanism = {args.mechanism!r} is not allowed: it must be optimal or one of {', '.join(made)}"
-        )
+        raise ValueError(f"{given} is not allowed: it must be optimal or one of {', '.join(made)}")
     if not known.satisfies(problem.privacy):
-        raise ValueError(
-            f"mechanism = {args.mechanism!r} is not allowed: what it sends is not proven to be private: {known.guarantee()}"
-        )
+        raise ValueError(f"{given} is not allowed: what it sends is not proven to be private: {known.guarantee()}")
     return known
 
 
