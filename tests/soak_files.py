@@ -272,22 +272,25 @@ def helped(data: Any) -> bool:
 
 @cache
 def known(problem: Any, solve: bool) -> tuple[float, float]:
-    """(largest proven lower bound, least attained value) of a problem, from untampered parts and (`solve`) its own solution."""
-    honest = list(map(solution, MAKE))
-    if solve and all(own.problem != problem for own in honest):
+    """(lower bound, value) that are known of a problem: of its own solution (`solve`: which is made), else by the parts of others."""
+    pool = list(map(solution, MAKE))
+    own = [s for s in pool if s.problem == problem]
+    if solve and not own:
         with contextlib.suppress(ValueError, TypeError, RuntimeError, ArithmeticError, AssertionError):
-            honest.append(optdp.solve(problem, rtol=0.05, time_limit=3.0))
+            own = [optdp.solve(problem, rtol=0.05, time_limit=3.0)]
+    if own:
+        return max(s.lower_bound for s in own), min(s.value for s in own)
     low, high = 0.0, float("inf")
-    for own in honest:
-        if own.problem == problem:
-            low, high = max(low, own.lower_bound), min(high, own.value)
-        if type(own.problem.domain) is not type(problem.domain):
+    for other in pool:
+        if any(
+            type(getattr(other.problem, n)) is not type(getattr(problem, n)) for n in ("domain", "privacy", "objective")
+        ):
             continue
         with contextlib.suppress(Refusal):
-            low = max(low, own.certificate.bound(problem).value)
+            low = max(low, other.certificate.bound(problem).value)
         with contextlib.suppress(TypeError, ValueError):
-            if all(check.passed for check in own.mechanism.feasible(problem)):
-                high = min(high, own.mechanism.enclose(problem.objective)[1])
+            if all(check.passed for check in other.mechanism.feasible(problem)):
+                high = min(high, other.mechanism.enclose(problem.objective)[1])
     return low, high
 
 

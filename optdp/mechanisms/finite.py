@@ -1,5 +1,8 @@
 """Kernels between finite sets: a table of probabilities, one row for each symbol."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any
@@ -7,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Log, Seed, Within, as_rng, enclosures, work
+from optdp.exact import Check, Log, Seed, Within, as_rng, dyadic, enclosures, work
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Alphabet, Average, Loss, LossLike, Objective, Privacy, WorstCase, as_loss, places
@@ -58,6 +61,27 @@ class FiniteMechanism(TableMechanism):
             allowed = "they must be different, one for each column of the weights"
             raise ValueError(f"outputs = {self.outputs!r} is not allowed: {allowed}")
 
+    @classmethod
+    def of_floors(
+        cls, domain: Alphabet, outputs: Sequence[Any], floors: np.ndarray, losses: np.ndarray, ratio: Fraction
+    ) -> FiniteMechanism:
+        """The best mechanism whose outputs have at least these probabilities, and at most `ratio` times as much.
+
+        **Arguments:** `floors`: one number >= 0 for each output, not all 0; they are scaled if no row lies above them;
+        `losses`: (inputs, outputs); `ratio`: >= 1.
+
+        Each row has `ratio` times the floor (rounded down) at the outputs of its least losses, the floor at the others, and one
+        output in between: integers from the start, so that the likelihood ratios are at most `ratio` without any repair.
+        """
+        low = _integer_floors(floors, ratio)
+        room = np.array([int(ratio * m) - m for m in low], dtype=object)
+        base, rest = np.array(low, dtype=object), TOTAL - sum(low)
+        weights = np.empty(losses.shape, dtype=np.int64)
+        for row, order in zip(weights, np.argsort(losses, axis=1, kind="stable"), strict=True):
+            before = np.cumsum(room[order]) - room[order]
+            row[order] = base[order] + np.minimum(np.maximum(rest - before, 0), room[order])
+        return cls(domain, tuple(outputs), Table(weights))
+
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         return self.atoms()[self.table.draw(self.domain.index(x), as_rng(rng))]
 
@@ -88,12 +112,11 @@ class FiniteMechanism(TableMechanism):
     def enclose(self, objective: Objective) -> tuple[float, float]:
         if not isinstance(objective, WorstCase | Average) or objective.loss.form != "matrix":
             return super().enclose(objective)
-        rows = self._loss(objective.loss).rows  # type: ignore[attr-defined]
-        work.count(self.table.weights.size * 2 * work.rational(1 + max(map(work.words, rows))))
-        losses = [
-            sum((w * Fraction(v) for w, v in zip(row, values, strict=True)), Fraction(0)) / TOTAL
-            for row, values in zip(self.table.to_list(), rows, strict=True)
-        ]
+        law: Any = self._loss(objective.loss)
+        work.count(self.table.weights.size * (1 + 2 * work.product(1, max(map(work.words, law.rows)))))
+        entries, bits = dyadic.integers(law.array)
+        products = self.table.weights.astype(object) * entries
+        losses = [Fraction(int(total), TOTAL << bits) for total in products.sum(axis=1)]
         if isinstance(objective, WorstCase):
             value = max(losses)
         elif isinstance(objective.prior, str):  # "uniform"
@@ -105,3 +128,18 @@ class FiniteMechanism(TableMechanism):
 
     def __repr__(self) -> str:
         return f"FiniteMechanism on {self.domain}: {len(self.outputs)} outputs; {self._tail()}"
+
+
+def _integer_floors(floors: np.ndarray, ratio: Fraction) -> list[int]:
+    """Integers in proportion to `floors`, rounded up, whose sum is at most 2^62, and `ratio` times them at least 2^62.
+
+    Rounded up, because what a favoured output lacks is as much as `ratio` units, and goes to an output with a larger loss.
+    """
+    numerators, _ = dyadic.integers(floors)
+    total, unit = int(numerators.sum()), Fraction(len(floors), TOTAL)
+    share = min(max(Fraction(float(floors.sum())), (1 + unit) / ratio), 1 - unit)
+    low = [-(-int(m * share.numerator * TOTAL) // (total * share.denominator)) for m in numerators]
+    if sum(int(ratio * m) for m in low) < TOTAL:  # a ratio next to 1: one distribution for all
+        low = [int(m) * TOTAL // total for m in numerators]
+        low[int(np.argmax(floors))] += TOTAL - sum(low)
+    return low

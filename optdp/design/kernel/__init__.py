@@ -34,7 +34,7 @@ from optdp.design import finite_kernel
 from optdp.design.kernel import dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
-from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of
+from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
 from optdp.design.kernel.task import Task, grid
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -198,9 +198,10 @@ class _Search:
 
     def __init__(self, task: Task, run: Run) -> None:
         self.task, self.run = task, run
-        self.certificate, self.bound = KernelCertificate(points=(0.0,), weights=(1.0,), point_reaches=(0.0,)), 0.0
-        if isinstance(run.problem.objective, Average):
-            self.certificate = KernelCertificate()
+        self.certificate, self.bound = KernelCertificate(), 0.0
+        if task.prior is None:
+            self.certificate = two_atoms(task)
+            self.bound = self.certificate.bound(run.problem).value
         self.mechanism = self._simple()
         self.value = self.mechanism.enclose(run.problem.objective)[1]
         self.message, self.stopped = "", False
@@ -232,7 +233,7 @@ class _Search:
         half = inputs[inputs <= task.half] if task.prior is None else task.prior[0]
         cuts = self._first(half)
         found: Master | None = None
-        for level in range(LEVELS):
+        for level in range(LEVELS if self.gap > rtol else 0):
             left = self.run.time_limit - self.run.seconds
             if left <= 0:
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
@@ -372,8 +373,10 @@ class _Search:
             fine /= 2
         masses, lows, highs = best[1]
         window = of_pieces(*best[1]).window(task.growth) / masses.sum()
-        if task.cost.tilted:  # means must be reached in exact arithmetic, too
-            lows, highs = (0.5 + (v - 0.5) * (1 + 2.0**-30) for v in (lows, highs))
+        if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
+            floor = of_pieces(*best[1])
+            a, b = max(floor.lowest_mean(task.growth), 0.0), min(floor.lowest_mean(task.growth, highest=True), 1.0)
+            lows, highs = (0.5 + ((v - a) / (b - a) - 0.5) * (1 + 2.0**-30) for v in (lows, highs))
         log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)
         made = self._mechanism(masses, lows, highs, window)
         if task.cost.tilted and not made.check_unbiased().passed:

@@ -73,12 +73,12 @@ def solve(
     task: Task, y: np.ndarray, cuts: Cuts, rtol: float, solver: LinearSolver | None = None, left: float = np.inf
 ) -> Master:
     """The best floor on the mesh `y`, to the relative tolerance `rtol` between the program's value and the floor's own."""
-    fold, scale, growth, prior = Fold(y.size, task.symmetric), task.scale, task.growth, task.prior
+    fold, scale, thin, growth, prior = Fold(y.size, task.symmetric), task.scale, task.thin, task.growth, task.prior
     n, values = fold.count, 1 if prior is None else prior[0].size
     whole = np.concatenate([np.zeros(values), fold.rows(hat_masses(y)[None])[0], fold.rows(np.ones((1, y.size)))[0]])
     price = np.ones(1) if prior is None else prior[1]
     program = LinearProgram(
-        np.concatenate([price, np.zeros(2 * n)]), whole[None], [scale * np.exp(-task.eps)], [scale],
+        np.concatenate([price, np.zeros(2 * n)]), whole[None], [thin * np.exp(-task.eps)], [thin],
         blocks={"mass": slice(0, 1)}, variables={"value": slice(0, values), "density": slice(values, values + n),
                                                  "atom": slice(values + n, values + 2 * n)},
         name="optdp-kernel-floor",
@@ -91,13 +91,13 @@ def solve(
         head = np.zeros((new.x.size, values))
         head[np.arange(new.x.size), 0 if prior is None else np.searchsorted(prior[0], new.x)] = 1.0
         session.add_rows(
-            _sparse(np.hstack([head, -fold.rows(smooth), -fold.rows(atoms)])), nu * scale, np.full(nu.size, np.inf)
+            _sparse(np.hstack([head, -scale / thin * fold.rows(smooth), -scale / thin * fold.rows(atoms)])), nu * scale, np.full(nu.size, np.inf)
         )
         kinds.append(np.ones(nu.size, dtype=bool))
 
     def reach(ends: np.ndarray, upper: bool) -> None:
         """E[Y] <= 0 must be possible: c + int (y - c) + (E - 1) min(y - c, 0) dm <= 0 for all c; mirrored at the upper end."""
-        sign, goal = (-1.0, 1.0) if upper else (1.0, 0.0)
+        sign, goal, size = -1.0 if upper else 1.0, float(upper), max(float(y[-1] - y[0]), 1.0)
         zero = np.zeros(ends.size)
 
         def below(k: object, t: np.ndarray) -> np.ndarray:
@@ -107,10 +107,10 @@ def solve(
         at = sign * (y[None] - ends[:, None])
         smooth = hats(zero, y, below, ()) + growth * hats(zero, y, below, (), low, high)
         table = np.hstack(
-            [np.zeros((ends.size, values)), -fold.rows(smooth), -fold.rows(at + growth * np.minimum(at, 0.0))]
+            [np.zeros((ends.size, values)), *(-fold.rows(t) / size for t in (smooth, at + growth * np.minimum(at, 0.0)))]
         )
         session.add_rows(
-            _sparse(table), (sign * (ends - goal) + MARGIN * task.width) * scale, np.full(ends.size, np.inf)
+            _sparse(table), (sign * (ends - goal) + MARGIN * task.width) * thin / size, np.full(ends.size, np.inf)
         )
         kinds.append(np.zeros(ends.size, dtype=bool))
 
@@ -123,7 +123,7 @@ def solve(
     for round_ in range(ROUNDS):
         result = session.solve(time_limit=left).checked()
         value = result.objective / scale
-        density, atoms = fold.full(result.value("density")) / scale, fold.full(result.value("atom")) / scale
+        density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
         floor = Floor.of_hats(y, density, atoms)
         if prior is None:
             x = floor.samples(task.cost, growth, 3, high=task.half)

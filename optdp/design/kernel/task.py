@@ -59,10 +59,17 @@ class Task:
 
     @cached_property
     def scale(self) -> float:
-        """About 1/V: the programs work with losses and floors times this."""
+        """About 1/V: the programs work with values times this."""
+        if self.cost.tilted and self.eps < 1:
+            return float(4 / (1 + 2 / self.growth) ** 2)
         mass = 1 / (1 + self.growth * self.width)
         t = np.linspace(0.0, 1.0, 65)[1:]
         return 1 / float(mass * np.mean(self.cost.of(t)) + (1 - mass) * np.mean(self.cost.of(self.width * t / 2)))
+
+    @property
+    def thin(self) -> float:
+        """About 1/m(all): the programs work with floors times this."""
+        return max(self.scale, 1.0)
 
     @cached_property
     def span(self) -> tuple[float, float]:
