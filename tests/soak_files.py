@@ -272,7 +272,7 @@ def helped(data: Any) -> bool:
 
 @cache
 def known(problem: Any, solve: bool) -> tuple[float, float]:
-    """(lower bound, value) that are known of a problem: of its own solution (`solve`: which is made), else by the parts of others."""
+    """(lower bound, value) known of a problem: those of its own solution (`solve`: which is made), else by parts of others."""
     pool = list(map(solution, MAKE))
     own = [s for s in pool if s.problem == problem]
     if solve and not own:

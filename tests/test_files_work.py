@@ -181,8 +181,8 @@ def test_the_soak_notices_what_is_wrong():
     """With a checker that believes everything, with one that fails, and with messages that help nobody, the soak says so."""
     believed = Verification([Check("nothing", True, "whatever the file says")])
     with mock.patch.object(optdp.Solution, "verify", lambda self: believed):
-        assert soak_files.soak(60, 7).counts["wrong accepted"] > 2
+        assert soak_files.soak(25, 7).counts["wrong accepted"] > 0
     with mock.patch.object(optdp.Solution, "verify", lambda self: 1 / 0):
-        assert soak_files.soak(40, 7).counts["uncaught"] > 3
+        assert soak_files.soak(25, 7).counts["uncaught"] > 0
     with mock.patch("optdp.exact.fields._kind", lambda value: "TypeError"):
-        assert soak_files.soak(100, 7).counts["unclear"] > 0
+        assert soak_files.soak(60, 7).counts["unclear"] > 0
