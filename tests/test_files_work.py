@@ -180,9 +180,11 @@ def test_mutated_files():
 def test_the_soak_notices_what_is_wrong():
     """With a checker that believes everything, with one that fails, and with messages that help nobody, the soak says so."""
     believed = Verification([Check("nothing", True, "whatever the file says")])
-    with mock.patch.object(optdp.Solution, "verify", lambda self: believed):
-        assert soak_files.soak(25, 7).counts["wrong accepted"] > 0
-    with mock.patch.object(optdp.Solution, "verify", lambda self: 1 / 0):
-        assert soak_files.soak(25, 7).counts["uncaught"] > 0
-    with mock.patch("optdp.exact.fields._kind", lambda value: "TypeError"):
-        assert soak_files.soak(60, 7).counts["unclear"] > 0
+    few = {name: saved(name) for name in ("lip sum", "additive", "finite hamming")}  # the quickest to be judged
+    with mock.patch.object(soak_files, "originals", lambda: few):
+        with mock.patch.object(optdp.Solution, "verify", lambda self: believed):
+            assert soak_files.soak(400, 7).counts["wrong accepted"] > 2
+        with mock.patch.object(optdp.Solution, "verify", lambda self: 1 / 0):
+            assert soak_files.soak(40, 7).counts["uncaught"] > 3
+        with mock.patch("optdp.exact.fields._kind", lambda value: "TypeError"):
+            assert soak_files.soak(100, 7).counts["unclear"] > 0
