@@ -49,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line. **Returns** 0, 1 if a check failed, or 2 after an error, which is one line on stderr."""
+    """Run the command line. **Returns** 0, 1 if a check of a solve failed, or 2 after an error, which is one line on stderr."""
     args = build_parser().parse_args(arguments)
     try:
         return int(args.run(args))

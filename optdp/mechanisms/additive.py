@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, work
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.noise import AdditiveNoise
 from optdp.problem import ApproxDP, At, Average, Integers, Line, LossLike, Objective, Privacy, WorstCase
@@ -101,6 +101,7 @@ class AdditiveMechanism(AdditiveNoise):
     def _line(self) -> tuple[np.ndarray, int]:
         """(integers proportional to the masses at -a..a with tails cut off after two periods, unit of proportion)."""
         b, d, periods = self.decay, LIMB, 3 if self.tail else 0
+        work.count(2 * len(self.weights) + 3 * len(self.tail))
         half = [w * d**periods for w in self.weights]
         half += [t * (d - b) * b**k * d ** (2 - k) for k in range(periods) for t in self.tail]
         up = np.array(half, dtype=object)
@@ -129,6 +130,7 @@ class AdditiveMechanism(AdditiveNoise):
             refusal = f"shifts above the sensitivity {self.sensitivity:g} are not supported"
             raise ValueError(f"{refusal} for noise with a tail")
         (line, unit), pad = self._line, np.zeros(k, dtype=object)
+        work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
         excess = np.concatenate([pad, line]) * ratio.denominator - np.concatenate([line, pad]) * ratio.numerator
         excess = np.where(excess > 0, excess, 0)
         scale = unit * ratio.denominator * self.total
@@ -162,6 +164,7 @@ class AdditiveMechanism(AdditiveNoise):
             return None
         b, d, n = self.decay, LIMB, self.n
         half = [w * d**2 for w in self.weights] + [t * (d - b) * factor for factor in (d, b) for t in self.tail]
+        work.count(len(half) * (0.1 * n + work.rational(8)))
         line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
         top = [max(line[max(i - n, 0) : i + n + 1]) for i in range(n, len(line))]
         return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
@@ -369,6 +372,7 @@ class AdditiveMechanism(AdditiveNoise):
     def _moment(self, q: int) -> Fraction:
         """E|Z|^q for q = 1, 2, exactly."""
         n, b = self.n, self._b
+        work.count(0.5 * len(self.weights) + 8 * len(self.tail) * work.rational(10))
         body = sum(w * a**q for a, w in enumerate(self.weights))
         tail = Fraction(0)
         for r, t in enumerate(self.tail, len(self.weights)):
@@ -411,6 +415,7 @@ class AdditiveMechanism(AdditiveNoise):
                 inner = law.integral_ball(a * h - h / 2) if a else -law.integral_ball(h / 2)
                 return (law.integral_ball(a * h + h / 2) - inner) / h
 
+            work.count(60.0 * len(self.weights))
             total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
             if self.tail:
                 q, b, n, periods = enclosures.ball(law.exponent), enclosures.ball(self._b), self.n, 8
@@ -421,6 +426,7 @@ class AdditiveMechanism(AdditiveNoise):
                     if rho < (1 + b) / 2 and float((arb(edge) ** q * b**periods).upper()) < 1e-25:
                         break
                     periods *= 2
+                work.count(60.0 * len(self.tail) * periods)
                 for r, t in enumerate(self.tail, size):
                     total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
                 rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)

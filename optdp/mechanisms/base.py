@@ -18,7 +18,7 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp import files, hooks
-from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, written
+from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, work, written
 from optdp.exact.fields import enter, load
 from optdp.problem import LDP, Alphabet, Circle, Interval, LossLike, Objective, Privacy, Problem, Squared, as_loss
 
@@ -326,9 +326,14 @@ class Mechanism(ABC):
         files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     @staticmethod
-    def load(path: str | Path) -> Mechanism:
-        """Read a mechanism that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
-        return Mechanism.read(load(path))
+    def load(path: str | Path, limit: float = work.LIMIT) -> Mechanism:
+        """Read a mechanism that `save` wrote, or one from standard input ("-").
+
+        **Arguments:** `limit`: how much work reading may take, in seconds of a common processor; it is counted, not timed.
+
+        **Raises** OSError, FieldError (a ValueError) or `optdp.exact.work.Overwork` (a RuntimeError) in one sentence.
+        """
+        return load(path, Mechanism.read, limit)
 
     @staticmethod
     def from_dict(data: Any) -> Mechanism:

@@ -62,7 +62,7 @@ class _Bounded(Domain):
 
 
 def _real(x: ArrayLike, name: str, where: str) -> np.ndarray:
-    raw = np.asarray(x)
+    raw = np.asarray(require.unmasked(x, name))
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} is of type {raw.dtype}, which is not allowed: {name} must be real numbers in {where}")
     return raw.astype(float, copy=False)
@@ -242,7 +242,7 @@ class Alphabet(Domain):
 
     def index(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """The positions of the symbols `x`, in the shape of `x`. **Raises** ValueError naming the first entry that is none."""
-        array = self._array(x)
+        array = self._array(require.unmasked(x, name))
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
         found = np.array([place.get(entry, -1) for entry in array.reshape(-1).tolist()], dtype=np.int64)
         _inside(found >= 0, array, name, f"{name} must be one of the symbols of {self}")

@@ -21,7 +21,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, fit, polynomial, require
+from optdp.exact import enclosures, fit, polynomial, require, work
 from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import Number, plain, prose, rational, show
 from optdp.exact.sweep import Branches, horner
@@ -314,7 +314,7 @@ class Pieces(DistanceLoss):
         if rows[0][0] < 0:
             raise ValueError("coefficients are not allowed: the loss must be >= 0 at distance 0")
         for i, (row, start, end) in enumerate(self._parts):
-            drops = i > 0 and horner(row, start) < horner(rows[i - 1], start)
+            drops = i > 0 and _horner(row, start) < _horner(rows[i - 1], start)
             if drops or not polynomial.nonnegative(_slope(row), start, end):
                 reason = f"the loss is not proven nondecreasing from distance {start} on"
                 raise ValueError(f"coefficients are not allowed: {reason}")
@@ -329,10 +329,8 @@ class Pieces(DistanceLoss):
         """Whether slopes are proven nondecreasing, at the breaks too, and there are no jumps."""
         for i, (row, start, end) in enumerate(self._parts):
             last = self.coefficients[max(i - 1, 0)]
-            jumps, falls = (
-                horner(row, start) != horner(last, start),
-                horner(_slope(row), start) < horner(_slope(last), start),
-            )
+            jumps = horner(row, start) != horner(last, start)
+            falls = horner(_slope(row), start) < horner(_slope(last), start)
             if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
                 return False
         return True
@@ -365,8 +363,8 @@ class Pieces(DistanceLoss):
         rows, total = [], Fraction(0)
         for row, start, end in self._parts:
             primitive = (Fraction(0), *(a / (k + 1) for k, a in enumerate(row)))
-            rows.append((total - horner(primitive, start), *primitive[1:]))
-            total = horner(rows[-1], end or start)
+            rows.append((total - _horner(primitive, start), *primitive[1:]))
+            total = _horner(rows[-1], end or start)
         return tuple(rows)
 
     def integral_ball(self, distance: Number | arb) -> arb:
@@ -397,12 +395,17 @@ class Pieces(DistanceLoss):
 
     def _exact(self, d: Fraction, rows: tuple[tuple[Fraction, ...], ...]) -> Fraction:
         """The polynomial of the piece around d >= 0, at d."""
-        return horner(rows[max(k for k, b in enumerate(self.breaks) if b <= d)], d)
+        return _horner(rows[max(k for k, b in enumerate(self.breaks) if b <= d)], d)
 
 
 def _slope(row: Sequence[Fraction]) -> list[Fraction]:
     """Coefficients of the derivative."""
     return [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
+
+
+def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
+    work.count(2 * len(row) * work.rational(work.words(row) + len(row) * work.words([d]) / 2))
+    return horner(row, d)
 
 
 @dataclass(frozen=True)
