@@ -254,7 +254,7 @@ class _Search:
             last = level == LEVELS - 1 or max(y.size, inputs.size) > FINEST
             if dual is not None:
                 near = 1 - dual.value * (1 - 2 * shrink) / found.attained
-                if near <= (0.8 if task.has_density else 0.6) * rtol or last:
+                if near <= (0.95 if task.has_density else 0.6) * rtol or last:
                     self._keep_bound(dual, shrink)
                     if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
                         self._keep_value(found)

@@ -45,7 +45,7 @@ def solve(
             break
         new = _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
         moved = float(np.quantile(np.abs(new.reaches - best.reaches), 0.9))
-        small = new.value - best.value <= rtol / 10 * abs(best.value)
+        small = new.value - best.value <= rtol / 20 * abs(best.value)
         if new.value > best.value:
             best = new
         if small and change < 1e-2 * RANGE * task.width:
@@ -66,7 +66,7 @@ class _Point:
         ends = self._ends(reaches)
         bends = np.unique(np.clip(np.concatenate([marks, mesh, *ends]), low, high))
         bends = bends[np.append(True, np.diff(bends) > 1e-9)]
-        self.outputs = np.unique(np.concatenate([bends, *(bends[:-1] + np.diff(bends) * f for f in (0.3, 0.7))]))
+        self.outputs = np.unique(np.concatenate([bends, *(bends[:-1] + np.diff(bends) * f for f in (0.17, 0.33, 0.5, 0.67, 0.83))]))
         program = PriorProgram(task, mesh, [ends], Cuts())
         self.g = program.table(self.outputs) @ np.ones(mesh.size)
         self.value = float(program.gains().sum()) - max(0.0, float(-self.g.min()))
