@@ -33,7 +33,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures, require
+from optdp.exact import enclosures, require, work
 from optdp.problem import LDP, LIP, Aggregate, Alphabet, BayesRisk, Prior, Problem
 
 #: Bounds of Q are multiples of 2^-BITS.
@@ -89,6 +89,8 @@ class LIPCertificate(Certificate):
             self._refuse("the domain must be the alphabet of the prior's categories")
         if isinstance(privacy, LIP) and privacy.prior != prior:
             self._refuse("the prior of the guarantee must be the prior of the objective")
+        own, size = work.words([prior.total]), work.words(task.values or ())
+        work.count(len(prior) * (3 * work.rational(own + size) + 2 * work.rational(own + 2 * size + 3)))
         proof = _Proof(self, prior, task, enclosures.exp_above(privacy.eps, BITS))
         if self.method == "simplex":
             return max(proof.simplex(), Fraction(0))
@@ -98,6 +100,10 @@ class LIPCertificate(Certificate):
             self._refuse(f"the method {self.method!r} is not for a {task.kind}")
         if len(self.nu) != len(prior):
             self._refuse(f"there are {len(self.nu)} prices for {len(prior)} categories")
+        size = work.words([*(task.values or ()), 1.0]) + work.words([*(t for t, _ in self.knots), 1.0])
+        long = 2 * max(size, work.words([*self.nu, *(v for _, v in self.knots)]))
+        each = 3 + 3 * work.product(long, 3) + 2 * work.product(size, size)
+        work.count((len(self.knots) + 2) * (len(prior) * each + 8 * work.rational(long + 3)))
         if len(self.knots) * len(prior) > STEPS:
             self._refuse(f"{len(self.knots)} knots and {len(prior)} categories are more than {STEPS} steps")
         excess = getattr(proof, f"{'cone' if isinstance(privacy, LDP) else 'box'}_{self.method}")()
@@ -106,6 +112,7 @@ class LIPCertificate(Certificate):
 
     def _visits(self, vertices: int, steps: int) -> None:
         """Refuse a proof that would take too long, before it does."""
+        work.count(vertices * (4 + 4 * work.product(6 + work.words(self.nu), 3 + work.words(self.nu))))
         if vertices > VERTICES or steps > STEPS:
             self._refuse(f"there are more than {VERTICES} vertices to visit")
 

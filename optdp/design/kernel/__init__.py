@@ -31,10 +31,10 @@ import numpy as np
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, NODES, KernelCertificate
 from optdp.design import finite_kernel
-from optdp.design.kernel import dense, master
+from optdp.design.kernel import average, dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
-from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of
+from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
 from optdp.design.kernel.task import Task, grid
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -198,12 +198,14 @@ class _Search:
 
     def __init__(self, task: Task, run: Run) -> None:
         self.task, self.run = task, run
-        self.certificate, self.bound = KernelCertificate(points=(0.0,), weights=(1.0,), point_reaches=(0.0,)), 0.0
-        if isinstance(run.problem.objective, Average):
-            self.certificate = KernelCertificate()
+        self.certificate, self.bound = KernelCertificate(), 0.0
+        if task.prior is None:
+            self.certificate = two_atoms(task)
+            self.bound = self.certificate.bound(run.problem).value
         self.mechanism = self._simple()
         self.value = self.mechanism.enclose(run.problem.objective)[1]
         self.message, self.stopped = "", False
+        self.reaches: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def gap(self) -> float:
@@ -232,7 +234,7 @@ class _Search:
         half = inputs[inputs <= task.half] if task.prior is None else task.prior[0]
         cuts = self._first(half)
         found: Master | None = None
-        for level in range(LEVELS):
+        for level in range(LEVELS if self.gap > rtol else 0):
             left = self.run.time_limit - self.run.seconds
             if left <= 0:
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
@@ -252,9 +254,10 @@ class _Search:
             last = level == LEVELS - 1 or max(y.size, inputs.size) > FINEST
             if dual is not None:
                 near = 1 - dual.value * (1 - 2 * shrink) / found.attained
-                if near <= 0.6 * rtol or last:
+                if near <= (0.95 if task.has_density else 0.6) * rtol or last:
                     self._keep_bound(dual, shrink)
-                    self._keep_value(found)
+                    if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
+                        self._keep_value(found)
             if self.gap <= rtol:
                 break
             if last:
@@ -292,12 +295,14 @@ class _Search:
     ) -> tuple[PriorProgram, Dual | None, float]:
         """The best prior for the floor's windows, and how much these must shrink."""
         task, floor = self.task, found.floor
+        if task.has_density and not task.cost.tilted:
+            return self._thresholds(floor, y, inputs, solver, left)
         low, high = task.span
         if task.prior is None or task.has_density:
             layers, atoms = layers_of(floor, inputs, task)
             if task.has_density:
                 atoms = Cuts()
-            elif task.width > 0.02:
+            elif task.width > 1e-3:
                 atoms = atoms + found.cuts
         else:
             layers, atoms = self._point_layers(floor)
@@ -325,13 +330,24 @@ class _Search:
             ends += [end[dual.weights > 0] for end in (atoms.a, atoms.b)]
             bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
             fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 3)
-            g = program.table(fine) @ program.columns(dual)
-            shrink = program.lifted(dual, fine[g < 0])
-            if shrink <= self.run.rtol / 8:
+            columns = program.columns(dual)
+            lowest = _dips(fine, program.table(fine) @ columns)
+            g = program.table(lowest) @ columns
+            shrink = program.lifted(dual, lowest[g < 0])
+            if shrink <= self.run.rtol / 16:
                 break
-            padded = np.concatenate([[np.inf], g, [np.inf]])
-            outputs = np.union1d(outputs, fine[(g < 0) & (g <= padded[:-2]) & (g <= padded[2:])])
+            outputs = np.union1d(outputs, lowest[g < 0])
         return program, dual, shrink
+
+    def _thresholds(
+        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None, left: float
+    ) -> tuple[PriorProgram, Dual, float]:
+        """The same for an average under a density: the prior is known, and thresholds are free."""
+        start = None if self.reaches is None else np.interp(inputs, *self.reaches)
+        program, dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, left)
+        start = (dual.layers[0][1] - inputs) / self.task.cost.slopes[1]
+        self.reaches = inputs, start
+        return program, dual, 0.0
 
     def _point_layers(self, floor: Floor) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
         """For a prior of finitely many points: atoms at them, with the floor's windows and others near them."""
@@ -372,8 +388,10 @@ class _Search:
             fine /= 2
         masses, lows, highs = best[1]
         window = of_pieces(*best[1]).window(task.growth) / masses.sum()
-        if task.cost.tilted:  # means must be reached in exact arithmetic, too
-            lows, highs = (0.5 + (v - 0.5) * (1 + 2.0**-30) for v in (lows, highs))
+        if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
+            floor = of_pieces(*best[1])
+            a, b = max(floor.lowest_mean(task.growth), 0.0), min(floor.lowest_mean(task.growth, highest=True), 1.0)
+            lows, highs = (0.5 + ((v - a) / (b - a) - 0.5) * (1 + 2.0**-30) for v in (lows, highs))
         log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)
         made = self._mechanism(masses, lows, highs, window)
         if task.cost.tilted and not made.check_unbiased().passed:
@@ -422,6 +440,10 @@ class _Search:
             for end in (low, high):
                 _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
                 _spread(over, y, np.interp(inner, inputs, end), there / 2)
+        if task.has_density:  # the best floors are often atoms, which stand where g touches 0
+            padded = np.concatenate([[np.inf], dual.g, [np.inf]])
+            touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
+            return task.mirrored(np.union1d(_halved(y, over, 0.5), dual.outputs[touching])), _halved(inputs, under, 0.5)
         if task.symmetric:
             over, under = over + over[::-1], under + under[::-1]
         return task.mirrored(_halved(y, over)), task.mirrored(_halved(inputs, under))
@@ -447,6 +469,16 @@ def _between(mesh: np.ndarray, count: int) -> np.ndarray:
     """The mesh with `count` more points in each cell."""
     steps = np.diff(mesh)
     return np.unique(np.concatenate([mesh, *(mesh[:-1] + steps * (k / (count + 1)) for k in range(1, count + 1))]))
+
+
+def _dips(points: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Where g, known at the points, may be least: local minima, and the vertices of parabolas through them and their neighbours."""
+    i = 1 + np.flatnonzero((g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]))
+    a, b, c = points[i - 1], points[i], points[i + 1]
+    left, right = (g[i] - g[i - 1]) / (b - a), (g[i + 1] - g[i]) / (c - b)
+    bend = np.maximum(right - left, 1e-300)
+    vertices = (a + b) / 2 - left * (c - a) / (2 * bend)
+    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b, np.clip(vertices, a, c)]))
 
 
 def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: np.ndarray) -> None:

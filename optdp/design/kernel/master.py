@@ -18,8 +18,10 @@ import numpy as np
 
 from optdp.design.kernel.floor import Floor, hat_masses, hats
 from optdp.design.kernel.task import Fold, Task
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
 
+#: The default solver, which must not drop the small entries of narrow cells.
+HIGHS = Highs(options=(("small_matrix_value", 1e-12),))
 #: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
 ROUNDS, CUTS = 80, 150
 #: Unbiased mechanisms reach beyond the ends by this share of a window, so that every mean is reached after rounding.
@@ -73,31 +75,42 @@ def solve(
     task: Task, y: np.ndarray, cuts: Cuts, rtol: float, solver: LinearSolver | None = None, left: float = np.inf
 ) -> Master:
     """The best floor on the mesh `y`, to the relative tolerance `rtol` between the program's value and the floor's own."""
-    fold, scale, growth, prior = Fold(y.size, task.symmetric), task.scale, task.growth, task.prior
-    n, values = fold.count, 1 if prior is None else prior[0].size
+    fold, scale, thin, growth, prior = Fold(y.size, task.symmetric), task.scale, task.thin, task.growth, task.prior
+    n, values = fold.count, 1 if prior is None else int(task.groups[-1]) + 1
     whole = np.concatenate([np.zeros(values), fold.rows(hat_masses(y)[None])[0], fold.rows(np.ones((1, y.size)))[0]])
-    price = np.ones(1) if prior is None else prior[1]
+    price = np.ones(1) if prior is None else np.bincount(task.groups, prior[1])
     program = LinearProgram(
-        np.concatenate([price, np.zeros(2 * n)]), whole[None], [scale * np.exp(-task.eps)], [scale],
+        np.concatenate([price, np.zeros(2 * n)]), whole[None], [thin * np.exp(-task.eps)], [thin],
         blocks={"mass": slice(0, 1)}, variables={"value": slice(0, values), "density": slice(values, values + n),
                                                  "atom": slice(values + n, values + 2 * n)},
         name="optdp-kernel-floor",
     )  # fmt: skip
-    session = (solver or Highs()).session(program)
+    session = (solver or HIGHS).session(program)
     kinds: list[np.ndarray] = [np.zeros(1, dtype=bool)]  # rows that are cuts of losses
+    owners: list[np.ndarray] = []  # for each cut, which of these it is a part of
 
     def add(new: Cuts) -> None:
         smooth, atoms, nu = rows(task, y, new)
-        head = np.zeros((new.x.size, values))
-        head[np.arange(new.x.size), 0 if prior is None else np.searchsorted(prior[0], new.x)] = 1.0
+        owner = np.arange(new.x.size)
+        if prior is not None:
+            place = np.searchsorted(prior[0], new.x)
+            group = task.groups[place]
+            first = np.append(True, (np.diff(group) != 0) | (np.diff(new.x) <= 0))
+            owner = np.cumsum(first) - 1
+            share = prior[1][place] / price[group]
+            smooth, atoms = (np.add.reduceat(share[:, None] * t, np.flatnonzero(first)) for t in (smooth, atoms))
+            nu = np.add.reduceat(share * nu, np.flatnonzero(first))
+        head = np.zeros((nu.size, values))
+        head[np.arange(nu.size), 0 if prior is None else group[first]] = 1.0
+        owners.append(owner + sum(int(kind.sum()) for kind in kinds))
         session.add_rows(
-            _sparse(np.hstack([head, -fold.rows(smooth), -fold.rows(atoms)])), nu * scale, np.full(nu.size, np.inf)
+            _sparse(np.hstack([head, -scale / thin * fold.rows(smooth), -scale / thin * fold.rows(atoms)])), nu * scale, np.full(nu.size, np.inf)
         )
         kinds.append(np.ones(nu.size, dtype=bool))
 
     def reach(ends: np.ndarray, upper: bool) -> None:
         """E[Y] <= 0 must be possible: c + int (y - c) + (E - 1) min(y - c, 0) dm <= 0 for all c; mirrored at the upper end."""
-        sign, goal = (-1.0, 1.0) if upper else (1.0, 0.0)
+        sign, goal, size = -1.0 if upper else 1.0, float(upper), max(float(y[-1] - y[0]), 1.0)
         zero = np.zeros(ends.size)
 
         def below(k: object, t: np.ndarray) -> np.ndarray:
@@ -107,10 +120,10 @@ def solve(
         at = sign * (y[None] - ends[:, None])
         smooth = hats(zero, y, below, ()) + growth * hats(zero, y, below, (), low, high)
         table = np.hstack(
-            [np.zeros((ends.size, values)), -fold.rows(smooth), -fold.rows(at + growth * np.minimum(at, 0.0))]
+            [np.zeros((ends.size, values)), *(-fold.rows(t) / size for t in (smooth, at + growth * np.minimum(at, 0.0)))]
         )
         session.add_rows(
-            _sparse(table), (sign * (ends - goal) + MARGIN * task.width) * scale, np.full(ends.size, np.inf)
+            _sparse(table), (sign * (ends - goal) + MARGIN * task.width) * thin / size, np.full(ends.size, np.inf)
         )
         kinds.append(np.zeros(ends.size, dtype=bool))
 
@@ -121,9 +134,12 @@ def solve(
             reach(y[y > 0.5], True)
     best: tuple[float, Floor, np.ndarray, np.ndarray] | None = None
     for round_ in range(ROUNDS):
-        result = session.solve(time_limit=left).checked()
+        result = session.solve(time_limit=left)
+        if not result.usable and result.status is not LinearStatus.TIME_LIMIT:
+            result = session.solve(time_limit=left, method="ipm")
+        result = result.checked()
         value = result.objective / scale
-        density, atoms = fold.full(result.value("density")) / scale, fold.full(result.value("atom")) / scale
+        density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
         floor = Floor.of_hats(y, density, atoms)
         if prior is None:
             x = floor.samples(task.cost, growth, 3, high=task.half)
@@ -149,13 +165,14 @@ def solve(
         if prior is None:
             use = _peaks(seen, value, float(seen.max()), rtol)
         else:
-            use = np.flatnonzero(reached & (seen > result.value("value") / scale + 1e-12 * value))
+            means_of = np.bincount(task.groups, prior[1] * seen) / price
+            use = np.flatnonzero((means_of > result.value("value") / scale + 1e-12 * value)[task.groups])
         if use.size:
             add(Cuts(x[use], a[use], b[use]))
             cuts = cuts + Cuts(x[use], a[use], b[use])
     assert best is not None
     tight = np.abs(result.row_dual)[np.concatenate(kinds)[: result.row_dual.size]] > 1e-12
-    active = cuts.take(np.flatnonzero(tight))
+    active = cuts.take(np.flatnonzero(np.append(tight, np.zeros(cuts.x.size, dtype=bool))[np.concatenate(owners)]))
     return Master(value, best[1], best[2], best[3], best[0], active, session.program, round_ + 1)
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel.floor import GAUSS, Floor, hat_masses, hats
-from optdp.design.kernel.master import Cuts
+from optdp.design.kernel.master import HIGHS, Cuts
 from optdp.design.kernel.task import Fold, Task, grid
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
+from optdp.solvers.lp import LinearProgram, LinearSolver
 
 #: Widths of windows, as shares of the floor's own.
 LAYERS = (1.0, 0.97, 1.03)
@@ -110,27 +110,31 @@ class PriorProgram:
 
     def solve(self, outputs: np.ndarray, solver: LinearSolver | None = None, left: float = np.inf) -> Dual | None:
         """The best prior with g >= 0 at `outputs`, or None if the solver gives none."""
-        table, gains = self.table(outputs), self.gains()
+        table, gains = self.table(outputs) * min(self.task.scale, 1.0), self.gains()
         head, low, high = self.limits()
-        program = LinearProgram(gains * self.task.scale, head, low, high, maximise=True, name="optdp-kernel-prior")
-        session = (solver or Highs()).session(program)
+        # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
+        size = 1 / np.maximum(np.abs(table).max(axis=0), 1e-300)
+        program = LinearProgram(gains * size * self.task.scale, head * size, low, high, maximise=True, name="optdp-kernel-prior")
+        session = (solver or HIGHS).session(program)
         on = np.zeros(outputs.size, dtype=bool)
         new = np.arange(0, outputs.size, 4)
         for _ in range(ROUNDS):
             from scipy.sparse import csr_matrix
 
             on[new] = True
-            session.add_rows(csr_matrix(table[new]), np.zeros(new.size), np.full(new.size, np.inf))
+            session.add_rows(csr_matrix(table[new] * size), np.zeros(new.size), np.full(new.size, np.inf))
             result = session.solve(time_limit=left)
-            if not result.usable or result.status is not LinearStatus.OPTIMAL:
+            if not result.usable:
+                result = session.solve(time_limit=left, method="ipm")
+            if not result.usable:
                 return None
-            g = table @ result.x
+            g = table @ (result.x * size)
             padded = np.concatenate([[np.inf, np.inf], g, [np.inf, np.inf]])
             around = np.min([padded[i : i + g.size] for i in range(5)], axis=0)
             new = np.flatnonzero((g < -CLOSE) & ~on & (g == around))
             if not new.size:
                 break
-        x, n = np.maximum(result.x, 0.0), self.fold.count
+        x, n = np.maximum(result.x * size, 0.0), self.fold.count
         densities = [self.fold.full(x[i * n : (i + 1) * n]) for i in range(len(self.layers))]
         return Dual(
             float(gains @ x),
@@ -159,8 +163,11 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
     cost, growth = task.cost, task.growth
     low, high = floor.ends(mesh, cost, growth)
     if task.symmetric:  # exactly: x -> 1 - x swaps the ends
-        first = np.arange(mesh.size) < mesh.size - np.arange(mesh.size)
+        first = np.arange(mesh.size) < mesh.size // 2
         low, high = np.where(first, low, 1 - high[::-1]), np.where(first, high, 1 - low[::-1])
+        if mesh.size % 2:
+            low[mesh.size // 2] = (low[mesh.size // 2] + 1 - high[mesh.size // 2]) / 2
+            high[mesh.size // 2] = 1 - low[mesh.size // 2]
     middle, slopes = (grid((low + high) / 2), (-1.0, 1.0)) if cost.tilted else (mesh, cost.slopes)
     reach = (high - middle) / slopes[1]
     layers = []
@@ -227,6 +234,27 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
         tuple(tuple(r.tolist()) for r in reaches), tuple(centres),
         tuple(x.tolist()), tuple(weights.tolist()), tuple(reach.tolist()), tuple(far.tolist()),
     )  # fmt: skip
+
+
+def two_atoms(task: Task) -> KernelCertificate:
+    """A fair coin on the ends of the domain: a bound without a program, and nearly the optimum for small eps."""
+    cost, safe = task.cost, 1 - 1e-9
+    if not cost.tilted:
+        y = np.linspace(0.0, 1.0, 513)
+        near, far = np.sort([cost.of(y), cost.of(y - 1)], axis=0)
+        level = float(np.min(((1 + task.growth) * near + far) / (2 + task.growth))) * safe
+        low, high = 0.0, 1.0 / min(-cost.slopes[0], cost.slopes[1])
+        for _ in range(80):
+            t = (low + high) / 2
+            low, high = (t, high) if float(cost.of(np.array(cost.slopes[1] * t))) <= level else (low, t)
+        return KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(low * safe,) * 2)
+    # Favoured outputs between 1/2 + s/f and 1/2 + s f, for f + 1/f = 2 coth(eps/2), and their mirror image: g has a double root.
+    half = max((1 + 2 / task.growth) * safe, 1.0)
+    f, s = half + np.sqrt(half * half - 1), half / 2
+    middle, reach = float(grid(np.array(s * half))), float(s * (f - 1 / f) / 2)
+    return KernelCertificate(
+        points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(reach,) * 2, point_centres=(0.5 - middle, 0.5 + middle)
+    )
 
 
 def _steady(mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float]) -> np.ndarray:

@@ -15,7 +15,9 @@ from optdp.problem.priors import Prior
 from optdp.problem.problem import Problem
 
 #: Nodes of the first mesh between the ends, and inputs that stand for a prior's density.
-COARSE, QUADRATURE = 24, 96
+COARSE, QUADRATURE = 24, 1024
+#: Groups of the latter.
+GROUPS = 64
 
 
 def grid(points: np.ndarray) -> np.ndarray:
@@ -59,10 +61,17 @@ class Task:
 
     @cached_property
     def scale(self) -> float:
-        """About 1/V: the programs work with losses and floors times this."""
+        """About 1/V: the programs work with values times this."""
+        if self.cost.tilted and self.eps < 1:
+            return float(4 / (1 + 2 / self.growth) ** 2)
         mass = 1 / (1 + self.growth * self.width)
         t = np.linspace(0.0, 1.0, 65)[1:]
         return 1 / float(mass * np.mean(self.cost.of(t)) + (1 - mass) * np.mean(self.cost.of(self.width * t / 2)))
+
+    @property
+    def thin(self) -> float:
+        """About 1/m(all): the programs work with floors times this."""
+        return max(self.scale, 1.0)
 
     @cached_property
     def span(self) -> tuple[float, float]:
@@ -77,7 +86,8 @@ class Task:
             return 0.0, 1.0
         # Small eps: magnitudes up to coth(tanh(eps/2)) + 1 on [-1, 1] (the closed form); large eps: a few windows.
         reach = (1 / np.tanh(np.tanh(self.eps / 2))) / 2
-        far = float(max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth))
+        far = max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth)
+        far = float(np.ceil(far * 2.0**30)) / 2.0**30  # so that 1 - (1 + far) is -far
         return -far, 1 + far
 
     @cached_property
@@ -94,6 +104,15 @@ class Task:
         weights = np.array([self.mass(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)])
         keep = weights > 0
         return ((ends[:-1] + ends[1:]) / 2)[keep], weights[keep]
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """For each input of `prior` the number of its group: inputs that stand for a density share their cuts with neighbours."""
+        assert self.prior is not None
+        points = self.prior[0]
+        if not self.has_density:
+            return np.arange(points.size)
+        return np.unique(np.floor(points * GROUPS), return_inverse=True)[1]
 
     @cached_property
     def has_density(self) -> bool:
