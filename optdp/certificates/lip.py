@@ -300,6 +300,10 @@ class _Proof:
         cuts.append((Fraction(1), cuts[-1][1]))
         (level, lb), (nu, nb) = _scaled([c[1] for c in cuts]), self.nu
         bits = max(nb, lb)
+        own = work.words([total]) + work.words([t for t, _ in knots])
+        work.count(
+            2 * len(cuts) * len(self.prior) * (3 + 4 * work.product(own + 3, own) + 6 * work.product(6 + bits // 64, 6))
+        )
         weight, found = self.weight, list[Fraction]()
         others = total - weight
         for (a, _), (b, _), lk in zip(cuts[:-1], cuts[1:], level.tolist()[:-1], strict=True):
