@@ -50,7 +50,7 @@ from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
-from optdp.solvers.lp import LinearProgram, LinearSolver, SolverFailure
+from optdp.solvers.lp import LinearProgram, LinearSolver, LinearStatus, SolverFailure
 
 METHODS = ("auto", "dense")
 
@@ -238,13 +238,17 @@ class _Search:
             left = self.run.time_limit - self.run.seconds
             if left <= 0:
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
+                if found is not None:
+                    self._keep_value(found)
                 break
             self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
             try:
                 found = master.solve(task, y, cuts, rtol / 20, solver, left)
                 program, dual, shrink = self._dual(found, y, inputs, solver, left)
             except SolverFailure as failure:
-                self.message = str(failure)
+                self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
+                if found is not None:
+                    self._keep_value(found)
                 break
             cuts = found.cuts
             log.debug(
@@ -326,7 +330,7 @@ class _Search:
             if dual is None:
                 break
             # g bends where a window in use ends.
-            ends = [end[d > 0] for layer, d in zip(layers, dual.densities, strict=True) for end in layer]
+            ends = [end for layer, d in zip(layers, dual.densities, strict=True) if d.any() for end in layer]
             ends += [end[dual.weights > 0] for end in (atoms.a, atoms.b)]
             bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
             fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 3)
