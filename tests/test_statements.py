@@ -23,7 +23,7 @@ def test_the_lower_bound_sentence_is_complete(name):
     problem, said = own.problem, lower_bound_sentence(own)
     statement = problem.statement()
     assert said.startswith(statement) and " is at least " in said
-    assert problem.objective.phrase in statement and problem.privacy.adjective in statement
+    assert problem.phrase in statement and problem.privacy.adjective in statement
     assert problem.privacy.clause in statement and f"mechanisms from {problem.domain} to " in statement
     assert problem.family.clause(problem.eps) in statement
     assert ("unbiased " in statement) == problem.unbiased

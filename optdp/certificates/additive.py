@@ -41,7 +41,7 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import FieldError, Fields, Within, enclosures, plain
+from optdp.exact import FieldError, Fields, Within, enclosures, plain, work
 from optdp.problem import Additive, ApproxDP, At, Average, DistanceLoss, Integers, Line, Problem, WorstCase
 
 #: Costs and multipliers are rounded to multiples of 2^-SCALE (costs downwards), e^eps up to a multiple of 2^-RATIO.
@@ -147,6 +147,9 @@ class AdditiveCertificate(Certificate):
         privacy: Any = problem.privacy
         last, discrete = self._last, isinstance(problem.domain, Integers)
         ratio = math.ceil(enclosures.exp_above(privacy.eps) * 2**RATIO)
+        values = sum(len(m.values) + (max(last + 1 - m.end, 0) if m.rest else 0) for m in self.multipliers)
+        smooth = problem.objective.loss.exponent in (1, 2)
+        work.count((3 if smooth else 60) * last + 3 * values + 10 * len(self.multipliers))
         costs = lattice_costs(problem.objective.loss, privacy.sensitivity, self.n, last, discrete, self.rounding)
         folded = self._weights(last) * (costs << RATIO)
         budget = 0

@@ -46,7 +46,7 @@ def _piecewise(commands: Commands) -> None:
     option(parser, "--pieces", "3-9", "pieces asked about", type=_pieces, metavar="M or M-N")
     options.add_loss(parser)
     options.add_domain(parser)
-    option(parser, "--eps-range", (0.01, 10.0), "where", type=float, nargs=2, metavar=("LOW", "HIGH"))
+    option(parser, "--eps-range", (0.01, 10.0), "where", type=options.parse_float, nargs=2, metavar=("LOW", "HIGH"))
     option(parser, "--seed", 0, "seed of the draws")
     option(parser, "--attack", 0, "at N epsilons, also try to beat the bound by local search", metavar="N")
 
@@ -54,7 +54,7 @@ def _piecewise(commands: Commands) -> None:
 def _pieces(text: str) -> range:
     try:
         first, _, last = text.partition("-")
-        return range(int(first), int(last or first) + 1)
+        return range(options.parse_integer(first), options.parse_integer(last or first) + 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of pieces: use 5 or 3-9") from None
 
@@ -69,7 +69,7 @@ def _kernel(commands: Commands) -> None:
     parser = solve_command(commands, "kernel", "the best of all LDP mechanisms for one bounded number")
     _kernel_problem(parser)
     text = "range of the outputs (default: the domain, or free if unbiased)"
-    option(parser, "--outputs", None, text, type=float, nargs=2, metavar=("LOW", "HIGH"))
+    option(parser, "--outputs", None, text, type=options.parse_float, nargs=2, metavar=("LOW", "HIGH"))
     text = "points and probabilities: minimise the average loss, e.g. 0:0.5 1:0.5"
     option(parser, "--prior", None, text, nargs="+", metavar="X:P")
     option(parser, "--backend", "auto", "dense: the plain linear program on a small grid", choices=("auto", "dense"))
@@ -98,7 +98,7 @@ def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | N
     if pairs is None or pairs == ["uniform"]:
         return "uniform" if pairs else None
     try:
-        points, chances = zip(*(map(float, pair.split(":")) for pair in pairs), strict=True)
+        points, chances = zip(*(map(options.parse_float, pair.split(":")) for pair in pairs), strict=True)
     except ValueError:
         allowed = "write it as X:P X:P ..., e.g. 0:0.5 1:0.5"
         raise ValueError(f"prior = {' '.join(pairs)} is not allowed: {allowed}") from None
@@ -107,8 +107,8 @@ def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | N
 
 def _solve_kernel(args: argparse.Namespace) -> int:
     solution = options.solve(args, prior=_prior(args.prior))
-    status = options.show_solution(solution, args)
-    if args.errors or args.structure:
+
+    def figures() -> None:
         from optdp.report.kernel import plot_errors, plot_structure
         from optdp.report.plots import figure_of, save_figure
 
@@ -116,7 +116,8 @@ def _solve_kernel(args: argparse.Namespace) -> int:
             save_figure(figure_of(plot_errors(solution)), args.errors)
         if args.structure:
             save_figure(plot_structure(solution), args.structure)
-    return status
+
+    return options.show_solution(solution, args, figures if args.errors or args.structure else None)
 
 
 def _unbiased(commands: Commands) -> None:
@@ -134,9 +135,9 @@ def _unbiased(commands: Commands) -> None:
     option(parser, "--sensitivity", 1.0, "length of the interval of queries")
     option(parser, "--lower", 0.0, "lowest output")
     text = "range of the queries, instead of both"
-    option(parser, "--inputs", None, text, type=float, nargs=2, metavar=("A", "B"))
+    option(parser, "--inputs", None, text, type=options.parse_float, nargs=2, metavar=("A", "B"))
     option(parser, "--backend", "auto", "grid, target: the paper's", choices=("auto", "grid", "target", "scip"))
-    option(parser, "--target", None, "variance at which backend target stops", type=float)
+    option(parser, "--target", None, "variance at which backend target stops", type=options.parse_float)
     options.add_time_limit(parser, "seconds for scip")
 
     text = "optima of the unbiased families, published mechanisms, the bound"
@@ -150,7 +151,7 @@ def _objective(text: str) -> float | str:
     if text == "worst":
         return text
     try:
-        return float(text)
+        return options.parse_float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not an objective: use worst or a number in [-1, 1]") from None
 

@@ -398,7 +398,7 @@ class _Task:
         program: LatticeProgram | None = None, kind: str = "closed form",
     ) -> _Bracket:  # fmt: skip
         """Both sides, each from scratch and rounded outwards."""
-        value = mechanism.enclose_loss(self.loss)[1]
+        value = mechanism.enclose_loss(self.loss, sent=True)[1]
         lower = min(certificate.bound(self.problem).value, value)
         return _Bracket(mechanism, value, certificate, lower, self.loss, solved, program, kind)
 
@@ -738,7 +738,7 @@ def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
         k = max(round(step * n - 0.5), 0)
         steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-task.eps))])
         mechanism = private_geometric(task.privacy, task.problem.domain, n, steps)
-        if (value := mechanism.enclose_loss(task.loss)[1]) < best.value:
+        if (value := mechanism.enclose_loss(task.loss, sent=True)[1]) < best.value:
             best = replace(best, mechanism=mechanism, value=value)
     return _proven(best, task, certificate) if task.delta == 0 else best
 

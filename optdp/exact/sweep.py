@@ -42,6 +42,11 @@ class Branches:
             return min(self.rows[at - 1 : at + 1], key=lambda row: horner(row, u))
         return self.rows[at]
 
+    def stretched(self, by: Fraction) -> Branches:
+        """The pieces of u -> L(u / by)."""
+        rows = tuple(tuple(a / by**k for k, a in enumerate(row)) for row in self.rows)
+        return Branches(tuple(k * by for k in self.knots), rows)
+
     @property
     def even(self) -> bool:
         """Whether L(u) = L(-u)."""
@@ -103,35 +108,42 @@ class Sweep:
         # In the order of increasing t.
         self.offsets = [sign * exact(k) for k in branches.knots][::sign]
         self.rows = [[arb(exact(a)) for a in row] for row in branches.rows][::sign]
+        self._primitives: dict[tuple[int, int], list[arb_poly]] = {}
         self._numbers = [
             ([arb(w) for w in c.weight], [arb(z) for z in c.subtract], [arb(p) for p in c.place]) for c in cells
         ]
 
-    def _integrand(self, cell: int, branch: int, v: arb_poly) -> list[arb_poly]:
-        """Coefficients of t^0, t^1, ..., each a polynomial in s."""
-        weight, subtract, (p0, p1) = self._numbers[cell]
-        u0, u1 = (p0 - v) * self.sign, p1 * self.sign
-        out = [arb_poly([])]
-        for a in reversed(self.rows[branch]):
-            shifted = [c * u0 for c in out] + [arb_poly([])]
-            if u1 != 0:
-                for k, c in enumerate(out):
-                    shifted[k + 1] += c * u1
-            out = shifted
-            out[0] += a
-        full = [arb_poly([])] * (max(len(out) + len(weight) - 1, len(subtract)))
-        for j, c in enumerate(out):
-            for k, w in enumerate(weight):
-                full[j + k] = full[j + k] + c * w
-        for k, z in enumerate(subtract):
-            full[k] = full[k] - z
-        return full
+    def _primitive(self, cell: int, branch: int) -> list[arb_poly]:
+        """c_0, c_1, ..., polynomials in v: sum_k c_k(v) t^(k+1) is a primitive of the integrand."""
+        found = self._primitives.get((cell, branch))
+        if found is None:
+            weight, subtract, (p0, p1) = self._numbers[cell]
+            u0, u1 = arb_poly([p0 * self.sign, -self.sign]), p1 * self.sign
+            out = [arb_poly([])]
+            for a in reversed(self.rows[branch]):
+                shifted = [c * u0 for c in out] + [arb_poly([])]
+                if u1 != 0:
+                    for k, c in enumerate(out):
+                        shifted[k + 1] += c * u1
+                out = shifted
+                out[0] += a
+            full = [arb_poly([])] * (max(len(out) + len(weight) - 1, len(subtract)))
+            for j, c in enumerate(out):
+                for k, w in enumerate(weight):
+                    full[j + k] = full[j + k] + c * w
+            for k, z in enumerate(subtract):
+                full[k] = full[k] - z
+            while full and not full[-1].coeffs():
+                full.pop()
+            found = [c * (arb(1) / (k + 1)) for k, c in enumerate(full)]
+            self._primitives[cell, branch] = found
+        return found
 
     def _part(self, cell: int, branch: int, v: arb_poly, a: arb_poly, b: arb_poly) -> arb_poly:
         """The integral over part of a cell."""
         total, low, high = arb_poly([]), a, b
-        for k, c in enumerate(self._integrand(cell, branch, v)):
-            total += c * (high - low) * (arb(1) / (k + 1))
+        for c in self._primitive(cell, branch):
+            total += c(v) * (high - low)
             low, high = low * a, high * b
         return total
 

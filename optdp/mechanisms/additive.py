@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, work
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.noise import AdditiveNoise
 from optdp.problem import ApproxDP, At, Average, Integers, Line, LossLike, Objective, Privacy, WorstCase
@@ -49,9 +49,9 @@ class AdditiveMechanism(AdditiveNoise):
     **Exactness.** `randomize` draws the cell with an alias table of exact integers, the place within the cell as an integer
     on a grid (of spacing g = a power of two, at most h/2^40), rounds the input down to that grid and adds in integers; the
     sum is turned into a float at the very end, which is post-processing. Rounding up the cell to whole grid points only
-    makes it wider (by a share of at most 2^-40), so that the guarantee covers at least the stated sensitivity. Losses are those
-    of the density: an output of `randomize` differs from one drawn from it by at most 2^-40 (|z| + 3h), and the rounding to a
-    float.
+    makes it wider (by a share of at most 2^-40), so that the guarantee covers at least the stated sensitivity. An output of
+    `randomize` differs from one drawn from the density by at most 2^-40 (|z| + 3h), which `enclose` counts, and, where the
+    sum is beyond 2^53 grid points, by its rounding to a float, which it does not: it is about inputs that are nearer to 0.
     """
 
     exact = True
@@ -101,6 +101,7 @@ class AdditiveMechanism(AdditiveNoise):
     def _line(self) -> tuple[np.ndarray, int]:
         """(integers proportional to the masses at -a..a with tails cut off after two periods, unit of proportion)."""
         b, d, periods = self.decay, LIMB, 3 if self.tail else 0
+        work.count(2 * len(self.weights) + 3 * len(self.tail))
         half = [w * d**periods for w in self.weights]
         half += [t * (d - b) * b**k * d ** (2 - k) for k in range(periods) for t in self.tail]
         up = np.array(half, dtype=object)
@@ -129,6 +130,7 @@ class AdditiveMechanism(AdditiveNoise):
             refusal = f"shifts above the sensitivity {self.sensitivity:g} are not supported"
             raise ValueError(f"{refusal} for noise with a tail")
         (line, unit), pad = self._line, np.zeros(k, dtype=object)
+        work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
         excess = np.concatenate([pad, line]) * ratio.denominator - np.concatenate([line, pad]) * ratio.numerator
         excess = np.where(excess > 0, excess, 0)
         scale = unit * ratio.denominator * self.total
@@ -162,6 +164,7 @@ class AdditiveMechanism(AdditiveNoise):
             return None
         b, d, n = self.decay, LIMB, self.n
         half = [w * d**2 for w in self.weights] + [t * (d - b) * factor for factor in (d, b) for t in self.tail]
+        work.count(len(half) * (0.1 * n + work.rational(8)))
         line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
         top = [max(line[max(i - n, 0) : i + n + 1]) for i in range(n, len(line))]
         return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
@@ -338,19 +341,38 @@ class AdditiveMechanism(AdditiveNoise):
     def enclose(self, objective: Objective) -> tuple[float, float]:
         if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
             return super().enclose(objective)
-        return self.enclose_loss(objective.loss)
+        return self.enclose_loss(objective.loss, sent=True)
 
-    def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
-        """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else."""
+    def enclose_loss(self, loss: LossLike = "abs", *, sent: bool = False) -> tuple[float, float]:
+        """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else.
+
+        **Arguments:** `sent`: whether it is about what `randomize` sends, for powers: E L(|Y - x|), before the rounding of sums
+        beyond 2^53 grid points to floats.
+        """
         law = self._loss(loss)
-        if law.exponent in (1, 2):
-            exact = self._moment(int(law.exponent))
-            return enclosures.round_down(exact), enclosures.round_up(exact)
-        return self._sampled_value(law) if law.assumptions else self._integrated_value(law)
+        if law.assumptions:
+            return self._sampled_value(law)
+        with ctx.workprec(2 * enclosures.PRECISION):
+            exact = law.exponent in (1, 2)
+            value = enclosures.ball(self._moment(int(law.exponent))) if exact else self._integrated_value(law)
+            if sent and not self.discrete and law.exponent is not None:
+                value = self._as_sent(value, law.exponent)
+            return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
+
+    def _as_sent(self, value: arb, exponent: float) -> arb:
+        """E |Z + D|^q from E |Z|^q, where |D| <= 2^-GRID (|Z| + 3 h): by Minkowski's inequality, below 1 by concavity."""
+        q, share = enclosures.ball(exponent), enclosures.ball(Fraction(1, 2**GRID))
+        move = 3 * enclosures.ball(self.step)
+        if exponent < 1:
+            return value + (value + move**q) * share**q * arb(0, 1)
+        norm = value ** (1 / q)
+        low = (norm * (1 - share) - move * share).max(arb(0))
+        return (low**q).union((norm * (1 + share) + move * share) ** q)
 
     def _moment(self, q: int) -> Fraction:
         """E|Z|^q for q = 1, 2, exactly."""
         n, b = self.n, self._b
+        work.count(0.5 * len(self.weights) + 8 * len(self.tail) * work.rational(10))
         body = sum(w * a**q for a, w in enumerate(self.weights))
         tail = Fraction(0)
         for r, t in enumerate(self.tail, len(self.weights)):
@@ -376,7 +398,7 @@ class AdditiveMechanism(AdditiveNoise):
         scale = float(law.integral(np.asarray(self.noise_radius()))) / h * 1e-15
         return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
 
-    def _integrated_value(self, law: Any) -> tuple[float, float]:
+    def _integrated_value(self, law: Any) -> arb:
         """For a loss known through its integral I: values at points lie between mean values on their two sides."""
         if self.tail and law.exponent is None:
             raise TypeError(f"loss = {law.name!r} is not allowed: for unbounded noise only powers have a proven value")
@@ -393,6 +415,7 @@ class AdditiveMechanism(AdditiveNoise):
                 inner = law.integral_ball(a * h - h / 2) if a else -law.integral_ball(h / 2)
                 return (law.integral_ball(a * h + h / 2) - inner) / h
 
+            work.count(60.0 * len(self.weights))
             total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
             if self.tail:
                 q, b, n, periods = enclosures.ball(law.exponent), enclosures.ball(self._b), self.n, 8
@@ -403,12 +426,12 @@ class AdditiveMechanism(AdditiveNoise):
                     if rho < (1 + b) / 2 and float((arb(edge) ** q * b**periods).upper()) < 1e-25:
                         break
                     periods *= 2
+                work.count(60.0 * len(self.tail) * periods)
                 for r, t in enumerate(self.tail, size):
                     total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
                 rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)
                 total += rest * arb(0.5, 0.5)
-            total = (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
-            return max(0.0, enclosures.round_down(total)), enclosures.round_up(total)
+            return (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
 
     @cached_property
     def _alias(self) -> Alias:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -394,8 +395,14 @@ class KernelMechanism(CellWindow):
                 left, right = (over.where(t0 + w, t1 + w, lows, highs) for w in (fmpq(0), exact(self.exact_window)))
                 far = over.integral(v, over.first, over.last, crossings)
                 near = over.integral(v, left, right, crossings)
-                p, q = (x0, x1) if curved else (x0 + (x1 - x0) * s0, x0 + (x1 - x0) * s1)
-                yield p, q, v, far * mass + near * growth
+                loss = far * mass + near * growth
+                if curved:  # the part of it within [0, top]
+                    p, q = max(x0, fmpq(0)), min(x1, top)
+                    a0, a1 = _place(x0, x1, v, p), _place(x0, x1, v, q)
+                    if (p, q) != (x0, x1):
+                        within = arb_poly([a0, a1 - a0])
+                        v, loss = v(within), loss(within)
+                yield p, q, v, loss
 
     def _mean_curve(self, x0: fmpq, a: int, b: int) -> arb_poly:
         """The mean of the output while the window's start goes from a to b, a quadratic polynomial in s."""
@@ -413,12 +420,15 @@ class KernelMechanism(CellWindow):
         if not isinstance(objective, WorstCase | Average):
             return super().enclose(objective)
         law, unit = objective.loss, self.domain.exact_width
+        far = Fraction(2 ** max(0, math.ceil(max(self.highs[-1], 1 - self.lows[0])).bit_length()))
+        if self.lows[0] >= 0 and self.highs[-1] <= 1:
+            far = Fraction(1)
         with ctx.workprec(sweep.BITS):
-            ends = [law.branches(unit, below) for below in (True, False)]
+            ends = [law.branches(unit * far, below) for below in (True, False)]
             if None in ends or (self.rule == "mean" and any(e.knots for e in ends)):  # type: ignore[union-attr]
                 return super().enclose(objective)
-            if ends[0] != ends[1] and (self.lows[0] < 0 or self.highs[-1] > 1):  # these hold for |u| <= 1 only
-                return super().enclose(objective)
+            if far > 1:
+                ends = [e.stretched(far) for e in ends]  # type: ignore[union-attr]
             found = [self._value(objective, e) for e in (ends if ends[0] != ends[1] else ends[:1])]  # type: ignore[arg-type]
             return enclosures.round_down(found[0]), enclosures.round_up(found[-1])
 
@@ -434,10 +444,15 @@ class KernelMechanism(CellWindow):
                 ]
                 return sum((ball(c) * _evaluate(stretches, x) for x, c in points), arb(0))
             total = arb(0)
+            prior = [
+                (exact(a), exact(b), arb_poly([ball(c) for c in row])) for a, b, row in objective.density(self.domain)
+            ]
             for p, q, v, loss in stretches:
-                for start, end, row in objective.density(self.domain):
-                    if start <= p and q <= end:
-                        total += (arb_poly([ball(c) for c in row])(v) * loss * v.derivative()).integral()(arb(1))
+                for start, end, row in prior:
+                    low, high = max(p, start), min(q, end)
+                    if low < high:
+                        primitive = (row(v) * loss * v.derivative()).integral()
+                        total += primitive(_place(p, q, v, high)) - primitive(_place(p, q, v, low))
             return total
         best: arb | None = None
         for _, _, _, loss in sorted(stretches, key=lambda piece: -float(piece[3](arb(0.5)).mid())):
@@ -482,10 +497,15 @@ def _between(law: Any, low: np.ndarray, high: np.ndarray, x: np.ndarray) -> np.n
 def _evaluate(stretches: list[tuple[fmpq, fmpq, arb_poly, arb_poly]], x: fmpq) -> arb:
     """The expected loss at x, from the stretch that contains it."""
     p, q, v, loss = next(piece for piece in stretches if piece[0] <= x <= piece[1])
-    if v.degree() <= 1:
-        return loss(arb((x - p) / (q - p)))
-    a, b, c = v[2], v[1], v[0] - arb(x)  # a s^2 + b s + c = 0, increasing on [0, 1]
-    return loss(-2 * c / (b + (b * b - 4 * a * c).max(arb(0)).sqrt()))
+    return loss(_place(p, q, v, x))
+
+
+def _place(p: fmpq, q: fmpq, v: arb_poly, x: fmpq) -> arb:
+    """Where the curve v, which goes from p at s = 0 to q at s = 1 and increases, reaches x."""
+    if v.degree() <= 1 or x in (p, q):
+        return arb((x - p) / (q - p))
+    a, b, c = v[2], v[1], v[0] - arb(x)  # a s^2 + b s + c = 0
+    return -2 * c / (b + (b * b - 4 * a * c).max(arb(0)).sqrt())
 
 
 def two_point(eps: Number, domain: DomainLike = (0.0, 1.0)) -> KernelMechanism:

@@ -1,6 +1,7 @@
 """What is to be solved, and what it is made of: privacy, domains, losses, objectives, families. What other rooms use."""
 
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
+from optdp.problem.density import Density
 from optdp.problem.domains import Alphabet, Circle, Domain, DomainLike, Integers, Interval, Line, as_domain, as_interval
 from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise, Rule, Windows
 from optdp.problem.losses import Absolute, DistanceLoss, Loss, LossLike, Squared, as_loss
@@ -13,7 +14,7 @@ from optdp.problem.tasks import Aggregate
 
 __all__ = [
     "LDP", "LIP", "Absolute", "Additive", "AffineWindow", "Aggregate", "AllMechanisms", "Alphabet", "ApproxDP", "At", "Average",
-    "BayesRisk", "Circle", "Composite", "Constraint", "DistanceLoss", "Domain", "DomainLike", "Family", "Integers", "Interval",
+    "BayesRisk", "Circle", "Composite", "Constraint", "Density", "DistanceLoss", "Domain", "DomainLike", "Family", "Integers", "Interval",
     "Line", "Loss", "LossLike", "Objective", "Outputs", "Piecewise", "Prior", "PriorLike", "Privacy", "Problem", "Quartic",
     "Rectangle", "Rule", "Shape", "Squared", "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval",
     "as_loss", "base_name", "places",

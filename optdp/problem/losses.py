@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -20,7 +21,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, polynomial, require
+from optdp.exact import enclosures, fit, polynomial, require, work
 from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import Number, plain, prose, rational, show
 from optdp.exact.sweep import Branches, horner
@@ -166,7 +167,11 @@ class Power(DistanceLoss):
     def branches(self, unit: Fraction, below: bool) -> Branches | None:
         if self.exponent == int(self.exponent) and self.exponent <= 32:
             return _mirrored([Fraction(0)], [[Fraction(0)] * int(self.exponent) + [Fraction(1)]], unit)
-        return _taylor(self.exponent, unit, below)
+        breaks, *sides = fit.power(self.exponent)
+        with ctx.workprec(enclosures.PRECISION):
+            whole = enclosures.ball(unit) ** enclosures.ball(self.exponent)
+            scale = enclosures.lower(whole) if below else enclosures.upper(whole)
+        return _mirrored(breaks, [[scale * a for a in row] for row in sides[not below]], Fraction(1))
 
     def crossing(self, level: arb) -> arb:
         return level ** (1 / enclosures.ball(self.exponent))
@@ -183,41 +188,6 @@ class Power(DistanceLoss):
     def mean_ball(self, reach: Fraction) -> arb:
         q = enclosures.ball(self.exponent)
         return enclosures.ball(reach) ** q / (q + 1)
-
-
-def _taylor(q: float, unit: Fraction, below: bool, steps: int = 12, degree: int = 4) -> Branches:
-    """d^q for d = unit |u| <= unit by Taylor polynomials on [2^-k, 2^(1-k)], shifted by a bound of their remainders."""
-    breaks, rows = [Fraction(0)], [[Fraction(0)]]
-    with ctx.workprec(enclosures.PRECISION):
-        power = enclosures.ball(q)
-        whole = enclosures.ball(unit) ** power
-        if not below:
-            rows[0] = [enclosures.upper(whole * arb(2) ** (-steps * power))]
-        for k in range(steps, 0, -1):
-            low = Fraction(1, 2**k)
-            middle, half = enclosures.ball(low * 3 / 2), enclosures.ball(low / 2)
-            terms, term = [], whole * middle**power
-            for j in range(degree + 1):
-                terms.append(term)
-                term = term * (power - j) / (j + 1) / middle
-            # |f^(n)|/n! half^n at the end where it is largest: f^(n) is a power of d.
-            ends = [(e / middle) ** (power - degree - 1) for e in (middle - half, middle + half)]
-            spread = abs(term) * ends[0].max(ends[1]) * half ** (degree + 1)
-            # Coefficients are rounded, at |u - middle| <= half < 1: by at most 2^-100 of the largest each.
-            centred = [enclosures._fraction(t.mid()) for t in terms]
-            slack = enclosures.upper(spread + sum((abs(t - t.mid()) for t in terms), arb(0)))
-            centred[0] += -slack if below else slack
-            if below and centred[0] < 0:
-                centred = [Fraction(0)]
-            shift, row = -low * 3 / 2, [Fraction(0)]
-            for a in reversed(centred):  # expand in powers of u
-                row = [
-                    a + shift * row[0],
-                    *(row[i - 1] + shift * (row[i] if i < len(row) else 0) for i in range(1, len(row) + 1)),
-                ]
-            breaks.append(low)
-            rows.append(row[: degree + 1])
-    return _mirrored(breaks, rows, Fraction(1))
 
 
 class _OneParameter(Loss):
@@ -344,7 +314,7 @@ class Pieces(DistanceLoss):
         if rows[0][0] < 0:
             raise ValueError("coefficients are not allowed: the loss must be >= 0 at distance 0")
         for i, (row, start, end) in enumerate(self._parts):
-            drops = i > 0 and horner(row, start) < horner(rows[i - 1], start)
+            drops = i > 0 and _horner(row, start) < _horner(rows[i - 1], start)
             if drops or not polynomial.nonnegative(_slope(row), start, end):
                 reason = f"the loss is not proven nondecreasing from distance {start} on"
                 raise ValueError(f"coefficients are not allowed: {reason}")
@@ -359,11 +329,6 @@ class Pieces(DistanceLoss):
         """Whether slopes are proven nondecreasing, at the breaks too, and there are no jumps."""
         for i, (row, start, end) in enumerate(self._parts):
             last = self.coefficients[max(i - 1, 0)]
-            jumps, falls = (
-                horner(row, start) != horner(last, start),
-                horner(_slope(row), start) < horner(_slope(last), start),
-            )
-
             jumps = horner(row, start) != horner(last, start)
             falls = horner(_slope(row), start) < horner(_slope(last), start)
             if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
@@ -398,8 +363,8 @@ class Pieces(DistanceLoss):
         rows, total = [], Fraction(0)
         for row, start, end in self._parts:
             primitive = (Fraction(0), *(a / (k + 1) for k, a in enumerate(row)))
-            rows.append((total - horner(primitive, start), *primitive[1:]))
-            total = horner(rows[-1], end or start)
+            rows.append((total - _horner(primitive, start), *primitive[1:]))
+            total = _horner(rows[-1], end or start)
         return tuple(rows)
 
     def integral_ball(self, distance: Number | arb) -> arb:
@@ -430,12 +395,17 @@ class Pieces(DistanceLoss):
 
     def _exact(self, d: Fraction, rows: tuple[tuple[Fraction, ...], ...]) -> Fraction:
         """The polynomial of the piece around d >= 0, at d."""
-        return horner(rows[max(k for k, b in enumerate(self.breaks) if b <= d)], d)
+        return _horner(rows[max(k for k, b in enumerate(self.breaks) if b <= d)], d)
 
 
 def _slope(row: Sequence[Fraction]) -> list[Fraction]:
     """Coefficients of the derivative."""
     return [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
+
+
+def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
+    work.count(2 * len(row) * work.rational(work.words(row) + len(row) * work.words([d]) / 2))
+    return horner(row, d)
 
 
 @dataclass(frozen=True)
@@ -551,6 +521,7 @@ class CustomLoss(_Session, DistanceLoss):
     _values: np.ndarray = field(init=False, repr=False, compare=False)
     _below: np.ndarray = field(init=False, repr=False, compare=False)
     _above: np.ndarray = field(init=False, repr=False, compare=False)
+    _noise: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -580,6 +551,7 @@ class CustomLoss(_Session, DistanceLoss):
         cell = self.reach / CELLS
         slack = np.arange(CELLS + 1) * (cell * noise)
         object.__setattr__(self, "_values", ends)
+        object.__setattr__(self, "_noise", 2 * noise)
         object.__setattr__(self, "_below", np.concatenate(([0.0], np.cumsum(low) * cell)) - slack)
         object.__setattr__(self, "_above", np.concatenate(([0.0], np.cumsum(high) * cell)) + slack)
 
@@ -598,7 +570,8 @@ class CustomLoss(_Session, DistanceLoss):
         return f"L(|Y - x|) for the user's function L = {self.name} (nondecreasing{shape})"
 
     def on(self, reach: Fraction | float) -> CustomLoss:
-        return self if self.reach == float(reach) else CustomLoss(self.function, float(reach), self.shape, self.name)
+        far = enclosures.round_up(Fraction(reach))
+        return self if self.reach == far else CustomLoss(self.function, far, self.shape, self.name)
 
     def _refuse(self, bad: np.ndarray, grid: np.ndarray, values: np.ndarray, what: str) -> None:
         if bad.any():
@@ -633,6 +606,32 @@ class CustomLoss(_Session, DistanceLoss):
         if self.reach is None:
             raise ValueError(f"loss = {self.name!r} has no reach yet: give it one, or put it into a Problem")
         return self.reach
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        if self.reach is None or unit > Fraction(self.reach):
+            return None
+        breaks, rows = self._sides[not below]
+        return _mirrored(breaks, rows, unit)
+
+    @cached_property
+    def _sides(self) -> list[tuple[list[Fraction], fit.Rows]]:
+        """Pieces below and above. Between two samples a convex function lies on or under their chord, and over the lines through the
+        neighbouring ones; a concave one the other way round; any other between the two values.
+        """
+        grid, values = np.linspace(0.0, self._bound_reach, CELLS + 1), self._values
+        steps, zero = np.diff(values), np.zeros(CELLS)
+        if self.shape is None:
+            slacks = [steps, steps]
+        else:
+            bends = np.abs(np.diff(steps, prepend=0.0 if self.convex else steps[0]))
+            if not self.convex:
+                bends[0] = steps[0]
+            bends = np.minimum(bends, steps) + 4 * self._noise
+            slacks = [bends, zero] if self.convex else [zero, bends]
+        return [
+            fit.sampled(grid, values, slack, self._noise, below=below)
+            for slack, below in zip(slacks, (True, False), strict=True)
+        ]
 
     def integral_ball(self, distance: Number | arb) -> arb:
         low, high = self.integral_bracket(float(distance))

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import require
+from optdp.exact import require, work
 from optdp.exact.fields import LONGEST, Tagged, Within
 from optdp.exact.numbers import BITS
 
@@ -23,8 +23,16 @@ from optdp.exact.numbers import BITS
 TOLERANCE = Fraction(1, 10**9)
 
 
+class Distribution(Tagged, root=True):
+    """How inputs are distributed: a `Prior` over categories or points, or an `optdp.Density` on an interval."""
+
+    def phrase(self) -> str:
+        """How statements name it, exactly."""
+        raise NotImplementedError(f"{type(self).__name__} has no phrase")
+
+
 @dataclass(frozen=True)
-class Prior(Tagged, root=True):
+class Prior(Distribution):
     """Probabilities of d >= 2 categories, all positive: category i has probability `weights[i] / sum(weights)`.
 
     **Arguments:**
@@ -111,6 +119,7 @@ class Prior(Tagged, root=True):
     @cached_property
     def exact(self) -> tuple[Fraction, ...]:
         """The probabilities as exact rationals; they sum to exactly 1."""
+        work.count(len(self.weights) * work.rational(work.words([self.total])))
         return tuple(Fraction(weight, self.total) for weight in self.weights)
 
     @cached_property
@@ -130,7 +139,7 @@ class Prior(Tagged, root=True):
 
         **Raises** ValueError naming the place of the first entry that is no category; its value may be private.
         """
-        found = places(self.categories, x)
+        found = places(self.categories, require.unmasked(x))
         if (found < 0).any():
             place = f" (entry {int(np.flatnonzero(found < 0)[0])})" if found.ndim else ""
             allowed = f"x must be one of the categories {_some(self.categories)}{self.missing}"

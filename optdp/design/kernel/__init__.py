@@ -31,7 +31,7 @@ import numpy as np
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, NODES, KernelCertificate
 from optdp.design import finite_kernel
-from optdp.design.kernel import dense, master
+from optdp.design.kernel import average, dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
@@ -50,7 +50,7 @@ from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
-from optdp.solvers.lp import LinearProgram, LinearSolver, SolverFailure
+from optdp.solvers.lp import LinearProgram, LinearSolver, LinearStatus, SolverFailure
 
 METHODS = ("auto", "dense")
 
@@ -205,6 +205,7 @@ class _Search:
         self.mechanism = self._simple()
         self.value = self.mechanism.enclose(run.problem.objective)[1]
         self.message, self.stopped = "", False
+        self.reaches: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def gap(self) -> float:
@@ -237,13 +238,17 @@ class _Search:
             left = self.run.time_limit - self.run.seconds
             if left <= 0:
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
+                if found is not None:
+                    self._keep_value(found)
                 break
             self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
             try:
                 found = master.solve(task, y, cuts, rtol / 20, solver, left)
                 program, dual, shrink = self._dual(found, y, inputs, solver, left)
             except SolverFailure as failure:
-                self.message = str(failure)
+                self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
+                if found is not None:
+                    self._keep_value(found)
                 break
             cuts = found.cuts
             log.debug(
@@ -253,7 +258,7 @@ class _Search:
             last = level == LEVELS - 1 or max(y.size, inputs.size) > FINEST
             if dual is not None:
                 near = 1 - dual.value * (1 - 2 * shrink) / found.attained
-                if near <= 0.6 * rtol or last:
+                if near <= (0.95 if task.has_density else 0.6) * rtol or last:
                     self._keep_bound(dual, shrink)
                     if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
                         self._keep_value(found)
@@ -294,12 +299,14 @@ class _Search:
     ) -> tuple[PriorProgram, Dual | None, float]:
         """The best prior for the floor's windows, and how much these must shrink."""
         task, floor = self.task, found.floor
+        if task.has_density and not task.cost.tilted:
+            return self._thresholds(floor, y, inputs, solver, left)
         low, high = task.span
         if task.prior is None or task.has_density:
             layers, atoms = layers_of(floor, inputs, task)
             if task.has_density:
                 atoms = Cuts()
-            elif task.width > 0.02:
+            elif task.width > 1e-3:
                 atoms = atoms + found.cuts
         else:
             layers, atoms = self._point_layers(floor)
@@ -323,7 +330,7 @@ class _Search:
             if dual is None:
                 break
             # g bends where a window in use ends.
-            ends = [end[d > 0] for layer, d in zip(layers, dual.densities, strict=True) for end in layer]
+            ends = [end for layer, d in zip(layers, dual.densities, strict=True) if d.any() for end in layer]
             ends += [end[dual.weights > 0] for end in (atoms.a, atoms.b)]
             bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
             fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 3)
@@ -335,6 +342,16 @@ class _Search:
                 break
             outputs = np.union1d(outputs, lowest[g < 0])
         return program, dual, shrink
+
+    def _thresholds(
+        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None, left: float
+    ) -> tuple[PriorProgram, Dual, float]:
+        """The same for an average under a density: the prior is known, and thresholds are free."""
+        start = None if self.reaches is None else np.interp(inputs, *self.reaches)
+        program, dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, left)
+        start = (dual.layers[0][1] - inputs) / self.task.cost.slopes[1]
+        self.reaches = inputs, start
+        return program, dual, 0.0
 
     def _point_layers(self, floor: Floor) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
         """For a prior of finitely many points: atoms at them, with the floor's windows and others near them."""
@@ -427,6 +444,10 @@ class _Search:
             for end in (low, high):
                 _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
                 _spread(over, y, np.interp(inner, inputs, end), there / 2)
+        if task.has_density:  # the best floors are often atoms, which stand where g touches 0
+            padded = np.concatenate([[np.inf], dual.g, [np.inf]])
+            touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
+            return task.mirrored(np.union1d(_halved(y, over, 0.5), dual.outputs[touching])), _halved(inputs, under, 0.5)
         if task.symmetric:
             over, under = over + over[::-1], under + under[::-1]
         return task.mirrored(_halved(y, over)), task.mirrored(_halved(inputs, under))

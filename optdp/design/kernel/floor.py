@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from optdp.exact.sweep import Branches, horner
 from optdp.problem.problem import Problem
 
+#: At most so many knots of the loss are looked at in integrals.
+KNOTS = 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 #: Gauss points and weights on [0, 1]: exact for polynomials up to degree 7.
 GAUSS = tuple(zip((_NODES + 1) / 2, _WEIGHTS / 2, strict=True))
@@ -47,7 +51,7 @@ class Cost:
             return np.asarray(law.of(0.0, width * np.asarray(u)) / unit)
 
         pieces = law.branches(problem.domain.exact_width, True)
-        knots = () if pieces is None or len(pieces.knots) > 8 else tuple(float(k) for k in pieces.knots)
+        knots = () if pieces is None else tuple(_bends(pieces))
         a, b = law.slopes
         return cls(of, (float(a), float(b)), tilted, knots, unit)
 
@@ -58,6 +62,17 @@ class Cost:
     def excess(self, x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """r(x, y): negative between a and b."""
         return np.asarray((y - a) * (y - b) if self.tilted else self.of(y - x) - self.of(b - x))
+
+
+def _bends(pieces: Branches) -> list[float]:
+    """The differences at which the loss jumps or has a kink, at most KNOTS: at other knots only its formula changes."""
+    found = []
+    for knot, left, right in zip(pieces.knots, pieces.rows, pieces.rows[1:], strict=False):
+        jump = abs(horner(right, knot) - horner(left, knot))
+        turn = abs(sum(k * a * knot ** (k - 1) for k, a in enumerate(right) if k) - sum(k * a * knot ** (k - 1) for k, a in enumerate(left) if k))
+        found.append((float(jump + turn), float(knot)))
+    scale = max(float(pieces(Fraction(1))), float(pieces(Fraction(-1)))) or 1.0
+    return sorted(knot for size, knot in sorted(found, reverse=True)[:KNOTS] if size > 1e-3 * scale)
 
 
 def hat_masses(mesh: np.ndarray) -> np.ndarray:

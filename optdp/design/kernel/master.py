@@ -76,9 +76,9 @@ def solve(
 ) -> Master:
     """The best floor on the mesh `y`, to the relative tolerance `rtol` between the program's value and the floor's own."""
     fold, scale, thin, growth, prior = Fold(y.size, task.symmetric), task.scale, task.thin, task.growth, task.prior
-    n, values = fold.count, 1 if prior is None else prior[0].size
+    n, values = fold.count, 1 if prior is None else int(task.groups[-1]) + 1
     whole = np.concatenate([np.zeros(values), fold.rows(hat_masses(y)[None])[0], fold.rows(np.ones((1, y.size)))[0]])
-    price = np.ones(1) if prior is None else prior[1]
+    price = np.ones(1) if prior is None else np.bincount(task.groups, prior[1])
     program = LinearProgram(
         np.concatenate([price, np.zeros(2 * n)]), whole[None], [thin * np.exp(-task.eps)], [thin],
         blocks={"mass": slice(0, 1)}, variables={"value": slice(0, values), "density": slice(values, values + n),
@@ -87,11 +87,22 @@ def solve(
     )  # fmt: skip
     session = (solver or HIGHS).session(program)
     kinds: list[np.ndarray] = [np.zeros(1, dtype=bool)]  # rows that are cuts of losses
+    owners: list[np.ndarray] = []  # for each cut, which of these it is a part of
 
     def add(new: Cuts) -> None:
         smooth, atoms, nu = rows(task, y, new)
-        head = np.zeros((new.x.size, values))
-        head[np.arange(new.x.size), 0 if prior is None else np.searchsorted(prior[0], new.x)] = 1.0
+        owner = np.arange(new.x.size)
+        if prior is not None:
+            place = np.searchsorted(prior[0], new.x)
+            group = task.groups[place]
+            first = np.append(True, (np.diff(group) != 0) | (np.diff(new.x) <= 0))
+            owner = np.cumsum(first) - 1
+            share = prior[1][place] / price[group]
+            smooth, atoms = (np.add.reduceat(share[:, None] * t, np.flatnonzero(first)) for t in (smooth, atoms))
+            nu = np.add.reduceat(share * nu, np.flatnonzero(first))
+        head = np.zeros((nu.size, values))
+        head[np.arange(nu.size), 0 if prior is None else group[first]] = 1.0
+        owners.append(owner + sum(int(kind.sum()) for kind in kinds))
         session.add_rows(
             _sparse(np.hstack([head, -scale / thin * fold.rows(smooth), -scale / thin * fold.rows(atoms)])), nu * scale, np.full(nu.size, np.inf)
         )
@@ -154,13 +165,14 @@ def solve(
         if prior is None:
             use = _peaks(seen, value, float(seen.max()), rtol)
         else:
-            use = np.flatnonzero(reached & (seen > result.value("value") / scale + 1e-12 * value))
+            means_of = np.bincount(task.groups, prior[1] * seen) / price
+            use = np.flatnonzero((means_of > result.value("value") / scale + 1e-12 * value)[task.groups])
         if use.size:
             add(Cuts(x[use], a[use], b[use]))
             cuts = cuts + Cuts(x[use], a[use], b[use])
     assert best is not None
     tight = np.abs(result.row_dual)[np.concatenate(kinds)[: result.row_dual.size]] > 1e-12
-    active = cuts.take(np.flatnonzero(tight))
+    active = cuts.take(np.flatnonzero(np.append(tight, np.zeros(cuts.x.size, dtype=bool))[np.concatenate(owners)]))
     return Master(value, best[1], best[2], best[3], best[0], active, session.program, round_ + 1)
 
 

@@ -15,7 +15,9 @@ from optdp.problem.priors import Prior
 from optdp.problem.problem import Problem
 
 #: Nodes of the first mesh between the ends, and inputs that stand for a prior's density.
-COARSE, QUADRATURE = 24, 96
+COARSE, QUADRATURE = 24, 1024
+#: Groups of the latter.
+GROUPS = 64
 
 
 def grid(points: np.ndarray) -> np.ndarray:
@@ -102,6 +104,15 @@ class Task:
         weights = np.array([self.mass(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)])
         keep = weights > 0
         return ((ends[:-1] + ends[1:]) / 2)[keep], weights[keep]
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """For each input of `prior` the number of its group: inputs that stand for a density share their cuts with neighbours."""
+        assert self.prior is not None
+        points = self.prior[0]
+        if not self.has_density:
+            return np.arange(points.size)
+        return np.unique(np.floor(points * GROUPS), return_inverse=True)[1]
 
     @cached_property
     def has_density(self) -> bool:
