@@ -447,7 +447,9 @@ class _Search:
         if task.has_density:  # the best floors are often atoms, which stand where g touches 0
             padded = np.concatenate([[np.inf], dual.g, [np.inf]])
             touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
-            return task.mirrored(np.union1d(_halved(y, over, 0.5), dual.outputs[touching])), _halved(inputs, under, 0.5)
+            finer, new = _halved(y, over, 0.5), dual.outputs[touching]
+            far = np.abs(new[:, None] - finer[None]).min(axis=1) > 5e-3 * task.width
+            return task.mirrored(np.union1d(finer, new[far])), _halved(inputs, under, 0.5)
         if task.symmetric:
             over, under = over + over[::-1], under + under[::-1]
         return task.mirrored(_halved(y, over)), task.mirrored(_halved(inputs, under))
