@@ -92,6 +92,7 @@ class Limit:
     cell: int
     middle: fmpq
     poly: arb_poly
+    fixed: bool = False
 
 
 class Sweep:
@@ -108,6 +109,7 @@ class Sweep:
         # In the order of increasing t.
         self.offsets = [sign * exact(k) for k in branches.knots][::sign]
         self.rows = [[arb(exact(a)) for a in row] for row in branches.rows][::sign]
+        self._turns: dict[tuple[int, int, fmpq | None], arb_poly] = {}
         self._primitives: dict[tuple[int, int], list[arb_poly]] = {}
         self._numbers = [
             ([arb(w) for w in c.weight], [arb(z) for z in c.subtract], [arb(p) for p in c.place]) for c in cells
@@ -160,7 +162,7 @@ class Sweep:
 
     def at(self, cell: int, t: fmpq) -> Limit:
         """A limit that does not move."""
-        return Limit(cell, t, arb_poly([arb(t)]))
+        return Limit(cell, t, arb_poly([arb(t)]), True)
 
     @property
     def first(self) -> Limit:
@@ -173,6 +175,24 @@ class Sweep:
     def crossings(self, v0: fmpq, v1: fmpq) -> list[Limit]:
         """Where u passes the knots of L, if v goes from `v0` to `v1`."""
         return [self.where(v0 + o, v1 + o, self.lows, self.highs) for o in self.offsets]
+
+    def _turn(self, knot: int, at: Limit) -> arb_poly:
+        """What the integral gains where it changes its branch at a knot, as a polynomial in v itself."""
+        key = knot, at.cell, at.middle if at.fixed else None
+        found = self._turns.get(key)
+        if found is None:
+            if at.fixed:
+                t = at.poly
+            else:
+                c = self.cells[at.cell]
+                slope = (c.end - c.start) / (self.highs[at.cell] - self.lows[at.cell])
+                t = arb_poly([arb(c.start + (self.offsets[knot] - self.lows[at.cell]) * slope), arb(slope)])
+            v, start = arb_poly([0, 1]), arb_poly([arb(self.starts[at.cell])])
+            before, after = (
+                self._sums[k][at.cell] + self._part(at.cell, k, v, start, t) for k in (knot, knot + 1)
+            )
+            found = self._turns[key] = before - after
+        return found
 
     def where(self, y0: fmpq, y1: fmpq, lows: Sequence[fmpq], highs: Sequence[fmpq]) -> Limit:
         """Where a nondecreasing function that goes from `lows[k]` to `highs[k]` over cell k reaches y, y going from y0 to y1."""
@@ -191,30 +211,13 @@ class Sweep:
         """int_a^b of the integrand, a polynomial in s, for the variable v(s)."""
         if b.middle <= a.middle:
             return arb_poly([])
-        total, start = arb_poly([]), a
-        for branch in range(len(self.rows)):
-            end = crossings[branch] if branch < len(crossings) else b
-            if end.middle >= b.middle:
-                end = b
-            if end.middle > start.middle:
-                total += self._stretch(branch, v, start, end)
-                start = end
-            if end is b:
-                break
-        return total
-
-    def _stretch(self, branch: int, v: arb_poly, a: Limit, b: Limit) -> arb_poly:
-        if a.cell == b.cell:
-            return self._part(a.cell, branch, v, a.poly, b.poly)
-        total, sums = arb_poly([]), self._sums[branch]
-        if b.cell > a.cell + 1:
-            total = (sums[b.cell] - sums[a.cell + 1])(v)
-        end, start = self.cells[a.cell].end, self.starts[b.cell]
-        if a.middle < end:
-            total += self._part(a.cell, branch, v, a.poly, arb_poly([arb(end)]))
-        if b.middle > start:
-            total += self._part(b.cell, branch, v, arb_poly([arb(start)]), b.poly)
-        return total
+        first = sum(c.middle <= a.middle for c in crossings)
+        last = first + sum(a.middle < c.middle < b.middle for c in crossings)
+        total = self._sums[last][b.cell] - self._sums[first][a.cell]
+        for knot in range(first, last):
+            total = total + self._turn(knot, crossings[knot])
+        start, end = (arb_poly([arb(self.starts[limit.cell])]) for limit in (a, b))
+        return total(v) + self._part(b.cell, last, v, end, b.poly) - self._part(a.cell, first, v, start, a.poly)
 
 
 def line(start: fmpq, end: fmpq) -> arb_poly:

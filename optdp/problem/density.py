@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -159,26 +160,37 @@ class Density(Distribution):
     def __call__(self, x: ArrayLike) -> np.ndarray:
         """The density at `x`, elementwise, in floats."""
         points = np.asarray(x, dtype=float)
-        # In powers of the distance from the piece's start, which do not cancel where x is large.
         out, edges = np.zeros(points.shape), [float(b) for b in self.breaks]
-        for k, row in enumerate(self._local):
+        for k, row in enumerate(self._bernstein):
             last = k + 2 == len(edges)
             inside = (points >= edges[k]) & ((points <= edges[k + 1]) if last else (points < edges[k + 1]))
-            out = np.where(inside, np.polynomial.polynomial.polyval(points - edges[k], row), out)
+            share = (points[inside] - edges[k]) / (edges[k + 1] - edges[k])
+            level = [np.full(share.shape, c) for c in row]  # de Casteljau: nothing cancels
+            while len(level) > 1:
+                level = [a + share * (b - a) for a, b in pairwise(level)]
+            out[inside] = level[0]
         return np.maximum(out, 0.0)
 
     @cached_property
-    def _local(self) -> list[list[float]]:
-        return [[float(c) for c in _substituted(row, a, Fraction(1))] for row, a, _ in self.pieces]
+    def _bernstein(self) -> list[list[float]]:
+        return [[float(c) for c in polynomial.bernstein(_substituted(row, a, b - a))] for row, a, b in self.pieces]
+
+    @cached_property
+    def _before(self) -> list[Fraction]:
+        """The mass below each break."""
+        return list(accumulate((_integral(row, a, b) for row, a, b in self.pieces), initial=Fraction(0)))
+
+    def cumulative(self, x: Any) -> Fraction:
+        """The probability of an input that is at most `x`, exactly."""
+        at = rational(x, "x")
+        k = bisect_right(self.breaks, at) - 1
+        if k < 0 or k >= len(self.coefficients):
+            return Fraction(int(k >= 0))
+        return self._before[k] + _integral(self.coefficients[k], self.breaks[k], at)
 
     def mass(self, low: Any, high: Any) -> Fraction:
         """The probability of an input between `low` and `high`, exactly."""
-        low, high, total = rational(low, "low"), rational(high, "high"), Fraction(0)
-        for row, a, b in self.pieces:
-            a, b = max(a, low), min(b, high)
-            if a < b:
-                total += _integral(row, a, b)
-        return total
+        return max(self.cumulative(high) - self.cumulative(low), Fraction(0))
 
     def on(self, domain: Domain) -> Density:
         """Itself, if it is a density on a part of this interval. **Raises** ValueError if not."""

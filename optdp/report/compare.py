@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from optdp.design import registry
 from optdp.exact import require
 from optdp.exact.numbers import Number, below
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
+from optdp.problem.density import Density
 from optdp.problem.domains import DomainLike, Interval, as_domain
 from optdp.problem.families import AllMechanisms, Piecewise
 from optdp.problem.losses import LossLike
@@ -128,6 +131,10 @@ def value_of(mechanism: Mechanism, objective: Objective) -> tuple[float, bool]:
         prior = objective.prior
         if prior == "uniform":
             return mechanism.average_loss(objective.loss), False
+        if isinstance(prior, Density):
+            low, high = float(prior.breaks[0]), float(prior.breaks[-1])
+            x = low + (high - low) * (np.arange(4096) + 0.5) / 4096
+            return float(np.average(mechanism.expected_loss(x, objective.loss), weights=prior(x))), False
         return float(mechanism.expected_loss(list(prior.categories), objective.loss) @ prior.probabilities), False
     if isinstance(objective, WorstCase):
         return mechanism.worst_case_loss(objective.loss), False

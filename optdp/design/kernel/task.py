@@ -11,6 +11,7 @@ import numpy as np
 
 from optdp.design.kernel.floor import Cost
 from optdp.exact import enclosures
+from optdp.problem.density import Density
 from optdp.problem.objectives import Average
 from optdp.problem.priors import Prior
 from optdp.problem.problem import Problem
@@ -121,27 +122,20 @@ class Task:
         objective = self.problem.objective
         return isinstance(objective, Average) and not isinstance(objective.prior, Prior)
 
-    @cached_property
-    def _density(self) -> list[tuple[float, float, np.ndarray]]:
-        pieces = self.problem.objective.density(self.problem.domain)
-        return [(float(a), float(b), np.array([float(c) for c in row])) for a, b, row in pieces]
-
     def density(self, x: np.ndarray) -> np.ndarray:
         """The prior's density per share of the domain."""
-        out = np.zeros(np.shape(x))
-        for a, b, row in self._density:
-            out = np.where((x >= a) & (x <= b), np.polynomial.polynomial.polyval(x, row), out)
-        return out
+        prior, domain = self.problem.objective.prior, self.problem.domain
+        if isinstance(prior, Density):
+            return np.asarray(float(domain.width) * prior(domain.lower + domain.width * np.asarray(x)))
+        return np.ones(np.shape(x))
 
     def mass(self, low: float, high: float) -> float:
         """The prior's mass between two shares."""
-        total = 0.0
-        for a, b, row in self._density:
-            p, q = max(a, low), min(b, high)
-            if p < q:
-                primitive = np.polynomial.polynomial.polyint(row)
-                total += float(np.diff(np.polynomial.polynomial.polyval(np.array([p, q]), primitive))[0])
-        return total
+        prior, domain = self.problem.objective.prior, self.problem.domain
+        if isinstance(prior, Density):
+            low, high = (Fraction(domain.lower) + domain.exact_width * Fraction(v) for v in (low, high))
+            return float(prior.mass(low, high))
+        return high - low
 
     @cached_property
     def symmetric(self) -> bool:

@@ -1,0 +1,108 @@
+"""Losses in polynomial pieces: below and above the values, close to them, and nondecreasing wherever the loss is."""
+
+import math
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import mpmath
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import example, given, settings
+
+import optdp
+from optdp.exact import polynomial
+from optdp.exact.sweep import horner
+from optdp.mechanisms.kernel import KernelMechanism
+
+FUNCTIONS = {
+    "exponential": (lambda d: np.expm1(3 * d), "convex"),
+    "hinge": (lambda d: np.maximum(d - 0.3, 0.0) ** 2, "convex"),
+    "kink": (lambda d: np.abs(d - 0.41) + d, "convex"),
+    "root": (np.sqrt, "concave"),
+    "logarithm": (lambda d: np.log1p(10 * d), "concave"),
+    "jumps": (lambda d: d + 0.2 * (d > 0.123) + 0.5 * (d >= 0.7), None),
+    "constant": (lambda d: 0 * d + 1.0, None),
+    "wave": (lambda d: d + np.sin(40 * d) / 41, None),
+}
+
+
+def rises(branches):
+    """Whether pieces are proven nondecreasing in |u| up to 1, jumps included."""
+    knots = [k for k in branches.knots if k > 0]
+    rows = branches.rows[len(branches.rows) - len(knots) - 1 :]
+    ends = [Fraction(0), *knots, Fraction(1)]
+    slopes = ([k * a for k, a in enumerate(row)][1:] or [Fraction(0)] for row in rows)
+    inside = all(polynomial.nonnegative(s, a, b) for s, a, b in zip(slopes, ends, ends[1:], strict=False) if a < b)
+    return inside and all(horner(p, k) <= horner(q, k) for k, p, q in zip(knots, rows, rows[1:], strict=False))
+
+
+@given(st.floats(0.01, 100), st.fractions(Fraction(1, 1000), 1000, max_denominator=1000), st.fractions(0, 1, max_denominator=10**4))
+@example(1.5, Fraction(1), Fraction(1))
+@example(0.01, Fraction(1), Fraction(0))
+@settings(max_examples=30, deadline=None)
+def test_powers_lie_between_their_pieces(q, unit, u):
+    power = optdp.Power(q)
+    below, above = (power.branches(unit, side) for side in (True, False))
+    assert below.even and above.even and rises(below) and rises(above)
+    with ctx.workprec(300):
+        exact = (arb(str(u.numerator)) / arb(str(u.denominator)) * arb(str(unit.numerator)) / arb(str(unit.denominator))) ** arb(q)
+        low, high = (arb(b(u).numerator) / arb(b(u).denominator) for b in (below, above))
+        assert not low > exact and not high < exact
+        if u > Fraction(1, 2):
+            assert high - low <= 4e-6 * above(Fraction(1))
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_users_function_lies_between_few_pieces(name, declared):
+    function, shape = FUNCTIONS[name]
+    loss = optdp.CustomLoss(function, 2.0, shape if declared else None)
+    stretched = lambda d: float(function(np.array([d]))[0])  # noqa: E731
+    below, above = (loss.branches(Fraction(2), side) for side in (True, False))
+    assert rises(below) and rises(above) and max(len(below.rows), len(above.rows)) <= 96
+    rng = np.random.default_rng(1)
+    points = np.concatenate([[0.0, 1.0], rng.random(400), 10.0 ** -rng.uniform(1, 8, 100), loss.reach * np.arange(9) / 16])
+    top, gaps = stretched(2.0), []
+    for u in np.clip(points, 0, 1):
+        low, high, value = float(below(Fraction(u))), float(above(Fraction(u))), stretched(2 * u)
+        assert low <= value * (1 + 1e-15) and (value <= high * (1 + 1e-15) or u in map(float, above.knots))
+        gaps.append(high - low)
+    assert np.median(gaps) <= 2e-4 * top or name == "constant"
+
+
+def test_a_function_has_no_pieces_beyond_where_it_was_sampled():
+    loss = optdp.CustomLoss(np.sqrt, 1.0, "concave")
+    assert loss.branches(Fraction(1), True) is not None
+    assert loss.branches(Fraction(2), True) is None
+    assert optdp.CustomLoss(np.sqrt).branches(Fraction(1), True) is None
+
+
+@pytest.mark.parametrize("q", [1.5, 0.7])
+def test_losses_far_outside_the_domain_are_enclosed(q):
+    edges = np.array([-3.0, -1.0, 0.5, 2.0, 5.0])
+    mechanism = KernelMechanism.private(1.0, [1, 2, 2, 1], edges[:-1], edges[1:], 0.3)
+    low, high = mechanism.enclose(optdp.WorstCase(optdp.Power(q)))
+    x = np.linspace(0, 1, 2001)
+    numeric = float(mechanism.expected_loss(x, optdp.Power(q)).max())
+    assert low <= high and numeric <= high * (1 + 1e-9) and high <= numeric * (1 + 1e-4)
+
+
+def test_the_root_is_that_of_forty_digits():
+    below = optdp.Power(0.5).branches(Fraction(1), True)
+    for u in (Fraction(1, 3), Fraction(1, 10**5), Fraction(999, 1000)):
+        gap = mpmath.sqrt(mpmath.mpf(u.numerator) / u.denominator) - mpmath.mpf(below(u).numerator) / below(u).denominator
+        assert 0 <= gap <= 3e-6 * math.sqrt(u)
+
+
+@pytest.mark.parametrize(
+    "loss", [optdp.Power(1.5), optdp.Huber(0.1), optdp.Pinball(0.25), optdp.CustomLoss(lambda d: np.expm1(3 * d), shape="convex")],
+    ids=lambda loss: loss.name,
+)  # fmt: skip
+def test_kernels_for_other_losses_are_bracketed(loss):
+    solution = optdp.solve_kernel(1.0, loss)
+    assert solution.gap <= 1e-3 and solution.verify()
+    assert solution.certificate.bound(solution.problem).assumptions == solution.problem.loss.assumptions
+    x = np.linspace(0, 1, 101)
+    if loss.form == "distance":
+        assert solution.mechanism.expected_loss(x, loss).max() <= solution.value * (1 + 1e-9)
