@@ -27,7 +27,7 @@ from flint import arb, arb_poly, ctx, fmpq
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, require, sweep
 from optdp.exact.fields import Within
-from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact
+from optdp.exact.sweep import Branches, Cell, Sweep, exact
 from optdp.problem.domains import Interval
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior
@@ -59,11 +59,11 @@ class KernelCertificate(Certificate):
     - `densities`: one row for each layer, >= 0 at each node of the mesh. (For an average under a density: shares of it, that sum
       to at most 1 at each node.)
     - `reaches`, `centres`: of each layer at each node; `centres` are empty unless means are used.
-    - `points`, `weights`, `point_reaches`, `point_centres`: the same for atoms. For an average under finitely many points these are
-      among the prior's, with weights that sum to at most its probabilities.
+    - `points`, `weights`, `point_reaches`, `point_centres`: the same for atoms. For an average under finitely many points
+      these are among the prior's, with weights that sum to at most its probabilities.
 
-    **Proves** bounds for the worst case and averages of losses that consist of polynomial pieces (others are replaced by pieces below
-    them), every family, and outputs in any range.
+    **Proves** bounds for the worst case and averages of losses that consist of polynomial pieces (others are replaced by pieces
+    below them), every family, and outputs in any range.
     """
 
     tag = "kernel"
@@ -94,9 +94,10 @@ class KernelCertificate(Certificate):
             places = _places(objective, domain)
             total = self._total(objective, places)
             at = [exact(x) if places is None else places[x][0] for x in self.points]
-            dual = _Dual(self, at, branches, (exact(slopes[0]), exact(slopes[1])), _density(objective, domain), tilted)
+            prior = _density(objective, domain)
+            dual = _Dual(self, at, branches, (exact(slopes[0]), exact(slopes[1])), prior, tilted)
             low, high = self._span(problem, domain, dual)
-            if low + high == 1 and branches.even and self._symmetric and _density(objective, domain) is places is None:
+            if low + high == 1 and branches.even and self._symmetric and prior is None and places is None:
                 high = fmpq(1, 2)  # g(y) = g(1 - y)
             least = dual.least(low, high, enclosures.exp(privacy.eps) - 1)
             value = (dual.value + least.min(arb(0))) / arb(total)
@@ -166,8 +167,8 @@ class KernelCertificate(Certificate):
             if self.densities or any(x not in places for x in self.points):
                 self._refuse("the prior has finitely many points: there must be no density, and no other point")
             left = {x: chance for x, (_, chance) in places.items()}
-            for x, w in zip(self.points, self.weights, strict=True):
-                left[x] -= Fraction(w)
+            for point, weight in zip(self.points, self.weights, strict=True):
+                left[point] -= Fraction(weight)
             if min(left.values()) < 0:
                 self._refuse("it gives a point more than its probability under the problem's prior")
         elif self.points or any(sum(map(Fraction, shares)) > 1 for shares in zip(*self.densities, strict=True)):

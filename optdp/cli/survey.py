@@ -90,8 +90,11 @@ def _make_plan(args: argparse.Namespace) -> int:
 
     schema: dict[str, Any] = {}
     if args.schema:
-        fields = load(args.schema)
-        schema = {name: Column.read(Fields(entry, f"{args.schema}.{name}")) for name, entry in fields.data.items()}
+
+        def columns(fields: Fields) -> dict[str, Any]:
+            return {name: Column.read(Fields(entry, f"{args.schema}.{name}")) for name, entry in fields.data.items()}
+
+        schema = load(args.schema, columns)
     made: dict[str, Callable[..., Any]] = {
         "number": lambda lower, upper, unit="": optdp.Number(float(lower), float(upper), unit),
         "integer": lambda lower, upper, unit="": optdp.Integer(float(lower), float(upper), unit),

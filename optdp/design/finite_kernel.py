@@ -82,9 +82,8 @@ def design(run: Run) -> Solution:
     dense = run.method == "dense" or solver is not None
     run.progress(f"{d} symbols, {m} outputs")
     prior = _prior(problem)
-    asked = (
-        np.arange(d) if prior is None else np.flatnonzero(prior)
-    )  # nobody pays for the others: they need only be private
+    # Nobody pays for the others: they need only be private.
+    asked = np.arange(d) if prior is None else np.flatnonzero(prior)
     found = (_plain if dense else _cuts)(run, losses[asked], None if prior is None else prior[asked])
     masses = np.zeros(d)
     masses[asked] = found.masses
@@ -144,9 +143,8 @@ def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
     try:
         if left <= 0:
             raise SolverFailure("the time limit was reached before the program was solved", LinearStatus.TIME_LIMIT)
-        found = (
-            plain_program(losses / scale, float(run.problem.eps), prior).solve(run.solver, time_limit=left).checked()
-        )  # type: ignore[arg-type]
+        program = plain_program(losses / scale, float(run.problem.eps), prior)  # type: ignore[arg-type]
+        found = program.solve(run.solver, time_limit=left).checked()
     except SolverFailure as stopped:
         if stopped.status is not LinearStatus.TIME_LIMIT:
             raise

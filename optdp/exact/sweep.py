@@ -30,7 +30,7 @@ DEPTH, HALVINGS = 48, 512
 
 @dataclass(frozen=True)
 class Branches:
-    """L(u) in polynomial pieces: `rows[k]` (a_0, a_1, ...) holds between `knots[k - 1]` and `knots[k]`, the outer ones without end."""
+    """L(u) in polynomial pieces: `rows[k]` (a_0, a_1, ...) holds between `knots[k - 1]` and `knots[k]`, the outer ones beyond."""
 
     knots: tuple[Fraction, ...]
     rows: tuple[tuple[Fraction, ...], ...]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -43,8 +43,8 @@ class KernelMechanism(CellWindow):
 
     With probability `floor_mass` the output is Q(U), U uniform; else Q(U) for U uniform over a window [a, a + w] that the
     input places. So the floor is any measure on the outputs (Q its quantile function), and the likelihood ratios are those of
-    a piecewise mechanism with a window of the same width, wherever the window is: every mechanism whose rows are the best for their
-    floor has this form.
+    a piecewise mechanism with a window of the same width, wherever the window is: every mechanism whose rows are the best
+    for their floor has this form.
 
     **Arguments:**
 
@@ -153,7 +153,7 @@ class KernelMechanism(CellWindow):
         marks = {0, last, *edges, *(e - self.width_cells for e in edges)}
         starts = sorted(a for a in marks if 0 <= a <= last)
         out = []
-        for a, b in zip(starts, starts[1:], strict=False):
+        for a, b in pairwise(starts):
             i, j = bisect_right(edges, a) - 1, bisect_right(edges, a + self.width_cells) - 1
             out.append(
                 (
@@ -346,14 +346,14 @@ class KernelMechanism(CellWindow):
     def _sweep(self, branches: Branches) -> Sweep:
         edges = [fmpq(int(e), CELLS) for e in self._edges]
         cells = []
-        for k, (a, b) in enumerate(zip(edges, edges[1:], strict=False)):
+        for k, (a, b) in enumerate(pairwise(edges)):
             low, high = exact(self.lows[k]), exact(self.highs[k])
             slope = (high - low) / (b - a)
             cells.append(Cell(a, b, (low - slope * a, slope), (fmpq(1),)))
         return Sweep(cells, branches, 1)
 
     def _stretches(self) -> Iterator[tuple[fmpq, fmpq, int, int]]:
-        """Inputs from x to x' (shares) whose windows start from a to a' (cells), linearly or by their means; in order, over [0, 1]."""
+        """Inputs from x to x' (shares) whose windows start from a to a' (cells), linearly or by their means, over [0, 1]."""
         before = (fmpq(0), 0)
         for (x0, x1), (a, b, *_) in zip(self._targets, self._windows, strict=True):
             if x0 > before[0]:
@@ -424,12 +424,11 @@ class KernelMechanism(CellWindow):
         if self.lows[0] >= 0 and self.highs[-1] <= 1:
             far = Fraction(1)
         with ctx.workprec(sweep.BITS):
-            ends = [law.branches(unit * far, below) for below in (True, False)]
-            if None in ends or (self.rule == "mean" and any(e.knots for e in ends)):  # type: ignore[union-attr]
+            below, above = law.branches(unit * far, True), law.branches(unit * far, False)
+            if below is None or above is None or (self.rule == "mean" and (below.knots or above.knots)):
                 return super().enclose(objective)
-            if far > 1:
-                ends = [e.stretched(far) for e in ends]  # type: ignore[union-attr]
-            found = [self._value(objective, e) for e in (ends if ends[0] != ends[1] else ends[:1])]  # type: ignore[arg-type]
+            ends = [below] if below == above else [below, above]
+            found = [self._value(objective, e.stretched(far)) for e in ends]
             return enclosures.round_down(found[0]), enclosures.round_up(found[-1])
 
     def _value(self, objective: WorstCase | Average, branches: Branches) -> arb:

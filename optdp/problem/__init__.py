@@ -13,9 +13,9 @@ from optdp.problem.shapes import Quartic, Rectangle, Shape, Steps, Triangle, bas
 from optdp.problem.tasks import Aggregate
 
 __all__ = [
-    "LDP", "LIP", "Absolute", "Additive", "AffineWindow", "Aggregate", "AllMechanisms", "Alphabet", "ApproxDP", "At", "Average",
-    "BayesRisk", "Circle", "Composite", "Constraint", "Density", "DistanceLoss", "Domain", "DomainLike", "Family", "Integers", "Interval",
-    "Line", "Loss", "LossLike", "Objective", "Outputs", "Piecewise", "Prior", "PriorLike", "Privacy", "Problem", "Quartic",
-    "Rectangle", "Rule", "Shape", "Squared", "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval",
-    "as_loss", "base_name", "places",
+    "LDP", "LIP", "Absolute", "Additive", "AffineWindow", "Aggregate", "AllMechanisms", "Alphabet", "ApproxDP", "At",
+    "Average", "BayesRisk", "Circle", "Composite", "Constraint", "Density", "DistanceLoss", "Domain", "DomainLike",
+    "Family", "Integers", "Interval", "Line", "Loss", "LossLike", "Objective", "Outputs", "Piecewise", "Prior",
+    "PriorLike", "Privacy", "Problem", "Quartic", "Rectangle", "Rule", "Shape", "Squared", "Steps", "Triangle",
+    "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval", "as_loss", "base_name", "places",
 ]  # fmt: skip

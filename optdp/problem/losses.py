@@ -615,8 +615,8 @@ class CustomLoss(_Session, DistanceLoss):
 
     @cached_property
     def _sides(self) -> list[tuple[list[Fraction], fit.Rows]]:
-        """Pieces below and above. Between two samples a convex function lies on or under their chord, and over the lines through the
-        neighbouring ones; a concave one the other way round; any other between the two values.
+        """Pieces below and above. Between two samples a convex function lies on or under their chord, and over the lines through
+        the neighbouring ones; a concave one the other way round; any other between the two values.
         """
         grid, values = np.linspace(0.0, self._bound_reach, CELLS + 1), self._values
         steps, zero = np.diff(values), np.zeros(CELLS)

@@ -308,7 +308,7 @@ class Plan:
     @classmethod
     def load(cls, path: str | Path) -> Plan:
         """Read a plan that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
-        return cls.read(load(path))
+        return load(path, cls.read)
 
 
 def _words(part: Part, inputs: np.ndarray) -> np.ndarray:

@@ -24,12 +24,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from optdp.certificates.base import Refusal
-from optdp.certificates.kernel import ATOMS, NODES, KernelCertificate
+from optdp.certificates.kernel import ATOMS, KernelCertificate
 from optdp.design import finite_kernel
 from optdp.design.kernel import average, dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
@@ -219,7 +218,7 @@ class _Search:
         if task.cost.tilted:
             reach = (1 + 2 / task.growth) / 2 * (1 + 1e-12)
             ends = [0.5 - reach, 0.5 + reach]
-            return KernelMechanism.private(problem.eps, [1.0, 1.0], ends, ends, 0.5, problem.domain, "mean")
+            return KernelMechanism.private(problem.eps, [1.0, 1.0], ends, ends, 0.5, problem.domain, "mean")  # type: ignore[arg-type]
         return self._mechanism(np.ones(1), np.array([low]), np.array([high]), task.width)
 
     def _mechanism(self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, window: float) -> KernelMechanism:
@@ -252,8 +251,9 @@ class _Search:
                 break
             cuts = found.cuts
             log.debug(
-                "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s, windows shrink by %.2g; %.2f s", y.size,
-                inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink, self.run.seconds,
+                "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s, windows shrink by %.2g; %.2f s",
+                y.size, inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink,
+                self.run.seconds,
             )  # fmt: skip
             last = level == LEVELS - 1 or max(y.size, inputs.size) > FINEST
             if dual is not None:
@@ -279,7 +279,8 @@ class _Search:
         scale = task.cost.unit
         name = "HiGHS" if solver is None else solver.name
         return self.run.solution(
-            self.mechanism, self.certificate, f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
+            self.mechanism, self.certificate,
+            f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
             f"{cuts.x.size} active cuts: inputs with their favoured outputs", f"{name} (cuts, refined meshes)",
             objective=None if found is None else found.value * scale, message=self.message, stopped=self.stopped,
             build=build_model, arguments=arguments,
@@ -478,7 +479,7 @@ def _between(mesh: np.ndarray, count: int) -> np.ndarray:
 
 
 def _dips(points: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Where g, known at the points, may be least: local minima, and the vertices of parabolas through them and their neighbours."""
+    """Where g, known at the points, may be least: local minima, and vertices of parabolas through them and their neighbours."""
     i = 1 + np.flatnonzero((g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]))
     a, b, c = points[i - 1], points[i], points[i + 1]
     left, right = (g[i] - g[i - 1]) / (b - a), (g[i + 1] - g[i]) / (c - b)

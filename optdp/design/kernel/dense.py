@@ -1,4 +1,4 @@
-"""The plain linear program on a grid: every probability is a variable. The reference that the program in the floor is tested with."""
+"""The plain linear program on a grid: every probability is a variable. The program in the floor is tested with it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _grid(task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
 
 
 def build_model(problem: Problem) -> LinearProgram:
-    """Rows "mass", "loss" (worst case), "mean" (unbiased), "most" and "least" (likelihood ratios); variables "value" (worst case),
-    "kernel" (input by input) and "floor". In shares of the domain and units of the largest loss.
+    """Rows "mass", "loss" (worst case), "mean" (unbiased), "most" and "least" (likelihood ratios); variables "value" (worst
+    case), "kernel" (input by input) and "floor". In shares of the domain and units of the largest loss.
     """
     task = Task(problem)
     inputs, y, chances = _grid(task)
@@ -42,7 +42,7 @@ def build_model(problem: Problem) -> LinearProgram:
 
 
 def design(run: Run) -> Solution:
-    """The floor of the plain program as a mechanism with atoms, its dual as a prior with atoms. (Neither refined nor repaired.)"""
+    """The floor of the plain program as a mechanism with atoms, its dual as a prior with atoms, neither refined nor repaired."""
     task, problem = Task(run.problem), run.problem
     cost, (inputs, y, chances) = task.cost, _grid(task)
     found = build_model(problem).solve(run.solver, time_limit=run.time_limit).checked()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -53,9 +54,9 @@ class PriorProgram:
         parts = []
         for low, high in self.layers:
 
-            def excess(k: object, t: np.ndarray, low: np.ndarray = low, high: np.ndarray = high) -> np.ndarray:
+            def excess(k: Any, t: np.ndarray, low: np.ndarray = low, high: np.ndarray = high) -> np.ndarray:
                 a, b = np.interp(t, x, low), np.interp(t, x, high)
-                value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)  # type: ignore[index]
+                value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)
                 return value * task.density(t) if task.has_density else value
 
             start = np.interp(outputs, high, x, left=x[0], right=x[-1])
@@ -114,7 +115,9 @@ class PriorProgram:
         head, low, high = self.limits()
         # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
         size = 1 / np.maximum(np.abs(table).max(axis=0), 1e-300)
-        program = LinearProgram(gains * size * self.task.scale, head * size, low, high, maximise=True, name="optdp-kernel-prior")
+        program = LinearProgram(
+            gains * size * self.task.scale, head * size, low, high, maximise=True, name="optdp-kernel-prior"
+        )
         session = (solver or HIGHS).session(program)
         on = np.zeros(outputs.size, dtype=bool)
         new = np.arange(0, outputs.size, 4)
@@ -159,7 +162,7 @@ class PriorProgram:
 
 
 def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
-    """Windows at the nodes of a mesh: the floor's own, narrower and wider ones; and where they are not unique, atoms with others."""
+    """Windows at the nodes of a mesh: the floor's own, narrower and wider ones; where they are not unique, atoms with others."""
     cost, growth = task.cost, task.growth
     low, high = floor.ends(mesh, cost, growth)
     if task.symmetric:  # exactly: x -> 1 - x swaps the ends

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -101,7 +102,7 @@ class Task:
             order = np.argsort(points)
             return points[order], np.array([float(c) for c in objective.prior.exact])[order]
         ends = np.linspace(0.0, 1.0, QUADRATURE + 1)
-        weights = np.array([self.mass(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)])
+        weights = np.array([self.mass(a, b) for a, b in pairwise(ends)])
         keep = weights > 0
         return ((ends[:-1] + ends[1:]) / 2)[keep], weights[keep]
 
@@ -122,10 +123,8 @@ class Task:
 
     @cached_property
     def _density(self) -> list[tuple[float, float, np.ndarray]]:
-        return [
-            (float(a), float(b), np.array([float(c) for c in row]))
-            for a, b, row in self.problem.objective.density(self.problem.domain)
-        ]  # type: ignore[attr-defined]
+        pieces = self.problem.objective.density(self.problem.domain)
+        return [(float(a), float(b), np.array([float(c) for c in row])) for a, b, row in pieces]
 
     def density(self, x: np.ndarray) -> np.ndarray:
         """The prior's density per share of the domain."""
