@@ -318,7 +318,7 @@ def test_rotation_symmetry_argument_against_a_linear_program_on_a_discrete_circl
         ({"eps": math.nan}, ValueError, "eps"),
         ({"eps": 1, "loss": "cubic"}, ValueError, "loss"),
         ({"eps": 1, "loss": [[0, 1], [1, 0]]}, ValueError, "loss"),
-        ({"eps": 1, "loss": lambda d: d}, ValueError, "loss"),
+        ({"eps": 1, "loss": optdp.PairLoss(lambda x, y: abs(x - y))}, ValueError, "loss"),
         ({"eps": 1, "loss": optdp.Threshold(0)}, ValueError, "loss"),
         ({"eps": 31}, ValueError, "eps"),
         ({"eps": 1, "loss": "abs", "unbiased": True}, ValueError, "variance"),

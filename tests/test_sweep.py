@@ -172,7 +172,6 @@ def test_a_loss_that_differs_at_one_point_only_has_no_pieces():
     assert optdp.Threshold(0.0).branches(Fraction(1), True) is None
 
 
-@pytest.mark.xfail(strict=True, reason="pieces below a power are lowered by more on larger distances")
 @pytest.mark.parametrize("q", [1.1, 1.5, 2.5])
 def test_pieces_below_a_loss_do_not_decrease_with_the_distance(q):
     """Else r = L - nu is positive inside of a window, where the certificate takes it for the least of r and 0."""
