@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from flint import arb, arb_poly, ctx, fmpq
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures, require, sweep
+from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.fields import Within
 from optdp.exact.sweep import Branches, Cell, Sweep, exact
 from optdp.problem.domains import Interval
@@ -220,6 +220,9 @@ class _Dual:
         self.rows = [[exact(a) for a in row] for row in branches.rows]
         self.marks: set[fmpq] = set()
         self.value = arb(0)
+        #: Words of the multipliers, and of the loss's coefficients, for counted work.
+        self.words = work.words(a for row in branches.rows for a in row)
+        self.size = work.words(v for table in (*c.densities, *c.reaches, *c.centres, c.mesh, c.points) for v in table)
         x = list(map(exact, c.mesh))
         self.layers = [
             _Layer(self, x, list(map(exact, c.densities[k])), list(map(exact, c.reaches[k])),
@@ -229,6 +232,9 @@ class _Dual:
         # Atoms: at each mark the polynomial of the total and that of the favoured part change.
         self.atoms: list[tuple[fmpq, arb_poly, arb_poly]] = []
         zero = arb_poly([])
+        degree = len(self.rows[0])
+        each = len(self.rows) * (10 + 2 * sweep.integration(degree, degree) + 0.2 * len(self.rows))
+        work.count(len(at) * (each + 40 * work.flint(2 * self.size + work.words(branches.knots))))
         for i, (p, weight, reach) in enumerate(zip(at, c.weights, c.point_reaches, strict=True)):
             w, t = exact(weight), exact(reach)
             if not w:
@@ -279,6 +285,8 @@ class _Dual:
         if low == high:
             high = low + fmpq(1, 2**80)
         best: arb | None = None
+        inside = sum(low < p < high for p in self.marks) + 1
+        work.count(inside * (30 + sum(layer.sweep.each for layer in self.layers)) + 10 * len(self.marks))
         for total, near in self._pieces(low, high):
             g = total + near * growth
             scale = abs(total(arb(0.5))) + abs(near(arb(0.5))) * growth
@@ -308,6 +316,8 @@ class _Layer:
         self, dual: _Dual, x: list[fmpq], density: list[fmpq], reach: list[fmpq], centre: list[fmpq] | None,
         prior: list[Any] | None, certificate: KernelCertificate,
     ) -> None:  # fmt: skip
+        size, degree = dual.size + work.words(dual.branches.knots), len(dual.rows[0])
+        work.count(len(x) * (len(dual.knots) * 6 * work.flint(size) + 10))
         # Nodes are added where a window's upper end passes a knot of the loss, and where the prior's density changes.
         inner = {p for a, b, _ in prior or () for p in (a, b) if x[0] < p < x[-1]}
         if centre is None:
@@ -317,6 +327,10 @@ class _Layer:
                     if min(reach[i], reach[i + 1]) < t < max(reach[i], reach[i + 1]):
                         inner.add(x[i] + (x[i + 1] - x[i]) * (t - reach[i]) / (reach[i + 1] - reach[i]))
         nodes = sorted(set(x) | inner)
+        long = 4 * size if len(nodes) > len(x) else 2 * size
+        # Powers of the reach have numbers that grow with the degree; marks are sorted.
+        polynomial = 2 * degree**2 * work.flint(degree * long / 8 + dual.words) + 0.1 * len(prior or ())
+        work.count(len(nodes) * (polynomial + (60 + 8 * len(dual.knots)) * work.flint(long)))
         lam, t = _along(x, density, nodes), _along(x, reach, nodes)
         middle = nodes if centre is None else _along(x, centre, nodes)
         a, b = dual.slopes if centre is None else (fmpq(-1), fmpq(1))
@@ -356,7 +370,7 @@ class _Layer:
                     tuple(_times(weight, subtract if centre else nu)),
                 )
             )
-        self.sweep = Sweep(cells, dual.branches, -1)
+        self.sweep = Sweep(cells, dual.branches, -1, 2 * long)
         dual.marks |= {*self.low, *self.high, *(m - o for m in middle for o in self.sweep.offsets)}
 
     @cached_property

@@ -97,3 +97,8 @@ def product(first: float, second: float = 1.0) -> float:
 def rational(size: float) -> float:
     """Microseconds for an operation on two fractions of so many words: mostly for the common divisor."""
     return 2 + 0.4 * size + 0.015 * size * size
+
+
+def flint(size: float) -> float:
+    """The same for rationals of FLINT."""
+    return 0.5 + 0.3 * size + 0.003 * size * size

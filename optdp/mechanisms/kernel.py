@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb, arb_poly, ctx, fmpq
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require, sweep
+from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.check import Check
 from optdp.exact.enclosures import ball
 from optdp.exact.fields import Within
@@ -148,6 +148,7 @@ class KernelMechanism(CellWindow):
     @cached_property
     def _windows(self) -> list[tuple[int, int, fmpq, fmpq, fmpq, fmpq]]:
         """(a, a', Q(a), Q(a'), Q(a + w), Q(a' + w)) in cells and exact shares: between a and a' both ends move linearly."""
+        work.count(len(self.cells) * (10 + 40 * work.flint(self._words + 1)))
         edges = self._edges.tolist()
         last = CELLS - self.width_cells
         marks = {0, last, *edges, *(e - self.width_cells for e in edges)}
@@ -175,8 +176,14 @@ class KernelMechanism(CellWindow):
         return low + (high - low) * fmpq(cell - int(self._edges[piece]), self.cells[piece])
 
     @cached_property
+    def _words(self) -> float:
+        """Words of the outputs, for counted work."""
+        return work.words((*self.lows, *self.highs))
+
+    @cached_property
     def _targets(self) -> list[tuple[fmpq, fmpq]]:
         """The inputs, as shares, whose windows start at the two ends of each of `_windows`."""
+        work.count(len(self._windows) * 8 * work.flint(self._words + 3))
         if self.rule == "ends":
             s = exact(self.share)
             return [((1 - s) * qa + s * ra, (1 - s) * qb + s * rb) for _, _, qa, qb, ra, rb in self._windows]
@@ -350,7 +357,7 @@ class KernelMechanism(CellWindow):
             low, high = exact(self.lows[k]), exact(self.highs[k])
             slope = (high - low) / (b - a)
             cells.append(Cell(a, b, (low - slope * a, slope), (fmpq(1),)))
-        return Sweep(cells, branches, 1)
+        return Sweep(cells, branches, 1, 3 * self._words + 1)
 
     def _stretches(self) -> Iterator[tuple[fmpq, fmpq, int, int]]:
         """Inputs from x to x' (shares) whose windows start from a to a' (cells), linearly or by their means, over [0, 1]."""
@@ -373,7 +380,11 @@ class KernelMechanism(CellWindow):
     def _losses(self, branches: Branches, top: fmpq) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
         """(x, x', x(s), J(s)): the expected loss on stretches of inputs that cover [0, top], polynomials in s from 0 to 1."""
         over, mass, growth = self._sweep(branches), arb(exact(self.exact_floor_mass)), arb(self._growth)
+        number = work.flint(2 * self._words + work.words(branches.knots))
+        work.count(2 * len(self.cells) * len(over.offsets) * 8 * number)
         marks = sorted({q - o for q in (*over.lows, *over.highs) for o in over.offsets})
+        inner = 0 if self.rule == "mean" else bisect_left(marks, top) - bisect_right(marks, fmpq(0))
+        work.count((len(self._windows) + inner) * (over.each + 20 * number))
         for x0, x1, a, b in self._stretches():
             if x1 <= 0 or x0 >= top or x0 == x1:
                 continue
@@ -387,7 +398,7 @@ class KernelMechanism(CellWindow):
             for s0, s1 in cuts:
                 t0, t1 = (a + (b - a) * s0) / CELLS, (a + (b - a) * s1) / CELLS
                 if curved:
-                    v, crossings = self._mean_curve(x0, a, b), list[Limit]()
+                    v, crossings = self._mean_curve(x0, a), list[Limit]()
                 else:
                     p, q = x0 + (x1 - x0) * s0, x0 + (x1 - x0) * s1
                     v, crossings = sweep.line(p, q), over.crossings(p, q)
@@ -404,9 +415,9 @@ class KernelMechanism(CellWindow):
                         v, loss = v(within), loss(within)
                 yield p, q, v, loss
 
-    def _mean_curve(self, x0: fmpq, a: int, b: int) -> arb_poly:
-        """The mean of the output while the window's start goes from a to b, a quadratic polynomial in s."""
-        _, _, qa, qb, ra, rb = next(w for w in self._windows if w[0] == a and w[1] == b)
+    def _mean_curve(self, x0: fmpq, a: int) -> arb_poly:
+        """The mean of the output while the window's start goes on from a to the next mark, a quadratic polynomial in s."""
+        _, b, qa, qb, ra, rb = self._windows[bisect_left(self._windows, a, key=lambda window: window[0])]
         scale = self._growth * fmpq(b - a, CELLS)
         return arb_poly([arb(x0), arb(scale * (ra - qa)), arb(scale * (rb - qb - ra + qa) / 2)])
 
@@ -441,11 +452,16 @@ class KernelMechanism(CellWindow):
                     (exact((Fraction(p) - low) / width), c)
                     for p, c in zip(objective.prior.categories, objective.prior.exact, strict=True)
                 ]
+                work.count(len(points) * (20 + 0.2 * len(stretches)))
                 return sum((ball(c) * _evaluate(stretches, x) for x, c in points), arb(0))
             total = arb(0)
             prior = [
                 (exact(a), exact(b), arb_poly([ball(c) for c in row])) for a, b, row in objective.density(self.domain)
             ]
+            terms = max(len(row) for *_, row in prior) + max((len(loss) for *_, loss in stretches), default=0)
+            pairs = len(stretches) + len(prior)  # that overlap
+            terms *= 2 if self.rule == "mean" else 1
+            work.count(len(stretches) * len(prior) + 0.4 * pairs * sweep.integration(terms, terms))
             for p, q, v, loss in stretches:
                 for start, end, row in prior:
                     low, high = max(p, start), min(q, end)

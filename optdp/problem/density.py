@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import polynomial, require
+from optdp.exact import polynomial, require, work
 from optdp.exact.fields import Within
 from optdp.exact.numbers import latex, rational, show
 from optdp.exact.sweep import horner
@@ -262,6 +262,7 @@ def _mass(breaks: Row, rows: Sequence[Row]) -> Fraction:
 
 def _substituted(row: Sequence[Fraction], start: Fraction, step: Fraction) -> list[Fraction]:
     """Coefficients in t of sum_k row[k] (start + step t)^k."""
+    work.count(len(row) ** 2 * work.rational(work.words(row) + len(row) * work.words([start, step]) / 2))
     out = [Fraction(0)]
     for c in reversed(row):
         longer = [start * v for v in out] + [Fraction(0)]
