@@ -339,8 +339,8 @@ class LatticeProgram:
         return float(duals[0]), mu, lam
 
 
-def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplier]:
-    """The dual of a lattice program, continued over the infinite support.
+def multipliers_of(program: LatticeProgram, costs: np.ndarray, at: Number) -> list[Multiplier]:
+    """The dual of a lattice program, at the exact epsilon `at`, continued over the infinite support.
 
     A finite support is continued by the constants lam_s. A geometric tail is continued by the recursion that its columns'
     reduced costs ask for, mu_(j-n) = (mu_j + 2(c_j - t))/E for shift n (0 for the others), started at the far end of `costs`
@@ -374,7 +374,7 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
         used, ends = np.flatnonzero(dense), np.flatnonzero(dense != rest)
         first = int(used[0]) if used.size else dense.size
         keep = max(int(ends[-1]) + 1 if ends.size else 0, first)
-        out.append(Multiplier(s, weight, int(index[0]) + first, tuple(dense[first:keep].tolist()), rest))
+        out.append(Multiplier(s, weight, int(index[0]) + first, tuple(dense[first:keep].tolist()), rest, at))
     return out
 
 
@@ -456,7 +456,7 @@ def _initial_pairs(n: int, size: int, wide: bool) -> dict[int, np.ndarray]:
     return {s: np.arange(-(s + n) // 2, size) for s in range(first, n + 1)}
 
 
-def _integers(p: np.ndarray, total: float) -> list[int]:
+def as_weights(p: np.ndarray, total: float) -> list[int]:
     """p/total in units of 2^-BITS, rounded to integers."""
     scaled = np.ldexp(p / total, 60)
     return [int(v) << (BITS - 60) if v >= 2.0**52 else int(float(v) * 2.0 ** (BITS - 60)) for v in scaled]
@@ -491,7 +491,7 @@ def private_finite(
     for _ in range(40):
         mixed, stuck = share * wide, (1 - share) * atom / total
         mixed[: p.size] += (1 - share) * p / total
-        parts = tuple(_integers(np.trim_zeros(mixed, "b"), 1.0)), _integers(np.array([stuck]), 1.0)[0]
+        parts = tuple(as_weights(np.trim_zeros(mixed, "b"), 1.0)), as_weights(np.array([stuck]), 1.0)[0]
         noise = AdditiveMechanism(domain, privacy.sensitivity, n, *parts, eps=privacy.eps)
         excess = noise.exact_delta(ratio) - limit
         if excess <= 0:
@@ -515,7 +515,7 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     decay = -(-LIMB * bottom // top)
     # Masses in the tail sink to E^-K: keep their relative precision.
     total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
-    masses = [max(1, v) for v in _integers(p, total)]
+    masses = [max(1, v) for v in as_weights(p, total)]
     for _ in range(4):
         changed = False
         for a in range(len(masses)):
@@ -562,7 +562,7 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     if not program.primal.size:
         return None
     p, _ = program.masses()
-    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
+    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs, task.privacy.eps)))
     mechanism = private_geometric(task.privacy, task.problem.domain, n, p)
     if delta > 0:
         written = _continued(p, eps, n, int(truncated_radius(eps, delta)) + 4)
@@ -602,7 +602,7 @@ def _solve_with_slack(
         if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40:
             break
         radius = radius * 1.15 + 0.25
-    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
+    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs, task.privacy.eps)))
     p, atom = program.masses()
     mechanism = private_finite(task.privacy, task.problem.domain, n, p, atom)
     return task.bracket(mechanism, certificate, solved, program, "finite support")
