@@ -54,7 +54,7 @@ from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
 from optdp.problem.losses import CustomLoss, Loss, LossLike
 from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import ApproxDP
+from optdp.problem.privacy import ApproxDP, Privacy
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, Session, stacked
@@ -609,15 +609,16 @@ def _solve_with_slack(
 
 
 def solve_additive(
-    eps: Number | str, delta: Number | str = 0.0, loss: LossLike = "abs", *, sensitivity: float = 1.0,
+    eps: Number | str | Privacy, delta: Number | str = 0.0, loss: LossLike = "abs", *, sensitivity: float = 1.0,
     rtol: float = 1e-3, discrete: bool = False, n: int | None = None, time_limit: float = 60.0, method: str = "auto",
     every_shift: bool = False, solver: LinearSolver | None = None, progress: ProgressLike = None,
 ) -> Solution:  # fmt: skip
-    """The best additive noise under (eps, delta)-differential privacy, between two certified bounds.
+    """The best additive noise under (eps, delta)-differential privacy or another notion, between two certified bounds.
 
     **Arguments:**
 
-    - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`.
+    - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`. In
+      place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `GDP`, `RDP` or `KL`.
     - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)` with q >= 1, or a convex function of the distance (delta > 0
       only: without it noise is unbounded, and a function is known through samples on a bounded range).
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
@@ -641,12 +642,20 @@ def solve_additive(
         >>> solution = optdp.solve_additive(1.0, 0.01)
         >>> round(solution.lower_bound, 2), round(solution.value, 2)
         (0.91, 0.91)
+        >>> optdp.solve_additive(optdp.GDP(3.0), rtol=0.1).value < 0.65 * (2 / 3.1416) ** 0.5 / 3    # 0.65 of the Gaussian's
+        True
     """
     if callable(loss) and not isinstance(loss, Loss):
         loss = CustomLoss(loss, shape="convex", name=getattr(loss, "__name__", "custom"))
-    privacy = ApproxDP(eps, delta, sensitivity)  # type: ignore[arg-type]  # strings are read there
+    if isinstance(eps, Privacy):
+        if delta != 0 or sensitivity != 1.0:
+            raise TypeError("delta and sensitivity are not allowed beside a privacy notion: it has its own")
+        privacy: Privacy = eps
+    else:
+        privacy = ApproxDP(eps, delta, sensitivity)  # type: ignore[arg-type]  # strings are read there
     problem = Problem(privacy, Integers() if discrete else Line(), WorstCase(loss), Additive())
-    return solve(problem, rtol, time_limit, method, solver, progress, n=n, every_shift=every_shift)
+    own = {"every_shift": every_shift} if isinstance(privacy, ApproxDP) or every_shift else {}
+    return solve(problem, rtol, time_limit, method, solver, progress, n=n, **own)
 
 
 def accepts(problem: Problem) -> str | None:

@@ -38,10 +38,18 @@ from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
 
-#: Levels below this are allowed a constant likelihood ratio, that of the curve here.
-RARE = 1e-7
+#: Levels below this are allowed a constant likelihood ratio, that of the curve there; `_rare` where mu is large.
+RARE = 1e-6
 #: Rows that are added in a round, at most, and for one shift; rounds.
 MOST, EACH, ROUNDS = 1500, 6, 300
+#: Cuts that have cost nothing for more rounds than this may be dropped.
+IDLE = 4
+#: Columns of the tail have small scales: costs are magnified, so that the solver's tolerance is small beside them.
+MAGNIFY = 2.0**20
+#: How far from private noise to the relaxation's optimum cuts are looked for.
+STEP = 0.5
+#: What counts as breaking the curve; the share of the parameters that is kept back for noise to start from.
+BROKEN, CORE = 1e-8, 0.97
 #: Refinement goes on to a gap of AIM times rtol.
 AIM = 0.6
 
@@ -51,6 +59,7 @@ class Curve(Protocol):
 
     #: The largest likelihood ratio that is allowed at levels near 0; inf: outcomes of one neighbour alone are allowed.
     ratio: float
+    rare: float
 
     def excess(self, power: np.ndarray, level: np.ndarray) -> np.ndarray:
         """By how much a power exceeds what is allowed at its level, relatively."""
@@ -59,15 +68,23 @@ class Curve(Protocol):
         """(eps, delta) of the tangent at a level."""
 
 
+def _rare(mu: float) -> float:
+    """A level so low that the Gaussian's power there is small too."""
+    from scipy.special import ndtr
+
+    return min(RARE, max(1e-9, float(ndtr(-1.2 - mu))))
+
+
 class _Gaussian:
     def __init__(self, mu: float, slack: float) -> None:
         from scipy.special import ndtr, ndtri
 
         self.mu, self.phi, self.quantile = mu * (1 - slack), ndtr, ndtri
-        self.ratio = float(ndtr(ndtri(RARE) + self.mu)) / RARE
+        self.rare = _rare(mu)
+        self.ratio = float(ndtr(ndtri(self.rare) + self.mu)) / self.rare
 
     def excess(self, power: np.ndarray, level: np.ndarray) -> np.ndarray:
-        rare, level = level < RARE, np.maximum(level, 1e-300)
+        rare, level = level < self.rare, np.maximum(level, 1e-300)
         with np.errstate(divide="ignore", invalid="ignore"):
             smooth = (self.quantile(np.minimum(power, 1.0)) - self.quantile(level)) / self.mu - 1
         return np.nan_to_num(
@@ -75,8 +92,8 @@ class _Gaussian:
         )
 
     def tangent(self, level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rare = level < RARE
-        at = self.quantile(np.clip(level, RARE, 1 - RARE))
+        rare = level < self.rare
+        at = self.quantile(np.clip(level, self.rare, 1 - self.rare))
         eps = np.where(rare, math.log(self.ratio), np.maximum(-self.mu * at - self.mu**2 / 2, 0.0))
         far = eps / self.mu
         delta = self.phi(self.mu / 2 - far) - np.exp(eps) * self.phi(-self.mu / 2 - far)
@@ -88,6 +105,7 @@ class _Polygon:
         eps, delta = (np.array([float(x) for x in column]) for column in zip(*pairs, strict=True))
         # The largest eps last: where a delta is 0, its ratio holds everywhere.
         self.eps, self.delta = np.where(delta > 0, eps, eps * (1 - slack)), delta * (1 - slack)
+        self.rare = min(RARE, 1e-6 * float(delta[delta > 0].min(initial=1.0)))
         self.ratio = math.exp(self.eps[delta == 0].min()) if (delta == 0).any() else math.inf
 
     def excess(self, power: np.ndarray, level: np.ndarray) -> np.ndarray:
@@ -109,10 +127,14 @@ class Cut:
     eps: float
     delta: float
 
-    def on(self, scale: float) -> Cut:
-        """The same set and shift on a lattice finer by a factor."""
-        ends = (round((e - 0.5) * scale + 0.5) for e in self.ends)
-        return replace(self, ends=tuple(ends), shift=max(1, round(self.shift * scale)))
+    def finer(self) -> Cut:
+        """About the same set on a lattice twice as fine."""
+        return replace(self, ends=tuple(2 * e for e in self.ends), shift=2 * self.shift)
+
+    @property
+    def key(self) -> tuple[tuple[int, ...], int, int]:
+        """Cuts with the same key are hardly different."""
+        return self.ends, self.shift, round(1e7 * self.eps)
 
 
 class TailProgram:
@@ -128,16 +150,17 @@ class TailProgram:
         self.curve, self.n, self.size, self.costs, self.atom = curve, n, size, costs, atom
         self.fall = 1 / curve.ratio
         rises = 2 * np.diff(costs)
+        self.constant = float(costs[0])
         price = rises[:size].copy()
         if self.fall:
             periods = (rises.size - size) // n
             later = rises[size : size + periods * n].reshape(periods, n)
             price[-n:] += self.fall ** np.arange(1, periods + 1) @ later
-        self.scale = np.append(np.maximum(reference[:size], 1e-9), 1.0)
+        self.scale = np.append(np.maximum(reference[:size], max(1e-3 * curve.rare, 1e-10)), 1.0)
         # A cost of p_0 = 1 - q - 2 T_1 that vanishes in the bracket makes the atom the better of two equals.
         tie = 1e-7 * float(costs[min(n, size)]) if atom else 0.0
         price[0] -= 2 * tie
-        cost = np.append(price, -tie) * self.scale
+        cost = np.append(price, -tie) * self.scale * MAGNIFY
         self.cuts: list[Cut] = []
         self.rounds = 0
         self.deadline = math.inf
@@ -147,10 +170,11 @@ class TailProgram:
             [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * size
         )
         upper = np.append(np.full(size, np.inf), np.inf if atom else 0.0)
-        self.session = solver.session(
-            LinearProgram(cost, rows, np.full(size + 1, -np.inf), high, upper=upper, name="additive")
-        )
-        self.base = size + 1
+        self.solver, self.base = solver, size + 1
+        self.plain = LinearProgram(cost, rows, np.full(size + 1, -np.inf), high, upper=upper, name="additive")
+        self.session = solver.session(replace(self.plain))
+        self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
+        self.seen: set[tuple[tuple[int, ...], int, int]] = set()
         self.values, self.dual = np.zeros(size + 1), np.zeros(self.base)
         self.objective = math.nan
 
@@ -195,18 +219,32 @@ class TailProgram:
         matrix, norm, limit = self._rows(rows, [float(self.atom)] * len(cuts))
         self.session.add_rows(matrix, np.full(len(cuts), -np.inf), limit)
         self.cuts += cuts
-        self.norms = np.concatenate([getattr(self, "norms", np.zeros(0)), norm])
+        self.seen |= {cut.key for cut in cuts}
+        self.norms, self.age = np.append(self.norms, norm), np.append(self.age, np.zeros(len(cuts), dtype=int))
 
-    def line(self) -> tuple[np.ndarray, int, float]:
+    def tidy(self) -> None:
+        """Drop cuts that have not mattered for some rounds, once they are many: they are found again if they do."""
+        idle = self.dual[self.base :] > -1e-14
+        self.age = np.where(idle, self.age + 1, 0)
+        keep = self.age <= IDLE
+        if keep.sum() > len(self.cuts) / 3 or len(self.cuts) < MOST:
+            return
+        kept, ages = [cut for cut, k in zip(self.cuts, keep, strict=True) if k], self.age[keep]
+        self.session, self.cuts, self.seen = self.solver.session(replace(self.plain)), [], set()
+        self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
+        self.add(kept)
+        self.age = ages
+
+    def line(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
         """(T_k for k = -m + 1..m, m, atom), the tail written out for two more periods."""
-        tails, q = self.values[:-1], float(self.values[-1])
+        tails, q = values[:-1], float(values[-1])
         far = [tails, *(tails[-self.n :] * self.fall**j for j in (1, 2))]
         right = np.concatenate(far) if self.fall else np.append(tails, np.zeros(2 * self.n))
         return np.concatenate([(1 - q - right)[::-1], right]), right.size, q
 
-    def broken(self, tolerance: float) -> list[Cut]:
-        """Cuts for the sets that break the curve by more than `tolerance`, the worst first."""
-        line, m, q = self.line()
+    def broken(self, values: np.ndarray, tolerance: float) -> list[Cut]:
+        """Cuts for the sets with which these tail probabilities break the curve by more than `tolerance`, the worst first."""
+        line, m, q = self.line(values)
         masses = np.maximum(line[:-1] - line[1:], 0.0)
         found: list[tuple[float, Cut]] = []
         for s in range(1, self.n + 1):
@@ -230,14 +268,14 @@ class TailProgram:
 
     def _level_sets(self, masses: np.ndarray, m: int, q: float, s: int, tolerance: float) -> list[tuple[float, Cut]]:
         here, there = masses[:-s], masses[s:]
-        least = 1e-3 * RARE / self.n
+        least = 1e-3 * self.curve.rare / self.n
         with np.errstate(divide="ignore"):
             ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
         ratio[here + there < least] = -800.0
         order = np.argsort(-ratio, kind="stable")
         power, level = np.cumsum(here[order]) + q, np.cumsum(there[order])
         over = np.where(
-            (level < 0.5) & (ratio[order] >= 0) & (level > 3 * RARE * bool(self.fall)),
+            (level < 0.5) & (ratio[order] >= 0) & (level > 3 * self.curve.rare * bool(self.fall)),
             self.curve.excess(power, level),
             -1.0,
         )
@@ -254,30 +292,53 @@ class TailProgram:
             found.append((float(over[i]), Cut(tuple(map(int, ends)), s, float(e), float(d))))
         return found
 
-    def solve(self, tolerance: float) -> bool:
-        """Solve and add cuts until none is broken by more than `tolerance`; False if time ran out or the solver failed."""
+    def solve(self, inner: np.ndarray, tolerance: float, rtol: float) -> bool:
+        """Narrow the objective down between relaxations and private noise; False if time ran out or the solver failed.
+
+        **Arguments:** `inner`: tail probabilities (and the atom) that keep the curve: cuts are looked for halfway between the
+        relaxation's optimum and them, which are deeper there; what breaks nothing is the next `inner`. `tolerance`: what counts
+        as breaking; `rtol`: how near both objectives must come, relatively.
+        """
+        self.inner = inner
+        price = self.plain.cost / self.scale / MAGNIFY
         for _ in range(ROUNDS):
             found = self.session.solve(time_limit=max(self.deadline - time.perf_counter(), 0.1))
             self.rounds += 1
             if not found.usable:
                 return False
-            self.values, self.dual, self.objective = (
-                np.maximum(found.x, 0.0) * self.scale,
-                found.row_dual,
-                found.objective,
-            )
-            fresh = self.broken(tolerance)
-            if not fresh:
+            self.values = np.maximum(found.x, 0.0) * self.scale
+            self.dual, self.objective = found.row_dual / MAGNIFY, found.objective / MAGNIFY
+            fresh: list[Cut] = []
+            for share in (STEP, STEP, STEP, 1.0):
+                tried = share * self.values + (1 - share) * self.inner
+                # What is there already holds up to the solver's own tolerance.
+                fresh = [cut for cut in self.broken(tried, tolerance) if cut.key not in self.seen]
+                if fresh:
+                    break
+                self.inner = tried
+            value = float(price @ self.inner) + self.constant
+            if not fresh or value - (self.objective + self.constant) <= rtol * value:
                 return True
             if time.perf_counter() > self.deadline:
                 return False
+            self.tidy()
             self.add(fresh)
         return False
 
     def masses(self) -> tuple[np.ndarray, float]:
-        """(p_0, p_1, ..., atom)."""
-        line, m, q = self.line()
+        """(p_0, p_1, ..., atom) of the private noise."""
+        line, m, q = self.line(self.inner)
         return np.maximum(line[m - 1 : m + self.size] - line[m : m + self.size + 1], 0.0), q
+
+    def spread(self) -> np.ndarray:
+        """The private noise on a lattice twice as fine: its masses spread over the cells, then smoothed to the finer points."""
+        line, m, q = self.line(self.inner)
+        masses = np.zeros(2 * (line.size - 1) + 1)
+        masses[1::2] = np.maximum(line[:-1] - line[1:], 0.0)  # the middle one is that of 0
+        fine = np.convolve(masses, (0.25, 0.5, 0.25))[1:-1]
+        middle = 2 * m - 1  # of `fine`: its index 1 + 2 (m - 1)
+        tails = fine[::-1].cumsum()[::-1]
+        return np.append(tails[middle + 1 : middle + 1 + 2 * self.size], q)
 
     def active(self) -> list[tuple[float, Cut]]:
         """(multiplier, cut) of the rows that hold with equality and cost something."""
@@ -336,12 +397,12 @@ def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact:
         )
     values = tail[start:end]
     eps = math.log(ratio)
-    taken = {(m.shift, float(m.eps)) for m in multipliers}
-    if (n, eps) in taken:  # one multiplier for each place: a slightly larger ratio is another one
-        eps = math.nextafter(eps, math.inf)
-    return (
-        [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, exact.get(eps, eps))] if most else []
-    )
+    place = exact.get(eps, eps)
+    if any(
+        m.shift == n and m.eps == place for m in multipliers
+    ):  # one multiplier for each place: a larger ratio is another one
+        place = math.nextafter(float(place) * (1 + 1e-15), math.inf)
+    return [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, place)] if most else []
 
 
 class _Task:
@@ -350,7 +411,7 @@ class _Task:
     def __init__(self, problem: Problem, deadline: float, solver: LinearSolver | None) -> None:
         privacy: Any = problem.privacy
         self.problem, self.deadline, self.privacy = problem, deadline, privacy
-        self.solver = solver or Highs(tolerance=1e-9)
+        self.solver = solver or Highs(tolerance=1e-9, options=(("small_matrix_value", 1e-12),))
         self.loss, self.discrete, self.width = (
             problem.objective.loss,
             isinstance(problem.domain, Integers),
@@ -360,11 +421,15 @@ class _Task:
         self.pairs = () if self.gaussian else privacy.pairs
         self.atoms = not self.gaussian and all(delta > 0 for _, delta in self.pairs) and not self.discrete
         if self.gaussian:
-            self.radius = 5.2 / float(privacy.mu) + 1
-        else:  # the narrowest support that one of the pairs asks for; it is enlarged where others ask for more
-            reaches = [truncated_radius(float(e), float(d)) for e, d in self.pairs if d > 0]
-            tails = [30 / float(e) for e, d in self.pairs if d == 0]
-            self.radius = max([1.0, *reaches, *(min(t, 1.5 * max(reaches, default=t) + 2) for t in tails)])
+            from scipy.special import ndtri
+
+            self.radius = -float(ndtri(_rare(float(privacy.mu)))) / float(privacy.mu) + 1
+        else:  # what the noise of `core` needs
+            least = min(float(d) for _, d in self.pairs if d > 0) if any(d > 0 for _, d in self.pairs) else 1.0
+            low = CORE * min(float(e) for e, _ in self.pairs)
+            steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
+            cut = truncated_radius(low, 0.4 * least) + 1
+            self.radius = cut if not steep else min(cut, 40 / max(low, 1e-9)) + 12 / steep if least < 1 else 30 / steep
 
     def curve(self, slack: float) -> Curve:
         """The notion's curve, drawn in."""
@@ -401,6 +466,41 @@ class _Task:
             cuts = [Cut((int(k),), n, float(e), float(d)) for e, d in shrunk for k in starts]
         return cuts
 
+    def core(self, program: TailProgram) -> np.ndarray:
+        """Tail probabilities of noise that keeps the notion with room to spare, and the atom 0."""
+        n, k = program.n, np.arange(1, program.size + 1) - 0.5
+        if self.gaussian:
+            from scipy.special import ndtr
+
+            tails = ndtr(-CORE * float(self.privacy.mu) * k / n)
+            rare = int(np.flatnonzero(tails > 1.1 * program.curve.rare)[-1])
+            line = np.concatenate([1 - tails[::-1], tails])
+            fall = tails[rare] / line[program.size + rare - n]
+            for i in range(rare + 1, program.size):
+                tails[i] = line[program.size + i] = line[program.size + i - n] * fall
+            return np.append(tails, 0.0)
+        eps = CORE * min(float(e) for e, _ in self.pairs)
+        if program.fall:  # slowly down to where the other pairs' deltas leave room, then as fast as the tail falls
+            steep, least = -math.log(program.fall), min((float(d) for _, d in self.pairs if d > 0), default=1.0)
+            far = min(math.log(2 / least) / eps, program.size / n - 1) if least < 1 and eps > 0 else 0.0
+            return np.append(
+                np.exp(-np.minimum(eps, steep) * np.minimum(k / n, far) - steep * np.maximum(k / n - far, 0.0)) / 2, 0.0
+            )
+        end = max(1e-9, CORE / 2 * min(float(d) for _, d in self.pairs))
+        rate = eps / n
+        masses = np.exp(-rate * np.arange(program.size + 1))
+        masses /= masses[0] + 2 * masses[1:].sum()
+        # Cut where the last n masses are a share of at most `end`.
+        last = np.convolve(masses, np.ones(n))[: masses.size]
+        inside = (
+            int(np.argmax(last <= end * (1 - 2 * (masses.sum() - np.cumsum(masses)))))
+            if (last <= end).any()
+            else masses.size - 1
+        )
+        masses[inside + 1 :] = 0.0
+        masses /= masses[0] + 2 * masses[1:].sum()
+        return np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
+
     def mechanism(self, program: TailProgram) -> AdditiveMechanism:
         """The masses as exact noise, not yet tested."""
         p, atom = program.masses()
@@ -429,16 +529,16 @@ class _Bracket:
         return (self.value - self.lower) / self.value
 
 
-def _bracket(task: _Task, n: int, coarse: TailProgram | None, tolerance: float) -> _Bracket | None:
+def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _Bracket | None:
     """Both sides on one lattice; None if no noise there was proven to keep the notion."""
-    slack, radius = 2.5 * tolerance, task.radius if coarse is None else coarse.size / coarse.n - 1
-    cuts = [cut.on(n / coarse.n) for _, cut in coarse.active()] if coarse else []
-    for _ in range(8):
-        size = math.ceil(radius * n) + n
+    tolerance, slack, radius = BROKEN, 5 * BROKEN, task.radius
+    cuts = [cut.finer() for _, cut in coarse.active()] if coarse else []
+    for _ in range(5):
+        size = 2 * coarse.size if coarse else math.ceil(radius * n) + n
         program = task.program(n, size, slack)
         program.deadline = task.deadline
-        program.add([*task.start(program), *(cut for cut in cuts if cut.ends[-1] + cut.shift < size)])
-        solved = program.solve(tolerance)
+        program.add([*task.start(program), *cuts])
+        solved = program.solve(coarse.spread() if coarse else task.core(program), tolerance, share)
         if not program.values.any():
             return None
         exact = {float(e): e for e, _ in task.pairs}
@@ -451,7 +551,10 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, tolerance: float) 
             and program.costs[-1] < (_level(program) + steep)
             and radius < 40 * task.radius + 40
         ):
-            radius = 1.3 * radius + 0.5  # too short a support: multipliers beyond it would not be feasible
+            radius, coarse = (
+                1.3 * size / n + 0.5,
+                None,
+            )  # too short a support: multipliers beyond it would not be feasible
             continue
         certificate = AdditiveCertificate(n, "nodes", tuple(multipliers))
         mechanism = task.mechanism(program)
@@ -462,7 +565,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, tolerance: float) 
             )
         if not solved:
             return None
-        slack, cuts = 4 * slack, [cut for _, cut in program.active()]
+        slack, coarse, cuts = 10 * slack, None, [cut for _, cut in program.active()]
     return None
 
 
@@ -506,16 +609,15 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     )
     best: _Bracket | None = None
     coarse: TailProgram | None = None
-    tolerance = min(1e-4, 0.02 * rtol)
     while points * (task.radius + 2) <= MAX_POINTS:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
-        found = _bracket(task, points, coarse, tolerance)
+        found = _bracket(task, points, coarse, 0.2 * rtol)
         if found is None:
             break
         coarse, best = found.program, _better(best, found)
         if fixed or best.gap <= rtol or time.perf_counter() > task.deadline or points >= 1000:
             break
-        points = min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 3 * points)
+        points *= 2
     if best is None:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
@@ -529,6 +631,13 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         stopped=run.seconds > run.time_limit, build=_model, arguments=(program.session.program,),
     )  # fmt: skip
     return Solution(problem, best.value, best.lower, best.mechanism, best.certificate, told)
+
+
+def _first(task: _Task, rtol: float) -> int:
+    """A coarse lattice from which some doublings lead to one as fine as the tolerance asks for."""
+    scale = float(task.privacy.mu) if task.gaussian else max(float(e) for e, _ in task.pairs) + 1
+    wanted = max(1.0, 0.55 * scale / math.sqrt(rtol))
+    return math.ceil(wanted / 2 ** max(0, math.floor(math.log2(wanted / 4)))) if wanted > 8 else math.ceil(wanted)
 
 
 def _model(program: LinearProgram) -> LinearProgram:
