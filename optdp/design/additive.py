@@ -611,7 +611,8 @@ def _solve_with_slack(
 def solve_additive(
     eps: Number | str | Privacy, delta: Number | str = 0.0, loss: LossLike = "abs", *, sensitivity: float = 1.0,
     rtol: float = 1e-3, discrete: bool = False, n: int | None = None, time_limit: float = 60.0, method: str = "auto",
-    every_shift: bool = False, solver: LinearSolver | None = None, progress: ProgressLike = None,
+    every_shift: bool = False, solver: LinearSolver | None = None, progress: ProgressLike = None, releases: int = 1,
+    accounting: str = "best",
 ) -> Solution:  # fmt: skip
     """The best additive noise under (eps, delta)-differential privacy or another notion, between two certified bounds.
 
@@ -630,6 +631,10 @@ def solve_additive(
       "auto"; `every_shift`: all rows from the start (the plain program, for comparison).
     - `solver`: an `optdp.solvers.LinearSolver` in place of these; `progress`: see `optdp.solve`.
 
+    - `releases`: (eps, delta) is the total budget of so many releases, each with noise of its own from the returned mechanism;
+      `accounting`: "basic", "gaussian", "numerical" or "best" (`optdp.design.additive_releases`). The solution's problem is that
+      of one release.
+
     **Returns** a `Solution`: `value` is the expected loss of the noise in `mechanism`, `lower_bound` what no noise with this
     guarantee can beat.
 
@@ -647,6 +652,19 @@ def solve_additive(
     """
     if callable(loss) and not isinstance(loss, Loss):
         loss = CustomLoss(loss, shape="convex", name=getattr(loss, "__name__", "custom"))
+    if releases != 1:
+        from optdp.design.additive_releases import solve_releases
+
+        if isinstance(eps, Privacy):
+            raise TypeError("releases are not allowed beside a privacy notion: they share a total budget (eps, delta)")
+
+        def trial(privacy: Privacy, gap: float) -> Solution:
+            return solve_additive(
+                privacy, loss=loss, rtol=gap, discrete=discrete, n=n, time_limit=time_limit, method=method, solver=solver,
+                progress=progress,
+            )  # fmt: skip
+
+        return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol)
     if isinstance(eps, Privacy):
         if delta != 0 or sensitivity != 1.0:
             raise TypeError("delta and sensitivity are not allowed beside a privacy notion: it has its own")
