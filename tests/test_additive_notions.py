@@ -142,3 +142,89 @@ def test_noise_satisfies_what_it_keeps():
     assert approx.satisfies(optdp.Profile(pairs)) is True
     assert approx.satisfies(optdp.Profile([(e, d * (1 - 1e-9)) for e, d in pairs])) is False
     assert approx.satisfies(optdp.Profile(pairs, 0.3)) is True  # nearer neighbours, between lattice points
+
+
+# --- designs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mu", "loss", "rtol"), [(0.5, "squared", 1e-2), (1.0, "abs", 1e-2), (2.0, "squared", 1e-2)])
+def test_gaussian_dp(mu, loss, rtol):
+    """The bracket holds the optimum, which is nowhere above the Gaussian's; privacy at random eps and shifts by another route."""
+    solution = optdp.solve_additive(optdp.GDP(mu), loss=loss, rtol=rtol)
+    gauss = mu**-2 if loss == "squared" else math.sqrt(2 / math.pi) / mu
+    assert solution.gap <= rtol and solution.verify(), str(solution.verify())
+    assert solution.lower_bound <= gauss and solution.value <= gauss * (1 + rtol)
+    again = optdp.Solution.from_dict(solution.to_dict())
+    assert again.verify() and again.mechanism == solution.mechanism
+    noise, rng = solution.mechanism, np.random.default_rng(0)
+    for eps, shift in zip(rng.uniform(0, 3 * mu, 40), rng.uniform(0, 1, 40), strict=True):
+        ratio = Fraction(math.exp(eps)) * (1 - Fraction(1, 2**50))
+        assert (
+            noise.hockey_stick(Fraction(float(shift)), max(ratio, Fraction(1)))
+            <= optdp.GDP(mu).delta_at(float(eps)) + 2**-40
+        )
+
+
+def test_the_gaussian_is_far_from_best_for_large_mu():
+    """mu = 3: at least 10 % of the variance and 35 % of E|X| are to be gained, both proven."""
+    squared = optdp.solve_additive(optdp.GDP(3.0), loss="squared", rtol=2e-2)
+    absolute = optdp.solve_additive(optdp.GDP(3.0), loss="abs", rtol=0.1)
+    assert squared.value < 0.9 / 9 and absolute.value < 0.65 * math.sqrt(2 / math.pi) / 3
+
+
+def test_a_gdp_bound_is_for_its_mu():
+    easy, hard = (optdp.solve_additive(optdp.GDP(mu), loss="squared", rtol=0.05) for mu in (1.2, 1.0))
+    assert easy.certificate.bound(hard.problem).value <= hard.value
+    assert hard.certificate.bound(easy.problem).value <= easy.value
+    assert easy.mechanism.satisfies(optdp.GDP(1.0)) is False and hard.mechanism.satisfies(optdp.GDP(1.2)) is True
+
+
+def test_profiles():
+    """One pair is today's problem; several lie between the largest single optimum and a noise that keeps them all."""
+    one = optdp.solve_additive(optdp.Profile([(1.0, 0.1)]), rtol=1e-2)
+    same = optdp.solve_additive(1.0, 0.1, rtol=1e-2)
+    assert (one.value, one.lower_bound) == (same.value, same.lower_bound) and one.verify()
+    pairs = [(0.5, 0.1), (1.0, 0.05), (2.0, 0.001)]
+    several = optdp.solve_additive(optdp.Profile(pairs), rtol=1e-2)
+    assert several.gap <= 1e-2 and several.verify()
+    assert all(optdp.solve_additive(e, d, rtol=1e-2).lower_bound <= several.value for e, d in pairs)
+    assert several.lower_bound <= optdp.solve_additive(0.5, 0.001, rtol=1e-2).value
+    pure = optdp.solve_additive(optdp.Profile([(0.5, 0.1), (2.0, 0.0)]), loss="squared", rtol=1e-2)
+    assert pure.verify() and pure.mechanism.satisfies(optdp.ApproxDP(2.0))
+
+
+def test_integers_and_sensitivities():
+    whole = optdp.solve_additive(optdp.GDP(1.0, 3.0), loss="squared", discrete=True)
+    assert whole.gap <= 1e-3 and whole.verify()
+    outputs = whole.mechanism.randomize(np.arange(20), rng=1)
+    assert (outputs == np.round(outputs)).all()
+
+
+def test_kl():
+    """The Gaussian of variance v spends 1/(2v): the optimum is below it, with a proof from convexity alone."""
+    solution = optdp.solve_additive(optdp.KL(0.5), loss="squared", rtol=5e-2)
+    assert solution.verify() and solution.lower_bound <= solution.value <= 1.05
+    assert optdp.Solution.from_dict(solution.to_dict()).verify()
+    assert (
+        solution.certificate.bound(optdp.Problem(optdp.KL(0.6), optdp.Line(), "squared", optdp.Additive())).value
+        < solution.value
+    )
+    assert solution.mechanism.satisfies(optdp.KL(0.49)) is False
+
+
+def test_releases():
+    from optdp.mechanisms.accounting import composed_delta, gaussian_budget
+
+    one = optdp.solve_additive(1.0, 1e-6, "squared", releases=10, accounting="gaussian", rtol=1e-2)
+    mu = gaussian_budget(1.0, 1e-6, 10)
+    assert one.problem.privacy == optdp.GDP(mu) and one.verify()
+    assert optdp.ApproxDP(1.0, 1e-6).implied_by(optdp.GDP(mu * math.sqrt(10))) is True
+    assert composed_delta(one.mechanism, 1.0, 10) <= 1e-6
+    assert composed_delta(optdp.solve_additive(0.1, 0.0, n=2).mechanism, 1.0, 10) <= 2e-6  # basic composition
+    for bad in ({"releases": 0}, {"releases": 2, "accounting": "none"}):
+        with pytest.raises(ValueError, match=r"releases|accounting"):
+            optdp.solve_additive(1.0, 1e-6, **bad)
+    with pytest.raises(ValueError, match="accounting"):
+        optdp.solve_additive(1.0, 0.0, releases=2, accounting="gaussian")
+    with pytest.raises(TypeError, match="sensitivity"):
+        optdp.solve_additive(optdp.GDP(1.0), sensitivity=2.0)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from optdp.problem.problem import Problem
 
 #: Where certificates are defined: a file's "type" is looked up among these before anything else is imported.
-MODULES = ("additive", "affine_window", "bathtub", "constant", "finite", "kernel", "lip", "staircase")
+MODULES = ("additive", "affine_window", "bathtub", "constant", "divergence", "finite", "kernel", "lip", "staircase")
 
 
 class Refusal(ValueError):

@@ -807,6 +807,10 @@ def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
         k = max(round(step * n - 0.5), 0)
         steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-task.eps))])
         mechanism = private_geometric(task.privacy, task.problem.domain, n, steps)
+        if 0 < task.delta < 0.9:  # the staircase needs no delta: an atom at 0 may spend all of it
+            delta = Fraction(task.privacy.delta)
+            atom = int(mechanism.total * delta / (1 - delta))
+            mechanism = replace(mechanism, atom=atom)
         value = mechanism.enclose_loss(task.loss)[1]
         if value < best.value:
             best = replace(best, mechanism=mechanism, value=value)

@@ -381,8 +381,7 @@ def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact:
         mu = np.concatenate([m.values, np.full(max(end + n - m.end, 0), m.rest)])
         place = np.arange(m.first, m.first + mu.size)
         for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -ratio)):
-            inside = at < end
-            np.add.at(slack, at[inside], factor * mu[inside])
+            np.add.at(slack, at[at < end], factor * mu[at < end])
     weights = np.where(np.arange(end) == 0, 1.0, 2.0)
     slack -= float((slack / weights)[:start].min()) * weights
     if slack[start:].min() >= 0:
@@ -397,12 +396,12 @@ def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact:
         )
     values = tail[start:end]
     eps = math.log(ratio)
-    place = exact.get(eps, eps)
+    where = exact.get(eps, eps)
     if any(
-        m.shift == n and m.eps == place for m in multipliers
+        m.shift == n and m.eps == where for m in multipliers
     ):  # one multiplier for each place: a larger ratio is another one
-        place = math.nextafter(float(place) * (1 + 1e-15), math.inf)
-    return [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, place)] if most else []
+        where = math.nextafter(float(where) * (1 + 1e-15), math.inf)
+    return [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, where)] if most else []
 
 
 class _Task:
@@ -418,7 +417,7 @@ class _Task:
             privacy.sensitivity,
         )
         self.gaussian = isinstance(privacy, GDP)
-        self.pairs = () if self.gaussian else privacy.pairs
+        self.pairs: tuple[tuple[Any, Any], ...] = () if self.gaussian else privacy.pairs
         self.atoms = not self.gaussian and all(delta > 0 for _, delta in self.pairs) and not self.discrete
         if self.gaussian:
             from scipy.special import ndtri
@@ -472,7 +471,7 @@ class _Task:
         if self.gaussian:
             from scipy.special import ndtr
 
-            tails = ndtr(-CORE * float(self.privacy.mu) * k / n)
+            tails: np.ndarray = ndtr(-CORE * float(self.privacy.mu) * k / n)
             rare = int(np.flatnonzero(tails > 1.1 * program.curve.rare)[-1])
             line = np.concatenate([1 - tails[::-1], tails])
             fall = tails[rare] / line[program.size + rare - n]

@@ -19,7 +19,16 @@ from optdp.solution import Program, Solution
 from optdp.solvers.lp import LinearSolver
 
 #: Modules that register designs, in the order in which they are asked.
-MODULES = ("piecewise", "affine_window", "additive", "additive_curve", "lip", "finite_kernel", "kernel")
+MODULES = (
+    "piecewise",
+    "affine_window",
+    "additive",
+    "additive_curve",
+    "additive_divergence",
+    "lip",
+    "finite_kernel",
+    "kernel",
+)
 
 
 @dataclass(frozen=True)
