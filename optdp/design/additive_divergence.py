@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +30,7 @@ from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import KL, RDP
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
+from optdp.solvers import divergence
 
 #: Lattices with more variables, or more cones, are not tried.
 VARIABLES, CONES = 2000, 40_000
@@ -54,9 +54,9 @@ class _Point:
 
 
 class _Task:
-    def __init__(self, problem: Problem, solver: Any) -> None:
+    def __init__(self, problem: Problem) -> None:
         privacy: Any = problem.privacy
-        self.problem, self.privacy, self.solver = problem, privacy, solver
+        self.problem, self.privacy = problem, privacy
         self.loss, self.width, self.discrete = (
             problem.objective.loss,
             privacy.sensitivity,
@@ -74,8 +74,6 @@ class _Task:
 
     def solve(self, n: int, size: int, fall: float, share: float) -> _Point | None:
         """The conic program with variables p_0..p_(size-1), for the bound times 1 - share."""
-        import cvxpy as cp
-
         periods = math.ceil(40 / -math.log(fall)) + 1
         costs = self.costs(n, size + periods * n)
         weight = np.where(np.arange(size) == 0, 1.0, 2.0)
@@ -89,28 +87,15 @@ class _Task:
             np.exp(-np.minimum(reach**2 / (2 * self.scale**2), 30.0)), np.exp(-reach / (0.25 * self.scale + 0.25))
         )
         unit = np.maximum(unit, 1e-9) / (weight @ unit)
-        x = cp.Variable(size, nonneg=True)
-        budgets, cones = [], []
+        pairs = []
         for shift in range(1, n + 1):
-            budget, cone = self._divergence(x, unit, n, size, shift, fall, share)
-            budgets.append(budget)
-            cones += cone
-        model = cp.Problem(cp.Minimize((price * unit) @ x), [(weight * unit) @ x == 1, *budgets, *cones])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                model.solve(solver=self.solver or "CLARABEL")
-            except cp.SolverError:
-                return None
-        if x.value is None or model.status not in ("optimal", "optimal_inaccurate"):
+            first, second = ((k, factor * unit[k]) for k, factor in self._sides(n, size, shift, fall))
+            pairs.append((first, second))
+        found = divergence.solve(price * unit, weight * unit, pairs, self.alpha, self.bound * (1 - share))
+        if found is None:
             return None
-        p = np.maximum(np.asarray(x.value), 1e-12) * unit
-        multipliers = np.array([max(float(np.sum(limit.dual_value)), 0.0) for limit in budgets]) / self._unit(share)
-        return _Point(p, fall, multipliers, float(model.value), model)
-
-    def _unit(self, share: float) -> float:
-        """The program's unit of the constraint: moments are divided by their limit."""
-        return 1.0 if self.alpha is None else math.exp((self.alpha - 1) * self.bound * (1 - share))
+        x, multipliers, value, model = found
+        return _Point(x * unit, fall, multipliers, value, model)
 
     @staticmethod
     def _sides(n: int, size: int, s: int, fall: float) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -122,18 +107,6 @@ class _Task:
             beyond = np.maximum(-((size - 1 - place) // n), 0)
             sides.append((place - beyond * n, times * fall ** beyond.astype(float)))
         return sides
-
-    def _divergence(
-        self, x: Any, unit: np.ndarray, n: int, size: int, s: int, fall: float, share: float
-    ) -> tuple[Any, list[Any]]:
-        """(sum_i f(p_i, p_(i+s)) <= limit, cones)."""
-        import cvxpy as cp
-
-        p, q = (cp.multiply(u * unit[k], x[k]) for k, u in self._sides(n, size, s, fall))
-        if self.alpha is None:
-            return cp.sum(cp.rel_entr(p, q)) <= self.bound * (1 - share), []
-        z = cp.Variable(p.size)
-        return cp.sum(z) <= 1, [cp.constraints.PowCone3D(z, math.exp(self.bound * (1 - share)) * q, p, 1 / self.alpha)]
 
     def tail(self, found: _Point, n: int) -> float:
         """The fall of the tail at which its reduced cost just beyond the variables vanishes."""
@@ -310,7 +283,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if n is not None:
         n = require.integer("n", n, low=1, high=1000)
     problem, deadline = run.problem, run.began + run.time_limit
-    task = _Task(problem, None)
+    task = _Task(problem)
     fixed = n is not None or task.discrete
     points = n or (int(task.width) if task.discrete else max(2, math.ceil(2 / task.scale)))
     best: _Bracket | None = None

@@ -32,7 +32,7 @@ def gaussian_budget(eps: Number, delta: Number, releases: int = 1) -> float:
     """The largest mu, rounded down, for which `releases` releases under mu-GDP are (eps, delta)-private together.
 
     >>> round(gaussian_budget(1.0, 1e-6, 100), 4)
-    0.0236
+    0.0237
     """
     privacy = ApproxDP(eps, delta)
     releases = require.integer("releases", releases, low=1, high=10**6)
