@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test lint soak notebooks solvers wheel-check bench docs clean
+.PHONY: demo test lint soak soak-coverage soak-files notebooks solvers wheel-check bench docs clean
 
 demo: .venv/.demo
 	MPLBACKEND=agg $(BIN)/optdp demo
@@ -18,6 +18,14 @@ lint: .venv/.dev
 
 soak: .venv/.dev
 	$(RUN) -m soak
+
+# Confidence intervals of all mechanisms, 4,000 surveys in each of some 400 cells: hours (SURVEYS=400 for a shorter look).
+soak-coverage: .venv/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -s -m soak tests/test_coverage.py
+
+# 100,000 mutated files of all solutions: prints how many were refused, and that none was wrongly accepted.
+soak-files: .venv/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.soak_files --count 100000 --jobs 2
 
 notebooks: .venv/.dev .venv/.notebooks
 	$(RUN) -m notebook
@@ -34,6 +42,7 @@ bench: .venv/.dev
 
 docs: .venv/.docs
 	$(BIN)/optdp problems --markdown > docs/solved.md
+	$(BIN)/python docs/figures/kernel_limit.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp audit --out docs/audit.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp discoveries --out docs/discoveries.md
 

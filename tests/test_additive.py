@@ -371,7 +371,7 @@ def test_any_multipliers_give_a_valid_bound(eps, delta, n, q, data):
                 data.draw(st.integers(-4, 3)),
                 values,
                 weight * data.draw(st.floats(0, 1)),
-                data.draw(st.sampled_from([eps, eps / 2, 2 * eps])),
+                data.draw(st.sampled_from([None, eps, eps / 2, 2 * eps])),
             )
         )
     bound = AdditiveCertificate(n, "nodes", tuple(points)).bound(additive(eps, delta, Power(q)))

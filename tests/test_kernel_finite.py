@@ -59,7 +59,7 @@ def test_bracket_contains_the_optimum_over_all_sets(d, m, eps, seed, average):
     assert solution.value - solution.lower_bound <= 1e-6 * solution.value + 1e-9
 
 
-@pytest.mark.parametrize("backend", ["auto", "columns", "dense"])
+@pytest.mark.parametrize("backend", ["auto", "dense"])
 @pytest.mark.parametrize("average", [False, True])
 def test_backends_agree(backend, average):
     rng = np.random.default_rng(7)
@@ -210,12 +210,12 @@ def test_a_solver_of_ones_own_solves_it():
     problem = optdp.solve_kernel(1, loss, domain=optdp.Alphabet(4)).problem
     found = optdp.solve(problem, solver=Scipy())
     assert found.verify() and found.gap < 1e-6 and found.program.solver == "scipy"
-    with pytest.raises(ValueError, match="solver is not allowed"):
+    with pytest.raises(ValueError, match="method = 'columns' is not allowed"):
         optdp.solve(problem, method="columns", solver=Scipy())
 
 
 @pytest.mark.parametrize("prior", [None, "uniform"])
-@pytest.mark.parametrize("backend", ["auto", "dense", "columns"])
+@pytest.mark.parametrize("backend", ["auto", "dense"])
 def test_when_time_is_up_there_still_is_a_valid_bracket(backend, prior):
     loss = np.random.default_rng(0).random((30, 30))
     solution = optdp.solve_kernel(

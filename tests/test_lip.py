@@ -729,9 +729,9 @@ def test_other_problems_are_refused_with_the_reason(change, reason):
     "change, message",
     [
         ({"kernel": []}, "mechanism.kernel has 0 entries"),
-        ({"kernel": [["1", "1"]]}, "mechanism.kernel.0 has 2 entries"),
-        ({"kernel": [["1", "1", -1]]}, r"mechanism.kernel.0\[2\] = -1 is not allowed"),
-        ({"kernel": [[str(2 * UNIT)] * 3]}, r"mechanism.kernel.0\[0\].*2\^124"),
+        ({"kernel": [["1", "1"]]}, r"mechanism: kernel\[0\] has 2 entries"),
+        ({"kernel": [["1", "1", -1]]}, r"mechanism.kernel\[0\]\[2\] = -1 is not allowed"),
+        ({"kernel": [[str(2 * UNIT)] * 3]}, r"mechanism.kernel\[0\]\[0\].*2\^124"),
         ({"kernel": [[str(UNIT // 2)] * 3]}, "must sum to exactly 1"),
         ({"kernel": 5}, "must be a list"),
         ({"labels": [0, 0, 1]}, "each of 3 outputs needs its own"),

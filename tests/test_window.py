@@ -208,7 +208,7 @@ def test_the_optimum_of_a_problem_is_given_where_it_is_proven_and_nowhere_else()
         )
     assert forms.optimum(problem(0.5)) == forms.window_variance()
     for other in (
-        problem(1.3931), problem(0.0), problem(0.5, objective="abs"), problem(0.5, constraints=()),
+        problem(2.0161), problem(1.3930275), problem(0.0), problem(0.5, objective="abs"), problem(0.5, constraints=()),
         problem(0.5, constraints=[optdp.Unbiased(), optdp.Outputs(-2, 2)]), problem(0.5, family=optdp.AffineWindow("I")),
         problem(0.5, objective=optdp.At("squared", 0.0)), problem(0.7122851),
     ):  # fmt: skip

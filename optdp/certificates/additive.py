@@ -32,26 +32,18 @@ the bound holds for the worst case, for any average, and at any one input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from flint import arb, ctx
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures
-from optdp.exact.fields import FieldError, Fields, Within
-from optdp.exact.numbers import Log, Number, plain
-from optdp.problem.domains import Integers, Line
-from optdp.problem.families import Additive
-from optdp.problem.losses import DistanceLoss
-from optdp.problem.objectives import At, Average, WorstCase
-from optdp.problem.privacy import ApproxDP, Divergence
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.exact import OPTIONAL, FieldError, Fields, Number, Within, enclosures, plain, work
+from optdp.problem import Additive, ApproxDP, At, Average, DistanceLoss, Divergence, Integers, Line, Problem, WorstCase
 
 #: Costs and multipliers are rounded to multiples of 2^-SCALE (costs downwards), e^eps up to a multiple of 2^-RATIO.
 SCALE = 110
@@ -69,7 +61,7 @@ MOST = 8_000_000
 class Multiplier:
     """mu for one shift: 0 for i < first, `values[i - first]`, then `rest` for ever; `weight` is lam_s >= all of them.
 
-    `eps`: where on the privacy profile; delta is what the problem's notion implies there.
+    `eps`: where on the privacy profile, None for the problem's own eps; delta is what the problem's notion implies there.
     """
 
     shift: Annotated[int, Within(1, POINTS)]
@@ -77,7 +69,7 @@ class Multiplier:
     first: Annotated[int, Within(-2 * POINTS, 2 * POINTS)]
     values: Annotated[tuple[float, ...], Within(0.0, most=4 * POINTS)]
     rest: Annotated[float, Within(0.0)]
-    eps: Number
+    eps: Number | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def end(self) -> int:
@@ -144,19 +136,20 @@ class AdditiveCertificate(Certificate):
         return Bound(max(0.0, value), f"linear programming dual on {where}, exact rationals", loss.assumptions)
 
     def _malformed(self) -> str:
-        """Why this is not a dual point of the stated form, or an empty string."""
+        """Why this is not a dual point of the stated form."""
         shifts = [m.shift for m in self.multipliers]
-        places = {(m.shift, Fraction(m.eps) if not isinstance(m.eps, Log) else m.eps) for m in self.multipliers}
+        named = [m.eps for m in self.multipliers if m.eps is not None]
+        places = {(m.shift, m.eps) for m in self.multipliers}
         if self.rounding not in ("nodes", "bins") or not 1 <= self.n <= POINTS:
             return f"n must be in 1..{POINTS}, and the rounding to nodes or bins"
         if len(places) != len(shifts) or any(not 1 <= s <= self.n for s in shifts):
             return f"shifts must be distinct at each eps, and in 1..{self.n}"
-        if any(not 0 <= float(m.eps) <= MAX_EPS for m in self.multipliers):
+        if any(not 0 <= float(eps) <= MAX_EPS for eps in named):
             return f"eps must be in [0, {MAX_EPS:g}]"
         for m in self.multipliers:
             if not (min(*m.values, m.rest, 0.0) >= 0 and max(*m.values, m.rest, 0.0) <= m.weight < np.inf):
                 return f"a multiplier of shift {m.shift} is not between 0 and its weight {m.weight:g}"
-        last = self._last
+        last = self._last  # once: there may be many multipliers
         if sum(len(m.values) if m.rest == 0 else max(last - m.first, 0) for m in self.multipliers) > MOST:
             return f"it has more than {MOST} multipliers"
         return ""
@@ -170,22 +163,28 @@ class AdditiveCertificate(Certificate):
         """t - sum lam delta for sensitivity 1 as an exact rational (a lower bound on it where L is irrational)."""
         privacy: Any = problem.privacy
         last, discrete = self._last, isinstance(problem.domain, Integers)
-        every = {m.eps for m in self.multipliers}
-        ratios = {eps: _ceil(enclosures.exp_above(eps) * 2**RATIO) for eps in every}
+        points: list[Any] = [getattr(privacy, "eps", None) if m.eps is None else m.eps for m in self.multipliers]
+        every = set(points)
+        if None in every:
+            self._refuse(f"for {privacy.adjective} noise each multiplier must name its eps")
+        values = sum(len(m.values) + (max(last + 1 - m.end, 0) if m.rest else 0) for m in self.multipliers)
+        smooth = problem.objective.loss.exponent in (1, 2)
+        work.count((3 if smooth else 60) * last + 3 * values + 10 * len(self.multipliers) + 10 * len(every))
+        ratios = {eps: math.ceil(enclosures.exp_above(eps) * 2**RATIO) for eps in every}
         deltas = {eps: privacy.delta_at(eps) for eps in every}
         if None in deltas.values():
-            raise ValueError(f"{privacy.adjective} implies no (eps, delta)-privacy that is known here")
+            self._refuse(f"{privacy.adjective} implies no (eps, delta)-privacy that is known here")
         costs = lattice_costs(problem.objective.loss, privacy.sensitivity, self.n, last, discrete, self.rounding)
         folded = self._weights(last) * (costs << RATIO)
         budget = Fraction(0)
-        for m in self.multipliers:
+        for m, eps in zip(self.multipliers, points, strict=True):
             stream = _integers(m.values)
             weight, rest = _integers([m.weight, m.rest])
-            budget += int(weight) * deltas[m.eps]
+            budget += int(weight) * deltas[eps]
             if rest:
                 stream = np.concatenate([stream, np.full(max(last + 1 - m.end, 0), rest, dtype=object)])
             self._fold(folded, m.first, stream << RATIO)
-            self._fold(folded, m.first + m.shift, stream * -ratios[m.eps])
+            self._fold(folded, m.first + m.shift, stream * -ratios[eps])
         floor = folded // (self._weights(last) << RATIO)
         value: Fraction = (int(floor.min()) - budget) / 2**SCALE
         return value
@@ -193,25 +192,18 @@ class AdditiveCertificate(Certificate):
     def _weights(self, last: int) -> np.ndarray:
         """m_a for a = 0..last: how many lattice points lie at distance a."""
         m = np.full(last + 1, 2, dtype=object)
-        if self.rounding == "nodes":
-            m[0] = 1
+        m[0] = 1 if self.rounding == "nodes" else 2
         return m
 
     def _fold(self, folded: np.ndarray, first: int, stream: np.ndarray) -> None:
         """Add `stream`, at the lattice points first, first + 1, ..., to `folded`, which is indexed by distance."""
-        last = folded.size - 1
-        shift = 1 if self.rounding == "bins" else 0  # bins: k and -1 - k are at the same distance
-        below = min(max(-first, 0), stream.size)  # entries at negative lattice points
+        below = min(max(-first, 0), stream.size)  # entries at negative lattice points, at falling distances
         if below:
-            distance = -first - shift  # of the first entry, then falling
-            part = stream[:below][::-1]
-            low = distance - below + 1
-            folded[low : low + below] += part
-        rest = stream[below:]
+            low = -first - (self.rounding == "bins") - below + 1  # bins: k and -1 - k are at the same distance
+            folded[low : low + below] += stream[:below][::-1]
         start = first + below
-        if start <= last:
-            count = min(rest.size, last + 1 - start)
-            folded[start : start + count] += rest[:count]
+        count = max(min(stream.size - below, folded.size - start), 0)
+        folded[start : start + count] += stream[below : below + count]
 
     @classmethod
     def _read(cls, fields: Fields) -> AdditiveCertificate:
@@ -221,63 +213,55 @@ class AdditiveCertificate(Certificate):
         return made
 
 
-def _ceil(number: Fraction) -> int:
-    return -(-number.numerator // number.denominator)
-
-
-def _integers(values: Sequence[float]) -> np.ndarray:
+def _integers(values: Iterable[float | Fraction]) -> np.ndarray:
     """floor(v 2^SCALE), exactly: any numbers are a dual point, these are as good as the floats that they come from."""
-    out = np.empty(len(values), dtype=object)
-    for k, v in enumerate(values):
-        top, bottom = v.as_integer_ratio()
-        out[k] = (top << SCALE) // bottom
-    return out
+    ratios = (v.as_integer_ratio() for v in values)
+    return np.array([(top << SCALE) // bottom for top, bottom in ratios], dtype=object)
+
+
+def _sunk(costs: Iterable[float | Fraction]) -> np.ndarray:
+    """Costs in integers, nondecreasing and not above the given ones: the broken line only sinks."""
+    return np.minimum.accumulate(_integers(costs)[::-1])[::-1]
 
 
 def lattice_costs(
     loss: DistanceLoss, sensitivity: float, n: int, last: int, discrete: bool = False, rounding: str = "nodes"
 ) -> np.ndarray:
     """floor(c_a 2^SCALE) for a = 0..last, sensitivity 1: costs on the lattice under which rounding is not dearer than L."""
+    sagging = not discrete and rounding == "nodes"
     if loss.exponent is None:
-        return _sampled_costs(loss, sensitivity, n, last, discrete, rounding)
+        return _sampled_costs(loss, sensitivity, n, last, sagging)
     index = np.arange(last + 1, dtype=object)
     if loss.exponent == 1:
         return (index << SCALE) // n
     if loss.exponent == 2:
-        sag = 0 if discrete or rounding == "bins" else 1
-        return ((4 * index * index - sag) << SCALE) // (4 * n * n)
+        return ((4 * index * index - int(sagging)) << SCALE) // (4 * n * n)
     with ctx.workprec(enclosures.PRECISION + 64):
         q, h = enclosures.ball(loss.exponent), 1 / arb(n)
         values = [(a * h) ** q if a else arb(0) for a in range(last + 2)]
         sags = [arb(0)] * (last + 2)
-        if not discrete and rounding == "nodes":
+        if sagging:
             for a in range(last + 1):  # chord minus L on [ah, (a+1)h] is largest where L' is the chord's slope
                 slope = (values[a + 1] - values[a]) / h
                 peak = (slope / q) ** (1 / (q - 1))
                 sags[a] = values[a] + slope * (peak - a * h) - peak**q
         high = [enclosures.upper(s) for s in sags]
         costs = [enclosures.lower(values[a]) - max(high[a], high[max(a - 1, 0)], Fraction(0)) for a in range(last + 1)]
-    out = np.array([(c.numerator << SCALE) // c.denominator for c in costs], dtype=object)
-    return np.minimum.accumulate(out[::-1])[::-1]  # nondecreasing, and not above: the broken line only sinks
+    return _sunk(costs)
 
 
-def _sampled_costs(
-    loss: DistanceLoss, sensitivity: float, n: int, last: int, discrete: bool, rounding: str
-) -> np.ndarray:
+def _sampled_costs(loss: DistanceLoss, sensitivity: float, n: int, last: int, sagging: bool) -> np.ndarray:
     """The same from values of a convex function at `PARTS` points per cell: sags by secants of neighbouring parts."""
-    if discrete or rounding == "bins":
+    if not sagging:
         costs = loss(np.arange(last + 1) * (sensitivity / n))
     else:
         grid = np.arange((last + 2) * PARTS + 1) * (sensitivity / (n * PARTS))
         values = loss(grid)
         bend = np.diff(values)
-        if (
-            not np.isfinite(values).all()
-            or min(bend.min(), np.diff(bend).min()) < -32 * np.finfo(float).eps * values[-1]
-        ):
-            raise ValueError(
-                f"the loss {loss.name} is not finite, nondecreasing and convex up to distance {grid[-1]:g}"
-            )
+        known = np.isfinite(values).all()
+        if not known or min(bend.min(), np.diff(bend).min()) < -32 * np.finfo(float).eps * values[-1]:
+            told = f"the loss {loss.name} is not finite, nondecreasing and convex"
+            raise ValueError(f"{told} up to distance {grid[-1]:g}")
         bend = np.concatenate([[-bend[0]], bend, [bend[-1]]])
         before, after = np.diff(bend)[:-1], np.diff(bend)[1:]
         total = before + after
@@ -285,12 +269,10 @@ def _sampled_costs(
         cells = values[:-1].reshape(-1, PARTS)
         ends = values[::PARTS]
         chord = ends[:-1, None] + (ends[1:] - ends[:-1])[:, None] * (np.arange(PARTS) / PARTS)
-        depth = (chord - cells).max(axis=1) + sag.reshape(-1, PARTS).max(axis=1)
-        depth = np.maximum(depth, 0.0)
+        depth = np.maximum((chord - cells).max(axis=1) + sag.reshape(-1, PARTS).max(axis=1), 0.0)
         costs = ends[: last + 1] - np.maximum(depth[: last + 1], np.concatenate([[0.0], depth[:last]]))
         costs = costs - 64 * np.finfo(float).eps * np.abs(ends[: last + 1])
-    out = _integers([float(c) for c in costs])
-    return np.minimum.accumulate(out[::-1])[::-1]
+    return _sunk(map(float, costs))
 
 
 def geng_viswanath(problem: Problem) -> AdditiveCertificate:
@@ -324,4 +306,4 @@ def geng_viswanath(problem: Problem) -> AdditiveCertificate:
         y[j - 1] = growth / e
     mu = np.cumsum(y)
     weight = float(mu[-1]) if links else 0.0
-    return AdditiveCertificate(1, "bins", (Multiplier(1, weight, 0, tuple(float(v) for v in mu), weight, privacy.eps),))
+    return AdditiveCertificate(1, "bins", (Multiplier(1, weight, 0, tuple(float(v) for v in mu), weight),))

@@ -9,36 +9,23 @@ So t is a lower bound iff one polynomial (two, where the range may move) is >= 0
 ball arithmetic prove.
 """
 
-from __future__ import annotations
-
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated
 
 from flint import arb, ctx
 
-from optdp.certificates.base import Bound, Certificate
+from optdp.certificates.base import Bound, Threshold
 from optdp.closed_forms.affine_window import parts, slope
 from optdp.exact import enclosures, polynomial, require
-from optdp.exact.fields import Within
-from optdp.exact.numbers import show
-from optdp.problem.domains import Interval
-from optdp.problem.families import Windows
-from optdp.problem.objectives import At, WorstCase
-from optdp.problem.privacy import LDP
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.problem import LDP, At, Interval, Problem, Windows, WorstCase
 
 
 @dataclass(frozen=True)
-class AffineWindowCertificate(Certificate):
+class AffineWindowCertificate(Threshold):
     """A threshold t, in units where the domain is [-1, 1]: the variance of every mechanism of the family is at least t."""
 
     tag = "affine-window"
-    threshold: Annotated[float, Within(0.0)]
 
     def bound(self, problem: Problem) -> Bound:
         domain, objective = problem.domain, problem.objective
@@ -52,10 +39,7 @@ class AffineWindowCertificate(Certificate):
             self._refuse("it is for the squared error at the worst input or at one input")
         if not problem.unbiased:
             self._refuse("it is for unbiased mechanisms")
-        if not 0 <= self.threshold < math.inf:
-            self._refuse("the threshold must be a finite number >= 0")
-        if self.threshold > 0 and not self.holds(problem):
-            self._refuse(f"the threshold {show(self.threshold)} is too high for this problem")
+        self._check(problem)
         return Bound(self.value(domain), "positivity of a polynomial, Bernstein coefficients in ball arithmetic")
 
     def value(self, domain: Interval) -> float:
@@ -63,7 +47,6 @@ class AffineWindowCertificate(Certificate):
         return enclosures.round_down(Fraction(max(self.threshold, 0.0)) * (domain.exact_width / 2) ** 2)
 
     def holds(self, problem: Problem) -> bool:
-        """Whether the threshold is proven for a problem of these families."""
         family, eps, x = problem.family, problem.eps, position(problem)
         assert isinstance(family, Windows) and eps is not None
         base = family.standing
@@ -92,9 +75,7 @@ def position(problem: Problem) -> Fraction | None:
 
 def _holds(piece: Sequence[Sequence[arb]]) -> bool:
     moved, stays, still = piece
-    if all(bool(c > 0) for c in moved):
-        return True
-    return all(bool(c >= 0) for c in stays) and all(bool(c > 0) for c in still)
+    return all(c > 0 for c in moved) or (all(c >= 0 for c in stays) and all(c > 0 for c in still))
 
 
 def _fails(values: Sequence[arb]) -> bool:
@@ -103,13 +84,5 @@ def _fails(values: Sequence[arb]) -> bool:
 
 
 def certify(problem: Problem, estimate: float) -> AffineWindowCertificate:
-    """The certificate of the largest threshold near `estimate` (on [-1, 1]) that can be proven.
-
-    Starts at the estimate and lowers it, an ulp at first and doubling, until the proof goes through.
-    """
-    step = abs(estimate) * 2.0**-53
-    proven = AffineWindowCertificate(estimate)
-    while proven.threshold > 0 and not proven.holds(problem):
-        proven = AffineWindowCertificate(max(0.0, proven.threshold - step))
-        step *= 2
-    return proven
+    """The certificate of a threshold at most `estimate` (on [-1, 1]) that can be proven, as near to it as rounding lets it."""
+    return AffineWindowCertificate.lowered(problem, estimate)[0]

@@ -1,18 +1,17 @@
 """What every certificate does: prove a lower bound for the problem that it is handed, or refuse."""
 
-from __future__ import annotations
-
 import importlib
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import Annotated, NoReturn, Self
 
-from optdp.exact.fields import Fields, Tagged
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.exact import Fields, Tagged, Within, show
+from optdp.problem import Problem
 
 #: Where certificates are defined: a file's "type" is looked up among these before anything else is imported.
-MODULES = ("additive", "affine_window", "bathtub", "constant", "divergence", "finite", "kernel", "lip", "staircase")
+MODULES = (
+    "additive", "affine_window", "bathtub", "constant", "divergence", "finite", "frequency", "kernel", "lip", "staircase",
+)  # fmt: skip
 
 
 class Refusal(ValueError):
@@ -53,3 +52,33 @@ class Certificate(Tagged, root=True):
         for module in MODULES:
             importlib.import_module(f"optdp.certificates.{module}")
         return super().read(fields)
+
+
+@dataclass(frozen=True)
+class Threshold(Certificate):
+    """A number t that is a lower bound wherever `holds` proves an inequality."""
+
+    threshold: Annotated[float, Within(0.0)]
+
+    def holds(self, problem: Problem) -> bool:
+        """Whether the inequality is proven, for a problem of the right kind."""
+        raise NotImplementedError(f"{type(self).__name__} proves nothing")
+
+    def _check(self, problem: Problem) -> None:
+        if not 0 <= self.threshold < math.inf:
+            self._refuse("the threshold must be a finite number >= 0")
+        if self.threshold > 0 and not self.holds(problem):
+            self._refuse(f"the threshold {show(self.threshold)} is too high for this problem")
+
+    @classmethod
+    def lowered(cls, problem: Problem, estimate: float) -> tuple[Self, float | None]:
+        """(certificate of the estimate, lowered until it can be proven; the last threshold refused).
+
+        It is lowered by an ulp at first and doubling: a poor estimate costs tightness, never validity.
+        """
+        step, proven, refused = abs(estimate) * 2.0**-53, cls(estimate), None
+        while proven.threshold > 0 and not proven.holds(problem):
+            refused = proven.threshold
+            proven = cls(max(0.0, refused - step) if step else 0.0)
+            step *= 2
+        return proven, refused

@@ -16,29 +16,17 @@ the optimal value itself. On an interval seen from an end, and on a circle seen 
 uniformly over [0, reach], so that (*) is one inequality between one-dimensional integrals over [0, reach].
 """
 
-from __future__ import annotations
-
-import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
 
 from flint import ctx
 
-from optdp.certificates.base import Bound, Certificate
+from optdp.certificates.base import Bound, Threshold
 from optdp.exact import enclosures
-from optdp.exact.fields import Within
-from optdp.exact.numbers import show
-from optdp.problem.domains import Circle, Interval
-from optdp.problem.families import AllMechanisms, Piecewise
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Average, Circle, Interval, Piecewise, Problem, WorstCase
 
 
 @dataclass(frozen=True)
-class BathtubCertificate(Certificate):
+class BathtubCertificate(Threshold):
     """A threshold t, in units of the loss: where (*) holds for a problem, its optimum is at least t.
 
     **Proves** bounds for every piecewise family on an interval or a circle, and on a circle for all mechanisms (averaging over
@@ -46,7 +34,6 @@ class BathtubCertificate(Certificate):
     """
 
     tag = "bathtub"
-    threshold: Annotated[float, Within(0.0)]
 
     def bound(self, problem: Problem) -> Bound:
         privacy, domain, objective = problem.privacy, problem.domain, problem.objective
@@ -62,12 +49,8 @@ class BathtubCertificate(Certificate):
             self._refuse("it is for densities whose heights all inputs share (on a circle: for all mechanisms)")
         if problem.outputs != (domain.lower, domain.upper):
             self._refuse("it is for outputs in the domain")
-        if not 0 <= self.threshold < math.inf:
-            self._refuse("the threshold must be a finite number >= 0")
-        if self.threshold > 0 and not self.holds(problem):
-            self._refuse(f"the threshold {show(self.threshold)} is too high for this problem")
-        loss = objective.loss
-        return Bound(self.threshold, "bathtub dual, ball arithmetic", loss.assumptions)
+        self._check(problem)
+        return Bound(self.threshold, "bathtub dual, ball arithmetic", objective.loss.assumptions)
 
     def holds(self, problem: Problem) -> bool:
         """Whether (*) is proven: int (L - t)_+ - E int (t - L)_+ = int L - t reach - (E - 1) int (t - L)_+ >= 0."""
@@ -81,25 +64,12 @@ class BathtubCertificate(Certificate):
 
 
 def certify(problem: Problem, estimate: float) -> BathtubCertificate:
-    """The certificate of the largest threshold near `estimate` that can be proven.
-
-    Starts at the estimate of the optimum and lowers it, an ulp at first and doubling, until the proof goes through;
-    a poor estimate costs tightness, never validity.
-    """
-    step = abs(estimate) * 2.0**-53
-    proven = BathtubCertificate(estimate)
-    refused = None
-    while proven.threshold > 0 and not proven.holds(problem):
-        refused = proven.threshold
-        proven = replace(proven, threshold=max(0.0, refused - step) if step else 0.0)
-        step *= 2
-    for _ in range(20):  # doubling overshoots: walk back up
-        middle = proven.threshold if refused is None else (proven.threshold + refused) / 2
-        if refused is None or not proven.threshold < middle < refused:
+    """The certificate of the largest threshold near `estimate`, which is one of the optimum, that can be proven."""
+    proven, refused = BathtubCertificate.lowered(problem, estimate)
+    for _ in range(20 if refused is not None else 0):  # doubling overshoots: walk back up
+        assert refused is not None
+        trial = BathtubCertificate((proven.threshold + refused) / 2)
+        if not proven.threshold < trial.threshold < refused:
             break
-        trial = BathtubCertificate(middle)
-        if trial.holds(problem):
-            proven = trial
-        else:
-            refused = middle
+        proven, refused = (trial, refused) if trial.holds(problem) else (proven, trial.threshold)
     return proven

@@ -8,21 +8,13 @@ the far input b the loss as a function of the output, L(b - y), is nonincreasing
 what the uniform density attains at both ends. (A nondecreasing f: the same at the other end.)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from flint import ctx
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures
-from optdp.problem.domains import Interval
-from optdp.problem.families import Piecewise
-from optdp.problem.objectives import WorstCase
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.problem import Interval, Piecewise, Problem, WorstCase
 
 
 @dataclass(frozen=True)

@@ -26,26 +26,17 @@ level + lam_n (A(R_(a+n)) - A(sigma_n))/2, at least `level` if R >= sigma_n: R_a
 that over a <= K, or `level`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from flint import arb, ctx
 
 from optdp.certificates.additive import SCALE, lattice_costs, not_noise
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number, plain
-from optdp.problem.domains import Integers
-from optdp.problem.privacy import KL, RDP
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from optdp.problem.problem import Problem
+from optdp.exact import Number, Within, enclosures, plain, work
+from optdp.problem import KL, RDP, Integers, Problem
 
 #: What a file may ask of the proof: points of the reference, and points times shifts.
 POINTS, MOST = 20_000, 2_000_000
@@ -93,14 +84,10 @@ class DivergenceCertificate(Certificate):
             self._refuse(f"on the integers n = {self.n} must be the sensitivity {plain(privacy.sensitivity)}")
         size, shifts = len(self.reference), sum(lam > 0 for lam in self.multipliers)
         if len(self.multipliers) != self.n or size <= self.n or (size + 3 * self.n) * shifts > MOST:
-            self._refuse(
-                f"there must be {self.n} multipliers, and between {self.n} and {POINTS} points of the reference"
-            )
-        if (
-            not min(self.reference) > 0
-            or not self.multipliers[-1] > 0
-            or not np.isfinite([*self.reference, *self.multipliers, self.level]).all()
-        ):
+            told = f"there must be {self.n} multipliers, and between {self.n} and {POINTS} points of the reference"
+            self._refuse(told)
+        known = np.isfinite([*self.reference, *self.multipliers, self.level]).all()
+        if not known or min(*self.reference, self.multipliers[-1]) <= 0:
             self._refuse("the reference and the last multiplier must be positive, and all numbers finite")
         with ctx.workprec(BITS):
             value = self._ball(problem)
@@ -113,9 +100,9 @@ class DivergenceCertificate(Certificate):
         """t - limit sum lam for sensitivity 1, at the working precision."""
         privacy: Any = problem.privacy
         n, edge = self.n, len(self.reference) - 1
-        exact = lattice_costs(
-            problem.objective.loss, privacy.sensitivity, n, edge + n, isinstance(problem.domain, Integers)
-        )
+        discrete = isinstance(problem.domain, Integers)
+        work.count(60 * (edge + n) + 12 * (2 * edge + n) * sum(lam > 0 for lam in self.multipliers))
+        exact = lattice_costs(problem.objective.loss, privacy.sensitivity, n, edge + n, discrete)
         costs = [arb(int(c)) / 2**SCALE for c in exact]
         w, level = [arb(x) for x in self.reference], arb(self.level)
         alpha = None if isinstance(privacy, KL) else privacy.alpha

@@ -8,21 +8,16 @@ sum_i min(r_ij, 0), every eps-LDP mechanism has worst-case loss (average loss, i
 All of it is rational but e^eps, which enters through a rational above it.
 """
 
-from __future__ import annotations
-
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+
+import numpy as np
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures, require
-from optdp.exact.fields import Within
-from optdp.problem.domains import Alphabet
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.exact import Within, dyadic, enclosures, require, work
+from optdp.problem import LDP, Alphabet, Average, Problem, WorstCase
 
 #: Multipliers are at most this large, and loss matrices have at most this many entries: a proof takes a bounded time.
 LARGEST, ENTRIES = 2.0**100, 2_000_000
@@ -55,12 +50,19 @@ class FiniteCertificate(Certificate):
             self._refuse(f"the loss matrix has more than {ENTRIES} entries")
         if len(self.masses) != count or not all(abs(v) <= LARGEST for v in self.masses):
             self._refuse(f"it must have a mass between -{LARGEST:g} and {LARGEST:g} for each of the {count} symbols")
-        lam, nu = self._weights(objective, domain), [Fraction(v) for v in self.masses]
-        growth, least = enclosures.exp_above(privacy.eps) - 1, Fraction(0)
-        for column in zip(*objective.loss.rows, strict=True):
-            r = [a * Fraction(v) - n for a, v, n in zip(lam, column, nu, strict=True)]
-            least = min(least, sum(r, Fraction(0)) + growth * sum((v for v in r if v < 0), Fraction(0)))
-        value = enclosures.round_down((sum(nu, Fraction(0)) + least) / sum(lam))
+        lam, growth = self._weights(objective, domain), enclosures.exp_above(privacy.eps) - 1
+        size = max(map(work.words, objective.loss.rows)) + work.words(self.masses) + work.words(lam)
+        work.count(objective.loss.array.size * (1.5 + 3 * work.product(size, 2) + work.product(size, work.words([growth]))))
+        # All of it in integers over one denominator: r = L lam - nu, then g times the denominator of e^eps - 1.
+        losses, loss_bits = dyadic.integers(objective.loss.array)
+        masses, mass_bits = dyadic.integers(np.array(self.masses))
+        common, bits = math.lcm(*(w.denominator for w in lam)), max(loss_bits, mass_bits)
+        heights = np.array([int(w * common) << (bits - loss_bits) for w in lam], dtype=object)
+        levels = masses * (common << (bits - mass_bits))
+        r = losses * heights[:, None] - levels[:, None]
+        prices = growth.denominator * r.sum(axis=0) + growth.numerator * np.minimum(r, 0).sum(axis=0)
+        least = Fraction(min(0, *prices.tolist()), growth.denominator)
+        value = enclosures.round_down((int(levels.sum()) + least) / (sum(lam) * (common << bits)))
         return Bound(max(0.0, value), "kernel dual, exact rationals")
 
     def _weights(self, objective: WorstCase | Average, domain: Alphabet) -> list[Fraction]:

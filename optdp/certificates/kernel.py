@@ -1,51 +1,33 @@
-"""The dual of the kernel program: multipliers that bound every eps-LDP mechanism, whatever its outputs.
+"""Lower bounds for all mechanisms on an interval: a prior with a density and atoms, and a threshold for each input.
 
-Inputs x_1..x_k in the domain (shares of its width: 0 is the lower end, 1 the upper), multipliers lam_i >= 0 of the loss
-at x_i, nu_i of its mass, and mu_i of its mean where the mechanism must be unbiased. Put
+For any lam(dx) >= 0 and thresholds nu(x) let r(x, y) = L(y - x) - nu(x), for unbiased mechanisms with the variance
+r(x, y) = (y - x)^2 - nu(x) - mu(x) (y - x). A mechanism with floor m and rows K between m and E m has
 
-    r_i(y) = lam_i L(|y - x_i|) - nu_i - mu_i (y - x_i),      g(y) = sum_i r_i(y) + (E - 1) sum_i min(r_i(y), 0).
+    int E[L|x] lam(dx) = int nu dlam + int int r K dlam >= int nu dlam + int g(y) m(dy),
+    g(y) = int r(x, y) + (E - 1) min(r(x, y), 0) lam(dx),                                                            (*)
 
-An eps-LDP kernel K has a floor m(dy) = inf_x K(dy|x) with m <= K(.|x) <= E m. Its loss at the x_i, weighted by lam, is
-
-    sum_i lam_i int L K(dy|x_i)  =  sum_i nu_i + sum_i int r_i(y) K(dy|x_i)  >=  sum_i nu_i + int g dm,
-
-because K(dy|x_i) is at least m where r_i >= 0 and at most E m where r_i < 0. As m has mass at most 1, the worst-case
-loss is at least
-
-    ( sum_i nu_i + min(0, inf_y g(y)) ) / sum_i lam_i                                                          (*)
-
-in units of width^q for L = d^q. With the probabilities of a prior as lam_i and its points as x_i, (*) bounds the average
-loss under that prior. What has to be proven is a lower bound on g over all outputs. Cut their range at the
-inputs into cells, and bisect these. On a cell with middle m each r_i is convex (q >= 1), so it lies above its tangent
-T_i at m; sum T_i + (E - 1) sum min(T_i, 0) is concave, so its least value is at one of the two ends of the cell. For
-q = 1 tangents are exact and the inputs are the only cuts needed. If outputs are unbounded, all r_i must be
-nonnegative and pointing up at both ends of the range: by convexity, g >= 0 beyond it.
-
-**Which outputs.** Where means are free, an output outside the domain is no better than the nearest end of it: moving all
-such outputs there keeps the guarantee and loses nothing. So the range is that of the problem, pushed into the domain. Where
-the mechanism must be unbiased and the mu_i are used, it is that of the problem, or the whole line.
-
-For q = 1 and q = 2 this is integer arithmetic from end to end (a float is a dyadic rational; e^eps enters through a
-rational above it); for other powers it is ball arithmetic.
+so that g >= 0 for all outputs y proves int nu dlam (over lam(all), for the worst case), and g >= -c proves c less, as m has
+mass at most 1. Here the set {r < 0} is an interval of outputs for each input, with ends that are linear in x on the cells of a
+mesh, lam has a density that is linear there (and atoms): then g consists of polynomials between breakpoints that are
+known, and Bernstein coefficients in balls bound it on the whole continuum of outputs.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from flint import arb, ctx
-from numpy.typing import ArrayLike
+from flint import arb, arb_poly, ctx, fmpq
 
-from optdp.certificates.base import Bound, Certificate, Refusal
-from optdp.exact import enclosures, require
+from optdp.certificates.base import Bound, Certificate
+from optdp.exact import enclosures, require, sweep
 from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
+from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact
 from optdp.problem.domains import Interval
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior
@@ -54,259 +36,374 @@ from optdp.problem.privacy import LDP
 if TYPE_CHECKING:
     from optdp.problem.problem import Problem
 
-#: Cells narrower than this share of the domain are not bisected further.
-FINEST = 2.0**-44
-#: Multipliers are rounded to multiples of this.
-GRAIN = 2.0**-62
-#: Most inputs of a certificate, the largest size of a multiplier or of a reach, and the number of tangents (cells times
-#: inputs) after which cells are not bisected further: a proof takes a bounded time, whatever it is asked to prove.
-INPUTS, LARGEST, TANGENTS = 2048, 2.0**60, 2**22
-#: Tangents that are held in memory at once.
-CHUNK = 2**17
+#: Most nodes of a mesh, layers and atoms; the largest multiplier.
+NODES, LAYERS, ATOMS, LARGEST = 4096, 8, 4096, 2.0**60
+#: g is proven to this share of its own size at the ends of a piece, where it is negative.
+TOLERANCE = 2.0**-60
+
+Numbers = Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, most=NODES)]
+Tables = Annotated[tuple[Numbers, ...], Within(most=LAYERS)]
 
 
 @dataclass(frozen=True)
 class KernelCertificate(Certificate):
-    """Multipliers for which (*) bounds every mechanism on an interval with the guarantee eps-LDP from below.
+    """A prior and thresholds for which (*) bounds every mechanism on an interval with the guarantee eps-LDP from below.
+
+    Inputs and outputs are shares of the domain. The threshold of an input x is given by the outputs that it favours, those
+    between x + a t and x + b t with the loss's own slopes a < 0 < b (for losses of the distance: at most t away), where t is the
+    `reach`; for unbiased mechanisms by those at most `reach` away from a `centre`.
 
     **Arguments:**
 
-    - `inputs`: the x_i as shares of the domain, in [0, 1]; `weights`: lam_i >= 0. Both are empty where the bound is about an
-      average: points and probabilities are then those of the problem's own prior, in its order.
-    - `masses`: nu_i; `means`: mu_i, which only unbiased mechanisms allow, or None.
-    - `reach`: the range in shares outside of which all r_i point up; needed where outputs are unlimited and `means` are given.
+    - `mesh`: increasing inputs in [0, 1] between which densities, reaches and centres are linear.
+    - `densities`: one row for each layer, >= 0 at each node of the mesh. (For an average under a density: shares of it, that sum
+      to at most 1 at each node.)
+    - `reaches`, `centres`: of each layer at each node; `centres` are empty unless means are used.
+    - `points`, `weights`, `point_reaches`, `point_centres`: the same for atoms. For an average under finitely many points these are
+      among the prior's, with weights that sum to at most its probabilities.
 
-    **Proves** bounds for the worst case and for averages under priors of finitely many points, losses |y - x|^q with q >= 1,
-    every family, and outputs in any range.
+    **Proves** bounds for the worst case and averages of losses that consist of polynomial pieces (others are replaced by pieces below
+    them), every family, and outputs in any range.
     """
 
     tag = "kernel"
-    inputs: Annotated[tuple[float, ...], Within(0.0, 1.0, most=INPUTS)]
-    weights: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=INPUTS)]
-    masses: Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, 1, INPUTS)]
-    means: Annotated[tuple[float, ...] | None, Within(-LARGEST, LARGEST, most=INPUTS)] = None
-    reach: Annotated[tuple[float, float] | None, Within(-LARGEST, LARGEST)] = None
+    mesh: Annotated[tuple[float, ...], Within(0.0, 1.0, most=NODES)] = ()
+    densities: Tables = ()
+    reaches: Tables = ()
+    centres: Tables = ()
+    points: Annotated[tuple[float, ...], Within(0.0, 1.0, most=ATOMS)] = ()
+    weights: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=ATOMS)] = ()
+    point_reaches: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=ATOMS)] = ()
+    point_centres: Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, most=ATOMS)] = ()
 
     def bound(self, problem: Problem) -> Bound:
         privacy, domain, objective = problem.privacy, problem.domain, problem.objective
         if not isinstance(privacy, LDP) or not enclosures.at_most(privacy.eps, require.MAX_EPS):
             self._refuse("it is for local differential privacy with eps at most 30")
-        if not isinstance(domain, Interval):
-            self._refuse("it is for intervals")
-        if not isinstance(objective, WorstCase | Average) or (objective.loss.exponent or 0.0) < 1:
-            self._refuse("it is for the worst case or the average of a loss |y - x|^q with q >= 1")
-        if self.means is not None and not problem.unbiased:
-            self._refuse("it has multipliers of the means, which only unbiased mechanisms allow")
-        x, lam = self._points(objective, domain)
-        self._validate(len(x))
-        dual = _Dual(privacy.eps, objective.loss.exponent, x, lam, self.masses, self.means)
-        span = self._span(problem, domain, dual)
-        least = dual.prove(dual.cells(span))
-        share = (sum(map(Fraction, self.masses)) + min(Fraction(0), least)) / sum(lam)
-        with ctx.workprec(enclosures.PRECISION):
-            scale = enclosures.ball(domain.exact_width) ** enclosures.ball(objective.loss.exponent)
-            value = max(0.0, enclosures.round_down(enclosures.ball(share) * scale))
-        arithmetic = "integer" if dual.q in (1.0, 2.0) else "ball"
-        return Bound(value, f"kernel dual at {len(x)} inputs, any outputs, {arithmetic} arithmetic")
+        if not isinstance(domain, Interval) or not isinstance(objective, WorstCase | Average):
+            self._refuse("it is for the worst case or the average on an interval")
+        self._validate()
+        tilted = bool(self.centres or self.point_centres)
+        if tilted and not (problem.unbiased and objective.loss.exponent == 2):
+            self._refuse("it has multipliers of the means, which only unbiased mechanisms with the variance allow")
+        with ctx.workprec(sweep.BITS):
+            branches = objective.loss.branches(domain.exact_width, True)
+            slopes = objective.loss.slopes
+            if branches is None or slopes is None:
+                self._refuse(f"it is for losses in polynomial pieces, and not for {objective.loss.name}")
+            places = _places(objective, domain)
+            total = self._total(objective, places)
+            at = [exact(x) if places is None else places[x][0] for x in self.points]
+            dual = _Dual(self, at, branches, (exact(slopes[0]), exact(slopes[1])), _density(objective, domain), tilted)
+            low, high = self._span(problem, domain, dual)
+            if low + high == 1 and branches.even and self._symmetric and _density(objective, domain) is places is None:
+                high = fmpq(1, 2)  # g(y) = g(1 - y)
+            least = dual.least(low, high, enclosures.exp(privacy.eps) - 1)
+            value = (dual.value + least.min(arb(0))) / arb(total)
+            found = max(0.0, enclosures.round_down(value)) if value.is_finite() else 0.0
+        size = f"a prior with {len(self.mesh)} nodes and {len(self.points)} atoms"
+        return Bound(found, f"kernel dual, {size}, all outputs, ball arithmetic", objective.loss.assumptions)
 
-    def _points(self, objective: WorstCase | Average, domain: Interval) -> tuple[list[Fraction], list[Fraction]]:
-        """Exact inputs, as shares of the domain, and exact weights."""
-        if isinstance(objective, WorstCase):
-            sound = all(0 <= x <= 1 for x in self.inputs) and all(0 <= w <= LARGEST for w in self.weights)
-            if not sound or len(self.inputs) != len(self.weights) or not sum(self.weights) > 0:
-                self._refuse("a worst case needs inputs in [0, 1] and a weight >= 0 for each, not all of them 0")
-            return list(map(Fraction, self.inputs)), list(map(Fraction, self.weights))
-        if not isinstance(objective.prior, Prior):
-            self._refuse("it is for priors of finitely many points")
-        if self.inputs or self.weights:
-            self._refuse("it is for a worst case: for an average, the problem's own prior gives inputs and weights")
-        low = Fraction(domain.lower)
-        return [(Fraction(p) - low) / domain.exact_width for p in objective.prior.categories], list(
-            objective.prior.exact
-        )
-
-    def _validate(self, count: int) -> None:
+    def _validate(self) -> None:
         """Refuse what no proof should be run on."""
-        sizes = {count, len(self.masses), count if self.means is None else len(self.means)}
-        if len(sizes) != 1 or not 0 < count <= INPUTS:
-            self._refuse(f"there must be a mass for each of 1 to {INPUTS} inputs, and a mean for each or for none")
-        values = (*self.masses, *(self.means or ()), *(self.reach or ()))
-        if not all(abs(v) <= LARGEST for v in values):
-            self._refuse(f"multipliers must lie between -{LARGEST:g} and {LARGEST:g}")
-        if self.reach is not None and not self.reach[0] < self.reach[1]:
-            self._refuse("the reach must be a pair (lowest, highest) with lowest < highest")
+        if any(a >= b for a, b in pairwise(self.mesh)) or not all(0 <= x <= 1 for x in (*self.mesh, *self.points)):
+            self._refuse("the mesh must increase within [0, 1], and points must lie there")
+        layers = (self.densities, self.reaches, *((self.centres,) if self.centres else ()))
+        if {len(t) for t in layers} != {len(self.densities)} or len(self.densities) > LAYERS or len(self.mesh) > NODES:
+            self._refuse(f"there must be at most {LAYERS} layers, each with a density and a reach")
+        if any(len(row) != len(self.mesh) for table in layers for row in table) or (
+            self.densities and len(self.mesh) < 2
+        ):
+            self._refuse("every layer needs a number at each node of the mesh, and a mesh of at least 2 nodes")
+        if (self.centres or self.point_centres) and (len(self.centres), len(self.point_centres)) != (
+            len(self.densities),
+            len(self.points),
+        ):
+            self._refuse("centres must be given everywhere or nowhere")
+        if not len(self.points) == len(self.weights) == len(self.point_reaches) <= ATOMS:
+            self._refuse(f"there must be at most {ATOMS} points, each with a weight and a reach")
+        positive = (
+            *(v for table in (self.densities, self.reaches) for row in table for v in row),
+            *self.weights,
+            *self.point_reaches,
+        )
+        if not all(0 <= v <= LARGEST for v in positive) or not all(
+            abs(v) <= LARGEST for row in (*self.centres, self.point_centres) for v in row
+        ):
+            self._refuse(f"multipliers must lie between 0 and {LARGEST:g}")
 
-    def _span(self, problem: Problem, domain: Interval, dual: _Dual) -> tuple[float, float]:
-        """The shares of the domain within which outputs must be searched, rounded outwards."""
+    @property
+    def _symmetric(self) -> bool:
+        """Whether inputs x and 1 - x have the same weights, and thresholds that mirror each other, exactly."""
+        one = fmpq(1)
+        if any(exact(a) + exact(b) != one for a, b in zip(self.mesh, reversed(self.mesh), strict=True)):
+            return False
+        if any(row != row[::-1] for table in (self.densities, self.reaches) for row in table):
+            return False
+        if any(exact(a) + exact(b) != one for row in self.centres for a, b in zip(row, reversed(row), strict=True)):
+            return False
+        centres = self.point_centres or self.points
+        atoms = sorted(
+            (exact(x), w, t, exact(c))
+            for x, w, t, c in zip(self.points, self.weights, self.point_reaches, centres, strict=True)
+        )
+        return atoms == sorted((one - x, w, t, one - c) for x, w, t, c in atoms)
+
+    def _total(self, objective: WorstCase | Average, places: dict[float, tuple[fmpq, Fraction]] | None) -> fmpq:
+        """What the prior's mass is to be divided by."""
+        if isinstance(objective, WorstCase):
+            x = list(map(exact, self.mesh))
+            total = sum(map(exact, self.weights), fmpq(0))
+            for row in self.densities:
+                total += sum(
+                    ((exact(a) + exact(b)) * (q - p) / 2 for a, b, p, q in zip(row, row[1:], x, x[1:], strict=False)),
+                    fmpq(0),
+                )
+            if total <= 0:
+                self._refuse("a worst case needs a prior with positive mass")
+            return total
+        if places is not None:
+            if self.densities or any(x not in places for x in self.points):
+                self._refuse("the prior has finitely many points: there must be no density, and no other point")
+            left = {x: chance for x, (_, chance) in places.items()}
+            for x, w in zip(self.points, self.weights, strict=True):
+                left[x] -= Fraction(w)
+            if min(left.values()) < 0:
+                self._refuse("it gives a point more than its probability under the problem's prior")
+        elif self.points or any(sum(map(Fraction, shares)) > 1 for shares in zip(*self.densities, strict=True)):
+            self._refuse("shares of the prior's density must sum to at most 1 at each node, without atoms")
+        return fmpq(1)
+
+    def _span(self, problem: Problem, domain: Interval, dual: _Dual) -> tuple[fmpq, fmpq]:
+        """The shares of the domain within which outputs must be searched."""
         low, high = Fraction(0), Fraction(1)
         if problem.outputs is not None:
             low, high = ((Fraction(end) - Fraction(domain.lower)) / domain.exact_width for end in problem.outputs)
-        if self.means is None:
+        if not dual.tilted:  # an output outside the domain is never better than the nearest end
             low, high = (min(max(end, Fraction(0)), Fraction(1)) for end in (low, high))
-        elif problem.outputs is None or max(abs(low), abs(high)) > LARGEST:
-            if self.reach is None or not dual.points_up(self.reach):
+        elif problem.outputs is None:
+            if not dual.rises_outwards():
                 self._refuse("outputs are unlimited, and it does not close off those far away")
-            return self.reach
-        return enclosures.round_down(low), enclosures.round_up(high)
+            return min(dual.marks), max(dual.marks)
+        return exact(low), exact(high)
 
 
-def certify(
-    problem: Problem, inputs: ArrayLike, weights: ArrayLike, masses: ArrayLike, means: ArrayLike | None = None
-) -> KernelCertificate:
-    """The certificate for `problem` with these multipliers, rounded to multiples of 2^-62.
+def _places(objective: WorstCase | Average, domain: Interval) -> dict[float, tuple[fmpq, Fraction]] | None:
+    """For a prior of finitely many points: by its nearest float, each point's exact share of the domain, and its probability.
 
-    **Arguments:** `inputs`, `weights`: of a worst case; for an average they are those of the problem's prior, and `masses` and
-    `means` are in its order. Poor multipliers cost tightness, never validity.
+    Of two points with the same nearest float one is left out: a bound without it holds.
     """
-    mu = None if means is None or not problem.unbiased else tuple(_grain(means).tolist())
-    nu = tuple(_grain(masses).tolist())
-    made = KernelCertificate((), (), nu, mu)
-    if not isinstance(problem.objective, Average):
-        lam = np.maximum(_grain(weights), 0.0)
-        if mu is not None:
-            # Every input needs a weight, or its mean's multiplier drags g down without end.
-            lam = _grain(lam + 1e-9 * lam.sum())
-        made = replace(made, inputs=tuple(np.asarray(inputs, dtype=float).tolist()), weights=tuple(lam.tolist()))
-    if mu is None:
-        return made
-    x, lam_exact = made._points(problem.objective, problem.domain)
-    return replace(made, reach=_Dual(problem.eps, problem.loss.exponent, x, lam_exact, nu, mu).reach())  # type: ignore[arg-type]
+    if isinstance(objective, WorstCase) or not isinstance(objective.prior, Prior):
+        return None
+    low, width = Fraction(domain.lower), domain.exact_width
+    shares = [(Fraction(point) - low) / width for point in objective.prior.categories]
+    return {float(x): (exact(x), chance) for x, chance in zip(shares, objective.prior.exact, strict=True)}
 
 
-def _grain(values: ArrayLike) -> np.ndarray:
-    return np.round(np.asarray(values, dtype=float) / GRAIN) * GRAIN
+def _density(objective: WorstCase | Average, domain: Interval) -> list[tuple[fmpq, fmpq, list[fmpq]]] | None:
+    """The prior's density in pieces (start, end, coefficients) over shares of the domain, if it has one."""
+    if isinstance(objective, WorstCase) or isinstance(objective.prior, Prior):
+        return None
+    return [(exact(a), exact(b), [exact(c) for c in row]) for a, b, row in objective.density(domain)]
 
 
 class _Dual:
-    """r_i and g for given multipliers: in floats to find the cells, exactly to prove them."""
+    """g of (*), its breakpoints (`marks`), and int nu dlam (`value`)."""
 
     def __init__(
-        self,
-        eps: Number,
-        q: float,
-        x: list[Fraction],
-        lam: list[Fraction],
-        nu: Sequence[float],
-        mu: Sequence[float] | None,
-    ) -> None:
-        self.eps, self.q, self.growth = eps, q, math.expm1(float(eps))
-        self.exact = x, lam, list(map(Fraction, nu)), [Fraction(0)] * len(x) if mu is None else list(map(Fraction, mu))
-        self.x, self.lam, self.nu, self.mu = (np.array([float(v) for v in values]) for values in self.exact)
+        self, c: KernelCertificate, at: list[fmpq], branches: Branches, slopes: tuple[fmpq, fmpq],
+        prior: list[Any] | None, tilted: bool,
+    ) -> None:  # fmt: skip
+        self.branches, self.slopes, self.tilted = branches, slopes, tilted
+        self.knots = [exact(k) for k in branches.knots]
+        self.rows = [[exact(a) for a in row] for row in branches.rows]
+        self.marks: set[fmpq] = set()
+        self.value = arb(0)
+        x = list(map(exact, c.mesh))
+        self.layers = [
+            _Layer(self, x, list(map(exact, c.densities[k])), list(map(exact, c.reaches[k])),
+                   list(map(exact, c.centres[k])) if c.centres else None, prior, c)
+            for k in range(len(c.densities)) if any(c.densities[k])
+        ]  # fmt: skip
+        # Atoms: at each mark the polynomial of the total and that of the favoured part change.
+        self.atoms: list[tuple[fmpq, arb_poly, arb_poly]] = []
+        zero = arb_poly([])
+        for i, (p, weight, reach) in enumerate(zip(at, c.weights, c.point_reaches, strict=True)):
+            w, t = exact(weight), exact(reach)
+            if not w:
+                continue
+            centre = exact(c.point_centres[i]) if c.point_centres else p
+            a, b, nu = self.ends(p, t, centre)
+            self.value += arb(w * nu)
+            subtract = arb(t * t * self.rows[0][2] if tilted else nu)
+            parts = [
+                (arb_poly([arb(v) for v in row])(arb_poly([arb(-centre), 1])) - subtract) * arb(w) for row in self.rows
+            ]
+            cuts = [centre + k for k in self.knots]
+            for cut, before, after in zip([None, *cuts], [zero, *parts], parts, strict=False):
+                self.atoms.append((cut if cut is not None else fmpq(-(2**70)), after - before, zero))
+            inside = [a, *(k for k in cuts if a < k < b), b]
+            last = zero
+            for start, end in pairwise(inside):
+                part = parts[sum(k < (start + end) / 2 for k in cuts)]
+                self.atoms.append((start, zero, part - last))
+                last = part
+            self.atoms.append((b, zero, zero - last))
+            self.marks |= {a, b, *cuts}
+        self.atoms.sort(key=lambda event: event[0])
 
-    def _fold(self, r: np.ndarray) -> np.ndarray:
-        """sum r + (E - 1) sum min(r, 0) along the last axis."""
-        return np.asarray(r.sum(-1) + self.growth * np.minimum(r, 0.0).sum(-1))
+    def ends(self, x: fmpq, reach: fmpq, centre: fmpq) -> tuple[fmpq, fmpq, fmpq]:
+        """The outputs between which those that x favours lie, and nu(x)."""
+        if self.tilted:
+            return centre - reach, centre + reach, (reach * reach - (x - centre) ** 2) * self.rows[0][2]
+        u = self.slopes[1] * reach
+        return x + self.slopes[0] * reach, x + u, _horner(self.rows[bisect_left(self.knots, u)], u)
 
-    def values(self, y: np.ndarray) -> np.ndarray:
-        """r_i(y_j) as an array (outputs, inputs)."""
-        d = y[:, None] - self.x
-        return np.asarray(self.lam * np.abs(d) ** self.q - self.nu - self.mu * d)
-
-    def slopes(self, y: np.ndarray) -> np.ndarray:
-        """r_i'(y_j) as an array (outputs, inputs)."""
-        d = y[:, None] - self.x
-        return np.asarray(self.lam * self.q * np.sign(d) * np.abs(d) ** (self.q - 1) - self.mu)
-
-    def _bounds(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """For each cell, the lesser of the tangents' g at its two ends (floats)."""
-        middle = (left + right) / 2
-        r, slope, half = self.values(middle), self.slopes(middle), ((right - left) / 2)[:, None]
-        return np.asarray(np.minimum(self._fold(r - slope * half), self._fold(r + slope * half)))
-
-    def reach(self) -> tuple[float, float]:
-        """A range beyond which all r_i are nonnegative (if doubling finds one)."""
-        far = 1.0
-        while far < 2.0**40 and not self.points_up((0.5 - far, 0.5 + far)):
-            far *= 2
-        return 0.5 - far, 0.5 + far
-
-    def points_up(self, span: tuple[float, float]) -> bool:
-        """Whether every r_i is >= 0 at both ends of `span` and does not decrease outwards: then g >= 0 beyond it.
-        Exact for q = 2.
-        """
-        if self.q != 2:
+    def rises_outwards(self) -> bool:
+        """Whether g is proven >= 0 beyond all marks, for unlimited outputs (where no input favours any)."""
+        if self.knots:
             return False
-        for end, side in zip(map(Fraction, span), (-1, 1), strict=True):
-            for x, lam, nu, mu in zip(*self.exact, strict=True):
-                d = end - x
-                if lam * d * d - nu - mu * d < 0 or side * (2 * lam * d - mu) < 0:
-                    return False
-        return True
+        low, high = min(self.marks), max(self.marks)
+        total = sum((layer.total for layer in self.layers), arb_poly([])) + sum(
+            (e[1] for e in self.atoms), arb_poly([])
+        )
+        first, second = total.derivative(), total.derivative().derivative()
+        return bool(
+            total(arb(low)) >= 0 and total(arb(high)) >= 0 and first(arb(low)) <= 0 and first(arb(high)) >= 0
+            and total.degree() <= 2 and second(arb(low)) >= 0
+        )  # fmt: skip
 
-    def cells(self, span: tuple[float, float]) -> list[float]:
-        """Ends of cells that cover `span`, fine enough for the tangents' bound to be within 1e-13 of the least g."""
-        inner = self.x[(self.x > span[0]) & (self.x < span[1])]
-        cuts = np.unique(np.concatenate([[span[0], span[1]], inner]))
-        if self.q == 1 or cuts.size == 1:
-            return [float(v) for v in (*cuts, *cuts)[: max(cuts.size, 2)]]
-        scale = float(np.abs(self.nu).sum() + np.abs(self.mu).sum() + self.lam.sum())
-        done: list[np.ndarray] = [cuts]
-        left, right = cuts[:-1], cuts[1:]
-        least = float(self._fold(self.values(cuts)).min())
-        most = TANGENTS if self.q == 2 else TANGENTS // 16  # balls are slower than integers
-        while left.size and sum(map(len, done)) * self.x.size < most:
-            bound = self._bounds(left, right)
-            open_ = (bound < min(0.0, least) - 1e-13 * scale) & (right - left > FINEST)
-            left, right = left[open_], right[open_]
-            middle = (left + right) / 2
-            done.append(middle)
-            if middle.size:
-                least = min(least, float(self._fold(self.values(middle)).min()))
-            left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
-        return [float(v) for v in np.unique(np.concatenate(done))]
+    def least(self, low: fmpq, high: fmpq, growth: arb) -> arb:
+        """A lower bound of g on [low, high]."""
+        if low == high:
+            high = low + fmpq(1, 2**80)
+        best: arb | None = None
+        for total, near in self._pieces(low, high):
+            g = total + near * growth
+            scale = abs(total(arb(0.5))) + abs(near(arb(0.5))) * growth
+            found = sweep.least(g, scale * TOLERANCE)
+            best = found if best is None else best.min(found)
+        assert best is not None
+        return best
 
-    def prove(self, cuts: list[float]) -> Fraction:
-        """An exact lower bound of g over [cuts[0], cuts[-1]], from the tangents on the cells between the cuts."""
-        return self._prove_integers(cuts) if self.q in (1.0, 2.0) else self._prove_balls(cuts)
-
-    def _prove_integers(self, cuts: list[float]) -> Fraction:
-        # Points over one denominator s, multipliers over another, t; twice the numerators, so that middles are integers too.
-        (x, *points), s = _integers([self.exact[0], *([Fraction(c)] for c in cuts)])
-        (lam, nu, mu), t = _integers(self.exact[1:])
-        ends, x, unit = 2 * np.concatenate(points), 2 * x, 2 * s
-        growth, step = enclosures.exp_above(self.eps) - 1, max(1, CHUNK // x.size)
-        least: Fraction | None = None
-        for i in range(0, ends.size - 1, step):
-            left, right = ends[i : i + step, None][: ends.size - 1 - i], ends[i + 1 : i + 1 + step, None]
-            middle, half = (left + right) // 2, (right - left) // 2
-            d = middle - x
-            if self.q == 1:  # in units of 1/(2 s t)
-                side = np.where(d >= 0, 1, -1).astype(object)
-                r, slope = lam * np.abs(d) - nu * unit - mu * d, lam * side - mu
-            else:  # in units of 1/(4 s^2 t)
-                r, slope = lam * d * d - nu * unit**2 - mu * d * unit, 2 * lam * d - mu * unit
-            tilt = slope * half
-            found = min(_least(r - tilt, growth), _least(r + tilt, growth))
-            least = found if least is None else min(least, found)
-        assert least is not None
-        return least / Fraction(unit ** int(self.q) * t)
-
-    def _prove_balls(self, cuts: list[float]) -> Fraction:
-        with ctx.workprec(enclosures.PRECISION):
-            q, growth = enclosures.ball(self.q), enclosures.exp(self.eps) - 1
-            x, lam, nu, mu = (np.array([enclosures.ball(v) for v in values], dtype=object) for values in self.exact)
-            least: arb | None = None
-            for a, b in pairwise(cuts):
-                middle, half = (arb(a) + arb(b)) / 2, (arb(b) - arb(a)) / 2
-                d = middle - x
-                size = np.array([abs(v) ** (q - 1) for v in d], dtype=object)
-                side = np.array([1 if v >= 0 else -1 if v <= 0 else arb(0, 1) for v in d], dtype=object)
-                r, slope = lam * size * np.abs(d) - nu - mu * d, lam * q * side * size - mu
-                for ends in (r - slope * half, r + slope * half):
-                    g = sum(ends, arb(0)) + growth * sum((v.min(arb(0)) for v in ends), arb(0))
-                    least = g if least is None else least.min(g)
-            if least is None or not least.is_finite():
-                raise Refusal("the kernel certificate proves nothing here: its reduced costs could not be enclosed")
-            return enclosures.lower(least)
+    def _pieces(self, low: fmpq, high: fmpq) -> Iterator[tuple[arb_poly, arb_poly]]:
+        """On each piece the polynomials of the whole integral of r and of that over the inputs that favour y."""
+        done, total, near = 0, arb_poly([]), arb_poly([])
+        for y0, y1 in sweep.pieces(self.marks, low, high):
+            while done < len(self.atoms) and self.atoms[done][0] <= y0:
+                total, near, done = total + self.atoms[done][1], near + self.atoms[done][2], done + 1
+            y = sweep.line(y0, y1)
+            whole, part = total(y), near(y)
+            for layer in self.layers:
+                a, b = layer.at(y0, y1, y)
+                whole, part = whole + a, part + b
+            yield whole, part
 
 
-def _integers(lists: Sequence[list[Fraction]]) -> tuple[list[np.ndarray], int]:
-    """Object arrays of exact integers and s with value = integer / s, the same s for all."""
-    s = math.lcm(*{v.denominator for values in lists for v in values})
-    return [np.array([v.numerator * (s // v.denominator) for v in values], dtype=object) for values in lists], s
+class _Layer:
+    """One density with its thresholds."""
+
+    def __init__(
+        self, dual: _Dual, x: list[fmpq], density: list[fmpq], reach: list[fmpq], centre: list[fmpq] | None,
+        prior: list[Any] | None, certificate: KernelCertificate,
+    ) -> None:  # fmt: skip
+        # Nodes are added where a window's upper end passes a knot of the loss, and where the prior's density changes.
+        inner = {p for a, b, _ in prior or () for p in (a, b) if x[0] < p < x[-1]}
+        if centre is None:
+            for i in range(len(x) - 1):
+                for k in dual.knots:
+                    t = k / dual.slopes[1 if k > 0 else 0]
+                    if min(reach[i], reach[i + 1]) < t < max(reach[i], reach[i + 1]):
+                        inner.add(x[i] + (x[i + 1] - x[i]) * (t - reach[i]) / (reach[i + 1] - reach[i]))
+        nodes = sorted(set(x) | inner)
+        lam, t = _along(x, density, nodes), _along(x, reach, nodes)
+        middle = nodes if centre is None else _along(x, centre, nodes)
+        a, b = dual.slopes if centre is None else (fmpq(-1), fmpq(1))
+        self.low, self.high = (
+            [m + a * s for m, s in zip(middle, t, strict=True)],
+            [m + b * s for m, s in zip(middle, t, strict=True)],
+        )
+        if any(p > q for ends in (self.low, self.high) for p, q in pairwise(ends)):
+            certificate._refuse("the ends of the favoured outputs must not decrease")
+        cells = []
+        for i, (p, q) in enumerate(pairwise(nodes)):
+            weight = _linear(p, q, lam[i], lam[i + 1])
+            if prior is not None:
+                row = next((row for s, e, row in prior if s <= p and q <= e), [fmpq(0)])
+                weight = _times(weight, row)
+            reach_row, centre_row = _linear(p, q, t[i], t[i + 1]), _linear(p, q, middle[i], middle[i + 1])
+            if centre is None:
+                u = dual.slopes[1] * (t[i] + t[i + 1]) / 2
+                rule = dual.rows[bisect_left(dual.knots, u)]
+                nu, power = [fmpq(0)], [fmpq(1)]
+                for c in rule:
+                    nu = _plus(nu, [c * v for v in power])
+                    power = _times(power, [dual.slopes[1] * v for v in reach_row])
+                subtract = nu
+            else:
+                off, square = _plus([fmpq(0), fmpq(1)], [-v for v in centre_row]), dual.rows[0][2]
+                subtract = [square * v for v in _times(reach_row, reach_row)]
+                nu = _plus(subtract, [-square * v for v in _times(off, off)])
+            bound = arb_poly([arb(v) for v in _times(weight, nu)]).integral()
+            dual.value += bound(arb(q)) - bound(arb(p))
+            cells.append(
+                Cell(
+                    p,
+                    q,
+                    (centre_row[0], centre_row[1]),
+                    tuple(weight),
+                    tuple(_times(weight, subtract if centre else nu)),
+                )
+            )
+        self.sweep = Sweep(cells, dual.branches, -1)
+        dual.marks |= {*self.low, *self.high, *(m - o for m in middle for o in self.sweep.offsets)}
+
+    @cached_property
+    def total(self) -> arb_poly:
+        """The whole integral, for a loss in one piece."""
+        return self.sweep.integral(arb_poly([0, 1]), self.sweep.first, self.sweep.last, [])
+
+    def at(self, y0: fmpq, y1: fmpq, y: arb_poly) -> tuple[arb_poly, arb_poly]:
+        """The whole integral and that over the inputs that favour y, for y from y0 to y1."""
+        over = self.sweep
+        crossings = over.crossings(y0, y1)
+        # Inputs favour y between that whose upper end is y and that whose lower end is y.
+        start = over.where(y0, y1, self.high[:-1], self.high[1:])
+        end = over.where(y0, y1, self.low[:-1], self.low[1:])
+        whole = over.integral(y, over.first, over.last, crossings) if crossings else self.total(y)
+        return whole, over.integral(y, start, end, crossings)
 
 
-def _least(r: np.ndarray, growth: Fraction) -> Fraction:
-    """The least over rows of sum r + growth * sum min(r, 0), exactly."""
-    scaled = growth.denominator * r.sum(axis=1) + growth.numerator * np.minimum(r, 0).sum(axis=1)
-    return Fraction(min(scaled), growth.denominator)
+def _horner(row: Sequence[fmpq], u: fmpq) -> fmpq:
+    total = fmpq(0)
+    for a in reversed(row):
+        total = total * u + a
+    return total
+
+
+def _along(x: list[fmpq], values: list[fmpq], nodes: list[fmpq]) -> list[fmpq]:
+    """The piecewise linear function through (x, values) at the nodes."""
+    out = []
+    for p in nodes:
+        i = min(max(bisect_left(x, p), 1), len(x) - 1)
+        out.append(values[i - 1] + (values[i] - values[i - 1]) * (p - x[i - 1]) / (x[i] - x[i - 1]))
+    return out
+
+
+def _linear(p: fmpq, q: fmpq, a: fmpq, b: fmpq) -> list[fmpq]:
+    """Coefficients of the line from (p, a) to (q, b)."""
+    slope = (b - a) / (q - p)
+    return [a - slope * p, slope]
+
+
+def _times(a: Sequence[fmpq], b: Sequence[fmpq]) -> list[fmpq]:
+    out = [fmpq(0)] * (len(a) + len(b) - 1)
+    for i, v in enumerate(a):
+        for j, w in enumerate(b):
+            out[i + j] += v * w
+    return out
+
+
+def _plus(a: Sequence[fmpq], b: Sequence[fmpq]) -> list[fmpq]:
+    size = max(len(a), len(b))
+    return [(a[k] if k < len(a) else fmpq(0)) + (b[k] if k < len(b) else fmpq(0)) for k in range(size)]

@@ -22,28 +22,19 @@ rational R >= e^eps, and by 1/R below, which makes Q larger and the bound safe.
   vertices s_i in {1, R} again; or, for many categories, the chord relaxation, bounded between knots.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures, require
-from optdp.problem.domains import Alphabet
-from optdp.problem.objectives import BayesRisk
-from optdp.problem.priors import Prior
-from optdp.problem.privacy import LDP, LIP
-from optdp.problem.tasks import Aggregate
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.exact import enclosures, require, work
+from optdp.problem import LDP, LIP, Aggregate, Alphabet, BayesRisk, Prior, Problem
 
 #: Bounds of Q are multiples of 2^-BITS.
 BITS = 160
@@ -74,9 +65,8 @@ class LIPCertificate(Certificate):
     def __post_init__(self) -> None:
         require.choice("method", self.method, get_args(Method))
         nu = tuple(require.real(f"nu[{i}]", n) for i, n in enumerate(self.nu))
-        knots = tuple(
-            (require.real(f"knots[{i}]", t), require.real(f"knots[{i}]", v)) for i, (t, v) in enumerate(self.knots)
-        )
+        pairs = enumerate(self.knots)
+        knots = tuple((require.real(f"knots[{i}]", t), require.real(f"knots[{i}]", v)) for i, (t, v) in pairs)
         if any(a > b for (a, _), (b, _) in pairwise(knots)):
             raise ValueError("knots are not allowed: they must be in increasing order")
         if bool(nu) == (self.method == "simplex") or bool(knots) != (self.method in ("knots", "chord")):
@@ -99,8 +89,9 @@ class LIPCertificate(Certificate):
             self._refuse("the domain must be the alphabet of the prior's categories")
         if isinstance(privacy, LIP) and privacy.prior != prior:
             self._refuse("the prior of the guarantee must be the prior of the objective")
-        ratio = enclosures.exp_above(privacy.eps, BITS)
-        proof = _Proof(self, prior, task, ratio)
+        own, size = work.words([prior.total]), work.words(task.values or ())
+        work.count(len(prior) * (3 * work.rational(own + size) + 2 * work.rational(own + 2 * size + 3)))
+        proof = _Proof(self, prior, task, enclosures.exp_above(privacy.eps, BITS))
         if self.method == "simplex":
             return max(proof.simplex(), Fraction(0))
         if isinstance(privacy, LIP) and privacy.lower_only:
@@ -109,19 +100,19 @@ class LIPCertificate(Certificate):
             self._refuse(f"the method {self.method!r} is not for a {task.kind}")
         if len(self.nu) != len(prior):
             self._refuse(f"there are {len(self.nu)} prices for {len(prior)} categories")
+        size = work.words([*(task.values or ()), 1.0]) + work.words([*(t for t, _ in self.knots), 1.0])
+        long = 2 * max(size, work.words([*self.nu, *(v for _, v in self.knots)]))
+        each = 3 + 3 * work.product(long, 3) + 2 * work.product(size, size)
+        work.count((len(self.knots) + 2) * (len(prior) * each + 8 * work.rational(long + 3)))
         if len(self.knots) * len(prior) > STEPS:
             self._refuse(f"{len(self.knots)} knots and {len(prior)} categories are more than {STEPS} steps")
-        cone = isinstance(privacy, LDP)
-        excess = {
-            "knots": proof.cone_knots if cone else proof.box_knots,
-            "chord": proof.cone_chord if cone else proof.box_chord,
-            "vertices": proof.cone_vertices if cone else proof.box_vertices,
-        }[self.method]()
-        mean = sum((p * Fraction(n) for p, n in zip(prior.exact, self.nu, strict=True)), Fraction(0))
-        return max(proof.second_moment - mean - excess, Fraction(0))
+        excess = getattr(proof, f"{'cone' if isinstance(privacy, LDP) else 'box'}_{self.method}")()
+        proven: Fraction = proof.second_moment - proof._mean(Fraction(n) for n in self.nu) - excess
+        return max(proven, Fraction(0))
 
     def _visits(self, vertices: int, steps: int) -> None:
         """Refuse a proof that would take too long, before it does."""
+        work.count(vertices * (4 + 4 * work.product(6 + work.words(self.nu), 3 + work.words(self.nu))))
         if vertices > VERTICES or steps > STEPS:
             self._refuse(f"there are more than {VERTICES} vertices to visit")
 
@@ -139,15 +130,16 @@ class _Proof:
     def values(self) -> list[Fraction]:
         """The values minus c, the float next to their prior mean."""
         exact = [Fraction(v) for v in self.task.values or ()]
-        centre = Fraction(float(sum((p * v for p, v in zip(self.prior.exact, exact, strict=True)), Fraction(0))))
+        centre = Fraction(float(self._mean(exact)))
         return [v - centre for v in exact]
+
+    def _mean(self, of: Iterable[Fraction]) -> Fraction:
+        return sum((p * v for p, v in zip(self.prior.exact, of, strict=True)), Fraction(0))
 
     @cached_property
     def second_moment(self) -> Fraction:
         """V: the prior's mean of (x - c)^2, or 1."""
-        if self.task.values is None:
-            return Fraction(1)
-        return sum((p * v * v for p, v in zip(self.prior.exact, self.values, strict=True)), Fraction(0))
+        return Fraction(1) if self.task.values is None else self._mean(v * v for v in self.values)
 
     @cached_property
     def nu(self) -> tuple[np.ndarray, int]:
@@ -159,14 +151,8 @@ class _Proof:
         # Vertices v_j = P/E + (1 - 1/E) e_j with weights P_j: phi <= its affine interpolation, whose mean is E phi(v).
         # The error (1 - (1 - 1/E)^2) Var increases with 1/E: a rational R >= E makes it a lower bound.
         inverse = 1 / self.ratio
-        if self.task.values is None:
-            spread = 1 - sum((p * p for p in self.prior.exact), Fraction(0))
-        else:
-            mean = sum((p * v for p, v in zip(self.prior.exact, self.values, strict=True)), Fraction(0))
-            spread = self.second_moment - mean * mean
-        return (2 * inverse - inverse * inverse) * spread
-
-    # --- LIP
+        square = self._mean(self.prior.exact) if self.task.values is None else self._mean(self.values) ** 2
+        return (2 * inverse - inverse * inverse) * (self.second_moment - square)
 
     @cached_property
     def box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -182,10 +168,9 @@ class _Proof:
         """The largest of (chord of U between knots) - t^2."""
         (x, xb), (nu, nb), (lo, hi) = _scaled(self.values), self.nu, self.box
         ends = -self._furthest([-v for v in self.values]), self._furthest(self.values)  # t = x.r lies between
-        knots = self.multipliers.knots
-        points = [(min(Fraction(knots[0][0]), ends[0]), Fraction(knots[0][1]))]
-        points += [(Fraction(t), Fraction(v)) for t, v in knots]
-        points.append((max(Fraction(knots[-1][0]), ends[1]), Fraction(knots[-1][1])))
+        points = [(Fraction(t), Fraction(v)) for t, v in self.multipliers.knots]
+        (first, low), (last, high) = points[0], points[-1]
+        points = [(min(first, ends[0]), low), *points, (max(last, ends[1]), high)]
         (t, tb), (level, lb) = _scaled([p[0] for p in points]), _scaled([p[1] for p in points])
         scale = max(xb + tb, nb, lb)
         nu, level = nu << (scale - nb), level << (scale - lb)
@@ -195,7 +180,7 @@ class _Proof:
             total = (lk << BITS) + int(np.sum(np.where(c > 0, hi, lo) * c))
             tops.append(Fraction(total, 1 << (scale + BITS)))
         found = []
-        for (a, u), (b, v) in pairwise(zip((p[0] for p in points), tops, strict=True)):
+        for ((a, _), u), ((b, _), v) in pairwise(zip(points, tops, strict=True)):
             slope = (v - u) / (b - a) if b > a else Fraction(0)
             top = min(max(slope / 2, a), b)  # where chord - t^2 is largest
             found.append(u + slope * (top - a) - top * top)
@@ -266,12 +251,18 @@ class _Proof:
             at = parent[at]
         return Fraction(max(found), 1 << (2 * BITS + nb))
 
-    # --- LDP
-
     @cached_property
     def factor(self) -> int:
         """The ratio in multiples of 2^-BITS, rounded up."""
         return math.ceil(self.ratio * ONE)
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        return np.array(self.prior.weights, dtype=object)
+
+    def _chosen(self, high: np.ndarray) -> np.ndarray:
+        """P s in integers, where s is R for the `high` categories and 1 for the others."""
+        return self.weight * np.where(high, np.full(high.shape, self.factor, dtype=object), ONE)
 
     def cone_knots(self) -> Fraction:
         """The largest of sum P_i max(c_i, R c_i) over t, c_i = 2 t x_i - t^2 - nu_i, bounded by a parabola between knots."""
@@ -280,12 +271,11 @@ class _Proof:
         (x, xb), (t, tb), (nu, nb) = _scaled(self.values), _scaled(cuts), self.nu
         half = max(xb, tb, -(-nb // 2))  # values and knots in multiples of 2^-half, c and nu of 2^-(2 half)
         x, t, nu = x << (half - xb), t << (half - tb), nu << (2 * half - nb)
-        weight = np.array(self.prior.weights, dtype=object)
-        worst = Fraction(0)
+        weight, worst = self.weight, Fraction(0)
         for a, b in pairwise(t.tolist()):
             at_a, at_b = 2 * a * x - a * a - nu, 2 * b * x - b * b - nu
             high = 4 * (a + b) * x - (a + b) ** 2 - 4 * nu > 0  # half way
-            s = weight * np.where(high, np.full(high.shape, ratio, dtype=object), ONE)
+            s = self._chosen(high)
             mass, moment, price = int(s.sum()), int((s * x).sum()), int((s * nu).sum())
             # The wrong choice costs (R - 1)|c|. c is concave in t: least at an end, largest at x or the end next to it.
             top = np.minimum(np.maximum(x, a), b)
@@ -306,8 +296,7 @@ class _Proof:
         cuts = [(Fraction(ONE * ONE // ratio, ONE), Fraction(knots[0][1])), *inside]
         cuts.append((Fraction(1), cuts[-1][1]))
         (tau, tb), (level, lb), (nu, nb) = _scaled([c[0] for c in cuts]), _scaled([c[1] for c in cuts]), self.nu
-        bits = max(nb, lb)
-        weight = np.array(self.prior.weights, dtype=object)
+        bits, weight = max(nb, lb), self.weight
         square = int((weight * weight).sum())
         slope = ((ONE + ratio) * weight) << bits  # c = (slope tau - offset) / unit, tau in multiples of 2^-tb
         unit = (total * ONE) << (tb + bits)
@@ -316,13 +305,12 @@ class _Proof:
             price = (nu << (bits - nb)) + (lk << (bits - lb))
             at_a, at_b = (slope * end - ((price * total * ONE) << tb) for end in (a, b))
             high = at_a + at_b > 0  # half way
-            s = weight * np.where(high, np.full(high.shape, ratio, dtype=object), ONE)
+            s = self._chosen(high)
             linear = -Fraction(int((s * price).sum()), (total * ONE) << bits)  # tau * linear + tau^2 * curve
             curve = Fraction(int((s * weight).sum()) * (ONE + ratio) - ratio * ONE * square, (total * ONE) ** 2)
             missed = np.where(high, -np.minimum(at_a, at_b), np.maximum(at_a, at_b))
-            slack = Fraction(
-                b * (ratio - ONE) * int((weight * np.maximum(missed, 0)).sum()), (total * ONE * unit) << tb
-            )
+            lost = int((weight * np.maximum(missed, 0)).sum())
+            slack = Fraction(b * (ratio - ONE) * lost, (total * ONE * unit) << tb)
             ends = Fraction(a, 1 << tb), Fraction(b, 1 << tb)
             top = min(max(-linear / (2 * curve), ends[0]), ends[1]) if curve < 0 else ends[0]
             peak = max(t * linear + t * t * curve for t in (*ends, top))
@@ -331,22 +319,13 @@ class _Proof:
 
     def cone_vertices(self) -> Fraction:
         """phi - nu.r at every s in {1, R}^d, for groups of equal priors at every number of high ones."""
-        ratio, weights, total, groups, (nu, nb) = (
-            self.factor,
-            self.prior.weights,
-            self.prior.total,
-            self._groups(),
-            self.nu,
-        )
-        vertices = 1
-        for group in groups:
-            vertices *= len(group) + 1
-            self.multipliers._visits(vertices, 0)
-        weight = np.array(weights, dtype=object)
+        ratio, weights, total = self.factor, self.prior.weights, self.prior.total
+        groups, (nu, nb) = self._groups(), self.nu
+        self.multipliers._visits(math.prod(len(group) + 1 for group in groups), 0)
         # u_i = weight_i s_i in multiples of 2^-BITS: Z = sum u, squares = sum u^2, cost = sum nu u.
         size = np.array([total << BITS], dtype=object)
         square = np.array([sum(w * w for w in weights) << (2 * BITS)], dtype=object)
-        cost = np.array([int((weight * nu).sum()) << BITS], dtype=object)
+        cost = np.array([int((self.weight * nu).sum()) << BITS], dtype=object)
         for group in groups:
             w = weights[group[0]]
             count = np.arange(len(group) + 1).astype(object)

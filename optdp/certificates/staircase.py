@@ -15,29 +15,22 @@ The staircase (Geng and Viswanath, 2014) attains it. For L = |x| and x^2, sum_k 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 from flint import arb, ctx
 
 from optdp.certificates.additive import not_additive
-from optdp.certificates.base import Bound, Certificate
+from optdp.certificates.base import Bound, Threshold
 from optdp.exact import enclosures
-from optdp.exact.fields import Within
-from optdp.exact.numbers import show
-from optdp.problem.domains import Line
-
-if TYPE_CHECKING:
-    from optdp.problem.problem import Problem
+from optdp.problem import Line, Problem
 
 
 @dataclass(frozen=True)
-class StaircaseCertificate(Certificate):
+class StaircaseCertificate(Threshold):
     """A threshold, in units of the loss: where (*) holds for a problem with delta = 0, its optimum is at least that."""
 
     tag = "staircase"
-    threshold: Annotated[float, Within(0.0)]
 
     def bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
@@ -47,10 +40,7 @@ class StaircaseCertificate(Certificate):
             self._refuse("it is for delta = 0 on the real line")
         if problem.objective.loss.exponent not in (1.0, 2.0):
             self._refuse("it is for the losses abs and squared")
-        if not 0 <= self.threshold < math.inf:
-            self._refuse("the threshold must be a finite number >= 0")
-        if self.threshold > 0 and not self.holds(problem):
-            self._refuse(f"the threshold {show(self.threshold)} is too high for this problem")
+        self._check(problem)
         return Bound(self.threshold, "bathtub dual of one period, ball arithmetic")
 
     @classmethod
@@ -86,7 +76,6 @@ class StaircaseCertificate(Certificate):
         return square.sqrt() - odds if square > 0 else arb(-1)
 
     def holds(self, problem: Problem) -> bool:
-        """Whether (*) is proven for the problem's eps and loss."""
         with ctx.workprec(enclosures.PRECISION):
             b, t, q = self._terms(problem)
             odds = b / (1 - b)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import csv
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import optdp
-from optdp.cli import options
+from optdp import files
+from optdp.cli import Commands, options, table
 from optdp.cli.options import option, report_command, solve_command
 
 if TYPE_CHECKING:
-    from optdp.cli import Commands
     from optdp.mechanisms.lip import LIPMechanism
     from optdp.report.report import Report
 
@@ -34,13 +32,13 @@ def register(commands: Commands) -> None:
     parser = report_command(commands.report, "lip", text, _report)
     _add_problem(parser, required=False)
     text = "instead of a prior: D equally likely categories"
-    option(parser, "--sizes", None, text, type=int, nargs="+", metavar="D")
-    option(parser, "--eps", None, "epsilons (default 0.25 to 5)", type=float, nargs="+")
+    option(parser, "--sizes", None, text, type=options.parse_integer, nargs="+", metavar="D")
+    option(parser, "--eps", None, "epsilons (default 0.25 to 5)", type=options.parse_float, nargs="+")
 
     text = "simulate users with a prior and compare with theory"
     parser = report_command(commands.top, "lip-simulate", text, _simulate)
     _add_problem(parser)
-    parser.add_argument("--eps", type=float, nargs="+", required=True, help="one or more epsilons")
+    parser.add_argument("--eps", type=options.parse_float, nargs="+", required=True, help="one or more epsilons")
     option(parser, "--users", 100_000, "how many users")
     option(parser, "--rounds", 20, "how often to draw everything")
     option(parser, "--seed", 0, "seed of the draws")
@@ -49,7 +47,7 @@ def register(commands: Commands) -> None:
 
     text = "a real prior: flights of one half-year, used on the next"
     parser = report_command(commands.top, "lip-flights", text, _flights)
-    option(parser, "--eps", [0.5, 1.0, 2.0, 4.0], "epsilons", type=float, nargs="+")
+    option(parser, "--eps", [0.5, 1.0, 2.0, 4.0], "epsilons", type=options.parse_float, nargs="+")
     option(parser, "--column", "dest", "the private category", choices=("dest", "carrier", "origin"))
     option(parser, "--until", "2013-07-01", "the prior is of flights before")
     option(parser, "--seed", 0, "seed of the perturbation")
@@ -57,7 +55,7 @@ def register(commands: Commands) -> None:
 
 def _numbers(text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        return [options.parse_float(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers: use 0.1,0.9") from None
 
@@ -76,22 +74,19 @@ def _add_problem(parser: argparse.ArgumentParser, *, required: bool = True) -> N
 def read_prior(path: str | Path, counts: bool) -> dict[str, Any]:
     """Categories and their probabilities from a CSV file. **Raises** ValueError naming the row that cannot be read."""
     found: dict[str, Any] = {}
-    with open(path, newline="", encoding="utf-8-sig") as stream:
-        for number, row in enumerate(csv.reader(stream), start=1):
-            cells = [cell.strip() for cell in row]
-            if not any(cells):
-                continue
-            if len(cells) != 2:
-                raise ValueError(f"{path}, row {number}: {row!r} is not allowed: a row must be a category and a number")
-            try:
-                value = Fraction(cells[1])
-            except (ValueError, ZeroDivisionError):
+    name = "standard input" if str(path) == "-" else str(path)
+    with files.reading(path) as stream:
+        for number, row in enumerate(table.Records(stream, name).rows(), start=1):
+            if len(row) != 2:
+                raise ValueError(f"{name}, row {number} is not allowed: a row must be a category and a number")
+            value = table.exact(row[1])
+            if value is None:
                 if number == 1:
                     continue  # a header
-                raise ValueError(f"{path}, row {number}: {cells[1]!r} is not a number") from None
-            if cells[0] in found:
-                raise ValueError(f"{path}, row {number}: category {cells[0]!r} occurs twice")
-            found[cells[0]] = value
+                raise ValueError(f"{name}, row {number} is not allowed: what follows the category is not a number")
+            if row[0] in found:
+                raise ValueError(f"{name}, row {number} is not allowed: its category occurs twice")
+            found[row[0]] = value
     if counts:
         total = sum(found.values())
         if any(v < 0 for v in found.values()) or not total:
@@ -106,7 +101,7 @@ def _problem(args: argparse.Namespace) -> dict[str, object]:
     task = args.task or ("survey" if len(prior) == 2 and args.values is None else "sum")
     if task == "sum" and args.values is None and isinstance(prior, dict):
         try:
-            return {"prior": prior, "task": task, "values": [float(name) for name in prior]}
+            return {"prior": prior, "task": task, "values": [options.parse_float(name) for name in prior]}
         except ValueError:
             raise ValueError("--values is missing: a sum needs the number that each category stands for") from None
     return {"prior": prior, "task": task, "values": args.values}
@@ -117,10 +112,10 @@ def _solve(args: argparse.Namespace) -> int:
     status, mechanism = options.show_solution(solution, args), solution.mechanism
     if args.json:
         return status
+    told = ": not defined, there are more outputs than categories"
     if set(mechanism.labels) <= set(mechanism.categories):
-        print(f"mean absolute error between input and output, best labels: {mechanism.mae():.6g}")
-    else:
-        print("mean absolute error between input and output: not defined, there are more outputs than categories")
+        told = f", best labels: {mechanism.mae():.6g}"
+    print(f"mean absolute error between input and output{told}")
     if args.kernel:
         print(kernel_report(mechanism).to_text())
     return status
@@ -138,11 +133,10 @@ def kernel_report(mechanism: LIPMechanism) -> Report:
     rows.append({"x": "probability", **{str(y): float(w) for y, w in enumerate(mechanism.output)}})
     if mechanism.aggregate.values is not None:
         rows.append({"x": "estimate", **{str(y): float(v) for y, v in enumerate(mechanism.estimates)}})
-    columns = [Column("x", "output"), *(Column(str(y), label) for y, label in enumerate(labels))]
-    return Report("Kernel", columns, rows)
+    return Report("Kernel", [Column("x", "output"), *(Column(str(y), label) for y, label in enumerate(labels))], rows)
 
 
-def _report(args: argparse.Namespace) -> int:
+def _report(args: argparse.Namespace) -> Report:
     from optdp.report import lip
 
     given = args.prior is not None or args.prior_file is not None
@@ -150,23 +144,22 @@ def _report(args: argparse.Namespace) -> int:
         eps = args.eps or [1.0]
         if len(eps) != 1 or args.task == "survey" or given:
             raise ValueError("--sizes goes with one --eps, --task sum or histogram, and no prior")
-        return options.show_report(options.call(lip.size_report, args, eps=eps[0]), args)
+        return options.call(lip.size_report, args, eps=eps[0])
     if not given:
         raise ValueError("--prior, --prior-file or --sizes is missing")
-    return options.show_report(options.call(lip.gap_report, args, **_problem(args)), args)
+    return options.call(lip.gap_report, args, **_problem(args))
 
 
-def _simulate(args: argparse.Namespace) -> int:
+def _simulate(args: argparse.Namespace) -> Report:
     from optdp.report.lip import simulation_report
 
     problem = _problem(args)
     more = {"survey": ["central"], "histogram": ["oue"]}.get(str(problem["task"]), [])
     schemes = args.schemes or ["lip", "ldp", "randomised response", *more]
-    found = options.call(optdp.lip_simulate, args, schemes=schemes, **problem)
-    return options.show_report(simulation_report(found), args)
+    return simulation_report(options.call(optdp.lip_simulate, args, schemes=schemes, **problem))
 
 
-def _flights(args: argparse.Namespace) -> int:
+def _flights(args: argparse.Namespace) -> Report:
     from optdp.report.lip import real_prior_report
 
-    return options.show_report(options.call(real_prior_report, args), args)
+    return options.call(real_prior_report, args)

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import io
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import optdp
+from optdp import files
+from optdp.cli import table
 
 if TYPE_CHECKING:
     from optdp.cli import Commands, Subparsers
     from optdp.exact.numbers import Number
-    from optdp.problem.domains import Circle
     from optdp.problem.losses import LossLike
     from optdp.report.report import Report
     from optdp.solution import Program, Solution
@@ -27,22 +29,50 @@ Result = TypeVar("Result")
 Options = argparse.ArgumentParser | argparse._ArgumentGroup
 
 
+class Once(argparse.Action):
+    """An option that may be given once: of two, the first would be forgotten without a word."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        given = namespace.__dict__.setdefault("_given", set())
+        if self.dest in given:
+            raise argparse.ArgumentError(self, "it is given twice, which is not allowed")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 def parse_number(text: str) -> Number:
     """An exact number: "0.5" and "1e-6" are floats, "1/2" is a rational, "log(3)" the logarithm of one."""
     from optdp.exact.numbers import number
 
     try:
-        return number(text, "number") if "/" in text or text.startswith("log") else float(text)
+        return number(text, "number") if "/" in text or text.startswith("log") else parse_float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number: use 0.5, 1/2 or log(3)") from None
 
 
 def parse_float(text: str) -> float:
-    """A float; the message of an error names the text."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number: use 0.5 or 1e-6") from None
+    """A float in the grammar of `optdp.cli.table`; "nan" and "inf" too, which are then refused by the name of their argument."""
+    found = float(text) if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else table.real(text)
+    if found is None:
+        raise NotANumber(f"{text[:60]!r} is not a number: use 0.5 or 1e-6")
+    return found
+
+
+def parse_integer(text: str) -> int:
+    """An integer: a sign and the digits 0 to 9."""
+    if re.fullmatch(r"[+-]?[0-9]{1,1000}", text) is None:
+        raise NotANumber(f"{text[:60]!r} is not an integer: use 12")
+    return int(text)
+
+
+class NotANumber(ValueError, argparse.ArgumentTypeError):
+    """A text on the command line that is no number."""
 
 
 def parse_loss(text: str) -> LossLike:
@@ -57,9 +87,8 @@ def parse_loss(text: str) -> LossLike:
         except (ValueError, TypeError) as error:
             raise argparse.ArgumentTypeError(str(error)) from None
     if text not in ("abs", "squared", "l1", "l2"):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a loss: use abs, squared, power:Q, huber:C, threshold:T or pinball:TAU"
-        )
+        known = "abs, squared, power:Q, huber:C, threshold:T or pinball:TAU"
+        raise argparse.ArgumentTypeError(f"{text!r} is not a loss: use {known}")
     return text
 
 
@@ -70,7 +99,8 @@ def option(parser: Options, name: str, default: object, text: str, **more: Any) 
         return
     written = " ".join(map(str, default)) if isinstance(default, list | tuple) else default
     shown = "" if default is None else f" (default {written})"
-    more.setdefault("type", str if default is None else type(default))
+    kind = str if default is None else type(default)
+    more.setdefault("type", {float: parse_float, int: parse_integer}.get(kind, kind))
     parser.add_argument(name, default=default, help=text + shown, **more)
 
 
@@ -79,13 +109,14 @@ def add_loss(parser: Options, text: str = "abs, squared, power:Q, huber:C, thres
     option(parser, "--loss", "abs", text, type=parse_loss)
 
 
-def add_eps(parser: Options, *default: float, required: bool = True) -> None:
-    """`--eps`: one epsilon, or (with defaults) several."""
+def add_eps(parser: Options, *default: float, required: bool = True, once: bool = False) -> None:
+    """`--eps`: one epsilon (`once`: not to be repeated), or (with defaults) several."""
     if default:
         option(parser, "--eps", list(default), "epsilons", type=parse_number, nargs="+")
     else:
         text = "privacy parameter, at most 30: 0.5, or exactly 1/2 or log(3)"
-        parser.add_argument("--eps", type=parse_number, required=required, help=text)
+        action = Once if once else "store"
+        parser.add_argument("--eps", type=parse_number, required=required, help=text, action=action)
 
 
 def add_time_limit(parser: Options, text: str = "seconds", default: float = 60.0) -> None:
@@ -96,16 +127,9 @@ def add_time_limit(parser: Options, text: str = "seconds", default: float = 60.0
 def add_domain(parser: Options, *, circle: bool = True) -> None:
     """`--domain A B` and `--circle PERIOD`."""
     group = parser.add_mutually_exclusive_group()
-    option(group, "--domain", (0.0, 1.0), "interval", type=float, nargs=2, metavar=("A", "B"))
+    option(group, "--domain", (0.0, 1.0), "interval", type=parse_float, nargs=2, metavar=("A", "B"))
     if circle:
-        option(group, "--circle", None, "a circle of this period instead", type=float, metavar="PERIOD")
-
-
-def domain_of(args: argparse.Namespace) -> tuple[float, float] | Circle:
-    """The domain that the options name; by default [0, 1], or [-1, 1] for unbiased mechanisms."""
-    if getattr(args, "circle", None) is not None:
-        return optdp.Circle(args.circle)
-    return tuple(args.domain or ((-1.0, 1.0) if args.unbiased else (0.0, 1.0)))
+        option(group, "--circle", None, "a circle of this period instead", type=parse_float, metavar="PERIOD")
 
 
 def call(function: Callable[..., Result], args: argparse.Namespace, **given: object) -> Result:
@@ -114,8 +138,9 @@ def call(function: Callable[..., Result], args: argparse.Namespace, **given: obj
     Options without a value are left to the function's own defaults.
     """
     options = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(args).items()}
-    if "domain" in options:
-        options["domain"] = domain_of(args)
+    if "domain" in options:  # by default [0, 1], or [-1, 1] for unbiased mechanisms
+        ends = args.domain or ((-1.0, 1.0) if args.unbiased else (0.0, 1.0))
+        options["domain"] = optdp.Circle(args.circle) if options.get("circle") is not None else tuple(ends)
     options = {name: value for name, value in {**options, **given}.items() if value is not None}
     return function(**{name: options[name] for name in inspect.signature(function).parameters if name in options})
 
@@ -143,18 +168,22 @@ def solve(args: argparse.Namespace, **given: object) -> Solution:
     return solution
 
 
-def show_solution(solution: Solution, args: argparse.Namespace) -> int:
-    """Print, save and plot a solution with its verification. **Returns** the exit status: 1 if a check fails."""
+def show_solution(solution: Solution, args: argparse.Namespace, more: Callable[[], None] | None = None) -> int:
+    """Print, save and plot a solution with its verification; `more` writes further files. **Returns** the exit status: 1 if a
+    check fails.
+    """
     verification = solution.verify()
-    # Files first: whoever reads the output may stop reading.
-    if args.out:
-        solution.save(args.out)
-    if args.write:
-        solution.program.write(args.write)
-    if args.plot:
-        from optdp.report.plots import figure_of, save_figure
+    with files.together():  # before anything is printed: whoever reads the output may stop reading
+        if args.out:
+            solution.save(args.out)
+        if args.write:
+            solution.program.write(args.write)
+        if args.plot:
+            from optdp.report.plots import figure_of, save_figure
 
-        save_figure(figure_of(solution.plot()), args.plot)
+            save_figure(figure_of(solution.plot()), args.plot)
+        if more is not None:
+            more()
     if args.json:
         computed = {"statement": solution.problem.statement(), "gap": solution.gap, "status": solution.status.name}
         print(json.dumps({**solution.to_dict(), **computed, "verified": verification.passed}, indent=2))
@@ -183,12 +212,9 @@ def _text_of(program: Program) -> str:
 
 
 def report_command(
-    where: Subparsers,
-    name: str,
-    text: str,
-    run: Callable[[argparse.Namespace], int] | None = None,
+    where: Subparsers, name: str, text: str, build: Callable[[argparse.Namespace], Report] | None = None,
     description: str | None = None,
-) -> argparse.ArgumentParser:
+) -> argparse.ArgumentParser:  # fmt: skip
     """A command with `--json`, `--markdown`, `--html`, `--plot` that shows a report: by default that of the problem `name`."""
     parser = where.add_parser(name, help=text, description=description)
     group = parser.add_argument_group("output")
@@ -196,18 +222,19 @@ def report_command(
     option(group, "--markdown", False, "print Markdown")
     option(group, "--html", None, "write a self-contained page", metavar="FILE")
     option(group, "--plot", None, "write the figure (.png, .svg or .pdf)", metavar="FILE")
-    parser.set_defaults(run=run or _gap_report)
+    parser.set_defaults(run=lambda args: show_report((build or _gap_report)(args), args))
     return parser
 
 
-def _gap_report(args: argparse.Namespace) -> int:
-    return show_report(call(importlib.import_module(f"optdp.report.{args.problem}").gap_report, args), args)
+def _gap_report(args: argparse.Namespace) -> Report:
+    return call(importlib.import_module(f"optdp.report.{args.problem}").gap_report, args)
 
 
 def show_report(report: Report, args: argparse.Namespace) -> int:
     """Print and write a report as asked."""
-    for path in (args.html, args.plot):
-        if path:
-            report.save(path)
+    with files.together():
+        for path in (args.html, args.plot):
+            if path:
+                report.save(path)
     print(report.to_json() if args.json else report.to_markdown() if args.markdown else report.to_text())
     return 0

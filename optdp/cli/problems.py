@@ -5,15 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import optdp
-from optdp.cli import options
+from optdp.cli import Commands, options
 from optdp.cli.options import option, report_command, solve_command
 from optdp.problem.privacy import Privacy
-
-if TYPE_CHECKING:
-    from optdp.cli import Commands
 
 
 def register(commands: Commands) -> None:
@@ -39,18 +35,21 @@ def _piecewise(commands: Commands) -> None:
     options.add_domain(parser)
 
     text = "the optimal piecewise mechanism beside the published ones"
-    parser = report_command(commands.top, "compare", text, _compare)
+    parser = report_command(
+        commands.top, "compare", text, lambda args: options.call(optdp.compare, args, problem_or_eps=args.eps)
+    )
     options.add_eps(parser)
     options.add_loss(parser, "abs, squared, power:Q, huber:C, threshold:T, pinball:TAU")
     options.add_domain(parser)
 
     text = "prove, at random epsilons, that no m pieces beat three"
-    parser = report_command(commands.top, "hypothesis", text, _hypothesis)
+    parser = report_command(commands.top, "hypothesis", text)
+    parser.set_defaults(run=_hypothesis)
     option(parser, "--samples", 10_000, "how many epsilons")
     option(parser, "--pieces", "3-9", "pieces asked about", type=_pieces, metavar="M or M-N")
     options.add_loss(parser)
     options.add_domain(parser)
-    option(parser, "--eps-range", (0.01, 10.0), "where", type=float, nargs=2, metavar=("LOW", "HIGH"))
+    option(parser, "--eps-range", (0.01, 10.0), "where", type=options.parse_float, nargs=2, metavar=("LOW", "HIGH"))
     option(parser, "--seed", 0, "seed of the draws")
     option(parser, "--attack", 0, "at N epsilons, also try to beat the bound by local search", metavar="N")
 
@@ -58,13 +57,9 @@ def _piecewise(commands: Commands) -> None:
 def _pieces(text: str) -> range:
     try:
         first, _, last = text.partition("-")
-        return range(int(first), int(last or first) + 1)
+        return range(options.parse_integer(first), options.parse_integer(last or first) + 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of pieces: use 5 or 3-9") from None
-
-
-def _compare(args: argparse.Namespace) -> int:
-    return options.show_report(options.call(optdp.compare, args, problem_or_eps=args.eps), args)
 
 
 def _hypothesis(args: argparse.Namespace) -> int:
@@ -77,14 +72,14 @@ def _kernel(commands: Commands) -> None:
     parser = solve_command(commands, "kernel", "the best of all LDP mechanisms for one bounded number")
     _kernel_problem(parser)
     text = "range of the outputs (default: the domain, or free if unbiased)"
-    option(parser, "--outputs", None, text, type=float, nargs=2, metavar=("LOW", "HIGH"))
+    option(parser, "--outputs", None, text, type=options.parse_float, nargs=2, metavar=("LOW", "HIGH"))
     text = "points and probabilities: minimise the average loss, e.g. 0:0.5 1:0.5"
     option(parser, "--prior", None, text, nargs="+", metavar="X:P")
-    option(parser, "--backend", "auto", "how linear programs are solved", choices=("auto", "columns", "dense"))
-    text = "keep all outputs of the linear program, not the fewest that will do"
-    option(parser, "--all-outputs", True, text, dest="simplify")
+    option(parser, "--backend", "auto", "dense: the plain linear program on a small grid", choices=("auto", "dense"))
     text = "draw the loss at every input beside the published mechanisms"
     option(parser, "--errors", None, text, metavar="FILE")
+    text = "draw the floor, the windows and the prior of the lower bound"
+    option(parser, "--structure", None, text, metavar="FILE")
     parser.set_defaults(run=_solve_kernel)
 
     parser = report_command(commands.report, "kernel", "the best kernels and the published mechanisms over epsilon")
@@ -93,36 +88,39 @@ def _kernel(commands: Commands) -> None:
 
 
 def _kernel_problem(parser: argparse.ArgumentParser, *, circle: bool = True) -> None:
-    text = "abs, squared or power:Q, Q >= 1 (default abs; squared if unbiased)"
+    text = "abs, squared, power:Q, huber:C, threshold:T, pinball:TAU (default abs; squared if unbiased)"
     option(parser, "--loss", None, text, type=options.parse_loss)
     options.add_domain(parser, circle=circle)
     parser.set_defaults(domain=None)
     option(parser, "--unbiased", False, "ask for E[Y|x] = x; the domain is then [-1, 1] unless given")
     option(parser, "--rtol", 1e-3, "relative gap to stop at")
-    options.add_time_limit(parser, "seconds after which no finer grid is begun")
+    options.add_time_limit(parser, "seconds after which no finer program is begun")
 
 
 def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | None:
     if pairs is None or pairs == ["uniform"]:
         return "uniform" if pairs else None
     try:
-        points, chances = zip(*(map(float, pair.split(":")) for pair in pairs), strict=True)
+        points, chances = zip(*(map(options.parse_float, pair.split(":")) for pair in pairs), strict=True)
     except ValueError:
-        raise ValueError(
-            f"prior = {' '.join(pairs)} is not allowed: write it as X:P X:P ..., e.g. 0:0.5 1:0.5"
-        ) from None
+        allowed = "write it as X:P X:P ..., e.g. 0:0.5 1:0.5"
+        raise ValueError(f"prior = {' '.join(pairs)} is not allowed: {allowed}") from None
     return list(points), list(chances)
 
 
 def _solve_kernel(args: argparse.Namespace) -> int:
     solution = options.solve(args, prior=_prior(args.prior))
-    status = options.show_solution(solution, args)
-    if args.errors:
-        from optdp.report.kernel import plot_errors
+
+    def figures() -> None:
+        from optdp.report.kernel import plot_errors, plot_structure
         from optdp.report.plots import figure_of, save_figure
 
-        save_figure(figure_of(plot_errors(solution)), args.errors)
-    return status
+        if args.errors:
+            save_figure(figure_of(plot_errors(solution)), args.errors)
+        if args.structure:
+            save_figure(plot_structure(solution), args.structure)
+
+    return options.show_solution(solution, args, figures if args.errors or args.structure else None)
 
 
 def _unbiased(commands: Commands) -> None:
@@ -140,9 +138,9 @@ def _unbiased(commands: Commands) -> None:
     option(parser, "--sensitivity", 1.0, "length of the interval of queries")
     option(parser, "--lower", 0.0, "lowest output")
     text = "range of the queries, instead of both"
-    option(parser, "--inputs", None, text, type=float, nargs=2, metavar=("A", "B"))
+    option(parser, "--inputs", None, text, type=options.parse_float, nargs=2, metavar=("A", "B"))
     option(parser, "--backend", "auto", "grid, target: the paper's", choices=("auto", "grid", "target", "scip"))
-    option(parser, "--target", None, "variance at which backend target stops", type=float)
+    option(parser, "--target", None, "variance at which backend target stops", type=options.parse_float)
     options.add_time_limit(parser, "seconds for scip")
 
     text = "optima of the unbiased families, published mechanisms, the bound"
@@ -156,7 +154,7 @@ def _objective(text: str) -> float | str:
     if text == "worst":
         return text
     try:
-        return float(text)
+        return options.parse_float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not an objective: use worst or a number in [-1, 1]") from None
 

@@ -74,11 +74,8 @@ def run(folder: str | Path, *, eps: Number = 1.0, seed: int = 0) -> int:
     ours = solve_piecewise(eps, 3, "squared", domain=RANGE)
     linear = solve_piecewise(eps, 3, "squared", domain=RANGE, placement="linear")
     beside = baselines.applicable(ours.problem)
-    mechanisms: dict[str, Mechanism] = {
-        "optimal": ours.mechanism,
-        "optimal, linear": linear.mechanism,
-        **{name: beside[name] for name in ("moved PM", "moved SW")},
-    }
+    mechanisms: dict[str, Mechanism] = {"optimal": ours.mechanism, "optimal, linear": linear.mechanism}
+    mechanisms |= {name: beside[name] for name in ("moved PM", "moved SW")}
     rows: list[dict[str, Any]] = [
         {"mechanism": name, "bound": mechanism.worst_case_loss("squared"), **evaluate(mechanism, data, REPEATS, seed)}
         for name, mechanism in mechanisms.items()

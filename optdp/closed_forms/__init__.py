@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sympy import Expr
 
-    from optdp.problem.problem import Problem
+from optdp.problem import Problem
 
 #: Modules with a function `optimum(problem)`: a sympy expression, or None where it has none.
-MODULES = ("piecewise", "kernel", "varying_window", "additive", "lip")
+MODULES = ("piecewise", "kernel", "squared_window", "varying_window", "additive", "lip", "frequency")
 
 
 def optimum(problem: Problem) -> Expr | None:

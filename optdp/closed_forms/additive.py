@@ -1,18 +1,11 @@
 """Closed forms around the optimal additive noise, as sympy expressions in `eps`, `delta` and the sensitivity."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache
 
 import sympy as sp
 
-from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import Line
-from optdp.problem.families import Additive
-from optdp.problem.objectives import At, Average, WorstCase
-from optdp.problem.privacy import ApproxDP
-from optdp.problem.problem import Problem
+from optdp.problem import Additive, ApproxDP, At, Average, Line, Problem, Unbiased, WorstCase
 
 eps, delta = sp.symbols("eps delta", positive=True)
 
@@ -76,32 +69,22 @@ def uniform(q: int, delta_value: float | Fraction | sp.Expr = delta, sensitivity
     """
     if q not in (1, 2):
         raise ValueError(f"q = {q!r} is not allowed: q must be 1 or 2")
-    level, width = (
-        delta_value if isinstance(delta_value, sp.Expr) else sp.Rational(delta_value),
-        sp.Rational(sensitivity),
-    )
+    level = delta_value if isinstance(delta_value, sp.Expr) else sp.Rational(delta_value)
+    width = sp.Rational(sensitivity)
     a, e = sp.symbols("a e", positive=True)
     spread = (1 - a) * ((1 - a) / (e - a) / 2) ** q / (q + 1)
     atom = next(r for r in sp.solve(sp.numer(sp.together(sp.diff(spread, a))), a) if r.subs(e, 0.9) < 0.9)
     plain, atomic = spread.subs(a, 0).subs(e, level), sp.simplify(spread.subs(a, atom)).subs(e, level)
-    switch = next(iter(sp.solve(atom, e)))
-    if level.is_number:
-        return (plain if level <= switch else atomic) * width**q
-    return sp.Piecewise((plain, level <= switch), (atomic, True)) * width**q
+    return sp.Piecewise((plain, level <= next(iter(sp.solve(atom, e)))), (atomic, True)) * width**q
 
 
 def optimum(problem: Problem) -> sp.Expr | None:
     """The closed form of a problem's optimum: the staircase for delta = 0, uniform noise for eps = 0 where that is best."""
     privacy, objective = problem.privacy, problem.objective
-    if (
-        not isinstance(privacy, ApproxDP)
-        or not isinstance(problem.domain, Line)
-        or not isinstance(problem.family, Additive)
-    ):
+    additive = isinstance(problem.domain, Line) and isinstance(problem.family, Additive)
+    if not isinstance(privacy, ApproxDP) or not additive or not isinstance(objective, WorstCase | Average | At):
         return None
-    if not isinstance(objective, WorstCase | Average | At) or not all(
-        isinstance(c, Unbiased) for c in problem.constraints
-    ):
+    if not all(isinstance(c, Unbiased) for c in problem.constraints):
         return None
     if objective.loss.exponent not in (1, 2) or (privacy.eps != 0 and privacy.delta != 0):
         return None

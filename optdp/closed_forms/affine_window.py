@@ -34,17 +34,14 @@ for every x: a rectangular window, which fits into the range iff x can be the me
 v = 1/3, for every eps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from flint import arb, arb_poly, ctx
 
-from optdp.exact import enclosures, polynomial
-from optdp.exact.numbers import Log, Number
-from optdp.problem.families import Rule
-from optdp.problem.shapes import Shape
+from optdp.exact import Log, Number, enclosures, polynomial
+from optdp.problem import Rule, Shape
 
 
 def slope(eps: Number, activation: Shape, base: Shape, rule: Rule = "uniform") -> arb:
@@ -66,13 +63,9 @@ def parts(s: arb, activation: Shape, base: Shape) -> tuple[arb_poly, arb_poly, a
 
 
 def best_window(
-    eps: Number,
-    activation: Shape,
-    base: Shape,
-    rule: Rule = "uniform",
-    position: Fraction | None = None,
+    eps: Number, activation: Shape, base: Shape, rule: Rule = "uniform", position: Fraction | None = None,
     shifts: bool = False,
-) -> tuple[float, float, float]:
+) -> tuple[float, float, float]:  # fmt: skip
     """(w, r, V): the window's share, the middle of the range and the variance for inputs in [-1, 1], to double precision.
 
     **Arguments:** `rule`: see the module; `position`: the input x in [0, 1] of which the variance is minimised, None for the
@@ -90,23 +83,19 @@ def best_window(
     with ctx.workprec(enclosures.PRECISION):
         s = slope(eps, activation, base, rule)
         if not s > 0:
-            raise ValueError(
-                f"base = {str(base)!r} is not allowed at this eps: it varies by a factor {1 / float(base.least):g} >= e^eps, "
-                "which leaves no room for an activation"
-            )
-        a, q, d = parts(s, activation, base)
+            why = f"it varies by a factor {1 / float(base.least):g} >= e^eps, which leaves no room for an activation"
+            raise ValueError(f"base = {str(base)!r} is not allowed at this eps: {why}")
+        a, n, d = parts(s, activation, base)
         x = enclosures.ball(Fraction(1) if position is None else position)
-        w = arb_poly([0, 1])
-        n = (1 + s * w) * (base.spread() + s * activation.spread() * w**3)
-        rise = n.derivative()
+        w, rise = arb_poly([0, 1]), n.derivative()
         conditions = [rise * w * (1 - w) - 2 * n * (1 - 2 * w) - x**2 * s * w * (1 - w) ** 3]
-        moving = shifts and position is not None and not polynomial.positive(q - a * x)
+        moving = shifts and position is not None and not polynomial.positive(n - a * x)
         if moving:
             conditions.append(n**2 + s * (2 * w * (1 - w) * (1 - 2 * w) * n - w**2 * (1 - w) ** 2 * rise))
             conditions.append(n - s * w * (1 - w) ** 2 * x)
 
         def variance(w: arb) -> tuple[arb, arb]:
-            rise, still = a(w) / d(w), q(w) / d(w)
+            rise, still = a(w) / d(w), n(w) / d(w)
             if moving and rise * x > still:
                 return rise * still * (1 + x) ** 2 / (rise + still), (rise * x - still) / (rise + still)
             return rise * x**2 + still, arb(0)
@@ -120,12 +109,11 @@ def best_window(
 def _roots(condition: arb_poly, grid: Sequence[arb]) -> list[arb]:
     """Midpoints of the brackets of 2^-80 relative width in which the polynomial changes sign between points of the grid."""
     found = []
-    values = [condition(point) for point in grid]
-    for a, b, at_a, at_b in zip(grid[:-1], grid[1:], values[:-1], values[1:], strict=True):
-        if bool(at_a > 0) == bool(at_b > 0):
+    for (a, start), (b, end) in pairwise((point, bool(condition(point) > 0)) for point in grid):
+        if start == end:
             continue
         for _ in range(80):
             middle = ((a + b) / 2).mid()
-            a, b = (middle, b) if bool(condition(middle) > 0) == bool(at_a > 0) else (a, middle)
+            a, b = (middle, b) if bool(condition(middle) > 0) == start else (a, middle)
         found.append(((a + b) / 2).mid())
     return found

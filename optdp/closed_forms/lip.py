@@ -15,16 +15,12 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from optdp.problem.domains import Alphabet
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import BayesRisk
-from optdp.problem.privacy import LDP, LIP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, LIP, AllMechanisms, Alphabet, BayesRisk, Problem
 
 if TYPE_CHECKING:
     from sympy import Expr
 
-    Scalar: TypeAlias = float | Fraction | Expr
+    Scalar: TypeAlias = Any  # a float, a Fraction, an expression or an array: whatever has arithmetic
 
 
 def interval(p: Scalar, notion: str, ratio: Scalar) -> tuple[Scalar, ...]:
@@ -123,5 +119,4 @@ def _readable(number: Fraction) -> Expr:
     import sympy as sp
 
     short = number.limit_denominator(10**6)
-    kept = short if float(short) == float(number) else number
-    return sp.Rational(kept)
+    return sp.Rational(short if float(short) == float(number) else number)

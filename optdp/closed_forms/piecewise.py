@@ -5,18 +5,12 @@ on u >= 1 (`optdp.design.piecewise`) and is (reach/u)^q. q = 1 is the paper's me
 the paper leaves a number to the solver, and the cubic has the closed form given here.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache
 
 import sympy as sp
 
-from optdp.problem.domains import Circle, Interval
-from optdp.problem.families import AllMechanisms, Piecewise
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Average, Circle, Interval, Piecewise, Problem, WorstCase
 
 eps = sp.Symbol("eps", positive=True)
 
@@ -29,8 +23,7 @@ def window_share(q: int) -> sp.Expr:
     hyperbolic cosine a cosine. **Raises** ValueError for other q, where the trinomial has no simple root.
     """
     if q == 1:
-        u = sp.Symbol("u", positive=True)
-        s = sp.Symbol("s", positive=True)  # e^(eps/2)
+        u, s = sp.symbols("u s", positive=True)  # s: e^(eps/2)
         root = next(r for r in sp.solve(u**2 - 2 * u - (s**2 - 1), u) if r.subs(s, 2) > 1)
         return sp.simplify(1 / root).subs(s, sp.exp(eps / 2))
     if q == 2:
@@ -43,11 +36,9 @@ def trinomial(q: int, u: sp.Expr) -> sp.Expr:
     """u^(q+1) - (q+1) u - q (e^eps - 1), zero at the optimum: derived from V'(w) = 0."""
     w, x = sp.symbols("w x", positive=True)
     growth = sp.exp(eps) - 1
-    total = sp.integrate(x**q, (x, 0, 1))
-    near = sp.integrate(x**q, (x, 0, w))
-    slope = sp.numer(sp.together(sp.diff((total + growth * near) / (1 + growth * w), w)))
-    cleared = sp.expand(sp.simplify(slope.subs(w, 1 / u) * u ** (q + 1) / growth))
-    return sp.expand(-cleared)
+    loss = sp.integrate(x**q, (x, 0, 1)) + growth * sp.integrate(x**q, (x, 0, w))
+    slope = sp.numer(sp.together(sp.diff(loss / (1 + growth * w), w)))
+    return -sp.expand(sp.simplify(slope.subs(w, 1 / u) * u ** (q + 1) / growth))
 
 
 def optimal_value(q: int, reach: Fraction | int = 1) -> sp.Expr:

@@ -33,14 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates.additive import (
-    SCALE,
-    AdditiveCertificate,
-    Multiplier,
-    geng_viswanath,
-    lattice_costs,
-    not_additive,
-)
+from optdp.certificates import additive as proof
+from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath
 from optdp.certificates.staircase import StaircaseCertificate
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -115,17 +109,16 @@ class LatticeProgram:
         self.ratio = math.exp(eps)
         self.size, self.costs = costs.size if points is None else points, costs
         self.method, self.solver = method, solver
+        #: Indices of rows stay below this: with a geometric tail, rows within it would repeat for ever.
+        self.reach = self.size - n if geometric else self.size
         index = np.arange(self.size)
         multiplicity = np.where(index == 0, 1.0, 2.0)
         price = costs[: self.size].copy()
         if geometric:  # the last n columns stand for whole tails, p_r (1 + b + b^2 + ...)
-            b = math.exp(-eps)
-            rest = costs[self.size - n :]
+            rest, series = costs[self.size - n :], 1 / -math.expm1(-eps)
             periods = rest.size // n
-            powers = b ** np.arange(periods)
-            price[-n:] = powers @ rest[: periods * n].reshape(periods, n)
-            multiplicity[-n:] *= 1 / -math.expm1(-eps)
-            price[-n:] /= 1 / -math.expm1(-eps)
+            price[-n:] = math.exp(-eps) ** np.arange(periods) @ rest[: periods * n].reshape(periods, n) / series
+            multiplicity[-n:] *= series
         decay = np.exp(-eps * index / n) * (-math.expm1(-max(eps, delta) / n))
         self.scale = np.maximum(decay, delta / n)
         top = np.append(np.full(self.size, np.inf), np.inf if atom else 0.0)  # the last column is the atom
@@ -157,17 +150,11 @@ class LatticeProgram:
 
     @property
     def linear(self) -> LinearProgram:
-        """The program as it stands."""
         return self.session.program
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
         return int(self.linear.rows.shape[0])
-
-    def _row_range(self) -> int:
-        """Indices stay below this: with a geometric tail, rows within it would repeat for ever."""
-        return self.size - self.n if self.geometric else self.size
 
     def has_slack(self, shift: int | np.ndarray) -> np.ndarray:
         """Which shifts may exceed e^eps by a budget of delta."""
@@ -175,26 +162,24 @@ class LatticeProgram:
 
     def add(self, pairs: dict[int, np.ndarray]) -> int:
         """Add rows (and slacks) for the pairs (shift, indices) that are not there yet; returns how many."""
-        fresh = {}
-        for s, indices in pairs.items():
-            wanted = np.asarray(indices, dtype=np.int64)
-            wanted = wanted[(np.abs(wanted) < self._row_range()) & (np.abs(wanted) != np.abs(wanted + s))]
-            old = self.pairs.get(s, np.zeros(0, dtype=np.int64))
-            new = np.setdiff1d(wanted, old)
-            if new.size:
-                fresh[s] = new
-                self.pairs[s] = np.union1d(old, new)
+        fresh = {s: new for s, indices in pairs.items() if (new := self._missing(s, indices)).size}
         if not fresh:
             return 0
+        for s, new in fresh.items():
+            self.pairs[s] = np.union1d(self.pairs[s], new) if s in self.pairs else new
         budgets = [s for s in fresh if s not in self.budget and self.has_slack(s)]
         if budgets:
             k, before = len(budgets), self.rows
             self._grow(np.full(k, self.size), np.arange(k), np.full(k, 1 / self.delta), 1.0, np.zeros(k), np.zeros(k))
             self.budget |= {s: before + i for i, s in enumerate(budgets)}
         shift = np.concatenate([np.full(v.size, s) for s, v in fresh.items()])
-        index = np.concatenate(list(fresh.values()))
-        self._append(shift, index)
+        self._append(shift, np.concatenate(list(fresh.values())))
         return int(shift.size)
+
+    def _missing(self, shift: int, indices: np.ndarray) -> np.ndarray:
+        """Those of the indices that make a row with this shift and are not there yet."""
+        wanted = indices[(np.abs(indices) < self.reach) & (np.abs(indices) != np.abs(indices + shift))]
+        return np.setdiff1d(wanted, self.pairs.get(shift, np.zeros(0, dtype=np.int64)))
 
     def _grow(
         self,
@@ -219,11 +204,9 @@ class LatticeProgram:
         here, there = np.abs(index), np.abs(index + shift)
         weight = self.scale[here]
         within = there < self.size
-        target = np.where(within, there, 0)
-        factor = np.ones(count)
+        target, factor = np.where(within, there, 0), np.ones(count)
         if self.geometric:  # masses in the last n columns are those of the first period of the tail
-            target = np.where(within, target, there - self.n)
-            factor = np.where(within, 1.0, 1 / self.ratio)
+            target, factor = np.where(within, there, there - self.n), np.where(within, 1.0, 1 / self.ratio)
             within = np.ones(count, dtype=bool)
         slack = self.has_slack(shift)
         first, more = self.linear.cost.size, int(slack.sum())
@@ -283,12 +266,9 @@ class LatticeProgram:
     def violated(self, tolerance: float) -> dict[int, np.ndarray]:
         """Pairs not in the program where p exceeds what privacy allows by more than `tolerance` (relative to delta)."""
         p, atom = self.masses()
-        pad = np.zeros(self.n)
-        if self.geometric:
-            pad = p[-self.n :] / self.ratio
+        pad = p[-self.n :] / self.ratio if self.geometric else np.zeros(self.n)
         line = np.concatenate([pad[::-1], p[:0:-1], p, pad])
-        out = {}
-        reach = self.size - 1 + self.n
+        out, reach = {}, self.size - 1 + self.n
         for s in range(1, self.n + 1):
             excess = line[:-s] - self.ratio * line[s:]
             if not self.has_slack(s):
@@ -297,10 +277,8 @@ class LatticeProgram:
                 bad = np.flatnonzero(excess > 1e-10 * self.delta / self.n) - reach
             else:
                 continue
-            bad = bad[np.abs(bad) < self._row_range()]
-            bad = np.setdiff1d(bad, self.pairs.get(s, np.zeros(0, dtype=np.int64)))
-            if bad.size:
-                out[s] = bad
+            if (new := self._missing(s, bad)).size:
+                out[s] = new
         return out
 
     def solve(self, tolerance: float, deadline: float) -> bool:
@@ -333,21 +311,20 @@ class LatticeProgram:
         for s in self.pairs:
             rows = np.flatnonzero(shift == s)
             rows = rows[np.argsort(index[rows])]
-            if not rows.size:
-                continue
-            mu[s] = (index[rows], np.maximum(-duals[rows], 0.0) / self.scale[np.abs(index[rows])])
+            if rows.size:
+                mu[s] = (index[rows], np.maximum(-duals[rows], 0.0) / self.scale[np.abs(index[rows])])
         return float(duals[0]), mu, lam
 
 
-def multipliers_of(program: LatticeProgram, costs: np.ndarray, at: Number) -> list[Multiplier]:
-    """The dual of a lattice program, at the exact epsilon `at`, continued over the infinite support.
+def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplier]:
+    """The dual of a lattice program, continued over the infinite support.
 
     A finite support is continued by the constants lam_s. A geometric tail is continued by the recursion that its columns'
     reduced costs ask for, mu_(j-n) = (mu_j + 2(c_j - t))/E for shift n (0 for the others), started at the far end of `costs`
     with the constant 2(c_end - t)/(E - 1) that can be kept from there on.
     """
     t, mu, lam = program.duals()
-    n, start, end = program.n, program._row_range(), costs.size
+    n, start, end = program.n, program.reach, costs.size
     tail = np.zeros(0)
     if program.geometric:
         rate = 2 * (costs - t)
@@ -374,7 +351,7 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray, at: Number) -> li
         used, ends = np.flatnonzero(dense), np.flatnonzero(dense != rest)
         first = int(used[0]) if used.size else dense.size
         keep = max(int(ends[-1]) + 1 if ends.size else 0, first)
-        out.append(Multiplier(s, weight, int(index[0]) + first, tuple(dense[first:keep].tolist()), rest, at))
+        out.append(Multiplier(s, weight, int(index[0]) + first, tuple(dense[first:keep].tolist()), rest))
     return out
 
 
@@ -421,14 +398,14 @@ class _Task:
         program: LatticeProgram | None = None, kind: str = "closed form",
     ) -> _Bracket:  # fmt: skip
         """Both sides, each from scratch and rounded outwards."""
-        value = mechanism.enclose_loss(self.loss)[1]
+        value = mechanism.enclose_loss(self.loss, sent=True)[1]
         lower = min(certificate.bound(self.problem).value, value)
         return _Bracket(mechanism, value, certificate, lower, self.loss, solved, program, kind)
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
-        exact = lattice_costs(self.loss, self.width, n, last, self.discrete)
-        return np.array([float(Fraction(int(c), 2**SCALE)) for c in exact])
+        exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete)
+        return np.array([float(Fraction(int(c), 2**proof.SCALE)) for c in exact])
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
         """A lattice program of this problem."""
@@ -450,23 +427,10 @@ def _refined_pairs(coarse: LatticeProgram, n: int, size: int) -> dict[int, np.nd
     return pairs
 
 
-def _initial_pairs(n: int, size: int, wide: bool) -> dict[int, np.ndarray]:
-    """Pairs likely to matter: the longer shifts (all of them on a small lattice), from a little left of the centre on."""
-    first = 1 if wide else max(1, (11 * n) // 20)
-    return {s: np.arange(-(s + n) // 2, size) for s in range(first, n + 1)}
-
-
 def as_weights(p: np.ndarray, total: float) -> list[int]:
     """p/total in units of 2^-BITS, rounded to integers."""
     scaled = np.ldexp(p / total, 60)
     return [int(v) << (BITS - 60) if v >= 2.0**52 else int(float(v) * 2.0 ** (BITS - 60)) for v in scaled]
-
-
-def _reference(eps: float, delta: float, n: int) -> np.ndarray:
-    """Lattice noise that is (eps, delta)-private with room to spare: a truncated Laplacian for half of delta."""
-    rate = eps * (1 - 1e-9) / n
-    count = int((truncated_radius(eps, delta / 2) + 2) * n) + 2
-    return _cut(np.exp(-rate * np.arange(count)), 0.49 * delta, n)
 
 
 def private_finite(
@@ -483,9 +447,10 @@ def private_finite(
     used = np.flatnonzero(p > 1e-15 * delta * total / p.size)
     p = p[: int(used[-1]) + 1] if used.size else p[:1]
     atom = atom if atom > 1e-6 * delta * total else 0.0
-    reference = _reference(eps, delta, n)
-    size = max(p.size, reference.size)
-    wide = np.zeros(size)
+    # Private with room to spare: a truncated Laplacian for half of delta.
+    count = int((truncated_radius(eps, delta / 2) + 2) * n) + 2
+    reference = _cut(np.exp(-eps * (1 - 1e-9) / n * np.arange(count)), 0.49 * delta, n)
+    wide = np.zeros(max(p.size, reference.size))
     wide[: reference.size] = reference / (2 * reference.sum() - reference[0])
     share = 0.0
     for _ in range(40):
@@ -498,11 +463,10 @@ def private_finite(
             return noise
         if share >= 1:
             break
-        needed = float(excess / (excess + limit / 2))
-        share = min(1.0, share + max(needed, 2.0**-50) * 1.01) if share < 0.5 else 1.0
-    raise ArithmeticError(
-        f"no exactly private noise was found for eps = {eps:g}, delta = {delta:g} on a lattice of {n} points"
-    )
+        needed = max(float(excess / (excess + limit / 2)), 2.0**-50)
+        share = min(1.0, share + needed * 1.01) if share < 0.5 else 1.0
+    where = f"for eps = {eps:g}, delta = {delta:g} on a lattice of {n} points"
+    raise ArithmeticError(f"no exactly private noise was found {where}")
 
 
 def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.ndarray) -> AdditiveMechanism:
@@ -519,8 +483,7 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     for _ in range(4):
         changed = False
         for a in range(len(masses)):
-            window = masses[max(a - n, 0) : a + n + 1]
-            least = -(-max(window) * bottom // top)
+            least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
             if masses[a] < least:
                 masses[a], changed = least, True
         if not changed:
@@ -532,12 +495,6 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     least = -(-tail[0] * bottom // top)
     tail = [max(t, least) for t in tail]
     return AdditiveMechanism(domain, privacy.sensitivity, n, tuple(masses[:-n]), 0, tuple(tail), decay, privacy.eps)
-
-
-def _continued(p: np.ndarray, eps: float, n: int, periods: int) -> np.ndarray:
-    """Masses with a geometric tail, `periods` further periods of it written out."""
-    tail = (p[-n:] * np.exp(-eps * np.arange(1, periods + 1))[:, None]).ravel()
-    return np.concatenate([p, tail])
 
 
 def _cut(p: np.ndarray, delta: float, n: int) -> np.ndarray:
@@ -562,10 +519,11 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     if not program.primal.size:
         return None
     p, _ = program.masses()
-    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs, task.privacy.eps)))
+    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
     mechanism = private_geometric(task.privacy, task.problem.domain, n, p)
     if delta > 0:
-        written = _continued(p, eps, n, int(truncated_radius(eps, delta)) + 4)
+        periods = np.arange(1, int(truncated_radius(eps, delta)) + 5)  # of the tail, written out
+        written = np.concatenate([p, (p[-n:] * np.exp(-eps * periods)[:, None]).ravel()])
         try:
             cut = private_finite(task.privacy, task.problem.domain, n, _cut(written, delta, n))
         except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
@@ -591,8 +549,9 @@ def _solve_with_slack(
             pairs = {s: np.arange(-size - s, size) for s in range(1, n + 1)}
         elif coarse is not None and coarse.n >= 12:
             pairs = _refined_pairs(coarse, n, size)
-        else:
-            pairs = _initial_pairs(n, size, n <= 6 or size <= 2 * n)
+        else:  # the longer shifts (all of them on a small lattice), from a little left of the centre on
+            first = 1 if n <= 6 or size <= 2 * n else max(1, (11 * n) // 20)
+            pairs = {s: np.arange(-(s + n) // 2, size) for s in range(first, n + 1)}
         program.add(pairs)
         solved = program.solve(tolerance, task.deadline)
         if not program.primal.size:
@@ -602,7 +561,7 @@ def _solve_with_slack(
         if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40:
             break
         radius = radius * 1.15 + 0.25
-    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs, task.privacy.eps)))
+    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
     p, atom = program.masses()
     mechanism = private_finite(task.privacy, task.problem.domain, n, p, atom)
     return task.bracket(mechanism, certificate, solved, program, "finite support")
@@ -678,7 +637,7 @@ def solve_additive(
 
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under (eps, delta)-differential privacy."""
-    if reason := not_additive(problem):
+    if reason := proof.not_additive(problem):
         return reason
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
@@ -695,8 +654,7 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
     """See `solve_additive`."""
     method, solver = run.method, run.solver
     require.real("rtol", run.rtol, low=1e-12, high=1.0)
-    if n is not None:
-        n = require.integer("n", n, low=1, high=10_000)
+    n = None if n is None else require.integer("n", n, low=1, high=10_000)
     if solver is not None and not isinstance(solver, LinearSolver):
         raise TypeError(f"solver = {solver!r} is not allowed: solver must be an optdp.solvers.LinearSolver")
     if solver is not None and method != "auto":
@@ -809,10 +767,8 @@ def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
         mechanism = private_geometric(task.privacy, task.problem.domain, n, steps)
         if 0 < task.delta < 0.9:  # the staircase needs no delta: an atom at 0 may spend all of it
             delta = Fraction(task.privacy.delta)
-            atom = int(mechanism.total * delta / (1 - delta))
-            mechanism = replace(mechanism, atom=atom)
-        value = mechanism.enclose_loss(task.loss)[1]
-        if value < best.value:
+            mechanism = replace(mechanism, atom=int(mechanism.total * delta / (1 - delta)))
+        if (value := mechanism.enclose_loss(task.loss, sent=True)[1]) < best.value:
             best = replace(best, mechanism=mechanism, value=value)
     return _proven(best, task, certificate) if task.delta == 0 else best
 

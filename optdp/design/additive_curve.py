@@ -558,7 +558,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
         certificate = AdditiveCertificate(n, "nodes", tuple(multipliers))
         mechanism = task.mechanism(program)
         if mechanism.admitted(task.privacy):
-            value = mechanism.enclose_loss(task.loss)[1]
+            value = mechanism.enclose_loss(task.loss, sent=True)[1]
             return _Bracket(
                 mechanism, value, certificate, min(certificate.bound(task.problem).value, value), program, solved
             )
@@ -599,7 +599,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         n = require.integer("n", n, low=1, high=10_000)
     problem = run.problem
     privacy: Any = problem.privacy
-    if isinstance(privacy, Profile) and len(privacy.pairs) == 1:  # the design of one pair is the faster one
+    # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
+    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:
         return _one_pair(run, n)
     task = _Task(problem, run.began + run.time_limit, run.solver)
     fixed = n is not None or task.discrete
@@ -632,13 +633,6 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     return Solution(problem, best.value, best.lower, best.mechanism, best.certificate, told)
 
 
-def _first(task: _Task, rtol: float) -> int:
-    """A coarse lattice from which some doublings lead to one as fine as the tolerance asks for."""
-    scale = float(task.privacy.mu) if task.gaussian else max(float(e) for e, _ in task.pairs) + 1
-    wanted = max(1.0, 0.55 * scale / math.sqrt(rtol))
-    return math.ceil(wanted / 2 ** max(0, math.floor(math.log2(wanted / 4)))) if wanted > 8 else math.ceil(wanted)
-
-
 def _model(program: LinearProgram) -> LinearProgram:
     return program
 
@@ -663,7 +657,9 @@ def _one_pair(run: Run, n: int | None) -> Solution:
     eps, delta = privacy.pairs[0]
     single = replace(run, problem=replace(run.problem, privacy=ApproxDP(eps, delta, privacy.sensitivity)))
     found = additive.design(single, n=n)
-    return replace(found, problem=replace(found.problem, privacy=privacy))
+    own: Any = found.certificate
+    named = replace(own, multipliers=tuple(replace(m, eps=eps) for m in own.multipliers))
+    return replace(found, problem=run.problem, certificate=named)
 
 
 register(

@@ -247,7 +247,7 @@ def _bracket(task: _Task, n: int, deadline: float) -> _Bracket | None:
             lower = proven, certificate
         mechanism = task.mechanism(found, n)
         if mechanism.admitted(task.privacy):
-            value = mechanism.enclose_loss(task.loss)[1]
+            value = mechanism.enclose_loss(task.loss, sent=True)[1]
             if best is None or value < best.value:
                 best = _Bracket(mechanism, value, certificate, proven, found, n)
         else:

@@ -69,9 +69,8 @@ def design(
         mechanism, program = _by_search(problem, program, walk)
     else:
         base = Quartic(EDGE) if isinstance(family.base, str) else family.base
-        mechanism = CompositeMechanism.private(
-            eps, share, area, family.activation, base, shift=shift * side, rule=family.rule
-        )
+        shapes, shift = (family.activation, base), shift * side
+        mechanism = CompositeMechanism.private(eps, share, area, *shapes, shift=shift, rule=family.rule)
     return run.solution(mechanism, certify(problem, least), **program)
 
 
@@ -87,19 +86,14 @@ def _check_method(problem: Problem, method: str, solver: LinearSolver | None) ->
     """Refuse methods of the other family, and what they do not take."""
     family = problem.family
     own = composite.METHODS if isinstance(family, Composite) else ptt.METHODS
+    refused = f"method = {method!r} is not allowed"
     if method not in own:
-        raise ValueError(
-            f"method = {method!r} is not allowed for a {type(family).__name__}: it must be one of {', '.join(own)}"
-        )
+        raise ValueError(f"{refused} for a {type(family).__name__}: it must be one of {', '.join(own)}")
     if method == "lp" and isinstance(family, AffineWindow) and family.kind != "free":
-        raise ValueError(
-            f"method = 'lp' is not allowed for kind = {family.kind!r}: only kind 'free' is linear in the density"
-        )
+        raise ValueError(f"{refused} for kind = {family.kind!r}: only kind 'free' is linear in the density")
     off = isinstance(problem.objective, At) and problem.objective.x != composite.middle(problem.domain)
     if off and method in ("grid", "target"):
-        raise ValueError(
-            f"method = {method!r} is not allowed here: it is for the middle of the domain or the worst case"
-        )
+        raise ValueError(f"{refused} here: it is for the middle of the domain or the worst case")
     if solver is not None and method != "lp":
         raise ValueError("solver is not allowed here: only method 'lp' solves linear programs")
 

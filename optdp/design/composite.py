@@ -20,7 +20,6 @@ in the middle of it: [l + (L - C_max)/C, l + (L + C_max)/C], as long as Delta. T
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -39,13 +38,11 @@ from optdp.problem.families import Composite, Rule
 from optdp.problem.objectives import At, Objective, WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
-from optdp.problem.shapes import Quartic, Shape, as_activation, as_base
+from optdp.problem.shapes import Quartic, Shape, ShapeLike, as_activation, as_base
 from optdp.solution import Solution
 
 if TYPE_CHECKING:
     from pyomo.environ import ConcreteModel
-
-ShapeLike = Shape | str | Callable[[np.ndarray], np.ndarray]
 
 METHODS = ("auto", "grid", "target", "scip")
 
@@ -86,9 +83,8 @@ def solve_composite(
     - `sensitivity`: length of the interval of queries. `lower`: the lowest output (the paper's l): the highest follows, and the
       queries that can be answered are in the middle. `inputs`: instead of both, the pair (lowest, highest) of the queries.
     - `objective`: "center": the variance for a query in the middle (the paper's C_p = 0); "worst": the largest one.
-    - `rule`: "uniform": the largest densities of both parts together are at most e^eps times the base's least (the paper's
-      Definition 3.3); "pointwise": the activation's is at most e^eps - 1 times the base's least, which keeps K(y|x) <= e^eps
-      K(y|x') for each output wherever the activation stands. They differ for bases that are not constant.
+    - `rule`: "uniform" or "pointwise", as in `optdp.Composite`. They differ for bases that are not constant; the latter keeps
+      K(y|x) <= e^eps K(y|x') for each output wherever the activation stands.
     - `backend`: "auto": one variable, exact up to rounding; "grid": the paper's Algorithm 1, grids of step 0.1, 0.01 and 0.001;
       "target": its Algorithm 2, a walk of size `step` from a random start (`seed`) until the variance is at most `target`, for
       at most `iterations`; "scip": the program in (k, m, y) by spatial branch and bound, for at most `time_limit` seconds.
@@ -191,13 +187,10 @@ def from_parameters(
     k, m, y = (require.real(n, v, low=0.0, open_low=True) for n, v in (("k", k), ("m", m), ("y", y)))
     eps = require.exact_epsilon(eps)
     ratio = float(eps)
-    edge = min((y + k) / math.exp(ratio) / y, 1.0)
-    standing = Quartic(Fraction(edge)) if isinstance(under, str) else under
+    standing = Quartic(Fraction(min((y + k) / math.exp(ratio) / y, 1.0))) if isinstance(under, str) else under
     if not math.isfinite(evaluate(ratio, k, m, y, shape, under, rule=rule)):
-        raise ValueError(
-            f"(k, m, y) = ({k:g}, {m:g}, {y:g}) is not allowed at eps = {eps!r}: it breaks mass 1, y + k <= 1, the "
-            "likelihood ratio, or has no room for the activation"
-        )
+        reason = "it breaks mass 1, y + k <= 1, the likelihood ratio, or has no room for the activation"
+        raise ValueError(f"(k, m, y) = ({k:g}, {m:g}, {y:g}) is not allowed at eps = {eps!r}: {reason}")
     area = k * m * float(shape.level())
     half = (1 - area) / (2 * y * float(standing.level()))
     return CompositeMechanism.private(eps, m / (2 * half), inputs, shape, standing, rule=rule, floor_mass=1 - area)
@@ -220,9 +213,8 @@ def evaluate(
         else:
             level, least = float(base.level()), float(base.least)
             moment = level * float(base.spread())
-            valid &= (
-                (y + k <= ratio * least * y * slack) if rule == "uniform" else (k <= (ratio - 1) * least * y * slack)
-            )
+            held, factor = (y + k, ratio) if rule == "uniform" else (k, ratio - 1)
+            valid &= held <= factor * least * y * slack
         area = k * m * c
         half = (1 - area) / (2 * y * level)
         valid &= (area < 1) & (half > m / 2)
@@ -230,8 +222,7 @@ def evaluate(
         variance = area * m * m / 4 * v + 2 * y * half**3 * moment
         if objective == "worst":
             variance = variance + area * (half - m / 2) ** 2 - top**2
-        variance = variance / (2 * top) ** 2
-    return np.where(valid, variance, np.inf)
+        return np.where(valid, variance / (2 * top) ** 2, np.inf)
 
 
 def algorithm_1(
@@ -273,21 +264,14 @@ def algorithm_1(
             for y in shares:
                 look(shares, widths, y)
         else:
-            for y in _window(best.y, previous, step):
-                for k in _window(best.k, previous, step):
-                    look(np.array([k]), _window(best.m, previous, step), y)
+            for y in _counted(best.y - previous, best.y + previous, step):
+                for k in _counted(best.k - previous, best.k + previous, step):
+                    look(np.array([k]), _counted(best.m - previous, best.m + previous, step), y)
         previous = step
     if best is None:
-        raise ValueError(
-            f"eps = {eps!r} is not allowed with backend 'grid': no grid of steps {steps} that can be enumerated has a feasible "
-            "(k, m, y); use backend 'auto'"
-        )
+        reason = f"no grid of steps {steps} that can be enumerated has a feasible (k, m, y); use backend 'auto'"
+        raise ValueError(f"eps = {eps!r} is not allowed with backend 'grid': {reason}")
     return best, f"{tried} points"
-
-
-def _window(centre: float, reach: float, step: float) -> np.ndarray:
-    """Positive points from `reach` below the centre up to, and without, `reach` above it."""
-    return _counted(centre - reach, centre + reach, step)
 
 
 def _counted(start: float, end: float, step: float) -> np.ndarray:
@@ -314,9 +298,8 @@ def algorithm_2(
         if math.isfinite(value):
             break
     else:
-        raise ValueError(
-            f"eps = {eps!r} is not allowed with backend 'target': no feasible start was found in 1000 draws"
-        )
+        reason = "no feasible start was found in 1000 draws"
+        raise ValueError(f"eps = {eps!r} is not allowed with backend 'target': {reason}")
     point, size, tried = np.array([k, m, y]), step, 0
     moves = np.concatenate([np.eye(3), -np.eye(3), np.array([[1, 0, 1], [-1, 0, -1]])])
     while value > target and tried < iterations:

@@ -1,13 +1,16 @@
 """The best of all eps-LDP mechanisms from a finite alphabet to finitely many answers, for a given matrix of losses.
 
-The linear program of `optdp.design.kernel` without the geometry: floors m_j, favoured pairs u_ij <= (E - 1) m_j,
-mass 1 for each input; the worst-case loss is minimised, or the average under a prior. Its extreme points are the
-staircase mechanisms of Kairouz, Oh and Viswanath (JMLR 17, 2016): every output is a set of inputs that get it with the
-high probability.
+A mechanism K is eps-LDP if and only if m_y <= K(y|x) <= e^eps m_y for its floor m_y = min_x K(y|x). Given the floor the best row
+of each input is known, so the optimum is a convex program in one number for each output: `optdp.solvers.floors` solves it by
+cutting planes. The mechanism is the floor with each input's favoured outputs, and the dual a weight and a threshold for each
+input (`optdp.certificates.finite`). The plain linear program over all pairs, `method="dense"`, is the reference; its extreme
+points are the staircase mechanisms of Kairouz, Oh and Viswanath (JMLR 17, 2016): every output is a set of inputs that get it with
+the high probability.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,6 @@ import numpy as np
 from optdp.certificates.finite import ENTRIES, LARGEST, FiniteCertificate
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
-from optdp.exact.rounding import SLACK, Table, private_weights
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.problem.domains import Alphabet
 from optdp.problem.families import AllMechanisms
@@ -25,10 +27,13 @@ from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
-from optdp.solvers import kernel_lp as lp
-from optdp.solvers.lp import LinearProgram, LinearSolver, LinearStatus
+from optdp.solvers.floors import Floors, solve_floors
+from optdp.solvers.lp import LinearProgram, LinearStatus, SolverFailure, stacked
 
-METHODS = ("auto", "columns", "dense")
+METHODS = ("auto", "dense")
+
+#: Alphabets with at most this many pairs of input and output are solved to DIGITS whatever was asked for: it takes a second.
+SMALL, DIGITS = 100_000, 1e-9
 
 
 def objective(loss: LossLike | None, domain: Alphabet, prior: PriorLike | str | None) -> WorstCase | Average:
@@ -65,61 +70,41 @@ def accepts(problem: Problem) -> str | None:
     return None if not problem.constraints else "there must be no constraints"
 
 
-def method_for(method: str, solver: LinearSolver | None) -> str:
-    """The method that uses `solver`, if one is given."""
-    if solver is not None and method == "columns":
-        raise ValueError("solver is not allowed with method = 'columns': leave it out, or use 'dense'")
-    return method if solver is None else "dense"
-
-
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`. Outputs are the columns of the loss matrix, 0, 1, 2, ..., or the symbols if the matrix is square.
 
     A `solver` solves the plain linear program.
     """
-    problem, solver, method = run.problem, run.solver, method_for(run.method, run.solver)
+    problem, solver = run.problem, run.solver
     domain: Any = problem.domain
-    eps, law = problem.eps, problem.loss
-    d, m = law.array.shape
-    scale = float(law.array.max()) or 1.0
-    answers, stopped = np.arange(m), list[str]()
-
-    def solve(ratio: float) -> lp.Outcome:
-        left, grid = run.time_limit - run.seconds, _grid(problem, ratio, scale)
-        try:
-            if left <= 0:
-                raise lp.SolverFailure(
-                    "the time limit was reached before a program was solved", LinearStatus.TIME_LIMIT
-                )
-            if method == "dense":
-                return lp.solve_dense(grid, answers, solver=solver, time_limit=left)
-            if method == "columns":
-                return lp.solve_columns(grid, answers, time_limit=left)
-            return lp.solve_blocks(grid, answers, vertex=True, time_limit=left)
-        except lp.SolverFailure as failure:
-            if failure.status is not LinearStatus.TIME_LIMIT:
-                raise
-            stopped.append(str(failure))
-            return _constant(grid)
-
-    run.progress(f"{d} symbols, {m} outputs: lower bound")
-    below = solve(float(np.exp(float(eps))))  # type: ignore[arg-type]
-    weights = (
-        () if isinstance(problem.objective, Average) else tuple(np.clip(below.dual.weights, 0.0, LARGEST).tolist())
-    )
-    certificate = FiniteCertificate(weights, tuple((below.dual.masses * scale).tolist()))
+    eps, losses = problem.eps, problem.loss.array
+    d, m = losses.shape
+    dense = run.method == "dense" or solver is not None
+    run.progress(f"{d} symbols, {m} outputs")
+    prior = _prior(problem)
+    asked = (
+        np.arange(d) if prior is None else np.flatnonzero(prior)
+    )  # nobody pays for the others: they need only be private
+    found = (_plain if dense else _cuts)(run, losses[asked], None if prior is None else prior[asked])
+    masses = np.zeros(d)
+    masses[asked] = found.masses
+    weights = () if prior is not None else tuple(np.clip(found.weights, 0.0, LARGEST).tolist())
+    certificate = FiniteCertificate(weights, tuple(np.clip(masses, -LARGEST, LARGEST).tolist()))
     run.progress("mechanism")
+    outputs = domain.symbols if m == d else tuple(range(m))
     ratio = enclosures.exp_below(eps)  # type: ignore[arg-type]
-    above = solve(float(ratio) * (1 - SLACK))
-    use = above.floors > 1e-10
-    table = np.zeros((d, m), dtype=np.int64)
-    table[:, above.outputs[use].astype(int)] = private_weights(above.rows[:, use], above.floors[use], ratio)
-    mechanism = FiniteMechanism(domain, domain.symbols if m == d else tuple(range(m)), Table(table))
+    mechanism = FiniteMechanism.of_floors(domain, outputs, found.floors, losses, ratio)
+    if dense:
+        size = f"{d * m + m + (prior is None)} columns", f"{d * (1 + (prior is None)) + 2 * d * m} rows"
+    else:
+        size = f"{m + (1 if prior is None else asked.size)} columns", f"{1 + found.cuts} rows"
     return run.solution(
-        mechanism, certificate, f"{above.variables} columns (floors and favoured pairs of input and output)",
-        f"{above.constraints} rows: mass and loss of {d} inputs, likelihood ratios",
-        f"HiGHS ({method})" if solver is None else solver.name, objective=above.value * scale, bound=below.value * scale,
-        message=" ".join(stopped[:1]), stopped=bool(stopped), build=build_model, arguments=(problem,),
+        mechanism, certificate,
+        f"{size[0]}: " + ("probabilities and floors" if dense else "floors and losses"),
+        f"{size[1]}: " + ("mass and loss of each input, likelihood ratios" if dense else "total mass, cuts"),
+        solver.name if solver is not None else "HiGHS (dense)" if dense else "HiGHS (cutting planes)",
+        objective=found.value, bound=found.bound, message=f"{found.rounds} rounds",
+        stopped=found.stopped, build=build_model, arguments=(problem,),
     )  # fmt: skip
 
 
@@ -130,27 +115,92 @@ register(
 )  # fmt: skip
 
 
+def _prior(problem: Problem) -> np.ndarray | None:
+    """The probability of each symbol, or None for the worst case."""
+    asked, count = problem.objective, len(problem.domain)
+    if not isinstance(asked, Average):
+        return None
+    if not isinstance(asked.prior, Prior):
+        return np.full(count, 1 / count)
+    chances = np.zeros(count)
+    chances[problem.domain.index(list(asked.prior.categories))] = asked.prior.probabilities
+    return chances
+
+
+def _cuts(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
+    """The convex program in the floor."""
+    half = run.rtol / 2  # what rounding costs has the other half
+    return solve_floors(
+        losses, float(run.problem.eps), prior, tolerance=half if losses.size > SMALL else min(half, DIGITS),  # type: ignore[arg-type]
+        left=lambda: run.time_limit - run.seconds, tell=lambda low, high: run.progress("cutting planes", low, high),
+    )  # fmt: skip
+
+
+def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
+    """The plain linear program, with losses in units of the largest."""
+    scale = float(losses.max()) or 1.0
+    left = run.time_limit - run.seconds
+    failure = None
+    try:
+        if left <= 0:
+            raise SolverFailure("the time limit was reached before the program was solved", LinearStatus.TIME_LIMIT)
+        found = plain_program(losses / scale, float(run.problem.eps), prior).solve(run.solver, time_limit=left).checked()  # type: ignore[arg-type]
+    except SolverFailure as stopped:
+        if stopped.status is not LinearStatus.TIME_LIMIT:
+            raise
+        failure = stopped
+    if failure is not None:  # the best output for everybody, and multipliers that prove no more than 0
+        return solve_floors(losses, float(run.problem.eps), prior, left=lambda: -1.0)  # type: ignore[arg-type]
+    weights = np.maximum(-found.dual("loss"), 0.0) if prior is None else prior
+    masses, value = found.dual("mass") * scale, found.objective * scale
+    return Floors(np.maximum(found.value("floor"), 0.0), weights, masses, value, value, 1, 0, False)
+
+
 def build_model(problem: Problem) -> LinearProgram:
-    """The plain linear program: see `optdp.solvers.kernel_lp.dense_program`."""
-    grid = _grid(problem, float(np.exp(float(problem.eps))), 1.0)  # type: ignore[arg-type]
-    return lp.dense_program(grid, np.arange(problem.loss.array.shape[1]))
+    """The plain linear program: rows "mass", "loss" (worst case), "most" and "least" (likelihood ratios); variables "value"
+    (worst case), "kernel" (input by input) and "floor".
+    """
+    return plain_program(problem.loss.array, float(problem.eps), _prior(problem))  # type: ignore[arg-type]
 
 
-def _grid(problem: Problem, ratio: float, scale: float) -> lp.Grid:
-    """The program with losses in units of `scale`."""
-    place, chances, asked = np.arange(len(problem.domain), dtype=float), None, problem.objective
-    if isinstance(asked, Average):
-        chances = np.full(place.size, 1 / place.size)
-        if isinstance(asked.prior, Prior):
-            chances[:] = 0.0
-            chances[problem.domain.index(list(asked.prior.categories))] = asked.prior.probabilities
-    return lp.Grid(ratio, 1.0, place, place, False, chances, False, problem.loss.array / scale)
+def plain_program(
+    losses: np.ndarray, eps: float, prior: np.ndarray | None, means: tuple[np.ndarray, np.ndarray] | None = None
+) -> LinearProgram:
+    """The program over all pairs for a matrix of losses; with `means` = (outputs, inputs) unbiased, with rows "mean"."""
+    from scipy.sparse import csr_matrix, hstack, identity, vstack
 
-
-def _constant(grid: lp.Grid) -> lp.Outcome:
-    """What there is without a solver: the best output for everybody, and multipliers that prove nothing more than 0."""
-    loss, d = np.asarray(grid.matrix), grid.knots.size
-    costs = loss.max(axis=0) if grid.prior is None else grid.prior @ loss
-    best, ones = np.array([int(np.argmin(costs))]), np.ones(1)
-    dual = lp.Dual(grid, np.ones(d), np.zeros(d), np.zeros(d))
-    return lp.Outcome(float(costs.min()), dual, best, ones, np.ones((d, 1)), loss.shape[1], d)
+    (d, m), worst = losses.shape, prior is None
+    pairs, each = d * m, identity(d * m)
+    inputs, outputs = (place.ravel() for place in np.indices((d, m)))
+    floor = csr_matrix((np.ones(pairs), (np.arange(pairs), outputs)), shape=(pairs, m))
+    rows = [hstack([csr_matrix((np.ones(pairs), (inputs, np.arange(pairs)))), csr_matrix((d, m))])]
+    if worst:
+        rows.append(hstack([csr_matrix((losses.ravel(), (inputs, np.arange(pairs)))), csr_matrix((d, m))]))
+    if means is not None:
+        rows.append(hstack([csr_matrix((np.tile(means[0], d), (inputs, np.arange(pairs)))), csr_matrix((d, m))]))
+    rows += [hstack([each, -math.exp(eps) * floor]), hstack([-each, floor])]
+    body, top, cost = vstack(rows), np.zeros(0), np.zeros(0)
+    if prior is not None:
+        cost = np.concatenate([(prior[:, None] * losses).ravel(), np.zeros(m)])
+    else:
+        top = np.zeros(body.shape[0])
+        top[d : 2 * d] = -1.0
+        body, cost = hstack([csr_matrix(top[:, None]), body]), np.concatenate([np.ones(1), np.zeros(pairs + m)])
+    one, rest, lower = np.ones(d), body.shape[0] - d, np.zeros(cost.size)
+    lower[: int(worst)] = -np.inf
+    row_lower, row_upper = np.concatenate([one, np.full(rest, -np.inf)]), np.concatenate([one, np.zeros(rest)])
+    if means is not None:
+        equal = slice(d * (1 + worst), d * (2 + worst))
+        row_lower[equal] = row_upper[equal] = means[1]
+    program = LinearProgram(
+        cost,
+        body,
+        row_lower,
+        row_upper,
+        lower,
+        name="kernel",
+    )
+    program.rows.eliminate_zeros()
+    program.blocks = stacked([("mass", d), *([("loss", d)] if worst else []), *([] if means is None else [("mean", d)]), ("most", pairs), ("least", pairs)])
+    program.variables = stacked([*([("value", 1)] if worst else []), ("kernel", pairs), ("floor", m)])
+    return program

@@ -168,10 +168,9 @@ def _aggregate(task: str, prior: Prior, entries: int, values: Any, weight: float
         return Aggregate("histogram")
     if task == "survey":
         if every != 2:
-            raise ValueError(
-                f"prior has {every} entries, which is not allowed for task 'survey': it must have two, (P(no), P(yes)); for one "
-                "of many categories use task='sum' with values 1 there and 0 elsewhere"
-            )
+            instead = "for one of many categories use task='sum' with values 1 there and 0 elsewhere"
+            allowed = f"it must have two, (P(no), P(yes)); {instead}"
+            raise ValueError(f"prior has {every} entries, which is not allowed for task 'survey': {allowed}")
         values = (0.0, 1.0)
     if values is None:
         if not all(isinstance(name, int | float) for name in prior.categories + prior.left_out):
@@ -199,9 +198,8 @@ def _values_of_kept(prior: Prior, entries: int, values: Any) -> list[float]:
         return numbers
     every = len(prior) + len(prior.left_out)
     if len(numbers) != every or not prior.given:
-        raise ValueError(
-            f"values has {len(values)} entries, which is not allowed: it must have one for each of the {every} of prior"
-        )
+        allowed = f"it must have one for each of the {every} of prior"
+        raise ValueError(f"values has {len(values)} entries, which is not allowed: {allowed}")
     return [numbers[i] for i in prior.given]
 
 
@@ -249,7 +247,6 @@ class _Work:
         return every if every.visits_all else pricing.ConeHistogramRelaxed(self.p, self.ratio, self.prior.weights)
 
     def solve(self, method: str) -> _Found:
-        """The program's solution by the given method."""
         d = len(self.prior)
         if method in ("enumeration", "cvxpy") and d > MOST_ENUMERATED:
             most = f"extreme posteriors are enumerated up to {MOST_ENUMERATED}; use 'columns'"
@@ -282,29 +279,25 @@ class _Work:
     def _binary(self) -> _Found:
         """The two ends of the interval of posteriors; the dual is the line through them."""
         p, pricer = self.p, self.pricer
-        ends = pricing.box_vertices(p, self.ratio) if self.notion == "lip" else pricing.cone_vertices(p, self.ratio)
+        ends = extreme_posteriors(p, self.ratio, self.notion)
         ends = ends[[int(np.argmin(ends[:, 1])), int(np.argmax(ends[:, 1]))]]
         low, high = ends[:, 1]
         weights = np.array([high - p[1], p[1] - low]) / (high - low)
         gain_low, gain_high = pricer.gain(ends)
-        slope = (gain_high - gain_low) / (high - low)
-        nu = gain_low + slope * (np.array([0.0, 1.0]) - low)
+        nu = gain_low + (gain_high - gain_low) / (high - low) * (np.array([0.0, 1.0]) - low)
         objective = float(weights @ pricer.gain(ends))
         exact = lp.Generated(ends, weights, objective, nu, objective, 2, 0, False)
         return self._generated(exact, "closed form (two posteriors)")
 
     def _histogram(self) -> _Found:
         """Column generation where vertices can be visited; else posteriors that fill up, against the chord bound."""
-        pricer = self.pricer
+        p, tol, pricer, rng = self.p, self._tolerance(), self.pricer, np.random.default_rng(self.seed)
         few = pricer.visits_all
-        rng = np.random.default_rng(self.seed)
-        p, tol = self.p, self._tolerance()
         if self.notion == "lip":
-            chord, _ = pricing.box_chord(p, self.ratio)
+            centre, _ = pricing.box_chord(p, self.ratio)
             start = pricing.filling_posteriors(p, self.ratio, rng, 4)
             if not few:
-                return self._filled(start, chord, rng, tol)
-            centre = chord
+                return self._filled(start, rng, tol)
         else:
             tau = (1 + self.ratio) / (2 * self.ratio)  # near the optimum: the chord there
             centre = (1 + self.ratio) * tau * p - self.ratio * tau**2 * float(p @ p)
@@ -314,10 +307,10 @@ class _Work:
         how = "exact pricing" if few else "relaxed pricing"
         return self._generated(found, f"{self.name}, column generation ({how})")
 
-    def _filled(self, start: np.ndarray, chord: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
-        p, columns, rounds, late = self.p, start, 1, False
+    def _filled(self, columns: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
+        p, rounds, gain = self.p, 1, self.pricer.gain
+        chord, level = pricing.box_chord(p, self.ratio)
         bound = float(chord @ p)
-        gain = self.pricer.gain
         while True:
             rows = np.vstack([p[None], columns])
             found = lp.enumerate_all(p, self.ratio, rows, gain(rows), self.solver)
@@ -325,15 +318,17 @@ class _Work:
             if bound - found.objective <= tol or rounds >= 12 or late:
                 break
             # Keep what was used and the best of the rest, and draw again.
-            loss = columns @ chord - gain(columns)
-            best = columns[np.argsort(loss)[: 6 * p.size]]
+            best = columns[np.argsort(columns @ chord - gain(columns))[: 6 * p.size]]
             columns = np.vstack([found.posteriors, best, pricing.filling_posteriors(p, self.ratio, rng, 6, found.nu)])
             rounds += 1
         late = late and bound - found.objective > tol
         posteriors, weights = lp.polish(found, p)
-        level = np.array([[0.0, pricing.box_chord(p, self.ratio)[1]]])
         made = lp.Generated(posteriors, weights, found.objective, chord, bound, len(rows), rounds, late)
-        return made, _certificate("chord", chord, level), f"{self.name}, filling posteriors against the chord bound"
+        return (
+            made,
+            _certificate("chord", chord, np.array([[0.0, level]])),
+            f"{self.name}, filling posteriors against the chord bound",
+        )
 
     def _generated(self, found: lp.Generated, solver: str) -> _Found:
         """Into the units of the loss, with the knots of the proof."""
@@ -379,17 +374,10 @@ def build_model(
         raise ValueError(f"prior has {len(exact)} categories, which is not allowed here: {most}")
     require.choice("notion", notion, NOTIONS)
     p = exact.probabilities
-    rows = (
-        extreme_posteriors(p, math.exp(require.epsilon(eps)), notion) if posteriors is None else np.asarray(posteriors)
-    )
-    one, equations, weights = np.ones(p.size), {"prior": slice(0, p.size)}, {"weights": slice(0, len(rows))}
+    if posteriors is None:
+        posteriors = extreme_posteriors(p, math.exp(require.epsilon(eps)), notion)
+    rows, one = np.asarray(posteriors), np.ones(p.size)
     return LinearProgram(
-        task.gain(rows, p),
-        (rows / p).T,
-        one,
-        one,
-        maximise=True,
-        blocks=equations,
-        variables=weights,
-        name="posteriors",
-    )
+        task.gain(rows, p), (rows / p).T, one, one, maximise=True, name="posteriors",
+        blocks={"prior": slice(0, p.size)}, variables={"weights": slice(0, len(rows))},
+    )  # fmt: skip

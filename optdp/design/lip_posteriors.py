@@ -15,65 +15,22 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from optdp.design.lip_pricing import ENTER, Priced, Pricer, Sum
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure
 
 #: Below this many categories, column generation for a sum starts from scratch.
 COARSEST = 24
-
 #: How closely merged problems are solved (in units of the prior variance).
 COARSE = 1e-5
-
-#: A column enters if its reduced cost is above this (in units of the prior variance).
-ENTER = 1e-12
-
 #: Solvers that end inside leave small weights where there are none: those below this are dropped.
 USED = 1e-9
-
 #: Simplex iterations per row after which a solve counts as stalled (a few are usual).
 STALL = 12
-
 #: Column generation gives up after so many rounds in a row that do not bring bound and value closer.
 PATIENCE = 60
-
-
-@dataclass(frozen=True)
-class Priced:
-    """The answer of a pricing problem: good columns, their reduced costs, and the largest phi - nu.r there is (estimated)."""
-
-    posteriors: np.ndarray
-    gains: np.ndarray
-    reduced: np.ndarray
-    excess: float
-    knots: np.ndarray
-
-
-class Pricer(Protocol):
-    """A set Q and a gain phi: `probabilities`, `gain` of rows of posteriors, and the pricing problem."""
-
-    probabilities: np.ndarray
-    ratio: float
-
-    def gain(self, posteriors: np.ndarray) -> np.ndarray:
-        """phi of each row."""
-        ...
-
-    def price(self, nu: np.ndarray, tol: float) -> Priced:
-        """Maximise phi(r) - nu.r over Q, to within tol."""
-        ...
-
-
-class SumPricer(Pricer, Protocol):
-    """The pricer of a sum of `values`; `merged` is that of the problem in which the categories of each group are one."""
-
-    values: np.ndarray
-
-    def merged(self, groups: np.ndarray) -> SumPricer:
-        """See the class."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -216,9 +173,8 @@ def enumerate_all(
     objective, nu, weights, _ = master.solve(None)
     used = weights > (0.0 if solver is None else USED)
     excess = float((gains - posteriors @ nu).max())
-    return Generated(
-        posteriors[used], weights[used], objective, nu + excess, float(nu @ p) + excess, len(gains), 1, False
-    )
+    bound = float(nu @ p) + excess
+    return Generated(posteriors[used], weights[used], objective, nu + excess, bound, len(gains), 1, False)
 
 
 def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -231,7 +187,7 @@ def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return posteriors[first], solved if solved.min() >= 0 else merged
 
 
-def multilevel(pricer: SumPricer, *, tol: float, deadline: float, solver: LinearSolver | None = None) -> Generated:
+def multilevel(pricer: Sum, *, tol: float, deadline: float, solver: LinearSolver | None = None) -> Generated:
     """`generate` for a sum: solve with neighbouring values merged in pairs first, and start from there."""
     x, d = pricer.values, pricer.probabilities.size
     if d <= COARSEST:

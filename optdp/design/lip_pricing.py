@@ -5,17 +5,18 @@ In floats: what is found here is proven by `optdp.certificates.lip`, which does 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from optdp.design.lip_posteriors import ENTER, Priced
+#: A column enters if its reduced cost is above this (in units of the prior variance).
+ENTER = 1e-12
 
 #: Largest number of sets of high categories (up to the order among equal priors) that are visited one by one; and of those
 #: that are begun. The certificate visits some more.
 VERTICES, BEGUN = 2**17, 2**22
-
 #: The relaxed pricing problem is bounded no closer than this: the relaxation itself leaves more.
 RELAXED = 1e-5
 
@@ -59,7 +60,33 @@ def _distinct(
 
 
 @dataclass(frozen=True)
-class _Sum:
+class Priced:
+    """The answer of a pricing problem: good columns, their reduced costs, and the largest phi - nu.r there is (estimated)."""
+
+    posteriors: np.ndarray
+    gains: np.ndarray
+    reduced: np.ndarray
+    excess: float
+    knots: np.ndarray
+
+
+class Pricer(ABC):
+    """A set Q of posteriors and a gain phi."""
+
+    probabilities: np.ndarray
+    ratio: float
+
+    @abstractmethod
+    def gain(self, posteriors: np.ndarray) -> np.ndarray:
+        """phi of each row."""
+
+    @abstractmethod
+    def price(self, nu: np.ndarray, tol: float) -> Priced:
+        """Maximise phi(r) - nu.r over Q, to within tol."""
+
+
+@dataclass(frozen=True)
+class Sum(Pricer):
     """A sum: phi(r) = (x.r)^2 with `values` x of prior mean about 0 and prior variance about 1."""
 
     probabilities: np.ndarray
@@ -67,17 +94,16 @@ class _Sum:
     ratio: float
 
     def gain(self, posteriors: np.ndarray) -> np.ndarray:
-        """phi of each row."""
         return np.square(posteriors @ self.values)
 
-    def merged(self, groups: np.ndarray) -> _Sum:
+    def merged(self, groups: np.ndarray) -> Sum:
         """The problem in which the categories of each group are one, with their mean value."""
         p = np.bincount(groups, self.probabilities)
         return type(self)(p, np.bincount(groups, self.probabilities * self.values) / p, self.ratio)
 
 
 @dataclass(frozen=True)
-class BoxSum(_Sum):
+class BoxSum(Sum):
     """LIP. h(t) = max over Q of (2 t x - nu).r is convex and piecewise linear; the answer is max h(t) - t^2.
 
     For one t the maximum is a fractional knapsack: fill up from lo to hi in order of 2 t x_i - nu_i. Between two
@@ -133,16 +159,14 @@ class BoxSum(_Sum):
             more = self._knapsack(nu, new)
             order = np.argsort(np.concatenate([t, new]), kind="stable")
             t = np.concatenate([t, new])[order]
-            h, means, level, rows = (
-                np.concatenate([a, b])[order] for a, b in zip((h, means, level, rows), more, strict=True)
-            )
+            pairs = zip((h, means, level, rows), more, strict=True)
+            h, means, level, rows = (np.concatenate(pair)[order] for pair in pairs)
         excess = max(float(upper.max()), float(reduced.max()))
-        columns = _distinct(rows, means**2, reduced, self.probabilities)
-        return Priced(*columns, excess, np.column_stack([t, level]))
+        return Priced(*_distinct(rows, means**2, reduced, self.probabilities), excess, np.column_stack([t, level]))
 
 
 @dataclass(frozen=True)
-class ConeSum(_Sum):
+class ConeSum(Sum):
     """LDP. With c_i(t) = 2 t x_i - t^2 - nu_i, input i is favoured iff c_i(t) > 0: at most 2 d changes as t runs."""
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
@@ -185,14 +209,13 @@ def count_sets(groups: list[list[int]], width: np.ndarray, room: float, rest_at_
 
     None if there are more than `VERTICES`.
     """
-    largest, slack, begun = rest_at_most, 1e-12, 0
+    slack, begun = 1e-12, 0
     later = np.cumsum([len(group) * width[group[0]] for group in groups][::-1])[::-1]
     counts, rest = np.zeros((1, 0), dtype=np.int16), np.array([room])
     for k, group in enumerate(groups):
         step = width[group[0]]
-        fewest = np.zeros(rest.size, dtype=int)
         beyond = later[k + 1] if k + 1 < len(groups) else 0.0
-        fewest = np.clip(np.ceil((rest - beyond - largest) / step - slack), 0, None).astype(int)
+        fewest = np.clip(np.ceil((rest - beyond - rest_at_most) / step - slack), 0, None).astype(int)
         fullest = np.minimum(np.floor(rest / step + slack), len(group)).astype(int)
         ways = np.maximum(fullest - fewest + 1, 0)
         begun += int(ways.sum())
@@ -206,7 +229,7 @@ def count_sets(groups: list[list[int]], width: np.ndarray, room: float, rest_at_
 
 
 @dataclass(frozen=True)
-class _Histogram:
+class _Histogram(Pricer):
     """A histogram, phi(r) = sum r_i^2, where every vertex can be visited, up to the order within groups.
 
     `weights` are the exact priors, as integers: equal ones make a group. Within a group the categories with the
@@ -218,7 +241,6 @@ class _Histogram:
     weights: tuple[int, ...]
 
     def gain(self, posteriors: np.ndarray) -> np.ndarray:
-        """phi of each row."""
         return np.sum(posteriors**2, axis=1)
 
     @cached_property
@@ -253,8 +275,7 @@ class _Histogram:
 
     def _answer(self, rows: np.ndarray, nu: np.ndarray, excess: float) -> Priced:
         gains = self.gain(rows)
-        columns = _distinct(rows, gains, gains - rows @ nu, self.probabilities)
-        return Priced(*columns, excess, np.zeros((0, 2)))
+        return Priced(*_distinct(rows, gains, gains - rows @ nu, self.probabilities), excess, np.zeros((0, 2)))
 
 
 @dataclass(frozen=True)
@@ -340,8 +361,7 @@ class ConeHistogramRelaxed(_Histogram):
         slack = tau[1:] * (ratio - 1) * np.sum(p * np.maximum(missed, 0.0), axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             top = np.where(curve < 0, np.clip(-linear / (2 * curve), tau[:-1], tau[1:]), tau[:-1])
-        best = np.max([x * linear + x * x * curve for x in (tau[:-1], tau[1:], top)], axis=0)
-        return level[:-1] + slack + best
+        return level[:-1] + slack + np.max([x * linear + x * x * curve for x in (tau[:-1], tau[1:], top)], axis=0)
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
         p, ratio = self.probabilities, self.ratio
@@ -359,8 +379,7 @@ class ConeHistogramRelaxed(_Histogram):
             if not wide.size:
                 break
             tau = np.union1d(tau, (tau[wide] + tau[wide + 1]) / 2)
-        answer = self._answer(rows, nu, float(upper.max()))
-        return Priced(answer.posteriors, answer.gains, answer.reduced, answer.excess, np.column_stack([tau, level]))
+        return replace(self._answer(rows, nu, float(upper.max())), knots=np.column_stack([tau, level]))
 
 
 def box_chord(p: np.ndarray, ratio: float) -> tuple[np.ndarray, float]:

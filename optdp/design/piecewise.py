@@ -28,7 +28,7 @@ density cannot depend on x, and the uniform one is best, of value I(D)/D. On a c
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +37,7 @@ from optdp.certificates.base import Certificate
 from optdp.certificates.bathtub import certify
 from optdp.certificates.constant import ConstantCertificate
 from optdp.design import piecewise_plain
+from optdp.design.piecewise_plain import build_model
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import require
@@ -50,9 +51,6 @@ from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram, stacked
-
-if TYPE_CHECKING:
-    from pyomo.environ import ConcreteModel
 
 METHODS = ("auto", "scip", "slsqp", "gurobi", "ipopt")
 
@@ -91,7 +89,7 @@ def solve_piecewise(
 
         >>> import optdp
         >>> optdp.solve_piecewise(1.0).value           # 1/(e^(1/2) + 1)
-        0.37754066879814546
+        0.3775406687981455
     """
     eps = require.exact_epsilon(eps)
     require.choice("backend", backend, METHODS)
@@ -132,20 +130,17 @@ def design(run: Run, *, placement: Placement = "centred", starts: int = 20, seed
         width = 1.0 if constant else optimal_window(eps, law, float(area.exact_reach))
     else:
         if law.exponent is None and method != "slsqp":
-            raise ValueError(
-                f"backend = {method!r} is not allowed for the loss {law.name!r}: only powers have an algebraic form there; "
-                "use 'auto' or 'slsqp'"
-            )
+            reason = "only powers have an algebraic form there; use 'auto' or 'slsqp'"
+            raise ValueError(f"backend = {method!r} is not allowed for the loss {law.name!r}: {reason}")
         run.progress(f"{method}: {m} pieces")
         floor, told = piecewise_plain.solve(
-            eps, m, law, area, method, build_model, time_limit=run.time_limit,
+            eps, m, law, area, method, time_limit=run.time_limit,
             starts=require.integer("starts", starts, low=1), seed=require.integer("seed", seed, low=0),
         )  # fmt: skip
         width = 1.0 if constant else _window_of_floor(floor * area.width, eps)
-    certificate: Certificate
+    certificate: Certificate = ConstantCertificate()
     if constant:
         mechanism = PiecewiseMechanism(area, CELLS, COINS, placement)
-        certificate = ConstantCertificate()
     else:
         mechanism = PiecewiseMechanism.private(problem.privacy.eps, width, area, placement)  # type: ignore[attr-defined]
         certificate = certify(problem, optimal_value(eps, law, float(area.exact_reach)))
@@ -215,78 +210,6 @@ def _window_of_floor(floor: float, eps: float) -> float:
     return min(max((1 - mass) / (mass * growth), 2.0**-50), 1.0)
 
 
-def build_model(eps: float, m: int, loss: LossLike = "abs", domain: DomainLike = (0.0, 1.0)) -> ConcreteModel:
-    """The nonlinear program as a Pyomo `ConcreteModel`, on a domain of width 1 (period 1, on a circle).
-
-    Heights `p[i]` times the width and losses over width^q are those of the given domain. On an interval, breakpoints
-    `l[x, 0..m]` for the inputs x = 0 and x = 1; on a circle, by rotation, for the single input 0 on [-1/2, 1/2], where
-    the first and the last piece are two halves of one arc. `value` is the worst-case loss.
-
-    **Raises** ValueError for a user's own loss, which has no algebraic form.
-    """
-    import pyomo.environ as pyo
-
-    area = as_domain(domain)
-    law = as_loss(loss, area.exact_reach)
-    if law.exponent is None:
-        raise ValueError(f"loss = {law.name!r} is not allowed here: only powers have an algebraic form in a model")
-    q = int(law.exponent) if law.exponent == int(law.exponent) else law.exponent
-    ratio = math.exp(eps)
-    circle = isinstance(area, Circle)
-    pieces = m + 1 if circle else m
-    height = (lambda i: (i - 1) % m + 1) if circle else (lambda i: i)
-
-    model = pyo.ConcreteModel(name=f"piecewise, m={m}, eps={eps:g}")
-    model.inputs = pyo.Set(initialize=[0] if circle else [0, 1])
-    model.pieces = pyo.RangeSet(pieces)
-    model.p = pyo.Var(pyo.RangeSet(m), bounds=(1 / ratio, ratio), initialize=1.0)
-    left, right = (-0.5, 0.5) if circle else (0.0, 1.0)
-
-    def spread(_: Any, x: int, i: int) -> float:
-        return left + (right - left) * i / pieces
-
-    model.l = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(left, right), initialize=spread)
-    uniform = float(law.integral(0.5)) * 2 if circle else float(law.integral(1.0))
-    model.value = pyo.Var(bounds=(0, uniform), initialize=uniform)
-    for x in model.inputs:
-        model.l[x, 0].fix(left)
-        model.l[x, pieces].fix(right)
-    model.order = pyo.Constraint(model.inputs, model.pieces, rule=lambda b, x, i: b.l[x, i - 1] <= b.l[x, i])
-    model.privacy = pyo.Constraint(
-        pyo.RangeSet(m), pyo.RangeSet(m),
-        rule=lambda b, i, j: b.p[i] <= ratio * b.p[j] if i != j else pyo.Constraint.Skip,
-    )  # fmt: skip
-    model.mass = pyo.Constraint(
-        model.inputs, rule=lambda b, x: sum(b.p[height(i)] * (b.l[x, i] - b.l[x, i - 1]) for i in b.pieces) == 1
-    )
-    if circle:
-        # int_0^l L(|y|) dy is odd in l; with l = right - left part, only one of them positive, it is polynomial.
-        model.ahead = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(0, 0.5), initialize=0.0)
-        model.behind = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(0, 0.5), initialize=0.0)
-        index = [(0, i) for i in range(pieces + 1)]
-        for k in index:
-            model.ahead[k] = max(pyo.value(model.l[k]), 0.0)
-            model.behind[k] = max(-pyo.value(model.l[k]), 0.0)
-        model.split = pyo.Constraint(index, rule=lambda b, x, i: b.l[x, i] == b.ahead[x, i] - b.behind[x, i])
-        model.one_sign = pyo.Constraint(index, rule=lambda b, x, i: b.ahead[x, i] * b.behind[x, i] == 0)
-
-        def integral(b: Any, x: int, i: int) -> Any:
-            return (b.ahead[x, i] ** (q + 1) - b.behind[x, i] ** (q + 1)) / (q + 1)
-    else:
-
-        def integral(b: Any, x: int, i: int) -> Any:
-            return (b.l[x, i] ** (q + 1) if x == 0 else -((1 - b.l[x, i]) ** (q + 1))) / (q + 1)
-
-    model.worst_case = pyo.Constraint(
-        model.inputs,
-        rule=lambda b, x: (
-            b.value >= sum(b.p[height(i)] * (integral(b, x, i) - integral(b, x, i - 1)) for i in b.pieces)
-        ),
-    )
-    model.objective = pyo.Objective(expr=model.value, sense=pyo.minimize)
-    return model
-
-
 def build_grid(eps: float, loss: DistanceLoss, reach: float, cells: int = 512) -> LinearProgram:
     """The program seen from the worst input, for losses that have no algebraic form: densities that are constant on cells.
 
@@ -295,8 +218,7 @@ def build_grid(eps: float, loss: DistanceLoss, reach: float, cells: int = 512) -
     """
     from scipy.sparse import bmat, csr_matrix, eye
 
-    edges = np.linspace(0.0, reach, cells + 1)
-    cost = np.diff(np.asarray(loss.integral(edges))) / reach
+    cost = np.diff(np.asarray(loss.integral(np.linspace(0.0, reach, cells + 1)))) / reach
     one = csr_matrix(np.ones((cells, 1)))
     rows = bmat(
         [[None, csr_matrix(np.full((1, cells), 1 / cells))], [-one, eye(cells)], [math.exp(eps) * one, -eye(cells)]]

@@ -6,32 +6,31 @@ those of the given domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optdp.problem.domains import Circle, Interval
-from optdp.problem.losses import DistanceLoss
+from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
+from optdp.problem.losses import DistanceLoss, LossLike, as_loss
 from optdp.solvers import nlp
+
+if TYPE_CHECKING:
+    from pyomo.environ import ConcreteModel
 
 #: The floor that was found, and what is told of the program: raw and unverified, in units of the domain.
 Found = tuple[float, dict[str, Any]]
 
 
 def solve(
-    eps: float, m: int, loss: DistanceLoss, domain: Interval | Circle, method: str,
-    build: Callable[..., Any], *, time_limit: float, starts: int, seed: int,
+    eps: float, m: int, loss: DistanceLoss, domain: Interval | Circle, method: str, *, time_limit: float, starts: int, seed: int
 ) -> Found:  # fmt: skip
-    """Solve the m-piece program with "scip", "gurobi", "slsqp" or "ipopt". **Raises** RuntimeError if not installed.
-
-    **Arguments:** `build(eps, m, loss, domain)`: the program as a Pyomo model, for the global solvers.
-    """
+    """Solve the m-piece program with "scip", "gurobi", "slsqp" or "ipopt". **Raises** RuntimeError if not installed."""
     if method == "slsqp":
         return _slsqp(_Plain(eps, m, loss, domain), starts, seed)
     if method == "ipopt":
         return _ipopt(_Plain(eps, m, loss, domain), starts, seed, time_limit)
-    model = build(eps, m, loss, domain)
+    model = build_model(eps, m, loss, domain)
     result = nlp.solve(model, method, time_limit=time_limit)
     assert loss.exponent is not None
     unit = domain.width**loss.exponent
@@ -40,6 +39,72 @@ def solve(
     # No feasible point in time: the uniform density is one, with floor 1.
     floor = 1.0 if result.objective is None else min(float(model.p[i].value) for i in model.p)
     return floor / domain.width, told
+
+
+def build_model(eps: float, m: int, loss: LossLike = "abs", domain: DomainLike = (0.0, 1.0)) -> ConcreteModel:
+    """The nonlinear program as a Pyomo `ConcreteModel`, on a domain of width 1 (period 1, on a circle).
+
+    Heights `p[i]` times the width and losses over width^q are those of the given domain. On an interval, breakpoints
+    `l[x, 0..m]` for the inputs x = 0 and x = 1; on a circle, by rotation, for the single input 0 on [-1/2, 1/2], where
+    the first and the last piece are two halves of one arc. `value` is the worst-case loss.
+
+    **Raises** ValueError for a user's own loss, which has no algebraic form.
+    """
+    import pyomo.environ as pyo
+
+    area = as_domain(domain)
+    law = as_loss(loss, area.exact_reach)
+    if law.exponent is None:
+        raise ValueError(f"loss = {law.name!r} is not allowed here: only powers have an algebraic form in a model")
+    q = int(law.exponent) if law.exponent == int(law.exponent) else law.exponent
+    ratio = math.exp(eps)
+    circle = isinstance(area, Circle)
+    pieces = m + 1 if circle else m
+    height = (lambda i: (i - 1) % m + 1) if circle else (lambda i: i)
+
+    model = pyo.ConcreteModel(name=f"piecewise, m={m}, eps={eps:g}")
+    model.inputs = pyo.Set(initialize=[0] if circle else [0, 1])
+    model.pieces = pyo.RangeSet(pieces)
+    model.p = pyo.Var(pyo.RangeSet(m), bounds=(1 / ratio, ratio), initialize=1.0)
+    left, right = (-0.5, 0.5) if circle else (0.0, 1.0)
+
+    even = {(x, i): left + (right - left) * i / pieces for x in model.inputs for i in range(pieces + 1)}
+    model.l = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(left, right), initialize=even)
+    uniform = float(law.integral(0.5)) * 2 if circle else float(law.integral(1.0))
+    model.value = pyo.Var(bounds=(0, uniform), initialize=uniform)
+    for x in model.inputs:
+        model.l[x, 0].fix(left)
+        model.l[x, pieces].fix(right)
+    model.order = pyo.Constraint(model.inputs, model.pieces, rule=lambda b, x, i: b.l[x, i - 1] <= b.l[x, i])
+    model.privacy = pyo.Constraint(
+        pyo.RangeSet(m), pyo.RangeSet(m),
+        rule=lambda b, i, j: b.p[i] <= ratio * b.p[j] if i != j else pyo.Constraint.Skip,
+    )  # fmt: skip
+    model.mass = pyo.Constraint(
+        model.inputs, rule=lambda b, x: sum(b.p[height(i)] * (b.l[x, i] - b.l[x, i - 1]) for i in b.pieces) == 1
+    )
+    if circle:
+        # int_0^l L(|y|) dy is odd in l; with l = right - left part, only one of them positive, it is polynomial.
+        model.ahead = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(0, 0.5), initialize=0.0)
+        model.behind = pyo.Var(model.inputs, pyo.RangeSet(0, pieces), bounds=(0, 0.5), initialize=0.0)
+        for k, start in even.items():
+            model.ahead[k], model.behind[k] = max(start, 0.0), max(-start, 0.0)
+        model.split = pyo.Constraint(list(even), rule=lambda b, x, i: b.l[x, i] == b.ahead[x, i] - b.behind[x, i])
+        model.one_sign = pyo.Constraint(list(even), rule=lambda b, x, i: b.ahead[x, i] * b.behind[x, i] == 0)
+
+        def integral(b: Any, x: int, i: int) -> Any:
+            return (b.ahead[x, i] ** (q + 1) - b.behind[x, i] ** (q + 1)) / (q + 1)
+    else:
+
+        def integral(b: Any, x: int, i: int) -> Any:
+            return (b.l[x, i] ** (q + 1) if x == 0 else -((1 - b.l[x, i]) ** (q + 1))) / (q + 1)
+
+    def expected(b: Any, x: int) -> Any:
+        return sum(b.p[height(i)] * (integral(b, x, i) - integral(b, x, i - 1)) for i in b.pieces)
+
+    model.worst_case = pyo.Constraint(model.inputs, rule=lambda b, x: b.value >= expected(b, x))
+    model.objective = pyo.Objective(expr=model.value, sense=pyo.minimize)
+    return model
 
 
 class _Plain:
@@ -85,9 +150,8 @@ class _Plain:
             np.add.at(jacobian[0, k], self.height, cells[0])
             np.add.at(jacobian[1, k], self.height, cells[1])
             where = slice(self.m + k * self.inner, self.m + (k + 1) * self.inner)
-            jump = p[:-1] - p[1:]
-            jacobian[0, k, where] = jump
-            jacobian[1, k, where] = jump * density[1:-1]
+            jacobian[0, k, where] = p[:-1] - p[1:]
+            jacobian[1, k, where] = (p[:-1] - p[1:]) * density[1:-1]
         slack = -jacobian[1]
         slack[:, -1] = 1.0
         return values[0] - 1.0, z[-1] - values[1], jacobian[0], slack
@@ -102,9 +166,7 @@ class _Plain:
         return rows
 
     def bounds(self) -> list[tuple[float, float]]:
-        """Bounds of z."""
-        points = [self.ends] * (self.inner * len(self.inputs))
-        return [(1 / self.ratio, self.ratio)] * self.m + points + [(0.0, 1.0)]
+        return [(1 / self.ratio, self.ratio)] * self.m + [self.ends] * (self.inner * len(self.inputs)) + [(0.0, 1.0)]
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
         """A random start: log-uniform heights between floor and peak, sorted breakpoints, the uniform density's loss."""
@@ -167,5 +229,4 @@ def _ipopt(plain: _Plain, starts: int, seed: int, time_limit: float) -> Found:
     rng = np.random.default_rng(seed)
     points = [plain.start(rng) for _ in range(starts)]
     best, message = nlp.ipopt(rows, plain.size - 1, plain.bounds(), inputs, points, time_limit=time_limit)
-    uniform = np.ones(plain.size)
-    return plain.found(uniform if best is None else best, f"Ipopt (CasADi), {starts} starts", message)
+    return plain.found(np.ones(plain.size) if best is None else best, f"Ipopt (CasADi), {starts} starts", message)

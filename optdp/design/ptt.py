@@ -36,7 +36,7 @@ from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.problem.shapes import Shape
 from optdp.solution import Solution
-from optdp.solvers.lp import LinearProgram, LinearResult, LinearSolver
+from optdp.solvers.lp import LinearProgram, LinearResult, LinearSolver, stacked
 
 if TYPE_CHECKING:
     from pyomo.environ import ConcreteModel
@@ -77,11 +77,9 @@ def solve_ptt(
     require.choice("backend", backend, METHODS)
     if isinstance(objective, str):
         require.choice("objective", objective, ("worst",))
-    goal = (
-        WorstCase("squared")
-        if isinstance(objective, str)
-        else At("squared", require.real("objective", objective, low=-1.0, high=1.0))
-    )
+        goal: WorstCase | At = WorstCase("squared")
+    else:
+        goal = At("squared", require.real("objective", objective, low=-1.0, high=1.0))
     problem = Problem(LDP(eps), Interval(-1.0, 1.0), goal, AffineWindow(kind), (Unbiased(),))  # type: ignore[arg-type]
     return solve(problem, 1e-9, time_limit, backend, cells=cells, progress=progress)
 
@@ -159,14 +157,12 @@ def linear_program(eps: float, x: float, cells: int, reach: float, r: float) -> 
     below = hstack([eye(size), csr_matrix(np.full((size, 1), -math.exp(eps)))])
     target = np.stack([np.ones(n), np.asarray(inputs)], axis=1).reshape(-1)
     return LinearProgram(
-        np.concatenate([y**2 + (reach / cells) ** 2 / 3, np.zeros(size - cells + 1)]),
-        vstack([moments, above, below]),
+        np.concatenate([y**2 + (reach / cells) ** 2 / 3, np.zeros(size - cells + 1)]), vstack([moments, above, below]),
         np.concatenate([target, np.zeros(size), np.full(size, -np.inf)]),
-        np.concatenate([target, np.full(size, np.inf), np.zeros(size)]),
-        blocks={"moments": slice(0, 2 * n), "floor": slice(2 * n, 2 * n + size), "ceiling": slice(2 * n + size, None)},
-        variables={"masses": slice(0, size), "floor": slice(size, size + 1)},
-        name="free window",
-    )
+        np.concatenate([target, np.full(size, np.inf), np.zeros(size)]), name="free window",
+        blocks=stacked([("moments", 2 * n), ("floor", size), ("ceiling", size)]),
+        variables=stacked([("masses", size), ("floor", 1)]),
+    )  # fmt: skip
 
 
 def by_linear_programs(
@@ -189,8 +185,7 @@ def by_linear_programs(
     tried = []
     for r in shifts:
         grid = np.geomspace(1.001 * (1 + r), top * (1 + r), 14)
-        values = [value(b, r) for b in grid]
-        j = int(np.argmin(values))
+        j = int(np.argmin([value(b, r) for b in grid]))
         bracket = (grid[max(j - 1, 0)], grid[min(j + 1, grid.size - 1)])
         found = minimize_scalar(
             lambda b, r=r: min(value(b, r), 1e300), bounds=bracket, method="bounded", options={"xatol": 1e-3}

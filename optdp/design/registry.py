@@ -20,15 +20,9 @@ from optdp.solvers.lp import LinearSolver
 
 #: Modules that register designs, in the order in which they are asked.
 MODULES = (
-    "piecewise",
-    "affine_window",
-    "additive",
-    "additive_curve",
-    "additive_divergence",
-    "lip",
-    "finite_kernel",
+    "piecewise", "affine_window", "additive", "additive_curve", "additive_divergence", "lip", "finite_kernel", "frequency",
     "kernel",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -124,7 +118,7 @@ def solve(
 
         >>> import optdp
         >>> optdp.solve(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs", optdp.Piecewise(3))).value
-        0.37754066879814546
+        0.3775406687981455
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem = {problem!r} is not allowed: it must be an optdp.Problem")
@@ -138,18 +132,16 @@ def solve(
         known = _options(design.solve)
         for name in options:
             if name not in known:
-                raise TypeError(
-                    f"{name} is not an option of the design {design.name!r}; it takes {', '.join(known) or 'none'}"
-                )
+                takes = ", ".join(known) or "none"
+                raise TypeError(f"{name} is not an option of the design {design.name!r}; it takes {takes}")
         tell = progress if isinstance(progress, Progress) else Progress(progress)
         rtol = require.real("rtol", rtol, low=0.0, open_low=True, high=1.0)
         time_limit = require.real("time_limit", time_limit, low=0.0, open_low=True)
         found = design.solve(Run(problem, rtol, time_limit, method, solver, tell), **options)
         tell("done", found.lower_bound, found.value)
         return found
-    raise ValueError(
-        f"no design solves: {problem.statement()}. Reasons:\n" + "\n".join(reasons) + "\nWhat is solved:\n" + table()
-    )
+    told = "\n".join(["Reasons:", *reasons, "What is solved:", table()])
+    raise ValueError(f"no design solves: {problem.statement()}. {told}")
 
 
 def table(markdown: bool = False) -> str:

@@ -1,7 +1,5 @@
 """What a verification says: a list of named checks, each passed or failed, with a sentence on why."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,10 +36,9 @@ class Verification:
         return self.passed
 
     def __repr__(self) -> str:
-        if self.passed:
-            return f"<Verification: all {len(self.checks)} checks passed>"
-        failed = ", ".join(check.name for check in self.failures)
-        return f"<Verification: failed ({failed or 'no checks'})>"
+        failed = ", ".join(check.name for check in self.failures) or "no checks"
+        said = f"all {len(self.checks)} checks passed" if self.passed else f"failed ({failed})"
+        return f"<Verification: {said}>"
 
     def __str__(self) -> str:
         return "\n".join(f"{'ok  ' if c.passed else 'FAIL'} {c.name}: {c.detail}" for c in self.checks)

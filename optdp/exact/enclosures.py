@@ -4,8 +4,6 @@ A float is an exact dyadic rational, and so is every epsilon that a user passes.
 logarithms) is enclosed by Arb balls (python-flint); an inequality counts only when the whole ball satisfies it.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from fractions import Fraction
@@ -75,7 +73,6 @@ def exp_above(eps: Number, bits: int = 56) -> Fraction:
 
 
 def _fraction(point: arb) -> Fraction:
-    """The exact value of a ball of radius 0."""
     rational = point.fmpq()
     return Fraction(int(rational.p), int(rational.q))
 
@@ -105,7 +102,6 @@ def round_up(number: Fraction | arb) -> float:
 
 
 def _nearest(exact: Fraction) -> float:
-    """The nearest finite float."""
     try:
         return float(exact)
     except OverflowError:

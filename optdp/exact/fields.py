@@ -11,10 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
 from fractions import Fraction
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
+from optdp import files
+from optdp.exact import work
 from optdp.exact.numbers import Log, Number, encode, number
 
 Item = TypeVar("Item")
@@ -45,7 +49,8 @@ class Within:
     words: tuple[str, ...] = ()
 
 
-#: Metadata of a dataclass field that is written only where it differs from its default, and of one that is not written.
+#: Metadata of a dataclass field that is written only where it differs from its default, and of one that is not written
+#: (a string in place of False: the name by which it is).
 OPTIONAL, UNSAVED = {"optional": True}, {"saved": False}
 
 
@@ -74,12 +79,13 @@ class Fields:
 
     def real(self, name: str, low: float = -math.inf, high: float = math.inf) -> float:
         """A finite float in [low, high]."""
-        value = self._get(name)
-        allowed = "a finite number" + ("" if math.isinf(low) and math.isinf(high) else f" in [{low:g}, {high:g}]")
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._refuse(name, value, allowed)
-        if abs(value) > 1.7e308 or not low <= value <= high or not math.isfinite(value):
-            raise self._refuse(name, value, allowed)
+        return self._real(name, self._get(name), low, high)
+
+    def _real(self, name: str, value: Any, low: float, high: float) -> float:
+        sound = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1.7e308
+        if not sound or not low <= value <= high:
+            bounds = "" if math.isinf(low) and math.isinf(high) else f" in [{low:g}, {high:g}]"
+            raise self._refuse(name, value, "a finite number" + bounds)
         return float(value)
 
     def number(self, name: str) -> Number:
@@ -120,9 +126,8 @@ class Fields:
         value = self._get(name)
         if not isinstance(value, str) or value not in allowed:
             shown = repr(value) if isinstance(value, str) and len(value) < 60 else _kind(value)
-            raise FieldError(
-                f"{self.where}.{name} = {shown} is not allowed: it must be one of {', '.join(map(repr, allowed))}"
-            )
+            must = f"it must be one of {', '.join(map(repr, allowed))}"
+            raise FieldError(f"{self.where}.{name} = {shown} is not allowed: {must}")
         return value
 
     def child(self, name: str) -> Fields:
@@ -134,21 +139,15 @@ class Fields:
         value = self._get(name)
         if not isinstance(value, list) or not least <= len(value) <= most:
             shown = f"{len(value)} entries" if isinstance(value, list) else _kind(value)
-            raise FieldError(
-                f"{self.where}.{name} has {shown}, which is not allowed: it must be a list of {least} to {most}"
-            )
+            must = f"it must be a list of {least} to {most}"
+            raise FieldError(f"{self.where}.{name} has {shown}, which is not allowed: {must}")
         return value
 
     def reals(
         self, name: str, low: float = -math.inf, high: float = math.inf, *, least: int = 0, most: int = LONGEST
     ) -> tuple[float, ...]:
         """A list of finite floats in [low, high]."""
-        values = self.entries(name, least, most)
-        for i, value in enumerate(values):
-            good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1.7e308
-            if not good or not low <= value <= high:
-                raise self._refuse(f"{name}[{i}]", value, f"a finite number in [{low:g}, {high:g}]")
-        return tuple(map(float, values))
+        return tuple(self._real(f"{name}[{i}]", v, low, high) for i, v in enumerate(self.entries(name, least, most)))
 
     def integers(self, name: str, low: int, high: int, *, least: int = 0, most: int = LONGEST) -> tuple[int, ...]:
         """A list of integers in [low, high]."""
@@ -159,20 +158,27 @@ class Fields:
         """A list of strings and numbers."""
         values = self.entries(name, least, most)
         for i, value in enumerate(values):
-            long = isinstance(value, str) and len(value) > LABEL
-            if (
-                long
-                or not isinstance(value, str | int | float)
-                or (isinstance(value, float) and not math.isfinite(value))
-            ):
+            number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+            if not number and not (isinstance(value, str) and len(value) <= LABEL):
                 raise self._refuse(f"{name}[{i}]", value, f"a text of at most {LABEL} characters or a finite number")
         return tuple(values)
 
     def into(self, made: type[Item]) -> Item:
         """A dataclass, whose fields are read by their types. **Raises** FieldError, and what its `__post_init__` raises."""
-        kinds = get_type_hints(made, include_extras=True)
-        asked = [f.name for f in _saved(made) if f.name in self.data or not f.metadata.get("optional")]
-        return made(**{name: self.typed(name, kinds[name]) for name in asked})
+        kinds = hints(made)
+        asked = [(f, name) for f, name in _saved(made) if name in self.data or not f.metadata.get("optional")]
+        return made(**{f.name: self.typed(name, kinds[f.name]) for f, name in asked})
+
+    def make(self, read: Callable[[Fields], Item]) -> Item:
+        """What `read` makes of the entries, all of which it must ask for. **Raises** FieldError, whatever is wrong."""
+        try:
+            made = read(self)
+        except FieldError:
+            raise
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
+            raise FieldError(f"{self.where}: {brief(error)}") from None
+        self.done()
+        return made
 
     def typed(self, name: str, kind: Any, within: Within = Within()) -> Any:
         """An entry by its type: a number, bool, str, Literal, `Tagged`, None or one of these, or a tuple of them."""
@@ -183,14 +189,17 @@ class Fields:
             return self.choice(name, within.words)
         parts = get_args(kind)
         if NoneType in parts:
-            present = next(part for part in parts if part is not NoneType)
+            present = reduce(or_, (part for part in parts if part is not NoneType))
             return self.typed(name, Annotated[present, within]) if self.has(name) else None
         if get_origin(kind) is Literal:
             return self.choice(name, parts)
         if get_origin(kind) is tuple:
             return self._tuple(name, parts, within)
-        if hasattr(kind, "read"):
-            return kind.read(self.child(name))
+        if hasattr(kind, "to_list"):
+            return kind.read(self, name)
+        tagged = parts[0] if parts else kind  # of several with one root, the root finds the right one
+        if hasattr(tagged, "read"):
+            return tagged.read(self.child(name))
         if isinstance(kind, type) and is_dataclass(kind):
             child = self.child(name)
             made = child.into(kind)
@@ -224,6 +233,16 @@ class Fields:
             raise FieldError(f"{self.where} has an unknown field {unknown[0][:60]!r}, which is not allowed")
 
 
+_HINTS: dict[type[Any], dict[str, Any]] = {}
+
+
+def hints(made: type[Any]) -> dict[str, Any]:
+    """The annotations of a class, evaluated once: files hold many of a kind."""
+    if made not in _HINTS:
+        _HINTS[made] = get_type_hints(made, include_extras=True)
+    return _HINTS[made]
+
+
 def _integer(value: Any, low: int, high: int, where: str) -> int:
     if isinstance(value, str) and len(value) <= TEXT // 3 and value.isascii() and value.lstrip("-").isdigit():
         value = int(value)
@@ -233,22 +252,30 @@ def _integer(value: Any, low: int, high: int, where: str) -> int:
     return value
 
 
+def brief(error: Exception) -> str:
+    """What an error says, with the middle left out where it quotes much of a file: its end says what is allowed."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 500 else f"{text[:200]} ... {text[-250:]}"
+
+
 def _short(value: int) -> str:
+    bits = value.bit_length()
     if value <= 2**40:
         return str(value)
-    exponent = value.bit_length()
-    return (
-        f"2^{exponent - 1}"
-        if value == 1 << (exponent - 1)
-        else f"2^{exponent} - 1"
-        if value == (1 << exponent) - 1
-        else f"about 2^{exponent}"
-    )
+    return {1 << (bits - 1): f"2^{bits - 1}", (1 << bits) - 1: f"2^{bits} - 1"}.get(value, f"about 2^{bits}")
 
 
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
+
+
+def enter(known: dict[str, type[Any]], name: str, made: type[Any], shown: str) -> None:
+    """Enter a class by the name that saved files give it. **Raises** TypeError if another class has that name."""
+    other = known.setdefault(name, made)
+    if (other.__module__, other.__qualname__) != (made.__module__, made.__qualname__):
+        raise TypeError(f"there is a {shown} in {other.__module__} already: saved files name it")
+    known[name] = made
 
 
 class Tagged:
@@ -266,10 +293,7 @@ class Tagged:
         if root:
             cls._known = {}
         if "tag" in cls.__dict__ and cls.tag:
-            known = cls._known.get(cls.tag)
-            if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-                raise TypeError(f"there is a {cls.tag!r} in {known.__module__} already: saved files name it")
-            cls._known[cls.tag] = cls
+            enter(cls._known, cls.tag, cls, repr(cls.tag))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""
@@ -278,14 +302,7 @@ class Tagged:
     @classmethod
     def read(cls, fields: Fields) -> Self:
         """The value that `to_dict` wrote, of whichever subclass. **Raises** FieldError."""
-        kind = cls._known[fields.choice("type", tuple(sorted(cls._known)))]
-        try:
-            made: Self = kind._read(fields)
-        except FieldError:
-            raise
-        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
-            raise FieldError(f"{fields.where}: {error}") from None
-        fields.done()
+        made: Self = fields.make(cls._known[fields.choice("type", tuple(sorted(cls._known)))]._read)
         return made
 
     @classmethod
@@ -298,21 +315,22 @@ class Tagged:
         return cls.read(Fields(data, cls.__name__.lower()))
 
 
-def _saved(made: type[Any]) -> list[Field[Any]]:
-    """The fields of a dataclass that are written; none of another class."""
+def _saved(made: type[Any]) -> list[tuple[Field[Any], str]]:
+    """The fields of a dataclass that are written, and by which names; none of another class."""
     own = dataclass_fields(made) if is_dataclass(made) else ()
-    return [f for f in own if f.init and f.metadata.get("saved", True)]
+    named = [(f, f.metadata.get("saved", f.name)) for f in own if f.init]
+    return [(f, name) for f, name in named if name]
 
 
 def written(value: object) -> dict[str, Any]:
     """The JSON form of a dataclass, exact: what `Fields.into` reads."""
-    asked = [f for f in _saved(type(value)) if not f.metadata.get("optional") or getattr(value, f.name) != f.default]
-    return {f.name: _encode(getattr(value, f.name)) for f in asked}
+    own = [(f, name, getattr(value, f.name)) for f, name in _saved(type(value))]
+    return {name: _encode(v) for f, name, v in own if not f.metadata.get("optional") or v != f.default}
 
 
 def _encode(value: Any) -> Any:
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
+    if hasattr(value, "to_dict") or hasattr(value, "to_list"):
+        return value.to_dict() if hasattr(value, "to_dict") else value.to_list()
     if is_dataclass(value) and not isinstance(value, Log):
         return written(value)
     if isinstance(value, Fraction | Log):
@@ -340,13 +358,33 @@ def parse(text: str | bytes, where: str) -> Fields:
         return Fields(json.loads(text, object_pairs_hook=pairs, parse_constant=constant), where)
     except FieldError:
         raise
-    except (ValueError, RecursionError, MemoryError) as error:
+    except json.JSONDecodeError as error:
         raise FieldError(f"{where} is not JSON: {str(error)[:200]}") from None
+    except UnicodeDecodeError:
+        raise FieldError(f"{where} is not JSON: it is no text") from None
+    except ValueError:
+        raise FieldError(f"{where} has a number of more than 4300 digits, which is not allowed") from None
+    except RecursionError:
+        raise FieldError(f"{where} is not JSON that is allowed: its parts are nested too deep") from None
+    except MemoryError:
+        raise FieldError(f"{where} is not allowed: it takes more memory than there is") from None
 
 
-def load(path: str | Path) -> Fields:
-    """The JSON object in a file. **Raises** OSError if it cannot be read, FieldError if it is not one."""
-    file = Path(path)
-    if file.is_file() and file.stat().st_size > FILE:
-        raise FieldError(f"{file.name} is longer than {FILE} bytes, which is not allowed")
-    return parse(file.read_bytes(), file.name)
+def load(path: str | Path, read: Callable[[Fields], Item], limit: float = work.LIMIT) -> Item:
+    """What `read` makes of the JSON object in a file, or in standard input for "-".
+
+    **Arguments:** `limit`: how much work that may take, in seconds of a common processor.
+
+    **Raises** OSError if it cannot be read, FieldError if it is not what it must be, or `Overwork`.
+    """
+    name = "standard input" if str(path) == "-" else Path(path).name
+    with work.limited(limit, name):
+        with files.reading(path) as stream:
+            text = stream.read(FILE + 1)
+        if len(text) > FILE:
+            raise FieldError(f"{name} is longer than {FILE} bytes, which is not allowed")
+        work.count(len(text) / 8 + text.count(b"[") + text.count(b"{"))
+        try:
+            return read(parse(text, name))
+        except RecursionError:
+            raise FieldError(f"{name} is not allowed: its parts are nested too deep") from None

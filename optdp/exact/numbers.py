@@ -4,8 +4,6 @@ A float means the dyadic rational that it is and is written by `repr`; a `Fracti
 written p/q; `log(Fraction(3))` is the natural logarithm of 3, so that e^eps = 3 exactly when it is an epsilon.
 """
 
-from __future__ import annotations
-
 import decimal
 import math
 import numbers
@@ -29,11 +27,8 @@ class Log:
         top, bottom = self.argument.numerator, self.argument.denominator
         if bottom < 2 * top and top < 2 * bottom:
             return math.log1p((top - bottom) / bottom)
-        return (
-            math.log(top) - math.log(bottom)
-            if abs(top.bit_length() - bottom.bit_length()) > 1000
-            else math.log(top / bottom)
-        )
+        far = abs(top.bit_length() - bottom.bit_length()) > 1000
+        return math.log(top) - math.log(bottom) if far else math.log(top / bottom)
 
     def __repr__(self) -> str:
         return f"log({self.argument})"

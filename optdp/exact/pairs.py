@@ -6,6 +6,7 @@ periods repeat the same ratios, is finitely many outcomes too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from flint import arb, ctx
 
-from optdp.exact import enclosures
+from optdp.exact import enclosures, work
 
 if TYPE_CHECKING:
     from optdp.exact.numbers import Number
@@ -40,12 +41,18 @@ class Pair:
         Fraction(1, 4)
         """
         top, bottom = ratio.numerator, ratio.denominator
+        work.count(len(self.p) * (1 + 2 * work.product(self._words, work.words([ratio]))))
         excess = np.array(self.p, dtype=object) * bottom - np.array(self.q, dtype=object) * top
         return Fraction(int(np.where(excess > 0, excess, 0).sum()), self.total * bottom)
+
+    @property
+    def _words(self) -> float:
+        return work.words([self.total])
 
     @cached_property
     def _ordered(self) -> list[tuple[int, int]]:
         """The outcomes, those of one likelihood ratio merged, with the largest ratio first; without those that nobody has."""
+        work.count(len(self.p) * (0.5 + work.product(self._words, self._words)) * (1 + math.log2(len(self.p) + 1)))
         pairs = [(int(a), int(b)) for a, b in zip(self.p, self.q, strict=True) if a or b]
         # Floats bring them nearly into order, so that the exact comparison is asked about little more than neighbours.
         pairs.sort(key=lambda pq: -(pq[0] / pq[1]) if pq[1] else -float("inf"))
@@ -78,6 +85,7 @@ class Pair:
         both, singular = self._ratios
         if singular:
             return arb("inf")
+        work.count(10 * len(both))
         with ctx.workprec(enclosures.PRECISION):
             return sum((arb(a) * (arb(a) / b).log() for a, b in both), arb(0)) / self.total
 
@@ -86,6 +94,7 @@ class Pair:
         both, singular = self._ratios
         if singular:
             return arb("inf")
+        work.count(15 * len(both))
         with ctx.workprec(enclosures.PRECISION):
             order = enclosures.ball(alpha) - 1
             return sum((arb(a) * ((arb(a) / b).log() * order).exp() for a, b in both), arb(0)) / self.total

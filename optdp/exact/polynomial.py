@@ -5,8 +5,6 @@ On any interval a polynomial lies between the least and the largest of its Berns
 therefore passed after about log2(1/sqrt(delta)) bisections.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -15,6 +13,8 @@ from typing import Any
 
 from flint import arb, arb_poly
 
+from optdp.exact import work
+
 #: Pieces of [0, 1] after which a proof is given up (a refused proof is never wrong, only unhelpful).
 PIECES = 5000
 
@@ -22,9 +22,8 @@ PIECES = 5000
 def bernstein(power: Sequence[Any]) -> list[Any]:
     """Bernstein coefficients on [0, 1] of a polynomial with these coefficients: balls or rationals."""
     n = len(power) - 1
-    return [
-        sum((power[i] * math.comb(j, i) / math.comb(n, i) for i in range(1, j + 1)), power[0]) for j in range(n + 1)
-    ]
+    scaled = [c / math.comb(n, i) for i, c in enumerate(power)]
+    return [sum((scaled[i] * math.comb(j, i) for i in range(1, j + 1)), power[0]) for j in range(n + 1)]
 
 
 def halves(coefficients: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -38,20 +37,22 @@ def halves(coefficients: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def proven_everywhere(
-    polynomials: Sequence[arb_poly],
-    holds: Callable[[Sequence[Sequence[arb]]], bool],
+    polynomials: Sequence[arb_poly], holds: Callable[[Sequence[Sequence[arb]]], bool],
     fails: Callable[[Sequence[arb]], bool],
-) -> bool:
+) -> bool:  # fmt: skip
     """Whether [0, 1] can be cut into pieces on each of which `holds` is true of the Bernstein coefficients of `polynomials`.
 
     **Arguments:** `holds(coefficients)`: a sufficient condition on one piece; `fails(values)`: whether the values at a
     point disprove the statement, which ends the search early.
     """
     stack = [[bernstein(p.coeffs()) for p in polynomials]]
+    each = 0.5 * sum(len(c) ** 2 for c in stack[0])
+    work.count(each)
     for _ in range(PIECES):
         if not stack:
             return True
         piece = stack.pop()
+        work.count(each)
         if holds(piece):
             continue
         if fails([c[0] for c in piece]) or fails([c[-1] for c in piece]):
@@ -64,9 +65,7 @@ def proven_everywhere(
 
 def positive(polynomial: arb_poly) -> bool:
     """Whether the polynomial is proven positive on the whole of [0, 1]."""
-    return proven_everywhere(
-        [polynomial], lambda piece: all(bool(c > 0) for c in piece[0]), lambda values: bool(values[0] <= 0)
-    )
+    return proven_everywhere([polynomial], lambda piece: all(c > 0 for c in piece[0]), lambda ends: bool(ends[0] <= 0))
 
 
 def nonnegative(coefficients: Sequence[Fraction], low: Fraction, high: Fraction | None) -> bool:
@@ -74,17 +73,23 @@ def nonnegative(coefficients: Sequence[Fraction], low: Fraction, high: Fraction 
 
     Without an end it is enough (not necessary) that all derivatives at `low` are >= 0.
     """
+    n = len(coefficients)
     shifted = list(coefficients)  # in powers of (d - low): repeated synthetic division
     for i in range(len(shifted) - 1):
+        work.count(2 * (n - i) * work.rational(work.words([*shifted, low]) / 2))
         for k in range(len(shifted) - 2, i - 1, -1):
             shifted[k] += low * shifted[k + 1]
     if high is None:
         return all(c >= 0 for c in shifted)
-    stack = [(bernstein([c * (high - low) ** k for k, c in enumerate(shifted)]), 0)]
+    work.count(n * work.rational(work.words(shifted) + n * work.words([low, high])))
+    scaled = [c * (high - low) ** k for k, c in enumerate(shifted)]
+    work.count(n * n * work.rational(work.words(scaled) / 2))
+    stack = [(bernstein(scaled), 0)]
     while stack:
         piece, depth = stack.pop()
         if all(c >= 0 for c in piece):
             continue
+        work.count(n * n * work.rational(work.words(piece) / 2))
         if piece[0] < 0 or piece[-1] < 0 or depth > 40:
             return False
         stack += [(half, depth + 1) for half in halves(piece)]

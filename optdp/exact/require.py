@@ -1,26 +1,21 @@
 """Checks of what users pass in. Every error names the argument, the value and what is allowed."""
 
-from __future__ import annotations
-
 import math
 import numbers
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from optdp.exact.numbers import Number, number
 
-#: e^30 is 10^13: a larger epsilon promises nothing, and the probabilities that carry it sink below
-#: what double precision can hold.
+#: e^30 is 10^13: a larger epsilon promises nothing, and the probabilities that carry it sink below double precision.
 MAX_EPS = 30.0
 
 
 def real(
-    name: str,
-    value: object,
-    *,
-    low: float = -math.inf,
-    high: float = math.inf,
-    open_low: bool = False,
+    name: str, value: object, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False,
     open_high: bool = False,
-) -> float:
+) -> float:  # fmt: skip
     """`value` as a float, if it is a finite real number between `low` and `high`.
 
     **Raises** TypeError if it is not a real number (bool and str are not), ValueError if it is NaN,
@@ -69,9 +64,17 @@ def exact_epsilon(value: object, *, zero: bool = False) -> Number:
 
 def choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """`value`, if it is one of the strings `allowed`. **Raises** TypeError or ValueError otherwise."""
-    text = f"{name} must be one of {', '.join(map(repr, allowed))}"
-    if not isinstance(value, str):
-        raise TypeError(f"{name} = {value!r} is not allowed: {text}")
-    if value not in allowed:
-        raise ValueError(f"{name} = {value!r} is not allowed: {text}")
-    return value
+    if isinstance(value, str) and value in allowed:
+        return value
+    kind = ValueError if isinstance(value, str) else TypeError
+    raise kind(f"{name} = {value!r} is not allowed: {name} must be one of {', '.join(map(repr, allowed))}")
+
+
+def unmasked(x: ArrayLike, name: str = "x") -> ArrayLike:
+    """`x`, if no entry of it is masked: what a mask hides would be answered, and shown, as if it were data."""
+    hidden = np.ma.getmaskarray(x).reshape(-1) if isinstance(x, np.ma.MaskedArray) else np.zeros(0, dtype=bool)
+    if hidden.any():
+        raise ValueError(
+            f"{name} (entry {int(np.argmax(hidden))}) is masked, which is not allowed: leave it out, as with {name}.compressed()"
+        )
+    return x

@@ -12,9 +12,7 @@ The same holds for every notion that mixtures keep: the noise and its shift by d
 lattice noises, and hockey-stick divergences (hence profiles and Gaussian DP), KL and Renyi moments are jointly convex.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any
@@ -23,17 +21,24 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number, show
+from optdp.exact import OPTIONAL, Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, work
 from optdp.exact.pairs import Pair
-from optdp.exact.sampling import LIMB, Alias, Seed, as_rng, coin
+from optdp.exact.sampling import LIMB
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem.domains import Integers, Line
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import At, Average, Objective, WorstCase
-from optdp.problem.privacy import RDP, ApproxDP, Divergence, Privacy, mu_between
+from optdp.problem import (
+    RDP,
+    ApproxDP,
+    At,
+    Average,
+    Divergence,
+    Integers,
+    Line,
+    LossLike,
+    Objective,
+    Privacy,
+    WorstCase,
+)
+from optdp.problem.privacy import mu_between
 
 #: Weights add up to less than 2^124: what the alias table can draw from. Numbers of weights that a file may have.
 TOTAL = LIMB * LIMB
@@ -62,9 +67,9 @@ class AdditiveMechanism(AdditiveNoise):
     **Exactness.** `randomize` draws the cell with an alias table of exact integers, the place within the cell as an integer
     on a grid (of spacing g = a power of two, at most h/2^40), rounds the input down to that grid and adds in integers; the
     sum is turned into a float at the very end, which is post-processing. Rounding up the cell to whole grid points only
-    makes it wider (by a share of at most 2^-40), so that the guarantee covers at least the stated sensitivity. Losses are those
-    of the density: an output of `randomize` differs from one drawn from it by at most 2^-40 (|z| + 3h), and the rounding to a
-    float. (Given ideal random integers: numpy's default generator is not cryptographic.)
+    makes it wider (by a share of at most 2^-40), so that the guarantee covers at least the stated sensitivity. An output of
+    `randomize` differs from one drawn from the density by at most 2^-40 (|z| + 3h), which `enclose` counts, and, where the
+    sum is beyond 2^53 grid points, by its rounding to a float, which it does not: it is about inputs that are nearer to 0.
     """
 
     exact = True
@@ -76,7 +81,7 @@ class AdditiveMechanism(AdditiveNoise):
     tail: Annotated[tuple[int, ...], Within(0, TOTAL)] = ()
     decay: Annotated[int, Within(0, LIMB)] = 0
     eps: Number = 0.0
-    notion: Annotated[Privacy | None, Within()] = None
+    notion: Annotated[Privacy | None, Within()] = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         if self.notion is not None and not isinstance(self.notion, Privacy):
@@ -96,9 +101,8 @@ class AdditiveMechanism(AdditiveNoise):
             if any(not isinstance(w, int) or w < 0 for w in numbers):
                 raise ValueError(f"{name} must be integers >= 0")
         if not self.weights or len(self.tail) not in (0, self.n) or not 0 <= self.decay < LIMB:
-            raise ValueError(
-                f"weights must not be empty, tail must have 0 or n = {self.n} entries, and decay be below 2^62"
-            )
+            lengths = f"weights must not be empty, tail must have 0 or n = {self.n} entries"
+            raise ValueError(f"{lengths}, and decay be below 2^62")
         if not 0 < self.total < TOTAL:
             raise ValueError("the weights must add up to a positive number below 2^124")
 
@@ -116,21 +120,15 @@ class AdditiveMechanism(AdditiveNoise):
     def _b(self) -> Fraction:
         return Fraction(self.decay, LIMB)
 
-    # --- privacy -----------------------------------------------------------------------------------------------
-
     @cached_property
     def _line(self) -> tuple[np.ndarray, int]:
         """(integers proportional to the masses at -a..a with tails cut off after two periods, unit of proportion)."""
-        half = list(self.weights)
-        unit = 1
-        if self.tail:
-            unit = LIMB**3
-            b, d = self.decay, LIMB
-            half = [w * unit for w in half]
-            for k in range(3):
-                half += [t * (d - b) * b**k * d ** (2 - k) for t in self.tail]
+        b, d, periods = self.decay, LIMB, 3 if self.tail else 0
+        work.count(2 * len(self.weights) + 3 * len(self.tail))
+        half = [w * d**periods for w in self.weights]
+        half += [t * (d - b) * b**k * d ** (2 - k) for k in range(periods) for t in self.tail]
         up = np.array(half, dtype=object)
-        return np.concatenate([up[:0:-1], up]), unit
+        return np.concatenate([up[:0:-1], up]), d**periods
 
     def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
         """The divergence int (f(x) - ratio f(x + shift))_+ dx, atom included, as an exact rational, for ratio >= 1.
@@ -143,7 +141,7 @@ class AdditiveMechanism(AdditiveNoise):
             raise ValueError(f"shift = {shift!r} is not allowed: on the integers shifts must be integers")
         if cells == 0:
             return Fraction(0)
-        near = (1 - u) * self._cell_divergence(int(k), ratio) if u != 1 else Fraction(0)
+        near = (1 - u) * self._cell_divergence(int(k), ratio)
         far = u * self._cell_divergence(int(k) + 1, ratio) if u else Fraction(0)
         return near + far + Fraction(self.atom, self.total)
 
@@ -152,25 +150,21 @@ class AdditiveMechanism(AdditiveNoise):
         if k == 0:
             return Fraction(0)  # ratio >= 1
         if self.tail and k > self.n:
-            raise ValueError(
-                f"shifts above the sensitivity {self.sensitivity:g} are not supported for noise with a tail"
-            )
-        line, unit = self._line
-        top, bottom = ratio.numerator, ratio.denominator
-        pad = np.zeros(k, dtype=object)
-        left = np.concatenate([pad, line]) * bottom
-        excess = left - np.concatenate([line, pad]) * top
+            refusal = f"shifts above the sensitivity {self.sensitivity:g} are not supported"
+            raise ValueError(f"{refusal} for noise with a tail")
+        (line, unit), pad = self._line, np.zeros(k, dtype=object)
+        work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
+        excess = np.concatenate([pad, line]) * ratio.denominator - np.concatenate([line, pad]) * ratio.numerator
         excess = np.where(excess > 0, excess, 0)
+        scale = unit * ratio.denominator * self.total
         if not self.tail:
-            return Fraction(int(excess.sum()), unit * bottom * self.total)
+            return Fraction(int(excess.sum()), scale)
         # Point j of the line is at distance (j - k) - reach; both tails repeat with period n and factor b: the last but one
         # whole period of each, [K + n, K + 2n) at distance from 0, stands for itself and all that follow.
-        size, reach = len(self.weights), (line.size - 1) // 2
-        middle = excess[k + reach - (size + self.n - 1) : k + reach + size].sum()
-        right = excess[k + reach + size : k + reach + size + self.n].sum()
-        left_part = excess[k + reach - (size + 2 * self.n - 1) : k + reach - (size + self.n - 1)].sum()
-        scale = unit * bottom * self.total
-        return Fraction(int(middle), scale) + Fraction(int(right + left_part), scale) / (1 - self._b)
+        end = k + (line.size - 1) // 2 + len(self.weights)
+        start = end - 2 * len(self.weights) - self.n + 1
+        tails = excess[end : end + self.n].sum() + excess[start - self.n : start].sum()
+        return Fraction(int(excess[start:end].sum()), scale) + Fraction(int(tails), scale) / (1 - self._b)
 
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
         """The largest divergence over all shifts up to `reach` for a rational likelihood ratio >= 1, exactly.
@@ -191,6 +185,7 @@ class AdditiveMechanism(AdditiveNoise):
         if self.tail and not 1 <= k <= self.n:
             raise ValueError(f"k = {k} is not allowed: noise with a tail is compared at shifts of 1 to {self.n} cells")
         line, unit = self._line
+        work.count(2 * (line.size + k))
         if not self.tail:
             pad = [0] * k
             p, q, scale = [*pad, *line.tolist()], [*line.tolist(), *pad], 1
@@ -257,11 +252,8 @@ class AdditiveMechanism(AdditiveNoise):
         if self.atom or not self.tail or not self.decay or not min(*self.weights, *self.tail):
             return None
         b, d, n = self.decay, LIMB, self.n
-        half = (
-            [w * d**2 for w in self.weights]
-            + [t * (d - b) * d for t in self.tail]
-            + [t * (d - b) * b for t in self.tail]
-        )
+        half = [w * d**2 for w in self.weights] + [t * (d - b) * factor for factor in (d, b) for t in self.tail]
+        work.count(len(half) * (0.1 * n + work.rational(8)))
         line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
         top = [max(line[max(i - n, 0) : i + n + 1]) for i in range(n, len(line))]
         return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
@@ -316,41 +308,36 @@ class AdditiveMechanism(AdditiveNoise):
         """The smallest eps, rounded up, of noise that needs no delta. **Raises** ValueError for other noise."""
         own = replace(self, notion=None).guarantee()
         if not isinstance(own, ApproxDP) or own.delta != 0:
-            raise ValueError(
-                "privacy() is ambiguous here: this noise has a whole profile of pairs (eps, delta); use delta(eps), "
-                "eps_at(delta), guarantee() or satisfies(optdp.ApproxDP(...))"
-            )
+            instead = "use delta(eps), eps_at(delta), guarantee() or satisfies(optdp.ApproxDP(...))"
+            profile = "this noise has a whole profile of pairs (eps, delta)"
+            raise ValueError(f"privacy() is ambiguous here: {profile}; {instead}")
         assert isinstance(own.eps, Log)
         return enclosures.log_above(own.eps.argument)
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests: masses are nonnegative and sum to 1, and no shift up to the sensitivity exceeds delta."""
         if not isinstance(privacy, ApproxDP | Divergence):
             return super().check_privacy(privacy)
         reach = privacy.sensitivity <= self.sensitivity
-        told = (
-            f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart, the noise for {self.sensitivity:g}"
-        )
+        told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
         mass = Fraction(self.atom + self.weights[0] + 2 * sum(self.weights[1:]) + 2 * sum(self.tail), self.total)
         checks = [
-            Check("sensitivity", reach, told),
+            Check("sensitivity", reach, f"{told}, the noise for {self.sensitivity:g}"),
             Check("mass", mass == 1 and min(self.weights) >= 0, f"the masses add up to {mass} in exact rationals"),
         ]
-        if reach and isinstance(privacy, Divergence):
+        if not reach:
+            return checks
+        if isinstance(privacy, Divergence):
             kept = self.admitted(privacy)
             verdict = {True: "is proven to be", False: "is not", None: "is not proven to be"}[kept]
             text = f"the noise beside itself at every shift up to {show(privacy.sensitivity)} {verdict} {privacy.adjective}"
-            checks.insert(
-                0, Check("privacy", kept is True, f"{text} (exact rationals and balls at the lattice's shifts)")
-            )
-        elif reach and isinstance(privacy, ApproxDP):
-            same = None if privacy.sensitivity == self.sensitivity else privacy.sensitivity
-            pure = self.exact_ratio is not None and enclosures.at_most_exp(self.exact_ratio, privacy.eps)
-            divergence = Fraction(0) if pure else self.exact_delta(enclosures.exp_below(privacy.eps), same)
-            checks.insert(0, privacy.check(divergence))
-        return checks
-
-    # --- the noise ---------------------------------------------------------------------------------------------
+            return [
+                Check("privacy", kept is True, f"{text} (exact rationals and balls at the lattice's shifts)"),
+                *checks,
+            ]
+        same = None if privacy.sensitivity == self.sensitivity else privacy.sensitivity
+        pure = self.exact_ratio is not None and enclosures.at_most_exp(self.exact_ratio, privacy.eps)
+        divergence = Fraction(0) if pure else self.exact_delta(enclosures.exp_below(privacy.eps), same)
+        return [privacy.check(divergence), *checks]
 
     @cached_property
     def masses(self) -> np.ndarray:
@@ -417,42 +404,36 @@ class AdditiveMechanism(AdditiveNoise):
         distance, h = np.abs(points), float(self.step)
         if self.discrete:
             a = np.floor(distance).astype(np.int64)
-            whole = distance == a
-            inside = self._within(np.where((points < 0) & whole, a - 1, a))
+            inside = self._within(np.where((points < 0) & (distance == a), a - 1, a))
         else:
             a = np.floor(distance / h + 0.5).astype(np.int64)
-            share = distance / h + 0.5 - a
-            centre = np.where(a == 0, 2 * distance / h, share)  # the central cell is one, not two
-            inside = self._within(a - 1) * (a > 0) + np.where(a == 0, 1.0, 2.0) * self._mass_at(a) * centre
+            share = np.where(a == 0, 2 * distance / h, distance / h + 0.5 - a)  # the central cell is one, not two
+            inside = self._within(a - 1) * (a > 0) + np.where(a == 0, 1.0, 2.0) * self._mass_at(a) * share
             inside = inside + self.atom_mass
         return np.where(points >= 0, (1 + inside) / 2, (1 - inside) / 2)
 
     def quantile(self, level: ArrayLike) -> np.ndarray:
+        self._levels(level)
         levels = np.asarray(level, dtype=float)
-        if not ((levels > 0) & (levels < 1)).all():
-            raise ValueError(f"level = {level!r} is not allowed: levels must lie strictly between 0 and 1")
         inside = np.abs(2 * levels - 1)  # P(|Z| <= radius)
-        ends = self._cumulative + self.atom_mass
         size = len(self.weights)
-        a = np.searchsorted(ends, inside, side="left")
+        a = np.searchsorted(self._cumulative + self.atom_mass, inside, side="left")
         if self.tail:
             # Beyond the weights: find the cell by its cumulative mass, period by period.
             b = float(self._b)
             rest = np.maximum((1 - inside) / (2 * float(self._tails.sum())), 1e-300)
             k = np.where(a >= size, np.floor(np.log(np.minimum(rest, 1.0)) / np.log(b)), 0).astype(np.int64)
             guess = size + np.maximum(k - 1, 0) * self.n
-            offsets = np.arange(3 * self.n)
-            table = self._within(guess[..., None] + offsets) + self.atom_mass
+            table = self._within(guess[..., None] + np.arange(3 * self.n)) + self.atom_mass
             a = np.where(a >= size, guess + (table < inside[..., None]).sum(axis=-1), a)
         else:
             a = np.minimum(a, size - 1)
-        h = float(self.step)
         if self.discrete:
             return np.where(levels > 0.5, a, -a) * 1.0 + 0.0
         before = self._within(a - 1) * (a > 0) + self.atom_mass
         mass = self._mass_at(a)
         share = np.clip((inside - before) / np.where(mass > 0, mass, 1.0) / np.where(a == 0, 1.0, 2.0), 0.0, 1.0)
-        radius = np.where(a == 0, share / 2, a - 0.5 + share) * h
+        radius = np.where(a == 0, share / 2, a - 0.5 + share) * float(self.step)
         return np.where(levels >= 0.5, radius, -radius) + 0.0
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
@@ -460,22 +441,40 @@ class AdditiveMechanism(AdditiveNoise):
         return (low + high) / 2
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """(low, high) proven to contain the expected loss, which is the same at every input."""
         if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
             return super().enclose(objective)
-        return self.enclose_loss(objective.loss)
+        return self.enclose_loss(objective.loss, sent=True)
 
-    def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
-        """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else."""
+    def enclose_loss(self, loss: LossLike = "abs", *, sent: bool = False) -> tuple[float, float]:
+        """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else.
+
+        **Arguments:** `sent`: whether it is about what `randomize` sends, for powers: E L(|Y - x|), before the rounding of sums
+        beyond 2^53 grid points to floats.
+        """
         law = self._loss(loss)
-        if law.exponent in (1, 2):
-            exact = self._moment(int(law.exponent))
-            return enclosures.round_down(exact), enclosures.round_up(exact)
-        return self._sampled_value(law) if law.assumptions else self._integrated_value(law)
+        if law.assumptions:
+            return self._sampled_value(law)
+        with ctx.workprec(2 * enclosures.PRECISION):
+            exact = law.exponent in (1, 2)
+            value = enclosures.ball(self._moment(int(law.exponent))) if exact else self._integrated_value(law)
+            if sent and not self.discrete and law.exponent is not None:
+                value = self._as_sent(value, law.exponent)
+            return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
+
+    def _as_sent(self, value: arb, exponent: float) -> arb:
+        """E |Z + D|^q from E |Z|^q, where |D| <= 2^-GRID (|Z| + 3 h): by Minkowski's inequality, below 1 by concavity."""
+        q, share = enclosures.ball(exponent), enclosures.ball(Fraction(1, 2**GRID))
+        move = 3 * enclosures.ball(self.step)
+        if exponent < 1:
+            return value + (value + move**q) * share**q * arb(0, 1)
+        norm = value ** (1 / q)
+        low = (norm * (1 - share) - move * share).max(arb(0))
+        return (low**q).union((norm * (1 + share) + move * share) ** q)
 
     def _moment(self, q: int) -> Fraction:
         """E|Z|^q for q = 1, 2, exactly."""
         n, b = self.n, self._b
+        work.count(0.5 * len(self.weights) + 8 * len(self.tail) * work.rational(10))
         body = sum(w * a**q for a, w in enumerate(self.weights))
         tail = Fraction(0)
         for r, t in enumerate(self.tail, len(self.weights)):
@@ -483,8 +482,7 @@ class AdditiveMechanism(AdditiveNoise):
             tail += t * (r + mean if q == 1 else r * r + 2 * r * mean + n * n * b * (1 + b) / (1 - b) ** 2)
         cells = 2 * (body + tail)
         if not self.discrete:  # the spread within a cell
-            central = Fraction(self.weights[0])
-            cells += central / 4 if q == 1 else Fraction(self.total - self.atom, 12)
+            cells += Fraction(self.weights[0], 4) if q == 1 else Fraction(self.total - self.atom, 12)
         return Fraction(cells) * self.step**q / self.total
 
     def _sampled_value(self, law: Any) -> tuple[float, float]:
@@ -502,7 +500,7 @@ class AdditiveMechanism(AdditiveNoise):
         scale = float(law.integral(np.asarray(self.noise_radius()))) / h * 1e-15
         return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
 
-    def _integrated_value(self, law: Any) -> tuple[float, float]:
+    def _integrated_value(self, law: Any) -> arb:
         """For a loss known through its integral I: values at points lie between mean values on their two sides."""
         if self.tail and law.exponent is None:
             raise TypeError(f"loss = {law.name!r} is not allowed: for unbounded noise only powers have a proven value")
@@ -519,6 +517,7 @@ class AdditiveMechanism(AdditiveNoise):
                 inner = law.integral_ball(a * h - h / 2) if a else -law.integral_ball(h / 2)
                 return (law.integral_ball(a * h + h / 2) - inner) / h
 
+            work.count(60.0 * len(self.weights))
             total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
             if self.tail:
                 q, b, n, periods = enclosures.ball(law.exponent), enclosures.ball(self._b), self.n, 8
@@ -529,22 +528,21 @@ class AdditiveMechanism(AdditiveNoise):
                     if rho < (1 + b) / 2 and float((arb(edge) ** q * b**periods).upper()) < 1e-25:
                         break
                     periods *= 2
+                work.count(60.0 * len(self.tail) * periods)
                 for r, t in enumerate(self.tail, size):
                     total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
                 rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)
                 total += rest * arb(0.5, 0.5)
-            total = (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
-            return max(0.0, enclosures.round_down(total)), enclosures.round_up(total)
-
-    # --- sampling ----------------------------------------------------------------------------------------------
+            return (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
 
     @cached_property
     def _alias(self) -> Alias:
         sizes = [self.atom, *self.weights[:1], *(2 * w for w in self.weights[1:]), *(2 * t for t in self.tail)]
         return Alias([sizes], self.total)
 
-    def _draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """(signed cell index, whether the atom was drawn), exactly distributed."""
+    def _places(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Draws of the noise in grid points (on the integers: as it is), exactly distributed."""
+        count = int(np.prod(shape, dtype=int))
         entry = self._alias.draw(np.zeros(count, dtype=np.int64), rng)
         distance = entry - 1
         if self.tail:
@@ -553,21 +551,17 @@ class AdditiveMechanism(AdditiveNoise):
                 going = going[coin(self.decay, LIMB, going.shape, rng)]
                 distance[going] += self.n
         sign = np.where(rng.integers(0, 2, size=count) == 1, 1, -1)
-        return np.where(entry == 0, 0, distance * sign), entry == 0
+        cells, atom = np.where(entry == 0, 0, distance * sign), entry == 0
+        if not self.discrete:
+            m = self._grid()[1]
+            cells = cells * m + np.where(atom, 0, rng.integers(0, m, size=count) - m // 2)
+        return cells.reshape(shape)
 
     def _grid(self) -> tuple[float, int]:
         """(spacing g = a power of two, grid points per cell m), m g >= step."""
         g = 2.0 ** (int(np.floor(np.log2(float(self.step)))) - GRID)
         share = self.step / Fraction(g)
         return g, -(-share.numerator // share.denominator)
-
-    def _places(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Draws of the noise in grid points (on the integers: as it is)."""
-        cells, atom = self._draw(int(np.prod(shape, dtype=int)), rng)
-        if not self.discrete:
-            m = self._grid()[1]
-            cells = cells * m + np.where(atom, 0, rng.integers(0, m, size=cells.size) - m // 2)
-        return cells.reshape(shape)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return self._places(shape, rng) * (1.0 if self.discrete else self._grid()[0])
@@ -580,23 +574,17 @@ class AdditiveMechanism(AdditiveNoise):
             scaled = np.floor(inputs / g)  # exact: g is a power of two
         if (np.abs(scaled) < 2.0**62).all():
             return (scaled.astype(np.int64) + places) * g
-        exact = [
-            float((Fraction(x) // Fraction(g) + int(z)) * Fraction(g))
-            for x, z in zip(inputs.flat, places.flat, strict=True)
-        ]
-        return np.array(exact).reshape(inputs.shape)
+        pairs, grid = zip(inputs.flat, places.flat, strict=True), Fraction(g)
+        return np.array([float((Fraction(x) // grid + int(z)) * grid) for x, z in pairs]).reshape(inputs.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; weights are strings, which no reader of JSON rounds."""
-        numbers = {"weights": self.weights, "tail": self.tail}
-        single = {"atom": str(self.atom), "decay": str(self.decay)}
-        return super().to_dict() | single | {name: [str(w) for w in ws] for name, ws in numbers.items()}
+        strings = {"weights": list(map(str, self.weights)), "tail": list(map(str, self.tail))}
+        return super().to_dict() | strings | {"atom": str(self.atom), "decay": str(self.decay)}
 
     def __repr__(self) -> str:
         kind = "integer" if self.discrete else "piecewise-constant"
         reach = "unbounded" if self.tail else f"|z| <= {self.noise_radius():.6g}"
         atom = f", atom {self.atom_mass:.6g} at 0" if self.atom else ""
-        return (
-            f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, "
-            f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
-        )
+        losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
+        return f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"

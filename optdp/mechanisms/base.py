@@ -6,39 +6,30 @@ import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp import files, hooks
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.exact.fields import FieldError, Fields, load
-from optdp.exact.numbers import Log, Number, encode
-from optdp.exact.rounding import Table
-from optdp.exact.sampling import Seed
-from optdp.problem.domains import Alphabet, Circle, Interval
-from optdp.problem.losses import LossLike, Squared, as_loss
-from optdp.problem.privacy import LDP, Privacy
+from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, work, written
+from optdp.exact.fields import enter, load
+from optdp.problem import LDP, Alphabet, Circle, Interval, LossLike, Objective, Privacy, Problem, Squared, as_loss
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from optdp.problem.objectives import Objective
-    from optdp.problem.problem import Problem
 
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (
-    "additive", "composite", "finite", "kernel", "lip", "piecewise", "varying_window",
-    "baselines.clamped", "baselines.unbiased", "baselines.noise",
+    "additive", "composite", "finite", "frequency", "kernel", "lip", "piecewise", "varying_window",
+    "baselines.clamped", "baselines.frequency", "baselines.unbiased", "baselines.noise",
 )  # fmt: skip
 
 
@@ -52,7 +43,8 @@ class Mechanism(ABC):
     """
 
     domain: Any
-    #: Whether values, guarantees and samples are exact (False: computed or sampled in floating point).
+    #: Whether values, guarantees and samples are exact, given ideal random integers (numpy's default generator is not
+    #: cryptographic). False: computed or sampled in floating point.
     exact: ClassVar[bool] = False
     #: What families ask: the number of pieces of a density with heights shared by all inputs (`problem.families.Piecewise`),
     pieces: int | None = None
@@ -65,12 +57,7 @@ class Mechanism(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        known = Mechanism._registry.get(cls.__name__)
-        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise TypeError(
-                f"there is a mechanism {cls.__name__} in {known.__module__} already: saved files name the class"
-            )
-        Mechanism._registry[cls.__name__] = cls
+        enter(Mechanism._registry, cls.__name__, cls, f"mechanism {cls.__name__}")
 
     # --- what an author writes
 
@@ -78,8 +65,9 @@ class Mechanism(ABC):
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         """One private output for each entry of `x`, in the shape of `x`.
 
-        **Arguments:** `x`: inputs in the domain; `rng`: None for fresh entropy from the operating system; a
-        `numpy.random.Generator` or a seed only for experiments that are to be repeated: who knows it can undo the privacy.
+        **Arguments:** `x`: inputs in the domain; `rng`: None for the cryptographic generator that the operating system keyed; a
+        `numpy.random.Generator` or an integer seed only for experiments that are to be repeated: who knows it, or recovers
+        the generator's state from outputs, can undo the privacy.
         """
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
@@ -102,8 +90,13 @@ class Mechanism(ABC):
     def _drawn_atoms(self) -> np.ndarray:
         if type(self).probability is Mechanism.probability:
             return np.empty(0)
+        if isinstance(self.domain, Alphabet):
+            inputs = np.array(self.domain.symbols[:9])
+        else:
+            low, high = self.domain.lower, self.domain.upper
+            inputs = np.linspace(low, high, 9) if np.isfinite(low) else np.arange(9) - 4
         rng = np.random.default_rng(0)
-        drawn = [np.ravel(self.randomize(np.full(4096, x), rng)) for x in self._some_inputs(9)]
+        drawn = [np.ravel(self.randomize(np.full(4096, x), rng)) for x in inputs]
         values, counts = np.unique(np.concatenate(drawn), return_counts=True)
         return values[counts > 1]
 
@@ -172,12 +165,9 @@ class Mechanism(ABC):
         law = self._loss(loss)
         if isinstance(self.domain, Alphabet):
             return float(np.mean(self.expected_loss(list(self.domain.symbols), law)))
-        cuts = np.unique(np.concatenate([np.linspace(a, b, 9) for a, b in self._smooth_pieces()]))
-
-        def losses(inputs: np.ndarray, _: np.ndarray) -> np.ndarray:
-            return np.stack([self.expected_loss(inputs, law), np.zeros(inputs.size)])
-
-        return float(quadrature(losses, cuts[None], np.zeros(1), 1e-9)[0, 0]) / self.domain.width
+        cuts = np.unique(np.concatenate([np.linspace(a, b, 9) for a, b in self._smooth_pieces()]))[None]
+        rows = quadrature(lambda x, _: np.stack([self.expected_loss(x, law), 0.0 * x]), cuts, np.zeros(1), 1e-9)
+        return float(rows[0, 0]) / self.domain.width
 
     def _expectation(self, x: Any, function: Callable[[Any, Any], Any]) -> np.ndarray:
         """E[function(x, Y) | x]: adaptive quadrature over the support, cut at the input, and a sum over atoms.
@@ -188,10 +178,9 @@ class Mechanism(ABC):
         parts = [self._mass_and_mean(p, function) for p in np.array_split(inputs.reshape(-1), inputs.size // 512 + 1)]
         mass, mean = np.concatenate(parts, axis=1)
         if np.abs(mass - 1).max(initial=0.0) > 1e-6:
-            raise ValueError(
-                f"density and probability of {type(self).__name__} add up to {mass[np.argmax(np.abs(mass - 1))]:.9g} instead of "
-                "1: define `support` and `atoms` if outputs are missed, else correct them"
-            )
+            total = f"{type(self).__name__} add up to {mass[np.argmax(np.abs(mass - 1))]:.9g} instead of 1"
+            told = "define `support` and `atoms` if outputs are missed, else correct them"
+            raise ValueError(f"density and probability of {total}: {told}")
         return mean.reshape(inputs.shape)
 
     def _mass_and_mean(self, inputs: np.ndarray, function: Callable[[Any, Any], Any]) -> np.ndarray:
@@ -206,23 +195,16 @@ class Mechanism(ABC):
             heights = self.density(y, x)
             return heights * np.stack([np.ones(y.shape), np.where(heights > 0, function(x, y), 0.0)])
 
+        if np.isfinite(low) and np.isfinite(high):
+            cuts = np.tile(np.linspace(low, high, 129), (inputs.size, 1))
+            cuts = np.sort(np.concatenate([cuts, np.clip(inputs, low, high)[:, None]], axis=1), axis=1)
+            return found + quadrature(body, cuts, inputs)
         width = getattr(self.domain, "width", 1.0)
 
         def line(t: np.ndarray, x: np.ndarray) -> np.ndarray:  # y = x + width t/(1 - t^2): the whole line
             return body(x + width * t / (1 - t * t), x) * width * (1 + t * t) / (1 - t * t) ** 2
 
-        if np.isfinite(low) and np.isfinite(high):
-            cuts = np.tile(np.linspace(low, high, 129), (inputs.size, 1))
-            cuts = np.sort(np.concatenate([cuts, np.clip(inputs, low, high)[:, None]], axis=1), axis=1)
-            return found + quadrature(body, cuts, inputs)
         return found + quadrature(line, np.tile(np.linspace(-1, 1, 129) * (1 - 1e-9), (inputs.size, 1)), inputs)
-
-    def _some_inputs(self, count: int) -> np.ndarray:
-        if isinstance(self.domain, Alphabet):
-            return np.array(self.domain.symbols[:count])
-        if not np.isfinite(self.domain.lower):
-            return np.arange(count) - count // 2
-        return np.linspace(self.domain.lower, self.domain.upper, count)
 
     # --- what it guarantees
 
@@ -249,16 +231,16 @@ class Mechanism(ABC):
         if not isinstance(own, LDP):
             what = "no guarantee is claimed" if own is None else f"the guarantee is {own}"
             raise ValueError(f"privacy() is the epsilon of an LDP mechanism, and here {what}: use guarantee()")
-        return _round_up(own.eps)
+        with ctx.workprec(enclosures.PRECISION):
+            return own.eps if isinstance(own.eps, float) else enclosures.round_up(enclosures.ball(own.eps))
 
     # --- verification: statements about a problem
 
     def feasible(self, problem: Problem) -> list[Check]:
         """Exact checks that the mechanism is one of those that `problem` is about: domain, guarantee, family, constraints."""
         same = self.domain == problem.domain
-        checks = [
-            Check("domain", same, f"inputs come from {self.domain}" + ("" if same else f", not from {problem.domain}"))
-        ]
+        told = f"inputs come from {self.domain}" + ("" if same else f", not from {problem.domain}")
+        checks = [Check("domain", same, told)]
         if not same:
             return checks
         try:
@@ -273,21 +255,17 @@ class Mechanism(ABC):
         if span is not None and not any(c.tag == "outputs" for c in problem.constraints):
             low, high = self.exact_support()
             inside = bool(span[0] <= low and high <= span[1])
-            low, high = float(low), float(high)
-            checks.append(
-                Check("outputs", inside, f"outputs lie in [{low!r}, {high!r}], the domain being {self.domain}")
-            )
+            told = f"outputs lie in [{float(low)!r}, {float(high)!r}], the domain being {self.domain}"
+            checks.append(Check("outputs", inside, told))
         return checks
 
     def exact_support(self) -> tuple[Any, Any]:
         """(lowest, highest) output before it is written as a float, for the check against the domain. Default: `support`."""
-        low, high = self.support()
-        return low, high
+        return self.support()
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         """Exact tests that every row is a distribution and that the guarantee is kept. Default: by `satisfies`."""
-        answer = self.satisfies(privacy)
-        own = self.guarantee()
+        answer, own = self.satisfies(privacy), self.guarantee()
         said = "no guarantee is claimed" if own is None else f"the mechanism guarantees {own}"
         verdict = {True: "which implies", False: "which contradicts", None: "from which nothing is known about"}[answer]
         return [Check("privacy", answer is True, f"{said}, {verdict} {privacy}")]
@@ -318,8 +296,7 @@ class Mechanism(ABC):
         a, b = self.domain.lower, self.domain.upper
         if not np.isfinite(b - a):
             raise TypeError(f"{type(self).__name__} must define worst_input and average_loss: its domain is unbounded")
-        cuts = [a, *sorted(k for k in self._kinks() if a < k < b), b]
-        return list(pairwise(cuts))
+        return list(pairwise([a, *sorted(k for k in self._kinks() if a < k < b), b]))
 
     def _loss(self, loss: Any) -> Any:
         """`loss` as a `Loss`; a user's function is checked up to the largest distance between an input and an output."""
@@ -337,25 +314,28 @@ class Mechanism(ABC):
         """JSON form; `Mechanism.from_dict` gives back an equal mechanism, bit for bit. Default: the fields of a dataclass."""
         if not is_dataclass(self):
             raise TypeError(f"{type(self).__name__} has no JSON form: define to_dict and _read")
-        own = {f.metadata.get("saved", f.name): getattr(self, f.name) for f in dataclass_fields(self) if f.init}
-        return {"mechanism": type(self).__name__} | {name: _encode(value) for name, value in own.items()}
+        return {"mechanism": type(self).__name__} | written(self)
 
     @classmethod
     def _read(cls, fields: Fields) -> Self:
         """The inverse of `to_dict`: each field by its annotation; `metadata` may say by which name it is "saved"."""
         if not is_dataclass(cls):
             raise FieldError(f"{cls.__name__} cannot be read from a file")
-        hints, own = get_type_hints(cls, include_extras=True), [f for f in dataclass_fields(cls) if f.init]
-        return cls(**{f.name: _entry(fields, f.metadata.get("saved", f.name), hints[f.name]) for f in own})
+        return fields.into(cls)
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism to a JSON file, whole or not at all."""
         files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     @staticmethod
-    def load(path: str | Path) -> Mechanism:
-        """Read a mechanism that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
-        return Mechanism.read(load(path))
+    def load(path: str | Path, limit: float = work.LIMIT) -> Mechanism:
+        """Read a mechanism that `save` wrote, or one from standard input ("-").
+
+        **Arguments:** `limit`: how much work reading may take, in seconds of a common processor; it is counted, not timed.
+
+        **Raises** OSError, FieldError (a ValueError) or `optdp.exact.work.Overwork` (a RuntimeError) in one sentence.
+        """
+        return load(path, Mechanism.read, limit)
 
     @staticmethod
     def from_dict(data: Any) -> Mechanism:
@@ -368,35 +348,7 @@ class Mechanism(ABC):
         for module in MODULES:
             importlib.import_module(f"optdp.mechanisms.{module}")
         kind = fields.choice("mechanism", tuple(sorted(Mechanism._registry)))
-        try:
-            made = Mechanism._registry[kind]._read(fields)
-        except FieldError:
-            raise
-        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
-            raise FieldError(f"{fields.where}: {error}") from None
-        fields.done()
-        return made
-
-
-def _encode(value: Any) -> Any:
-    """The JSON form of a field."""
-    if isinstance(value, Table):
-        return value.to_list()
-    if isinstance(value, tuple):
-        return [_encode(v) for v in value]
-    if isinstance(value, Fraction | Log):
-        return encode(value)
-    return value.to_dict() if hasattr(value, "to_dict") else value
-
-
-def _entry(fields: Fields, name: str, kind: Any) -> Any:
-    """The field `name`, of which `kind` is the annotation; that a domain is of the right kind the constructor checks."""
-    classes = get_args(kind) or (kind,)
-    if kind is Table:
-        return Table.read(fields, name)
-    if not hasattr(classes[0], "read"):
-        return fields.typed(name, kind)
-    return classes[0].read(fields.child(name))
+        return fields.make(Mechanism._registry[kind]._read)
 
 
 def quadrature(
@@ -432,8 +384,3 @@ def quadrature(
         if not a.size:
             break
     return total + add(coarse, of)
-
-
-def _round_up(eps: Number) -> float:
-    with ctx.workprec(enclosures.PRECISION):
-        return float(eps) if isinstance(eps, float) else enclosures.round_up(enclosures.ball(eps))

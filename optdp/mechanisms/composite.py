@@ -6,7 +6,8 @@ this form, and so is any pair of a user's own activation and base.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated
@@ -15,18 +16,14 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number, show
-from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require, show
+from optdp.exact.lattice import Lattice, dither
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow
-from optdp.problem.domains import DomainLike, Interval, as_interval
-from optdp.problem.families import Rule
+from optdp.problem import LDP, At, DomainLike, Interval, Objective, Privacy, Rule, WorstCase, as_interval
 from optdp.problem.losses import DistanceLoss, LossLike
-from optdp.problem.objectives import At, Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
 from optdp.problem.shapes import Rectangle, Shape, Steps, base_name
+
+_RECTANGLE = Rectangle()
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,10 +42,11 @@ class CompositeMechanism(CellWindow):
     Use `CompositeMechanism.private(eps, width, ...)` to build one from real numbers.
 
     **Exactness.** All parameters are dyadic rationals; masses and likelihood ratios are bounded exactly, and `randomize` draws
-    whole cells with integers, then names the cell by its midpoint. The range is the one for which the mean of the output is
-    the input, in exact rationals; against the density on the continuum outputs are off by at most 2^-51 of the range, inputs
-    are read to the same precision, and both are rounded symmetrically. (Given ideal random integers: numpy's default
-    generator is not cryptographic.) It is unbiased whatever its parameters, so that its mean square error is its variance.
+    whole cells with integers. The range is the one for which the mean of the output is the input, in exact rationals. Inputs
+    are read, and outputs sent, on lattices: multiples of a power of two that are floats (`optdp.exact.lattice`). The cell in
+    which the window starts and the number that is sent for a cell are rounded at random such that their means are exact, so
+    that E[Y | x] = x for the numbers that are sent, at every x of the lattice; what that adds to the variance is part of
+    `enclose`. It is unbiased whatever its parameters: its mean square error is its variance.
 
         >>> CompositeMechanism.private(1.0, 0.4).support()
         (-4.091569611955528, 4.091569611955528)
@@ -70,30 +68,18 @@ class CompositeMechanism(CellWindow):
         if self.last_cell == -1:
             object.__setattr__(self, "last_cell", CELLS - self.width_cells)
         require.integer("last_cell", self.last_cell, low=self.first_cell + 1, high=CELLS - self.width_cells)
-        if self.activation.fit(self.width_cells) != self.width_cells:
-            raise ValueError(
-                f"width_cells = {self.width_cells!r} is not allowed: a {self.activation} activation is sampled exactly in "
-                f"{self.activation.fit(self.width_cells)} cells"
-            )
+        if (fit := self.activation.fit(self.width_cells)) != self.width_cells:
+            why = f"a {self.activation} activation is sampled exactly in {fit} cells"
+            raise ValueError(f"width_cells = {self.width_cells!r} is not allowed: {why}")
         if self.base.fit(CELLS) != CELLS or self.base.dip() <= 0:
-            raise ValueError(
-                f"base = {str(self.base)!r} is not allowed: it must be positive on the whole range, and its number of steps a "
-                "power of two"
-            )
+            allowed = "it must be positive on the whole range, and its number of steps a power of two"
+            raise ValueError(f"base = {str(self.base)!r} is not allowed: {allowed}")
 
     @classmethod
     def private(
-        cls,
-        eps: Number,
-        width: float | Fraction,
-        domain: DomainLike = (-1.0, 1.0),
-        activation: Shape = Rectangle(),  # noqa: B008  (frozen)
-        base: Shape = Rectangle(),  # noqa: B008
-        *,
-        shift: float | Fraction = 0,
-        rule: Rule = "uniform",
-        floor_mass: float = 0.0,
-    ) -> CompositeMechanism:
+        cls, eps: Number, width: float | Fraction, domain: DomainLike = (-1.0, 1.0), activation: Shape = _RECTANGLE,
+        base: Shape = _RECTANGLE, *, shift: float | Fraction = 0, rule: Rule = "uniform", floor_mass: float = 0.0,
+    ) -> CompositeMechanism:  # fmt: skip
         """The eps-LDP mechanism whose window is a share `width` in (0, 1) of the range, with the least base.
 
         **Arguments:** `shift`: the middle of the range in units where the domain is [-1, 1], in [-1, 1]; `rule`: as in
@@ -112,13 +98,11 @@ class CompositeMechanism(CellWindow):
             raise tiny
         room = ratio * dip - 1 if rule == "uniform" else (ratio - 1) * dip
         if room <= 0:
-            raise ValueError(
-                f"base = {str(base)!r} is not allowed at eps = {show(eps)}: it varies by a factor {1 / float(dip):g} >= e^eps, "
-                "which leaves no room for an activation"
-            )
+            why = f"it varies by a factor {1 / float(dip):g} >= e^eps, which leaves no room for an activation"
+            raise ValueError(f"base = {str(base)!r} is not allowed at eps = {show(eps)}: {why}")
         odds = room * activation.level_below() / base.level_above() * w
         mass = max(1 / (1 + odds), Fraction(require.real("floor_mass", floor_mass, low=0.0, high=1.0, open_high=True)))
-        coins = -(-mass.numerator * COINS // mass.denominator)
+        coins = math.ceil(mass * COINS)
         if coins >= COINS:
             raise tiny
         gap = round(abs(r) * (1 - w) / (1 + abs(r)) * CELLS)
@@ -192,12 +176,10 @@ class CompositeMechanism(CellWindow):
         require.choice("of", of, ("base", "composite"))
         point = float(self.domain.check(float(self._exact_middle) if x is None else x))
         low, high = self.support()
-        middle = (low + high) / 2
-        side = low if point >= middle else high
+        side = low if point >= (low + high) / 2 else high
 
         def area(scale: float) -> float:
-            end = point + scale * (side - point)
-            a, b = min(end, point), max(end, point)
+            a, b = sorted((point, point + scale * (side - point)))
             if of == "composite":
                 centre, half = float(self._centre(np.asarray(point))), self._halfwidth
                 kinks = [c for c in (centre - half, centre, centre + half) if a < c < b]
@@ -220,46 +202,50 @@ class CompositeMechanism(CellWindow):
         alpha, beta = (float(v) for v in self._line)
         return alpha + beta * (x - float(self._exact_middle)) / float(self._exact_half)
 
+    def _sent(self, whole: bool = False) -> Lattice:
+        """The lattice of the outputs; the ends of the range are rounded outwards."""
+        low, high = self.exact_range
+        lattice = Lattice.between(low, high, whole)
+        return replace(lattice, first=math.floor(low / lattice.step), last=math.ceil(high / lattice.step))
+
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs = self.domain.check(x)
+        at, lattice = self.placed(x)
         rng = as_rng(rng)
-        flat = inputs.reshape(-1)
-        from_base = coin(self.floor_coins, COINS, flat.shape, rng)
-        share = (flat[~from_base] - self.domain.lower) / self.domain.width
-        start = self.first_cell + np.rint(share * (self.last_cell - self.first_cell)).astype(np.int64)
-        cell = np.empty(flat.size, dtype=np.int64)
+        place = at.reshape(-1) - lattice.first
+        from_base = coin(self.floor_coins, COINS, place.shape, rng)
+        slope = (self.last_cell - self.first_cell) / self.domain.exact_width
+        start = self.first_cell + slope * (lattice.first * lattice.step - Fraction(self.domain.lower))
+        cell = dither(place, start, slope * lattice.step, rng)
+        cell[~from_base] += self.activation.draw(self.width_cells, int((~from_base).sum()), rng)
         cell[from_base] = self.base.draw(CELLS, int(from_base.sum()), rng)
-        cell[~from_base] = start + self.activation.draw(self.width_cells, start.size, rng)
-        low, high = self.support()
-        return np.minimum(low + (cell + 0.5) * ((high - low) / CELLS), high).reshape(inputs.shape)
+        low, high = self.exact_range
+        sent = self._sent(lattice.whole)
+        unit = (high - low) / CELLS / sent.step
+        return sent.sent(dither(cell, low / sent.step + unit / 2, unit, rng)).reshape(at.shape)
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        inputs = self.domain.check(x)
-        outputs = np.asarray(y, dtype=float)
+        inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
         low, high = self.support()
-        reach = (high - low) / 2
-        base = self.base.height(np.clip((outputs - (low + high) / 2) / reach, -1.0, 1.0)) / (
-            2 * reach * float(self.base.level())
-        )
-        near = self.activation.height((outputs - self._centre(inputs)) / self._halfwidth)
-        window = near / (2 * self._halfwidth * float(self.activation.level()))
+        reach, half = (high - low) / 2, self._halfwidth
+        far = self.base.height(np.clip((outputs - (low + high) / 2) / reach, -1.0, 1.0))
+        near = self.activation.height((outputs - self._centre(inputs)) / half)
+        levels = 2 * reach * float(self.base.level()), 2 * half * float(self.activation.level())
         valid = (outputs >= low) & (outputs <= high)
-        return np.where(valid, self._mix(base, window), 0.0)
+        return np.where(valid, self._mix(far / levels[0], near / levels[1]), 0.0)
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        low, high = self.exact_range
-        return enclosures.round_down(low), enclosures.round_up(high)
+        sent = self._sent()
+        return float(sent.first * sent.step), float(sent.last * sent.step)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         low, high = self.support()
         return self._mix((low + high) / 2, self._centre(self.domain.check(x)))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
-        inputs = self.domain.check(x)
-        low, high = self.exact_range
-        mass, w = self.exact_floor_mass, self.exact_window
+        (low, high), mass, w = self.exact_range, self.exact_floor_mass, self.exact_window
         still = float(mass) * float(self.base.spread()) + float((1 - mass) * w * w) * float(self.activation.spread())
-        return float((high - low) / 2) ** 2 * (still + float(mass * (1 - mass)) * self._offset(inputs) ** 2)
+        moved = float(mass * (1 - mass)) * self._offset(self.domain.check(x)) ** 2
+        return float((high - low) / 2) ** 2 * (still + moved)
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
         inputs, law = self.domain.check(x), self._loss(loss)
@@ -268,33 +254,41 @@ class CompositeMechanism(CellWindow):
         if law.form != "distance" or not all(isinstance(shape, Rectangle | Steps) for shape in self.shapes):
             return super().expected_loss(inputs, law)
         low, high = self.support()
-        middle = np.full(inputs.shape, (low + high) / 2)
-        far = mean_loss(self.base, middle, (high - low) / 2, inputs, law)
+        far = mean_loss(self.base, np.full(inputs.shape, (low + high) / 2), (high - low) / 2, inputs, law)
         near = mean_loss(self.activation, self._centre(inputs), self._halfwidth, inputs, law)
         return self._mix(far, near)
 
     def worst_input(self, loss: LossLike = "squared") -> float:
-        """An input at which the expected loss is largest; for the variance an end of the domain."""
         law = self._loss(loss)
         if law.exponent != 2:
             return float(super().worst_input(law))
         return self.domain.upper if self._line[0] >= 0 else self.domain.lower
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """(low, high) proven to contain the mean square error, which is the variance, in exact rationals and balls."""
         if not isinstance(objective, WorstCase | At) or objective.loss.exponent != 2:
             return super().enclose(objective)
         alpha, beta = self._line
+        lattice, v = Lattice.between(self.domain.lower, self.domain.upper), self._sent().step
+        off = max(
+            lattice.step / 2, lattice.slack(self.domain.lower, self.domain.upper)
+        )  # from an input to what is read
         if isinstance(objective, At):
-            moved = (alpha + beta * (Fraction(objective.x) - self._exact_middle) / self._exact_half) ** 2
+            read = int(lattice.index(np.asarray(objective.x))) * lattice.step
+            off = abs(read - Fraction(objective.x))
+            moved = (alpha + beta * (read - self._exact_middle) / self._exact_half) ** 2
         else:
             moved = max((alpha + beta) ** 2, (alpha - beta) ** 2)  # a parabola in x: largest at an end
         mass, w = self.exact_floor_mass, self.exact_window
         low, high = self.exact_range
+        cell = (high - low) / CELLS
         with ctx.workprec(enclosures.PRECISION):
-            still = enclosures.ball(mass) * self.base.spread()
-            still += enclosures.ball((1 - mass) * w * w) * self.activation.spread()
+            still = enclosures.ball(mass) * (self.base.spread() + enclosures.ball(self.base.excess(CELLS)))
+            near = self.activation.spread() + enclosures.ball(self.activation.excess(self.width_cells))
+            still += enclosures.ball((1 - mass) * w * w) * near
             value = enclosures.ball((high - low) / 2) ** 2 * (still + enclosures.ball(mass * (1 - mass) * moved))
+            value += enclosures.ball(
+                (1 - mass) * cell**2 / 4 + v**2 / 4 + off**2
+            )  # two roundings at random, and the reading
             return enclosures.round_down(value), enclosures.round_up(value)
 
     def satisfies(self, privacy: Privacy) -> bool | None:
@@ -306,7 +300,6 @@ class CompositeMechanism(CellWindow):
         return None if answer is False and not tight else answer
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests: likelihood ratios, and that the window stays where the base can hide it."""
         if not isinstance(privacy, LDP):
             return super().check_privacy(privacy)
         low, high = self.exact_range
@@ -321,18 +314,18 @@ class CompositeMechanism(CellWindow):
         for x, sign in ((self.domain.lower, -1), (self.domain.upper, 1)):
             centre = (low + high) / 2 + (high - low) / 2 * (alpha + sign * beta)
             missed.append(mass * (low + high) / 2 + (1 - mass) * centre - Fraction(x))
+        step = float(Lattice.between(self.domain.lower, self.domain.upper).step)
         told = (
-            f"E[Y | x] - x at the ends of the domain is {missed[0]} and {missed[1]} (exact rationals, affine between)"
+            f"E[Y | x] - x at the ends of the domain is {missed[0]} and {missed[1]} (exact rationals, affine between), for the "
+            f"numbers sent and every multiple x of {step!r}; other inputs are read as the nearest one"
         )
         return Check("unbiased", not any(missed), told)
 
     def __repr__(self) -> str:
         low, high = self.support()
-        return (
-            f"CompositeMechanism {self.activation}{base_name(self.base)} on {self.domain}: outputs in "
-            f"[{low:.6g}, {high:.6g}], window {2 * self._halfwidth:.6g}, base mass {self.floor_mass:.6g}; "
-            f"eps = {self.privacy():.6g}"
-        )
+        name = f"CompositeMechanism {self.activation}{base_name(self.base)} on {self.domain}"
+        sizes = f"window {2 * self._halfwidth:.6g}, base mass {self.floor_mass:.6g}; eps = {self.privacy():.6g}"
+        return f"{name}: outputs in [{low:.6g}, {high:.6g}], {sizes}"
 
 
 def mean_loss(shape: Shape, centre: np.ndarray, half: float, x: np.ndarray, law: DistanceLoss) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any
@@ -9,18 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log
+from optdp.exact import Check, Log, Seed, Within, as_rng, dyadic, enclosures, work
 from optdp.exact.rounding import TOTAL, Table
-from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Alphabet
-from optdp.problem.losses import Loss, LossLike, as_loss
-from optdp.problem.objectives import Average, Objective, WorstCase
-from optdp.problem.priors import places
-from optdp.problem.privacy import LDP, Privacy
+from optdp.problem import LDP, Alphabet, Average, Loss, LossLike, Objective, Privacy, WorstCase, as_loss, places
 
 
 class TableMechanism(Mechanism):
@@ -36,7 +29,6 @@ class TableMechanism(Mechanism):
         return None if ratio is None else LDP(Log(ratio))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests: rows are distributions, and their ratios keep the guarantee."""
         if not isinstance(privacy, LDP):
             return super().check_privacy(privacy)
         ratio = self.table.exact_ratio()
@@ -45,7 +37,6 @@ class TableMechanism(Mechanism):
         return [kept, self.table.check_mass()]
 
     def _tail(self) -> str:
-        """The end of the short form."""
         return "no eps-LDP" if self.table.exact_ratio() is None else f"eps = {self.privacy():.6g}"
 
 
@@ -67,9 +58,29 @@ class FiniteMechanism(TableMechanism):
             raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Alphabet")
         shape = len(self.domain), len(self.outputs)
         if len(set(self.outputs)) < len(self.outputs) or self.table.weights.shape != shape:
-            raise ValueError(
-                f"outputs = {self.outputs!r} is not allowed: they must be different, one for each column of the weights"
-            )
+            allowed = "they must be different, one for each column of the weights"
+            raise ValueError(f"outputs = {self.outputs!r} is not allowed: {allowed}")
+
+    @classmethod
+    def of_floors(
+        cls, domain: Alphabet, outputs: Sequence[Any], floors: np.ndarray, losses: np.ndarray, ratio: Fraction
+    ) -> FiniteMechanism:
+        """The best mechanism whose outputs have at least these probabilities, and at most `ratio` times as much.
+
+        **Arguments:** `floors`: one number >= 0 for each output, not all 0; they are scaled if no row lies above them;
+        `losses`: (inputs, outputs); `ratio`: >= 1.
+
+        Each row has `ratio` times the floor (rounded down) at the outputs of its least losses, the floor at the others, and one
+        output in between: integers from the start, so that the likelihood ratios are at most `ratio` without any repair.
+        """
+        low = _integer_floors(floors, ratio)
+        room = np.array([int(ratio * m) - m for m in low], dtype=object)
+        base, rest = np.array(low, dtype=object), TOTAL - sum(low)
+        weights = np.empty(losses.shape, dtype=np.int64)
+        for row, order in zip(weights, np.argsort(losses, axis=1, kind="stable"), strict=True):
+            before = np.cumsum(room[order]) - room[order]
+            row[order] = base[order] + np.minimum(np.maximum(rest - before, 0), room[order])
+        return cls(domain, tuple(outputs), Table(weights))
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         return self.atoms()[self.table.draw(self.domain.index(x), as_rng(rng))]
@@ -81,16 +92,10 @@ class FiniteMechanism(TableMechanism):
     def atoms(self) -> np.ndarray:
         return np.array(self.outputs)
 
-    def support(self, x: ArrayLike | None = None) -> tuple[Any, Any]:
-        """(least, largest) output."""
-        return min(self.outputs), max(self.outputs)
-
     def mean(self, x: ArrayLike) -> np.ndarray:
-        """E[Y | x] for numeric outputs."""
         return np.asarray(self.table.rows[self.domain.index(x)] @ np.array(self.outputs, dtype=float))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
-        """Var[Y | x] for numeric outputs."""
         values = np.array(self.outputs, dtype=float)
         return np.asarray(self.table.rows[self.domain.index(x)] @ values**2 - np.square(self.mean(x)))
 
@@ -105,13 +110,13 @@ class FiniteMechanism(TableMechanism):
         return np.asarray(losses[self.domain.index(x)])
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """(low, high) around the worst-case or the average expected loss: one exact rational, rounded both ways."""
         if not isinstance(objective, WorstCase | Average) or objective.loss.form != "matrix":
             return super().enclose(objective)
-        losses = [
-            sum((w * Fraction(v) for w, v in zip(row, values, strict=True)), Fraction(0)) / TOTAL
-            for row, values in zip(self.table.to_list(), self._loss(objective.loss).rows, strict=True)  # type: ignore[attr-defined]
-        ]
+        law: Any = self._loss(objective.loss)
+        work.count(self.table.weights.size * (1 + 2 * work.product(1, max(map(work.words, law.rows)))))
+        entries, bits = dyadic.integers(law.array)
+        products = self.table.weights.astype(object) * entries
+        losses = [Fraction(int(total), TOTAL << bits) for total in products.sum(axis=1)]
         if isinstance(objective, WorstCase):
             value = max(losses)
         elif isinstance(objective.prior, str):  # "uniform"
@@ -123,3 +128,18 @@ class FiniteMechanism(TableMechanism):
 
     def __repr__(self) -> str:
         return f"FiniteMechanism on {self.domain}: {len(self.outputs)} outputs; {self._tail()}"
+
+
+def _integer_floors(floors: np.ndarray, ratio: Fraction) -> list[int]:
+    """Integers in proportion to `floors`, rounded up, whose sum is at most 2^62, and `ratio` times them at least 2^62.
+
+    Rounded up, because what a favoured output lacks is as much as `ratio` units, and goes to an output with a larger loss.
+    """
+    numerators, _ = dyadic.integers(floors)
+    total, unit = int(numerators.sum()), Fraction(len(floors), TOTAL)
+    share = min(max(Fraction(float(floors.sum())), (1 + unit) / ratio), 1 - unit)
+    low = [-(-int(m * share.numerator * TOTAL) // (total * share.denominator)) for m in numerators]
+    if sum(int(ratio * m) for m in low) < TOTAL:  # a ratio next to 1: one distribution for all
+        low = [int(m) * TOTAL // total for m in numerators]
+        low[int(np.argmax(floors))] += TOTAL - sum(low)
+    return low

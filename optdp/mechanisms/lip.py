@@ -7,23 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Fields
-from optdp.exact.numbers import Log
-from optdp.exact.sampling import Alias, Seed, as_rng
+from optdp.exact import Alias, Check, Log, Seed, Within, as_rng, enclosures, require, work
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Alphabet
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import BayesRisk, Objective
-from optdp.problem.priors import Prior, places
-from optdp.problem.privacy import LDP, LIP, Privacy
-from optdp.problem.tasks import Aggregate
+from optdp.problem import LDP, LIP, Aggregate, Alphabet, BayesRisk, LossLike, Objective, Prior, Privacy, places
 
 #: Probabilities are multiples of 2^-124.
 BITS = 124
@@ -54,9 +45,9 @@ class LIPMechanism(Mechanism):
 
     exact = True
     prior: Prior
-    kernel: tuple[tuple[int, ...], ...]
+    kernel: Annotated[tuple[tuple[int, ...], ...], Within(0, UNIT, 1, 100_000)]
     aggregate: Aggregate
-    labels: tuple[Any, ...] = ()
+    labels: Annotated[tuple[Any, ...], Within(least=1)] = ()
 
     def __post_init__(self) -> None:
         d = len(self.prior)
@@ -65,31 +56,23 @@ class LIPMechanism(Mechanism):
                 raise ValueError(f"kernel[{y}] has {len(row)} entries, which is not allowed: there are {d} categories")
             if min(row) < 0 or not any(row):
                 raise ValueError(f"kernel[{y}] is not allowed: it must be integers >= 0, not all 0")
-        for i, total in enumerate(map(sum, zip(*self.kernel, strict=True))):
+        for name, total in zip(self.prior.categories, map(sum, zip(*self.kernel, strict=True)), strict=False):
             if total != UNIT:
-                raise ValueError(
-                    f"the kernel's probabilities given category {self.prior.categories[i]!r} sum to {total}/2^{BITS}, "
-                    "which is not allowed: they must sum to exactly 1"
-                )
+                told = f"the kernel's probabilities given category {name!r} sum to {total}/2^{BITS}"
+                raise ValueError(f"{told}, which is not allowed: they must sum to exactly 1")
         if self.aggregate.values is not None and len(self.aggregate.values) != d:
             raise ValueError(f"values has {len(self.aggregate.values)} entries, which is not allowed: it needs {d}")
         if not self.labels:
             object.__setattr__(self, "labels", self._best_labels())
         if len(set(self.labels)) != len(self.kernel):
-            raise ValueError(
-                f"labels = {self.labels!r} is not allowed: each of {len(self.kernel)} outputs needs its own"
-            )
+            needed = f"each of {len(self.kernel)} outputs needs its own"
+            raise ValueError(f"labels = {self.labels!r} is not allowed: {needed}")
 
     @classmethod
     def private(
-        cls,
-        privacy: Privacy,
-        prior: Any,
-        posteriors: ArrayLike,
-        weights: ArrayLike,
-        aggregate: Aggregate,
+        cls, privacy: Privacy, prior: Any, posteriors: ArrayLike, weights: ArrayLike, aggregate: Aggregate,
         labels: Sequence[Any] = (),
-    ) -> LIPMechanism:
+    ) -> LIPMechanism:  # fmt: skip
         """The mechanism whose outputs have (nearly) these posteriors and probabilities, and keep the guarantee exactly.
 
         **Arguments:** `posteriors[y, i]`: wanted P(i|y), within the guarantee up to rounding; `weights[y]`: wanted P(y),
@@ -130,10 +113,8 @@ class LIPMechanism(Mechanism):
         """Multiples of 2^-124 that sum to 1 for each category: what rounding leaves is spread in proportion."""
         exact = np.array([[int(math.ldexp(k, BITS)) for k in row] for row in kernel.tolist()], dtype=object)
         total = exact.sum(axis=0)
-        rest = UNIT - total
-        exact = exact + exact * rest // total
-        largest = np.argmax(kernel, axis=0)
-        exact[largest, np.arange(len(prior))] += UNIT - exact.sum(axis=0)
+        exact = exact + exact * (UNIT - total) // total
+        exact[np.argmax(kernel, axis=0), np.arange(len(prior))] += UNIT - exact.sum(axis=0)
         return cls(prior, tuple(map(tuple, exact.tolist())), aggregate, labels)
 
     def with_aggregate(self, aggregate: Aggregate) -> LIPMechanism:
@@ -150,24 +131,17 @@ class LIPMechanism(Mechanism):
         unknown = [name for name in other.categories if name not in self.prior._positions]
         if unknown:
             raise ValueError(f"prior is not allowed: {unknown[0]!r} is not a category of the mechanism")
-        kept = [self.prior._positions[name] for name in other.categories]
-        kernel = self.kernel
-        if kept != list(range(len(self.prior))):
-            kernel = tuple(tuple(row[i] for i in kept) for row in kernel)
-        values = self.aggregate.values
+        kept, values = [self.prior._positions[name] for name in other.categories], self.aggregate.values
+        kernel = tuple(tuple(row[i] for i in kept) for row in self.kernel)
         task = self.aggregate if values is None else Aggregate("sum", tuple(values[i] for i in kept))
         return LIPMechanism(other, kernel, task, self.labels)
 
-    # --- what comes out
-
     @cached_property
     def domain(self) -> Alphabet:
-        """The alphabet of the categories."""
         return Alphabet(self.prior.categories)
 
     @property
     def categories(self) -> tuple[Any, ...]:
-        """The inputs."""
         return self.prior.categories
 
     @cached_property
@@ -178,10 +152,10 @@ class LIPMechanism(Mechanism):
     @cached_property
     def exact_output(self) -> tuple[Fraction, ...]:
         """The probability of each output under the prior, exactly."""
-        unit = UNIT * self.prior.total
-        return tuple(
-            Fraction(sum(a * k for a, k in zip(self.prior.weights, row, strict=True)), unit) for row in self.kernel
-        )
+        size = work.words([UNIT * self.prior.total])
+        work.count(len(self.kernel) * (len(self.prior) * (0.2 + work.product(size, 2)) + 3 * work.rational(size)))
+        sums = (sum(a * k for a, k in zip(self.prior.weights, row, strict=True)) for row in self.kernel)
+        return tuple(Fraction(total, UNIT * self.prior.total) for total in sums)
 
     @cached_property
     def output(self) -> np.ndarray:
@@ -203,9 +177,8 @@ class LIPMechanism(Mechanism):
         if self.aggregate.values is None:
             return self.posteriors
         # The posterior's floats sum to 1 up to rounding only: centred values make that harmless.
-        x = np.array(self.aggregate.values)
-        centre = float(self.prior.probabilities @ x)
-        return centre + self.posteriors @ (x - centre)
+        centre = float(self.prior.probabilities @ self.aggregate.values)
+        return centre + self.posteriors @ (np.array(self.aggregate.values) - centre)
 
     def estimator(self, y: ArrayLike) -> np.ndarray:
         """What the curator adds up: the estimate with the least mean square error for each output in `y`.
@@ -220,22 +193,16 @@ class LIPMechanism(Mechanism):
             raise ValueError(f"y = {y!r} is not allowed: y must be one of the outputs {self.labels!r}")
         return found
 
-    # --- sampling
-
     @cached_property
     def _alias(self) -> Alias:
         return Alias(list(zip(*self.kernel, strict=True)), UNIT)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        """One output label for each category in `x`, in its shape; `rng` as in `Mechanism.randomize`."""
-        outputs = np.array(self.labels)
-        return outputs[self.randomize_positions(self.prior.positions(x), rng)]
+        return np.array(self.labels)[self.randomize_positions(self.prior.positions(x), rng)]
 
     def randomize_positions(self, position: ArrayLike, rng: Seed = None) -> np.ndarray:
         """The same in numbers: from positions of categories (0 to d - 1) to positions of outputs."""
         return self._alias.draw(np.asarray(position), as_rng(rng))
-
-    # --- errors
 
     def mse(self) -> float:
         """The mean square error of one user's share, with the best estimator, under the prior: rounded up."""
@@ -248,9 +215,8 @@ class LIPMechanism(Mechanism):
         """
         if not isinstance(objective, BayesRisk):
             return super().enclose(objective)
-        prior = objective.prior
-        joint = self.with_prior(prior).kernel
-        low, high = objective.task.enclose_mse(prior.weights, [list(row) for row in joint], UNIT)
+        rows = [list(row) for row in self.with_prior(objective.prior).kernel]
+        low, high = objective.task.enclose_mse(objective.prior.weights, rows, UNIT)
         return enclosures.round_down(max(low, Fraction(0))), enclosures.round_up(high)
 
     def conditional_mse(self) -> np.ndarray:
@@ -274,11 +240,9 @@ class LIPMechanism(Mechanism):
 
     def bias_under(self, prior: Any) -> np.ndarray:
         """E[estimate - truth] of one user's share, if categories follow another prior: what averaging does not remove."""
-        true = self._spread(prior)
-        output = self.probabilities @ true
-        if self.aggregate.values is None:
-            return output @ self.estimates - true
-        return np.asarray(output @ self.estimates - true @ np.array(self.aggregate.values))
+        true, values = self._spread(prior), self.aggregate.values
+        expected = self.probabilities @ true @ self.estimates
+        return np.asarray(expected - (true if values is None else true @ values))
 
     def mae(self) -> float:
         """E|value - value of the output's label| under the prior (for a histogram: the probability that they differ).
@@ -312,12 +276,12 @@ class LIPMechanism(Mechanism):
         """The same mechanism with the outputs' labels that minimise the MAE."""
         return replace(self, labels=())
 
-    # --- privacy
-
     @cached_property
     def _extremes(self) -> tuple[tuple[Fraction, int, int], tuple[Fraction, int, int]]:
         """Lowest and highest posterior / prior over all (category, output), each with where it is attained."""
         lowest, highest = [], []
+        size = work.words([self.prior.total])
+        work.count(len(self.kernel) * (0.2 * len(self.prior) + 4 * work.rational(size + 4)))
         for y, (row, mass) in enumerate(zip(self.kernel, self.exact_output, strict=True)):
             small, large = min(row), max(row)
             lowest.append((Fraction(small, UNIT) / mass, row.index(small), y))
@@ -361,7 +325,6 @@ class LIPMechanism(Mechanism):
         return None if ratio is None else privacy.implied_by(LDP(Log(ratio)))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """Exact tests of the guarantee (for LIP: with respect to its prior, naming the worst pairs) and of the mass."""
         if not isinstance(privacy, LDP | LIP):
             return super().check_privacy(privacy)
         total = {sum(column) for column in zip(*self.kernel, strict=True)}
@@ -378,18 +341,21 @@ class LIPMechanism(Mechanism):
     def _pair(self, i: int, y: int) -> str:
         return f" at category {self.prior.categories[i]!r}, output {self.labels[y]!r}"
 
-    # --- what every mechanism can do
-
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        """K(y|x) for output labels `y` and categories `x`, broadcast."""
         return self.probabilities[self._positions(y), self.prior.positions(x)]
+
+    def atoms(self) -> np.ndarray:
+        """The outputs, in their order."""
+        found = np.empty(len(self.labels), dtype=object)
+        found[:] = self.labels
+        return found
 
     def support(self, x: ArrayLike | None = None) -> tuple[Any, ...]:
         """The outputs that occur (for category `x`, or for any)."""
         if x is None:
             return self.labels
-        i = int(self.prior.positions(x))
-        return tuple(label for label, row in zip(self.labels, self.kernel, strict=True) if row[i])
+        column = self.probabilities[:, int(self.prior.positions(x))]
+        return tuple(label for label, k in zip(self.labels, column, strict=True) if k)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         """E[estimate | x] for each category in `x` (for a histogram with one more axis)."""
@@ -407,11 +373,9 @@ class LIPMechanism(Mechanism):
         return np.asarray(self.conditional_mse()[self.prior.positions(x)])
 
     def worst_input(self, loss: LossLike = "squared") -> Any:
-        """The category with the largest mean square error."""
         return self.categories[int(np.argmax(self.expected_loss(self.categories, loss)))]
 
     def worst_case_loss(self, loss: LossLike = "squared") -> float:
-        """The largest mean square error over categories."""
         return float(self.expected_loss(self.categories, loss).max())
 
     def average_loss(self, loss: LossLike = "squared") -> float:
@@ -420,20 +384,9 @@ class LIPMechanism(Mechanism):
         return self.mse()
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact: probabilities as numerators over 2^124, the prior as integers."""
         return super().to_dict() | {"kernel": [[str(k) for k in row] for row in self.kernel]}
-
-    @classmethod
-    def _read(cls, fields: Fields) -> LIPMechanism:
-        prior = Prior.read(fields.child("prior"))
-        rows = {str(y): row for y, row in enumerate(fields.entries("kernel", 1, 100_000))}
-        read = Fields(rows, f"{fields.where}.kernel")
-        kernel = tuple(read.integers(y, 0, UNIT, least=len(prior), most=len(prior)) for y in rows)
-        return cls(prior, kernel, Aggregate.read(fields.child("aggregate")), fields.labels("labels", least=len(rows)))
 
     def __repr__(self) -> str:
         left = f" ({len(self.prior.left_out)} more of prior 0 left out)" if self.prior.left_out else ""
-        return (
-            f"LIPMechanism: {len(self.prior)} categories{left} to {len(self.kernel)} outputs; "
-            f"LIP eps = {self.epsilon():.6g}, LDP eps = {self.epsilon('ldp'):.6g}"
-        )
+        sizes = f"{len(self.prior)} categories{left} to {len(self.kernel)} outputs"
+        return f"LIPMechanism: {sizes}; LIP eps = {self.epsilon():.6g}, LDP eps = {self.epsilon('ldp'):.6g}"

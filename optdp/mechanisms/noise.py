@@ -1,19 +1,14 @@
 """What all additive noise has in common: the output is x + Z, and Z does not depend on x."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import require
-from optdp.exact.check import Check
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Seed, as_rng, require
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Integers, Interval, Line
-from optdp.problem.losses import LossLike, Squared, as_loss
+from optdp.problem import Integers, Interval, Line, LossLike, Squared, as_loss
 
 
 class AdditiveNoise(Mechanism):
@@ -61,6 +56,13 @@ class AdditiveNoise(Mechanism):
     def delta(self, eps: float) -> float:
         """The privacy profile: the smallest delta (rounded up, where exact) for which the noise is (eps, delta)-private."""
 
+    def _levels(self, level: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(sign, P(Z > radius)) for quantiles."""
+        levels = np.asarray(level, dtype=float)
+        if not ((levels > 0) & (levels < 1)).all():
+            raise ValueError(f"level = {level!r} is not allowed: levels must lie strictly between 0 and 1")
+        return np.where(levels >= 0.5, 1.0, -1.0), np.minimum(levels, 1 - levels)
+
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs = self.domain.check(x)
         return inputs + self.sample(inputs.shape, as_rng(rng))
@@ -76,12 +78,10 @@ class AdditiveNoise(Mechanism):
         return np.inf
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        """(lowest, highest) output: for an input `x`, or over all inputs."""
         inputs = np.array([self.domain.lower, self.domain.upper]) if x is None else self.domain.check(x)
         return float(np.min(inputs)) - self.noise_radius(), float(np.max(inputs)) + self.noise_radius()
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        """x: the noise is symmetric."""
         return self.domain.check(x)
 
     def variance(self, x: ArrayLike | None = None) -> np.ndarray:
@@ -89,8 +89,7 @@ class AdditiveNoise(Mechanism):
 
     def expected_loss(self, x: ArrayLike | None = None, loss: LossLike = "abs") -> np.ndarray:
         """E[L(|Y - x|)], the same for every input."""
-        shape = () if x is None else self.domain.check(x).shape
-        return np.full(shape, self.noise_loss(loss))
+        return np.full(() if x is None else self.domain.check(x).shape, self.noise_loss(loss))
 
     def worst_input(self, loss: LossLike = "abs") -> float:
         """Any input is as bad as any other: 0, or the lower end of an interval."""
@@ -100,9 +99,7 @@ class AdditiveNoise(Mechanism):
     def worst_case_loss(self, loss: LossLike = "abs") -> float:
         return self.noise_loss(loss)
 
-    def average_loss(self, loss: LossLike = "abs") -> float:
-        """The expected loss, the same for every input."""
-        return self.noise_loss(loss)
+    average_loss = worst_case_loss
 
     def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
         """(-r, r) with the least r for which P(|Z| <= r) >= level: [y - r, y + r] covers the true value behind an output y."""
@@ -115,15 +112,12 @@ class AdditiveNoise(Mechanism):
         return Check("unbiased", True, "the noise is symmetric about 0, so that E[Y | x] = x at every input")
 
     def _loss(self, loss: Any) -> Any:
-        radius = self.noise_radius()
-        law = as_loss(loss)
+        law, radius = as_loss(loss), self.noise_radius()
+        refusal = f"loss = {law.name!r} is not allowed here: "
         if law.form != "distance":
-            raise ValueError(
-                f"loss = {law.name!r} is not allowed here: for additive noise it must be one of the distance"
-            )
-        if law.assumptions and not np.isfinite(radius):
-            raise ValueError(
-                f"loss = {law.name!r} is not allowed here: this noise is unbounded, and a user's loss is known on a bounded "
-                "range only"
-            )
-        return law.on(radius) if np.isfinite(radius) else law
+            raise ValueError(refusal + "for additive noise it must be one of the distance")
+        if np.isfinite(radius):
+            return law.on(radius)
+        if law.assumptions:
+            raise ValueError(refusal + "this noise is unbounded, and a user's loss is known on a bounded range only")
+        return law

@@ -4,8 +4,6 @@ Its worst-case variance is the least of all unbiased eps-LDP mechanisms for eps 
 claims OPTT-20, OPTT-20x, OPTT-20y); it is the same at every input.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,11 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.varying_window import LIMIT
-from optdp.exact import require
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Seed, as_rng, require
 from optdp.mechanisms.baselines.unbiased import Scaled
-from optdp.problem.domains import Interval
-from optdp.problem.losses import LossLike
+from optdp.problem import Interval, LossLike
 
 Form = Literal["optimal", "window"]
 
@@ -56,8 +52,7 @@ class VaryingWindow(Scaled):
         growth, tau = math.expm1(self.eps), math.tanh(self.eps / 2)
         e = growth + 1
         if self.form == "window" or 2 * math.tanh(tau) + tau <= 1:
-            coth = 1 / math.tanh(tau)
-            lam = 1 / math.sinh(tau) ** 2
+            coth, lam = 1 / math.tanh(tau), 1 / math.sinh(tau) ** 2
             return {"z": 1.0, "lam": lam, "y0": lam / (coth + 1), "y1": coth + 1, "zero": 0.0, "low": 0.0, "high": 0.0}
         z = min(1 / (e - (e + 1) * math.log1p(2 / e) / 2), 1.0)
         lam, y0, y1 = z * z * e * (e + 2), z * e, z * (e + 2)
@@ -85,19 +80,12 @@ class VaryingWindow(Scaled):
         over = np.maximum(u - s["z"], 0.0)
         zero = over**2 / s["lam"]
         lower = (over - y1 * zero) / (2 * (e + 1) * s["z"])
-        masses = [
-            *(part / (2 * growth) for part in (e * inner[0], outer[0], e * inner[1], outer[1])),
-            e * s["zero"] - zero,
-            np.full(u.shape, e * s["low"]),
-            e * s["low"] - lower,
-            s["high"] + lower + zero,
-            np.full(u.shape, s["high"]),
-        ]
-        return edges, np.stack(masses)
+        bulk = (part / (2 * growth) for part in (e * inner[0], outer[0], e * inner[1], outer[1]))
+        atoms = e * s["zero"] - zero, e * s["low"], e * s["low"] - lower, s["high"] + lower + zero, s["high"]
+        return edges, np.stack(np.broadcast_arrays(*bulk, *atoms))
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        rng = as_rng(rng)
-        u = self._unit(x)
+        u, rng = self._unit(x), as_rng(rng)
         edges, masses = self._row(np.abs(u))
         y0, y1 = self._shape["y0"], self._shape["y1"]
         toss = rng.random(u.shape) * masses.sum(axis=0)
@@ -111,8 +99,7 @@ class VaryingWindow(Scaled):
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         u, v = np.broadcast_arrays(self._unit(x), (np.asarray(y, dtype=float) - self._middle) / self._half)
         edges, _ = self._row(np.abs(u))
-        side = np.where(u < 0, -v, v)
-        size = np.abs(v)
+        side, size = np.where(u < 0, -v, v), np.abs(v)
         inside = size <= np.where(side > 0, edges[0], edges[1])
         held = (size >= self._shape["y0"]) & (size <= self._shape["y1"])
         height = np.where(inside, math.exp(self.eps), 1.0) / (2 * math.expm1(self.eps) * np.where(held, size, 1.0))
@@ -125,10 +112,9 @@ class VaryingWindow(Scaled):
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         u, outputs = np.broadcast_arrays(self._unit(x), np.asarray(y, dtype=float))
         total = np.zeros(u.shape)
-        if self._shape["high"] > 0:
-            for place, mass in zip(self._places, self._row(np.abs(u))[1][4:], strict=True):
-                at = self._middle + self._half * np.where(u < 0, -place, place)
-                total = total + np.where(outputs == at, mass, 0.0)
+        for place, mass in zip(self._places, self._row(np.abs(u))[1][4:], strict=True):
+            at = self._middle + self._half * np.where(u < 0, -place, place)
+            total = total + np.where(outputs == at, mass, 0.0)
         return total
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:

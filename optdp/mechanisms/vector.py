@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp import files
-from optdp.exact import require
-from optdp.exact.check import Check
-from optdp.exact.fields import Fields, load
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Fields, Seed, Within, as_rng, require, written
+from optdp.exact.fields import load
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Interval
-from optdp.problem.privacy import Privacy
+from optdp.problem import Interval, Privacy
 
 
 @dataclass(frozen=True)
@@ -34,8 +31,8 @@ class OneCoordinate:
         array([14.048, 13.798, 13.048])
     """
 
-    mechanism: Mechanism
-    d: int
+    mechanism: Mechanism = field(metadata={"saved": "part"})
+    d: Annotated[int, Within(1, 10**9)]
 
     def __post_init__(self) -> None:
         require.integer("d", self.d, low=1)
@@ -73,33 +70,29 @@ class OneCoordinate:
         inputs = self.check(x)
         return self.d * (self.mechanism.variance(inputs) + inputs**2) - inputs**2
 
+    # Privacy is that of the mechanism for numbers: neighbouring vectors may differ in every coordinate.
+
     def guarantee(self) -> Privacy | None:
-        """That of the mechanism for numbers: neighbouring vectors may differ in every coordinate."""
         return self.mechanism.guarantee()
 
     def privacy(self) -> float:
-        """The smallest epsilon: that of the mechanism for numbers."""
         return self.mechanism.privacy()
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """The exact tests of the mechanism for numbers."""
         return self.mechanism.check_privacy(privacy)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, exact."""
-        return {"mechanism": "OneCoordinate", "part": self.mechanism.to_dict(), "d": self.d}
+        return {"mechanism": "OneCoordinate"} | written(self)
 
     @classmethod
     def from_dict(cls, data: Any) -> OneCoordinate:
         """The inverse of `to_dict`. **Raises** FieldError."""
-        return cls._read(Fields(data, "mechanism"))
+        return Fields(data, "mechanism").make(cls._read)
 
     @classmethod
     def _read(cls, fields: Fields) -> OneCoordinate:
         fields.choice("mechanism", ("OneCoordinate",))
-        made = cls(Mechanism.read(fields.child("part")), fields.integer("d", 1, 10**9))
-        fields.done()
-        return made
+        return fields.into(cls)
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism to a JSON file, whole or not at all."""
@@ -108,4 +101,4 @@ class OneCoordinate:
     @staticmethod
     def load(path: str | Path) -> OneCoordinate:
         """Read a mechanism that `save` wrote. **Raises** OSError or FieldError."""
-        return OneCoordinate._read(load(path))
+        return load(path, lambda fields: fields.make(OneCoordinate._read))

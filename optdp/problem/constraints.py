@@ -62,15 +62,10 @@ class Outputs(Constraint):
         for name in ("low", "high"):
             object.__setattr__(self, name, require.real("outputs", getattr(self, name)) + 0.0)
         if not self.low < self.high:
-            raise ValueError(
-                f"outputs = ({self.low!r}, {self.high!r}) is not allowed: outputs must be a pair (lowest, highest) with "
-                "lowest < highest"
-            )
+            allowed = "outputs must be a pair (lowest, highest) with lowest < highest"
+            raise ValueError(f"outputs = ({self.low!r}, {self.high!r}) is not allowed: {allowed}")
 
     def check(self, mechanism: Candidate) -> Check:
         low, high = mechanism.support()
-        return Check(
-            "outputs",
-            bool(self.low <= low and high <= self.high),
-            f"outputs lie in [{plain(low)}, {plain(high)}], within [{plain(self.low)}, {plain(self.high)}]",
-        )
+        told = f"outputs lie in [{plain(low)}, {plain(high)}], within [{plain(self.low)}, {plain(self.high)}]"
+        return Check("outputs", bool(self.low <= low and high <= self.high), told)

@@ -65,10 +65,8 @@ class Piecewise(Family):
         return mechanism.pieces is not None and mechanism.pieces <= self.m
 
     def clause(self, eps: Number | None) -> str:
-        bound = "" if eps is None else f", none more than {exp_of(eps)} times another"
-        return (
-            f" whose density at every input consists of {self.m} pieces with the same heights in the same order{bound}"
-        )
+        consists = f" whose density at every input consists of {self.m} pieces with the same heights in the same order"
+        return consists if eps is None else f"{consists}, none more than {exp_of(eps)} times another"
 
 
 class Windows(Family):
@@ -109,6 +107,7 @@ class AffineWindow(Windows):
     """
 
     tag = "affine-window"
+    rule = "uniform"  # for a constant base both rules say the same
     kind: Literal["I", "II", "free"] = "I"
 
     def __post_init__(self) -> None:
@@ -116,18 +115,11 @@ class AffineWindow(Windows):
 
     @property
     def activation(self) -> Shape:  # type: ignore[override]
-        """The shape of the window."""
         return Triangle() if self.kind == "II" else Rectangle()
 
     @property
     def base(self) -> Shape:  # type: ignore[override]
-        """The constant."""
         return Rectangle()
-
-    @property
-    def rule(self) -> Rule:  # type: ignore[override]
-        """For a constant base both rules say the same."""
-        return "uniform"
 
     def contains(self, mechanism: Candidate, eps: Number | None = None) -> bool:
         if self.kind != "free":

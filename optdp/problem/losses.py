@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -19,9 +21,10 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, polynomial, require
+from optdp.exact import enclosures, fit, polynomial, require, work
 from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import Number, plain, prose, rational, show
+from optdp.exact.sweep import Branches, horner
 
 
 class Loss(Tagged, root=True):
@@ -56,6 +59,16 @@ class Loss(Tagged, root=True):
         """L(x, y), elementwise with broadcasting."""
         raise NotImplementedError(f"{type(self).__name__} gives no values")
 
+    #: (a, b), a < 0 < b, where every set {u: L(u) <= level} of differences u = y - x is [a t, b t] for some t >= 0; else None.
+    slopes: tuple[Fraction, Fraction] | None = None
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        """L(unit u) for |u| <= 1 in polynomial pieces with exact coefficients; None if that is not known.
+
+        Where L is not piecewise polynomial: pieces that lie `below` it, or else above it.
+        """
+        return None
+
     def on(self, reach: Fraction | float) -> Loss:
         """The same loss, checked (where it is a user's function) up to distances `reach`."""
         return self
@@ -69,6 +82,7 @@ class DistanceLoss(Loss):
 
     form = "distance"
     monotone = True
+    slopes = (Fraction(-1), Fraction(1))
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         """L(distance), elementwise."""
@@ -102,6 +116,17 @@ class DistanceLoss(Loss):
         return self.integral_ball(enclosures.ball(reach)) / enclosures.ball(reach)
 
 
+def _mirrored(breaks: Sequence[Fraction], rows: Sequence[Sequence[Fraction]], unit: Fraction) -> Branches:
+    """A loss of the distance unit |u|, given in pieces from each of the breaks (the first is 0) on."""
+    scaled = [tuple(a * unit**k for k, a in enumerate(row)) for row in rows]
+    left = [tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in scaled]
+    knots = [b / unit for b in breaks]
+    if left[0] == scaled[0]:  # even: one piece around 0
+        knots, left = knots[1:], left[1:]
+        return Branches((*(-k for k in reversed(knots)), *knots), (*reversed(left), *scaled))
+    return Branches((*(-k for k in reversed(knots[1:])), *knots), (*reversed(left), *scaled))
+
+
 @dataclass(frozen=True)
 class Power(DistanceLoss):
     """L(d) = d^exponent for a distance d >= 0, `exponent` in [0.01, 100]. `Power(1)` is "abs", `Power(2)` "squared"."""
@@ -114,12 +139,10 @@ class Power(DistanceLoss):
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
-        """Whether the exponent is at least 1."""
         return self.exponent >= 1
 
     @property
     def name(self) -> str:
-        """ "abs", "squared" or "power(q)"."""
         return {1.0: "abs", 2.0: "squared"}.get(self.exponent, f"power({plain(self.exponent)})")
 
     @property
@@ -138,8 +161,17 @@ class Power(DistanceLoss):
         return found
 
     def integral_ball(self, distance: Number | arb) -> arb:
-        q, d = enclosures.ball(self.exponent), distance if isinstance(distance, arb) else enclosures.ball(distance)
-        return d ** (q + 1) / (q + 1)
+        q = enclosures.ball(self.exponent)
+        return enclosures.ball(distance) ** (q + 1) / (q + 1)
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        if self.exponent == int(self.exponent) and self.exponent <= 32:
+            return _mirrored([Fraction(0)], [[Fraction(0)] * int(self.exponent) + [Fraction(1)]], unit)
+        breaks, *sides = fit.power(self.exponent)
+        with ctx.workprec(enclosures.PRECISION):
+            whole = enclosures.ball(unit) ** enclosures.ball(self.exponent)
+            scale = enclosures.lower(whole) if below else enclosures.upper(whole)
+        return _mirrored(breaks, [[scale * a for a in row] for row in sides[not below]], Fraction(1))
 
     def crossing(self, level: arb) -> arb:
         return level ** (1 / enclosures.ball(self.exponent))
@@ -158,27 +190,38 @@ class Power(DistanceLoss):
         return enclosures.ball(reach) ** q / (q + 1)
 
 
+class _OneParameter(Loss):
+    """A loss with one parameter, its first field: `words` are its phrase and its LaTeX, with {} where the parameter stands."""
+
+    words: ClassVar[tuple[str, str]]
+
+    @property
+    def _parameter(self) -> str:
+        return plain(next(iter(vars(self).values())))
+
+    @property
+    def name(self) -> str:
+        return f"{self.tag}({self._parameter})"
+
+    @property
+    def phrase(self) -> str:
+        return self.words[0].replace("{}", self._parameter)
+
+    def latex(self) -> str:
+        return self.words[1].replace("{}", self._parameter)
+
+
 @dataclass(frozen=True)
-class Huber(DistanceLoss):
+class Huber(_OneParameter, DistanceLoss):
     """d^2/2 up to `corner` and corner (d - corner/2) beyond: squared for small errors, absolute for large ones."""
 
     tag = "huber"
     corner: float
     convex = True
+    words = "H(|Y - x|) with the Huber function of corner {}", "H_{{}}(|Y - x|)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "corner", require.real("corner", self.corner, low=1e-150, high=1e150))
-
-    @property
-    def name(self) -> str:
-        return f"huber({plain(self.corner)})"
-
-    @property
-    def phrase(self) -> str:
-        return f"H(|Y - x|) with the Huber function of corner {plain(self.corner)}"
-
-    def latex(self) -> str:
-        return rf"H_{{{plain(self.corner)}}}(|Y - x|)"
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         d, c = np.asarray(distance, dtype=float), self.corner
@@ -191,9 +234,13 @@ class Huber(DistanceLoss):
         return found
 
     def integral_ball(self, distance: Number | arb) -> arb:
-        d, c = distance if isinstance(distance, arb) else enclosures.ball(distance), enclosures.ball(self.corner)
+        d, c = enclosures.ball(distance), enclosures.ball(self.corner)
         near, far = d.min(c), (d - c).max(arb(0))
         return near**3 / 6 + c * far * (c + far) / 2
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        c = Fraction(self.corner)
+        return _mirrored([Fraction(0), c], [[Fraction(0), Fraction(0), Fraction(1, 2)], [-c * c / 2, c]], unit)
 
     def crossing(self, level: arb) -> arb:
         c = enclosures.ball(self.corner)
@@ -203,25 +250,15 @@ class Huber(DistanceLoss):
 
 
 @dataclass(frozen=True)
-class Threshold(DistanceLoss):
+class Threshold(_OneParameter, DistanceLoss):
     """1 where the distance exceeds `limit`, else 0: its expectation is the probability of an error above the limit."""
 
     tag = "threshold"
     limit: float
+    words = "1[|Y - x| > {}]", r"\mathbf{1}[|Y - x| > {}]"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", require.real("limit", self.limit, low=0.0))
-
-    @property
-    def name(self) -> str:
-        return f"threshold({plain(self.limit)})"
-
-    @property
-    def phrase(self) -> str:
-        return f"1[|Y - x| > {plain(self.limit)}]"
-
-    def latex(self) -> str:
-        return rf"\mathbf{{1}}[|Y - x| > {plain(self.limit)}]"
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         return np.where(np.asarray(distance, dtype=float) > self.limit, 1.0, 0.0)
@@ -230,8 +267,12 @@ class Threshold(DistanceLoss):
         return np.maximum(np.asarray(distance, dtype=float) - self.limit, 0.0)
 
     def integral_ball(self, distance: Number | arb) -> arb:
-        d = distance if isinstance(distance, arb) else enclosures.ball(distance)
-        return (d - enclosures.ball(self.limit)).max(arb(0))
+        return (enclosures.ball(distance) - enclosures.ball(self.limit)).max(arb(0))
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        if self.limit == 0:  # 1 everywhere but at one point, where atoms may lie
+            return None
+        return _mirrored([Fraction(0), Fraction(self.limit)], [[Fraction(0)], [Fraction(1)]], unit)
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         if threshold <= 0:
@@ -266,9 +307,8 @@ class Pieces(DistanceLoss):
         if not breaks or breaks[0] != 0 or any(a >= b for a, b in pairwise(breaks)):
             raise ValueError("breaks are not allowed: they must increase, the first being 0")
         if len(rows) != len(breaks) or max(map(len, rows)) > 32 or len(rows) > 1000:
-            raise ValueError(
-                "coefficients are not allowed: there must be one row of at most 32 for each of at most 1000 breaks"
-            )
+            allowed = "there must be one row of at most 32 for each of at most 1000 breaks"
+            raise ValueError(f"coefficients are not allowed: {allowed}")
         object.__setattr__(self, "breaks", breaks)
         object.__setattr__(self, "coefficients", rows)
         if rows[0][0] < 0:
@@ -276,9 +316,8 @@ class Pieces(DistanceLoss):
         for i, (row, start, end) in enumerate(self._parts):
             drops = i > 0 and _horner(row, start) < _horner(rows[i - 1], start)
             if drops or not polynomial.nonnegative(_slope(row), start, end):
-                raise ValueError(
-                    f"coefficients are not allowed: the loss is not proven nondecreasing from distance {start} on"
-                )
+                reason = f"the loss is not proven nondecreasing from distance {start} on"
+                raise ValueError(f"coefficients are not allowed: {reason}")
 
     @property
     def _parts(self) -> Iterable[tuple[tuple[Fraction, ...], Fraction, Fraction | None]]:
@@ -290,17 +329,11 @@ class Pieces(DistanceLoss):
         """Whether slopes are proven nondecreasing, at the breaks too, and there are no jumps."""
         for i, (row, start, end) in enumerate(self._parts):
             last = self.coefficients[max(i - 1, 0)]
-            jumps, falls = (
-                _horner(row, start) != _horner(last, start),
-                _horner(_slope(row), start) < _horner(_slope(last), start),
-            )
+            jumps = horner(row, start) != horner(last, start)
+            falls = horner(_slope(row), start) < horner(_slope(last), start)
             if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
                 return False
         return True
-
-    @property
-    def name(self) -> str:
-        return "pieces"
 
     @property
     def phrase(self) -> str:
@@ -311,12 +344,13 @@ class Pieces(DistanceLoss):
         return f"L(|Y - x|), L(d) = {'; '.join(spelled)}"
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
-        return self._values(np.asarray(distance, dtype=float), self.coefficients)
+        return self._values(distance, self.coefficients)
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
-        return self._values(np.asarray(distance, dtype=float), self._primitives)
+        return self._values(distance, self._primitives)
 
-    def _values(self, d: np.ndarray, rows: tuple[tuple[Fraction, ...], ...]) -> np.ndarray:
+    def _values(self, distance: ArrayLike, rows: tuple[tuple[Fraction, ...], ...]) -> np.ndarray:
+        d = np.asarray(distance, dtype=float)
         out = np.zeros(d.shape)
         place = np.maximum(np.searchsorted(np.array([float(b) for b in self.breaks]), d, side="right") - 1, 0)
         for i, row in enumerate(rows):
@@ -334,10 +368,13 @@ class Pieces(DistanceLoss):
         return tuple(rows)
 
     def integral_ball(self, distance: Number | arb) -> arb:
-        d = distance if isinstance(distance, arb) else enclosures.ball(distance)
+        d = enclosures.ball(distance)
         ends = (max(end, Fraction(0)) for end in (enclosures.lower(d), enclosures.upper(d)))
         low, high = (enclosures.ball(self._exact(end, self._primitives)) for end in ends)
         return low.union(high)  # nondecreasing in d
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        return _mirrored(self.breaks, self.coefficients, unit)
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         below = math.isfinite(threshold) and Fraction(threshold) <= self.coefficients[0][0]
@@ -367,19 +404,18 @@ def _slope(row: Sequence[Fraction]) -> list[Fraction]:
 
 
 def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
-    total = Fraction(0)
-    for a in reversed(row):
-        total = total * d + a
-    return total
+    work.count(2 * len(row) * work.rational(work.words(row) + len(row) * work.words([d]) / 2))
+    return horner(row, d)
 
 
 @dataclass(frozen=True)
-class Pinball(Loss):
+class Pinball(_OneParameter):
     """tau (y - x)+ + (1 - tau)(x - y)+, `tau` in (0, 1): outputs that aim at a quantile."""
 
     tag = "pinball"
     tau: float
     form = "difference"
+    words = "[{} (Y - x)+ + (1 - {})(x - Y)+]", r"\rho_{{}}(Y - x)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tau", require.real("tau", self.tau, low=0.0, high=1.0, open_low=True, open_high=True))
@@ -394,6 +430,16 @@ class Pinball(Loss):
 
     def latex(self) -> str:
         return rf"\rho_{{{plain(self.tau)}}}(Y - x)"
+
+    @property
+    def slopes(self) -> tuple[Fraction, Fraction]:  # type: ignore[override]
+        """Sublevel sets are intervals whose ends balance tau and 1 - tau."""
+        tau = Fraction(self.tau)
+        return -1 / (1 - tau), 1 / tau
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        tau = Fraction(self.tau)
+        return Branches((Fraction(0),), ((Fraction(0), (tau - 1) * unit), (Fraction(0), tau * unit)))
 
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         d = np.subtract(y, x)
@@ -423,17 +469,23 @@ class PairLoss(_Session):
     function: Callable[[Any, Any], Any]
     name: str = "custom"
     lipschitz: float | None = None
-
-    @property
-    def assumptions(self) -> str:  # type: ignore[override]
-        """What is taken on trust."""
-        return "the loss is what its values at the points visited say"
+    assumptions = "the loss is what its values at the points visited say"
 
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         values = np.asarray(self.function(np.asarray(x, dtype=float), np.asarray(y, dtype=float)), dtype=float)
         if not (values >= 0).all():
             raise ValueError(f"loss = {self.name!r} is not allowed: a loss must be >= 0")
         return values
+
+
+def evaluated(function: Callable[[Any], Any], points: ArrayLike) -> np.ndarray:
+    """A user's function at `points`, in their shape; one by one if it takes one float only (`if d > 0.1: ...`)."""
+    points = np.asarray(points, dtype=float)
+    with suppress(TypeError, ValueError):
+        found = np.asarray(function(points))
+        if found.shape == points.shape:
+            return found
+    return np.asarray(np.vectorize(function, otypes=[float])(points))
 
 
 Shape = Literal["convex", "concave"]
@@ -469,6 +521,7 @@ class CustomLoss(_Session, DistanceLoss):
     _values: np.ndarray = field(init=False, repr=False, compare=False)
     _below: np.ndarray = field(init=False, repr=False, compare=False)
     _above: np.ndarray = field(init=False, repr=False, compare=False)
+    _noise: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -478,12 +531,11 @@ class CustomLoss(_Session, DistanceLoss):
         if self.reach is None:  # not bound to a problem yet
             return
         object.__setattr__(self, "reach", require.real("reach", self.reach, low=0.0, open_low=True))
-        grid = np.linspace(0.0, self.reach, 2 * CELLS + 1) if self.shape else np.linspace(0.0, self.reach, CELLS + 1)
+        grid = np.linspace(0.0, self.reach, (2 if self.shape else 1) * CELLS + 1)
         values = self(grid)
         self._refuse(~np.isfinite(values), grid, values, "finite")
         self._refuse(values < 0, grid, values, ">= 0")
-        scale = float(values[-1])
-        noise = 8 * np.finfo(float).eps * scale
+        noise = 8 * np.finfo(float).eps * float(values[-1])
         self._refuse(np.append(np.diff(values) < -noise, False), grid, values, "nondecreasing in the distance")
         values = np.maximum.accumulate(values)
         # Cumulative integrals from below and above at the cells' ends: monotone sums, or Hermite-Hadamard
@@ -499,17 +551,16 @@ class CustomLoss(_Session, DistanceLoss):
         cell = self.reach / CELLS
         slack = np.arange(CELLS + 1) * (cell * noise)
         object.__setattr__(self, "_values", ends)
+        object.__setattr__(self, "_noise", 2 * noise)
         object.__setattr__(self, "_below", np.concatenate(([0.0], np.cumsum(low) * cell)) - slack)
         object.__setattr__(self, "_above", np.concatenate(([0.0], np.cumsum(high) * cell)) + slack)
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
-        """Whether it was declared convex."""
         return self.shape == "convex"
 
     @property
     def assumptions(self) -> str:  # type: ignore[override]
-        """What is taken on trust."""
         shape = "" if self.shape is None else f" and {self.shape}"
         return f"the loss is nondecreasing{shape} between the points at which it was sampled"
 
@@ -519,7 +570,8 @@ class CustomLoss(_Session, DistanceLoss):
         return f"L(|Y - x|) for the user's function L = {self.name} (nondecreasing{shape})"
 
     def on(self, reach: Fraction | float) -> CustomLoss:
-        return self if self.reach == float(reach) else CustomLoss(self.function, float(reach), self.shape, self.name)
+        far = enclosures.round_up(Fraction(reach))
+        return self if self.reach == far else CustomLoss(self.function, far, self.shape, self.name)
 
     def _refuse(self, bad: np.ndarray, grid: np.ndarray, values: np.ndarray, what: str) -> None:
         if bad.any():
@@ -530,19 +582,12 @@ class CustomLoss(_Session, DistanceLoss):
             )
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
-        points = np.asarray(distance, dtype=float)
-        try:
-            values = np.asarray(self.function(points))
-        except (TypeError, ValueError):  # a function of one float: `if d > 0.1: ...`
-            values = np.vectorize(self.function, otypes=[float])(points)
-        if values.shape != points.shape:
-            values = np.vectorize(self.function, otypes=[float])(points)
+        values = evaluated(self.function, distance)
         if values.dtype.kind not in "iufb":
             raise TypeError(f"loss = {self.name!r} is not allowed: a loss must give real numbers, not {values.dtype}")
         return values.astype(float, copy=False)
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
-        """The middle of the bracket of the integral."""
         low, high = self.integral_bracket(distance)
         found: np.ndarray = (low + high) / 2
         return found
@@ -561,6 +606,32 @@ class CustomLoss(_Session, DistanceLoss):
         if self.reach is None:
             raise ValueError(f"loss = {self.name!r} has no reach yet: give it one, or put it into a Problem")
         return self.reach
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        if self.reach is None or unit > Fraction(self.reach):
+            return None
+        breaks, rows = self._sides[not below]
+        return _mirrored(breaks, rows, unit)
+
+    @cached_property
+    def _sides(self) -> list[tuple[list[Fraction], fit.Rows]]:
+        """Pieces below and above. Between two samples a convex function lies on or under their chord, and over the lines through the
+        neighbouring ones; a concave one the other way round; any other between the two values.
+        """
+        grid, values = np.linspace(0.0, self._bound_reach, CELLS + 1), self._values
+        steps, zero = np.diff(values), np.zeros(CELLS)
+        if self.shape is None:
+            slacks = [steps, steps]
+        else:
+            bends = np.abs(np.diff(steps, prepend=0.0 if self.convex else steps[0]))
+            if not self.convex:
+                bends[0] = steps[0]
+            bends = np.minimum(bends, steps) + 4 * self._noise
+            slacks = [bends, zero] if self.convex else [zero, bends]
+        return [
+            fit.sampled(grid, values, slack, self._noise, below=below)
+            for slack, below in zip(slacks, (True, False), strict=True)
+        ]
 
     def integral_ball(self, distance: Number | arb) -> arb:
         low, high = self.integral_bracket(float(distance))
@@ -598,17 +669,14 @@ class MatrixLoss(Loss):
         except ValueError:  # rows of several lengths
             matrix = np.empty(0)
         if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
-            raise TypeError(
-                "loss is not allowed: with an Alphabet it must be a matrix of numbers, "
-                "a row for each input, a column for each output"
-            )
+            allowed = "with an Alphabet it must be a matrix of numbers, a row for each input, a column for each output"
+            raise TypeError(f"loss is not allowed: {allowed}")
         if len(matrix) < 2 or not matrix.size or not np.isfinite(matrix).all() or matrix.min() < 0:
             raise ValueError("loss is not allowed: its entries must be finite and >= 0, with at least 2 rows")
         object.__setattr__(self, "rows", tuple(tuple(row) for row in matrix.astype(float).tolist()))
 
     @property
     def name(self) -> str:
-        """How it is called in reports."""
         return f"matrix {len(self.rows)} x {len(self.rows[0])}"
 
     @property
@@ -628,7 +696,6 @@ Absolute = Power(1)
 Squared = Power(2)
 
 _NAMED: dict[str, DistanceLoss] = {"abs": Absolute, "l1": Absolute, "squared": Squared, "l2": Squared}
-
 
 #: What `as_loss` reads.
 LossLike = Loss | str | Callable[..., Any] | list[Any] | tuple[Any, ...] | np.ndarray

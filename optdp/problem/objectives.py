@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy as np
 from optdp.exact import require
 from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import plain, prose
-from optdp.problem.domains import Domain
+from optdp.problem.density import Density, Row
+from optdp.problem.domains import Domain, Interval
 from optdp.problem.losses import Loss, Power, as_loss
-from optdp.problem.priors import Prior
+from optdp.problem.priors import Distribution, Prior
 from optdp.problem.tasks import Aggregate
 
 
@@ -55,9 +57,8 @@ class _OfLoss(Objective):
         loss = self.loss.on(reach)
         with np.errstate(over="ignore", invalid="ignore"):
             if loss.form == "distance" and not np.isfinite(loss.of(0.0, float(reach)) * float(reach)):
-                raise ValueError(
-                    f"loss = {loss.name!r} is not allowed on {domain}: it overflows there; use smaller units"
-                )
+                where = f"on {domain}: it overflows there; use smaller units"
+                raise ValueError(f"loss = {loss.name!r} is not allowed {where}")
         return replace(self, loss=loss)
 
     def _expected(self) -> str:
@@ -88,15 +89,15 @@ class Average(_OfLoss):
     """The expected loss averaged over inputs drawn from a prior.
 
     **Arguments:** `loss`; `prior`: an `optdp.Prior` whose categories are inputs (anything that `Prior.of` reads), a pair
-    (points, probabilities), or "uniform" on a bounded domain.
+    (points, probabilities), an `optdp.Density` on an interval, or "uniform" on a bounded domain.
     """
 
     tag = "average"
-    prior: Annotated[Any, Within(kind=Prior, words=("uniform",))] = "uniform"
+    prior: Annotated[Any, Within(kind=Distribution, words=("uniform",))] = "uniform"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.prior, Prior | str):
+        if not isinstance(self.prior, Distribution | str):
             object.__setattr__(self, "prior", _as_prior(self.prior))
         elif isinstance(self.prior, str):
             require.choice("prior", self.prior, ("uniform",))
@@ -110,7 +111,16 @@ class Average(_OfLoss):
     def name(self) -> str:
         return f"average {self.loss.name}"
 
+    def density(self, domain: Interval) -> list[tuple[Fraction, Fraction, Row]]:
+        """For a prior with a density its pieces (start, end, coefficients) over shares of the domain, per share."""
+        if isinstance(self.prior, Density):
+            return self.prior.shares(domain)
+        return [(Fraction(0), Fraction(1), (Fraction(1),))]
+
     def on(self, domain: Domain) -> Objective:
+        if isinstance(self.prior, Density):
+            even = self.prior.on(domain) == Density.uniform(domain)  # type: ignore[arg-type]
+            return super(Average, replace(self, prior="uniform" if even else self.prior)).on(domain)
         if isinstance(self.prior, Prior):
             domain.check(list(self.prior.categories), "prior points")
             if hasattr(domain, "exact_reach"):  # points of an interval or a circle, and named as such
@@ -119,7 +129,8 @@ class Average(_OfLoss):
         return super().on(domain)
 
     def latex(self, domain: Domain) -> str:
-        return rf"\mathbb{{E}}_{{x \sim P}} \mathbb{{E}}\left[{self.loss.latex()}\right]"
+        average = rf"\mathbb{{E}}_{{x \sim P}} \mathbb{{E}}\left[{self.loss.latex()}\right]"
+        return average + rf",\; dP/dx = {self.prior.latex()}" if isinstance(self.prior, Density) else average
 
 
 def _as_prior(prior: Any) -> Prior:
@@ -173,10 +184,9 @@ class BayesRisk(Objective):
         if not isinstance(self.task, Aggregate):
             raise TypeError(f"task = {self.task!r} is not allowed: it must be an optdp.problem.tasks.Aggregate")
         object.__setattr__(self, "prior", Prior.of(self.prior))
-        if self.task.values is not None and len(self.task.values) != len(self.prior):
-            raise ValueError(
-                f"values has {len(self.task.values)} entries, which is not allowed: it needs {len(self.prior)}"
-            )
+        values, needed = self.task.values, len(self.prior)
+        if values is not None and len(values) != needed:
+            raise ValueError(f"values has {len(values)} entries, which is not allowed: it needs {needed}")
 
     @property
     def loss(self) -> Power:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import require
+from optdp.exact import require, work
 from optdp.exact.fields import LONGEST, Tagged, Within
 from optdp.exact.numbers import BITS
 
@@ -23,8 +23,16 @@ from optdp.exact.numbers import BITS
 TOLERANCE = Fraction(1, 10**9)
 
 
+class Distribution(Tagged, root=True):
+    """How inputs are distributed: a `Prior` over categories or points, or an `optdp.Density` on an interval."""
+
+    def phrase(self) -> str:
+        """How statements name it, exactly."""
+        raise NotImplementedError(f"{type(self).__name__} has no phrase")
+
+
 @dataclass(frozen=True)
-class Prior(Tagged, root=True):
+class Prior(Distribution):
     """Probabilities of d >= 2 categories, all positive: category i has probability `weights[i] / sum(weights)`.
 
     **Arguments:**
@@ -52,18 +60,13 @@ class Prior(Tagged, root=True):
             if require.integer(f"weights[{i}]", weight, low=1).bit_length() > BITS:
                 raise ValueError(f"weights[{i}] is not allowed: the exact probabilities may have {BITS} bits")
         if len(self.weights) < 2:
-            raise ValueError(
-                f"prior = {dict(zip(self.categories, self.weights, strict=False))!r} is not allowed: a prior must "
-                "have at least 2 categories of positive probability"
-            )
+            given = f"prior = {dict(zip(self.categories, self.weights, strict=False))!r}"
+            raise ValueError(f"{given} is not allowed: a prior must have at least 2 categories of positive probability")
         entries = len(self.categories) + len(self.left_out)
         if len(self.given) not in (0, len(self.weights)) or not all(0 <= place < entries for place in self.given):
             raise ValueError("given is not allowed: it must have one place for each category, or none")
         if len(self.categories) != len(self.weights):
-            raise ValueError(
-                f"categories has {len(self.categories)} entries, which is not allowed: there must be one for each of "
-                f"the {len(self.weights)} categories"
-            )
+            raise _wrong_number(self.categories, f"{len(self.weights)} categories")
         if len(set(self.categories) | set(self.left_out)) != len(self.categories) + len(self.left_out):
             raise ValueError(f"categories = {self.categories!r} is not allowed: categories must be distinct")
 
@@ -92,10 +95,7 @@ class Prior(Tagged, root=True):
         entries = list(prior)
         names = list(range(len(entries))) if categories is None else [_plain(name) for name in categories]
         if len(names) != len(entries):
-            raise ValueError(
-                f"categories has {len(names)} entries, which is not allowed: there must be one for each of the "
-                f"{len(entries)} entries of prior"
-            )
+            raise _wrong_number(names, f"{len(entries)} entries of prior")
         exact = [_entry(i, value) for i, value in enumerate(entries)]
         total = sum(exact, Fraction(0))
         if abs(total - 1) > TOLERANCE:
@@ -119,6 +119,7 @@ class Prior(Tagged, root=True):
     @cached_property
     def exact(self) -> tuple[Fraction, ...]:
         """The probabilities as exact rationals; they sum to exactly 1."""
+        work.count(len(self.weights) * work.rational(work.words([self.total])))
         return tuple(Fraction(weight, self.total) for weight in self.weights)
 
     @cached_property
@@ -138,17 +139,12 @@ class Prior(Tagged, root=True):
 
         **Raises** ValueError naming the place of the first entry that is no category; its value may be private.
         """
-        found = places(self.categories, x)
+        found = places(self.categories, require.unmasked(x))
         if (found < 0).any():
             place = f" (entry {int(np.flatnonzero(found < 0)[0])})" if found.ndim else ""
-            raise ValueError(
-                f"x{place} is not allowed: x must be one of the categories {_some(self.categories)}{self.missing}"
-            )
+            allowed = f"x must be one of the categories {_some(self.categories)}{self.missing}"
+            raise ValueError(f"x{place} is not allowed: {allowed}")
         return found
-
-    @cached_property
-    def _counts_up(self) -> bool:
-        return self.categories == tuple(range(len(self)))
 
     @property
     def missing(self) -> str:
@@ -160,9 +156,8 @@ class Prior(Tagged, root=True):
         """How statements name it, exactly: up to 8 categories by their probabilities, p/q or (where they were given as floats)
         floats, "normalised" where these do not sum to exactly 1; else by a digest of all of them.
         """
-        numbered = self._counts_up and all(
-            isinstance(name, int) for name in self.categories
-        )  # points 0.0, 1.0 are named
+        counted = self.categories == tuple(range(len(self)))
+        numbered = counted and all(isinstance(name, int) for name in self.categories)  # points 0.0, 1.0 are named
         names = "" if numbered else f" of {', '.join(map(repr, self.categories))}"
         if len(self) <= 8 and self.total < 10**12:
             return f"the prior ({', '.join(map(str, self.exact))}){names}{self.missing}"
@@ -176,6 +171,11 @@ class Prior(Tagged, root=True):
         digest = hashlib.sha256(content).hexdigest()[:16]
         about = f", about ({', '.join(f'{p:.4g}' for p in self.probabilities)})," if len(self) <= 8 else ""
         return f"the prior of {len(self)} categories{about} with sha256 {digest}{self.missing}"
+
+
+def _wrong_number(names: Sized, wanted: str) -> ValueError:
+    told = f"categories has {len(names)} entries, which is not allowed"
+    return ValueError(f"{told}: there must be one for each of the {wanted}")
 
 
 def _plain(name: Any) -> Any:

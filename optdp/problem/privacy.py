@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 
 from flint import arb, ctx
 
-from optdp.exact import enclosures, require
+from optdp.exact import enclosures, require, work
 from optdp.exact.check import Check
 from optdp.exact.fields import OPTIONAL, Tagged, Within
 from optdp.exact.numbers import Log, Number, exp_of, latex, number, prose, show
@@ -91,10 +91,6 @@ def _nonnegative(value: Any, name: str) -> Number:
     return found
 
 
-def _doubled(eps: Number) -> Number:
-    return Log(eps.argument**2) if isinstance(eps, Log) else 2 * Fraction(eps)
-
-
 @dataclass(frozen=True)
 class LDP(Privacy):
     """eps-local differential privacy: K(S|x) <= e^eps K(S|x') for all inputs x, x' and sets S of outputs.
@@ -123,16 +119,14 @@ class LDP(Privacy):
         if isinstance(other, LDP):
             return enclosures.at_most(other.eps, self.eps)
         if isinstance(other, LIP) and not other.lower_only:  # K(y|x) lies between e^-eps P(y) and e^eps P(y)
-            return True if enclosures.at_most(_doubled(other.eps), self.eps) else None
+            twice = Log(other.eps.argument**2) if isinstance(other.eps, Log) else 2 * Fraction(other.eps)
+            return True if enclosures.at_most(twice, self.eps) else None
         return None  # of ApproxDP too: neighbours there may be fewer
 
     def check(self, ratio: Fraction) -> Check:
         """Whether the largest likelihood ratio K(y|x)/K(y|x'), given exactly, is at most e^eps."""
-        return Check(
-            "privacy",
-            enclosures.at_most_exp(ratio, self.eps),
-            f"the largest likelihood ratio is {float(ratio):.17g} (exact rational), at most {exp_of(self.eps)}",
-        )
+        told = f"the largest likelihood ratio is {float(ratio):.17g} (exact rational), at most {exp_of(self.eps)}"
+        return Check("privacy", enclosures.at_most_exp(ratio, self.eps), told)
 
 
 @dataclass(frozen=True)
@@ -195,12 +189,9 @@ class ApproxDP(Privacy):
 
     def check(self, divergence: Fraction) -> Check:
         """Whether the largest hockey-stick divergence, bounded from above exactly, is at most delta."""
-        return Check(
-            "privacy",
-            divergence <= Fraction(self.delta),  # type: ignore[arg-type]
-            f"the hockey-stick divergence at {exp_of(self.eps)} over all shifts up to {show(self.sensitivity)} is at most "
-            f"{float(divergence):.17g} (exact rational), at most delta = {show(self.delta)}",
-        )
+        what = f"the hockey-stick divergence at {exp_of(self.eps)} over all shifts up to {show(self.sensitivity)}"
+        told = f"{what} is at most {float(divergence):.17g} (exact rational), at most delta = {show(self.delta)}"
+        return Check("privacy", divergence <= Fraction(self.delta), told)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -258,9 +249,7 @@ class LIP(Privacy):
         from_above = self.lower_only or enclosures.at_most_exp(highest, self.eps)
         sides = [f"lowest posterior/prior {float(lowest):.17g}{where[0]} {'>=' if from_below else '< '} e^-{eps}"]
         if not self.lower_only:
-            sides.append(
-                f"highest posterior/prior {float(highest):.17g}{where[1]} {'<=' if from_above else '> '} e^{eps}"
-            )
+            sides += [f"highest posterior/prior {float(highest):.17g}{where[1]} {'<=' if from_above else '> '} e^{eps}"]
         return Check("privacy", from_below and from_above, ", ".join(sides) + " (exact rationals)")
 
 
@@ -284,10 +273,24 @@ def _power_curve(
     for eps, delta in pairs:
         ratio, level = rounding(eps, 256), Fraction(delta)  # type: ignore[arg-type]
         lines += [(ratio, level), (1 / ratio, 1 - (1 - level) / ratio)]
-    places = {Fraction(0), Fraction(1)}
-    for i, (a, b) in enumerate(lines):
-        places |= {(d - b) / (a - c) for c, d in lines[:i] if a != c and 0 < (d - b) / (a - c) < 1}
-    return [(min(a * place + b for a, b in lines), place) for place in sorted(places)]
+    work.count(len(lines) * 10 * work.rational(8))
+    lower: list[
+        tuple[Fraction, Fraction]
+    ] = []  # the lines that are lowest somewhere, from the steepest to the flattest
+    for a, b in sorted(lines, key=lambda line: (-line[0], line[1])):
+        if lower and a == lower[-1][0]:
+            continue
+        while len(lower) > 1 and _meet(lower[-2], (a, b)) <= _meet(lower[-2], lower[-1]):
+            lower.pop()
+        lower.append((a, b))
+    ends = [(min(a * place + b for a, b in lower), Fraction(place)) for place in (0, 1)]
+    crossings = [(a * place + b, place) for (a, b), place in zip(lower, map(_meet, lower, lower[1:]), strict=False)]
+    return [ends[0], *(corner for corner in crossings if 0 < corner[1] < 1), ends[1]]
+
+
+def _meet(steep: tuple[Fraction, Fraction], flat: tuple[Fraction, Fraction]) -> Fraction:
+    """Where two lines (slope, height at 0) cross."""
+    return (flat[1] - steep[1]) / (steep[0] - flat[0])
 
 
 def _implies_pairs(pairs: list[tuple[Number, Number]], other: Privacy, sensitivity: float) -> bool | None:
@@ -490,6 +493,7 @@ class GDP(Divergence):
     def admits(self, pair: Pair) -> bool | None:
         """At every corner of the power curve: between them the curve is straight, and the Gaussian's is concave."""
         known = True
+        work.count(60 * len(pair.p))
         with ctx.workprec(enclosures.PRECISION):
             mu = enclosures.ball(self.mu)
             for alpha, beta in pair.powers():

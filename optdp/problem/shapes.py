@@ -21,19 +21,20 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.fields import Fields, Within, written
-from optdp.exact.sampling import Alias
+from optdp.exact.sampling import LIMB, Alias
+from optdp.problem.losses import evaluated
 
 #: Steps in which a user's function is kept: its values at that many equally spaced midpoints are all that is known of it.
 STEPS = 2**12
 #: Heights of steps are integer multiples of the peak over 2^30.
 LEVELS = 2**30
-#: Acceptance probabilities of sampled shapes are integer multiples of 2^-53.
-COIN = 2**53
+#: Floats decide on a toss that is this far from the height as they compute it, many times their error; balls on the others.
+MARGIN = 2.0**-40
 
 
 class Shape(ABC):
@@ -60,17 +61,29 @@ class Shape(ABC):
     def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """`size` cells out of 0 .. cells - 1, with probabilities that follow the shape and are exactly symmetric.
 
-        By rejection: a cell is accepted with probability floor(2^53 h)/2^53, where h sees |u| alone.
+        By rejection: a cell is accepted if an integer below 2^62 is below 2^62 h, where h is the exact height at its middle.
         """
         found = np.empty(size, dtype=np.int64)
         missing = np.arange(size)
         while missing.size:
-            trial = rng.integers(0, cells, size=missing.size)
-            distance = np.abs(2 * trial + 1 - cells) / cells
-            accepted = rng.integers(0, COIN, size=missing.size) < (self.height(distance) * COIN).astype(np.int64)
+            trial, toss = rng.integers(0, cells, size=missing.size), rng.integers(0, LIMB, size=missing.size)
+            steps = np.abs(2 * trial + 1 - cells)
+            excess = toss / LIMB - self.height(steps / cells)
+            accepted = excess < 0
+            for i in np.flatnonzero(np.abs(excess) < MARGIN):
+                accepted[i] = self._accepts(int(toss[i]), Fraction(int(steps[i]), cells))
             found[missing[accepted]] = trial[accepted]
             missing = missing[~accepted]
         return found
+
+    def _accepts(self, toss: int, u: Fraction) -> bool:
+        """Whether toss / 2^62 is not proven to reach the height at u: never too seldom, for level_below."""
+        with ctx.workprec(enclosures.PRECISION):
+            return not self.ball(u) <= enclosures.ball(Fraction(toss, LIMB))
+
+    def ball(self, u: Fraction) -> arb:
+        """The height at u in [-1, 1] as a ball, for shapes that are drawn by rejection."""
+        raise NotImplementedError(f"{type(self).__name__} must define draw, or ball")
 
     @property
     def least(self) -> Fraction:
@@ -88,6 +101,14 @@ class Shape(ABC):
     def level_above(self) -> Fraction:
         """A rational not below the mean height of the cells as drawn, relative to their peak."""
         return enclosures.upper(self.level())
+
+    def excess(self, cells: int) -> Fraction:
+        """A rational not below the second moment of the middles of the cells as drawn, less `spread`.
+
+        Drawn by rejection with |h'| <= 4, |h''| <= 12 and int h >= 1.2: by the midpoint rule on cells of width 2/n, where a cell
+        is accepted at most 2^-61 too often.
+        """
+        return Fraction(16, cells**2) + Fraction(1, 2**58)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -128,18 +149,24 @@ class Rectangle(Shape):
     def least(self) -> Fraction:
         return Fraction(1)
 
+    def excess(self, cells: int) -> Fraction:
+        return Fraction(0)  # (n^2 - 1)/(3 n^2) against 1/3
+
     def draw(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
         return rng.integers(0, cells, size=size)
 
 
 @dataclass(frozen=True)
 class Sine(Shape):
-    """A2: half a period of a sine, cos(pi u / 2). Drawn by rejection against integer thresholds of 2^-53."""
+    """A2: half a period of a sine, cos(pi u / 2). Drawn by rejection."""
 
     name: ClassVar[str] = "A2"
 
     def height(self, u: ArrayLike) -> np.ndarray:
         return np.where(np.abs(u) <= 1, np.cos(np.pi / 2 * np.asarray(u, dtype=float)), 0.0)
+
+    def ball(self, u: Fraction) -> arb:
+        return (arb.pi() * enclosures.ball(u) / 2).cos()
 
     def level(self) -> arb:
         return 2 / arb.pi()
@@ -148,8 +175,8 @@ class Sine(Shape):
         return 1 - 8 / arb.pi() ** 2
 
     def level_below(self) -> Fraction:
-        # The midpoint sum of a concave function is not below its integral; thresholds are off by at most 2^-50.
-        return super().level_below() - Fraction(1, 2**50)
+        # The midpoint sum of a concave function is not below its integral; a cell is accepted at least as often as its height.
+        return super().level_below()
 
 
 @dataclass(frozen=True)
@@ -168,6 +195,9 @@ class Triangle(Shape):
     def spread(self) -> arb:
         return arb(1) / 6
 
+    def excess(self, cells: int) -> Fraction:
+        return Fraction(1, 3 * cells)  # (n^2 + 2 n - 3)/(6 n^2) against 1/6
+
     def fit(self, cells: int) -> int:
         return max(cells - 1 + cells % 2, 1)  # odd: 2 n - 1 sums of two numbers below n
 
@@ -184,13 +214,15 @@ class Quartic(Shape):
     name: ClassVar[str] = "B2"
 
     def __post_init__(self) -> None:
-        edge = Fraction(require.real("edge", self.edge, low=0.0, high=1.0, open_low=True))
-        object.__setattr__(self, "edge", edge)
+        object.__setattr__(self, "edge", Fraction(require.real("edge", self.edge, low=0.0, high=1.0, open_low=True)))
 
     def height(self, u: ArrayLike) -> np.ndarray:
         edge, rest = float(self.edge), float(1 - self.edge)
         inside = np.abs(u) <= 1
         return np.where(inside, np.clip(edge + rest * (1 - np.asarray(u, dtype=float) ** 4), edge, 1.0), 0.0)
+
+    def ball(self, u: Fraction) -> arb:
+        return enclosures.ball(1 - (1 - self.edge) * u**4)
 
     def level(self) -> arb:
         return enclosures.ball(1 - (1 - self.edge) / 5)
@@ -203,14 +235,12 @@ class Quartic(Shape):
     def least(self) -> Fraction:
         return self.edge
 
-    def dip(self) -> Fraction:
-        return Fraction(int(self.edge * COIN), COIN)
-
     def level_below(self) -> Fraction:
-        return 1 - (1 - self.edge) / 5 - Fraction(1, 2**48)
+        # As for every concave function.
+        return 1 - (1 - self.edge) / 5
 
     def level_above(self) -> Fraction:
-        # The midpoint sum over n = 2^50 cells of a concave function exceeds its integral by O(n^-2); thresholds by 2^-51.
+        # The midpoint sum over n = 2^50 cells of a concave function exceeds its integral by O(n^-2), acceptance by 2^-62.
         return 1 - (1 - self.edge) / 5 + Fraction(1, 2**48)
 
     def phrase(self) -> str:
@@ -231,9 +261,8 @@ class Steps(Shape):
     def __post_init__(self) -> None:
         heights = tuple(require.integer("heights", h, low=0) for h in self.heights)
         if not heights or max(heights) == 0 or heights != heights[::-1] or max(heights) > LEVELS:
-            raise ValueError(
-                f"heights of {self.label!r} are not allowed: they must be symmetric integers in [0, 2^30], not all 0"
-            )
+            allowed = "they must be symmetric integers in [0, 2^30], not all 0"
+            raise ValueError(f"heights of {self.label!r} are not allowed: {allowed}")
         object.__setattr__(self, "heights", heights)
 
     @cached_property
@@ -242,20 +271,17 @@ class Steps(Shape):
 
     @property
     def exact_level(self) -> Fraction:
-        """Mean height over peak."""
         return Fraction(sum(self.heights), len(self.heights) * max(self.heights))
 
     @property
     def exact_spread(self) -> Fraction:
-        """Second moment of the density on [-1, 1]."""
         n, total = len(self.heights), sum(self.heights)
         # Step j covers a width of 2/n around (2 j + 1 - n)/n, with second moment centre^2 + 1/(3 n^2).
         squares = sum(h * (2 * j + 1 - n) ** 2 for j, h in enumerate(self.heights))
         return Fraction(squares, total * n * n) + Fraction(1, 3 * n * n)
 
     def height(self, u: ArrayLike) -> np.ndarray:
-        position = np.asarray(u, dtype=float)
-        n = len(self.heights)
+        position, n = np.asarray(u, dtype=float), len(self.heights)
         index = np.clip(np.floor((position + 1) * n / 2), 0, n - 1).astype(int)
         return np.where(np.abs(position) <= 1, self._array[index], 0.0)
 
@@ -265,8 +291,7 @@ class Steps(Shape):
     def level_below(self) -> Fraction:
         return self.exact_level
 
-    def level_above(self) -> Fraction:
-        return self.exact_level
+    level_above = level_below
 
     def spread(self) -> arb:
         return enclosures.ball(self.exact_spread)
@@ -274,6 +299,9 @@ class Steps(Shape):
     @property
     def least(self) -> Fraction:
         return Fraction(min(self.heights), max(self.heights))
+
+    def excess(self, cells: int) -> Fraction:
+        return Fraction(0)  # spread evenly within a step, the middles of its cells lie nearer together than its points
 
     def fit(self, cells: int) -> int:
         n = len(self.heights)
@@ -288,7 +316,7 @@ class Steps(Shape):
         return self._alias.draw(np.zeros(size, dtype=np.int64), rng) * width + rng.integers(0, width, size=size)
 
     def phrase(self) -> str:
-        """By its heights alone: the label is anybody's text."""
+        # By its heights alone: the label is anybody's text.
         digest = hashlib.sha256(json.dumps(self.heights).encode()).hexdigest()[:16]
         return f"of {len(self.heights)} steps with sha256 {digest}"
 
@@ -298,7 +326,6 @@ class Steps(Shape):
 
 ACTIVATIONS: dict[str, Shape] = {"A1": Rectangle(), "A2": Sine(), "A3": Triangle()}
 BASES = ("B1", "B2")
-
 
 #: What `as_activation` and `as_base` read.
 ShapeLike = Shape | str | Callable[[Any], Any]
@@ -347,14 +374,8 @@ def _from_function(role: str, function: Callable[[Any], Any], support: tuple[flo
         raise ValueError(f"support = {support!r} is not allowed: its lower end must be below its upper end")
 
     def values(u: np.ndarray) -> np.ndarray:
-        points = (a + b) / 2 + (b - a) / 2 * u
         with np.errstate(all="ignore"):
-            try:
-                found = np.asarray(function(points))
-            except (TypeError, ValueError):  # a function of one float
-                found = np.vectorize(function, otypes=[float])(points)
-            if found.shape != points.shape:
-                found = np.vectorize(function, otypes=[float])(points)
+            found = evaluated(function, (a + b) / 2 + (b - a) / 2 * u)
         if found.dtype.kind not in "iufb":
             raise TypeError(f"{role} = {name!r} is not allowed: it must give real numbers, not {found.dtype}")
         return found.astype(float)
@@ -365,10 +386,9 @@ def _from_function(role: str, function: Callable[[Any], Any], support: tuple[flo
     def place(u: float) -> str:
         return f"{(a + b) / 2 + (b - a) / 2 * u:g}"
 
-    grid = midpoints(STEPS)
-    coarse, fine = values(grid), values(midpoints(STEPS * 64))
-    inner = values(np.array([0.0]))
-    for u, v in ((grid, coarse), (midpoints(STEPS * 64), fine), (np.array([0.0]), inner)):
+    grid, finer, middle = midpoints(STEPS), midpoints(STEPS * 64), np.array([0.0])
+    coarse, fine, inner = values(grid), values(finer), values(middle)
+    for u, v in ((grid, coarse), (finer, fine), (middle, inner)):
         bad = ~np.isfinite(v)
         if bad.any():
             raise refuse(f"it must be bounded, and at {place(u[bad][0])} its value is {v[bad][0]}")
@@ -377,11 +397,10 @@ def _from_function(role: str, function: Callable[[Any], Any], support: tuple[flo
     peak = float(coarse.max())
     if peak <= 0:
         raise refuse(f"it is 0 on the whole support [{a:g}, {b:g}]")
-    if max(fine.max(), inner.max()) > 1.4 * peak:
-        raise refuse(
-            f"it must be bounded, and its largest value grows from {peak:g} on {STEPS} points to "
-            f"{max(fine.max(), inner.max()):g} on {STEPS * 64}"
-        )
+    highest = max(fine.max(), inner.max())
+    if highest > 1.4 * peak:
+        grows = f"its largest value grows from {peak:g} on {STEPS} points to {highest:g} on {STEPS * 64}"
+        raise refuse(f"it must be bounded, and {grows}")
     skew = np.abs(coarse - coarse[::-1])
     if skew.max() > 1e-9 * peak:
         at = int(skew.argmax())
@@ -398,11 +417,9 @@ def _from_function(role: str, function: Callable[[Any], Any], support: tuple[flo
             f"({place(grid[inside[0]])}, {place(grid[inside[-1]])})"
         )
     if role == "base" and heights.min() == 0:
-        raise refuse(
-            f"a base must be positive on the whole support, and at {place(grid[int(heights.argmin())])} it is 0"
-        )
-    heights = np.maximum(heights, heights[::-1])
-    return Steps(tuple(int(h) for h in heights), name)
+        at = int(heights.argmin())
+        raise refuse(f"a base must be positive on the whole support, and at {place(grid[at])} it is 0")
+    return Steps(tuple(np.maximum(heights, heights[::-1]).tolist()), name)
 
 
 def base_name(base: Shape | str) -> str:

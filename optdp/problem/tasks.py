@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from optdp.exact import require
+from optdp.exact import require, work
 from optdp.exact.fields import Tagged
 from optdp.exact.numbers import plain
 
@@ -45,16 +45,14 @@ class Aggregate(Tagged, root=True):
     def __post_init__(self) -> None:
         require.choice("kind", self.kind, ("sum", "histogram"))
         if (self.values is None) != (self.kind == "histogram"):
-            raise ValueError(
-                f"values = {self.values!r} is not allowed for a {self.kind}: a sum needs values, a histogram has none"
-            )
+            allowed = "a sum needs values, a histogram has none"
+            raise ValueError(f"values = {self.values!r} is not allowed for a {self.kind}: {allowed}")
         if self.values is not None:
             values = tuple(require.real(f"values[{i}]", value) + 0.0 for i, value in enumerate(self.values))
             object.__setattr__(self, "values", values)
 
     @property
     def name(self) -> str:
-        """ "squared error of a sum" or "squared error of a histogram"."""
         return f"squared error of a {self.kind}"
 
     @cached_property
@@ -84,10 +82,16 @@ class Aggregate(Tagged, root=True):
         """
         total, low, high = sum(weights), 0, 0
         x, bits = (None, 0) if self.values is None else self.exact_values
+        own, size = work.words(weights), 1.0 if x is None else work.words(x)
+        entry = 0.5 + work.product(own, 2) + work.product(own + 2, own + 2 if x is None else size)
+        quotient = work.product(2 * (own + size) + 10, own + size + 8)
+        work.count(len(joint) * (len(weights) * entry + 3 * quotient) + len(weights) * work.product(own + size, size))
         for row in joint:
             mass = [a * k for a, k in zip(weights, row, strict=True)]
             square = sum(m * m for m in mass) if x is None else sum(m * v for m, v in zip(mass, x, strict=True)) ** 2
-            low, high = _add_quotient(low, high, square, total * unit * sum(mass))
+            if any(mass):  # else an output that never occurs
+                quotient, rest = divmod(square << _BITS, total * unit * sum(mass))
+                low, high = low + quotient, high + quotient + bool(rest)
         second = Fraction(total if x is None else sum(a * v * v for a, v in zip(weights, x, strict=True)), total)
         scale = 1 << (2 * bits)
         return (second - Fraction(high, 1 << _BITS)) / scale, (second - Fraction(low, 1 << _BITS)) / scale
@@ -104,10 +108,3 @@ class Aggregate(Tagged, root=True):
 
     def __str__(self) -> str:
         return self.name
-
-
-def _add_quotient(low: int, high: int, numerator: int, denominator: int) -> tuple[int, int]:
-    if denominator == 0:  # an output that never occurs
-        return low, high
-    quotient, rest = divmod(numerator << _BITS, denominator)
-    return low + quotient, high + quotient + (1 if rest else 0)

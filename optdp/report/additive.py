@@ -25,14 +25,9 @@ DELTA = (1e-6, 1e-4, 1e-2, 0.1)
 
 
 def gap_report(
-    eps: Levels = EPS,
-    delta: Levels = DELTA,
-    loss: LossLike = "abs",
-    *,
-    sensitivity: float = 1.0,
-    discrete: bool = False,
-    rtol: float = 1e-3,
-) -> Report:
+    eps: Levels = EPS, delta: Levels = DELTA, loss: LossLike = "abs", *, sensitivity: float = 1.0,
+    discrete: bool = False, rtol: float = 1e-3,
+) -> Report:  # fmt: skip
     """For every (eps, delta): the paper's lower bound, the certified bracket, and each baseline's loss over the optimum.
 
     Its figure redraws the paper's Figures 2 (abs) and 3 (squared), the loss of the truncated Laplacian over that of the
@@ -76,15 +71,13 @@ def gap_report(
         "it and the truncated Laplacian. A dash: the noise needs eps > 0 or delta > 0, or is not proven private there.",
         "A ratio below 1 (the staircase, where delta is negligible) is within the gap: the lower bound is below every noise.",
     ]
-    figure = None if discrete else _figure(rows, title)
-    return Report(title, columns, rows, notes, figure)
+    return Report(title, columns, rows, notes, None if discrete else _figure(rows, title))
 
 
 def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Figure] | None:
     """Ratio to the Gaussian over eps, one panel a delta: the paper's figures with the optimum added."""
-    deltas = sorted(
-        {row["delta"] for row in rows if row["Gaussian"] is not None and row["truncated Laplacian"] is not None}
-    )
+    compared = [row for row in rows if row["Gaussian"] is not None and row["truncated Laplacian"] is not None]
+    deltas = sorted({row["delta"] for row in compared})
     if not deltas:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from optdp.design import registry
@@ -32,14 +33,9 @@ NUMERICAL = (
 
 
 def compare(
-    problem_or_eps: Problem | Number | str,
-    loss: LossLike = "abs",
-    *,
-    domain: DomainLike = (0.0, 1.0),
-    mechanisms: Own = None,
-    rtol: float = 1e-3,
-    time_limit: float = 60.0,
-) -> Report:
+    problem_or_eps: Problem | Number | str, loss: LossLike = "abs", *, domain: DomainLike = (0.0, 1.0),
+    mechanisms: Own = None, rtol: float = 1e-3, time_limit: float = 60.0,
+) -> Report:  # fmt: skip
     """The objective of a problem for every mechanism at hand: the optimum where a design solves it, all baselines, your own.
 
     **Arguments:**
@@ -85,21 +81,18 @@ def compare(
         notes.append(NUMERICAL)
     worst = isinstance(problem.objective, WorstCase) and isinstance(problem.domain, Interval)
     columns = [
-        Column("mechanism", "mechanism"),
-        Column("value", problem.objective.name),
+        Column("mechanism", "mechanism"), Column("value", problem.objective.name),
         *([] if best is None else [Column("ratio", "/ optimum", ".4f")]),
         *([Column("average", "uniform average"), Column("worst_input", "worst input", ".4g")] if worst else []),
-        Column("numbers", "numbers"),
-        Column("guarantee", str(problem.privacy)),
+        Column("numbers", "numbers"), Column("guarantee", str(problem.privacy)),
         *([] if anyone else [Column("family", "in the family")]),
-    ]
+    ]  # fmt: skip
     title = problem.statement()[0].upper() + problem.statement()[1:]
 
     def figure() -> Figure:
         return figure_of(titled(plot_losses(shown, problem.loss), title))
 
-    drawn = figure if isinstance(problem.domain, Interval) else None
-    return Report(title, columns, rows, notes, drawn)
+    return Report(title, columns, rows, notes, figure if isinstance(problem.domain, Interval) else None)
 
 
 def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
@@ -109,21 +102,17 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
     if mechanisms is None:
         return {}
     if not isinstance(mechanisms, Mechanism | Iterable):
-        raise TypeError(
-            f"mechanisms = {mechanisms!r} is not allowed: it must be a Mechanism, several, or a mapping from names to them"
-        )
-    given: dict[str, Mechanism] = {}
-    if isinstance(mechanisms, Mapping):
-        given = dict(mechanisms)
-    else:
-        for mechanism in [mechanisms] if isinstance(mechanisms, Mechanism) else list(mechanisms):
+        allowed = "it must be a Mechanism, several, or a mapping from names to them"
+        raise TypeError(f"mechanisms = {mechanisms!r} is not allowed: {allowed}")
+    given: dict[str, Mechanism] = dict(mechanisms) if isinstance(mechanisms, Mapping) else {}
+    if not isinstance(mechanisms, Mapping):
+        for mechanism in [mechanisms] if isinstance(mechanisms, Mechanism) else mechanisms:
             name = type(mechanism).__name__
             given[name if name not in given else f"{name} ({len(given) + 1})"] = mechanism
     for name, mechanism in given.items():
         if not isinstance(mechanism, Mechanism):
-            raise TypeError(
-                f"mechanisms: {name} is a {type(mechanism).__name__}, which is not allowed: subclass optdp.Mechanism"
-            )
+            kind = type(mechanism).__name__
+            raise TypeError(f"mechanisms: {name} is a {kind}, which is not allowed: subclass optdp.Mechanism")
         if mechanism.domain != problem.domain:
             raise ValueError(f"mechanisms: {name} takes inputs from {mechanism.domain}, not from {problem.domain}")
     return given
@@ -131,18 +120,15 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
 
 def value_of(mechanism: Mechanism, objective: Objective) -> tuple[float, bool]:
     """The objective's value for a mechanism, and whether it is proven (then it is rounded up) or numerical."""
-    try:
+    with suppress(TypeError):
         return mechanism.enclose(objective)[1], True
-    except TypeError:
-        pass
     if isinstance(objective, At):
         return float(mechanism.expected_loss(objective.x, objective.loss)), False
-    if isinstance(objective, Average) and objective.prior == "uniform":
-        return mechanism.average_loss(objective.loss), False
     if isinstance(objective, Average):
         prior = objective.prior
-        losses = mechanism.expected_loss(list(prior.categories), objective.loss)
-        return float(losses @ prior.probabilities), False
+        if prior == "uniform":
+            return mechanism.average_loss(objective.loss), False
+        return float(mechanism.expected_loss(list(prior.categories), objective.loss) @ prior.probabilities), False
     if isinstance(objective, WorstCase):
         return mechanism.worst_case_loss(objective.loss), False
     raise TypeError(f"{type(mechanism).__name__} has no value for the objective: {objective.phrase}")
@@ -151,12 +137,10 @@ def value_of(mechanism: Mechanism, objective: Objective) -> tuple[float, bool]:
 def _row(name: str, mechanism: Mechanism, problem: Problem) -> dict[str, Any]:
     value, proven = value_of(mechanism, problem.objective)
     row: dict[str, Any] = {
-        "mechanism": name,
-        "value": value,
-        "numbers": "proven" if proven else "numerical",
+        "mechanism": name, "value": value, "numbers": "proven" if proven else "numerical",
         "guarantee": _guarantees(mechanism, problem),
         "family": "yes" if problem.family.contains(mechanism, problem.eps) else "no",
-    }
+    }  # fmt: skip
     if isinstance(problem.objective, WorstCase) and isinstance(problem.domain, Interval):
         row["average"] = mechanism.average_loss(problem.loss)
         row["worst_input"] = float(mechanism.worst_input(problem.loss))

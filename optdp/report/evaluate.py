@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from optdp.mechanisms.baselines.noise import gaussian
 from optdp.problem.domains import DomainLike, as_interval
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
-from optdp.report.plots import COLOURS, figure_of, new_axes, titled
+from optdp.report.plots import COLOURS, OUTSIDE, figure_of, new_axes, titled
 from optdp.report.report import Column, Report
 
 if TYPE_CHECKING:
@@ -63,11 +64,9 @@ def _baseline(name: str, eps: float, domain: DomainLike) -> Mechanism:
 #: Name -> constructor(eps, domain): the six composites, baselines of the registry, and the paper's Gaussian with delta = 1e-5.
 MECHANISMS: dict[str, Callable[[float, DomainLike], Mechanism]] = {
     **{a + b: partial(_composite, a, b) for b in ("B1", "B2") for a in ("A1", "A2", "A3")},
-    **{
-        name: partial(_baseline, name)
-        for name in ("PM", "Duchi", "HM", "Three-Outputs", "HM-TP", "Laplace", "discrete Laplace on a lattice", "clamped Laplace",
-                     "clamped discrete Laplace")
-    },
+    **{name: partial(_baseline, name) for name in (
+        "PM", "Duchi", "HM", "Three-Outputs", "HM-TP", "Laplace", "discrete Laplace on a lattice", "clamped Laplace",
+        "clamped discrete Laplace")},
     "classical Gaussian": gaussian,
 }  # fmt: skip
 
@@ -114,13 +113,6 @@ def query_of(name: str, values: np.ndarray, bounds: tuple[float, float]) -> Quer
     return Query(name, float(values.max() if name == "maximum" else values.min()), width, bounds)
 
 
-def _column_of(values: ArrayLike, bounds: tuple[float, float]) -> tuple[np.ndarray, tuple[float, float]]:
-    area = as_interval((bounds[0], bounds[1]))
-    if np.size(values) == 0:
-        raise ValueError("values = [] is not allowed: a column must have at least one record")
-    return area.check(np.asarray(values).reshape(-1), "values"), (area.lower, area.upper)
-
-
 def answers(
     query: Query, values: np.ndarray, bounds: tuple[float, float], mechanism_name: str, eps: float,
     protocol: str, repeats: int, rng: np.random.Generator,
@@ -149,17 +141,10 @@ def answers(
 
 
 def evaluate(
-    values: ArrayLike,
-    bounds: tuple[float, float],
-    *,
-    queries: Sequence[str] = QUERIES,
-    eps: Sequence[float] = (0.2, 0.5, 1.0, 2.0, 3.0),
-    mechanisms: Sequence[str] = tuple(MECHANISMS),
-    protocol: str = "interval",
-    repeats: int = 1000,
-    seed: int = 0,
-    name: str = "column",
-) -> Report:
+    values: ArrayLike, bounds: tuple[float, float], *, queries: Sequence[str] = QUERIES,
+    eps: Sequence[float] = (0.2, 0.5, 1.0, 2.0, 3.0), mechanisms: Sequence[str] = tuple(MECHANISMS),
+    protocol: str = "interval", repeats: int = 1000, seed: int = 0, name: str = "column",
+) -> Report:  # fmt: skip
     """Relative and mean square errors of each query under each mechanism at each epsilon.
 
     **Arguments:**
@@ -175,7 +160,10 @@ def evaluate(
 
     **Raises** TypeError or ValueError naming the argument, e.g. a value outside `bounds`.
     """
-    column, area = _column_of(values, bounds)
+    within = as_interval((bounds[0], bounds[1]))
+    if np.size(values) == 0:
+        raise ValueError("values = [] is not allowed: a column must have at least one record")
+    column, area = within.check(np.asarray(values).reshape(-1), "values"), (within.lower, within.upper)
     require.choice("protocol", protocol, tuple(PROTOCOLS))
     repeats = require.integer("repeats", repeats, low=2)
     for mechanism in mechanisms:
@@ -185,23 +173,19 @@ def evaluate(
     rng = as_rng(seed)
     rows: list[dict[str, Any]] = []
     boxes: dict[tuple[str, float, str], np.ndarray] = {}
-    for query in asked:
-        for e in levels:
-            for label in mechanisms:
-                found, support = answers(query, column, area, label, e, protocol, repeats, rng)
-                error = found - query.answer
-                loss = np.abs(error / query.answer) if query.answer else np.full(error.shape, np.nan)
-                quartiles = np.quantile(loss, (0.25, 0.5, 0.75))
-                boxes[query.name, e, label] = loss
-                rows.append(
-                    {
-                        "query": query.name, "eps": e, "mechanism": label, "truth": query.answer,
-                        "sensitivity": query.sensitivity, "re": float(np.mean(np.abs(error))), "mse": float(np.mean(error**2)),
-                        "bias": float(error.mean()), "bias_error": float(error.std() / np.sqrt(repeats)),
-                        "accuracy_loss": float(quartiles[1]), "lower_quartile": float(quartiles[0]),
-                        "upper_quartile": float(quartiles[2]), "lowest": support[0], "highest": support[1],
-                    }
-                )  # fmt: skip
+    for query, e, label in product(asked, levels, mechanisms):
+        found, (lowest, highest) = answers(query, column, area, label, e, protocol, repeats, rng)
+        error = found - query.answer
+        loss = np.abs(error / query.answer) if query.answer else np.full(error.shape, np.nan)
+        lower, median, upper = np.quantile(loss, (0.25, 0.5, 0.75)).tolist()
+        boxes[query.name, e, label] = loss
+        row = {
+            "query": query.name, "eps": e, "mechanism": label, "truth": query.answer, "sensitivity": query.sensitivity,
+            "re": float(np.mean(np.abs(error))), "mse": float(np.mean(error**2)), "bias": float(error.mean()),
+            "bias_error": float(error.std() / np.sqrt(repeats)), "accuracy_loss": median, "lower_quartile": lower,
+            "upper_quartile": upper, "lowest": lowest, "highest": highest,
+        }  # fmt: skip
+        rows.append(row)
     columns = [
         Column("query", "query"), Column("eps", "eps", "g"), Column("mechanism", "mechanism"), Column("truth", "truth"),
         Column("re", "RE", ".4g"), Column("mse", "MSE", ".4g"), Column("bias", "bias", ".2g"),
@@ -237,5 +221,5 @@ def _boxes(
         drawn["boxes"][0].set_label(name)
     axes.set_xticks(range(len(levels)), [f"{e:g}" for e in levels])
     axes.set(xlabel="epsilon", ylabel="accuracy loss (whiskers: 5 %, 95 %)", yscale="log")
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.legend(frameon=False, **OUTSIDE)
     return figure_of(titled(axes, title))

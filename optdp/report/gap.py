@@ -53,9 +53,8 @@ def gap_report(
         build = importlib.import_module(f"optdp.report.{name}").gap_report
         if mechanisms is not None:
             if "mechanisms" not in inspect.signature(build).parameters:
-                raise TypeError(
-                    f"mechanisms is not allowed with problem = {name!r}: solve, and give gap_report the solutions"
-                )
+                instead = "solve, and give gap_report the solutions"
+                raise TypeError(f"mechanisms is not allowed with problem = {name!r}: {instead}")
             spec["mechanisms"] = mechanisms
         report: Report = build(**spec)
         return report
@@ -63,9 +62,8 @@ def gap_report(
     wrong = next((s for s in solutions if not isinstance(s, Solution)), None)
     if wrong is not None or not solutions:
         shown = solutions_or_spec if wrong is None else wrong
-        raise TypeError(
-            f"solutions_or_spec = {shown!r} is not allowed: it must be one or more Solutions, or a mapping with 'problem'"
-        )
+        allowed = "it must be one or more Solutions, or a mapping with 'problem'"
+        raise TypeError(f"solutions_or_spec = {shown!r} is not allowed: {allowed}")
     return table(
         solutions, "Certified brackets", lambda problem: named(mechanisms, problem), Column("problem", "problem")
     )
@@ -85,12 +83,9 @@ def values(mechanisms: Mapping[str, Mechanism], problem: Problem, proven: dict[s
 
 
 def table(
-    solutions: Sequence[Solution],
-    title: str,
-    rivals: Callable[[Problem], dict[str, Mechanism]],
-    *more: Column,
+    solutions: Sequence[Solution], title: str, rivals: Callable[[Problem], dict[str, Mechanism]], *more: Column,
     note: str | None = None,
-) -> Report:
+) -> Report:  # fmt: skip
     """The brackets of solutions, each rival's objective as a ratio to the value, and a figure over epsilon.
 
     **Arguments:** `rivals`: the mechanisms beside the optimum of a problem; `more`: further columns; `note`: what follows the

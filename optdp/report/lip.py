@@ -31,12 +31,9 @@ EPS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 
 
 def gap_report(
-    prior: PriorLike = (0.9, 0.1),
-    eps: ArrayLike = EPS,
-    task: str = "sum",
-    values: Sequence[float] | None = None,
+    prior: PriorLike = (0.9, 0.1), eps: ArrayLike = EPS, task: str = "sum", values: Sequence[float] | None = None,
     categories: Sequence[object] | None = None,
-) -> Report:
+) -> Report:  # fmt: skip
     """The optimum under "lip" with its bracket at every epsilon, beside "lip-lower", "ldp" and the context-free schemes.
 
     Errors are mean squares per user; the figure shows their square roots. The default prior is the paper's Example 1.
@@ -72,16 +69,10 @@ def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str
     return _report(title, [Column("d", "categories"), *BRACKET, *RIVALS], rows, notes)
 
 
-BRACKET = (
-    Column("lower", "lower bound", ".9g", "down"),
-    Column("value", "LIP optimum", ".9g", "up"),
-    Column("gap", "gap", ".1e"),
-)
-RIVALS = (
-    Column("ldp", "LDP with prior"),
-    Column("lip-lower", "published closed form"),
-    Column("true eps", "its LIP eps"),
-)
+BRACKET = (Column("lower", "lower bound", ".9g", "down"), Column("value", "LIP optimum", ".9g", "up"),
+           Column("gap", "gap", ".1e"))  # fmt: skip
+RIVALS = (Column("ldp", "LDP with prior"), Column("lip-lower", "published closed form"),
+          Column("true eps", "its LIP eps"))  # fmt: skip
 
 
 def _optima(prior: PriorLike, eps: float, **options: Any) -> tuple[dict[str, Any], Solution]:
@@ -96,21 +87,15 @@ def _optima(prior: PriorLike, eps: float, **options: Any) -> tuple[dict[str, Any
 
 
 def _report(
-    title: str,
-    columns: Sequence[Column],
-    rows: Sequence[dict[str, Any]],
-    notes: Sequence[str],
+    title: str, columns: Sequence[Column], rows: Sequence[dict[str, Any]], notes: Sequence[str],
     free: Sequence[str] = (),
-) -> Report:
+) -> Report:  # fmt: skip
     """The rows as a table and as curves over the first column."""
 
     def figure() -> Figure:
-        labels = {
-            "value": "LIP (certified optimum)",
-            "ldp": "LDP, with prior",
-            **{name: f"{name}, no prior" for name in free},
-        }
-        labels["lip-lower"] = "published closed form (posterior >= prior/E only)"
+        labels = {"value": "LIP (certified optimum)", "ldp": "LDP, with prior",
+                  **{name: f"{name}, no prior" for name in free},
+                  "lip-lower": "published closed form (posterior >= prior/E only)"}  # fmt: skip
         shown = {label: [math.sqrt(row[name]) for row in rows] for name, label in labels.items()}
         key = columns[0].key
         heading, logs = ("epsilon", "y") if key == "eps" else ("categories", "")
@@ -190,14 +175,12 @@ def real_prior_report(
         raise ValueError(f"until = {until!r} is not allowed: it must leave flights before and after it")
     before = past.value_counts().sort_index()
     known = future[future.isin(before.index)]
-    after = known.value_counts().sort_index()
-    used, true = _prior(before), _prior(after)
+    used, true = _prior(before), _prior(known.value_counts().sort_index())
     rng = np.random.default_rng(seed)
     rows = []
     eps = np.atleast_1d(np.asarray(eps, dtype=float)).tolist()
     for e in eps:
-        made = solve_lip(used, e, task="histogram")
-        ideal = solve_lip(true, e, task="histogram")
+        made, ideal = (solve_lip(prior, e, task="histogram") for prior in (used, true))
         mechanism = made.mechanism
         positions = mechanism.prior.positions(known.to_numpy(dtype=str))
         sent = np.bincount(mechanism.randomize_positions(positions, rng), minlength=len(mechanism.kernel))
@@ -208,15 +191,14 @@ def real_prior_report(
         bias = mechanism.bias_under(true)
         corrected = sent @ seen.posteriors
         places = [mechanism.categories.index(name) for name in seen.categories]
-        rows.append(
-            {
-                "eps": e, "design": made.value, "gap": made.gap, "wrong": mechanism.mse_under(true),
-                "corrected": seen.mse(), "ideal": ideal.value, "bias": float(np.abs(bias).sum()) / 2,
-                "simulated": float(np.abs(error).sum()) / 2 / len(known),
-                "simulated corrected": float(np.abs(corrected - counts[places]).sum()) / 2 / len(known),
-                "eps used": mechanism.epsilon(), "eps true": seen.epsilon(),
-            }
-        )  # fmt: skip
+        row = {
+            "eps": e, "design": made.value, "gap": made.gap, "wrong": mechanism.mse_under(true),
+            "corrected": seen.mse(), "ideal": ideal.value, "bias": float(np.abs(bias).sum()) / 2,
+            "simulated": float(np.abs(error).sum()) / 2 / len(known),
+            "simulated corrected": float(np.abs(corrected - counts[places]).sum()) / 2 / len(known),
+            "eps used": mechanism.epsilon(), "eps true": seen.epsilon(),
+        }  # fmt: skip
+        rows.append(row)
     columns = [
         Column("eps", "eps", "g"), Column("design", "designed for", ".8g"), Column("gap", "gap", ".1e"),
         Column("wrong", "on later flights", ".8g"), Column("corrected", "with true estimator", ".8g"),

@@ -12,12 +12,9 @@ from optdp.report.report import Report
 
 
 def gap_report(
-    eps: Levels = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0),
-    loss: LossLike = "abs",
-    domain: DomainLike = (0.0, 1.0),
-    *,
-    mechanisms: Own = None,
-) -> Report:
+    eps: Levels = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0), loss: LossLike = "abs", domain: DomainLike = (0.0, 1.0),
+    *, mechanisms: Own = None,
+) -> Report:  # fmt: skip
     """The optimum and its bracket at every epsilon, and the worst-case loss of each baseline as a ratio to the optimum.
 
     **Arguments:** `eps`: one epsilon or several; `loss`, `domain`: as in `optdp.solve_piecewise`; `mechanisms`: as in

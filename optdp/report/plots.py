@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: Okabe and Ito's palette, the optimum always first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#000000")
 
+#: Where a legend stands to the right of the axes.
+OUTSIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+
 
 def pyplot() -> ModuleType:
     """The module matplotlib.pyplot. **Raises** RuntimeError naming the extra if matplotlib is not installed."""
@@ -72,15 +75,9 @@ def log_ticks(ax: Axes, x: Sequence[float]) -> None:
 
 
 def curves(
-    x: Sequence[float],
-    drawn: Mapping[str, Any],
-    *,
-    ax: Axes | None = None,
-    logs: str = "",
-    marker: str = "o",
-    legend: str | None = "outside",
-    **labels: Any,
-) -> Axes:
+    x: Sequence[float], drawn: Mapping[str, Any], *, ax: Axes | None = None, logs: str = "", marker: str = "o",
+    legend: str | None = "outside", **labels: Any,
+) -> Axes:  # fmt: skip
     """One labelled line over `x` for each entry, the first one thick. Returns the axes.
 
     **Arguments:** `ax`: axes to draw on (default: a new figure); `logs`: the logarithmic axes, "x", "y" or "xy"; `legend`:
@@ -103,9 +100,7 @@ def curves(
         ax.yaxis.set_minor_formatter(Plain(minor_thresholds=(2.0, 1.0)))
     ax.set(**labels)
     if legend is not None:
-        ax.legend(
-            frameon=False, **({"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if legend == "outside" else {})
-        )
+        ax.legend(frameon=False, **(OUTSIDE if legend == "outside" else {}))
     return ax
 
 

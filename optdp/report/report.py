@@ -85,11 +85,9 @@ class Report:
         """One self-contained page (or, with `page=False`, its body), with the figure as inline SVG."""
         head, *body = ([html.escape(cell) for cell in row] for row in self._cells())
         rows = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
-        parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg()]
-        parts.append(
-            f"<div class='wide'><table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead>"
-            f"<tbody>\n{rows}\n</tbody></table></div>"
-        )
+        headings = "".join(f"<th>{cell}</th>" for cell in head)
+        table = f"<table><thead><tr>{headings}</tr></thead><tbody>\n{rows}\n</tbody></table>"
+        parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg(), f"<div class='wide'>{table}</div>"]
         parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
         content = "\n".join(part for part in parts if part)
         return html_page(self.title, content) if page else content
@@ -146,9 +144,8 @@ class Report:
             ".csv": self.to_csv, ".txt": lambda: self.to_text() + "\n",
         }  # fmt: skip
         if suffix not in writers:
-            raise ValueError(
-                f"path = {str(path)!r} is not allowed: it must end in {', '.join(writers)}, .png, .svg or .pdf"
-            )
+            allowed = f"it must end in {', '.join(writers)}, .png, .svg or .pdf"
+            raise ValueError(f"path = {str(path)!r} is not allowed: {allowed}")
         files.write_text(path, writers[suffix]())
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from optdp.design.registry import solve
@@ -9,7 +10,7 @@ from optdp.exact.numbers import below
 from optdp.mechanisms.baselines import applicable
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Interval
-from optdp.problem.families import AffineWindow, AllMechanisms, Composite, Family
+from optdp.problem.families import AffineWindow, AllMechanisms, Composite
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
@@ -18,21 +19,13 @@ from optdp.report.gap import Levels, ratio_figure, several, values
 from optdp.report.report import Column, Report
 
 #: Families with a certified optimum, by heading. B2 has the infimum of B1.
-FAMILIES: dict[str, Family] = {
-    "I-PTT = A1": AffineWindow("I"),
-    "II-PTT = A3": AffineWindow("II"),
-    "A2": Composite("A2", "B1"),
-}
+FAMILIES = {"I-PTT = A1": AffineWindow("I"), "II-PTT = A3": AffineWindow("II"), "A2": Composite("A2", "B1")}
 
 
 def gap_report(
-    eps: Levels = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0),
-    *,
-    kernel: bool = True,
-    rtol: float = 1e-2,
-    time_limit: float = 20.0,
-    mechanisms: Own = None,
-) -> Report:
+    eps: Levels = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0), *, kernel: bool = True, rtol: float = 1e-2,
+    time_limit: float = 20.0, mechanisms: Own = None,
+) -> Report:  # fmt: skip
     """Worst-case variance on [-1, 1]: the optimum of each family, the published mechanisms, and what no unbiased mechanism beats.
 
     **Arguments:** `eps`: privacy parameters; `kernel`: whether to bracket the optimum over all unbiased eps-LDP mechanisms;
@@ -49,10 +42,9 @@ def gap_report(
         row: dict[str, Any] = {"eps": float(everyone.eps)}  # type: ignore[arg-type]
         told = []
         for name, family in FAMILIES.items():
-            problem = Problem(everyone.privacy, everyone.domain, everyone.objective, family, everyone.constraints)
-            solution = solve(problem, 1e-9)
+            solution = solve(replace(everyone, family=family), 1e-9)
             row |= {name: solution.value, f"{name} gap": solution.gap, f"{name} lower": solution.lower_bound}
-            told.append(f"{name}: {problem.statement()} is at least {below(solution.lower_bound, 9)}.")
+            told.append(f"{name}: {solution.problem.statement()} is at least {below(solution.lower_bound, 9)}.")
         row |= values(applicable(everyone) | named(mechanisms, everyone), everyone, proven)
         if kernel:
             best = solve(everyone, rtol, time_limit)
@@ -62,10 +54,8 @@ def gap_report(
         rows.append(row)
     columns = [Column("eps", "eps", "g")]
     if kernel:
-        columns += [
-            Column("all lower", "all: bound", rounding="down"),
-            Column("all value", "all: attained", rounding="up"),
-        ]
+        columns.append(Column("all lower", "all: bound", rounding="down"))
+        columns.append(Column("all value", "all: attained", rounding="up"))
     columns += [Column(name, f"{name}*") for name in FAMILIES] + [Column(name, name) for name in proven]
     gap = max(row[f"{name} gap"] for row in rows for name in FAMILIES)
     notes += [

@@ -37,8 +37,7 @@ def as_cvxpy(program: LinearProgram) -> cp.Problem:
         for which, sign in _limits(low, high):
             left, limit = x[which] if rows is None else rows[which] @ x, (high if sign < 0 else low)[which]
             limits.append(left == limit if sign == 0 else sign * left >= sign * limit)
-    goal = cp.Maximize if program.maximise else cp.Minimize
-    return cp.Problem(goal(program.cost @ x), limits)
+    return cp.Problem((cp.Maximize if program.maximise else cp.Minimize)(program.cost @ x), limits)
 
 
 def _limits(low: Any, high: Any) -> list[tuple[np.ndarray, int]]:

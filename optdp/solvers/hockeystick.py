@@ -56,12 +56,8 @@ class _Program:
         self.t = float(self.c @ x)
         self.e = np.full(self.groups, -0.1 * self.t)
         self.y = 0.5 * w * self.e[group]
-        self.primal: interior.Parts = (
-            x,
-            np.maximum(start, 0) + spread,
-            np.maximum(-start, 0) + spread,
-            np.full(self.groups, 0.1),
-        )
+        above, below = np.maximum(start, 0) + spread, np.maximum(-start, 0) + spread
+        self.primal: interior.Parts = (x, above, below, np.full(self.groups, 0.1))
         cost = np.maximum(self.c - g * self.t - self.at @ self.y, 0) + 0.1 * float(np.abs(self.c).mean())
         self.slack: interior.Parts = (cost, -self.y, -self.y, -self.e)
         self.residuals()
@@ -94,9 +90,8 @@ class _Program:
 
     def advance(self) -> None:
         """One predictor and corrector."""
-        self.primal, self.slack, _, behind, (dt, dy, de) = interior.advance(
-            self.primal, self.slack, _Newton(self).step, 0.995
-        )
+        found = interior.advance(self.primal, self.slack, _Newton(self).step, 0.995)
+        self.primal, self.slack, _, behind, (dt, dy, de) = found
         self.t, self.y, self.e = self.t + behind * dt, self.y + behind * dy, self.e + behind * de
 
 
@@ -140,15 +135,13 @@ class _Newton:
         entries = h.tocoo()
         lower = entries.row >= entries.col
         row, column, value = entries.row[lower], entries.col[lower], entries.data[lower]
-        main = h.diagonal() + diagonal
-        self.scale = 1 / np.sqrt(main)
+        self.scale = 1 / np.sqrt(h.diagonal() + diagonal)
         band = np.zeros((int((row - column).max(initial=0)) + 1, diagonal.size))
         band[row - column, column] = value * self.scale[row] * self.scale[column]
         band[0] = 1 + 1e-14
         self.factor = cholesky_banded(band, lower=True, overwrite_ab=True, check_finite=False)
-        self.across = self.scale[:, None] * cho_solve_banded(
-            (self.factor, True), self.scale[:, None] * self.b, check_finite=False
-        )
+        scale = self.scale[:, None]
+        self.across = scale * cho_solve_banded((self.factor, True), scale * self.b, check_finite=False)
         self.schur = cho_factor(np.diag(self.d) + self.b.T @ self.across, lower=True, check_finite=False)
 
     def inverse(self, r: np.ndarray) -> np.ndarray:

@@ -75,10 +75,9 @@ class LinearProgram:
         self.cost = np.asarray(self.cost, dtype=float)
         self.rows = csr_matrix(self.rows, dtype=float)
         n, m = self.cost.size, self.rows.shape[0]
-        self.lower = np.zeros(n) if self.lower is None else np.asarray(self.lower, dtype=float)
-        self.upper = np.full(n, np.inf) if self.upper is None else np.asarray(self.upper, dtype=float)
-        self.row_lower = np.asarray(self.row_lower, dtype=float)
-        self.row_upper = np.asarray(self.row_upper, dtype=float)
+        self.lower = np.asarray(np.zeros(n) if self.lower is None else self.lower, dtype=float)
+        self.upper = np.asarray(np.full(n, np.inf) if self.upper is None else self.upper, dtype=float)
+        self.row_lower, self.row_upper = (np.asarray(v, dtype=float) for v in (self.row_lower, self.row_upper))
         sizes = (self.rows.shape, self.lower.size, self.upper.size, self.row_lower.size, self.row_upper.size)
         if sizes != ((m, n), n, n, m, m):
             raise ValueError(f"a linear program with {n} costs and {m} rows cannot have parts of the sizes {sizes[1:]}")
@@ -117,10 +116,8 @@ class LinearResult:
     @property
     def usable(self) -> bool:
         """Whether there is a finite point."""
-        found = self.status in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE)
-        return found and bool(
-            math.isfinite(self.objective) and np.isfinite(self.x).all() and np.isfinite(self.row_dual).all()
-        )
+        finite = math.isfinite(self.objective) and np.isfinite(self.x).all() and np.isfinite(self.row_dual).all()
+        return self.status in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE) and bool(finite)
 
     def checked(self) -> LinearResult:
         """The result itself. **Raises** SolverFailure if it is not usable."""
@@ -228,7 +225,6 @@ class Highs(LinearSolver):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """For reports."""
         return f"HiGHS {self.method}"
 
     def solve(self, program: LinearProgram, *, time_limit: float = math.inf) -> LinearResult:
@@ -326,8 +322,7 @@ def _highs_of(program: LinearProgram, minimise: bool = False) -> Any:
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     lp = highspy.HighsLp()
-    m, n = program.rows.shape
-    lp.num_col_, lp.num_row_ = n, m
+    lp.num_row_, lp.num_col_ = program.rows.shape
     turned = minimise and program.maximise
     lp.sense_ = highspy.ObjSense.kMaximize if program.maximise and not turned else highspy.ObjSense.kMinimize
     lp.col_cost_, lp.col_lower_, lp.col_upper_ = -program.cost if turned else program.cost, program.lower, program.upper
@@ -351,11 +346,10 @@ def read(path: str | Path) -> LinearProgram:
     if highs.readModel(str(path)) != highspy.HighsStatus.kOk:
         raise ValueError(f"path = {str(path)!r} is not allowed: HiGHS cannot read it")
     lp = highs.getLp()
-    kind = csr_matrix if lp.a_matrix_.format_ == highspy.MatrixFormat.kRowwise else csc_matrix
-    shape = (lp.num_row_, lp.num_col_)
-    rows = kind(
-        (np.array(lp.a_matrix_.value_), np.array(lp.a_matrix_.index_), np.array(lp.a_matrix_.start_)), shape=shape
-    )
+    a = lp.a_matrix_
+    kind = csr_matrix if a.format_ == highspy.MatrixFormat.kRowwise else csc_matrix
+    entries = np.array(a.value_), np.array(a.index_), np.array(a.start_)
+    rows = kind(entries, shape=(lp.num_row_, lp.num_col_))
     return LinearProgram(
         np.array(lp.col_cost_), rows, np.array(lp.row_lower_), np.array(lp.row_upper_), np.array(lp.col_lower_),
         np.array(lp.col_upper_), lp.sense_ == highspy.ObjSense.kMaximize,

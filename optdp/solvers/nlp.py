@@ -89,8 +89,8 @@ def ipopt(
         raise RuntimeError("method = 'ipopt' needs the package casadi: pip install 'optdp[ipopt]'") from None
     z = casadi.SX.sym("z", len(bounds))
     g = rows(casadi, z)
-    options: dict[str, Any] = {"ipopt.print_level": 0, "print_time": False, "ipopt.max_cpu_time": time_limit, "ipopt.tol": 1e-10,
-               "ipopt.sb": "yes"}  # fmt: skip
+    quiet: dict[str, Any] = {"ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False}
+    options = quiet | {"ipopt.max_cpu_time": time_limit, "ipopt.tol": 1e-10}
     solver = casadi.nlpsol("solver", "ipopt", {"x": z, "f": z[objective], "g": g}, options)
     low, high = np.array(bounds).T
     top = np.concatenate((np.zeros(equalities), np.full(g.shape[0] - equalities, np.inf)))

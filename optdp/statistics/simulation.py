@@ -16,18 +16,14 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optdp.closed_forms import lip as forms
 from optdp.design.lip import solve_lip
-from optdp.exact import require
-from optdp.exact.sampling import Seed, as_rng
-from optdp.problem.priors import Prior, PriorLike
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+from optdp.exact import Seed, as_rng, require
+from optdp.problem import Prior, PriorLike
 
 SCHEMES = ("lip", "lip-lower", "ldp", "randomised response", "oue", "central")
 
@@ -64,9 +60,8 @@ class Simulation:
 
     def __str__(self) -> str:
         head = f"{self.task}, {self.users:,} users, {self.rounds} rounds; squared error over the number of users:"
-        return head + "".join(
-            f"\n  eps = {s.eps:g}, {s.name}: {s.empirical:.6g} ({s.theory:.6g})" for s in self.schemes
-        )
+        rows = [f"  eps = {s.eps:g}, {s.name}: {s.empirical:.6g} ({s.theory:.6g})" for s in self.schemes]
+        return "\n".join([head, *rows])
 
 
 def lip_simulate(
@@ -78,8 +73,7 @@ def lip_simulate(
 
     **Arguments:**
 
-    - `prior`: one prior for all users (as in `solve_lip`), or an array with a row for each user.
-    - `eps`: one epsilon or several.
+    - `prior`: one prior for all users (as in `solve_lip`), or an array with a row for each user; `eps`: one epsilon or several.
     - `users`: how many; for a prior of each user's own, the number of rows (the default there).
     - `task`, `values`: as in `solve_lip`; `weights`: each user's factor in a weighted sum.
     - `schemes`: names from `optdp.statistics.simulation.SCHEMES`. "oue" is for histograms, "central" for a survey with one
@@ -104,9 +98,8 @@ def lip_simulate(
     if "oue" in schemes and task != "histogram":
         raise ValueError("schemes = 'oue' is not allowed here: unary encoding is for task 'histogram'")
     if "central" in schemes and (task != "survey" or len(population.priors) > 1 or population.factor is not None):
-        raise ValueError(
-            "schemes = 'central' is not allowed here: it is for task 'survey' with one prior for all users"
-        )
+        allowed = "it is for task 'survey' with one prior for all users"
+        raise ValueError(f"schemes = 'central' is not allowed here: {allowed}")
     found = []
     for e in np.atleast_1d(np.asarray(eps, dtype=float)).tolist():
         e = require.epsilon(e)
@@ -139,10 +132,9 @@ class _Population:
                 raise ValueError(f"users = {users!r} is not allowed: prior has a row for each of {len(own)} users")
             unique, inverse = np.unique(own, axis=0, return_inverse=True)
             kinds = [Prior.of(row) for row in unique.tolist()]
-            d = own.shape[1]
+            users, d = own.shape
             order = np.argsort(inverse.ravel(), kind="stable")
             members = np.split(order, np.cumsum(np.bincount(inverse.ravel(), minlength=len(kinds)))[:-1])
-            users = len(own)
         else:
             kinds = [Prior.of(prior)]
             d = len(kinds[0]) + len(kinds[0].left_out)
@@ -155,11 +147,9 @@ class _Population:
         numbers = np.arange(d, dtype=float) if values is None else np.asarray(values, dtype=float)
         if numbers.shape != (d,) or not np.isfinite(numbers).all():
             raise ValueError(f"values = {values!r} is not allowed: values must be {d} finite numbers")
-        factor = None
-        if weights is not None:
-            factor = np.asarray(weights, dtype=float)
-            if task == "histogram" or factor.shape != (users,) or not np.isfinite(factor).all():
-                raise ValueError("weights is not allowed: it must be one finite number for each user of a sum")
+        factor = None if weights is None else np.asarray(weights, dtype=float)
+        if factor is not None and (task == "histogram" or factor.shape != (users,) or not np.isfinite(factor).all()):
+            raise ValueError("weights is not allowed: it must be one finite number for each user of a sum")
         return cls(kinds, members, users, task, numbers, factor)
 
     def run(self, scheme: str, eps: float, rounds: int, rng: np.random.Generator) -> tuple[float, np.ndarray]:
@@ -188,11 +178,11 @@ class _Population:
         """Two answers, each user with a prior of their own: the closed forms of all users at once, in floats."""
         p, ratio, step = np.zeros(self.users), math.exp(eps), float(self.values[1] - self.values[0])
         for prior, members in zip(self.priors, self.members, strict=True):
-            p[members] = sum(q for name, q in zip(prior.categories, prior.probabilities, strict=True) if name == 1)
+            p[members] = prior.probabilities @ (np.array(prior.categories) == 1)
         factor = step * (np.ones(self.users) if self.factor is None else self.factor)
         if scheme == "randomised response":
-            one_given = np.array([1 / (1 + ratio), ratio / (1 + ratio)])[:, None].repeat(self.users, axis=1)
-            estimate = np.array([-1 / (ratio - 1), ratio / (ratio - 1)])[:, None].repeat(self.users, axis=1)
+            one_given = np.tile([[1 / (1 + ratio)], [ratio / (1 + ratio)]], self.users)
+            estimate = np.tile([[-1 / (ratio - 1)], [ratio / (ratio - 1)]], self.users)
             error = np.full(self.users, forms.unbiased_response(ratio))
         else:
             low, high = binary_posteriors(p, ratio, scheme)
@@ -208,28 +198,25 @@ class _Population:
         return float(factor**2 @ error) / self.users, np.square(errors) / self.users
 
     def _channel(self, scheme: str, prior: Prior, kept: np.ndarray, eps: float, d: int) -> tuple[float, Reader]:
-        histogram = self.task == "histogram"
         if scheme == "oue":
             return _unary_encoding(eps, kept, d)
         if scheme == "randomised response":
-            return _response(eps, kept, d, None if histogram else self.values, prior)
-        values = None if histogram else self.values[kept].tolist()
-        solved = solve_lip(prior, eps, task="histogram" if histogram else "sum", values=values, notion=scheme)
-        estimates = solved.mechanism.estimates
-        if histogram:
-            estimates = np.zeros((len(estimates), d))
-            estimates[:, kept] = solved.mechanism.estimates
+            return _response(eps, kept, d, None if self.task == "histogram" else self.values, prior)
+        if self.task != "histogram":
+            solved = solve_lip(prior, eps, task="sum", values=self.values[kept].tolist(), notion=scheme)
+            return solved.value, _reader(solved.mechanism.randomize_positions, solved.mechanism.estimates)
+        solved = solve_lip(prior, eps, task="histogram", notion=scheme)
+        estimates = np.zeros((len(solved.mechanism.estimates), d))
+        estimates[:, kept] = solved.mechanism.estimates
         return solved.value, _reader(solved.mechanism.randomize_positions, estimates)
 
     def _central(self, eps: float, rounds: int, rng: np.random.Generator) -> tuple[float, np.ndarray]:
         p = float(self.priors[0].exact[-1]) if len(self.priors[0]) == 2 else float(self.priors[0].given == (1,))
         law = central_mechanism(p, self.users, eps)
         step = float(self.values[1] - self.values[0])
-        errors = []
-        for _ in range(rounds):
-            answers = int((rng.random(self.users) < p).sum())
-            errors.append(step**2 * (law.publish(answers, rng) - answers) ** 2 / self.users)
-        return step**2 * law.error / self.users, np.array(errors)
+        answers = ((rng.random(self.users) < p).sum() for _ in range(rounds))
+        errors = np.array([law.publish(int(s), rng) - s for s in answers])
+        return step**2 * law.error / self.users, step**2 * errors**2 / self.users
 
 
 #: What the curator estimates of users in these categories: the value of each, or the histogram of all of them.
@@ -261,8 +248,7 @@ def _response(eps: float, kept: np.ndarray, d: int, values: np.ndarray | None, p
         estimates = (values - other * values.sum()) / gap
 
     def send(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        x = kept[x]
-        lie = rng.random(x.size) >= true
+        x, lie = kept[x], rng.random(x.size) >= true
         instead = rng.integers(0, d - 1, size=x.size)
         return np.where(lie, instead + (instead >= x), x)
 
@@ -271,8 +257,7 @@ def _response(eps: float, kept: np.ndarray, d: int, values: np.ndarray | None, p
 
 def _unary_encoding(eps: float, kept: np.ndarray, d: int) -> tuple[float, Reader]:
     """Optimised unary encoding. Bits are independent, so that the number of ones in each column is two binomials."""
-    ratio = math.exp(eps)
-    false = 1 / (1 + ratio)
+    ratio, false = math.exp(eps), 1 / (1 + math.exp(eps))
 
     def read(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         true = np.bincount(kept[x], minlength=d)
@@ -284,12 +269,8 @@ def _unary_encoding(eps: float, kept: np.ndarray, d: int) -> tuple[float, Reader
 
 def binary_posteriors(p: np.ndarray, ratio: float, notion: str) -> tuple[np.ndarray, np.ndarray]:
     """The two posteriors of answer 1 in the optimal mechanism, elementwise in its prior p in (0, 1)."""
-    if notion == "ldp":
-        return p / (p + ratio * (1 - p)), ratio * p / (ratio * p + 1 - p)
-    low, high = p / ratio, 1 - (1 - p) / ratio
-    if notion == "lip-lower":
-        return low, high
-    return np.maximum(low, 1 - ratio * (1 - p)), np.minimum(ratio * p, high)
+    low, *highs = forms.interval(p, notion, ratio)
+    return (np.maximum(low, 1 - ratio * (1 - p)), np.minimum(*highs)) if notion == "lip" else (low, highs[0])
 
 
 @dataclass(frozen=True)
@@ -334,8 +315,8 @@ def central_mechanism(p: float, users: int, eps: float) -> CentralMechanism:
     from scipy.stats import binom
 
     p = require.real("p", p, low=0.0, high=1.0, open_low=True, open_high=True)
-    users, ratio = require.integer("users", users, low=1), math.exp(require.epsilon(eps))
-    low, high = (users * float(end) for end in binary_posteriors(np.array(p), ratio, "lip"))
+    users = require.integer("users", users, low=1)
+    low, high = (users * float(end) for end in binary_posteriors(np.array(p), math.exp(require.epsilon(eps)), "lip"))
     spread = 40 * math.sqrt(users * p * (1 - p)) + 40
     s = np.arange(max(0, math.floor(users * p - spread)), min(users, math.ceil(users * p + spread)) + 1)
     law = binom.pmf(s, users, p)

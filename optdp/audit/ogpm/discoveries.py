@@ -152,3 +152,125 @@ def circle_is_optimal() -> Finding:
         "invariant, K(y|x) = f(y - x), and K(y|x) <= E K(y|x') for all x, x' at one y says f <= E f' for all pairs of its "
         "values: the densities of the piecewise class. On an interval no such averaging exists, and the floor must vary.",
     )
+
+
+@discovery("D-OGPM-6", "the optimum over all LDP mechanisms for large eps, |y - x| and (y - x)^2", "OGPM")
+def limit_for_large_eps() -> Finding:
+    """Let V(eps) be the least worst-case loss over all eps-LDP mechanisms on [0, 1]. For |y - x|, e^(eps/2) V tends to
+    c_1 = (P + sqrt(P^2 + 2))/4 = 0.600291 with sqrt(pi) erf(P) exp(P^2) = P + sqrt(P^2 + 2), and lies between c_1 (1 -
+    e^(-eps/2)) and c_1 for eps >= 5. For (y - x)^2, e^(2 eps/3) V tends to c_2 = (3T - sin T cos T)/(8 (3T)^(1/3)
+    sin(T)^2) = 0.305536 with 9T tan T + sin(T)^2 = 18 T^2, and lies between c_2 (1 - (5/4) e^(-2 eps/3)) and c_2 (1 +
+    (7/5) e^(-eps/3)) for eps >= 8. For the best piecewise mechanism the limits are 1 and 2^(-2/3).
+    """
+    import sympy as sp
+    from flint import ctx
+
+    from optdp.audit.ogpm import bulk as checks
+    from optdp.closed_forms import bulk
+    from optdp.closed_forms import piecewise as forms
+    from optdp.exact.enclosures import PRECISION
+
+    steps = {"identities, |y - x|": checks.abs_identities(), "identities, (y - x)^2": checks.squared_identities()}
+    steps["rate, |y - x|"], coefficients = checks.abs_rate()
+    steps["rate below, (y - x)^2"], _ = checks.squared_rate_below()
+    steps["rate above, (y - x)^2"] = checks.squared_rate_above()
+    numbers: dict[str, object] = {f"c_{q}": bulk.bulk_constant(q).str(20, radius=False) for q in (1, 2)}
+    with ctx.workprec(PRECISION):
+        for q in (1, 2):
+            for eps in (10, 20, 30):
+                lower, upper = bulk.bulk_bracket(q, eps)
+                numbers[f"q = {q}, eps = {eps}: mechanism over bound, minus 1"] = float((upper / lower - 1).upper())
+    numbers |= {f"q = 1, {name}": value for name, value in coefficients.items() if "coefficient" in name}
+    u = sp.Symbol("u", positive=True)
+    for q in (1, 2):
+        if sp.simplify(forms.trinomial(q, u) - (u ** (q + 1) - (q + 1) * u - q * (sp.exp(forms.eps) - 1))) != 0:
+            return Finding.unsettled("the piecewise optimum's equation", numbers)  # so that u^-q ~ (q E)^(-q/(q+1))
+        numbers[f"q = {q}, limit of the best piecewise mechanism"] = q ** (-q / (q + 1))
+    failed = [name for name, held in steps.items() if not held]
+    if failed:
+        return Finding.unsettled("; ".join(failed), numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic identities, inequalities over the whole range by ball arithmetic",
+        "|y - x|: eps >= 5; (y - x)^2: eps >= 8; brackets at every eps",
+        numbers,
+        note="Below: a prior with an elementary density and thresholds proportional to e^(-eps/(q+1)), feasible at every "
+        "output by an identity for pairs of inputs. Above: p uniform from an interval, or from a window of constant length "
+        "around the input's p, output erf(p) or sin(p) up to scale, cut off at the ends. Both depend on one parameter; the "
+        "equation that makes the mechanism best makes the prior feasible. docs/kernel-limit.md has the proofs in words.",
+    )
+
+
+@discovery("D-OGPM-7", "the least squared error over all LDP mechanisms, from eps = 1.762747 to 2.722331", "OGPM")
+def squared_error_beyond_two_outputs() -> Finding:
+    """Over all eps-LDP mechanisms on [0, 1] the least worst-case (y - x)^2 is (E - 2)/((E - 1)(E + 2)) (1 + (E + 1)(E - 2)
+    l/(8E)), l = log(1 + 2/E), from (E - 2)(E + 1) l = E^2 - 7E + 2 (eps = 2.114012) to 2 (E - 2)(E + 1) l = E^2 - 12E + 4
+    (eps = 2.722331), and no mechanism is below it for any eps > ln 2. Outputs are 1/2, and y between 1/E and 2/(E + 2) and 1
+    - y, log-uniform in |y - 1/2| with atoms at the ends. From eps = ln(3 + 2 sqrt 2) to 2.114011 there is none at 1/2, and
+    the optimum is the maximum over one parameter of an elementary function.
+    """
+    import sympy as sp
+    from flint import ctx
+
+    from optdp.audit.ogpm import squared as checks
+    from optdp.closed_forms import squared_window as forms
+    from optdp.exact.enclosures import PRECISION
+
+    steps = checks.dual_identities() | checks.primal_identities() | checks.ranges()
+    numbers: dict[str, object] = {}
+    with ctx.workprec(PRECISION):
+        for eps in (1.8, 2.0, 2.1):
+            numbers[f"eps = {eps}"] = forms.value(eps).str(15, radius=False)
+    long = sp.log(1 + 2 * sp.exp(-forms.eps))
+    for name, sign, near in (("from eps", forms.without_middle, 2.1), ("to eps", forms.with_middle, 2.7)):
+        numbers[f"with an output at 1/2, {name}"] = str(sp.nsolve(sign(sp.exp(forms.eps), long), forms.eps, near))
+    numbers["two outputs, to eps"] = math.log(3 + 2 * math.sqrt(2))
+    for eps in (2.2, 2.5, 2.7):
+        numbers[f"eps = {eps}"] = str(forms.windows_value().subs(forms.eps, eps).evalf(15))
+    failed = [name for name, held in steps.items() if not held]
+    if failed:
+        return Finding.unsettled("; ".join(failed), numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof, inequalities over the range by ball arithmetic",
+        "1.762748 <= eps <= 2.722331; a lower bound for every eps > ln 2",
+        numbers,
+        note="Dual: atoms at 0 and 1 and a density on [1/2 - h, 1/2 + h]; the reduced cost of an output is 0 on the floor's "
+        "support, beside it a convex quadratic with a double zero there, and at 1/2 it is a positive multiple of E + 2 - E w; "
+        "where no end favours the output it rises from 1/2 on. Primal: for |x - 1/2| <= h the mean is x and the error constant; "
+        "outside it is the lesser of two convex quadratics in x, equal to the optimum at x = 0 and at 1/2 - h, so that where "
+        "they meet decides. The best parameter w of the bound is where the errors at 0 and 1/2 agree.",
+    )
+
+
+@discovery("D-OGPM-8", "the least absolute error over all LDP mechanisms, for small eps", "OGPM")
+def absolute_error_of_five_outputs() -> Finding:
+    """Over all eps-LDP mechanisms on [0, 1] the least worst-case |y - x| is (2 E^3 + 5 E^2 - 4 E + 1)/(4 E^2 (3 E - 1)) as long
+    as 3 E^3 - 7 E^2 + 3 E <= 1 (eps <= 0.641439). Five outputs attain it: 0, 1/2, 1 and y = (2E - 1)/(2 (3E - 1)), 1 - y. The
+    mechanism has this worst case up to E = 2 at least.
+    """
+    import sympy as sp
+
+    from optdp.audit.ogpm import absolute as checks
+    from optdp.closed_forms import kernel as forms
+
+    steps = {"order of kinks": checks.order()} | checks.dual() | checks.primal()
+    numbers: dict[str, object] = {"optimal up to eps": str(forms.abs_limit().evalf(12))}
+    for eps in (0.1, 0.3, 0.6):
+        five, two = forms.abs_value().subs(forms.eps, eps), (1 + sp.exp(eps)) / (4 * sp.exp(eps))
+        best = solve_piecewise(eps).lower_bound
+        numbers[f"eps = {eps}: optimum, two outputs, best piecewise"] = ", ".join(
+            f"{float(v):.9f}" for v in (five, two, best)
+        )
+    failed = [name for name, held in steps.items() if not held]
+    if failed:
+        return Finding.unsettled("; ".join(failed), numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof",
+        "0 < eps <= 0.641439",
+        numbers,
+        note="Dual: a prior on seven inputs; the reduced cost of an output is linear between the kinks 0, 1 - 2 nu, 1/4, nu and "
+        "1/2, zero at all of them but the second and positive there as long as 1 - 2 nu <= 1/4. Primal: three rows for inputs "
+        "up to 1/4, (1 - y)/2 and 1/2, whose errors are convex in x and equal to the value at the ends of each.",
+    )

@@ -108,3 +108,82 @@ def pm_against_laplace() -> Finding:
     every eps.
     """
     return _proven_by(optt.some_beat_laplace, "every eps > 0")
+
+
+@discovery("D-OPTT-10", "unbiased mechanisms for large eps: the least variance and an explicit mechanism", "OPTT")
+def limit_for_large_eps() -> Finding:
+    """On [-1, 1] the least worst-case variance V over all unbiased eps-LDP mechanisms has e^(2 eps/3) V -> 4 c_2 =
+    1.222146, c_2 as in D-OGPM-6, within factors 1 - (5/4) e^(-2 eps/3) and 1 + 2 e^(-eps/3) for eps >= 8. Let T = (E -
+    1)(tan w - w) with w < T < pi/2: the mechanism with outputs sin(p)/(cos(w) sin(T - w)), p uniform on [-T, T] with
+    probability 1 - w cot w, else on [a - w, a + w] with sin(a) = x sin(T - w), is unbiased and has the same variance at
+    every x; the best w attains the limit.
+    """
+    from flint import ctx
+
+    from optdp.audit.ogpm import bulk as checks
+    from optdp.closed_forms import bulk
+    from optdp.exact.enclosures import PRECISION
+
+    below, _ = checks.squared_rate_below()
+    numbers: dict[str, object] = {}
+    with ctx.workprec(PRECISION):
+        numbers["4 c_2"] = (4 * bulk.bulk_constant(2)).str(20, radius=False)
+        for eps in (4, 10, 20, 30):
+            upper, lower = bulk.unbiased_upper(eps), bulk.bulk_bracket(2, eps).lower
+            numbers[f"eps = {eps}: variance of the mechanism on [-1, 1]"] = float((4 * upper).upper())
+            if eps >= 10:
+                numbers[f"eps = {eps}: mechanism over bound, minus 1"] = float((upper / lower - 1).upper())
+    numbers["e^(2 eps/3) times the worst variance of the best I-PTT, limit"] = 2 ** (2 / 3)
+    steps = {"identities of the bound": checks.squared_identities(), "rate below": below,
+             "identities of the mechanism": checks.equaliser_identities(), "rate above": checks.unbiased_rate()}  # fmt: skip
+    failed = [name for name, held in steps.items() if not held]
+    if failed:
+        return Finding.unsettled("; ".join(failed), numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic identities, inequalities over the whole range by ball arithmetic",
+        "limit and rates: eps >= 8; the mechanism's mean and variance: every eps and w with w < T < pi/2",
+        numbers,
+        note="An unbiased mechanism's variance is its squared error, so that the bound for all mechanisms holds. The mean "
+        "of sin(p) over a window [a - w, a + w] is sin(a) sin(w)/w and the mean of sin(p)^2 is affine in sin(a)^2: the share "
+        "1 - w cot w of the floor is the one for which the variance does not depend on x.",
+    )
+
+
+@discovery("D-OPTT-11", "the best unbiased mechanism for a number, from eps = 1.393027 to 2.016032", "OPTT")
+def best_unbiased_mechanism_with_a_split_middle() -> Finding:
+    """Over all unbiased eps-LDP mechanisms on [-1, 1] the least worst-case variance is (E (E + 2) t^2 + 4 E t + 8)/((E - 1) (4 +
+    2 E t - E t^2)), log(t) + E t/4 = ((E + 1)(E + 4) log(1 + 2/E) + 8)/(4 (E + 2)), from (E + 1) log(1 + 2/E) = E - 2, where t =
+    1, to eps = 2.016032. Its floor is log-uniform in |y| away from 0 and log-uniform in the distance from a point beyond its
+    end on both sides of 0, with an atom at 0, which vanishes at the upper limit.
+    """
+    import sympy as sp
+    from flint import arb
+
+    from optdp.audit.optt import split as checks
+    from optdp.closed_forms import varying_window as forms
+
+    steps = checks.identities() | checks.ranges()
+    equation = (sp.exp(forms.eps) + 1) * sp.log(1 + 2 * sp.exp(-forms.eps)) - (sp.exp(forms.eps) - 2)
+    low, high = 2.01, 2.02  # the atom at 0 vanishes between them
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if checks.signs(arb(middle))["beta"] > 0 else (low, middle)
+    numbers: dict[str, object] = {"from eps": str(sp.nsolve(equation, forms.eps, 1.4)), "to eps": low}
+    for eps in (1.4, 1.5, 1.6, 1.8, 2.0):
+        numbers[f"eps = {eps}"] = str(forms.split_variance().subs(forms.eps, sp.Rational(str(eps))).evalf(15))
+    failed = [name for name, held in steps.items() if not held]
+    if failed:
+        return Finding.unsettled("; ".join(failed), numbers)
+    return Finding(
+        Verdict.VERIFIED,
+        "symbolic proof, inequalities over the range by ball arithmetic",
+        "1.393028 <= eps <= 2.016032",
+        numbers,
+        note="Dual: a density around 0, one towards each end, atoms at the ends; the reduced cost is 0 on the floor's support, "
+        "and a convex quadratic with slope 0 at both sides of each gap. Primal: where the prior has a density, the ends of the "
+        "window add up to 2x, so that mean x and a constant variance go together; in the gap between the densities three outputs "
+        "give way to one another, with rising sums of what leaves and what enters, so that the variance first falls, then rises, "
+        "and is below that at both sides. The mechanism closes, and its variance meets the bound, where the bound is stationary "
+        "in its parameter: that is the equation for t.",
+    )

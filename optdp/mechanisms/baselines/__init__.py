@@ -25,13 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 from flint import ctx
 
-from optdp.exact import enclosures, require
-from optdp.exact.numbers import Number
-from optdp.problem.domains import Interval
+from optdp.exact import Number, enclosures, require
+from optdp.problem import Interval, Problem
 
 if TYPE_CHECKING:
     from optdp.mechanisms.base import Mechanism
-    from optdp.problem.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -92,9 +90,7 @@ def baselines(
     return {
         name: known
         for name, known in _known.items()
-        if (domain is None or domain in known.domains)
-        and (privacy is None or privacy in known.privacy)
-        and (unbiased is None or unbiased == known.unbiased)
+        if domain in (None, *known.domains) and privacy in (None, *known.privacy) and unbiased in (None, known.unbiased)
     }
 
 
@@ -104,16 +100,11 @@ def applicable(problem: Problem) -> dict[str, Mechanism]:
     Those with outputs where the problem does not allow them are left out, and biased ones if it asks for unbiased ones. Whether
     they belong to the problem's family is not asked: the family is the author's choice, and they may do better than its best.
     """
-    out = {}
-    wanted = True if problem.unbiased else None
-    for name, known in baselines(problem.domain.tag, problem.privacy.tag, wanted).items():
-        mechanism = known.make(problem)
-        if mechanism is None:
-            continue
-        low, high = mechanism.support()
-        if problem.outputs is None or (problem.outputs[0] <= low and high <= problem.outputs[1]):
-            out[name] = mechanism
-    return out
+    low, high = problem.outputs or (-math.inf, math.inf)
+    known = baselines(problem.domain.tag, problem.privacy.tag, True if problem.unbiased else None)
+    made = {name: baseline.make(problem) for name, baseline in known.items()}
+    built = {name: (mechanism, *mechanism.support()) for name, mechanism in made.items() if mechanism is not None}
+    return {name: mechanism for name, (mechanism, least, most) in built.items() if low <= least and most <= high}
 
 
 def float_below(eps: Number) -> float:
@@ -122,8 +113,8 @@ def float_below(eps: Number) -> float:
         return eps if isinstance(eps, float) else enclosures.round_down(enclosures.ball(eps))
 
 
-def _find(where: str) -> Any:
-    """The object "module:name" of this package."""
+def _find(where: str) -> Callable[..., Any]:
+    """The class or function "module:name" of this package."""
     module, name = where.split(":")
     return getattr(importlib.import_module(f"optdp.mechanisms.baselines.{module}"), name)
 
@@ -133,29 +124,21 @@ def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism | No
     eps: Any = problem.eps
     if not 0 < float(eps) <= require.MAX_EPS:
         return None
-    mechanism: Mechanism = _find(where)(float_below(eps) if floats else eps, problem.domain)
-    return mechanism
-
-
-_in_floats = partial(_local, floats=True)
+    return _find(where)(float_below(eps) if floats else eps, problem.domain)
 
 
 def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
     """Additive noise with the problem's eps, delta and sensitivity; on an interval, only if all of its inputs are neighbours."""
-    noise, privacy, domain = _find(f"noise:{kind}"), problem.privacy, problem.domain
+    noise: Any = _find(f"noise:{kind}")
+    privacy, domain = problem.privacy, problem.domain
     eps, delta, reach = (getattr(privacy, name, 0.0) for name in ("eps", "delta", "sensitivity"))
     if (eps == 0 and noise.needs_eps) or (delta == 0 and noise.needs_delta) or float(eps) > require.MAX_EPS:
         return None
-    made: Mechanism
     if isinstance(domain, Interval):
-        if privacy.tag != "ldp" and Fraction(reach) < domain.exact_width:
-            return None
-        made = noise.local(eps, domain, delta, **options)
-    elif privacy.tag == "ldp":  # no additive noise hides any two numbers of a line from each other
-        return None
-    else:
-        made = noise(eps, delta, reach, **options)
-    return made
+        near = privacy.tag == "ldp" or Fraction(reach) >= domain.exact_width
+        return noise.local(eps, domain, delta, **options) if near else None
+    # No additive noise hides any two numbers of a line from each other.
+    return None if privacy.tag == "ldp" else noise(eps, delta, reach, **options)
 
 
 def _staircase(problem: Problem) -> Mechanism | None:
@@ -175,8 +158,7 @@ def _central(problem: Problem) -> Mechanism | None:
     steps = math.floor(problem.domain.exact_width / Fraction(privacy.sensitivity)) - 1
     if privacy.eps == 0 or not 0 <= steps <= 600 / float(privacy.eps):
         return None
-    mechanism: Mechanism = _find("unbiased:central_piecewise")(float_below(privacy.eps), problem.domain, steps)
-    return mechanism
+    return _find("unbiased:central_piecewise")(float_below(privacy.eps), problem.domain, steps)
 
 
 _LAPLACE = "Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, TCC 2006"
@@ -186,7 +168,6 @@ _STAIRCASE = (
 )
 _GEOMETRIC = "Ghosh, Roughgarden and Sundararajan, Universally utility-maximizing privacy mechanisms, STOC 2009"
 _WANG = "Wang et al., Collecting and analyzing multidimensional data with local differential privacy, ICDE 2019"
-_DUCHI = "Duchi, Jordan and Wainwright, Minimax optimal procedures for locally private estimation, JASA 113(521), 2018"
 _ZHAO = (
     "Zhao et al., Local differential privacy-based federated learning for Internet of Things, IEEE Internet of Things Journal "
     "8(11), 2021 (arXiv 2004.08856, 2020)"
@@ -196,46 +177,63 @@ _MA = (
     "privacy, arXiv 2112.04745, 2021"
 )
 _MOVED = "; range moved to the domain as in Zheng, Mishra and Hu, arXiv 2505.15483"
-_CENTRAL = "Yamamoto et al., the central piecewise mechanism, https://github.com/ay0408/Central-PM"
+_CLAMPED = "; output clamped to the domain"
+_ULH = (
+    "Wang, Blocki, Li and Jha, Locally differentially private protocols for frequency estimation, USENIX Security 2017"
+)
 
-_LDP, _APPROX, _BOTH = ("ldp",), ("approx",), ("ldp", "approx")
-_INTERVAL, _INTEGERS, _NUMBERS = ("interval",), ("integers",), ("interval", "line")
 
-for _row in (
-    Baseline("Laplace", _LAPLACE, _BOTH, _NUMBERS, True, partial(_noise, "Laplace")),
-    Baseline("clamped Laplace", _LAPLACE + "; output clamped to the domain", _LDP, _INTERVAL, False,
-             partial(_local, "clamped:clamped_laplace")),
-    Baseline("discrete Laplace", _GEOMETRIC, _APPROX, _INTEGERS, True, partial(_noise, "DiscreteLaplace")),
-    Baseline("discrete Laplace on a lattice", _GEOMETRIC + "; input rounded at random to a lattice", _LDP, _INTERVAL, True,
-             partial(_local, "noise:discrete_laplace")),
-    Baseline("clamped discrete Laplace", _GEOMETRIC + "; on a lattice, output clamped to the domain", _LDP, _INTERVAL, False,
-             partial(_local, "clamped:clamped_discrete_laplace")),
-    Baseline("staircase", _STAIRCASE, _BOTH, _NUMBERS, True, _staircase),
-    Baseline("clamped staircase", _STAIRCASE + "; output clamped to the domain", _LDP, _INTERVAL, False,
-             partial(_local, "clamped:clamped_staircase")),
-    Baseline("classical Gaussian", "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem A.1",
-             _APPROX, _NUMBERS, True, _classical),
-    Baseline("uniform noise", "Geng and Viswanath, Optimal noise adding mechanisms for approximate differential privacy, IEEE "
-             "Trans. Inf. Theory 62(2), 2016", _APPROX, _NUMBERS, True, partial(_noise, "UniformNoise")),
-    Baseline("Duchi", _DUCHI, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:duchi")),
-    Baseline("Gaussian", "Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical calibration and "
-             "optimal denoising, ICML 2018", _APPROX, _NUMBERS, True, partial(_noise, "Gaussian")),
-    Baseline("PM", _WANG, _LDP, _INTERVAL, True, partial(_local, "unbiased:piecewise")),
-    Baseline("HM", _WANG, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:hybrid")),
-    Baseline("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
-             "differential privacy, AISTATS 2020", _APPROX, _NUMBERS, True, partial(_noise, "TruncatedLaplacian")),
-    Baseline("discrete Gaussian", "Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020",
-             _APPROX, _INTEGERS, True, partial(_noise, "DiscreteGaussian")),
-    Baseline("PM-SUB", _ZHAO, _LDP, _INTERVAL, True, partial(_local, "unbiased:pm_sub")),
-    Baseline("PM-OPT", _ZHAO + "; the best I-PTT of " + _MA, _LDP, _INTERVAL, True, partial(_local, "unbiased:pm_opt")),
-    Baseline("Three-Outputs", _ZHAO, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:three_outputs")),
-    Baseline("HM-TP", _ZHAO, _LDP, _INTERVAL, True, partial(_in_floats, "unbiased:hm_tp")),
-    Baseline("central piecewise", _CENTRAL, _APPROX, _INTERVAL, True, _central),
-    Baseline("moved PM", _WANG + _MOVED, _LDP, _INTERVAL, False, partial(_local, "windows:pm")),
-    Baseline("moved SW", "Li et al., Estimating numerical distributions under local differential privacy, SIGMOD 2020" + _MOVED,
-             _LDP, _INTERVAL, False, partial(_local, "windows:sw")),
-    Baseline("moved PTT", _MA + _MOVED, _LDP, _INTERVAL, False, partial(_local, "windows:ptt")),
-    Baseline("uniform", "an output that ignores the input: what any mechanism must beat", _LDP, ("interval", "circle"), False,
-             partial(_local, "windows:uniform")),
-):  # fmt: skip
-    register(_row)
+def _add(
+    name: str, source: str, make: Any, privacy: str = "ldp", domains: str = "interval", unbiased: bool = True
+) -> None:
+    """Register `make`: a function of the problem, or the constructor "module:name" that takes its eps and domain."""
+    made = partial(_local, make) if isinstance(make, str) else make
+    register(Baseline(name, source, tuple(privacy.split()), tuple(domains.split()), unbiased, made))
+
+
+# fmt: off
+_add("Laplace", _LAPLACE, partial(_noise, "Laplace"), "ldp approx", "interval line")
+_add("clamped Laplace", _LAPLACE + _CLAMPED, "clamped:clamped_laplace", unbiased=False)
+_add("discrete Laplace", _GEOMETRIC, partial(_noise, "DiscreteLaplace"), "approx", "integers")
+_add("discrete Laplace on a lattice", _GEOMETRIC + "; input rounded at random to a lattice", "noise:discrete_laplace")
+_add("clamped discrete Laplace", _GEOMETRIC + "; on a lattice, output clamped to the domain", "clamped:clamped_discrete_laplace",
+     unbiased=False)
+_add("staircase", _STAIRCASE, _staircase, "ldp approx", "interval line")
+_add("clamped staircase", _STAIRCASE + _CLAMPED, "clamped:clamped_staircase", unbiased=False)
+_add("classical Gaussian", "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem A.1",
+     _classical, "approx", "interval line")
+_add("uniform noise", "Geng and Viswanath, Optimal noise adding mechanisms for approximate differential privacy, IEEE "
+     "Trans. Inf. Theory 62(2), 2016", partial(_noise, "UniformNoise"), "approx", "interval line")
+_add("Duchi", "Duchi, Jordan and Wainwright, Minimax optimal procedures for locally private estimation, JASA 113(521), 2018",
+     partial(_local, "unbiased:duchi", floats=True))
+_add("Gaussian", "Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical calibration and "
+     "optimal denoising, ICML 2018", partial(_noise, "Gaussian"), "approx", "interval line")
+_add("PM", _WANG, "unbiased:piecewise")
+_add("HM", _WANG, partial(_local, "unbiased:hybrid", floats=True))
+_add("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
+     "differential privacy, AISTATS 2020", partial(_noise, "TruncatedLaplacian"), "approx", "interval line")
+_add("discrete Gaussian", "Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020",
+     partial(_noise, "DiscreteGaussian"), "approx", "integers")
+_add("PM-SUB", _ZHAO, "unbiased:pm_sub")
+_add("PM-OPT", _ZHAO + "; the best I-PTT of " + _MA, "unbiased:pm_opt")
+_add("Three-Outputs", _ZHAO, partial(_local, "unbiased:three_outputs", floats=True))
+_add("HM-TP", _ZHAO, partial(_local, "unbiased:hm_tp", floats=True))
+_add("central piecewise", "Yamamoto et al., the central piecewise mechanism, https://github.com/ay0408/Central-PM", _central,
+     "approx")
+_add("moved PM", _WANG + _MOVED, "windows:pm", unbiased=False)
+_add("moved SW", "Li et al., Estimating numerical distributions under local differential privacy, SIGMOD 2020" + _MOVED,
+     "windows:sw", unbiased=False)
+_add("moved PTT", _MA + _MOVED, "windows:ptt", unbiased=False)
+_add("uniform", "an output that ignores the input: what any mechanism must beat", "windows:uniform",
+     domains="interval circle", unbiased=False)
+_add("k-RR", "Kairouz, Bonawitz and Ramage, Discrete distribution estimation under local privacy, ICML 2016", "frequency:direct",
+     domains="one-hot")
+_add("RAPPOR", "Erlingsson, Pihur and Korolova, RAPPOR: Randomized aggregatable privacy-preserving ordinal response, CCS 2014; "
+     "the basic one-time form", "frequency:rappor", domains="one-hot")
+_add("OUE", _ULH, "frequency:optimised_unary", domains="one-hot")
+_add("OLH", _ULH + "; with affine hash functions over a prime field", "frequency:local_hashing", domains="one-hot")
+_add("HR", "Acharya, Sun and Zhang, Hadamard response: estimating distributions privately, efficiently, and with little "
+     "communication, AISTATS 2019", "frequency:hadamard", domains="one-hot")
+_add("SS", "Ye and Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, IEEE "
+     "Trans. Inf. Theory 64(8), 2018", "frequency:subset", domains="one-hot")
+# fmt: on

@@ -4,23 +4,16 @@ Noise Z is symmetric with scale set by the width of the domain; the output min(m
 The expected loss is G(x - a) + G(b - x) with G(t) = E[L(min(Z, t)); Z > 0] = int_0^t L f + L(t) P(Z > t), f the density of Z.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import require
-from optdp.exact.fields import Fields
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Fields, Number, Seed, as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.baselines.noise import UNIT, DiscreteLaplace, Laplace, LatticeNoise, PublishedNoise, Staircase
-from optdp.problem.domains import DomainLike, Interval, as_interval
-from optdp.problem.losses import Absolute, DistanceLoss, LossLike
-from optdp.problem.privacy import LDP, ApproxDP
+from optdp.mechanisms.baselines.noise import UNIT, Laplace, LatticeNoise, PublishedNoise, Staircase, discrete_laplace
+from optdp.problem import LDP, Absolute, ApproxDP, DistanceLoss, DomainLike, Interval, LossLike
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,13 +28,11 @@ class Clamped(Mechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.noise, self.kind) or not isinstance(self.noise.domain, Interval):
-            raise TypeError(
-                f"noise = {self.noise!r} is not allowed: it must be {self.kind.__name__} noise on an Interval"
-            )
+            kind = self.kind.__name__
+            raise TypeError(f"noise = {self.noise!r} is not allowed: it must be {kind} noise on an Interval")
 
     @property
     def domain(self) -> Interval:
-        """Inputs and outputs."""
         return self.noise.domain  # type: ignore[return-value]
 
     @property
@@ -69,9 +60,6 @@ class Clamped(Mechanism):
     def atoms(self) -> np.ndarray:
         return np.array([self.domain.lower, self.domain.upper])
 
-    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        return self.domain.lower, self.domain.upper
-
     def _one_sided(self, t: np.ndarray, law: DistanceLoss) -> np.ndarray:
         """G(t) for t in [0, width]."""
         return self.noise.partial_loss(t, law) + law(t) * self.noise.cdf(-t)
@@ -90,8 +78,7 @@ class Clamped(Mechanism):
     @classmethod
     def _read(cls, fields: Fields) -> Self:
         made = object.__new__(cls)  # subclasses are made from other arguments
-        object.__setattr__(made, "noise", Mechanism.read(fields.child("noise")))
-        made.__post_init__()
+        Clamped.__init__(made, Mechanism.read(fields.child("noise")))  # type: ignore[arg-type]
         return made
 
     def __repr__(self) -> str:
@@ -124,9 +111,7 @@ class ClampedStaircase(Clamped):
 
     @property
     def gamma(self) -> float:
-        """Where in each step of one sensitivity the density drops."""
-        gamma: float = self.noise.gamma  # type: ignore[attr-defined]
-        return gamma
+        return self.noise.gamma  # type: ignore[attr-defined]
 
     def _kinks(self) -> list[float]:
         drop = self.gamma * self.domain.width
@@ -139,6 +124,4 @@ clamped_laplace, clamped_staircase = ClampedLaplace, ClampedStaircase
 
 def clamped_discrete_laplace(eps: Number, domain: DomainLike = UNIT, steps: int = 100) -> LatticeNoise:
     """Discrete Laplace noise on a lattice, clamped to the domain: eps-LDP, bounded and biased."""
-    return LatticeNoise(
-        DiscreteLaplace(eps, 0.0, require.integer("steps", steps, low=1, high=10**6)), as_interval(domain), True
-    )
+    return replace(discrete_laplace(eps, domain, steps), clamped=True)

@@ -16,16 +16,14 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.numbers import Number, number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Number, Seed, as_rng, enclosures, number, require
 from optdp.mechanisms.base import Mechanism, quadrature
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem.domains import DomainLike, Integers, Interval, Line, as_interval
+from optdp.problem import LDP, ApproxDP, DomainLike, Integers, Interval, Line, as_interval
 from optdp.problem.losses import Absolute, DistanceLoss, LossLike, Squared
-from optdp.problem.privacy import LDP, ApproxDP
 
 UNIT = (-1.0, 1.0)
 
@@ -41,9 +39,9 @@ def truncated_radius(eps: float, delta: float) -> float:
 
 def staircase_stair(eps: float, steps: str) -> float:
     """Where in each step of one sensitivity the staircase density drops, optimal for "abs" or "squared" loss."""
-    b = math.exp(-eps)
     if steps == "abs":
         return 1 / (1 + math.exp(eps / 2))
+    b = math.exp(-eps)
     return (float(np.cbrt(b * (1 + b) / 2)) - b) / -math.expm1(-eps)
 
 
@@ -68,9 +66,8 @@ class PublishedNoise(AdditiveNoise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=not self.needs_eps))
-        delta = number(self.target_delta, "delta")
-        require.real("delta", float(delta), low=0.0, high=1.0, open_low=self.needs_delta, open_high=True)
-        object.__setattr__(self, "target_delta", delta)
+        object.__setattr__(self, "target_delta", number(self.target_delta, "delta"))
+        require.real("delta", self._delta, low=0.0, high=1.0, open_low=self.needs_delta, open_high=True)
         width = require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150)
         object.__setattr__(self, "sensitivity", width)
         if self.domain is None:
@@ -78,9 +75,8 @@ class PublishedNoise(AdditiveNoise):
         if not isinstance(self.domain, Integers if self.integral else Line | Interval):
             raise TypeError(f"domain = {self.domain!r} is not allowed: this noise is for other numbers")
         if self.integral and (width != int(width) or width > 10**6):
-            raise ValueError(
-                f"sensitivity = {width!r} is not allowed: on the integers it must be an integer up to 10^6"
-            )
+            allowed = "on the integers it must be an integer up to 10^6"
+            raise ValueError(f"sensitivity = {width!r} is not allowed: {allowed}")
         if isinstance(self.domain, Interval) and width < self.domain.exact_width:
             raise ValueError(f"sensitivity = {width!r} is not allowed: on {self.domain} it must be at least the width")
 
@@ -113,32 +109,21 @@ class PublishedNoise(AdditiveNoise):
         tail = self._upper(np.abs(points))
         return np.where(points >= 0, 1 - tail, tail)
 
-    def _levels(self, level: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(sign, P(Z > radius)) for quantiles."""
-        levels = np.asarray(level, dtype=float)
-        if not ((levels > 0) & (levels < 1)).all():
-            raise ValueError(f"level = {level!r} is not allowed: levels must lie strictly between 0 and 1")
-        return np.where(levels >= 0.5, 1.0, -1.0), np.minimum(levels, 1 - levels)
-
     def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         """int_0^t L(z) f(z) dz for the density f, t >= 0. Default: by adaptive quadrature, as losses may jump."""
-        far = np.asarray(t, dtype=float)
-        ends = far.reshape(-1)
-
-        def cost(z: np.ndarray, _: np.ndarray) -> np.ndarray:
-            return np.stack([law(z) * self.noise_density(z * (1 - 1e-15)), np.zeros(z.shape)])
-
-        return quadrature(cost, ends[:, None] * np.linspace(0, 1, 33), ends)[0].reshape(far.shape)
+        ends = np.ravel(np.asarray(t, dtype=float))
+        cuts = ends[:, None] * np.linspace(0, 1, 33)
+        rows = quadrature(lambda z, _: np.stack([law(z) * self.noise_density(z * (1 - 1e-15)), 0.0 * z]), cuts, ends)
+        return rows[0].reshape(np.shape(t))
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
-        radius = self.noise_radius()
-        return 2 * float(self.partial_loss(min(radius, -float(self.quantile(1e-18))), self._loss(loss)))
+        end = min(self.noise_radius(), -float(self.quantile(1e-18)))
+        return 2 * float(self.partial_loss(end, self._loss(loss)))
 
     def __repr__(self) -> str:
         where = f", domain={self.domain}" if isinstance(self.domain, Interval) else ""
-        return (
-            f"{type(self).__name__}(eps={self._eps:g}, delta={self._delta:g}, sensitivity={self.sensitivity:g}{where})"
-        )
+        sizes = f"eps={self._eps:g}, delta={self._delta:g}, sensitivity={self.sensitivity:g}"
+        return f"{type(self).__name__}({sizes}{where})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,15 +141,25 @@ class Laplace(PublishedNoise):
         """lam."""
         return self.sensitivity / self._eps
 
+    @property
+    def _end(self) -> float:
+        """P(|Z| > radius) before truncation: 0 here."""
+        return math.exp(-self.noise_radius() / self.scale)
+
+    @property
+    def _mass(self) -> float:
+        return -math.expm1(-self.noise_radius() / self.scale)
+
     def noise_density(self, z: ArrayLike) -> np.ndarray:
-        return np.exp(-np.abs(z) / self.scale) / (2 * self.scale)
+        plain = np.exp(-np.abs(z) / self.scale) / (2 * self.scale)
+        return np.where(np.abs(z) <= self.noise_radius(), plain / self._mass, 0.0)
 
     def _upper(self, t: np.ndarray) -> np.ndarray:
-        return np.exp(-t / self.scale) / 2
+        return np.maximum(np.exp(-t / self.scale) - self._end, 0.0) / (2 * self._mass)
 
     def quantile(self, level: ArrayLike) -> np.ndarray:
         sign, tail = self._levels(level)
-        return -sign * self.scale * np.log(2 * tail)
+        return -sign * self.scale * np.log(2 * tail * self._mass + self._end)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.laplace(0.0, self.scale, shape)
@@ -172,16 +167,16 @@ class Laplace(PublishedNoise):
     def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         from scipy.special import gammainc
 
-        if law.exponent is None:
-            return super().partial_loss(t, law)
-        q = law.exponent
-        return self.scale**q / 2 * math.gamma(q + 1) * gammainc(q + 1, np.asarray(t) / self.scale)
+        near, q = np.minimum(t, self.noise_radius()), law.exponent
+        if q is None:
+            return super().partial_loss(near, law)
+        return self.scale**q / 2 * math.gamma(q + 1) * gammainc(q + 1, near / self.scale) / self._mass
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
-        if law.exponent is None:
+        if (q := law.exponent) is None:
             return super().noise_loss(law)
-        return float(math.gamma(law.exponent + 1) * self.scale**law.exponent)
+        return float(math.gamma(q + 1) * self.scale**q)
 
     def delta(self, eps: float) -> float:
         return max(0.0, -math.expm1((require.epsilon(eps, zero=True) - self._eps) / 2))
@@ -230,8 +225,7 @@ class Staircase(PublishedNoise):
         step = np.floor(-np.log(2 * tail) / self._eps + 1e-15)
         rest = (0.5 - tail * np.exp(self._eps * step)) / (self._top * self.sensitivity)
         g, b = self.gamma, math.exp(-self._eps)
-        inside = np.where(rest <= g, rest, g + (rest - g) / b)
-        return sign * (step + inside) * self.sensitivity
+        return sign * (step + np.where(rest <= g, rest, g + (rest - g) / b)) * self.sensitivity
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         g, b = self.gamma, math.exp(-self._eps)
@@ -245,8 +239,7 @@ class Staircase(PublishedNoise):
         count = max(1, math.ceil(min(50 / self._eps + 2, reach)))
         k = np.arange(count)
         edges = np.append(np.stack([k, k + self.gamma], axis=1).ravel(), count)
-        heights = self._top * np.exp(-self._eps * np.stack([k, k + 1], axis=1).ravel())
-        return edges, heights
+        return edges, self._top * np.exp(-self._eps * np.stack([k, k + 1], axis=1).ravel())
 
     def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
         far = np.asarray(t, dtype=float)
@@ -263,9 +256,8 @@ class Staircase(PublishedNoise):
         if eps >= self._eps:
             return 0.0
         g, (edges, _) = self.gamma, self._steps(math.inf)
-        shifts = {round(abs(a + s * c) % 1, 15) or 1.0 for a in (0, g, -g) for c in (0, g, 2 * g) for s in (1, -1)} | {
-            1.0
-        }
+        kinks = (abs(a + s * c) for a in (0, g, -g) for c in (0, g, 2 * g) for s in (1, -1))
+        shifts = {round(kink % 1, 15) or 1.0 for kink in kinks} | {1.0}
         line = np.concatenate([-edges[:0:-1], edges]) * self.sensitivity
         worst = 0.0
         for d in (u * self.sensitivity for u in shifts):
@@ -289,33 +281,8 @@ class TruncatedLaplacian(Laplace):
     def noise_radius(self) -> float:
         return self.sensitivity * truncated_radius(self._eps, self._delta)
 
-    @property
-    def _end(self) -> float:
-        """P(|Laplace noise| > radius)."""
-        return math.exp(-self.noise_radius() / self.scale)
-
-    @property
-    def _mass(self) -> float:
-        return -math.expm1(-self.noise_radius() / self.scale)
-
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        return np.where(np.abs(z) <= self.noise_radius(), super().noise_density(z) / self._mass, 0.0)
-
-    def _upper(self, t: np.ndarray) -> np.ndarray:
-        return np.maximum(np.exp(-t / self.scale) - self._end, 0.0) / (2 * self._mass)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        return -sign * self.scale * np.log(2 * tail * self._mass + self._end)
-
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return self.quantile(np.clip(rng.random(shape), 1e-300, 1 - 2.0**-53))
-
-    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
-        near = np.minimum(t, self.noise_radius())
-        if law.exponent is None:  # the quadrature is of this density already
-            return super().partial_loss(near, law)
-        return super().partial_loss(near, law) / self._mass
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
@@ -375,8 +342,6 @@ class Gaussian(PublishedNoise):
 
     @staticmethod
     def _profile(s: Any, eps: Number) -> Any:
-        from flint import arb
-
         x, e = arb(s), enclosures.ball(eps)
         root = arb(2).sqrt()
         half = 1 / (2 * x)
@@ -385,8 +350,6 @@ class Gaussian(PublishedNoise):
     @cached_property
     def sigma(self) -> float:
         """Standard deviation."""
-        from flint import ctx
-
         if self.calibration == "classical":
             return math.sqrt(2 * math.log(1.25 / self._delta)) * self.sensitivity / self._eps
         with ctx.workprec(enclosures.PRECISION + 200):
@@ -424,14 +387,11 @@ class Gaussian(PublishedNoise):
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
-        q = law.exponent
-        if q is None:
+        if (q := law.exponent) is None:
             return super().noise_loss(law)
         return float(self.sigma**q * 2 ** (q / 2) * math.gamma((q + 1) / 2) / math.sqrt(math.pi))
 
     def delta(self, eps: Number) -> float:
-        from flint import ctx
-
         with ctx.workprec(enclosures.PRECISION + 200):
             ratio = enclosures.ball(self.sigma) / enclosures.ball(self.sensitivity)
             return enclosures.round_up(self._profile(ratio, require.exact_epsilon(eps, zero=True)))
@@ -512,8 +472,7 @@ class IntegerNoise(PublishedNoise):
         return rng.choice((-1.0, 1.0), shape) * distance + 0.0
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
-        law = self._loss(loss)
-        values = np.asarray(law(np.arange(self._half.size) * 1.0), dtype=float)
+        values = np.asarray(self._loss(loss)(np.arange(self._half.size) * 1.0), dtype=float)
         return float(self._half[0] * values[0] + 2 * (self._half[1:] @ values[1:]))
 
     def delta(self, eps: float) -> float:
@@ -590,8 +549,7 @@ class DiscreteGaussian(IntegerNoise):
 
         def private(sigma: float) -> bool:
             half = self._masses(sigma)
-            shifts = {1, shift // 2 or 1, shift}
-            return max(_divergence(half, s, ratio) for s in shifts) <= self._delta
+            return max(_divergence(half, s, ratio) for s in {1, shift // 2 or 1, shift}) <= self._delta
 
         high = Gaussian(self.eps, self.target_delta, self.sensitivity).sigma * 1.01 + 0.1
         while not private(high):
@@ -640,9 +598,8 @@ class LatticeNoise(Mechanism):
     def guarantee(self) -> LDP | ApproxDP:
         own = self.noise.guarantee()
         assert isinstance(own, ApproxDP)
-        if own.delta == 0:
-            return LDP(own.eps, ideal=True)
-        return ApproxDP(own.eps, own.delta, enclosures.round_up(self.domain.exact_width), True)
+        wide = enclosures.round_up(self.domain.exact_width)
+        return ApproxDP(own.eps, own.delta, wide, ideal=True) if own.delta else LDP(own.eps, ideal=True)
 
     def _place(self, x: Any) -> np.ndarray:
         return (self.domain.check(x) - self.domain.lower) / self.step
@@ -709,6 +666,5 @@ def gaussian(eps: Number, domain: DomainLike = UNIT, delta: Number = 1e-5) -> Ga
 
 def discrete_laplace(eps: Number, domain: DomainLike = UNIT, steps: int = 100) -> LatticeNoise:
     """Discrete Laplace noise on a lattice of `steps` steps across an interval: unbiased, eps-LDP."""
-    return LatticeNoise(
-        DiscreteLaplace(eps, 0.0, require.integer("steps", steps, low=1, high=10**6)), as_interval(domain)
-    )
+    steps = require.integer("steps", steps, low=1, high=10**6)
+    return LatticeNoise(DiscreteLaplace(eps, 0.0, steps), as_interval(domain))

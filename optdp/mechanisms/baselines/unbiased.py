@@ -5,8 +5,6 @@ rectangles that follow the input, sampled exactly by `CompositeMechanism`; the o
 say so. Sources: `optdp.mechanisms.baselines`.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -18,17 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.affine_window import best_window
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Number, Seed, Within, as_rng, enclosures, require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.composite import CompositeMechanism, mean_loss
-from optdp.problem.domains import DomainLike, Interval, as_interval
-from optdp.problem.losses import LossLike
-from optdp.problem.privacy import LDP, ApproxDP, Privacy
-from optdp.problem.shapes import Rectangle
+from optdp.problem import LDP, ApproxDP, DomainLike, Interval, LossLike, Privacy, Rectangle, as_interval
 
 UNIT = (-1.0, 1.0)
 
@@ -56,7 +47,6 @@ class Scaled(Mechanism):
         return np.clip((self.domain.check(x) - self._middle) / self._half, -1.0, 1.0)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        """x itself."""
         return np.array(self.domain.check(x))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
@@ -128,15 +118,12 @@ class ThreeOutputs(Scaled):
         parts = ((high, self._high(u)), (-high, self._high(-u)), (0.0, self._zero(u)))
         return sum((np.where(outputs == self._middle + place, p, 0.0) for place, p in parts), np.zeros(()))
 
-    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        return self._middle - self._half * self.reach, self._middle + self._half * self.reach
-
     def _unit_variance(self, u: np.ndarray) -> np.ndarray:
         return self.reach**2 * (1 - self._zero(u)) - u**2
 
 
 def _best_zero(eps: float) -> float:
-    """The probability of 0 at input 0 that minimises the worst-case variance: convex on its interval, found by ternary search.
+    """The probability of 0 at input 0 that minimises the worst-case variance, which is convex in it.
 
     On [-1, 1] the variance at |u| is C^2 (1 - a + a (1 - 1/E)|u|) - u^2, largest where the parabola peaks or at |u| = 1.
     """
@@ -182,7 +169,6 @@ class Mixture(Mechanism):
 
     @property
     def domain(self) -> Interval:
-        """The domain of the parts."""
         return self.parts[0].domain
 
     @property
@@ -190,8 +176,7 @@ class Mixture(Mechanism):
         return [p for p, w in zip(self.parts, self.weights, strict=True) if w > 0]
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        rng = as_rng(rng)
-        inputs = self.domain.check(x)
+        inputs, rng = self.domain.check(x), as_rng(rng)
         which = rng.choice(len(self.parts), size=inputs.shape, p=np.asarray(self.weights) / sum(self.weights))
         out = np.empty(inputs.shape)
         for k, part in enumerate(self.parts):
@@ -223,9 +208,8 @@ class Mixture(Mechanism):
 
     def guarantee(self) -> Privacy | None:
         """That of the least private part; which part is drawn tells nothing of the input. None if they are no LDP mechanisms."""
-        found = [p.guarantee() for p in self._used]
-        ratios = [g for g in found if isinstance(g, LDP)]
-        if len(ratios) < len(found):
+        ratios = [g for g in (p.guarantee() for p in self._used) if isinstance(g, LDP)]
+        if len(ratios) < len(self._used):
             return None
         worst = next(g for g in ratios if all(enclosures.at_most(other.eps, g.eps) for other in ratios))
         return worst.in_real_arithmetic() if any(g.ideal for g in ratios) else worst
@@ -287,21 +271,17 @@ class CentralPiecewise(Scaled):
         return _staircase(self.eps, self.steps, self._top)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        rng = as_rng(rng)
-        u = self._unit(x)
+        u, rng = self._unit(x), as_rng(rng)
         mass, half, stretch, _ = self._levels
         level = rng.choice(half.size, size=u.shape, p=mass / mass.sum())
         centre = np.where(level == 0, 0.0, stretch * u)
         return self._middle + self._half * (centre + half[level] * rng.uniform(-1.0, 1.0, u.shape))
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        u = self._unit(x)
-        z = (np.asarray(y, dtype=float) - self._middle) / self._half
+        u, z = self._unit(x), (np.asarray(y, dtype=float) - self._middle) / self._half
         mass, half, stretch, _ = self._levels
-        parts = [
-            m / (2 * h) * (np.abs(z - (0.0 if j == 0 else stretch * u)) <= h)
-            for j, (m, h) in enumerate(zip(mass, half, strict=True))
-        ]
+        levels = enumerate(zip(mass, half, strict=True))
+        parts = (m / (2 * h) * (np.abs(z - (0.0 if j == 0 else stretch * u)) <= h) for j, (m, h) in levels)
         return np.where(np.abs(z) <= half[0], sum(parts, np.zeros(())), 0.0) / self._half
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
@@ -316,12 +296,10 @@ class CentralPiecewise(Scaled):
         if law.exponent == 2 or law.form != "distance":
             return super().expected_loss(x, law)
         mass, half, stretch, _ = self._levels
-        centres = [np.zeros(u.shape), *[stretch * u] * (half.size - 1)]
-        levels = (self._half * v for v in (np.array(centres) - u, half))
-        parts = zip(mass, *levels, strict=True)
-        return sum(
-            (m * mean_loss(Rectangle(), off, h, np.zeros(u.shape), law) for m, off, h in parts), np.zeros(u.shape)
-        )
+        still = np.zeros(u.shape)
+        centres = [still, *[stretch * u] * (half.size - 1)]
+        parts = zip(mass, self._half * (np.array(centres) - u), self._half * half, strict=True)
+        return sum((m * mean_loss(Rectangle(), off, h, still, law) for m, off, h in parts), still)
 
     def guarantee(self) -> Privacy:
         """For inputs at most one sensitivity apart; with no steps these are any two."""
@@ -351,10 +329,7 @@ def _staircase(eps: float, m: int, top: float) -> tuple[np.ndarray, np.ndarray, 
     stretch = 1 / (1 - mass[0])
     half = stretch * np.concatenate([[1 + width[0]], width])
 
-    def variance(u: Any) -> np.ndarray:
-        return (stretch - 1) * np.square(u) + float(mass @ half**2) / 3
-
-    return mass, half, float(stretch), variance
+    return mass, half, float(stretch), lambda u: (stretch - 1) * np.square(u) + float(mass @ half**2) / 3
 
 
 def duchi(eps: float, domain: DomainLike = UNIT) -> ThreeOutputs:

@@ -5,28 +5,20 @@ onto the domain, which leaves two numbers: the window's share of the range, and 
 three use the full likelihood ratio e^eps, and all three are biased. (The unbiased PM is `optdp.mechanisms.baselines.unbiased`'s.)
 """
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 
 from optdp.closed_forms.affine_window import best_window
-from optdp.exact import require
-from optdp.exact.numbers import Number
+from optdp.exact import Number, require
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism
-from optdp.problem.domains import DomainLike, as_domain, as_interval
-from optdp.problem.shapes import Rectangle
-
-
-def _moved(eps: Number, share: float, domain: Any) -> PiecewiseMechanism:
-    return PiecewiseMechanism.private(eps, share, as_interval(domain), "linear")
+from optdp.problem import DomainLike, Rectangle, as_domain, as_interval
 
 
 def pm(eps: Number, domain: DomainLike = (0.0, 1.0)) -> PiecewiseMechanism:
     """The Piecewise Mechanism (Wang et al., ICDE 2019, Algorithm 2), moved to the domain: window share 1/(e^(eps/2) + 1)."""
-    return _moved(eps, 1 / (math.exp(require.epsilon(float(eps)) / 2) + 1), domain)
+    share = 1 / (math.exp(require.epsilon(float(eps)) / 2) + 1)
+    return PiecewiseMechanism.private(eps, share, as_interval(domain), "linear")
 
 
 def sw(eps: Number, domain: DomainLike = (0.0, 1.0)) -> PiecewiseMechanism:
@@ -35,7 +27,7 @@ def sw(eps: Number, domain: DomainLike = (0.0, 1.0)) -> PiecewiseMechanism:
     Its half-width is b = (eps E - E + 1)/(2E(E - 1 - eps)), its share 2b/(1 + 2b).
     """
     width = _square_wave_width(require.epsilon(float(eps)))
-    return _moved(eps, width / (1 + width), domain)
+    return PiecewiseMechanism.private(eps, width / (1 + width), as_interval(domain), "linear")
 
 
 def _square_wave_width(eps: float) -> float:
@@ -50,7 +42,7 @@ def _square_wave_width(eps: float) -> float:
 
 def ptt(eps: Number, domain: DomainLike = (0.0, 1.0)) -> PiecewiseMechanism:
     """The piecewise transformation I-PTT (OPTT) of least worst-case variance, moved to the domain: share 1/eta."""
-    return _moved(eps, 1 / ptt_eta(eps), domain)
+    return PiecewiseMechanism.private(eps, 1 / ptt_eta(eps), as_interval(domain), "linear")
 
 
 def ptt_eta(eps: Number) -> float:

@@ -1,0 +1,494 @@
+"""The best of all eps-LDP mechanisms for one bounded number: a convex program in the floor alone.
+
+**The program.** A mechanism is a kernel K(dy|x) with K(dy|x) <= E K(dy|x') for all inputs, E = e^eps. Minimise the
+worst-case loss sup_x int L(x, y) K(dy|x), or an average over a prior, possibly subject to int y K(dy|x) = x.
+For a given floor m(dy) = inf_x K(dy|x) the best row of each input is a bathtub: E m on the outputs that it favours, m elsewhere.
+So everything is a program in one measure m (`design.kernel.master`), and the mechanism *is* its floor: private by
+construction, wherever the favoured outputs lie (`optdp.mechanisms.kernel`).
+
+**The bound.** The dual is a prior of inputs with a threshold for each (`design.kernel.prior`), checked on the continuum of
+outputs (`optdp.certificates.kernel`).
+
+**Refinement.** The gap is the integral of g over the floor plus that of V - J over the prior: both meshes are halved where
+these are largest, until the bracket is as narrow as asked for.
+
+**Circle.** Rotating inputs and outputs together changes neither the guarantee nor the worst case, and an average over
+all rotations is a kernel again: some optimal kernel is K(dy|x) = f(y - x) dy with inf f <= f <= E inf f. So the floor
+is constant, and the optimum is that of `optdp.design.piecewise`, with the same certificate. The same holds for the average
+under the uniform prior.
+
+**Finite alphabets**: `optdp.design.finite_kernel`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optdp.certificates.base import Refusal
+from optdp.certificates.kernel import ATOMS, NODES, KernelCertificate
+from optdp.design import finite_kernel
+from optdp.design.kernel import average, dense, master
+from optdp.design.kernel.floor import Floor, of_pieces
+from optdp.design.kernel.master import Cuts, Master
+from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
+from optdp.design.kernel.task import Task, grid
+from optdp.design.progress import ProgressLike
+from optdp.design.registry import Run, register, solve
+from optdp.exact import require
+from optdp.exact.numbers import Number, plain
+from optdp.mechanisms.kernel import KernelMechanism
+from optdp.problem.constraints import Constraint, Outputs, Unbiased
+from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, as_domain
+from optdp.problem.families import AllMechanisms
+from optdp.problem.losses import LossLike
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.priors import Prior, PriorLike
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+from optdp.solution import Solution
+from optdp.solvers.lp import LinearProgram, LinearSolver, SolverFailure
+
+METHODS = ("auto", "dense")
+
+log = logging.getLogger("optdp")
+
+#: Refinements, and nodes of a mesh, after which the bracket is taken as it is: counted, whatever the clock says.
+LEVELS, FINEST = 14, 1200
+#: At most how many pieces a floor is cut into.
+PIECES = 8192
+
+
+def solve_kernel(
+    eps: Number | str, loss: LossLike | None = None, *, domain: DomainLike = (0.0, 1.0), unbiased: bool = False,
+    outputs: Sequence[float] | None = None, prior: PriorLike | str | None = None, rtol: float = 1e-3,
+    time_limit: float = 60.0, backend: str = "auto", solver: LinearSolver | None = None, progress: ProgressLike = None,
+) -> Solution:  # fmt: skip
+    """The best of all eps-LDP mechanisms, with a bracket that holds for the continuum of inputs and outputs.
+
+    **Arguments:**
+
+    - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
+    - `loss`: "abs" (the default), "squared", `optdp.Power(q)`, `optdp.Huber(c)`, `optdp.Threshold(t)`, `optdp.Pinball(tau)`,
+      `optdp.Pieces(...)` or a nondecreasing function of the distance; for an `optdp.Alphabet`, a matrix with
+      the loss of each output (column) for each input (row). With `unbiased=True` it is the variance: "squared", also
+      the default then. On a circle any loss that `optdp.solve_piecewise` takes.
+    - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`.
+    - `unbiased`: ask for E[Y | x] = x at every x of the interval.
+    - `outputs`: a pair (lowest, highest) that outputs must stay between; None: the domain itself, or, if unbiased, no
+      limit.
+    - `prior`: None for the worst case over all inputs. On an interval, to minimise the average loss: a pair (points,
+      probabilities), an `optdp.Prior`, an `optdp.Density` or "uniform"; on a circle: "uniform"; on an alphabet: one
+      probability for each symbol, or "uniform".
+    - `rtol`: refine until (value - lower_bound)/value is at most this.
+    - `time_limit`: seconds after which no finer program is begun: the bracket is then wider, and the status says so. Nothing
+      else depends on the clock.
+    - `backend`: "auto", or "dense" for the plain linear program on a small grid.
+    - `solver`: solves the linear programs; None: HiGHS.
+    - `progress`: see `optdp.solve`.
+
+    **Returns** a `Solution`: `value` what `mechanism` attains at its worst input (on average, with a prior),
+    `lower_bound` what no eps-LDP mechanism at all can beat.
+
+    **Raises** TypeError or ValueError naming the argument.
+
+    **Source:** on a grid the extreme points are the staircase mechanisms of Kairouz, Oh and Viswanath, "Extremal
+    mechanisms for local differential privacy", JMLR 17 (2016).
+
+        >>> import optdp
+        >>> best = optdp.solve_kernel(1.0, "squared", rtol=1e-4)
+        >>> (eps,) = best.closed_form.free_symbols
+        >>> best.lower_bound <= float(best.closed_form.subs(eps, 1.0)) <= best.value
+        True
+    """
+    privacy = LDP(require.exact_epsilon(eps))
+    require.choice("backend", backend, (*METHODS, *finite_kernel.METHODS))
+    if not isinstance(unbiased, bool):
+        raise TypeError(f"unbiased = {unbiased!r} is not allowed: it must be True or False")
+    area = domain if isinstance(domain, Alphabet) else as_domain(domain)
+    if not isinstance(area, Interval):
+        for name, value in (("unbiased", unbiased), ("outputs", outputs)):
+            if value not in (None, False):
+                kind = type(area).__name__
+                raise ValueError(f"{name} = {value!r} is not allowed with domain = {kind}: leave it out")
+    constraints: list[Constraint] = [Unbiased()] if unbiased else []
+    if outputs is not None:
+        if not isinstance(outputs, tuple | list) or len(outputs) != 2:
+            raise TypeError(f"outputs = {outputs!r} is not allowed: outputs must be a pair (lowest, highest)")
+        constraints.append(Outputs(*outputs))
+    if isinstance(area, Alphabet):
+        objective = finite_kernel.objective(loss, area, prior)
+    else:
+        law = loss if loss is not None else "squared" if unbiased else "abs"
+        if isinstance(prior, tuple | list) and not (len(prior) == 2 and np.ndim(prior[0]) == 1):
+            raise TypeError(f"prior = {prior!r} is not allowed: prior must be a pair (points, probabilities) of lists")
+        objective = WorstCase(law) if prior is None else Average(law, prior)
+    problem = Problem(privacy, area, objective, AllMechanisms(), tuple(constraints))
+    if isinstance(area, Circle):
+        return solve(problem, rtol, time_limit, progress=progress)
+    refused = (accepts if isinstance(area, Interval) else finite_kernel.accepts)(problem)
+    if refused is not None:
+        raise ValueError(f"{refused}; asked for was {problem.statement()}")
+    return solve(problem, rtol, time_limit, backend, solver, progress)
+
+
+def accepts(problem: Problem) -> str | None:
+    """All mechanisms on an interval: worst cases and averages of losses of y - x."""
+    privacy, domain, objective, loss = problem.privacy, problem.domain, problem.objective, problem.loss
+    if not isinstance(privacy, LDP) or not 0 < float(privacy.eps) <= require.MAX_EPS:
+        return "privacy must be LDP with eps in (0, 30]"
+    if not isinstance(domain, Interval) or not isinstance(problem.family, AllMechanisms):
+        return "the domain must be an interval and the family all mechanisms"
+    if (
+        not isinstance(objective, WorstCase | Average)
+        or loss.slopes is None
+        or loss.branches(domain.exact_width, True) is None
+    ):
+        return (
+            f"loss = {loss.name!r} is not allowed: it must be the worst case or average of a loss of y - x that is known in "
+            "polynomial pieces, or of a power of |y - x|"
+        )
+    if isinstance(objective, Average) and isinstance(objective.prior, Prior) and len(objective.prior) > ATOMS // 8:
+        return f"prior is not allowed: it must be one of at most {ATOMS // 8} points, or a density"
+    if problem.unbiased and loss.exponent != 2:
+        return f"loss = {loss.name!r} is not allowed: for unbiased mechanisms it must be the variance, 'squared'"
+    if any(c.tag not in ("unbiased", "outputs") for c in problem.constraints):
+        return "constraints must be Unbiased() and Outputs(low, high)"
+    if problem.outputs is None:
+        return None
+    low, high = problem.outputs
+    if not problem.unbiased:
+        overlap = max(low, domain.lower) < min(high, domain.upper)
+        return None if overlap else f"outputs = ({low!r}, {high!r}) are not allowed: their range must overlap {domain}"
+    # Y - low >= 0 has mean 1 - low at the upper end and -low at the lower one, a ratio of at most E; the same from above.
+    far = float(domain.width / np.expm1(float(privacy.eps)) * (1 + 1e-6))
+    if low > domain.lower - far or high < domain.upper + far:
+        return (
+            f"outputs = ({plain(low)}, {plain(high)}) are not allowed: no mechanism with this eps is unbiased unless outputs may "
+            f"reach width/(e^eps - 1) beyond both ends, [{domain.lower - far:.6g}, {domain.upper + far:.6g}]"
+        )
+    return None
+
+
+def design(run: Run) -> Solution:
+    """See `solve_kernel`."""
+    return dense.design(run) if run.method == "dense" else _Search(Task(run.problem), run).solve()
+
+
+register(
+    "kernel",
+    ("LDP", "Interval", "WorstCase or Average (points or a density) of a loss of y - x", "AllMechanisms",
+     "Unbiased (with squared loss), Outputs"),
+    accepts, design, METHODS,
+)  # fmt: skip
+
+
+def build_model(
+    problem: Problem, y: tuple[float, ...], cuts: tuple[tuple[float, ...], ...], rtol: float
+) -> LinearProgram:
+    """The last master program: floors on the mesh `y`, from the cuts (inputs, lower and upper ends of favoured outputs) on."""
+    return master.solve(Task(problem), np.array(y), Cuts(*map(np.array, cuts)), rtol).program
+
+
+class _Search:
+    """Meshes that are refined until the bracket is as narrow as asked for."""
+
+    def __init__(self, task: Task, run: Run) -> None:
+        self.task, self.run = task, run
+        self.certificate, self.bound = KernelCertificate(), 0.0
+        if task.prior is None:
+            self.certificate = two_atoms(task)
+            self.bound = self.certificate.bound(run.problem).value
+        self.mechanism = self._simple()
+        self.value = self.mechanism.enclose(run.problem.objective)[1]
+        self.message, self.stopped = "", False
+        self.reaches: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def gap(self) -> float:
+        """The bracket's relative width."""
+        return (self.value - self.bound) / self.value if self.value else 0.0
+
+    def _simple(self) -> KernelMechanism:
+        """What is known without a program: an even floor, or two outputs where means are exact (Duchi's mechanism)."""
+        task, problem = self.task, self.run.problem
+        low, high = task.span
+        if task.cost.tilted:
+            reach = (1 + 2 / task.growth) / 2 * (1 + 1e-12)
+            ends = [0.5 - reach, 0.5 + reach]
+            return KernelMechanism.private(problem.eps, [1.0, 1.0], ends, ends, 0.5, problem.domain, "mean")
+        return self._mechanism(np.ones(1), np.array([low]), np.array([high]), task.width)
+
+    def _mechanism(self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, window: float) -> KernelMechanism:
+        (a, b), problem = self.task.cost.slopes, self.run.problem
+        rule, share = ("mean", 0.5) if self.task.cost.tilted else ("ends", -a / (b - a))
+        return KernelMechanism.private(problem.eps, masses, lows, highs, window, problem.domain, rule, share)  # type: ignore[arg-type]
+
+    def solve(self) -> Solution:
+        """Refine, and keep the best mechanism and the best bound."""
+        task, rtol, solver = self.task, self.run.rtol, self.run.solver
+        y, inputs = task.meshes()
+        half = inputs[inputs <= task.half] if task.prior is None else task.prior[0]
+        cuts = self._first(half)
+        found: Master | None = None
+        for level in range(LEVELS if self.gap > rtol else 0):
+            left = self.run.time_limit - self.run.seconds
+            if left <= 0:
+                self.message, self.stopped = "the time limit was reached before the tolerance", True
+                break
+            self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
+            try:
+                found = master.solve(task, y, cuts, rtol / 20, solver, left)
+                program, dual, shrink = self._dual(found, y, inputs, solver, left)
+            except SolverFailure as failure:
+                self.message = str(failure)
+                break
+            cuts = found.cuts
+            log.debug(
+                "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s, windows shrink by %.2g; %.2f s", y.size,
+                inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink, self.run.seconds,
+            )  # fmt: skip
+            last = level == LEVELS - 1 or max(y.size, inputs.size) > FINEST
+            if dual is not None:
+                near = 1 - dual.value * (1 - 2 * shrink) / found.attained
+                if near <= (0.95 if task.has_density else 0.6) * rtol or last:
+                    self._keep_bound(dual, shrink)
+                    if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
+                        self._keep_value(found)
+            if self.gap <= rtol:
+                break
+            if last:
+                self.message = "the finest mesh was reached before the tolerance"
+                if dual is None:
+                    self._keep_value(found)
+                break
+            y, inputs = self._refined(found, program, dual, y, inputs)
+        arguments = (
+            self.run.problem,
+            tuple(y.tolist()),
+            tuple(tuple(v.tolist()) for v in (cuts.x, cuts.a, cuts.b)),
+            rtol / 20,
+        )
+        scale = task.cost.unit
+        name = "HiGHS" if solver is None else solver.name
+        return self.run.solution(
+            self.mechanism, self.certificate, f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
+            f"{cuts.x.size} active cuts: inputs with their favoured outputs", f"{name} (cuts, refined meshes)",
+            objective=None if found is None else found.value * scale, message=self.message, stopped=self.stopped,
+            build=build_model, arguments=arguments,
+        )  # fmt: skip
+
+    def _first(self, inputs: np.ndarray) -> Cuts:
+        """Windows as wide as the best piecewise mechanism's, or (unbiased, small eps) as its outputs are far."""
+        if self.task.cost.tilted and self.task.eps < 1:
+            reach = 0.6 / np.tanh(self.task.eps / 2)
+            return Cuts(inputs, inputs - reach, inputs + reach)
+        a, b = self.task.cost.slopes
+        t = self.task.width / (b - a)
+        return Cuts(inputs, inputs + a * t, inputs + b * t)
+
+    def _dual(
+        self, found: Master, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None, left: float
+    ) -> tuple[PriorProgram, Dual | None, float]:
+        """The best prior for the floor's windows, and how much these must shrink."""
+        task, floor = self.task, found.floor
+        if task.has_density and not task.cost.tilted:
+            return self._thresholds(floor, y, inputs, solver, left)
+        low, high = task.span
+        if task.prior is None or task.has_density:
+            layers, atoms = layers_of(floor, inputs, task)
+            if task.has_density:
+                atoms = Cuts()
+            elif task.width > 1e-3:
+                atoms = atoms + found.cuts
+        else:
+            layers, atoms = self._point_layers(floor)
+        marks = [inputs, y, *(end for layer in layers[:1] for end in layer), atoms.a, atoms.b]
+        base = np.unique(np.concatenate(marks))
+        top = task.half if task.symmetric else high
+        base = (
+            base[(base >= low) & (base <= top)]
+            if not task.cost.tilted
+            else base[(base >= y[0]) & (base <= min(top, y[-1]))]
+        )
+        base = base[np.append(True, np.diff(base) > 1e-12)]
+        outputs = _between(base, 3)
+        if task.cost.tilted and task.problem.outputs is None:
+            far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
+            outputs = np.unique(np.concatenate([y[0] - far, outputs, *([] if task.symmetric else [y[-1] + far])]))
+        program = PriorProgram(task, inputs, layers, atoms)
+        dual, shrink = None, 0.0
+        for _ in range(3):
+            dual = program.solve(outputs, solver, left)
+            if dual is None:
+                break
+            # g bends where a window in use ends.
+            ends = [end[d > 0] for layer, d in zip(layers, dual.densities, strict=True) for end in layer]
+            ends += [end[dual.weights > 0] for end in (atoms.a, atoms.b)]
+            bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
+            fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 3)
+            columns = program.columns(dual)
+            lowest = _dips(fine, program.table(fine) @ columns)
+            g = program.table(lowest) @ columns
+            shrink = program.lifted(dual, lowest[g < 0])
+            if shrink <= self.run.rtol / 16:
+                break
+            outputs = np.union1d(outputs, lowest[g < 0])
+        return program, dual, shrink
+
+    def _thresholds(
+        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None, left: float
+    ) -> tuple[PriorProgram, Dual, float]:
+        """The same for an average under a density: the prior is known, and thresholds are free."""
+        start = None if self.reaches is None else np.interp(inputs, *self.reaches)
+        program, dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, left)
+        start = (dual.layers[0][1] - inputs) / self.task.cost.slopes[1]
+        self.reaches = inputs, start
+        return program, dual, 0.0
+
+    def _point_layers(self, floor: Floor) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
+        """For a prior of finitely many points: atoms at them, with the floor's windows and others near them."""
+        assert self.task.prior is not None
+        points = self.task.prior[0]
+        layers, atoms = layers_of(floor, points, self.task)
+        for low, high in layers:
+            atoms = atoms + Cuts(points, low, high)
+        return [], atoms
+
+    def _keep_bound(self, dual: Dual, shrink: float) -> None:
+        """The exact bound of the dual, with windows that shrink more until it is good."""
+        for share in (1.25 * shrink + 1e-12, 4 * shrink + 1e-9):
+            made = certificate(self.task, dual, share)
+            try:
+                bound = made.bound(self.run.problem).value
+            except Refusal as reason:
+                self.message = str(reason)
+                continue
+            if bound > self.bound:
+                self.certificate, self.bound = made, bound
+            if bound >= dual.value * self.task.cost.unit * (1 - 4 * share - self.run.rtol / 20):
+                break
+
+    def _keep_value(self, found: Master) -> None:
+        """The coarsest pieces of the floor that lose little, exactly."""
+        task, goal = self.task, self.bound / (1 - 0.97 * self.run.rtol) / self.task.cost.unit
+        fine, best = self.run.rtol, (np.inf, found.floor.pieces(1.0, 0.0))
+        while True:
+            pieces = _mirrored(*found.floor.pieces(fine, task.growth / found.value), task)
+            if pieces[0].size > PIECES:
+                break
+            value = self._float_value(of_pieces(*pieces))
+            if value < best[0]:
+                best = value, pieces
+            if value <= goal or value <= found.attained * (1 + self.run.rtol / 50):
+                break
+            fine /= 2
+        masses, lows, highs = best[1]
+        window = of_pieces(*best[1]).window(task.growth) / masses.sum()
+        if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
+            floor = of_pieces(*best[1])
+            a, b = max(floor.lowest_mean(task.growth), 0.0), min(floor.lowest_mean(task.growth, highest=True), 1.0)
+            lows, highs = (0.5 + ((v - a) / (b - a) - 0.5) * (1 + 2.0**-30) for v in (lows, highs))
+        log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)
+        made = self._mechanism(masses, lows, highs, window)
+        if task.cost.tilted and not made.check_unbiased().passed:
+            return
+        value = made.enclose(self.run.problem.objective)[1]
+        if value < self.value:
+            self.mechanism, self.value = made, value
+
+    def _float_value(self, floor: Floor) -> float:
+        task = self.task
+        x = floor.samples(task.cost, task.growth, 2, high=task.half) if task.prior is None else task.prior[0]
+        a, b = floor.ends(x, task.cost, task.growth)
+        losses = floor.values(x, a, b, task.cost, task.growth)
+        return float(losses.max() if task.prior is None else losses @ task.prior[1])
+
+    def _refined(
+        self, found: Master, program: PriorProgram, dual: Dual | None, y: np.ndarray, inputs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Both meshes, halved where int g dm and int (V - J) dlam are largest, there and at the other ends of windows."""
+        task, floor = self.task, found.floor
+        if dual is None:
+            return task.mirrored(_between(y, 1)), task.mirrored(_between(inputs, 1))
+        shares, columns = (0.1, 0.3, 0.5, 0.7, 0.9), program.columns(dual)
+        points = np.concatenate([y[:-1] + f * np.diff(y) for f in shares])
+        g = np.maximum(program.table(points) @ columns, 0.0).reshape(5, -1)
+        heights = np.array([floor.left * (1 - f) + floor.right * f for f in shares])
+        over = (g * heights).mean(axis=0) * np.diff(y)
+        at = np.maximum(program.table(y) @ columns, 0.0) * floor.atoms
+        over += (at[:-1] + at[1:]) / 2
+        under = np.zeros(inputs.size - 1)
+        if task.prior is None:
+            points = np.concatenate([inputs[:-1] + f * np.diff(inputs) for f in shares])
+            order = np.argsort(points)
+            losses = np.empty(points.size)
+            a, b = floor.ends(points[order], task.cost, task.growth)
+            losses[order] = floor.values(points[order], a, b, task.cost, task.growth)
+            slack = np.maximum(found.attained - losses, 0.0).reshape(5, -1)
+            density = sum(dual.densities, np.zeros(inputs.size))
+            under = (slack * [density[:-1] * (1 - f) + density[1:] * f for f in shares]).mean(axis=0) * np.diff(inputs)
+            cells = np.clip(np.searchsorted(inputs, dual.atoms.x) - 1, 0, inputs.size - 2)
+            np.add.at(under, cells, dual.weights * slack.mean(axis=0)[cells])
+        if dual.layers:
+            low, high = dual.layers[0]
+            middle, inner = (y[:-1] + y[1:]) / 2, (inputs[:-1] + inputs[1:]) / 2
+            here, there = over.copy(), under.copy()
+            for end in (low, high):
+                _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
+                _spread(over, y, np.interp(inner, inputs, end), there / 2)
+        if task.has_density:  # the best floors are often atoms, which stand where g touches 0
+            padded = np.concatenate([[np.inf], dual.g, [np.inf]])
+            touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
+            return task.mirrored(np.union1d(_halved(y, over, 0.5), dual.outputs[touching])), _halved(inputs, under, 0.5)
+        if task.symmetric:
+            over, under = over + over[::-1], under + under[::-1]
+        return task.mirrored(_halved(y, over)), task.mirrored(_halved(inputs, under))
+
+
+def _mirrored(
+    masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, task: Task
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pieces on the grid of `task.grid`, exactly symmetric if the problem is."""
+    lows, highs = grid(lows), grid(highs)
+    if not task.symmetric:
+        return masses, lows, highs
+    count = masses.size // 2
+    middle = slice(count, masses.size - count)
+    low, high = 1 - highs[:count][::-1], 1 - lows[:count][::-1]
+    return (
+        np.concatenate([masses[:count], masses[middle], masses[:count][::-1]]),
+        np.concatenate([lows[:count], lows[middle], low]), np.concatenate([highs[:count], highs[middle], high]),
+    )  # fmt: skip
+
+
+def _between(mesh: np.ndarray, count: int) -> np.ndarray:
+    """The mesh with `count` more points in each cell."""
+    steps = np.diff(mesh)
+    return np.unique(np.concatenate([mesh, *(mesh[:-1] + steps * (k / (count + 1)) for k in range(1, count + 1))]))
+
+
+def _dips(points: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Where g, known at the points, may be least: local minima, and the vertices of parabolas through them and their neighbours."""
+    i = 1 + np.flatnonzero((g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]))
+    a, b, c = points[i - 1], points[i], points[i + 1]
+    left, right = (g[i] - g[i - 1]) / (b - a), (g[i + 1] - g[i]) / (c - b)
+    bend = np.maximum(right - left, 1e-300)
+    vertices = (a + b) / 2 - left * (c - a) / (2 * bend)
+    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b, np.clip(vertices, a, c)]))
+
+
+def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: np.ndarray) -> None:
+    """Add each amount to the cell of its point."""
+    np.add.at(target, np.clip(np.searchsorted(mesh, points) - 1, 0, mesh.size - 2), amounts)
+
+
+def _halved(mesh: np.ndarray, weights: np.ndarray, share: float = 0.85) -> np.ndarray:
+    """The mesh with the heaviest cells halved that carry this share of the weight."""
+    order = np.argsort(-weights, kind="stable")
+    running = np.cumsum(weights[order])
+    pick = order[: int(np.searchsorted(running, share * running[-1])) + 1]
+    return np.union1d(mesh, (mesh[pick] + mesh[pick + 1]) / 2)

@@ -1,0 +1,127 @@
+"""The dual for an average under a density: the prior is given, and only the thresholds are unknown.
+
+The floors that are best on average are often a few atoms, so that most inputs may end their window anywhere in a gap, and which place
+proves most is a question in itself. In the reaches t of the inputs of a mesh the bound
+
+    F(t) = int nu(x; t) P(dx) - max_y max(-g(y; t), 0)
+
+(see `optdp.certificates.kernel`; a floor has mass at most 1) is concave in the thresholds nu: a mixture of several reaches at an input proves no more than their mean threshold. So each step
+solves a linear program for shares of the reaches t, t + d, t - d, ..., and goes on from their means, which are at least as good;
+d shrinks where small steps are taken. Every F is a bound, however good.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optdp.design.kernel.floor import Floor, hats
+from optdp.design.kernel.master import Cuts
+from optdp.design.kernel.prior import Dual, PriorProgram
+from optdp.design.kernel.task import Task
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
+
+#: Programs for one mesh; the changes of reaches in a program, as shares of the largest; and the first of these, in windows.
+STEPS, SHARES, RANGE = 12, (1.0, 0.15), 0.5
+#: Rounds of rows, and how far below 0 (as a share of F) g may be at the outputs looked at.
+ROUNDS, CLOSE = 12, 1e-6
+
+
+def solve(
+    task: Task, floor: Floor, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
+    solver: LinearSolver | None = None, left: float = np.inf,
+) -> tuple[PriorProgram, Dual]:  # fmt: skip
+    """The best thresholds on the mesh: from those of the floor, or (better) from reaches that are known already, on.
+
+    g is looked at between the `marks` and the ends of windows.
+    """
+    a, b = task.cost.slopes
+    _, high = floor.ends(mesh, task.cost, task.growth)
+    starts = [_steady(mesh, (high - mesh) / b, a, b)] + ([] if start is None else [_steady(mesh, start, a, b)])
+    best = max((_Point(task, mesh, t, marks) for t in starts), key=lambda p: p.value)
+    change = RANGE * task.width
+    for _ in range(STEPS):
+        reaches = best.mixed(change, solver, left)
+        if reaches is None:
+            break
+        new = _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
+        moved = float(np.quantile(np.abs(new.reaches - best.reaches), 0.9))
+        small = new.value - best.value <= rtol / 20 * abs(best.value)
+        if new.value > best.value:
+            best = new
+        if small and change < 1e-2 * RANGE * task.width:
+            break
+        change *= 0.5 if moved > SHARES[1] * change and not small else SHARES[1]
+    layers = [(mesh + a * best.reaches, mesh + b * best.reaches)]
+    ones = np.ones(mesh.size)
+    dual = Dual(best.value, mesh, layers, [ones], Cuts(), np.empty(0), best.outputs, best.g)
+    return PriorProgram(task, mesh, layers, Cuts()), dual
+
+
+class _Point:
+    """Reaches with g and F."""
+
+    def __init__(self, task: Task, mesh: np.ndarray, reaches: np.ndarray, marks: np.ndarray) -> None:
+        self.task, self.mesh, self.reaches = task, mesh, reaches
+        low, high = task.span
+        ends = self._ends(reaches)
+        bends = np.unique(np.clip(np.concatenate([marks, mesh, *ends]), low, high))
+        bends = bends[np.append(True, np.diff(bends) > 1e-9)]
+        self.outputs = np.unique(np.concatenate([bends, *(bends[:-1] + np.diff(bends) * f for f in (0.17, 0.33, 0.5, 0.67, 0.83))]))
+        program = PriorProgram(task, mesh, [ends], Cuts())
+        self.g = program.table(self.outputs) @ np.ones(mesh.size)
+        self.value = float(program.gains().sum()) - max(0.0, float(-self.g.min()))
+
+    def _ends(self, reaches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        a, b = self.task.cost.slopes
+        return self.mesh + a * reaches, self.mesh + b * reaches
+
+    def mixed(self, change: float, solver: LinearSolver | None, left: float) -> np.ndarray | None:
+        """The reaches of the mean thresholds of the best shares."""
+        n, (a, b) = self.mesh.size, self.task.cost.slopes
+        options = np.array([np.maximum(self.reaches + f * change, 0.0) for f in sorted((0.0, *SHARES, *(-f for f in SHARES)))])
+        program = PriorProgram(self.task, self.mesh, [self._ends(t) for t in options], Cuts())
+        table, count = program.table(self.outputs), options.shape[0]
+        eye, steps = np.eye(n), np.diff(self.mesh)
+        means = np.hstack([eye * t for t in options])
+        zero = np.zeros((2 * n - 1, 1))
+        rows = np.hstack([np.vstack([np.hstack([eye] * count), np.diff(means, axis=0)]), zero])
+        scale = self.task.scale
+        sheet = LinearProgram(
+            np.append(program.gains(), -1.0) * scale, rows,
+            np.concatenate([np.ones(n), -steps / b]), np.concatenate([np.ones(n), -steps / a]), maximise=True, name="optdp-kernel-thresholds",
+        )  # fmt: skip
+        session = (solver or Highs()).session(sheet)
+        padded = np.concatenate([[np.inf], self.g, [np.inf]])
+        new = np.flatnonzero((self.g <= padded[:-2]) & (self.g <= padded[2:]))
+        on = np.zeros(self.outputs.size, dtype=bool)
+        for _ in range(ROUNDS):
+            on[new] = True
+            cuts = np.hstack([table[new], np.ones((new.size, 1))]) * scale
+            session.add_rows(_sparse(cuts), np.zeros(new.size), np.full(new.size, np.inf))
+            result = session.solve(time_limit=left)
+            if not result.usable or result.status is not LinearStatus.OPTIMAL:
+                return None
+            g = table @ result.x[:-1] + result.x[-1]
+            padded = np.concatenate([[np.inf], g, [np.inf]])
+            new = np.flatnonzero((g < -CLOSE * self.value) & ~on & (g <= padded[:-2]) & (g <= padded[2:]))
+            if not new.size:
+                break
+        shares = np.maximum(result.x[:-1].reshape(count, n), 0.0)
+        nu = np.asarray(self.task.cost.of(b * options))
+        wanted = (shares * nu).sum(axis=0) / shares.sum(axis=0)
+        return np.array([np.interp(wanted[i], nu[:, i], options[:, i]) for i in range(n)])
+
+
+def _sparse(table: np.ndarray) -> object:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(table)
+
+
+def _steady(mesh: np.ndarray, reaches: np.ndarray, a: float, b: float) -> np.ndarray:
+    """The reaches, changed so that ends of windows do not decrease."""
+    out = np.maximum(reaches, 0.0)
+    for i in range(1, mesh.size):
+        step = (mesh[i] - mesh[i - 1]) * (1 - 1e-9)
+        out[i] = min(max(out[i], out[i - 1] - step / b), out[i - 1] - step / a)
+    return np.maximum(out, 0.0)

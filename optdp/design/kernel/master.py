@@ -1,0 +1,190 @@
+"""The master program: the floor alone, and cuts.
+
+For a fixed floor m the best row of each input is a bathtub, so that its loss J(x; m) is a maximum of functions that are affine
+in m, one for each interval of favoured outputs:
+
+    J(x; m) >= nu + int r(x, y) m(dy) + (E - 1) int min(r(x, y), 0) m(dy),   r = L - nu,
+
+with equality for the floor's own window. The linear program has the floor's hats and atoms and the value as unknowns; inputs
+with a larger loss than the value add their cut, until there are none. For unbiased mechanisms r has a multiplier of the mean, and
+inputs whose mean no window reaches add the cut of that ray.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from optdp.design.kernel.floor import Floor, hat_masses, hats
+from optdp.design.kernel.task import Fold, Task
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
+
+#: The default solver, which must not drop the small entries of narrow cells.
+HIGHS = Highs(options=(("small_matrix_value", 1e-12),))
+#: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
+ROUNDS, CUTS = 80, 150
+#: Unbiased mechanisms reach beyond the ends by this share of a window, so that every mean is reached after rounding.
+MARGIN = 1e-6
+
+
+@dataclass
+class Cuts:
+    """Inputs and the ends of their favoured outputs."""
+
+    x: np.ndarray = field(default_factory=lambda: np.empty(0))
+    a: np.ndarray = field(default_factory=lambda: np.empty(0))
+    b: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def __add__(self, other: Cuts) -> Cuts:
+        return Cuts(np.append(self.x, other.x), np.append(self.a, other.a), np.append(self.b, other.b))
+
+    def take(self, which: np.ndarray) -> Cuts:
+        """Some of them."""
+        return Cuts(self.x[which], self.a[which], self.b[which])
+
+
+@dataclass(frozen=True)
+class Master:
+    """What the program found: its value, the best floor with the losses of inputs, and its active cuts."""
+
+    value: float
+    floor: Floor
+    inputs: np.ndarray
+    losses: np.ndarray
+    attained: float
+    cuts: Cuts
+    program: LinearProgram
+    rounds: int
+
+
+def rows(task: Task, y: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(hats, atoms, nu): coefficients of the floor in the cuts, and their constants."""
+    cost, growth, x, a, b = task.cost, task.growth, cuts.x, cuts.a, cuts.b
+    knots = () if cost.tilted else cost.knots
+
+    def excess(k: object, t: np.ndarray) -> np.ndarray:
+        return cost.excess(x[k], t, a[k], b[k])  # type: ignore[index]
+
+    at = cost.excess(x[:, None], y[None], a[:, None], b[:, None])
+    smooth = hats(x, y, excess, knots) + growth * hats(x, y, excess, knots, a, b)
+    return smooth, at + growth * np.minimum(at, 0.0), cost.nu(x, a, b)
+
+
+def solve(
+    task: Task, y: np.ndarray, cuts: Cuts, rtol: float, solver: LinearSolver | None = None, left: float = np.inf
+) -> Master:
+    """The best floor on the mesh `y`, to the relative tolerance `rtol` between the program's value and the floor's own."""
+    fold, scale, thin, growth, prior = Fold(y.size, task.symmetric), task.scale, task.thin, task.growth, task.prior
+    n, values = fold.count, 1 if prior is None else int(task.groups[-1]) + 1
+    whole = np.concatenate([np.zeros(values), fold.rows(hat_masses(y)[None])[0], fold.rows(np.ones((1, y.size)))[0]])
+    price = np.ones(1) if prior is None else np.bincount(task.groups, prior[1])
+    program = LinearProgram(
+        np.concatenate([price, np.zeros(2 * n)]), whole[None], [thin * np.exp(-task.eps)], [thin],
+        blocks={"mass": slice(0, 1)}, variables={"value": slice(0, values), "density": slice(values, values + n),
+                                                 "atom": slice(values + n, values + 2 * n)},
+        name="optdp-kernel-floor",
+    )  # fmt: skip
+    session = (solver or HIGHS).session(program)
+    kinds: list[np.ndarray] = [np.zeros(1, dtype=bool)]  # rows that are cuts of losses
+    owners: list[np.ndarray] = []  # for each cut, which of these it is a part of
+
+    def add(new: Cuts) -> None:
+        smooth, atoms, nu = rows(task, y, new)
+        owner = np.arange(new.x.size)
+        if prior is not None:
+            place = np.searchsorted(prior[0], new.x)
+            group = task.groups[place]
+            first = np.append(True, (np.diff(group) != 0) | (np.diff(new.x) <= 0))
+            owner = np.cumsum(first) - 1
+            share = prior[1][place] / price[group]
+            smooth, atoms = (np.add.reduceat(share[:, None] * t, np.flatnonzero(first)) for t in (smooth, atoms))
+            nu = np.add.reduceat(share * nu, np.flatnonzero(first))
+        head = np.zeros((nu.size, values))
+        head[np.arange(nu.size), 0 if prior is None else group[first]] = 1.0
+        owners.append(owner + sum(int(kind.sum()) for kind in kinds))
+        session.add_rows(
+            _sparse(np.hstack([head, -scale / thin * fold.rows(smooth), -scale / thin * fold.rows(atoms)])), nu * scale, np.full(nu.size, np.inf)
+        )
+        kinds.append(np.ones(nu.size, dtype=bool))
+
+    def reach(ends: np.ndarray, upper: bool) -> None:
+        """E[Y] <= 0 must be possible: c + int (y - c) + (E - 1) min(y - c, 0) dm <= 0 for all c; mirrored at the upper end."""
+        sign, goal, size = -1.0 if upper else 1.0, float(upper), max(float(y[-1] - y[0]), 1.0)
+        zero = np.zeros(ends.size)
+
+        def below(k: object, t: np.ndarray) -> np.ndarray:
+            return np.asarray(sign * (t - ends[k]))  # type: ignore[index]
+
+        low, high = (ends, zero + y[-1]) if upper else (zero + y[0], ends)
+        at = sign * (y[None] - ends[:, None])
+        smooth = hats(zero, y, below, ()) + growth * hats(zero, y, below, (), low, high)
+        table = np.hstack(
+            [np.zeros((ends.size, values)), *(-fold.rows(t) / size for t in (smooth, at + growth * np.minimum(at, 0.0)))]
+        )
+        session.add_rows(
+            _sparse(table), (sign * (ends - goal) + MARGIN * task.width) * thin / size, np.full(ends.size, np.inf)
+        )
+        kinds.append(np.zeros(ends.size, dtype=bool))
+
+    add(cuts)
+    if task.cost.tilted:
+        reach(y[y < 0.5], False)
+        if not task.symmetric:
+            reach(y[y > 0.5], True)
+    best: tuple[float, Floor, np.ndarray, np.ndarray] | None = None
+    for round_ in range(ROUNDS):
+        result = session.solve(time_limit=left)
+        if not result.usable and result.status is not LinearStatus.TIME_LIMIT:
+            result = session.solve(time_limit=left, method="ipm")
+        result = result.checked()
+        value = result.objective / scale
+        density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
+        floor = Floor.of_hats(y, density, atoms)
+        if prior is None:
+            x = floor.samples(task.cost, growth, 3, high=task.half)
+        else:
+            x = prior[0]
+        if task.cost.tilted:
+            means = floor.lowest_mean(growth), floor.lowest_mean(growth, highest=True)
+            if means[0] > 0:
+                reach(floor.quantile(np.array([floor.window(growth)])), False)
+            if means[1] < 1 and not task.symmetric:
+                reach(floor.quantile(np.array([floor.total - floor.window(growth)])), True)
+            reached = (x >= means[0]) & (x <= means[1])
+        else:
+            means, reached = (0.0, 1.0), np.ones(x.size, dtype=bool)
+        a, b = floor.ends(x, task.cost, growth)
+        losses = np.where(reached, floor.values(x, a, b, task.cost, growth), np.inf)
+        attained = float(losses.max() if prior is None else losses @ prior[1])
+        if best is None or attained < best[0]:
+            best = attained, floor, x, losses
+        if np.isfinite(best[0]) and best[0] - value <= rtol * best[0]:
+            break
+        seen = np.where(reached, losses, 0.0)
+        if prior is None:
+            use = _peaks(seen, value, float(seen.max()), rtol)
+        else:
+            means_of = np.bincount(task.groups, prior[1] * seen) / price
+            use = np.flatnonzero((means_of > result.value("value") / scale + 1e-12 * value)[task.groups])
+        if use.size:
+            add(Cuts(x[use], a[use], b[use]))
+            cuts = cuts + Cuts(x[use], a[use], b[use])
+    assert best is not None
+    tight = np.abs(result.row_dual)[np.concatenate(kinds)[: result.row_dual.size]] > 1e-12
+    active = cuts.take(np.flatnonzero(np.append(tight, np.zeros(cuts.x.size, dtype=bool))[np.concatenate(owners)]))
+    return Master(value, best[1], best[2], best[3], best[0], active, session.program, round_ + 1)
+
+
+def _peaks(losses: np.ndarray, value: float, top: float, rtol: float) -> np.ndarray:
+    """Where the loss has a local maximum well above the program's value."""
+    padded = np.concatenate([[-np.inf], losses, [-np.inf]])
+    peak = (losses >= padded[:-2]) & (losses >= padded[2:])
+    use = np.flatnonzero(peak & (losses > value * (1 + rtol / 4)) & (losses > value + 0.02 * (top - value)))
+    return use if use.size <= CUTS else use[np.argsort(-losses[use])[:CUTS]]
+
+
+def _sparse(table: np.ndarray) -> object:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(table)

@@ -1,0 +1,269 @@
+"""The dual program: a prior and thresholds, given the windows of a good floor.
+
+For favoured outputs that are fixed for each input, g (see `optdp.certificates.kernel`) is linear in the prior: hats and atoms
+over the inputs, and rows g(y) >= 0 at outputs that are added where g is negative. Windows a little narrower and wider stand
+beside the floor's own (as further layers), and where the floor has a gap, so that an end of the window may lie anywhere in
+it, several places of it do (as atoms). A last common shrinking of all windows lifts g above 0 between the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from optdp.certificates.kernel import KernelCertificate
+from optdp.design.kernel.floor import GAUSS, Floor, hat_masses, hats
+from optdp.design.kernel.master import HIGHS, Cuts
+from optdp.design.kernel.task import Fold, Task, grid
+from optdp.solvers.lp import LinearProgram, LinearSolver
+
+#: Widths of windows, as shares of the floor's own.
+LAYERS = (1.0, 0.97, 1.03)
+#: Rounds of rows, and how far below 0 g may be at the outputs looked at.
+ROUNDS, CLOSE = 40, 1e-9
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A prior in floats: hats over `mesh` for each layer of windows (a, b), and atoms."""
+
+    value: float
+    mesh: np.ndarray
+    layers: list[tuple[np.ndarray, np.ndarray]]
+    densities: list[np.ndarray]
+    atoms: Cuts
+    weights: np.ndarray
+    outputs: np.ndarray
+    g: np.ndarray
+
+
+class PriorProgram:
+    """The program for a task, a mesh of inputs, layers of windows on it, and atoms."""
+
+    def __init__(self, task: Task, mesh: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]], atoms: Cuts) -> None:
+        self.task, self.mesh, self.layers, self.atoms = task, mesh, layers, atoms
+        self.fold = Fold(mesh.size, task.symmetric)
+
+    def table(self, outputs: np.ndarray, *, nu: bool = False) -> np.ndarray:
+        """(outputs, columns): the coefficients of the prior in g; with `nu` those in g's growth when all thresholds shrink."""
+        task, cost, growth, x = self.task, self.task.cost, self.task.growth, self.mesh
+        knots = () if cost.tilted or nu else tuple(-k for k in cost.knots)
+        parts = []
+        for low, high in self.layers:
+
+            def excess(k: object, t: np.ndarray, low: np.ndarray = low, high: np.ndarray = high) -> np.ndarray:
+                a, b = np.interp(t, x, low), np.interp(t, x, high)
+                value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)  # type: ignore[index]
+                return value * task.density(t) if task.has_density else value
+
+            start = np.interp(outputs, high, x, left=x[0], right=x[-1])
+            end = np.interp(outputs, low, x, left=x[0], right=x[-1])
+            whole = hats(outputs, x, excess, knots)
+            parts.append(
+                self.fold.rows(whole + growth * hats(outputs, x, excess, knots, start, np.maximum(start, end)))
+            )
+        c = self.atoms
+        parts.append(self._atom_rows(outputs, c.x, c.a, c.b, nu))
+        if task.symmetric:
+            parts[-1] = parts[-1] + self._atom_rows(outputs, 1 - c.x, 1 - c.b, 1 - c.a, nu)
+        return np.hstack(parts)
+
+    def _size(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """What r rises by, per share by which a window's threshold shrinks."""
+        return np.asarray(((b - a) / 2) ** 2 if self.task.cost.tilted else self.task.cost.nu(x, a, b)) + 0 * x
+
+    def _atom_rows(self, outputs: np.ndarray, x: np.ndarray, a: np.ndarray, b: np.ndarray, nu: bool) -> np.ndarray:
+        r = self.task.cost.excess(x[None], outputs[:, None], a[None], b[None])
+        if nu:
+            return np.asarray(self._size(x, a, b)[None] * np.where(r < 0, 1 + self.task.growth, 1.0))
+        return np.asarray(r + self.task.growth * np.minimum(r, 0.0))
+
+    def gains(self) -> np.ndarray:
+        """int nu of each column."""
+        task, x, steps, parts = self.task, self.mesh, np.diff(self.mesh), []
+        for low, high in self.layers:
+            out = np.zeros(x.size)
+            for g, w in GAUSS:
+                t, a, b = (v[:-1] * (1 - g) + v[1:] * g for v in (x, low, high))
+                value = task.cost.nu(t, a, b) * steps * w * (task.density(t) if task.has_density else 1.0)
+                out[:-1] += value * (1 - g)
+                out[1:] += value * g
+            parts.append(self.fold.rows(out[None])[0])
+        both = 2.0 if task.symmetric else 1.0
+        return np.concatenate([*parts, both * task.cost.nu(self.atoms.x, self.atoms.a, self.atoms.b)])
+
+    def limits(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows (table, lower, upper) of the prior's mass: 1 in all, or what the problem's prior gives each input."""
+        n, k, count = self.fold.count, len(self.layers), self.atoms.x.size
+        if self.task.prior is None:
+            mass = self.fold.rows(hat_masses(self.mesh)[None])[0]
+            both = 2.0 if self.task.symmetric else 1.0
+            return np.concatenate([np.tile(mass, k), np.full(count, both)])[None], np.ones(1), np.ones(1)
+        if self.task.has_density:
+            table = np.hstack([*(np.eye(n) for _ in range(k)), np.zeros((n, count))])
+            return table, np.zeros(n), np.full(n, 1 - 1e-12)
+        points, chances = self.task.prior
+        table = np.hstack([np.zeros((points.size, n * k)), (self.atoms.x[None] == points[:, None]).astype(float)])
+        return table, np.zeros(points.size), chances * (1 - 1e-12)
+
+    def solve(self, outputs: np.ndarray, solver: LinearSolver | None = None, left: float = np.inf) -> Dual | None:
+        """The best prior with g >= 0 at `outputs`, or None if the solver gives none."""
+        table, gains = self.table(outputs) * min(self.task.scale, 1.0), self.gains()
+        head, low, high = self.limits()
+        # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
+        size = 1 / np.maximum(np.abs(table).max(axis=0), 1e-300)
+        program = LinearProgram(gains * size * self.task.scale, head * size, low, high, maximise=True, name="optdp-kernel-prior")
+        session = (solver or HIGHS).session(program)
+        on = np.zeros(outputs.size, dtype=bool)
+        new = np.arange(0, outputs.size, 4)
+        for _ in range(ROUNDS):
+            from scipy.sparse import csr_matrix
+
+            on[new] = True
+            session.add_rows(csr_matrix(table[new] * size), np.zeros(new.size), np.full(new.size, np.inf))
+            result = session.solve(time_limit=left)
+            if not result.usable:
+                result = session.solve(time_limit=left, method="ipm")
+            if not result.usable:
+                return None
+            g = table @ (result.x * size)
+            padded = np.concatenate([[np.inf, np.inf], g, [np.inf, np.inf]])
+            around = np.min([padded[i : i + g.size] for i in range(5)], axis=0)
+            new = np.flatnonzero((g < -CLOSE) & ~on & (g == around))
+            if not new.size:
+                break
+        x, n = np.maximum(result.x * size, 0.0), self.fold.count
+        densities = [self.fold.full(x[i * n : (i + 1) * n]) for i in range(len(self.layers))]
+        return Dual(
+            float(gains @ x),
+            self.mesh,
+            self.layers,
+            densities,
+            self.atoms,
+            x[n * len(self.layers) :],
+            outputs,
+            table @ x,
+        )
+
+    def columns(self, dual: Dual) -> np.ndarray:
+        """The unknowns of the dual."""
+        return np.concatenate([*(d[: self.fold.count] for d in dual.densities), dual.weights])
+
+    def lifted(self, dual: Dual, outputs: np.ndarray) -> float:
+        """The share by which thresholds must shrink for g >= 0 at the outputs."""
+        x = self.columns(dual)
+        g, rate = self.table(outputs) @ x, self.table(outputs, nu=True) @ x
+        return float(np.max(np.maximum(-g, 0.0) / np.maximum(rate, 1e-300), initial=0.0))
+
+
+def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
+    """Windows at the nodes of a mesh: the floor's own, narrower and wider ones; and where they are not unique, atoms with others."""
+    cost, growth = task.cost, task.growth
+    low, high = floor.ends(mesh, cost, growth)
+    if task.symmetric:  # exactly: x -> 1 - x swaps the ends
+        first = np.arange(mesh.size) < mesh.size // 2
+        low, high = np.where(first, low, 1 - high[::-1]), np.where(first, high, 1 - low[::-1])
+        if mesh.size % 2:
+            low[mesh.size // 2] = (low[mesh.size // 2] + 1 - high[mesh.size // 2]) / 2
+            high[mesh.size // 2] = 1 - low[mesh.size // 2]
+    middle, slopes = (grid((low + high) / 2), (-1.0, 1.0)) if cost.tilted else (mesh, cost.slopes)
+    reach = (high - middle) / slopes[1]
+    layers = []
+    for f in LAYERS:
+        t = _steady(mesh, f * reach, middle, slopes)
+        layers.append((middle + slopes[0] * t, middle + slopes[1] * t))
+    inputs = mesh[mesh <= task.half]
+    width = floor.window(growth)
+    near = 2e-3 * min(width, floor.total)
+    starts = floor.starts(inputs, cost, growth)
+    far = floor.y[-1] - floor.y[0]
+    found: list[tuple[float, float, float]] = []
+    for x, start in zip(inputs.tolist(), starts.tolist(), strict=True):
+        options = []
+        for mass in (start, start + width):
+            p, q = (float(v) for v in floor.quantile(np.array([mass - near, mass + near])))
+            if mass - near <= 0:
+                options.append([q - f * far for f in (0.25, 1.0, 10.0, 1000.0)] + [q] if cost.tilted else [p, q])
+            elif mass + near >= floor.total:
+                options.append([p] + [p + f * far for f in (0.25, 1.0, 10.0, 1000.0)] if cost.tilted else [p, q])
+            elif q - p > 1e-2 * task.width:
+                options.append(list(np.linspace(p, q, 7 if q - p > 0.2 * task.width else 3)))
+            else:
+                options.append([(p + q) / 2])
+        if cost.tilted:
+            if len(options[0]) * len(options[1]) > 1:
+                found += [(x, a, b) for a, b in product(*options)]
+            continue
+        # Windows of one family: the reach lies between the least and the largest.
+        (a, b) = cost.slopes
+        least = max(max((options[0][-1] - x) / a, 0.0), 0.0), max((options[1][0] - x) / b, 0.0)
+        most = max((options[0][0] - x) / a, 0.0), max((options[1][-1] - x) / b, 0.0)
+        t0, t1 = max(least), min(most)
+        if t1 - t0 > 1e-3 * task.width:
+            found += [(x, x + a * t, x + b * t) for t in np.linspace(t0, t1, 7)]
+    table = np.array(found).reshape(-1, 3)
+    return layers, Cuts(table[:, 0], table[:, 1], table[:, 2])
+
+
+def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
+    """The dual with all windows narrower by this share, rounded to floats that the certificate can be checked with."""
+    cost, keep = task.cost, [k for k, d in enumerate(dual.densities) if d.max(initial=0.0) > 0]
+    slope = cost.slopes[1]
+    reaches, centres = [], []
+    for k in keep:
+        low, high = dual.layers[k]
+        if cost.tilted:
+            centre = grid((low + high) / 2)
+            reaches.append(_steady(dual.mesh, (high - low) / 2 * (1 - shrink), centre, (-1.0, 1.0)))
+            centres.append(tuple(centre.tolist()))
+        else:
+            reaches.append(_steady(dual.mesh, (high - dual.mesh) / slope * (1 - shrink), dual.mesh, cost.slopes))
+    atoms, weights = dual.atoms, dual.weights
+    use = np.flatnonzero(weights > 0)
+    atoms, weights = atoms.take(use), weights[use]
+    x, far = atoms.x, np.round((atoms.a + atoms.b) * 2.0**39) / 2.0**40
+    reach = np.maximum((atoms.b - atoms.a) / 2 if cost.tilted else (atoms.b - x) / slope, 0.0) * (1 - shrink)
+    if task.symmetric:
+        x, far, weights, reach = np.append(x, 1 - x), np.append(far, 1 - far), np.tile(weights, 2), np.tile(reach, 2)
+    far = far if cost.tilted else np.empty(0)
+    density = bool(keep)
+    return KernelCertificate(
+        tuple(dual.mesh.tolist()) if density else (), tuple(tuple(dual.densities[k].tolist()) for k in keep),
+        tuple(tuple(r.tolist()) for r in reaches), tuple(centres),
+        tuple(x.tolist()), tuple(weights.tolist()), tuple(reach.tolist()), tuple(far.tolist()),
+    )  # fmt: skip
+
+
+def two_atoms(task: Task) -> KernelCertificate:
+    """A fair coin on the ends of the domain: a bound without a program, and nearly the optimum for small eps."""
+    cost, safe = task.cost, 1 - 1e-9
+    if not cost.tilted:
+        y = np.linspace(0.0, 1.0, 513)
+        near, far = np.sort([cost.of(y), cost.of(y - 1)], axis=0)
+        level = float(np.min(((1 + task.growth) * near + far) / (2 + task.growth))) * safe
+        low, high = 0.0, 1.0 / min(-cost.slopes[0], cost.slopes[1])
+        for _ in range(80):
+            t = (low + high) / 2
+            low, high = (t, high) if float(cost.of(np.array(cost.slopes[1] * t))) <= level else (low, t)
+        return KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(low * safe,) * 2)
+    # Favoured outputs between 1/2 + s/f and 1/2 + s f, for f + 1/f = 2 coth(eps/2), and their mirror image: g has a double root.
+    half = max((1 + 2 / task.growth) * safe, 1.0)
+    f, s = half + np.sqrt(half * half - 1), half / 2
+    middle, reach = float(grid(np.array(s * half))), float(s * (f - 1 / f) / 2)
+    return KernelCertificate(
+        points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(reach,) * 2, point_centres=(0.5 - middle, 0.5 + middle)
+    )
+
+
+def _steady(mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float]) -> np.ndarray:
+    """The reaches, changed by roundings where the ends of windows would decrease in exact arithmetic."""
+    out, count = np.maximum(reach, 0.0), mesh.size
+    even = bool((mesh + mesh[::-1] == 1).all()) and slopes[0] == -slopes[1] and np.allclose(middle + middle[::-1], 1)
+    for i in range(1, (count + 1) // 2 if even else count):
+        # middle + slope * reach must not decrease, for both slopes; a relative 2^-40 keeps roundings away.
+        step = (middle[i] - middle[i - 1]) * (1 - 2.0**-40)
+        out[i] = min(max(out[i], out[i - 1] - step / slopes[1]), out[i - 1] - step / slopes[0])
+    out = np.maximum(out, 0.0)
+    return np.concatenate([out[: count // 2], out[: (count + 1) // 2][::-1]]) if even else out

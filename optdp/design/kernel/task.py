@@ -1,0 +1,213 @@
+"""The problem as the programs of this package see it: shares of the domain, losses of size 1, symmetry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from optdp.design.kernel.floor import Cost
+from optdp.exact import enclosures
+from optdp.problem.objectives import Average
+from optdp.problem.priors import Prior
+from optdp.problem.problem import Problem
+
+#: Nodes of the first mesh between the ends, and inputs that stand for a prior's density.
+COARSE, QUADRATURE = 24, 1024
+#: Groups of the latter.
+GROUPS = 64
+
+
+def grid(points: np.ndarray) -> np.ndarray:
+    """Rounded to multiples of 2^-52: there 1 - x is exact, and symmetric problems stay symmetric."""
+    return np.asarray(np.round(points * 2.0**52) / 2.0**52)
+
+
+@dataclass(frozen=True)
+class Task:
+    """An interval's problem in shares of its domain."""
+
+    problem: Problem
+
+    @cached_property
+    def cost(self) -> Cost:
+        """The loss."""
+        return Cost.of_problem(self.problem)
+
+    @property
+    def eps(self) -> float:
+        return float(self.problem.eps)  # type: ignore[arg-type]
+
+    @cached_property
+    def growth(self) -> float:
+        """e^eps - 1."""
+        return float(np.expm1(self.eps))
+
+    def share(self, point: float) -> Fraction:
+        """A point of the domain's line as a share of the domain."""
+        return (Fraction(point) - Fraction(self.problem.domain.lower)) / self.problem.domain.exact_width
+
+    @cached_property
+    def width(self) -> float:
+        """The window of the best piecewise mechanism: the scale of everything here, at most 1/2."""
+        w = np.geomspace(1e-8, 1.0, 400)
+        t = np.linspace(0.0, 1.0, 65)[1:]
+        far = float(np.mean(self.cost.of(t)))
+        near = np.array([np.mean(self.cost.of(v * t / 2)) for v in w])
+        mass = 1 / (1 + self.growth * w)
+        return float(min(w[np.argmin(mass * far + (1 - mass) * near)], 0.5))
+
+    @cached_property
+    def scale(self) -> float:
+        """About 1/V: the programs work with values times this."""
+        if self.cost.tilted and self.eps < 1:
+            return float(4 / (1 + 2 / self.growth) ** 2)
+        mass = 1 / (1 + self.growth * self.width)
+        t = np.linspace(0.0, 1.0, 65)[1:]
+        return 1 / float(mass * np.mean(self.cost.of(t)) + (1 - mass) * np.mean(self.cost.of(self.width * t / 2)))
+
+    @property
+    def thin(self) -> float:
+        """About 1/m(all): the programs work with floors times this."""
+        return max(self.scale, 1.0)
+
+    @cached_property
+    def span(self) -> tuple[float, float]:
+        """Where outputs may lie; unbiased: at most, to begin with."""
+        outputs = self.problem.outputs
+        if outputs is not None:
+            low, high = map(self.share, outputs)
+            if not self.cost.tilted:
+                low, high = max(low, Fraction(0)), min(high, Fraction(1))
+            return enclosures.round_up(low), enclosures.round_down(high)
+        if not self.cost.tilted:
+            return 0.0, 1.0
+        # Small eps: magnitudes up to coth(tanh(eps/2)) + 1 on [-1, 1] (the closed form); large eps: a few windows.
+        reach = (1 / np.tanh(np.tanh(self.eps / 2))) / 2
+        far = max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth)
+        far = float(np.ceil(far * 2.0**30)) / 2.0**30  # so that 1 - (1 + far) is -far
+        return -far, 1 + far
+
+    @cached_property
+    def prior(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Inputs and weights that the average is designed for; None for the worst case."""
+        objective = self.problem.objective
+        if not isinstance(objective, Average):
+            return None
+        if isinstance(objective.prior, Prior):
+            points = np.array([float(self.share(p)) for p in objective.prior.categories])
+            order = np.argsort(points)
+            return points[order], np.array([float(c) for c in objective.prior.exact])[order]
+        ends = np.linspace(0.0, 1.0, QUADRATURE + 1)
+        weights = np.array([self.mass(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)])
+        keep = weights > 0
+        return ((ends[:-1] + ends[1:]) / 2)[keep], weights[keep]
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """For each input of `prior` the number of its group: inputs that stand for a density share their cuts with neighbours."""
+        assert self.prior is not None
+        points = self.prior[0]
+        if not self.has_density:
+            return np.arange(points.size)
+        return np.unique(np.floor(points * GROUPS), return_inverse=True)[1]
+
+    @cached_property
+    def has_density(self) -> bool:
+        """Whether the average is under a density."""
+        objective = self.problem.objective
+        return isinstance(objective, Average) and not isinstance(objective.prior, Prior)
+
+    @cached_property
+    def _density(self) -> list[tuple[float, float, np.ndarray]]:
+        return [
+            (float(a), float(b), np.array([float(c) for c in row]))
+            for a, b, row in self.problem.objective.density(self.problem.domain)
+        ]  # type: ignore[attr-defined]
+
+    def density(self, x: np.ndarray) -> np.ndarray:
+        """The prior's density per share of the domain."""
+        out = np.zeros(np.shape(x))
+        for a, b, row in self._density:
+            out = np.where((x >= a) & (x <= b), np.polynomial.polynomial.polyval(x, row), out)
+        return out
+
+    def mass(self, low: float, high: float) -> float:
+        """The prior's mass between two shares."""
+        total = 0.0
+        for a, b, row in self._density:
+            p, q = max(a, low), min(b, high)
+            if p < q:
+                primitive = np.polynomial.polynomial.polyint(row)
+                total += float(np.diff(np.polynomial.polynomial.polyval(np.array([p, q]), primitive))[0])
+        return total
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """Whether x -> 1 - x maps the problem to itself, so that half of the unknowns will do."""
+        low, high = self.span
+        even = self.cost.slopes[0] == -self.cost.slopes[1] and low == 1 - high
+        return even and self.prior is None
+
+    @property
+    def half(self) -> float:
+        """The largest input that must be looked at."""
+        return 0.5 if self.symmetric else 1.0
+
+    def mirrored(self, mesh: np.ndarray) -> np.ndarray:
+        """The mesh on the grid, with each node's mirror image if the problem is symmetric."""
+        mesh = np.unique(grid(np.minimum(mesh, 1 - mesh) if self.symmetric else mesh))
+        mesh = mesh[np.append(np.diff(mesh) > 1e-13, True)]
+        return np.unique(np.concatenate([mesh, 1 - mesh])) if self.symmetric else mesh
+
+    def meshes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
+        w, even = self.width, np.linspace(0.0, 1.0, COARSE + 1)
+        if w < 0.3:
+            layer = np.geomspace(w / 6, max(6 * w, 3 / COARSE), 14)
+            layer = layer[layer < 0.5]
+            even = np.unique(np.concatenate([even, layer, 1 - layer]))
+            keep = np.append(True, np.diff(even) > w / 20)
+            even = even[keep | (even == 1.0)]
+        inputs = self.mirrored(even)
+        low, high = self.span
+        if not self.cost.tilted:
+            y = even[(even > low) & (even < high)]
+            return self.mirrored(np.concatenate([y, [low, high]])), inputs
+        if self.eps < 1 and self.problem.outputs is None:
+            # Two clusters around 1/2 -+ coth(tanh(eps/2))/2, as wide as the domain.
+            off = 1 / np.tanh(np.tanh(self.eps / 2)) / 2
+            left = np.concatenate([0.5 - off + np.linspace(-0.5, 0.5, 25), np.linspace(-off, 0.0, 5)[:-1]])
+            return self.mirrored(np.concatenate([even, left, 1 - left])), inputs
+        beyond = np.concatenate([np.linspace(low, 0.0, 13)[:-1], np.linspace(1.0, high, 13)[1:]])
+        return self.mirrored(np.concatenate([even[(even > low) & (even < high)], beyond])), inputs
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Symmetric vectors over a mesh by their first half; or all of them, if nothing is symmetric."""
+
+    size: int
+    symmetric: bool
+
+    @cached_property
+    def count(self) -> int:
+        """Unknowns for each vector."""
+        return (self.size + 1) // 2 if self.symmetric else self.size
+
+    def rows(self, table: np.ndarray) -> np.ndarray:
+        """Coefficients of the unknowns, from those of all entries."""
+        if not self.symmetric:
+            return table
+        out = table[:, : self.count].copy()
+        other = table[:, ::-1][:, : self.count]
+        middle = np.arange(self.count) == self.size - 1 - np.arange(self.count)
+        return np.asarray(out + np.where(middle, 0.0, other))
+
+    def full(self, half: np.ndarray) -> np.ndarray:
+        """All entries, from the unknowns."""
+        if not self.symmetric:
+            return half
+        return np.concatenate([half, half[: self.size - self.count][::-1]])

@@ -1,0 +1,269 @@
+"""Integrals of piecewise polynomials between moving limits, as exact polynomials (in balls) piece by piece.
+
+Kernels lead to functions of the form
+
+    g(v) = int w(t) L(u) - z(t) dt   with   u = y - x,
+
+where one of y and x is the variable v and the other moves linearly with t, L consists of polynomial pieces, and the
+limits of the integral are linear in v. Between breakpoints that can be listed, g is a polynomial: it is assembled from
+running sums over whole cells and a few pieces of cells, and bounded from below by Bernstein coefficients.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+
+from flint import arb, arb_poly, fmpq
+
+from optdp.exact.polynomial import bernstein, halves
+
+#: Bits of the balls: functions of size 1 are told from 0 at 1e-50, after cancellations by e^30 squared.
+BITS = 320
+#: Halvings of one polynomial's interval in a row, and in all, after which what is proven by then counts.
+DEPTH, HALVINGS = 48, 512
+
+
+@dataclass(frozen=True)
+class Branches:
+    """L(u) in polynomial pieces: `rows[k]` (a_0, a_1, ...) holds between `knots[k - 1]` and `knots[k]`, the outer ones without end."""
+
+    knots: tuple[Fraction, ...]
+    rows: tuple[tuple[Fraction, ...], ...]
+
+    def row(self, u: Fraction) -> tuple[Fraction, ...]:
+        """The piece at u; at a knot the lesser of the two neighbours."""
+        at = bisect_right(self.knots, u)
+        if at and self.knots[at - 1] == u:
+            return min(self.rows[at - 1 : at + 1], key=lambda row: horner(row, u))
+        return self.rows[at]
+
+    def stretched(self, by: Fraction) -> Branches:
+        """The pieces of u -> L(u / by)."""
+        rows = tuple(tuple(a / by**k for k, a in enumerate(row)) for row in self.rows)
+        return Branches(tuple(k * by for k in self.knots), rows)
+
+    @property
+    def even(self) -> bool:
+        """Whether L(u) = L(-u)."""
+        mirrored = tuple(tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in reversed(self.rows))
+        return mirrored == self.rows and all(a == -b for a, b in zip(self.knots, reversed(self.knots), strict=True))
+
+    def __call__(self, u: Fraction) -> Fraction:
+        return horner(self.row(u), u)
+
+
+def exact(number: float | Fraction) -> fmpq:
+    """The number as a rational of FLINT, whose arithmetic is many times faster than that of `fractions`."""
+    return fmpq(*number.as_integer_ratio())
+
+
+def horner(row: Sequence[Fraction], u: Fraction) -> Fraction:
+    """sum_k row[k] u^k."""
+    total = Fraction(0)
+    for a in reversed(row):
+        total = total * u + a
+    return total
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`start` <= t <= `end`; there u = sign (place[0] + place[1] t - v), weighted by w(t), and z(t) is subtracted."""
+
+    start: fmpq
+    end: fmpq
+    place: tuple[fmpq, fmpq]
+    weight: tuple[fmpq, ...]
+    subtract: tuple[fmpq, ...] = ()
+
+    def at(self, t: fmpq) -> fmpq:
+        """place[0] + place[1] t."""
+        return self.place[0] + self.place[1] * t
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit of an integral: in cell `cell`, at the polynomial `poly` in s, which is `middle` at s = 1/2."""
+
+    cell: int
+    middle: fmpq
+    poly: arb_poly
+
+
+class Sweep:
+    """Cells in increasing order, with places that do not decrease, and the pieces of L.
+
+    `sign`: +1 where t gives the output (u = place(t) - v), -1 where it gives the input (u = v - place(t)).
+    The variable on a piece [v0, v1] is s = (v - v0)/(v1 - v0).
+    """
+
+    def __init__(self, cells: Sequence[Cell], branches: Branches, sign: int) -> None:
+        self.cells, self.sign = cells, sign
+        self.starts = [c.start for c in cells]
+        self.lows, self.highs = [c.at(c.start) for c in cells], [c.at(c.end) for c in cells]
+        # In the order of increasing t.
+        self.offsets = [sign * exact(k) for k in branches.knots][::sign]
+        self.rows = [[arb(exact(a)) for a in row] for row in branches.rows][::sign]
+        self._primitives: dict[tuple[int, int], list[arb_poly]] = {}
+        self._numbers = [
+            ([arb(w) for w in c.weight], [arb(z) for z in c.subtract], [arb(p) for p in c.place]) for c in cells
+        ]
+
+    def _primitive(self, cell: int, branch: int) -> list[arb_poly]:
+        """c_0, c_1, ..., polynomials in v: sum_k c_k(v) t^(k+1) is a primitive of the integrand."""
+        found = self._primitives.get((cell, branch))
+        if found is None:
+            weight, subtract, (p0, p1) = self._numbers[cell]
+            u0, u1 = arb_poly([p0 * self.sign, -self.sign]), p1 * self.sign
+            out = [arb_poly([])]
+            for a in reversed(self.rows[branch]):
+                shifted = [c * u0 for c in out] + [arb_poly([])]
+                if u1 != 0:
+                    for k, c in enumerate(out):
+                        shifted[k + 1] += c * u1
+                out = shifted
+                out[0] += a
+            full = [arb_poly([])] * (max(len(out) + len(weight) - 1, len(subtract)))
+            for j, c in enumerate(out):
+                for k, w in enumerate(weight):
+                    full[j + k] = full[j + k] + c * w
+            for k, z in enumerate(subtract):
+                full[k] = full[k] - z
+            while full and not full[-1].coeffs():
+                full.pop()
+            found = [c * (arb(1) / (k + 1)) for k, c in enumerate(full)]
+            self._primitives[cell, branch] = found
+        return found
+
+    def _part(self, cell: int, branch: int, v: arb_poly, a: arb_poly, b: arb_poly) -> arb_poly:
+        """The integral over part of a cell."""
+        total, low, high = arb_poly([]), a, b
+        for c in self._primitive(cell, branch):
+            total += c(v) * (high - low)
+            low, high = low * a, high * b
+        return total
+
+    @cached_property
+    def _sums(self) -> list[list[arb_poly]]:
+        """For each branch the running sums over whole cells, as polynomials in v itself."""
+        v, out = arb_poly([0, 1]), []
+        for branch in range(len(self.rows)):
+            sums = [arb_poly([])]
+            for k, c in enumerate(self.cells):
+                sums.append(sums[-1] + self._part(k, branch, v, arb_poly([arb(c.start)]), arb_poly([arb(c.end)])))
+            out.append(sums)
+        return out
+
+    def at(self, cell: int, t: fmpq) -> Limit:
+        """A limit that does not move."""
+        return Limit(cell, t, arb_poly([arb(t)]))
+
+    @property
+    def first(self) -> Limit:
+        return self.at(0, self.starts[0])
+
+    @property
+    def last(self) -> Limit:
+        return self.at(len(self.cells) - 1, self.cells[-1].end)
+
+    def crossings(self, v0: fmpq, v1: fmpq) -> list[Limit]:
+        """Where u passes the knots of L, if v goes from `v0` to `v1`."""
+        return [self.where(v0 + o, v1 + o, self.lows, self.highs) for o in self.offsets]
+
+    def where(self, y0: fmpq, y1: fmpq, lows: Sequence[fmpq], highs: Sequence[fmpq]) -> Limit:
+        """Where a nondecreasing function that goes from `lows[k]` to `highs[k]` over cell k reaches y, y going from y0 to y1."""
+        middle = (y0 + y1) / 2
+        k = bisect_right(lows, middle) - 1
+        if k < 0:
+            return self.first
+        c = self.cells[k]
+        if middle >= highs[k]:  # in a jump between two cells, or beyond the last
+            return self.at(k, c.end)
+        slope = (c.end - c.start) / (highs[k] - lows[k])
+        t0, t1 = (c.start + (y - lows[k]) * slope for y in (y0, y1))
+        return Limit(k, (t0 + t1) / 2, line(t0, t1))
+
+    def integral(self, v: arb_poly, a: Limit, b: Limit, crossings: Sequence[Limit]) -> arb_poly:
+        """int_a^b of the integrand, a polynomial in s, for the variable v(s)."""
+        if b.middle <= a.middle:
+            return arb_poly([])
+        total, start = arb_poly([]), a
+        for branch in range(len(self.rows)):
+            end = crossings[branch] if branch < len(crossings) else b
+            if end.middle >= b.middle:
+                end = b
+            if end.middle > start.middle:
+                total += self._stretch(branch, v, start, end)
+                start = end
+            if end is b:
+                break
+        return total
+
+    def _stretch(self, branch: int, v: arb_poly, a: Limit, b: Limit) -> arb_poly:
+        if a.cell == b.cell:
+            return self._part(a.cell, branch, v, a.poly, b.poly)
+        total, sums = arb_poly([]), self._sums[branch]
+        if b.cell > a.cell + 1:
+            total = (sums[b.cell] - sums[a.cell + 1])(v)
+        end, start = self.cells[a.cell].end, self.starts[b.cell]
+        if a.middle < end:
+            total += self._part(a.cell, branch, v, a.poly, arb_poly([arb(end)]))
+        if b.middle > start:
+            total += self._part(b.cell, branch, v, arb_poly([arb(start)]), b.poly)
+        return total
+
+
+def line(start: fmpq, end: fmpq) -> arb_poly:
+    """What goes linearly from `start` at s = 0 to `end` at s = 1."""
+    return arb_poly([arb(start), arb(end - start)])
+
+
+def pieces(points: Iterable[fmpq], low: fmpq, high: fmpq) -> list[tuple[fmpq, fmpq]]:
+    """The intervals between the points inside [low, high]."""
+    return list(pairwise(sorted({low, high, *(p for p in points if low < p < high)})))
+
+
+def least(polynomial: arb_poly, tolerance: arb) -> arb:
+    """A lower bound of a polynomial on [0, 1], as a ball whose lower end counts.
+
+    Bisected until it is nonnegative, or within `tolerance` of the least value at an end, or after many halvings.
+    """
+    stack, low, left = [(bernstein(polynomial.coeffs() or [arb(0)]), 0)], None, HALVINGS
+    while stack:
+        piece, depth = stack.pop()
+        bottom = piece[0]
+        for c in piece[1:]:
+            bottom = bottom.min(c)
+        if bottom >= 0 or depth >= DEPTH or left == 0 or bottom >= piece[0].min(piece[-1]).min(arb(0)) - tolerance:
+            low = bottom if low is None else low.min(bottom)
+            continue
+        left -= 1
+        stack += [(half, depth + 1) for half in halves(piece)]
+    assert low is not None
+    return low
+
+
+def most(polynomial: arb_poly, tolerance: arb, known: arb | None = None) -> arb:
+    """An upper bound of a polynomial on [0, 1], as a ball whose upper end counts, within `tolerance` of a value.
+
+    `known`: a value that has been reached elsewhere: what is proven not to exceed it is not bisected further.
+    """
+    stack, high, left = [(bernstein(polynomial.coeffs() or [arb(0)]), 0)], known, HALVINGS
+    while stack:
+        piece, depth = stack.pop()
+        top = piece[0]
+        for c in piece[1:]:
+            top = top.max(c)
+        if high is not None and top <= high:
+            continue
+        if depth >= DEPTH or left == 0 or top <= piece[0].max(piece[-1]) + tolerance:
+            high = top if high is None else high.max(top)
+            continue
+        left -= 1
+        stack += [(half, depth + 1) for half in halves(piece)]
+    assert high is not None
+    return high
