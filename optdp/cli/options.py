@@ -109,13 +109,14 @@ def add_loss(parser: Options, text: str = "abs, squared, power:Q, huber:C, thres
     option(parser, "--loss", "abs", text, type=parse_loss)
 
 
-def add_eps(parser: Options, *default: float, once: bool = False) -> None:
+def add_eps(parser: Options, *default: float, required: bool = True, once: bool = False) -> None:
     """`--eps`: one epsilon (`once`: not to be repeated), or (with defaults) several."""
     if default:
         option(parser, "--eps", list(default), "epsilons", type=parse_number, nargs="+")
     else:
         text = "privacy parameter, at most 30: 0.5, or exactly 1/2 or log(3)"
-        parser.add_argument("--eps", type=parse_number, required=True, help=text, action=Once if once else "store")
+        action = Once if once else "store"
+        parser.add_argument("--eps", type=parse_number, required=required, help=text, action=action)
 
 
 def add_time_limit(parser: Options, text: str = "seconds", default: float = 60.0) -> None:
@@ -144,10 +145,13 @@ def call(function: Callable[..., Result], args: argparse.Namespace, **given: obj
     return function(**{name: options[name] for name in inspect.signature(function).parameters if name in options})
 
 
-def solve_command(commands: Commands, problem: str, text: str) -> argparse.ArgumentParser:
-    """`optdp solve PROBLEM`, which calls `optdp.solve_<problem>`, with the options that all of these commands have."""
+def solve_command(commands: Commands, problem: str, text: str, *, eps: bool = True) -> argparse.ArgumentParser:
+    """`optdp solve PROBLEM`, which calls `optdp.solve_<problem>`, with the options that all of these commands have.
+
+    **Arguments:** `eps`: whether `--eps` must be given.
+    """
     parser = commands.solve.add_parser(problem, help=text)
-    add_eps(parser)
+    add_eps(parser, required=eps)
     group = parser.add_argument_group("output")
     option(group, "--json", False, "print the solution as JSON")
     option(group, "--out", None, "save the solution as JSON (read it with `optdp verify`)", metavar="FILE")

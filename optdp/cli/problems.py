@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from dataclasses import replace
 
 import optdp
 from optdp.cli import Commands, options
 from optdp.cli.options import option, report_command, solve_command
+from optdp.problem.privacy import Privacy
 
 
 def register(commands: Commands) -> None:
@@ -157,10 +160,18 @@ def _objective(text: str) -> float | str:
 
 
 def _additive(commands: Commands) -> None:
-    parser = solve_command(commands, "additive", "the best additive noise under (eps, delta)-differential privacy")
+    text = "the best additive noise under (eps, delta)-differential privacy or another notion"
+    parser = solve_command(commands, "additive", text, eps=False)
     option(parser, "--delta", 0.0, "privacy parameter delta, in [0, 1)", type=options.parse_number)
     _additive_problem(parser)
     options.add_time_limit(parser)
+    option(parser, "--releases", 1, "share (eps, delta) among so many releases of the same noise")
+    text = "how releases are accounted for"
+    option(parser, "--accounting", "best", text, choices=("best", "basic", "gaussian", "numerical"))
+    text = (
+        "another notion in place of (eps, delta): gdp:MU, kl:BOUND, rdp:ALPHA:BOUND or profile:EPS:DELTA,EPS:DELTA,..."
+    )
+    option(parser, "--notion", None, text, type=_notion)
     option(parser, "--profile", False, "also print delta at other epsilons, beside the baselines")
     parser.set_defaults(run=_solve_additive)
 
@@ -171,6 +182,21 @@ def _additive(commands: Commands) -> None:
     _additive_problem(parser)
 
 
+def _notion(text: str) -> Privacy:
+    kind, _, rest = text.partition(":")
+    try:
+        if kind == "profile":
+            pairs = [tuple(options.parse_number(x) for x in pair.split(":")) for pair in rest.split(",")]
+            return optdp.Profile(pairs)  # type: ignore[arg-type]
+        made: dict[str, Callable[..., Privacy]] = {"gdp": optdp.GDP, "kl": optdp.KL, "rdp": optdp.RDP}
+        return made[kind](*map(options.parse_number, rest.split(":")))
+    except (KeyError, TypeError, ValueError) as error:
+        reason = (
+            "use gdp:MU, kl:BOUND, rdp:ALPHA:BOUND or profile:EPS:DELTA,..." if isinstance(error, KeyError) else error
+        )
+        raise argparse.ArgumentTypeError(f"{text!r} is not a notion: {reason}") from None
+
+
 def _additive_problem(parser: argparse.ArgumentParser) -> None:
     options.add_loss(parser, "abs, squared or power:Q, Q >= 1")
     option(parser, "--sensitivity", 1.0, "how far neighbouring values are apart")
@@ -179,7 +205,16 @@ def _additive_problem(parser: argparse.ArgumentParser) -> None:
 
 
 def _solve_additive(args: argparse.Namespace) -> int:
-    solution = options.solve(args)
+    if args.notion is None:
+        if args.eps is None:
+            raise ValueError("eps is missing: give --eps, or --notion")
+        solution = options.solve(args)
+    else:
+        if args.eps is not None or args.delta != 0:
+            raise ValueError("eps and delta are not allowed beside --notion: it has its own parameters")
+        solution = options.solve(
+            args, eps=replace(args.notion, sensitivity=args.sensitivity), delta=0.0, sensitivity=1.0
+        )
     status = options.show_solution(solution, args)
     if args.profile:
         from optdp.report.additive import profile_report

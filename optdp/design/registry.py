@@ -19,7 +19,10 @@ from optdp.solution import Program, Solution
 from optdp.solvers.lp import LinearSolver
 
 #: Modules that register designs, in the order in which they are asked.
-MODULES = ("piecewise", "affine_window", "additive", "lip", "finite_kernel", "frequency", "kernel")
+MODULES = (
+    "piecewise", "affine_window", "additive", "additive_curve", "additive_divergence", "lip", "finite_kernel", "frequency",
+    "kernel",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
 from fractions import Fraction
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
@@ -187,7 +189,7 @@ class Fields:
             return self.choice(name, within.words)
         parts = get_args(kind)
         if NoneType in parts:
-            present = next(part for part in parts if part is not NoneType)
+            present = reduce(or_, (part for part in parts if part is not NoneType))
             return self.typed(name, Annotated[present, within]) if self.has(name) else None
         if get_origin(kind) is Literal:
             return self.choice(name, parts)

@@ -7,9 +7,12 @@
 
 a convex combination: the shifts k = 1..n (0 is harmless for R >= 1) decide about all of [0, Delta]. An atom at 0 meets no
 atom under a shift, and adds its mass to the divergence at every d != 0. For noise on the integers the D_k are all there is.
+
+The same holds for every notion that mixtures keep: the noise and its shift by d are a mixture of the two neighbouring pairs of
+lattice noises, and hockey-stick divergences (hence profiles and Gaussian DP), KL and Renyi moments are jointly convex.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any
@@ -18,10 +21,24 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, work
+from optdp.exact import OPTIONAL, Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, work
+from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem import ApproxDP, At, Average, Integers, Line, LossLike, Objective, Privacy, WorstCase
+from optdp.problem import (
+    RDP,
+    ApproxDP,
+    At,
+    Average,
+    Divergence,
+    Integers,
+    Line,
+    LossLike,
+    Objective,
+    Privacy,
+    WorstCase,
+)
+from optdp.problem.privacy import mu_between
 
 #: Weights add up to less than 2^124: what the alias table can draw from. Numbers of weights that a file may have.
 TOTAL = LIMB * LIMB
@@ -43,6 +60,7 @@ class AdditiveMechanism(AdditiveNoise):
     - `tail`: () or n integers: `tail[r]` is the total weight of the cells at distance K + r, K + r + n, K + r + 2n, ...
       (K = len(weights)), which share it in proportion 1 : b : b^2 : ..., b = `decay` / 2^62.
     - `eps`: the point of the privacy profile at which `guarantee()` states delta; the profile itself is `delta(eps)`.
+    - `notion`: what `guarantee()` states instead, where the noise is proven to have it: a `Profile`, `GDP`, `RDP` or `KL`.
 
     Probabilities are these weights over their total, hence exact rationals, and they sum to exactly 1.
 
@@ -63,8 +81,13 @@ class AdditiveMechanism(AdditiveNoise):
     tail: Annotated[tuple[int, ...], Within(0, TOTAL)] = ()
     decay: Annotated[int, Within(0, LIMB)] = 0
     eps: Number = 0.0
+    notion: Annotated[Privacy | None, Within()] = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
+        if self.notion is not None and not isinstance(self.notion, Privacy):
+            raise TypeError(
+                f"notion = {self.notion!r} is not allowed: it must be a privacy notion such as optdp.GDP(1.0)"
+            )
         if not isinstance(self.domain, Line | Integers):
             raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line() or optdp.Integers()")
         object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
@@ -157,6 +180,72 @@ class AdditiveMechanism(AdditiveNoise):
             worst = max(worst, (1 - share) * ends[0] + share * ends[1])
         return worst + Fraction(self.atom, self.total)
 
+    def pair(self, k: int) -> Pair:
+        """The noise and the noise k cells on, 1 <= k <= n where there is a tail, as a pair of distributions; exactly."""
+        if self.tail and not 1 <= k <= self.n:
+            raise ValueError(f"k = {k} is not allowed: noise with a tail is compared at shifts of 1 to {self.n} cells")
+        line, unit = self._line
+        work.count(2 * (line.size + k))
+        if not self.tail:
+            pad = [0] * k
+            p, q, scale = [*pad, *line.tolist()], [*line.tolist(), *pad], 1
+        else:  # one period of each tail stands for itself and all that follow: 1 + b + b^2 + ... = LIMB/(LIMB - decay)
+            size, n = len(self.weights), self.n
+            reach, scale = (line.size - 1) // 2, LIMB - self.decay
+            outer = [*range(-size - 2 * n + 1, -size - n + 1), *range(size, size + n)]
+            middle = range(-size - n + 1, size)
+            p = [line[i + reach] * LIMB for i in outer] + [line[i + reach] * scale for i in middle]
+            q = [line[i + k + reach] * LIMB for i in outer] + [line[i + k + reach] * scale for i in middle]
+        stuck = self.atom * unit * scale
+        return Pair([*p, stuck, 0], [*q, 0, stuck], self.total * unit * scale)
+
+    def admitted(self, privacy: Privacy) -> bool | None:
+        """Whether every shift up to `privacy`'s sensitivity keeps it: True or False where proven.
+
+        For notions that are decided by the worst pair of neighbours and kept by mixtures of pairs.
+        """
+        cells = Fraction(getattr(privacy, "sensitivity", self.sensitivity)) / self.step
+        last, share = divmod(cells, 1)
+        if self.tail and cells > self.n:
+            return None
+        end = min(int(last), 2 * len(self.weights))
+        answers = [privacy.admits(self.pair(k)) for k in range(end, 0, -1)]
+        # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
+        beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
+        return False if False in answers else True if beyond and None not in answers else None
+
+    def mu(self) -> float:
+        """The least mu, rounded up, for which the noise is mu-GDP for its sensitivity; inf where there is none."""
+        worst = arb(0)
+        with ctx.workprec(enclosures.PRECISION):
+            for k in range(1, self.n + 1):
+                pair = self.pair(k)
+                for alpha, beta in pair.powers():
+                    needed = mu_between(alpha, beta, pair.total)
+                    worst = worst if needed is None else worst.max(needed)
+                if not worst.is_finite():
+                    return float("inf")
+            return enclosures.round_up(worst)
+
+    def kl(self) -> float:
+        """The largest Kullback-Leibler divergence over shifts up to the sensitivity, rounded up; inf for bounded noise."""
+        return self._largest([self.pair(k).kl() for k in range(1, self.n + 1)])
+
+    def renyi(self, alpha: Number) -> float:
+        """The largest Renyi divergence of order `alpha` > 1 over shifts up to the sensitivity, rounded up."""
+        alpha = RDP(alpha, 1.0).alpha
+        with ctx.workprec(enclosures.PRECISION):
+            order = enclosures.ball(alpha) - 1
+            return self._largest([self.pair(k).moment(alpha).log() / order for k in range(1, self.n + 1)])
+
+    @staticmethod
+    def _largest(found: list[arb]) -> float:
+        return (
+            enclosures.round_up(max(map(enclosures.upper, found)))
+            if all(x.is_finite() for x in found)
+            else float("inf")
+        )
+
     @cached_property
     def exact_ratio(self) -> Fraction | None:
         """The largest likelihood ratio over shifts up to the sensitivity, exactly; None where it is infinite."""
@@ -187,11 +276,13 @@ class AdditiveMechanism(AdditiveNoise):
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         return high
 
-    def guarantee(self) -> ApproxDP | None:
-        """Where delta = 0 can be had, the smallest eps for it; else delta at the mechanism's `eps`: one point of its profile.
+    def guarantee(self) -> Privacy | None:
+        """The `notion`, if it is kept; else the smallest eps with delta = 0, or delta at the mechanism's `eps`.
 
         None where two neighbours have no output in common.
         """
+        if self.notion is not None and self.satisfies(self.notion):
+            return self.notion
         ratio = self.exact_ratio
         if ratio is not None and float(Log(ratio)) <= require.MAX_EPS:
             return ApproxDP(Log(ratio), 0.0, self.sensitivity)
@@ -201,7 +292,10 @@ class AdditiveMechanism(AdditiveNoise):
     def satisfies(self, privacy: Privacy) -> bool | None:
         """Decided from the exact profile, for neighbours up to any distance (with a tail: up to the sensitivity)."""
         if not isinstance(privacy, ApproxDP) or (self.tail and privacy.sensitivity > self.sensitivity):
-            return super().satisfies(privacy)
+            own = replace(self, notion=None).guarantee()
+            if own is not None and privacy.implied_by(own):
+                return True
+            return self.admitted(privacy) if isinstance(privacy, Divergence) else None
         if self.discrete and privacy.sensitivity < 1:  # no two integers are so near
             return True
         for bound, answer in ((enclosures.exp_below, True), (enclosures.exp_above, False)):
@@ -212,8 +306,8 @@ class AdditiveMechanism(AdditiveNoise):
 
     def privacy(self) -> float:
         """The smallest eps, rounded up, of noise that needs no delta. **Raises** ValueError for other noise."""
-        own = self.guarantee()
-        if own is None or own.delta != 0:
+        own = replace(self, notion=None).guarantee()
+        if not isinstance(own, ApproxDP) or own.delta != 0:
             instead = "use delta(eps), eps_at(delta), guarantee() or satisfies(optdp.ApproxDP(...))"
             profile = "this noise has a whole profile of pairs (eps, delta)"
             raise ValueError(f"privacy() is ambiguous here: {profile}; {instead}")
@@ -221,7 +315,7 @@ class AdditiveMechanism(AdditiveNoise):
         return enclosures.log_above(own.eps.argument)
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        if not isinstance(privacy, ApproxDP):
+        if not isinstance(privacy, ApproxDP | Divergence):
             return super().check_privacy(privacy)
         reach = privacy.sensitivity <= self.sensitivity
         told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
@@ -232,6 +326,14 @@ class AdditiveMechanism(AdditiveNoise):
         ]
         if not reach:
             return checks
+        if isinstance(privacy, Divergence):
+            kept = self.admitted(privacy)
+            verdict = {True: "is proven to be", False: "is not", None: "is not proven to be"}[kept]
+            text = f"the noise beside itself at every shift up to {show(privacy.sensitivity)} {verdict} {privacy.adjective}"
+            return [
+                Check("privacy", kept is True, f"{text} (exact rationals and balls at the lattice's shifts)"),
+                *checks,
+            ]
         same = None if privacy.sensitivity == self.sensitivity else privacy.sensitivity
         pure = self.exact_ratio is not None and enclosures.at_most_exp(self.exact_ratio, privacy.eps)
         divergence = Fraction(0) if pure else self.exact_delta(enclosures.exp_below(privacy.eps), same)

@@ -218,7 +218,9 @@ class Mechanism(ABC):
     def satisfies(self, privacy: Privacy) -> bool | None:
         """Whether the mechanism has this guarantee: True, False, or None where that is not known."""
         own = self.guarantee()
-        return None if own is None else privacy.implied_by(own)
+        implied = None if own is None else privacy.implied_by(own)
+        # That other mechanisms with the guarantee lack a notion of another kind says nothing of this one.
+        return None if implied is False and type(own) is not type(privacy) else implied
 
     def privacy(self) -> float:
         """The epsilon of the guarantee, rounded up, for LDP mechanisms.

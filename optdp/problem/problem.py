@@ -20,7 +20,7 @@ class Problem(Tagged, root=True):
 
     **Arguments:**
 
-    - `privacy`: `optdp.LDP`, `optdp.LIP`, `optdp.ApproxDP`, or a notion of your own.
+    - `privacy`: `optdp.LDP`, `optdp.LIP`, `optdp.ApproxDP`, `Profile`, `GDP`, `RDP`, `KL`, or a notion of your own.
     - `domain`: `optdp.Interval`, `Circle`, `Alphabet`, `Line`, `Integers`; a pair of numbers is an interval.
     - `objective`: `optdp.WorstCase(loss)`, `Average(loss, prior)`, `At(loss, x)`, `BayesRisk(task, prior)`; a loss stands for
       its worst case.
