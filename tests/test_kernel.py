@@ -146,7 +146,6 @@ def test_unbiased_at_every_input(solved):
     assert solution.mechanism.worst_case_loss("squared") <= solution.value * (1 + 1e-9)
 
 
-@pytest.mark.xfail(reason="ends of unbiased floors are widened beyond the outputs allowed")
 def test_bounded_outputs_cost_more_and_stay_inside(solved):
     free = solved(1.0, None, True)
     tight = optdp.solve_kernel(1, unbiased=True, domain=(-1, 1), outputs=(-2.4, 2.4))
@@ -262,7 +261,6 @@ def test_averages_and_those_of_unbiased_mechanisms_are_bracketed_validly(eps, co
 # Priors, circles, errors ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(reason="priors of points: the bound is far from the value")
 def test_a_prior_on_two_points_has_the_bayes_risk_of_randomised_response():
     """Two equally likely inputs: the posterior odds are at most E, so the squared error is at least that of a coin E
     : 1.
@@ -275,7 +273,6 @@ def test_a_prior_on_two_points_has_the_bayes_risk_of_randomised_response():
         assert solution.gap < 1e-4
 
 
-@pytest.mark.xfail(reason="priors of points: the bound is far from the value")
 def test_an_average_is_below_the_worst_case():
     points = [0.1, 0.4, 0.9]
     average = optdp.solve_kernel(1, prior=(points, [0.2, 0.5, 0.3]))
@@ -379,7 +376,6 @@ def test_solutions_are_pickled_and_models_are_built_when_asked_for(solved, tmp_p
         assert again.lower_bound * (1 - 2e-2) <= again.program.objective <= again.value * (1 + 1e-3)
 
 
-@pytest.mark.xfail(strict=True, reason="the program is scaled, so that its optimum is not the value")
 @pytest.mark.parametrize("domain", [(0, 1), (-1, 3)])
 def test_the_optimum_of_the_program_is_the_value(domain):
     solution = optdp.solve_kernel(1, "squared", rtol=0.01, domain=domain)

@@ -265,9 +265,6 @@ def test_outputs_beyond_the_domain_never_help():
     assert (wide.lower_bound, wide.value) == (own.lower_bound, own.value)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="ends of floors are rounded, and those of unbiased ones widened, beyond the outputs allowed"
-)
 @pytest.mark.parametrize(("outputs", "unbiased"), [((0.2, 0.8), False), ((1 / 3, 0.9), False), ((-1, 2), True)])
 def test_floors_stay_within_the_outputs_that_are_allowed(outputs, unbiased):
     assert optdp.solve_kernel(1.0, rtol=0.05, outputs=outputs, unbiased=unbiased).verify()

@@ -195,9 +195,6 @@ def test_outputs_beyond_the_domain_are_enclosed_too(q):
     assert low * (1 - 1e-6) <= float(far.expected_loss(x, optdp.Power(q)).max()) <= high
 
 
-@pytest.mark.xfail(
-    strict=True, reason="at a jump of the loss the lesser value is taken, at inputs where an atom meets it"
-)
 @pytest.mark.parametrize("objective", [optdp.WorstCase, lambda law: optdp.Average(law, ([0.0, 1.0], [0.5, 0.5]))])
 def test_atoms_at_a_jump_of_the_loss_count_with_its_value_there(objective):
     law = optdp.Pieces((0, "1/2"), ((0,), (1,)))

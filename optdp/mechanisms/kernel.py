@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -442,6 +443,21 @@ class KernelMechanism(CellWindow):
             found = [self._value(objective, e.stretched(far)) for e in ends]
             return enclosures.round_down(found[0]), enclosures.round_up(found[-1])
 
+    def _jumps(self, branches: Branches) -> dict[fmpq, arb]:
+        """Where the loss jumps at atoms: by how much the expected loss at single inputs may exceed its limits there."""
+        found: dict[fmpq, arb] = {}
+        pairs = zip(branches.knots, branches.rows, branches.rows[1:], strict=False)
+        heights = [abs(sweep.horner(a, k) - sweep.horner(b, k)) for k, a, b in pairs]
+        if not any(heights):
+            return found
+        most = ball(self.exact_ratio * self.exact_floor_mass / CELLS)
+        for low, high, cells in zip(self.lows, self.highs, self.cells, strict=True):
+            for knot, height in zip(branches.knots, heights, strict=True):
+                x = exact(low) - exact(knot)
+                if low == high and height and 0 <= x <= 1:
+                    found[x] = found.get(x, arb(0)) + (most * cells).min(arb(1)) * ball(height)
+        return found
+
     def _value(self, objective: WorstCase | Average, branches: Branches) -> arb:
         half = isinstance(objective, WorstCase) and self._symmetric and branches.even
         stretches = list(self._losses(branches, fmpq(1, 2) if half else fmpq(1)))
@@ -453,7 +469,8 @@ class KernelMechanism(CellWindow):
                     for p, c in zip(objective.prior.categories, objective.prior.exact, strict=True)
                 ]
                 work.count(len(points) * (20 + 0.2 * len(stretches)))
-                return sum((ball(c) * _evaluate(stretches, x) for x, c in points), arb(0))
+                jumps = self._jumps(branches)
+                return sum((ball(c) * (_evaluate(stretches, x) + jumps.get(x, arb(0))) for x, c in points), arb(0))
             total = arb(0)
             prior = [
                 (exact(a), exact(b), arb_poly([ball(c) for c in row])) for a, b, row in objective.density(self.domain)
@@ -474,6 +491,9 @@ class KernelMechanism(CellWindow):
             top = sweep.most(loss, abs(loss(arb(0.5))) * 2.0**-40, best)
             best = top if best is None else best.max(top)
         assert best is not None
+        for x, more in self._jumps(branches).items():
+            sides = [loss(_place(p, q, v, x)) for p, q, v, loss in stretches if p <= x <= q]
+            best = best.max(functools.reduce(arb.max, sides) + more) if sides else best
         return best
 
     def worst_input(self, loss: LossLike = "abs") -> float:

@@ -189,7 +189,10 @@ def build_model(
     problem: Problem, y: tuple[float, ...], cuts: tuple[tuple[float, ...], ...], rtol: float
 ) -> LinearProgram:
     """The last master program: floors on the mesh `y`, from the cuts (inputs, lower and upper ends of favoured outputs) on."""
-    return master.solve(Task(problem), np.array(y), Cuts(*map(np.array, cuts)), rtol).program
+    task = Task(problem)
+    program = master.solve(task, np.array(y), Cuts(*map(np.array, cuts)), rtol).program
+    program.cost = program.cost * (task.cost.unit / task.scale)  # its optimum is the loss in the problem's own units
+    return program
 
 
 class _Search:
@@ -310,7 +313,7 @@ class _Search:
             elif task.width > 1e-3:
                 atoms = atoms + found.cuts
         else:
-            layers, atoms = self._point_layers(floor)
+            layers, atoms = self._point_layers(floor, found.cuts)
         marks = [inputs, y, *(end for layer in layers[:1] for end in layer), atoms.a, atoms.b]
         base = np.unique(np.concatenate(marks))
         top = task.half if task.symmetric else high
@@ -354,14 +357,14 @@ class _Search:
         self.reaches = inputs, start
         return program, dual, 0.0
 
-    def _point_layers(self, floor: Floor) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
-        """For a prior of finitely many points: atoms at them, with the floor's windows and others near them."""
+    def _point_layers(self, floor: Floor, cuts: Cuts) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
+        """For a prior of finitely many points: atoms there, with the floor's windows, others near them, and the cuts'."""
         assert self.task.prior is not None
         points = self.task.prior[0]
         layers, atoms = layers_of(floor, points, self.task)
         for low, high in layers:
             atoms = atoms + Cuts(points, low, high)
-        return [], atoms
+        return [], atoms + cuts
 
     def _keep_bound(self, dual: Dual, shrink: float) -> None:
         """The exact bound of the dual, with windows that shrink more until it is good."""
@@ -397,6 +400,8 @@ class _Search:
             floor = of_pieces(*best[1])
             a, b = max(floor.lowest_mean(task.growth), 0.0), min(floor.lowest_mean(task.growth, highest=True), 1.0)
             lows, highs = (0.5 + ((v - a) / (b - a) - 0.5) * (1 + 2.0**-30) for v in (lows, highs))
+            if task.problem.outputs is not None:
+                lows, highs = (np.clip(v, *task.span) for v in (lows, highs))
         log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)
         made = self._mechanism(masses, lows, highs, window)
         if task.cost.tilted and not made.check_unbiased().passed:

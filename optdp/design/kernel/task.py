@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,7 +11,6 @@ from itertools import pairwise
 import numpy as np
 
 from optdp.design.kernel.floor import Cost
-from optdp.exact import enclosures
 from optdp.problem.density import Density
 from optdp.problem.objectives import Average
 from optdp.problem.priors import Prior
@@ -83,7 +83,8 @@ class Task:
             low, high = map(self.share, outputs)
             if not self.cost.tilted:
                 low, high = max(low, Fraction(0)), min(high, Fraction(1))
-            return enclosures.round_up(low), enclosures.round_down(high)
+            # Inwards to the grid of meshes and pieces.
+            return math.ceil(low * 2**52) / 2**52, math.floor(high * 2**52) / 2**52
         if not self.cost.tilted:
             return 0.0, 1.0
         # Small eps: magnitudes up to coth(tanh(eps/2)) + 1 on [-1, 1] (the closed form); large eps: a few windows.
