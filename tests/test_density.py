@@ -43,9 +43,14 @@ def test_masses_add_up_to_one_and_shares_to_the_same(density):
     assert density.mass(low, middle) + density.mass(middle, high) == 1
     domain = optdp.Interval(float(low) - 1, float(high) + 2)
     for (a, b, row), (given_row, p, q) in zip(density.shares(domain), density.pieces, strict=True):
-        assert (a * domain.exact_width + Fraction(domain.lower), b * domain.exact_width + Fraction(domain.lower)) == (p, q)
+        assert (a * domain.exact_width + Fraction(domain.lower), b * domain.exact_width + Fraction(domain.lower)) == (
+            p,
+            q,
+        )
         at = (2 * p + q) / 3
-        assert horner(row, (at - Fraction(domain.lower)) / domain.exact_width) == domain.exact_width * horner(given_row, at)
+        assert horner(row, (at - Fraction(domain.lower)) / domain.exact_width) == domain.exact_width * horner(
+            given_row, at
+        )
     points = np.linspace(float(low), float(high), 30)[1:-1]
     exact = [next(horner(row, Fraction(x)) for row, a, b in density.pieces if a <= Fraction(x) < b) for x in points]
     assert np.allclose(density(points), np.array(exact, dtype=float), rtol=1e-12)
@@ -131,14 +136,18 @@ def test_averages_are_those_of_quadrature_wherever_the_density_breaks(prior, rul
 def test_brackets_close(loss, prior):
     solution = optdp.solve_kernel(2.0, loss, prior=prior)
     assert solution.gap <= 1e-3 and solution.verify()
-    assert solution.lower_bound <= optdp.solve_piecewise(2.0, loss=loss).mechanism.average_loss(loss) or prior != "uniform"
+    assert (
+        solution.lower_bound <= optdp.solve_piecewise(2.0, loss=loss).mechanism.average_loss(loss) or prior != "uniform"
+    )
 
 
 def test_brackets_meet_those_of_many_points():
     prior = Density.beta(2, 3)
     solution = optdp.solve_kernel(1.0, "abs", prior=prior)
     ends = [Fraction(k, 16) for k in range(17)]
-    points = optdp.Prior.of([prior.mass(a, b) for a, b in pairwise(ends)], [float(a + b) / 2 for a, b in pairwise(ends)])
+    points = optdp.Prior.of(
+        [prior.mass(a, b) for a, b in pairwise(ends)], [float(a + b) / 2 for a, b in pairwise(ends)]
+    )
     near = optdp.solve_kernel(1.0, "abs", prior=points, rtol=1e-2)
     moved = 1 / 32  # no input is further from its point
     assert near.lower_bound <= solution.value + moved and solution.lower_bound <= near.value + moved

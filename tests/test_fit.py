@@ -37,7 +37,11 @@ def rises(branches):
     return inside and all(horner(p, k) <= horner(q, k) for k, p, q in zip(knots, rows, rows[1:], strict=False))
 
 
-@given(st.floats(0.01, 100), st.fractions(Fraction(1, 1000), 1000, max_denominator=1000), st.fractions(0, 1, max_denominator=10**4))
+@given(
+    st.floats(0.01, 100),
+    st.fractions(Fraction(1, 1000), 1000, max_denominator=1000),
+    st.fractions(0, 1, max_denominator=10**4),
+)
 @example(1.5, Fraction(1), Fraction(1))
 @example(0.01, Fraction(1), Fraction(0))
 @settings(max_examples=30, deadline=None)
@@ -46,7 +50,9 @@ def test_powers_lie_between_their_pieces(q, unit, u):
     below, above = (power.branches(unit, side) for side in (True, False))
     assert below.even and above.even and rises(below) and rises(above)
     with ctx.workprec(300):
-        exact = (arb(str(u.numerator)) / arb(str(u.denominator)) * arb(str(unit.numerator)) / arb(str(unit.denominator))) ** arb(q)
+        exact = (
+            arb(str(u.numerator)) / arb(str(u.denominator)) * arb(str(unit.numerator)) / arb(str(unit.denominator))
+        ) ** arb(q)
         low, high = (arb(b(u).numerator) / arb(b(u).denominator) for b in (below, above))
         assert not low > exact and not high < exact
         if u > Fraction(1, 2):
@@ -62,7 +68,9 @@ def test_a_users_function_lies_between_few_pieces(name, declared):
     below, above = (loss.branches(Fraction(2), side) for side in (True, False))
     assert rises(below) and rises(above) and max(len(below.rows), len(above.rows)) <= 96
     rng = np.random.default_rng(1)
-    points = np.concatenate([[0.0, 1.0], rng.random(400), 10.0 ** -rng.uniform(1, 8, 100), loss.reach * np.arange(9) / 16])
+    points = np.concatenate(
+        [[0.0, 1.0], rng.random(400), 10.0 ** -rng.uniform(1, 8, 100), loss.reach * np.arange(9) / 16]
+    )
     top, gaps = stretched(2.0), []
     for u in np.clip(points, 0, 1):
         low, high, value = float(below(Fraction(u))), float(above(Fraction(u))), stretched(2 * u)
@@ -91,12 +99,15 @@ def test_losses_far_outside_the_domain_are_enclosed(q):
 def test_the_root_is_that_of_forty_digits():
     below = optdp.Power(0.5).branches(Fraction(1), True)
     for u in (Fraction(1, 3), Fraction(1, 10**5), Fraction(999, 1000)):
-        gap = mpmath.sqrt(mpmath.mpf(u.numerator) / u.denominator) - mpmath.mpf(below(u).numerator) / below(u).denominator
+        gap = (
+            mpmath.sqrt(mpmath.mpf(u.numerator) / u.denominator) - mpmath.mpf(below(u).numerator) / below(u).denominator
+        )
         assert 0 <= gap <= 3e-6 * math.sqrt(u)
 
 
 @pytest.mark.parametrize(
-    "loss", [optdp.Power(1.5), optdp.Huber(0.1), optdp.Pinball(0.25), optdp.CustomLoss(lambda d: np.expm1(3 * d), shape="convex")],
+    "loss",
+    [optdp.Power(1.5), optdp.Huber(0.1), optdp.Pinball(0.25), optdp.CustomLoss(lambda d: np.expm1(3 * d), shape="convex")],
     ids=lambda loss: loss.name,
 )  # fmt: skip
 def test_kernels_for_other_losses_are_bracketed(loss):

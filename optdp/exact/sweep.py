@@ -197,9 +197,7 @@ class Sweep:
                 slope = (c.end - c.start) / (self.highs[at.cell] - self.lows[at.cell])
                 t = arb_poly([arb(c.start + (self.offsets[knot] - self.lows[at.cell]) * slope), arb(slope)])
             v, start = arb_poly([0, 1]), arb_poly([arb(self.starts[at.cell])])
-            before, after = (
-                self._sums[k][at.cell] + self._part(at.cell, k, v, start, t) for k in (knot, knot + 1)
-            )
+            before, after = (self._sums[k][at.cell] + self._part(at.cell, k, v, start, t) for k in (knot, knot + 1))
             found = self._turns[key] = before - after
         return found
 
