@@ -61,10 +61,20 @@ def many_knots(data):
     data["certificate"]["nu"] = [1e-300] * len(data["certificate"]["nu"])
 
 
+def many_nodes(data):
+    mesh = [i / 4095 for i in range(4096)]
+    data["certificate"] |= {"mesh": mesh, "densities": [[1.0] * 4096] * 8, "reaches": [[0.3 + t / 9 for t in mesh]] * 8}
+
+
+def many_outputs(data):
+    edges = [i / 2**15 for i in range(2**15 + 1)]
+    data["mechanism"] |= {"cells": [2**35] * 2**15, "lows": edges[:-1], "highs": edges[1:]}
+
+
 STALLS = {
     "pieces": ("piecewise abs", many_pieces), "cells": ("additive", many_cells), "tail": ("additive delta=0", cells_and_tail),
     "decay": ("additive power 1.5", slow_decay), "lattice": ("additive power 1.5", long_lattice),
-    "knots": ("lip sum", many_knots),
+    "knots": ("lip sum", many_knots), "nodes": ("kernel abs", many_nodes), "outputs": ("kernel abs", many_outputs),
 }  # fmt: skip
 
 TEXTS = {
@@ -92,7 +102,7 @@ def test_work_is_counted_before_it_is_done(capsys, tmp_path, name):
     damage(data)
     path = tmp_path / "s.json"
     path.write_text(json.dumps(data))
-    options = ["--limit", "1"] if name in ("pieces", "knots", "cells") else []  # sooner
+    options = ["--limit", "1"] if name in ("pieces", "knots", "cells", "nodes") else []  # sooner
     said = refused(capsys, path, *options)
     shown = "where the limit is 1;" if options else "where the limit is 10;"
     assert "asks for more work than is allowed" in said and shown in said and "--limit" in said

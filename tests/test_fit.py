@@ -106,7 +106,8 @@ def test_the_root_is_that_of_forty_digits():
 
 
 @pytest.mark.parametrize(
-    "loss", [optdp.Power(1.5), optdp.Huber(0.1), optdp.Pinball(0.25), optdp.CustomLoss(lambda d: np.expm1(3 * d), shape="convex")],
+    "loss",
+    [optdp.Power(1.5), optdp.Huber(0.1), optdp.Pinball(0.25), optdp.CustomLoss(lambda d: np.expm1(3 * d), shape="convex")],
     ids=lambda loss: loss.name,
 )  # fmt: skip
 def test_kernels_for_other_losses_are_bracketed(loss):

@@ -232,7 +232,7 @@ class _Dual:
         # Atoms: at each mark the polynomial of the total and that of the favoured part change.
         self.atoms: list[tuple[fmpq, arb_poly, arb_poly]] = []
         zero = arb_poly([])
-        degree = len(self.rows[0])
+        degree = max(map(len, self.rows))
         each = len(self.rows) * (10 + 2 * sweep.integration(degree, degree) + 0.2 * len(self.rows))
         work.count(len(at) * (each + 40 * work.flint(2 * self.size + work.words(branches.knots))))
         for i, (p, weight, reach) in enumerate(zip(at, c.weights, c.point_reaches, strict=True)):
@@ -316,7 +316,7 @@ class _Layer:
         self, dual: _Dual, x: list[fmpq], density: list[fmpq], reach: list[fmpq], centre: list[fmpq] | None,
         prior: list[Any] | None, certificate: KernelCertificate,
     ) -> None:  # fmt: skip
-        size, degree = dual.size + work.words(dual.branches.knots), len(dual.rows[0])
+        size, degree = dual.size + work.words(dual.branches.knots), max(map(len, dual.rows))
         work.count(len(x) * (len(dual.knots) * 6 * work.flint(size) + 10))
         # Nodes are added where a window's upper end passes a knot of the loss, and where the prior's density changes.
         inner = {p for a, b, _ in prior or () for p in (a, b) if x[0] < p < x[-1]}

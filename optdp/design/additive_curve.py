@@ -377,7 +377,7 @@ def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact:
     slack = 2 * program.costs
     slack[0] /= 2
     for m in multipliers:
-        ratio = math.exp(float(m.eps))
+        ratio = math.exp(float(m.eps))  # type: ignore[arg-type]
         mu = np.concatenate([m.values, np.full(max(end + n - m.end, 0), m.rest)])
         place = np.arange(m.first, m.first + mu.size)
         for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -ratio)):
@@ -543,7 +543,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
         exact = {float(e): e for e, _ in task.pairs}
         shrunk = {} if task.gaussian else dict(zip(program.curve.eps.tolist(), (e for e, _ in task.pairs), strict=True))  # type: ignore[attr-defined]
         multipliers = _multipliers(program, {**exact, **shrunk})
-        steep = sum(math.expm1(float(m.eps)) * m.rest for m in multipliers) / 2
+        steep = sum(math.expm1(float(m.eps)) * m.rest for m in multipliers) / 2  # type: ignore[arg-type, misc]
         if (
             not program.fall
             and solved
@@ -600,7 +600,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     problem = run.problem
     privacy: Any = problem.privacy
     # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
-    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:
+    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:  # type: ignore[operator]
         return _one_pair(run, n)
     task = _Task(problem, run.began + run.time_limit, run.solver)
     fixed = n is not None or task.discrete

@@ -384,8 +384,8 @@ class KernelMechanism(CellWindow):
         number = work.flint(2 * self._words + work.words(branches.knots))
         work.count(2 * len(self.cells) * len(over.offsets) * 8 * number)
         marks = sorted({q - o for q in (*over.lows, *over.highs) for o in over.offsets})
-        inner = 0 if self.rule == "mean" else bisect_left(marks, top) - bisect_right(marks, fmpq(0))
-        work.count((len(self._windows) + inner) * (over.each + 20 * number))
+        between = 0 if self.rule == "mean" else bisect_left(marks, top) - bisect_right(marks, fmpq(0))
+        work.count((len(self._windows) + between) * (over.each + 20 * number))
         for x0, x1, a, b in self._stretches():
             if x1 <= 0 or x0 >= top or x0 == x1:
                 continue
