@@ -63,9 +63,6 @@ class Count:
                 wrong.append(repr(claim))
 
 
-#: Bounds of averages under points are far from the value.
-
-
 def test_the_solutions_verify(made):
     assert len(made) >= 40
     for name, solution in made.items():
