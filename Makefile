@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test lint soak notebooks solvers wheel-check bench docs clean
+.PHONY: demo test lint soak soak-coverage soak-files notebooks solvers wheel-check bench docs clean
 
 demo: .venv/.demo
 	MPLBACKEND=agg $(BIN)/optdp demo
@@ -19,6 +19,14 @@ lint: .venv/.dev
 soak: .venv/.dev
 	$(RUN) -m soak
 
+# Confidence intervals of all mechanisms, 4,000 surveys in each of some 400 cells: hours (SURVEYS=400 for a shorter look).
+soak-coverage: .venv/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -s -m soak tests/test_coverage.py
+
+# 100,000 mutated files of all solutions: prints how many were refused, and that none was wrongly accepted.
+soak-files: .venv/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.soak_files --count 100000 --jobs 2
+
 notebooks: .venv/.dev .venv/.notebooks
 	$(RUN) -m notebook
 
@@ -30,7 +38,7 @@ wheel-check:
 	PYTHON=$(PYTHON) tests/wheel_check.sh
 
 bench: .venv/.dev
-	for b in piecewise kernel additive unbiased lip; do $(BIN)/python benchmarks/$$b.py || exit 1; done
+	for b in piecewise kernel finite additive unbiased lip; do $(BIN)/python benchmarks/$$b.py || exit 1; done
 
 docs: .venv/.docs
 	$(BIN)/optdp problems --markdown > docs/solved.md

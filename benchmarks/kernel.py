@@ -1,16 +1,17 @@
-"""The kernel program: brackets and times of `solve_kernel`, its ways to solve one grid program, and samples per second.
+"""All mechanisms on an interval: certified gaps, CPU seconds, pieces, samples per second and sizes of files of `solve_kernel`.
 
-    python benchmarks/kernel.py                   # brackets over epsilon and loss (several minutes)
-    python benchmarks/kernel.py --eps 1 --rtol 1e-4
-    python benchmarks/kernel.py --grid            # one linear program: blocks, columns, dense, in one run
-    python benchmarks/kernel.py --sampling        # samples per second beside numpy's own choice
+    python benchmarks/kernel.py                       # gaps of 1e-3 for all epsilons, 1e-4 up to 10, 1e-5 up to 6
+    python benchmarks/kernel.py --table 1e-4 --loss abs
+    python benchmarks/kernel.py --table losses        # further losses and priors
+    python benchmarks/kernel.py --table limit         # how values fall with epsilon: e^(eps/2) V and e^(2 eps/3) V
 
-Seconds are CPU seconds of this process, single-threaded; ratios are within one run.
+Seconds are CPU seconds of this process: set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1 for those of one thread.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 from collections.abc import Callable
@@ -20,7 +21,17 @@ import numpy as np
 
 import optdp
 from optdp.report.report import Column, Report
-from optdp.solvers import kernel_lp as lp
+
+EPS = (1e-6, 0.01, 0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 30.0)
+#: Relative gap -> largest epsilon.
+TABLES = {1e-3: 30.0, 1e-4: 10.0, 1e-5: 6.0}
+LOSSES = {
+    "power:1.5": optdp.Power(1.5), "power:3": optdp.Power(3), "huber:0.1": optdp.Huber(0.1),
+    "threshold:0.1": optdp.Threshold(0.1), "pinball:0.8": optdp.Pinball(0.8),
+    "pieces": optdp.Pieces((0, "1/2"), ((0, 1), ("-1/2", 2))),
+}  # fmt: skip
+#: Samples drawn at once, and how often.
+COUNT, TIMES = 1_000_000, 3
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
@@ -30,150 +41,82 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.process_time() - began
 
 
-def brackets(args: argparse.Namespace) -> Report:
-    """Bracket, gap and time for every problem asked for."""
-    optdp.solve_kernel(1, level=3)  # load libraries
+def measured(name: str, eps: float, rtol: float, options: dict[str, Any]) -> dict[str, Any]:
+    """One row: the bracket, what it took, and what the mechanism is like to use."""
+    row: dict[str, Any] = {"loss": name, "eps": eps}
+    try:
+        solution, row["seconds"] = timed(lambda: optdp.solve_kernel(eps, rtol=rtol, **options))
+    except (ValueError, ArithmeticError, RuntimeError) as error:
+        return row | {"status": f"{type(error).__name__}: {error}"[:60]}
+    verification, row["checking"] = timed(solution.verify)
+    mechanism = solution.mechanism
+    x = np.random.default_rng(0).uniform(mechanism.domain.lower, mechanism.domain.upper, COUNT)
+    mechanism.randomize(x[:10], 0)
+    seconds = min(timed(lambda: mechanism.randomize(x, 1))[1] for _ in range(TIMES))
+    return row | {
+        "lower": solution.lower_bound, "value": solution.value, "gap": solution.gap, "status": solution.status.name,
+        "verified": bool(verification), "pieces": len(mechanism.cells), "rate": COUNT / seconds / 1e6,
+        "size": len(json.dumps(solution.to_dict())) / 1e3,
+    }  # fmt: skip
+
+
+COLUMNS = [
+    Column("loss", "loss"), Column("eps", "eps", "g"), Column("lower", "lower bound", ".7g", "down"),
+    Column("value", "value", ".7g", "up"), Column("gap", "gap", ".1e"), Column("status", "status"),
+    Column("seconds", "seconds", ".2f"), Column("verified", "verified"), Column("checking", "verify s", ".2f"),
+    Column("pieces", "pieces"), Column("rate", "million samples/s", ".3g"), Column("size", "JSON kB", ".3g"),
+]  # fmt: skip
+
+
+def asked(name: str) -> dict[str, Any]:
+    """Options of `solve_kernel` for a problem by name."""
+    return {"unbiased": True} if name == "unbiased" else {"loss": LOSSES.get(name, name)}
+
+
+def brackets(rtol: float, names: list[str], epsilons: list[float]) -> Report:
+    """Every problem at every epsilon at which this gap is asked for."""
+    optdp.solve_kernel(1.0, rtol=0.1).verify()  # load libraries
+    rows = [measured(name, e, rtol, asked(name)) for name in names for e in epsilons if e <= TABLES.get(rtol, 30.0)]
+    return Report(f"solve_kernel on [0, 1], relative gap {rtol:g}", COLUMNS, rows)
+
+
+def losses() -> Report:
+    """Further losses, and averages under priors of points, at three epsilons."""
+    optdp.solve_kernel(1.0, rtol=0.1).verify()
+    points = {"two points": ([0.0, 1.0], [0.5, 0.5]), "nine points": (np.linspace(0, 1, 9).tolist(), [1 / 9] * 9)}
+    cases = {name: asked(name) for name in LOSSES} | {name: {"prior": prior} for name, prior in points.items()}
+    rows = [measured(name, e, 1e-3, options) for name, options in cases.items() for e in (0.5, 2.0, 6.0)]
+    return Report("Other losses and priors on [0, 1], relative gap 0.001", COLUMNS, rows)
+
+
+def limit() -> Report:
+    """Values times the rate at which they fall with epsilon."""
     rows: list[dict[str, Any]] = []
-    for loss in args.loss:
-        for eps in args.eps:
-            unbiased = loss == "unbiased"
-            options = {"unbiased": True, "domain": (-1, 1)} if unbiased else {"loss": loss}
-
-            def call(eps: float = eps, options: dict[str, Any] = options) -> optdp.Solution:
-                return optdp.solve_kernel(eps, rtol=args.rtol, time_limit=args.time_limit, **options)
-
-            solution, seconds = timed(call)
-            verification, checking = timed(solution.verify)
-            rows.append(
-                {
-                    "loss": loss,
-                    "eps": eps,
-                    "lower": solution.lower_bound,
-                    "value": solution.value,
-                    "gap": solution.gap,
-                    "status": solution.status.name,
-                    "inputs": len(solution.certificate.inputs),
-                    "outputs": len(solution.mechanism.outputs),
-                    "seconds": seconds,
-                    "verified": bool(verification),
-                    "checking": checking,
-                }
-            )
+    for name, rate in (("abs", 1 / 2), ("squared", 2 / 3), ("unbiased", 2 / 3)):
+        for eps in (10.0, 20.0, 30.0):
+            row = measured(name, eps, 1e-3, asked(name))
+            if "value" in row:
+                row |= {"from": row["lower"] * math.exp(rate * eps), "to": row["value"] * math.exp(rate * eps)}
+            rows.append(row | {"rate": f"e^({rate:.3g} eps) V"})
     columns = [
-        Column("loss", "loss"),
-        Column("eps", "eps", "g"),
-        Column("lower", "lower bound", ".7g"),
-        Column("value", "value", ".7g"),
-        Column("gap", "gap", ".1e"),
-        Column("status", "status"),
-        Column("inputs", "inputs"),
-        Column("outputs", "outputs"),
-        Column("seconds", "seconds", ".3g"),
-        Column("verified", "verified"),
-        Column("checking", "verify s", ".2g"),
-    ]
-    return Report(f"solve_kernel, rtol = {args.rtol:g}", columns, rows)
-
-
-def grids(args: argparse.Namespace) -> Report:
-    """One linear program on a grid of inputs and outputs: the structured ways and the plain one."""
-    rows: list[dict[str, Any]] = []
-    for eps in args.eps:
-        for k, m in args.size:
-            grid = lp.Grid(math.exp(eps), 1.0, np.linspace(0, 1, k), np.linspace(0, 1, k))
-            y = np.linspace(0, 1, m)
-            half = y[y <= 0.5 + 1e-12]
-            dense, slow = timed(lambda grid=grid, y=y: lp.solve_dense(grid, y))
-            for name, call in (
-                ("blocks", lambda grid=grid, half=half: lp.solve_blocks(grid, half)),
-                ("blocks, vertex", lambda grid=grid, half=half: lp.solve_blocks(grid, half, vertex=True)),
-                ("columns", lambda grid=grid, half=half: lp.solve_columns(grid, half)),
-            ):
-                found, seconds = timed(call)
-                rows.append(
-                    {
-                        "eps": eps,
-                        "size": f"{k} x {m}",
-                        "how": name,
-                        "value": found.value,
-                        "off": found.value / dense.value - 1,
-                        "seconds": seconds,
-                        "faster": slow / seconds,
-                    }
-                )
-            rows.append(
-                {
-                    "eps": eps,
-                    "size": f"{k} x {m}",
-                    "how": "dense",
-                    "value": dense.value,
-                    "off": 0.0,
-                    "seconds": slow,
-                    "faster": 1.0,
-                }
-            )
-    columns = [
-        Column("eps", "eps", "g"),
-        Column("size", "inputs x outputs"),
-        Column("how", "how"),
-        Column("value", "value", ".9g"),
-        Column("off", "off", ".1e"),
-        Column("seconds", "seconds", ".3g"),
-        Column("faster", "dense / this", ".3g"),
-    ]
-    return Report("One grid program, |y - x| on [0, 1]", columns, rows)
-
-
-def sampling(args: argparse.Namespace) -> Report:
-    """Samples per second."""
-    rows: list[dict[str, Any]] = []
-    for eps in args.eps:
-        mechanism = optdp.solve_kernel(eps, rtol=1e-2).mechanism
-        x = np.random.default_rng(0).random(1_000_000)
-        row = mechanism.table.rows[0] / mechanism.table.rows[0].sum()
-        mechanism.randomize(x[:10], 0)
-        seconds = min(timed(lambda m=mechanism, x=x: m.randomize(x, 1))[1] for _ in range(5))
-        rng = np.random.default_rng(1)
-        plain = min(timed(lambda row=row, rng=rng: rng.choice(row.size, 1_000_000, p=row))[1] for _ in range(5))
-        rows.append(
-            {
-                "eps": eps,
-                "outputs": len(mechanism.outputs),
-                "rows": len(mechanism.inputs),
-                "rate": 1 / seconds,
-                "choice": plain / seconds,
-            }
-        )
-    columns = [
-        Column("eps", "eps", "g"),
-        Column("outputs", "outputs"),
-        Column("rows", "rows"),
-        Column("rate", "million samples/s", ".3g"),
-        Column("choice", "/ numpy choice from one row", ".3g"),
-    ]
-    return Report("Sampling a kernel mechanism", columns, rows)
+        Column("loss", "loss"), Column("eps", "eps", "g"), Column("rate", "scaled value"),
+        Column("from", "from", ".6g", "down"), Column("to", "to", ".6g", "up"), Column("gap", "gap", ".1e"),
+    ]  # fmt: skip
+    return Report("How the optimum falls with epsilon", columns, rows)
 
 
 def main() -> None:
-    """Parse the arguments and print one table."""
+    """Parse the arguments and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--eps", type=float, nargs="+", default=[0.1, 0.5, 1.0, 2.0, 3.0, 4.0])
-    parser.add_argument(
-        "--loss", nargs="+", default=["abs", "squared", "unbiased"], choices=["abs", "squared", "unbiased"]
-    )
-    parser.add_argument("--rtol", type=float, default=1e-3)
-    parser.add_argument("--time-limit", type=float, default=60.0)
-    parser.add_argument("--grid", action="store_true", help="time one grid program instead")
-    parser.add_argument(
-        "--size",
-        type=lambda text: tuple(map(int, text.split("x"))),
-        nargs="+",
-        default=[(11, 41), (21, 81), (21, 201)],
-        metavar="KxM",
-    )
-    parser.add_argument("--sampling", action="store_true", help="time the sampler instead")
+    kinds = ["1e-3", "1e-4", "1e-5", "losses", "limit"]
+    parser.add_argument("--table", nargs="+", default=kinds[:3], choices=kinds)
+    parser.add_argument("--eps", type=float, nargs="+", default=list(EPS))
+    names = ["abs", "squared", "unbiased"]
+    parser.add_argument("--loss", nargs="+", default=names, choices=[*names, *LOSSES])
     args = parser.parse_args()
-    print((grids if args.grid else sampling if args.sampling else brackets)(args).to_text())
+    for kind in args.table:
+        report = losses() if kind == "losses" else limit() if kind == "limit" else None
+        print(report or brackets(float(kind), args.loss, args.eps), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

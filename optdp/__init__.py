@@ -28,8 +28,8 @@ _HOME = {
     name: module
     for module, names in {
         "optdp.problem.problem": ("Problem",),
-        "optdp.problem.privacy": ("LDP", "LIP", "ApproxDP", "Privacy"),
-        "optdp.problem.domains": ("Alphabet", "Circle", "Domain", "Integers", "Interval", "Line"),
+        "optdp.problem.privacy": ("GDP", "KL", "LDP", "LIP", "RDP", "ApproxDP", "Privacy", "Profile"),
+        "optdp.problem.domains": ("Alphabet", "Circle", "Domain", "Integers", "Interval", "Line", "OneHot"),
         "optdp.problem.losses": (
             "CustomLoss", "DistanceLoss", "Huber", "Loss", "PairLoss", "Pieces", "Pinball", "Power", "Threshold",
         ),
@@ -49,9 +49,14 @@ _HOME = {
         "optdp.design.ptt": ("solve_ptt",),
         "optdp.design.composite": ("solve_composite",),
         "optdp.design.additive": ("solve_additive",),
+        "optdp.design.frequency": ("solve_frequency",),
         "optdp.design.kernel": ("solve_kernel",),
         "optdp.design.lip": ("solve_lip",),
+        "optdp.statistics.estimate": ("Estimate", "NotIdentified", "estimate"),
+        "optdp.statistics.recommend": ("Recommendation", "recommend"),
         "optdp.statistics.estimation": ("estimate_histogram", "estimate_mean"),
+        "optdp.statistics.plan": ("Plan", "plan"),
+        "optdp.statistics.schema": ("Category", "Date", "Flag", "Integer", "Number"),
         "optdp.statistics.simulation": ("lip_simulate",),
         "optdp.report.compare": ("compare",),
         "optdp.report.gap": ("gap_report",),
@@ -65,12 +70,14 @@ _HOME = {
 # Written out, because type checkers read it: `_HOME` and two more.
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
-    "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "CustomLoss", "Density", "DistanceLoss",
-    "Domain", "Family", "Huber", "Integers", "Interval", "LDP", "LIP", "Line", "Loss", "Mechanism", "Outputs",
-    "PairLoss", "Pieces", "Piecewise", "Pinball", "Power", "Prior", "Privacy", "Problem", "Program", "Report",
-    "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase", "check_hypothesis", "compare",
-    "discoveries", "estimate_histogram", "estimate_mean", "gap_report", "lip_simulate", "log", "solve",
-    "solve_additive", "solve_composite", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
+    "ApproxDP", "At", "Average", "BayesRisk", "Category", "Circle", "Composite", "Constraint", "CustomLoss", "Density",
+    "Date", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "GDP", "Huber", "Integer", "Integers", "Interval",
+    "KL", "LDP", "LIP", "Line", "Loss", "Mechanism", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
+    "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
+    "Recommendation", "Report", "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase",
+    "check_hypothesis", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
+    "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive", "solve_composite",
+    "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -79,6 +86,7 @@ if TYPE_CHECKING:
     from optdp.audit.ogpm.hypothesis import check_hypothesis
     from optdp.design.additive import solve_additive
     from optdp.design.composite import solve_composite
+    from optdp.design.frequency import solve_frequency
     from optdp.design.kernel import solve_kernel
     from optdp.design.lip import solve_lip
     from optdp.design.piecewise import solve_piecewise
@@ -90,18 +98,22 @@ if TYPE_CHECKING:
     from optdp.mechanisms.base import Mechanism
     from optdp.problem.constraints import Constraint, Outputs, Unbiased
     from optdp.problem.density import Density
-    from optdp.problem.domains import Alphabet, Circle, Domain, Integers, Interval, Line
+    from optdp.problem.domains import Alphabet, Circle, Domain, Integers, Interval, Line, OneHot
     from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
     from optdp.problem.losses import CustomLoss, DistanceLoss, Huber, Loss, PairLoss, Pieces, Pinball, Power, Threshold
     from optdp.problem.objectives import At, Average, BayesRisk, WorstCase
     from optdp.problem.priors import Prior
-    from optdp.problem.privacy import LDP, LIP, ApproxDP, Privacy
+    from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Privacy, Profile
     from optdp.problem.problem import Problem
     from optdp.report.compare import compare
     from optdp.report.gap import gap_report
     from optdp.report.report import Report
     from optdp.solution import Program, Solution
+    from optdp.statistics.estimate import Estimate, NotIdentified, estimate
     from optdp.statistics.estimation import estimate_histogram, estimate_mean
+    from optdp.statistics.plan import Plan, plan
+    from optdp.statistics.recommend import Recommendation, recommend
+    from optdp.statistics.schema import Category, Date, Flag, Integer, Number
     from optdp.statistics.simulation import lip_simulate
     from optdp.status import Status
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from optdp import closed_forms, files, hooks
 from optdp.certificates.base import Certificate, Refusal
+from optdp.exact import work
 from optdp.exact.check import Check, Verification
 from optdp.exact.fields import UNSAVED, FieldError, Fields, Within, load, written
 from optdp.exact.numbers import above, below
@@ -69,15 +71,19 @@ class Program:
 
         **Raises** ValueError if the model is neither, or the ending is not one of its formats.
         """
-        model = self.model
-        if hasattr(model, "write") and hasattr(model, "component_objects"):  # Pyomo
-            if Path(path).suffix not in (".nl", ".gams"):
-                raise ValueError(f"path = {str(path)!r} is not allowed: a nonlinear model is written as .nl or .gams")
-            model.write(str(path), io_options={"symbolic_solver_labels": True})
-        elif hasattr(model, "write"):
-            model.write(path)
-        else:
+        model, target = self.model, Path(path)
+        if not hasattr(model, "write"):
             raise ValueError(f"a {type(model).__name__} has no file format: use program.model")
+        nonlinear = hasattr(model, "component_objects")  # Pyomo
+        kind, endings = ("nonlinear model", (".nl", ".gams")) if nonlinear else ("linear program", (".mps", ".lp"))
+        if target.suffix not in endings:
+            raise ValueError(f"path = {str(path)!r} is not allowed: a {kind} is written as {' or '.join(endings)}")
+        with tempfile.TemporaryDirectory() as folder, files.together():
+            made = Path(folder, "model").with_suffix(target.suffix)
+            model.write(str(made), **({"io_options": {"symbolic_solver_labels": True}} if nonlinear else {}))
+            for part in sorted(made.parent.iterdir()):
+                with files.replacing(target.with_suffix(part.suffix), "wb") as stream:
+                    stream.write(part.read_bytes())
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without the model."""
@@ -119,16 +125,25 @@ class Solution:
         """The optimum as a sympy expression in `eps` (and `delta`), where one is known for the problem, else None."""
         return closed_forms.optimum(self.problem)
 
-    def verify(self) -> Verification:
+    def verify(self, limit: float = work.LIMIT) -> Verification:
         """Check everything again, without the solver: three statements about the problem, and the order of the numbers.
 
+        **Arguments:** `limit`: how much work the proof may take, in seconds of a common processor. It is counted before it is
+        done, not timed: the answer does not depend on the machine.
+
         **Returns** a `Verification`, true if all passed; printed, it lists each check and says what failed.
+
+        **Raises** `optdp.exact.work.Overwork` (a RuntimeError) where the proof would take more.
         """
+        with work.limited(limit):
+            return self._verify()
+
+    def _verify(self) -> Verification:
         problem, statement = self.problem, self.problem.statement()
         checks = list(self.mechanism.feasible(problem))
         try:
             low, high = self.mechanism.enclose(problem.objective)
-            told = f"the mechanism's {problem.objective.phrase.rstrip(',')} lies in [{low:.17g}, {high:.17g}]"
+            told = f"the mechanism's {problem.phrase.rstrip(',')} lies in [{low:.17g}, {high:.17g}]"
             checks.append(Check("value", high <= self.value, f"{told}, at most value = {self.value:.17g}"))
         except (TypeError, ValueError) as error:
             checks.append(Check("value", False, str(error)))
@@ -182,9 +197,14 @@ class Solution:
         files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     @staticmethod
-    def load(path: str | Path) -> Solution:
-        """Read a solution that `save` wrote. **Raises** OSError, or FieldError (a ValueError) in one sentence."""
-        return Solution.read(load(path))
+    def load(path: str | Path, limit: float = work.LIMIT) -> Solution:
+        """Read a solution that `save` wrote, or one from standard input ("-").
+
+        **Arguments:** `limit`: how much work reading may take, as in `verify`.
+
+        **Raises** OSError, FieldError (a ValueError) or `optdp.exact.work.Overwork` in one sentence.
+        """
+        return load(path, Solution.read, limit)
 
     def __str__(self) -> str:
         return (

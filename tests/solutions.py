@@ -99,6 +99,12 @@ MAKE = {
     "finite ordered": lambda: three_letters(ORDERED),
     "finite ordered prior": lambda: three_letters(ORDERED, 1.0, PRIOR),
     "finite log(2)": lambda: three_letters(ORDERED, optdp.log(2)),
+    # frequencies
+    "frequency sets": lambda: optdp.solve_frequency(1.0, 10),
+    "frequency sets of 12": lambda: optdp.solve_frequency(1.0, 12, message="set"),
+    "frequency eps=2": lambda: optdp.solve_frequency(2.0, 10),
+    "frequency pair": lambda: optdp.solve_frequency(1.0, 12, message="pair"),
+    "frequency names": lambda: optdp.solve_frequency(optdp.log(2), ["a", "b", "c"]),
     # information privacy
     "lip sum": lambda: optdp.solve_lip(PRIOR, 1.0),
     "lip sum eps=0.5": lambda: optdp.solve_lip(PRIOR, 0.5),

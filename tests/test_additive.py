@@ -364,7 +364,16 @@ def test_any_multipliers_give_a_valid_bound(eps, delta, n, q, data):
         weight = data.draw(st.floats(0, 2))
         shares = data.draw(st.lists(st.floats(0, 1), max_size=6))
         values = tuple(min(weight, weight * v) for v in shares)
-        points.append(Multiplier(s, weight, data.draw(st.integers(-4, 3)), values, weight * data.draw(st.floats(0, 1))))
+        points.append(
+            Multiplier(
+                s,
+                weight,
+                data.draw(st.integers(-4, 3)),
+                values,
+                weight * data.draw(st.floats(0, 1)),
+                data.draw(st.sampled_from([None, eps, eps / 2, 2 * eps])),
+            )
+        )
     bound = AdditiveCertificate(n, "nodes", tuple(points)).bound(additive(eps, delta, Power(q)))
     assert bound.value <= TruncatedLaplacian(eps, delta).noise_loss(Power(q)) * (1 + 1e-12)
 

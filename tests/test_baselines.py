@@ -228,6 +228,7 @@ PROBLEMS = {
     "integers": optdp.Problem(optdp.ApproxDP(optdp.log(2), "0.001", 2.0), optdp.Integers(), "abs"),
     "far": optdp.Problem(optdp.ApproxDP(0.5, 1e-5, 2.0), (-1, 1), "squared", constraints=[optdp.Unbiased()]),
     "near": optdp.Problem(optdp.ApproxDP(0.5, 1e-5, 0.25), (-1, 1), "squared", constraints=[optdp.Unbiased()]),
+    "categories": optdp.Problem(optdp.LDP(1.0), optdp.OneHot(10), "squared", constraints=[optdp.Unbiased()]),
 }
 EXPECTED = {
     "unbiased": {"Laplace", "discrete Laplace on a lattice", "staircase", "Duchi", "PM", "HM", "PM-SUB", "PM-OPT",
@@ -240,6 +241,7 @@ EXPECTED = {
     "far": {"Laplace", "staircase", "classical Gaussian", "uniform noise", "Gaussian", "truncated Laplacian",
             "central piecewise"},
     "near": {"central piecewise"},
+    "categories": {"k-RR", "RAPPOR", "OUE", "OLH", "HR", "SS"},
 }  # fmt: skip
 
 
@@ -255,7 +257,9 @@ def test_what_the_registry_builds_has_the_guarantee_the_domain_and_the_mean_that
         assert mechanism.satisfies(problem.privacy) is (True if mechanism.exact else None), name
         assert mechanism.guarantee().ideal is not mechanism.exact, name
         x = np.array([0.0, 1.0])
-        if baselines.get(name).unbiased:
+        if problem.domain.dimension is not None:
+            assert np.array_equal(mechanism.mean([3, 1]), np.eye(10)[[3, 1]]) and mechanism.check_unbiased().passed
+        elif baselines.get(name).unbiased:
             assert mechanism.mean(x) == pytest.approx(x, abs=1e-12)
         elif not isinstance(problem.domain, optdp.Circle):
             assert np.abs(mechanism.mean(x) - x).max() > 0.01, name
@@ -273,9 +277,16 @@ def test_every_registered_baseline_is_built_for_some_problem_and_has_a_source():
 
 def test_no_two_baselines_are_the_same_mechanism():
     """Names stand for one mechanism: over all problems, no two have equal worst cases for abs and squared at once."""
-    for problem in (PROBLEMS["unbiased"], PROBLEMS["bounded"], PROBLEMS["line"], PROBLEMS["integers"]):
+    for problem in (
+        PROBLEMS["unbiased"],
+        PROBLEMS["bounded"],
+        PROBLEMS["line"],
+        PROBLEMS["integers"],
+        PROBLEMS["categories"],
+    ):
         made = baselines.applicable(problem)
-        worst = {tuple(round(m.worst_case_loss(loss), 9) for loss in ("abs", "squared")) for m in made.values()}
+        losses = ("abs", "squared") if problem.domain.dimension is None else ("squared",)
+        worst = {tuple(round(m.worst_case_loss(loss), 9) for loss in losses) for m in made.values()}
         assert len(worst) == len(made)
 
 

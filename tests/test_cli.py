@@ -3,9 +3,6 @@
 import csv
 import io
 import json
-import math
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +36,7 @@ def test_solve_json_out_plot_and_verify(capsys, tmp_path):
     saved["lower_bound"] *= 1.001
     (tmp_path / "forged.json").write_text(json.dumps(saved))
     status, out, _ = run(capsys, "verify", tmp_path / "forged.json")
-    assert status == 1 and "FAIL bracket" in out and "NOT verified" in out
+    assert status == 2 and "FAIL bracket" in out and "NOT verified" in out
 
 
 def test_verify_prints_nothing_that_the_file_merely_says(capsys, tmp_path):
@@ -63,7 +60,7 @@ def places(data, path=()):
 
 
 def test_verify_answers_every_broken_file_in_one_line(capsys, tmp_path):
-    """Each entry removed, or replaced by something of another type, size or sign: status 0, 1 or 2, never a traceback."""
+    """Each entry removed, or replaced by something of another type, size or sign: status 0 or 2, never a traceback."""
     solution = optdp.solve_piecewise(optdp.log(3), 3, optdp.Pieces((0, 1), ((0, 0, 1), (-1, 2))))
     text, path, statuses = json.dumps(solution.to_dict()), tmp_path / "s.json", []
     odd = [None, True, "x" * 20_000, -1, 1e308, 10**400, [], {"type": "?"}, "log(0)"]
@@ -81,13 +78,11 @@ def test_verify_answers_every_broken_file_in_one_line(capsys, tmp_path):
             status, out, err = run(capsys, "verify", path)
             statuses.append(status)
             if status == 2:
-                assert err.startswith("optdp: error: s.json") and err.count("\n") == 1 and len(err) < 1000, (
-                    place,
-                    change,
-                )
+                one = err.startswith("optdp: error: s.json") and err.count("\n") == 1 and len(err) < 1000
+                assert one and (not out or out.endswith("NOT verified\n")), (place, change)
             else:
-                assert out.rstrip().endswith("verified") and not err
-    assert statuses.count(2) > 200 and {0, 1, 2} == set(statuses)
+                assert out.endswith("\nverified\n") and not err
+    assert statuses.count(2) > 200 and {0, 2} == set(statuses)
     for text in ("", "{", "[]", "5", '{"optdp": 1}', '{"a": NaN}', "[" * 100_000, '{"a": 1, "a": 2}', "\x00"):
         path.write_text(text)
         status, _, err = run(capsys, "verify", path)
@@ -234,7 +229,7 @@ def rows(path):
 def test_randomize_replaces_one_column_and_keeps_the_rest(capsys, tmp_path):
     source = table(tmp_path / "in.csv", np.linspace(0, 100, 70_000))
     status, _, err = run(capsys, "randomize", "--eps", 2, "--column", "age", "--lower", 0, "--upper", 100, "--seed", 1,
-                         "--save-mechanism", tmp_path / "m.json", source, tmp_path / "out.csv")  # fmt: skip
+                         "--keep", "id,town", "--save-mechanism", tmp_path / "m.json", source, tmp_path / "out.csv")  # fmt: skip
     assert status == 0 and "70000 values" in err
     before, after = rows(source), rows(tmp_path / "out.csv")
     assert [(r["id"], r["town"]) for r in before] == [(r["id"], r["town"]) for r in after]
@@ -261,15 +256,15 @@ def test_randomize_only_and_clip(capsys, tmp_path):
         ([1, "nan"], ["--clip"], "row 2: age is missing"),
         ([1, "old"], ["--clip"], "row 2: age is not a number"),
         ([1, "2,3"], [], "row 2 has 4 fields"),
-        ([1, "x" * 200_000], [], "row 2 cannot be read: field larger than field limit"),
+        ([1, "x" * 200_000], [], "row 2 has a field longer than 131072 characters"),
         ([*range(66_000), 5], [], "row 102: age is out of range"),
     ],
 )
 def test_randomize_refuses_with_the_row_and_leaves_nothing(capsys, tmp_path, values, options, words):
     source = table(tmp_path / "in.csv", values)
     target = tmp_path / "out.csv"
-    status, _, err = run(capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, *options, source,
-                         target)  # fmt: skip
+    status, _, err = run(capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, "--only", *options,
+                         source, target)  # fmt: skip
     assert status == 2 and words in err
     assert "101" not in err and "old" not in err  # a private value is never printed
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.csv"]
@@ -280,7 +275,7 @@ def test_an_error_in_a_later_chunk_leaves_the_old_output_alone(capsys, tmp_path)
     target = tmp_path / "out.csv"
     target.write_text("precious")
     status, _, err = run(
-        capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, source, target
+        capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, "--only", source, target
     )
     assert status == 2 and "row 70001" in err and target.read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 2
@@ -288,7 +283,7 @@ def test_an_error_in_a_later_chunk_leaves_the_old_output_alone(capsys, tmp_path)
 
 @pytest.mark.parametrize(
     ("header", "words"),
-    [("id,years,town", "no such column among the 3"), ("age,age,town", "more than one such column")],
+    [("id,years,town", "no such column among the 3"), ("age,age,town", "column 2 has the name of another column")],
 )
 def test_randomize_needs_the_column_once(capsys, tmp_path, header, words):
     source = table(tmp_path / "in.csv", [1], header)
@@ -302,7 +297,8 @@ def test_randomize_needs_the_column_once(capsys, tmp_path, header, words):
 def test_randomize_takes_baselines_from_the_registry(capsys, tmp_path, name):
     source = table(tmp_path / "in.csv", np.linspace(0, 100, 500))
     status, _, err = run(capsys, "randomize", "--eps", "log(3)", "--column", "age", "--lower", 0, "--upper", 100,
-                         "--mechanism", name, "--save-mechanism", tmp_path / "m.json", source, tmp_path / "out.csv")  # fmt: skip
+                         "--only", "--mechanism", name, "--save-mechanism", tmp_path / "m.json",
+                         source, tmp_path / "out.csv")  # fmt: skip
     assert status == 0, err
     assert optdp.Mechanism.load(tmp_path / "m.json").satisfies(optdp.LDP(optdp.log(3)))
     assert len(rows(tmp_path / "out.csv")) == 500
@@ -310,35 +306,14 @@ def test_randomize_takes_baselines_from_the_registry(capsys, tmp_path, name):
 
 def test_randomize_refuses_what_samples_floats_and_paths_that_cannot_be_written(capsys, tmp_path):
     source = table(tmp_path / "in.csv", [1, 2])
-    common = ["randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100]
+    common = ["randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, "--only"]
     for options, words in [
         (["--mechanism", "Laplace"], "real arithmetic"),
         (["--mechanism", "none"], "one of Laplace"),
         (["--save-mechanism", "/nowhere/m.json"], "no folder /nowhere"),
-        (["--save-mechanism", tmp_path / "out.csv"], "--save-mechanism"),
+        (["--save-mechanism", tmp_path / "out.csv"], "the same file, and another output"),
+        (["--save-mechanism", source], "--save-mechanism"),
     ]:
         status, _, err = run(capsys, *common, *options, source, tmp_path / "out.csv")
         assert status == 2 and words in err
         assert sorted(p.name for p in tmp_path.iterdir()) == ["in.csv"]
-
-
-def test_randomize_reads_a_bom_quotes_and_standard_input(tmp_path):
-    text = '\ufeff"age";"note"\n"0.5";"a;b"\n\n0.25;c\n'
-    done = subprocess.run(
-        [sys.executable, "-m", "optdp", "randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "1",
-         "--delimiter", ";", str(tmp_path / "in.csv"), str(tmp_path / "out.csv")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2 and "No such file" in done.stderr
-    (tmp_path / "in.csv").write_text(text, encoding="utf-8")
-    for source, stdin in ((str(tmp_path / "in.csv"), None), ("-", text.lstrip("\ufeff"))):
-        done = subprocess.run(
-            [sys.executable, "-m", "optdp", "randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "1",
-             "--delimiter", ";", source, str(tmp_path / "out.csv")],
-            capture_output=True, text=True, check=False, input=stdin,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        with (tmp_path / "out.csv").open(newline="") as stream:
-            found = list(csv.DictReader(stream, delimiter=";"))
-        assert [r["note"] for r in found] == ["a;b", "c"]
-        assert all(math.isfinite(float(r["age"])) for r in found)

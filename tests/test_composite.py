@@ -6,11 +6,13 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import sympy as sp
+from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,8 +20,11 @@ import optdp
 from optdp.audit.comp import forms
 from optdp.certificates.base import Refusal
 from optdp.design import composite
+from optdp.exact import enclosures
 from optdp.exact.fields import FieldError, Fields
+from optdp.exact.sampling import LIMB
 from optdp.mechanisms.composite import CompositeMechanism
+from optdp.problem import shapes
 from optdp.problem.shapes import ACTIVATIONS, STEPS, Quartic, Shape, Steps, as_activation, as_base
 from optdp.solution import Solution
 
@@ -456,13 +461,31 @@ def test_shapes_are_exact():
 
 def test_discrete_samplers_keep_the_bounds_that_privacy_rests_on():
     """The mean height of the cells, enumerated, lies within the rational bounds that the mechanism uses."""
-    cells = 2**16
-    u = np.abs(2 * np.arange(cells) + 1 - cells) / cells
+    cells = 2**10
     for shape in (ACTIVATIONS["A2"], Quartic(0.6)):
-        thresholds = (shape.height(u) * 2.0**53).astype(np.int64)
-        mean = int(np.sum(thresholds.astype(object))) / (cells * 2**53)
-        assert float(shape.level_below()) <= mean
-        assert thresholds.max() <= 2**53 and thresholds.min() >= float(shape.dip()) * 2**53
+        thresholds = []  # how many of the 2^62 integers are accepted in each cell
+        for step in range(1, cells, 2):
+            u = Fraction(step, cells)
+            with ctx.workprec(enclosures.PRECISION):
+                top = math.ceil(enclosures.upper(shape.ball(u)) * LIMB)
+            assert shape._accepts(top - 1, u) and not shape._accepts(top, u)
+            thresholds.append(top)
+        mean = Fraction(sum(thresholds), len(thresholds) * LIMB)
+        # With fewer cells than 2^50 the midpoint sum is further above the integral: by at most |h'|/(24 cells^2) a side.
+        assert shape.level_below() <= mean <= shape.level_above() + Fraction(1, cells**2)
+        assert max(thresholds) <= LIMB and min(thresholds) >= shape.dip() * LIMB
+
+
+def test_floats_decide_as_the_exact_heights_do(monkeypatch):
+    """With a margin of 1 every toss is decided by balls: the same cells come out."""
+    for shape in (ACTIVATIONS["A2"], Quartic(0.6)):
+        drawn = shape.draw(2**50, 2000, np.random.default_rng(1))
+        with monkeypatch.context() as patch:
+            patch.setattr(shapes, "MARGIN", 2.0)
+            assert np.array_equal(shape.draw(2**50, 2000, np.random.default_rng(1)), drawn)
+
+
+def test_a_triangle_keeps_the_bound_too():
     half = 101
     triangle = np.convolve(np.ones(half), np.ones(half)) / half**2
     assert triangle.max() * triangle.size <= 1 / float(ACTIVATIONS["A3"].level_below())

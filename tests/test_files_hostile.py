@@ -251,7 +251,7 @@ def test_what_was_read_verifies_or_says_why():
         (b'{"optdp": {"format": 99, "version": "9.9"}}', "format"), (b'{"optdp": {"format": 2}}', "version"),
         (b'{"optdp": {"format": 2, "version": "0.2.0"}}', "problem is missing"), (b'{"a": 1, "a": 2}', "twice"),
         (b'{"a": NaN}', "NaN"), (b"[" * 100_000, "not JSON"), (b'{"a":' * 100_000, "not JSON"),
-        (b'{"optdp": ' + b"9" * 6000 + b"}", "not JSON"), (b"\xef\xbb\xbf{}", "optdp is missing"),
+        (b'{"optdp": ' + b"9" * 6000 + b"}", "digits"), (b"\xef\xbb\xbf{}", "optdp is missing"),
     ],
 )  # fmt: skip
 def test_files_that_are_none(tmp_path, content, said):

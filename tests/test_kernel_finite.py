@@ -18,6 +18,7 @@ import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.finite import FiniteCertificate
 from optdp.exact import enclosures
+from optdp.mechanisms.finite import FiniteMechanism, _integer_floors
 
 
 def extremal_program(eps, loss, prior=None):
@@ -68,6 +69,47 @@ def test_backends_agree(backend, average):
     solution = optdp.solve_kernel(1.3, loss, domain=optdp.Alphabet(6), prior=prior, backend=backend)
     assert solution.value == pytest.approx(extremal_program(1.3, loss, prior), rel=1e-6)
     assert solution.verify()
+
+
+@settings(max_examples=25)
+@given(st.integers(2, 7), st.integers(1, 7), st.floats(1e-6, 8), st.integers(0, 2**32 - 1), st.booleans())
+def test_the_floor_alone_and_the_plain_program_agree(d, m, eps, seed, average):
+    rng = np.random.default_rng(seed)
+    loss = rng.exponential(size=(d, m)) ** 2
+    prior = rng.dirichlet(np.ones(d)) if average else None
+    ways = [optdp.solve_kernel(eps, loss, domain=optdp.Alphabet(d), prior=prior, backend=b) for b in ("auto", "dense")]
+    assert ways[0].value == pytest.approx(ways[1].value, rel=1e-7)
+    assert ways[0].lower_bound == pytest.approx(ways[1].lower_bound, rel=1e-7)
+
+
+@pytest.mark.parametrize("eps", [1e-15, 1e-6, 0.1, 1, 6, 12, 20, 30])
+@pytest.mark.parametrize("average", [False, True])
+def test_grids_are_certified_at_every_eps(eps, average):
+    x = np.linspace(0, 1, 40)
+    for loss in (abs(x[:, None] - x), (x[:, None] - x[::2]) ** 2):
+        prior = "uniform" if average else None
+        solution = optdp.solve_kernel(eps, loss, domain=optdp.Alphabet(40), prior=prior)
+        assert solution.verify() and solution.gap < 1e-3
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 9), st.integers(1, 9), st.floats(0, 30), st.integers(0, 2**32 - 1))
+def test_any_floor_gives_a_private_mechanism_with_the_best_rows(d, m, eps, seed):
+    """Whatever the floor: ratios and masses are exact, and outputs are full in the order of their losses, up to one."""
+    rng = np.random.default_rng(seed)
+    loss, floors = rng.random((d, m)), rng.random(m) * (rng.random(m) < 0.7) * 10.0 ** rng.integers(-9, 2)
+    floors[0] += 1e-9
+    ratio = enclosures.exp_below(eps)
+    mechanism = FiniteMechanism.of_floors(optdp.Alphabet(d), range(m), floors, loss, ratio)
+    assert mechanism.table.check_mass().passed and mechanism.table.exact_ratio() <= ratio
+    low = _integer_floors(floors, ratio)
+    for row, cost in zip(mechanism.table.weights.tolist(), loss, strict=True):
+        order = np.argsort(cost, kind="stable").tolist()
+        state = [row[j] - low[j] for j in order]
+        room = [int(ratio * low[j]) - low[j] for j in order]
+        partial = [k for k, (extra, most) in enumerate(zip(state, room, strict=True)) if extra < most]
+        first = partial[0] if partial else m
+        assert state[:first] == room[:first] and not any(state[first + 1 :])
 
 
 @pytest.mark.parametrize("d", [2, 3, 5, 10])

@@ -16,7 +16,7 @@ ROOMS = tuple(
     "exact problem closed_forms mechanisms certificates solution solvers design statistics report audit cli".split()  # noqa: SIM905
 )
 #: Top-level files that import nothing of the package, and what ties all together.
-LEAVES, TOP = ("files", "status", "hooks"), ("__init__", "__main__")
+LEAVES, TOP = ("files", "status", "hooks", "checker"), ("__init__", "__main__")
 
 
 @cache

@@ -237,7 +237,10 @@ def test_errors_from_the_command_line(capsys, arguments, message):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("a,0.5\nb,x\n", "row 2: 'x' is not a number"),
+        ("a,0.5\nb,x\n", "row 2 is not allowed: what follows the category is not a number"),
+        ("a,0.5\n\nb,0.5\n", "row 2 is a blank line"),
+        ("a,0.5\nb,0_5\n", "row 2 is not allowed"),
+        ("a,0.5\nb,1e-999\n", "row 2 is not allowed"),
         ("a,0.5\na,0.5\n", "occurs twice"),
         ("a,b,c\n", "a category and a number"),
     ],

@@ -48,7 +48,6 @@ def bound(certificate, problem):
 #: Certificates that take a rational end of the enclosure, a solution with a tight bracket, and whether a proof with the wrong
 #: end shows as a bound above the value (it does where multipliers need no feasibility).
 DUALS = {
-    "optdp.certificates.kernel": ["kernel abs", "kernel squared", "kernel unbiased", "kernel prior"],
     "optdp.certificates.finite": ["finite hamming", "finite ordered", "finite ordered prior", "finite hamming eps=2"],
     "optdp.certificates.additive": ["additive", "additive squared", "additive discrete", "additive power 1.5"],
     "optdp.certificates.lip": ["lip sum", "lip histogram", "lip lower", "lip ldp", "lip ldp histogram"],
@@ -80,6 +79,23 @@ def test_an_exchanged_end_is_noticed(module, name):
     assert direction_is_right(module, name)
     with exchanged(module):
         assert not direction_is_right(module, name)
+
+
+@pytest.mark.parametrize("name", ["kernel abs", "kernel outputs", "kernel eps=2"])
+def test_the_proof_in_balls_takes_the_upper_end(name):
+    """Where thresholds rest on e^eps (g falls below 0), a wider ball proves less; its lower end alone would prove more."""
+    own = solution(name)
+    certificate = own.certificate
+    greedy = replace(
+        certificate, point_reaches=tuple(t + 1e-3 for t in certificate.point_reaches),
+        reaches=tuple(tuple(t + 1e-3 for t in row) for row in certificate.reaches),
+    )  # fmt: skip
+    before = bound(greedy, own.problem)
+    with widened():
+        after = bound(greedy, own.problem)
+    with mock.patch.object(enclosures, "exp", lambda eps: EXP(eps) * (1 - WIDTH)):
+        wrong = bound(greedy, own.problem)
+    assert 0 < after < before < wrong and before < own.lower_bound
 
 
 @pytest.mark.parametrize("name", [n for n in MAKE if "log" not in n and "'0.1'" not in n])
@@ -127,16 +143,16 @@ def test_a_bound_that_is_attained_exactly():
 
 # --- mechanisms: e^eps from below
 
+
 MECHANISMS = {
     "optdp.mechanisms.piecewise": lambda: optdp.solve_piecewise(1.0),
-    "optdp.design.finite_kernel": lambda: optdp.solve_kernel(1.0, [[0, 1], [1, 0]], domain=optdp.Alphabet(2)),
-    "optdp.mechanisms.kernel": lambda: optdp.solve_kernel(1.0, rtol=0.05),
+    "kernel": lambda: optdp.solve_kernel(1.0, rtol=0.05),
     "optdp.mechanisms.composite": lambda: optdp.solve_composite(1.0),
     "optdp.design.additive": lambda: optdp.solve_additive(1.0, 0.1, rtol=0.05),
 }
 
-#: Where the program takes the same ratio, so that the mechanism's own is not the binding one.
-SOLVED_WITH = {"optdp.mechanisms.kernel": "optdp.design.kernel"}
+#: Where the floor of a mechanism is rounded, if not where it is defined.
+ROUNDED_IN = {"kernel": "optdp.mechanisms.piecewise"}
 
 
 def private(module):
@@ -149,7 +165,7 @@ def private(module):
 @pytest.mark.parametrize("module", list(MECHANISMS))
 def test_mechanisms_take_the_lower_end(module):
     assert private(module)
-    with exchanged(module), exchanged(SOLVED_WITH.get(module, module)):
+    with exchanged(ROUNDED_IN.get(module, module)):
         try:
             kept = private(module)
         except (ValueError, ArithmeticError, RuntimeError, AssertionError):

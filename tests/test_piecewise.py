@@ -200,8 +200,8 @@ def test_integer_sampling_is_exactly_the_stated_distribution():
     sample = mechanism.randomize(np.zeros(200_000), 1)
     inside = np.mean(sample < 0.25)
     assert inside == pytest.approx(0.5 + 0.5 / 4, abs=5 * math.sqrt(0.25 / 200_000))
-    cells = sample * CELLS - 0.5
-    assert np.array_equal(cells, np.rint(cells))
+    steps = sample * 2.0**53
+    assert np.array_equal(steps, np.rint(steps))
 
 
 def test_ties_of_the_coin_are_settled_by_its_second_half():

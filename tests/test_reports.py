@@ -17,7 +17,7 @@ from optdp.mechanisms import baselines
 from optdp.report.gap import gap_page
 from optdp.report.plots import draw
 from optdp.report.report import Column, Report
-from optdp.statistics import estimation
+from optdp.statistics.channel import Channel, mixed
 
 PROBLEM = optdp.Problem(optdp.LDP(1.0), (0, 4), "abs", optdp.Piecewise(3))
 
@@ -173,7 +173,7 @@ def test_sweep_keeps_the_order_and_raises_what_it_meets():
 @given(eps=st.floats(0.2, 5), bins=st.integers(2, 20))
 def test_transition_columns_are_distributions(name, eps, bins):
     problem = optdp.Problem(optdp.LDP(eps), (0, 3), "abs", optdp.Piecewise(3))
-    matrix = estimation.transition_matrix(baselines.get(name).make(problem), bins)
+    matrix = mixed(Channel.of(baselines.get(name).make(problem)), np.linspace(0, 3, bins + 1))
     assert np.allclose(matrix.sum(axis=0), 1) and matrix.min() >= 0
 
 

@@ -2,6 +2,7 @@
 
 **The claim.** Let X be noise with, at every shift |d| <= Delta, hockey-stick divergence at most delta: for all sets S,
 P(X in S) <= E P(X + d in S) + delta, E = e^eps. Let L be convex and symmetric. Then E L(X) >= bound. Units: Delta = 1.
+A notion that implies delta(eps) at every eps (a profile, Gaussian DP) has this for each eps that a multiplier names.
 
 1. *Symmetry.* Replacing X by X or -X with a fair coin keeps both the guarantee (divergences are convex) and the loss.
 2. *Rounding.* Round X at random to one of its two neighbours in the lattice hZ, h = 1/n, without bias. This commutes
@@ -33,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -41,14 +42,16 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import FieldError, Fields, Within, enclosures, plain
-from optdp.problem import Additive, ApproxDP, At, Average, DistanceLoss, Integers, Line, Problem, WorstCase
+from optdp.exact import OPTIONAL, FieldError, Fields, Number, Within, enclosures, plain, work
+from optdp.problem import Additive, ApproxDP, At, Average, DistanceLoss, Divergence, Integers, Line, Problem, WorstCase
 
 #: Costs and multipliers are rounded to multiples of 2^-SCALE (costs downwards), e^eps up to a multiple of 2^-RATIO.
 SCALE = 110
 RATIO = 80
 #: Samples of a user's function in each cell of the lattice.
 PARTS = 16
+#: Multipliers may name points of the profile up to this eps.
+MAX_EPS = 500.0
 #: What a file may ask of the proof: lattice points per sensitivity, their indices, and multipliers in all.
 POINTS = 100_000
 MOST = 8_000_000
@@ -56,13 +59,17 @@ MOST = 8_000_000
 
 @dataclass(frozen=True)
 class Multiplier:
-    """mu for one shift: 0 for i < first, `values[i - first]`, then `rest` for ever; `weight` is lam_s >= all of them."""
+    """mu for one shift: 0 for i < first, `values[i - first]`, then `rest` for ever; `weight` is lam_s >= all of them.
+
+    `eps`: where on the privacy profile, None for the problem's own eps; delta is what the problem's notion implies there.
+    """
 
     shift: Annotated[int, Within(1, POINTS)]
     weight: Annotated[float, Within(0.0)]
     first: Annotated[int, Within(-2 * POINTS, 2 * POINTS)]
     values: Annotated[tuple[float, ...], Within(0.0, most=4 * POINTS)]
     rest: Annotated[float, Within(0.0)]
+    eps: Number | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def end(self) -> int:
@@ -72,9 +79,14 @@ class Multiplier:
 
 def not_additive(problem: Problem) -> str:
     """Why a problem is not about the expectation E L(|X|) of additive noise X under (eps, delta)-privacy, or an empty string."""
+    return not_noise(problem) if isinstance(problem.privacy, ApproxDP) else "the privacy must be ApproxDP"
+
+
+def not_noise(problem: Problem) -> str:
+    """Why a problem is not about the expectation E L(|X|) of additive noise X, or an empty string."""
     privacy, objective = problem.privacy, problem.objective
-    if not isinstance(privacy, ApproxDP):
-        return "the privacy must be ApproxDP"
+    if not isinstance(privacy, ApproxDP | Divergence):
+        return "the privacy must be ApproxDP, Profile, GDP, RDP or KL"
     if not isinstance(problem.domain, Line | Integers) or not isinstance(problem.family, Additive):
         return "the family must be Additive() on the real line or the integers"
     if isinstance(problem.domain, Integers) and privacy.sensitivity != int(privacy.sensitivity):
@@ -100,7 +112,7 @@ class AdditiveCertificate(Certificate):
     multipliers: Annotated[tuple[Multiplier, ...], Within(most=POINTS)]
 
     def bound(self, problem: Problem) -> Bound:
-        if reason := not_additive(problem):
+        if reason := not_noise(problem):
             self._refuse(reason)
         loss, discrete = problem.objective.loss, isinstance(problem.domain, Integers)
         if not loss.convex and not discrete:
@@ -126,14 +138,19 @@ class AdditiveCertificate(Certificate):
     def _malformed(self) -> str:
         """Why this is not a dual point of the stated form."""
         shifts = [m.shift for m in self.multipliers]
+        named = [m.eps for m in self.multipliers if m.eps is not None]
+        places = {(m.shift, m.eps) for m in self.multipliers}
         if self.rounding not in ("nodes", "bins") or not 1 <= self.n <= POINTS:
             return f"n must be in 1..{POINTS}, and the rounding to nodes or bins"
-        if len(set(shifts)) != len(shifts) or any(not 1 <= s <= self.n for s in shifts):
-            return f"shifts must be distinct and in 1..{self.n}"
+        if len(places) != len(shifts) or any(not 1 <= s <= self.n for s in shifts):
+            return f"shifts must be distinct at each eps, and in 1..{self.n}"
+        if any(not 0 <= float(eps) <= MAX_EPS for eps in named):
+            return f"eps must be in [0, {MAX_EPS:g}]"
         for m in self.multipliers:
             if not (min(*m.values, m.rest, 0.0) >= 0 and max(*m.values, m.rest, 0.0) <= m.weight < np.inf):
                 return f"a multiplier of shift {m.shift} is not between 0 and its weight {m.weight:g}"
-        if sum(len(m.values) if m.rest == 0 else max(self._last - m.first, 0) for m in self.multipliers) > MOST:
+        last = self._last  # once: there may be many multipliers
+        if sum(len(m.values) if m.rest == 0 else max(last - m.first, 0) for m in self.multipliers) > MOST:
             return f"it has more than {MOST} multipliers"
         return ""
 
@@ -143,23 +160,34 @@ class AdditiveCertificate(Certificate):
         return max([self.n, *(max(m.end + self.n, -m.first) for m in self.multipliers)]) + 1
 
     def exact_bound(self, problem: Problem) -> Fraction:
-        """t - delta sum lam for sensitivity 1 as an exact rational (a lower bound on it where L is irrational)."""
+        """t - sum lam delta for sensitivity 1 as an exact rational (a lower bound on it where L is irrational)."""
         privacy: Any = problem.privacy
         last, discrete = self._last, isinstance(problem.domain, Integers)
-        ratio = math.ceil(enclosures.exp_above(privacy.eps) * 2**RATIO)
+        points: list[Any] = [getattr(privacy, "eps", None) if m.eps is None else m.eps for m in self.multipliers]
+        every = set(points)
+        if None in every:
+            self._refuse(f"for {privacy.adjective} noise each multiplier must name its eps")
+        values = sum(len(m.values) + (max(last + 1 - m.end, 0) if m.rest else 0) for m in self.multipliers)
+        smooth = problem.objective.loss.exponent in (1, 2)
+        work.count((3 if smooth else 60) * last + 3 * values + 10 * len(self.multipliers) + 10 * len(every))
+        ratios = {eps: math.ceil(enclosures.exp_above(eps) * 2**RATIO) for eps in every}
+        deltas = {eps: privacy.delta_at(eps) for eps in every}
+        if None in deltas.values():
+            self._refuse(f"{privacy.adjective} implies no (eps, delta)-privacy that is known here")
         costs = lattice_costs(problem.objective.loss, privacy.sensitivity, self.n, last, discrete, self.rounding)
         folded = self._weights(last) * (costs << RATIO)
-        budget = 0
-        for m in self.multipliers:
+        budget = Fraction(0)
+        for m, eps in zip(self.multipliers, points, strict=True):
             stream = _integers(m.values)
             weight, rest = _integers([m.weight, m.rest])
-            budget += weight
+            budget += int(weight) * deltas[eps]
             if rest:
                 stream = np.concatenate([stream, np.full(max(last + 1 - m.end, 0), rest, dtype=object)])
             self._fold(folded, m.first, stream << RATIO)
-            self._fold(folded, m.first + m.shift, stream * -ratio)
+            self._fold(folded, m.first + m.shift, stream * -ratios[eps])
         floor = folded // (self._weights(last) << RATIO)
-        return Fraction(int(floor.min()), 2**SCALE) - Fraction(privacy.delta) * Fraction(int(budget), 2**SCALE)
+        value: Fraction = (int(floor.min()) - budget) / 2**SCALE
+        return value
 
     def _weights(self, last: int) -> np.ndarray:
         """m_a for a = 0..last: how many lattice points lie at distance a."""

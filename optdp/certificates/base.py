@@ -9,7 +9,9 @@ from optdp.exact import Fields, Tagged, Within, show
 from optdp.problem import Problem
 
 #: Where certificates are defined: a file's "type" is looked up among these before anything else is imported.
-MODULES = ("additive", "affine_window", "bathtub", "constant", "finite", "kernel", "lip", "staircase")
+MODULES = (
+    "additive", "affine_window", "bathtub", "constant", "divergence", "finite", "frequency", "kernel", "lip", "staircase",
+)  # fmt: skip
 
 
 class Refusal(ValueError):

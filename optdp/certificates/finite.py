@@ -16,7 +16,7 @@ from typing import Annotated
 import numpy as np
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import Within, dyadic, enclosures, require
+from optdp.exact import Within, dyadic, enclosures, require, work
 from optdp.problem import LDP, Alphabet, Average, Problem, WorstCase
 
 #: Multipliers are at most this large, and loss matrices have at most this many entries: a proof takes a bounded time.
@@ -51,6 +51,10 @@ class FiniteCertificate(Certificate):
         if len(self.masses) != count or not all(abs(v) <= LARGEST for v in self.masses):
             self._refuse(f"it must have a mass between -{LARGEST:g} and {LARGEST:g} for each of the {count} symbols")
         lam, growth = self._weights(objective, domain), enclosures.exp_above(privacy.eps) - 1
+        size = max(map(work.words, objective.loss.rows)) + work.words(self.masses) + work.words(lam)
+        work.count(
+            objective.loss.array.size * (1.5 + 3 * work.product(size, 2) + work.product(size, work.words([growth])))
+        )
         # All of it in integers over one denominator: r = L lam - nu, then g times the denominator of e^eps - 1.
         losses, loss_bits = dyadic.integers(objective.loss.array)
         masses, mass_bits = dyadic.integers(np.array(self.masses))

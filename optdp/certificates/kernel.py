@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from flint import arb, arb_poly, ctx, fmpq
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures, require, sweep
+from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.fields import Within
-from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact
+from optdp.exact.sweep import Branches, Cell, Sweep, exact
 from optdp.problem.domains import Interval
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior
@@ -59,11 +59,11 @@ class KernelCertificate(Certificate):
     - `densities`: one row for each layer, >= 0 at each node of the mesh. (For an average under a density: shares of it, that sum
       to at most 1 at each node.)
     - `reaches`, `centres`: of each layer at each node; `centres` are empty unless means are used.
-    - `points`, `weights`, `point_reaches`, `point_centres`: the same for atoms. For an average under finitely many points these are
-      among the prior's, with weights that sum to at most its probabilities.
+    - `points`, `weights`, `point_reaches`, `point_centres`: the same for atoms. For an average under finitely many points
+      these are among the prior's, with weights that sum to at most its probabilities.
 
-    **Proves** bounds for the worst case and averages of losses that consist of polynomial pieces (others are replaced by pieces below
-    them), every family, and outputs in any range.
+    **Proves** bounds for the worst case and averages of losses that consist of polynomial pieces (others are replaced by pieces
+    below them), every family, and outputs in any range.
     """
 
     tag = "kernel"
@@ -94,9 +94,10 @@ class KernelCertificate(Certificate):
             places = _places(objective, domain)
             total = self._total(objective, places)
             at = [exact(x) if places is None else places[x][0] for x in self.points]
-            dual = _Dual(self, at, branches, (exact(slopes[0]), exact(slopes[1])), _density(objective, domain), tilted)
+            prior = _density(objective, domain)
+            dual = _Dual(self, at, branches, (exact(slopes[0]), exact(slopes[1])), prior, tilted)
             low, high = self._span(problem, domain, dual)
-            if low + high == 1 and branches.even and self._symmetric and _density(objective, domain) is places is None:
+            if low + high == 1 and branches.even and self._symmetric and prior is None and places is None:
                 high = fmpq(1, 2)  # g(y) = g(1 - y)
             least = dual.least(low, high, enclosures.exp(privacy.eps) - 1)
             value = (dual.value + least.min(arb(0))) / arb(total)
@@ -166,8 +167,8 @@ class KernelCertificate(Certificate):
             if self.densities or any(x not in places for x in self.points):
                 self._refuse("the prior has finitely many points: there must be no density, and no other point")
             left = {x: chance for x, (_, chance) in places.items()}
-            for x, w in zip(self.points, self.weights, strict=True):
-                left[x] -= Fraction(w)
+            for point, weight in zip(self.points, self.weights, strict=True):
+                left[point] -= Fraction(weight)
             if min(left.values()) < 0:
                 self._refuse("it gives a point more than its probability under the problem's prior")
         elif self.points or any(sum(map(Fraction, shares)) > 1 for shares in zip(*self.densities, strict=True)):
@@ -219,6 +220,9 @@ class _Dual:
         self.rows = [[exact(a) for a in row] for row in branches.rows]
         self.marks: set[fmpq] = set()
         self.value = arb(0)
+        #: Words of the multipliers, and of the loss's coefficients, for counted work.
+        self.words = work.words(a for row in branches.rows for a in row)
+        self.size = work.words(v for table in (*c.densities, *c.reaches, *c.centres, c.mesh, c.points) for v in table)
         x = list(map(exact, c.mesh))
         self.layers = [
             _Layer(self, x, list(map(exact, c.densities[k])), list(map(exact, c.reaches[k])),
@@ -228,6 +232,9 @@ class _Dual:
         # Atoms: at each mark the polynomial of the total and that of the favoured part change.
         self.atoms: list[tuple[fmpq, arb_poly, arb_poly]] = []
         zero = arb_poly([])
+        degree = len(self.rows[0])
+        each = len(self.rows) * (10 + 2 * sweep.integration(degree, degree) + 0.2 * len(self.rows))
+        work.count(len(at) * (each + 40 * work.flint(2 * self.size + work.words(branches.knots))))
         for i, (p, weight, reach) in enumerate(zip(at, c.weights, c.point_reaches, strict=True)):
             w, t = exact(weight), exact(reach)
             if not w:
@@ -278,6 +285,8 @@ class _Dual:
         if low == high:
             high = low + fmpq(1, 2**80)
         best: arb | None = None
+        inside = sum(low < p < high for p in self.marks) + 1
+        work.count(inside * (30 + sum(layer.sweep.each for layer in self.layers)) + 10 * len(self.marks))
         for total, near in self._pieces(low, high):
             g = total + near * growth
             scale = abs(total(arb(0.5))) + abs(near(arb(0.5))) * growth
@@ -307,6 +316,8 @@ class _Layer:
         self, dual: _Dual, x: list[fmpq], density: list[fmpq], reach: list[fmpq], centre: list[fmpq] | None,
         prior: list[Any] | None, certificate: KernelCertificate,
     ) -> None:  # fmt: skip
+        size, degree = dual.size + work.words(dual.branches.knots), len(dual.rows[0])
+        work.count(len(x) * (len(dual.knots) * 6 * work.flint(size) + 10))
         # Nodes are added where a window's upper end passes a knot of the loss, and where the prior's density changes.
         inner = {p for a, b, _ in prior or () for p in (a, b) if x[0] < p < x[-1]}
         if centre is None:
@@ -316,6 +327,10 @@ class _Layer:
                     if min(reach[i], reach[i + 1]) < t < max(reach[i], reach[i + 1]):
                         inner.add(x[i] + (x[i + 1] - x[i]) * (t - reach[i]) / (reach[i + 1] - reach[i]))
         nodes = sorted(set(x) | inner)
+        long = 4 * size if len(nodes) > len(x) else 2 * size
+        # Powers of the reach have numbers that grow with the degree; marks are sorted.
+        polynomial = 2 * degree**2 * work.flint(degree * long / 8 + dual.words) + 0.1 * len(prior or ())
+        work.count(len(nodes) * (polynomial + (60 + 8 * len(dual.knots)) * work.flint(long)))
         lam, t = _along(x, density, nodes), _along(x, reach, nodes)
         middle = nodes if centre is None else _along(x, centre, nodes)
         a, b = dual.slopes if centre is None else (fmpq(-1), fmpq(1))
@@ -355,7 +370,7 @@ class _Layer:
                     tuple(_times(weight, subtract if centre else nu)),
                 )
             )
-        self.sweep = Sweep(cells, dual.branches, -1)
+        self.sweep = Sweep(cells, dual.branches, -1, 2 * long)
         dual.marks |= {*self.low, *self.high, *(m - o for m in middle for o in self.sweep.offsets)}
 
     @cached_property

@@ -19,7 +19,7 @@ rational R >= e^eps, and by 1/R below, which makes Q larger and the bound safe.
 - One-sided LIP: Q is a simplex with one vertex for each category. It contains the other sets, so that its bound holds for all.
 - LDP: r_i = P_i s_i / sum P s with s_i in [1, R]. *Sum*: with c_i(t) = 2 t x_i - t^2 - nu_i, sigma is the largest of
   sum_i P_i max(c_i(t), R c_i(t)), bounded between knots by a parabola. *Histogram*: phi - nu.r is convex along rays, so
-  vertices s_i in {1, R} again; or, for many categories, the chord relaxation, bounded between knots.
+  vertices s_i in {1, R} again; or, for many categories, for each 1/sum P s chords as above, bounded between knots.
 """
 
 import math
@@ -33,7 +33,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import enclosures, require
+from optdp.exact import enclosures, require, work
 from optdp.problem import LDP, LIP, Aggregate, Alphabet, BayesRisk, Prior, Problem
 
 #: Bounds of Q are multiples of 2^-BITS.
@@ -89,6 +89,8 @@ class LIPCertificate(Certificate):
             self._refuse("the domain must be the alphabet of the prior's categories")
         if isinstance(privacy, LIP) and privacy.prior != prior:
             self._refuse("the prior of the guarantee must be the prior of the objective")
+        own, size = work.words([prior.total]), work.words(task.values or ())
+        work.count(len(prior) * (3 * work.rational(own + size) + 2 * work.rational(own + 2 * size + 3)))
         proof = _Proof(self, prior, task, enclosures.exp_above(privacy.eps, BITS))
         if self.method == "simplex":
             return max(proof.simplex(), Fraction(0))
@@ -98,6 +100,10 @@ class LIPCertificate(Certificate):
             self._refuse(f"the method {self.method!r} is not for a {task.kind}")
         if len(self.nu) != len(prior):
             self._refuse(f"there are {len(self.nu)} prices for {len(prior)} categories")
+        size = work.words([*(task.values or ()), 1.0]) + work.words([*(t for t, _ in self.knots), 1.0])
+        long = 2 * max(size, work.words([*self.nu, *(v for _, v in self.knots)]))
+        each = 3 + 3 * work.product(long, 3) + 2 * work.product(size, size)
+        work.count((len(self.knots) + 2) * (len(prior) * each + 8 * work.rational(long + 3)))
         if len(self.knots) * len(prior) > STEPS:
             self._refuse(f"{len(self.knots)} knots and {len(prior)} categories are more than {STEPS} steps")
         excess = getattr(proof, f"{'cone' if isinstance(privacy, LDP) else 'box'}_{self.method}")()
@@ -106,6 +112,7 @@ class LIPCertificate(Certificate):
 
     def _visits(self, vertices: int, steps: int) -> None:
         """Refuse a proof that would take too long, before it does."""
+        work.count(vertices * (4 + 4 * work.product(6 + work.words(self.nu), 3 + work.words(self.nu))))
         if vertices > VERTICES or steps > STEPS:
             self._refuse(f"there are more than {VERTICES} vertices to visit")
 
@@ -279,35 +286,39 @@ class _Proof:
         return worst / (self.prior.total * ONE << (2 * half))
 
     def cone_chord(self) -> Fraction:
-        """For tau in [tau_k, tau_{k+1}] = 1/sum(P s) and r in tau [P, R P], sum r = 1, with u = r / tau.
+        """For tau in [tau_k, tau_{k+1}] = 1/sum(P s): a posterior lies between lo_i = tau P_i and hi_i = R tau P_i, and what the
+        others leave, 1 - R tau (1 - P_i) <= r_i <= 1 - tau (1 - P_i). Chords of r_i^2 and any level l give
 
-        r_i^2 <= (1 + R) tau P_i r_i - R tau^2 P_i^2 and any level l give phi - nu.r <= l + tau sum_i max over u_i in
-        [P_i, R P_i] of c_i u_i - R tau^2 sum P^2 with c_i = (1 + R) tau P_i - nu_i - l, linear in tau.
+            phi - nu.r <= l + sum_i max over q in {lo_i, hi_i} of q^2 - (nu_i + l) q.
+
+        Of the two bounds on either side one is taken for the whole interval: then they are linear in tau, the right side is
+        convex in it, and its maximum is at an end.
         """
         ratio, knots, total = self.factor, self.multipliers.knots, self.prior.total
         inside = [(Fraction(t), Fraction(v)) for t, v in knots if ratio * Fraction(t) > ONE and t < 1]
         cuts = [(Fraction(ONE * ONE // ratio, ONE), Fraction(knots[0][1])), *inside]
         cuts.append((Fraction(1), cuts[-1][1]))
-        (tau, tb), (level, lb), (nu, nb) = _scaled([c[0] for c in cuts]), _scaled([c[1] for c in cuts]), self.nu
-        bits, weight = max(nb, lb), self.weight
-        square = int((weight * weight).sum())
-        slope = ((ONE + ratio) * weight) << bits  # c = (slope tau - offset) / unit, tau in multiples of 2^-tb
-        unit = (total * ONE) << (tb + bits)
-        found = []
-        for a, b, lk in zip(tau.tolist()[:-1], tau.tolist()[1:], level.tolist()[:-1], strict=True):
+        (level, lb), (nu, nb) = _scaled([c[1] for c in cuts]), self.nu
+        bits = max(nb, lb)
+        own = work.words([total]) + work.words([t for t, _ in knots])
+        work.count(
+            2 * len(cuts) * len(self.prior) * (3 + 4 * work.product(own + 3, own) + 6 * work.product(6 + bits // 64, 6))
+        )
+        weight, found = self.weight, list[Fraction]()
+        others = total - weight
+        for (a, _), (b, _), lk in zip(cuts[:-1], cuts[1:], level.tolist()[:-1], strict=True):
             price = (nu << (bits - nb)) + (lk << (bits - lb))
-            at_a, at_b = (slope * end - ((price * total * ONE) << tb) for end in (a, b))
-            high = at_a + at_b > 0  # half way
-            s = self._chosen(high)
-            linear = -Fraction(int((s * price).sum()), (total * ONE) << bits)  # tau * linear + tau^2 * curve
-            curve = Fraction(int((s * weight).sum()) * (ONE + ratio) - ratio * ONE * square, (total * ONE) ** 2)
-            missed = np.where(high, -np.minimum(at_a, at_b), np.maximum(at_a, at_b))
-            lost = int((weight * np.maximum(missed, 0)).sum())
-            slack = Fraction(b * (ratio - ONE) * lost, (total * ONE * unit) << tb)
-            ends = Fraction(a, 1 << tb), Fraction(b, 1 << tb)
-            top = min(max(-linear / (2 * curve), ends[0]), ends[1]) if curve < 0 else ends[0]
-            peak = max(t * linear + t * t * curve for t in (*ends, top))
-            found.append(Fraction(lk, 1 << lb) + slack + peak)
+            (na, da), (n, d) = (a.numerator, a.denominator), (b.numerator, b.denominator)
+            wide = na * (weight * ratio + others * ONE) >= da * total * ONE
+            narrow = n * (weight * ONE + others * ratio) <= d * total * ONE
+            for top, unit in ((na, da), (n, d)):
+                # In multiples of 2^-BITS, rounded outward: between the ends the line through them is outside too.
+                low = np.where(narrow, unit * total * ONE - top * others * ratio, top * weight * ONE) // (unit * total)
+                high = -(
+                    -np.where(wide, unit * total * ONE - top * others * ONE, top * weight * ratio) // (unit * total)
+                )
+                worth = np.maximum((low << bits) * low - price * low * ONE, (high << bits) * high - price * high * ONE)
+                found.append(Fraction(lk, 1 << lb) + Fraction(int(worth.sum()), ONE * ONE << bits))
         return max(found)
 
     def cone_vertices(self) -> Fraction:

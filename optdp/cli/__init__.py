@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 #: Modules with a function `register(commands: Commands)`, in the order of the help text.
-MODULES = ("problems", "lip", "columns", "audit", "tools")
+MODULES = ("problems", "lip", "survey", "columns", "audit", "tools")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line. **Returns** 0, 1 if a check failed, or 2 after an error, which is one line on stderr."""
+    """Run the command line. **Returns** 0, 1 if a check of a solve failed, or 2 after an error, which is one line on stderr."""
     args = build_parser().parse_args(arguments)
     try:
         return int(args.run(args))

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import math
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import optdp
 from optdp import files
-from optdp.cli import Commands, options
+from optdp.cli import Commands, options, survey, table
 from optdp.cli.options import option
 
 if TYPE_CHECKING:
@@ -25,7 +22,9 @@ if TYPE_CHECKING:
     from optdp.report.report import Report
 
 #: Rows randomised at a time: large enough for numpy, small enough for any memory.
-CHUNK = 65_536
+CHUNK = 16_384
+#: The same in bytes of the file.
+BYTES = 2**22
 QUERIES = ("mean", "variance", "maximum", "minimum", "mode", "count")
 
 
@@ -42,36 +41,53 @@ def register(commands: Commands) -> None:
     source.add_argument("--csv", metavar="FILE", help="a CSV file with a header; needs --column and --range")
     option(parser, "--column", None, "column of the CSV file")
     text = "range of its values, known without looking"
-    option(parser, "--range", None, text, type=float, nargs=2, metavar=("A", "B"))
+    option(parser, "--range", None, text, type=options.parse_float, nargs=2, metavar=("A", "B"))
     text = "statistics"
     option(parser, "--query", ["maximum", "count"], text, type=str, nargs="+", choices=QUERIES, dest="queries")
-    option(parser, "--eps", [0.5, 1.0, 2.0], "epsilons", type=float, nargs="+")
+    option(parser, "--eps", [0.5, 1.0, 2.0], "epsilons", type=options.parse_float, nargs="+")
     option(parser, "--mechanism", None, "names (default: all)", nargs="+", dest="mechanisms")
     option(parser, "--protocol", "interval", "interval: the paper's", choices=("local", "range", "interval"))
     option(parser, "--repeats", 1000, "answers for each")
     option(parser, "--seed", 0, "seed of the draws")
 
-    described = (
-        "Replace every value of one numeric column by an eps-LDP output; other columns pass "
-        "unchanged, and may identify people. Files of any size are streamed; the output is written atomically."
+    parser = commands.top.add_parser(
+        "randomize",
+        help="make one numeric column of a CSV file private",
+        description="Replace every value of one numeric column by an eps-LDP output. Other columns are copied in clear only if "
+        "--keep lists them. Files of any size are streamed; outputs appear whole and together, or not at all. CSV is read "
+        "strictly: UTF-8, one line for each row, quotes balanced, no blank lines. A number is a sign, digits with a point, "
+        "an exponent (12, -0.5, 6.02e23) and nothing else.",
     )
-    text = "make one numeric column of a CSV file private"
-    parser = commands.top.add_parser("randomize", help=text, description=described)
-    options.add_eps(parser)
-    parser.add_argument("--column", required=True, help="name of the column in the header")
-    parser.add_argument("--lower", type=float, required=True, help="lower end of the range, known without looking")
-    parser.add_argument("--upper", type=float, required=True, help="upper end of the range")
+    option(parser, "--plan", None, "what `optdp plan` wrote: all columns of the table instead of one", metavar="FILE")
+    text = "privacy parameter, at most 30: 0.5, or exactly 1/2 or log(3)"
+    parser.add_argument("--eps", type=options.parse_number, action=options.Once, help=text)
+    text = "name of the column in the header; one column at a time"
+    parser.add_argument("--column", action=options.Once, help=text)
+    text = "lower end of the range, known without looking"
+    parser.add_argument("--lower", type=options.parse_float, action=options.Once, help=text)
+    parser.add_argument("--upper", type=options.parse_float, action=options.Once, help="upper end of the range")
     options.add_loss(parser)
-    text = "optimal, or a published one that is sampled exactly: 'moved PM', PM, ..."
+    text = "optimal, kernel, unbiased kernel, or a published one that is sampled exactly: 'moved PM', PM, ..."
     option(parser, "--mechanism", "optimal", text)
+    text = "instead: the mechanism that `optdp recommend` has first for it"
+    option(parser, "--goal", None, text, choices=("mean", "quantile", "distribution", "answers"))
+    text = "of the optimal window: centred, or linear, which serves averages"
+    option(parser, "--placement", "centred", text, choices=("centred", "linear"))
     option(parser, "--clip", False, "move values outside the range to its nearest end, instead of refusing")
+    text = "a column to copy in clear, or several: id,town; may be repeated"
+    option(parser, "--keep", None, text, action="append", metavar="NAME")
+    option(parser, "--only", False, "leave out columns that --keep does not list, instead of refusing them")
     option(parser, "--delimiter", ",", "field separator")
-    option(parser, "--only", False, "write the private column alone")
-    option(parser, "--seed", None, "for tests only: who knows the seed can undo the privacy", type=int)
-    text = "write the mechanism as JSON, for whoever analyses the output"
-    option(parser, "--save-mechanism", None, text, metavar="FILE")
+    option(parser, "--multiline", False, "allow line breaks in quoted fields: a missing quote may then hide rows")
+    option(parser, "--in-place", False, "allow the output to be the input, which it replaces")
+    option(
+        parser, "--seed", None, "for tests only: who knows the seed can undo the privacy", type=options.parse_integer
+    )
+    option(
+        parser, "--save-mechanism", None, "write the mechanism as JSON, for whoever analyses the output", metavar="FILE"
+    )
     parser.add_argument("input", help="CSV file with a header, or - for standard input")
-    parser.add_argument("output", help="CSV file to write")
+    parser.add_argument("output", help="CSV file to write, or - for standard output")
     parser.set_defaults(run=_run)
 
 
@@ -90,31 +106,35 @@ def _evaluate(args: argparse.Namespace) -> Report:
 
 
 def _read(path: str, column: str) -> np.ndarray:
-    with Path(path).open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.DictReader(stream)
-        if column not in (reader.fieldnames or []):
-            raise ValueError(f"column = {column!r} is not allowed: {path} has {', '.join(reader.fieldnames or [])}")
-        found = []
-        for number, row in enumerate(reader, 1):
-            try:
-                found.append(float(row[column]))
-            except (TypeError, ValueError):
-                raise ValueError(f"row {number}: {column} is not a number") from None
+    found: list[float] = []
+    with table.reading(path) as rows:
+        place = rows.column(column)
+        for number, row in enumerate(rows.rows(), 1):
+            value = table.real(row[place])
+            if value is None or not np.isfinite(value):
+                raise ValueError(f"row {number}: {column} is not a number")
+            found.append(value)
     return np.array(found)
 
 
 def _run(args: argparse.Namespace) -> int:
     from optdp.exact.sampling import as_rng
 
-    if len(args.delimiter) != 1:
-        raise ValueError(f"delimiter = {args.delimiter!r} is not allowed: delimiter must be one character")
-    if args.save_mechanism is not None and args.save_mechanism in (args.input, args.output):
-        raise ValueError("--save-mechanism is not allowed to name the input or the output")
+    asked = [name for name in ("eps", "column", "lower", "upper") if getattr(args, name) is not None]
+    if args.plan is not None:
+        if asked:
+            raise ValueError(f"--{asked[0]} is not allowed with --plan, which says it")
+        return survey.randomize(args)
+    for name in ("eps", "column", "lower", "upper"):
+        if name not in asked:
+            raise ValueError(f"--{name} is missing (or --plan, for a whole table)")
+    table.separator(args.delimiter)
+    if args.save_mechanism is not None and files.same(args.input, args.save_mechanism):
+        raise ValueError("--save-mechanism is not allowed to name the input")
     mechanism = _mechanism(args)
-    with ExitStack() as stack:
-        if args.save_mechanism:  # opened first: a path that cannot be written is refused before anything is done
-            stream = stack.enter_context(files.replacing(args.save_mechanism))
-            stream.write(json.dumps(mechanism.to_dict(), indent=2) + "\n")
+    with files.together():
+        if args.save_mechanism:
+            files.write_text(args.save_mechanism, json.dumps(mechanism.to_dict(), indent=2) + "\n")
         rows = options.call(
             randomize_csv, args, source=args.input, target=args.output, mechanism=mechanism, rng=as_rng(args.seed),
             progress=sys.stderr.isatty(),
@@ -128,6 +148,21 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
     from optdp.mechanisms import baselines
 
     problem = optdp.Problem(optdp.LDP(args.eps), (args.lower, args.upper), args.loss, optdp.Piecewise(3))
+    if args.goal is not None:
+        found = optdp.recommend(problem.domain, args.eps, args.goal, progress=True)
+        told = f"{found.statement}: {found.best.error:.4g}"
+        print(f"recommended for the goal {args.goal!r}: {found.best.name}; {told}", file=sys.stderr)
+        return found.mechanism
+    if args.mechanism in ("kernel", "unbiased kernel"):
+        unbiased = args.mechanism == "unbiased kernel"
+        loss = None if unbiased else args.loss
+        kernel: Mechanism = optdp.solve_kernel(args.eps, loss, domain=problem.domain, unbiased=unbiased).mechanism
+        return kernel
+    if args.mechanism == "optimal" and args.placement == "linear":
+        linear: Mechanism = optdp.solve_piecewise(
+            args.eps, 3, args.loss, domain=problem.domain, placement="linear"
+        ).mechanism
+        return linear
     if args.mechanism == "optimal":
         best: Mechanism = optdp.solve(problem).mechanism
         return best
@@ -135,7 +170,9 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
     known = made[args.mechanism].make(problem) if args.mechanism in made else None
     given = f"mechanism = {args.mechanism!r}"
     if known is None:
-        raise ValueError(f"{given} is not allowed: it must be optimal or one of {', '.join(made)}")
+        raise ValueError(
+            f"{given} is not allowed: it must be optimal, kernel, unbiased kernel or one of {', '.join(made)}"
+        )
     if not known.satisfies(problem.privacy):
         raise ValueError(f"{given} is not allowed: what it sends is not proven to be private: {known.guarantee()}")
     return known
@@ -143,81 +180,82 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
 
 def randomize_csv(
     source: str | Path, target: str | Path, mechanism: Mechanism, column: str,
-    *, clip: bool = False, delimiter: str = ",", only: bool = False, rng: Seed = None, progress: bool = False,
+    *, keep: Sequence[str] = (), only: bool = False, clip: bool = False, delimiter: str = ",", multiline: bool = False,
+    in_place: bool = False, rng: Seed = None, progress: bool = False,
 ) -> int:  # fmt: skip
     """Copy a CSV file with one column randomised. **Returns** the number of rows.
 
+    **Arguments:** `source`, `target`: paths, or "-" for the standard streams; `keep`: columns that are copied in clear; `only`:
+    the other columns are left out (else there must be none); `multiline`: fields may hold line breaks; `in_place`: the target
+    may be the source. What a row and a number are: `optdp.cli.table`.
+
     **Raises** ValueError naming the row (1 is the first after the header) for a value that is missing, not a number, or
-    outside the domain unless `clip`; for a header without the column, or with it twice. Then `target` is not written.
+    outside the domain unless `clip`; for a header without the column or with columns that nobody named. Then nothing is written.
     """
     from tqdm import tqdm
 
-    with ExitStack() as stack:
-        stream: Any = sys.stdin
-        if str(source) != "-":
-            stream = stack.enter_context(Path(source).open(encoding="utf-8-sig", newline=""))
-        sink = stack.enter_context(files.replacing(target, newline=""))
-        reader = csv.reader(stream, delimiter=delimiter)
-        header = next(reader, None)
-        if header is None:
-            raise ValueError(f"{source} is empty: it must start with a header")
-        if header.count(column) != 1:
-            found = "no" if column not in header else "more than one"
-            raise ValueError(  # not the header itself: a file without one begins with private values
-                f"column = {column!r} is not allowed: {source} has {found} such column among the {len(header)} of its header"
-            )
-        place = header.index(column)
-        writer = csv.writer(sink, delimiter=delimiter, lineterminator="\n")
-        writer.writerow([column] if only else header)
-        done = 0
-        with tqdm(total=None, unit=" rows", disable=not progress, leave=False) as bar:
-            for chunk in _chunks(reader):
-                values = _column(chunk, place, len(header), done, mechanism, column, clip)
-                private = map(repr, mechanism.randomize(values, rng).tolist())
-                if only:
-                    writer.writerows([text] for text in private)
-                else:
-                    for row, text in zip(chunk, private, strict=True):
-                        row[place] = text
-                    writer.writerows(chunk)
+    delimiter = table.separator(delimiter)
+    if files.same(source, target) and not in_place:
+        raise ValueError("output is not allowed to be the input, which would be lost: give another name, or --in-place")
+    with table.reading(source, delimiter, multiline=multiline) as found, files.replacing(target, newline="") as sink:
+        place = found.column(column)
+        places = _columns(found, place, keep, only)
+        sink.write(table.written([found.header[p] for p in places], delimiter))
+        done, seen = 0, 0
+        with tqdm(total=table.size(source), unit="B", unit_scale=True, disable=not progress, leave=False) as bar:
+            for chunk in _chunks(found):
+                values = _values(chunk, place, done, mechanism, column, clip)
+                private = mechanism.randomize(values, rng).tolist()
+                for row, number in zip(chunk, private, strict=True):
+                    row[place] = repr(number)
+                    sink.write(table.written([row[p] for p in places], delimiter))
                 done += len(chunk)
-                bar.update(len(chunk))
+                bar.update(found.read - seen)
+                seen = found.read
     return done
 
 
-def _chunks(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:
+def _columns(found: table.Table, place: int, keep: Sequence[str], only: bool) -> list[int]:
+    """The places of the columns to write: the private one and those to keep; every other must be named or left out."""
+    kept = set()
+    for text in keep:
+        names = [text] if text in found.header else [name.strip() for name in text.split(",")]
+        kept |= {found.column(name, "--keep") for name in names}
+    if place in kept:
+        raise ValueError("--keep is not allowed to name the column that is made private")
+    rest = [p + 1 for p in range(len(found.header)) if p != place and p not in kept]
+    if rest and not only:  # by number: without a header, names are private values
+        shown = ", ".join(map(str, rest[:9])) + (", ..." if len(rest) > 9 else "")
+        raise ValueError(
+            f"{found.name} has other columns (number {shown} of {len(found.header)}), which are copied only where they are "
+            "named: --keep NAME copies one in clear, --only leaves them out"
+        )
+    return sorted(kept | {place})
+
+
+def _chunks(found: table.Table) -> Iterator[list[list[str]]]:
+    """Rows in parts that fit any memory."""
     chunk: list[list[str]] = []
-    done = 0
-    try:
-        for row in reader:
-            if row:  # csv gives an empty list for a blank line
-                chunk.append(row)
-            if len(chunk) == CHUNK:
-                yield chunk
-                done, chunk = done + len(chunk), []
-    except csv.Error as error:
-        raise ValueError(f"row {done + len(chunk) + 1} cannot be read: {error}") from None
+    start = found.read
+    for row in found.rows():
+        chunk.append(row)
+        if len(chunk) == CHUNK or found.read - start > BYTES:
+            yield chunk
+            chunk, start = [], found.read
     if chunk:
         yield chunk
 
 
-def _column(
-    chunk: list[list[str]], place: int, fields: int, done: int, mechanism: Mechanism, column: str, clip: bool
-) -> np.ndarray:
+def _values(chunk: list[list[str]], place: int, done: int, mechanism: Mechanism, column: str, clip: bool) -> np.ndarray:
     values = np.empty(len(chunk))
     low, high = mechanism.domain.lower, mechanism.domain.upper
     allowed = f"every row must have a number in {mechanism.domain}"
     for k, row in enumerate(chunk):  # messages name the row, never a value: it is private
-        if len(row) != fields:
-            raise ValueError(f"row {done + k + 1} has {len(row)} fields where the header has {fields}")
-        try:
-            values[k] = number = float(row[place])
-        except ValueError:
-            number = math.nan
-        if math.isnan(number):
-            text = row[place].strip().lower()
-            what = "is missing" if text in ("", "nan") else "is not a number"
-            raise ValueError(f"row {done + k + 1}: {column} {what}; {allowed}")
+        number = table.real(row[place])
+        if number is None:
+            what = "is missing" if row[place].strip().lower() in ("", "nan", "na", "null") else "is not a number"
+            raise ValueError(f"row {done + k + 1}: {column} {what}; {allowed}, such as 12, -0.5 or 6.02e23")
         if not clip and not low <= number <= high:
             raise ValueError(f"row {done + k + 1}: {column} is out of range; {allowed}: widen it, or use --clip")
+        values[k] = number
     return np.clip(values, low, high)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import csv
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import optdp
-from optdp.cli import Commands, options
+from optdp import files
+from optdp.cli import Commands, options, table
 from optdp.cli.options import option, report_command, solve_command
 
 if TYPE_CHECKING:
@@ -33,13 +32,13 @@ def register(commands: Commands) -> None:
     parser = report_command(commands.report, "lip", text, _report)
     _add_problem(parser, required=False)
     text = "instead of a prior: D equally likely categories"
-    option(parser, "--sizes", None, text, type=int, nargs="+", metavar="D")
-    option(parser, "--eps", None, "epsilons (default 0.25 to 5)", type=float, nargs="+")
+    option(parser, "--sizes", None, text, type=options.parse_integer, nargs="+", metavar="D")
+    option(parser, "--eps", None, "epsilons (default 0.25 to 5)", type=options.parse_float, nargs="+")
 
     text = "simulate users with a prior and compare with theory"
     parser = report_command(commands.top, "lip-simulate", text, _simulate)
     _add_problem(parser)
-    parser.add_argument("--eps", type=float, nargs="+", required=True, help="one or more epsilons")
+    parser.add_argument("--eps", type=options.parse_float, nargs="+", required=True, help="one or more epsilons")
     option(parser, "--users", 100_000, "how many users")
     option(parser, "--rounds", 20, "how often to draw everything")
     option(parser, "--seed", 0, "seed of the draws")
@@ -48,7 +47,7 @@ def register(commands: Commands) -> None:
 
     text = "a real prior: flights of one half-year, used on the next"
     parser = report_command(commands.top, "lip-flights", text, _flights)
-    option(parser, "--eps", [0.5, 1.0, 2.0, 4.0], "epsilons", type=float, nargs="+")
+    option(parser, "--eps", [0.5, 1.0, 2.0, 4.0], "epsilons", type=options.parse_float, nargs="+")
     option(parser, "--column", "dest", "the private category", choices=("dest", "carrier", "origin"))
     option(parser, "--until", "2013-07-01", "the prior is of flights before")
     option(parser, "--seed", 0, "seed of the perturbation")
@@ -56,7 +55,7 @@ def register(commands: Commands) -> None:
 
 def _numbers(text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        return [options.parse_float(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers: use 0.1,0.9") from None
 
@@ -75,22 +74,19 @@ def _add_problem(parser: argparse.ArgumentParser, *, required: bool = True) -> N
 def read_prior(path: str | Path, counts: bool) -> dict[str, Any]:
     """Categories and their probabilities from a CSV file. **Raises** ValueError naming the row that cannot be read."""
     found: dict[str, Any] = {}
-    with open(path, newline="", encoding="utf-8-sig") as stream:
-        for number, row in enumerate(csv.reader(stream), start=1):
-            cells = [cell.strip() for cell in row]
-            if not any(cells):
-                continue
-            if len(cells) != 2:
-                raise ValueError(f"{path}, row {number}: {row!r} is not allowed: a row must be a category and a number")
-            try:
-                value = Fraction(cells[1])
-            except (ValueError, ZeroDivisionError):
+    name = "standard input" if str(path) == "-" else str(path)
+    with files.reading(path) as stream:
+        for number, row in enumerate(table.Records(stream, name).rows(), start=1):
+            if len(row) != 2:
+                raise ValueError(f"{name}, row {number} is not allowed: a row must be a category and a number")
+            value = table.exact(row[1])
+            if value is None:
                 if number == 1:
                     continue  # a header
-                raise ValueError(f"{path}, row {number}: {cells[1]!r} is not a number") from None
-            if cells[0] in found:
-                raise ValueError(f"{path}, row {number}: category {cells[0]!r} occurs twice")
-            found[cells[0]] = value
+                raise ValueError(f"{name}, row {number} is not allowed: what follows the category is not a number")
+            if row[0] in found:
+                raise ValueError(f"{name}, row {number} is not allowed: its category occurs twice")
+            found[row[0]] = value
     if counts:
         total = sum(found.values())
         if any(v < 0 for v in found.values()) or not total:
@@ -105,7 +101,7 @@ def _problem(args: argparse.Namespace) -> dict[str, object]:
     task = args.task or ("survey" if len(prior) == 2 and args.values is None else "sum")
     if task == "sum" and args.values is None and isinstance(prior, dict):
         try:
-            return {"prior": prior, "task": task, "values": [float(name) for name in prior]}
+            return {"prior": prior, "task": task, "values": [options.parse_float(name) for name in prior]}
         except ValueError:
             raise ValueError("--values is missing: a sum needs the number that each category stands for") from None
     return {"prior": prior, "task": task, "values": args.values}

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import io
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import optdp
+from optdp import files
+from optdp.cli import table
 
 if TYPE_CHECKING:
     from optdp.cli import Commands, Subparsers
@@ -26,22 +29,50 @@ Result = TypeVar("Result")
 Options = argparse.ArgumentParser | argparse._ArgumentGroup
 
 
+class Once(argparse.Action):
+    """An option that may be given once: of two, the first would be forgotten without a word."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        given = namespace.__dict__.setdefault("_given", set())
+        if self.dest in given:
+            raise argparse.ArgumentError(self, "it is given twice, which is not allowed")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 def parse_number(text: str) -> Number:
     """An exact number: "0.5" and "1e-6" are floats, "1/2" is a rational, "log(3)" the logarithm of one."""
     from optdp.exact.numbers import number
 
     try:
-        return number(text, "number") if "/" in text or text.startswith("log") else float(text)
+        return number(text, "number") if "/" in text or text.startswith("log") else parse_float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number: use 0.5, 1/2 or log(3)") from None
 
 
 def parse_float(text: str) -> float:
-    """A float; the message of an error names the text."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number: use 0.5 or 1e-6") from None
+    """A float in the grammar of `optdp.cli.table`; "nan" and "inf" too, which are then refused by the name of their argument."""
+    found = float(text) if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else table.real(text)
+    if found is None:
+        raise NotANumber(f"{text[:60]!r} is not a number: use 0.5 or 1e-6")
+    return found
+
+
+def parse_integer(text: str) -> int:
+    """An integer: a sign and the digits 0 to 9."""
+    if re.fullmatch(r"[+-]?[0-9]{1,1000}", text) is None:
+        raise NotANumber(f"{text[:60]!r} is not an integer: use 12")
+    return int(text)
+
+
+class NotANumber(ValueError, argparse.ArgumentTypeError):
+    """A text on the command line that is no number."""
 
 
 def parse_loss(text: str) -> LossLike:
@@ -68,7 +99,8 @@ def option(parser: Options, name: str, default: object, text: str, **more: Any) 
         return
     written = " ".join(map(str, default)) if isinstance(default, list | tuple) else default
     shown = "" if default is None else f" (default {written})"
-    more.setdefault("type", str if default is None else type(default))
+    kind = str if default is None else type(default)
+    more.setdefault("type", {float: parse_float, int: parse_integer}.get(kind, kind))
     parser.add_argument(name, default=default, help=text + shown, **more)
 
 
@@ -77,13 +109,14 @@ def add_loss(parser: Options, text: str = "abs, squared, power:Q, huber:C, thres
     option(parser, "--loss", "abs", text, type=parse_loss)
 
 
-def add_eps(parser: Options, *default: float) -> None:
-    """`--eps`: one epsilon, or (with defaults) several."""
+def add_eps(parser: Options, *default: float, required: bool = True, once: bool = False) -> None:
+    """`--eps`: one epsilon (`once`: not to be repeated), or (with defaults) several."""
     if default:
         option(parser, "--eps", list(default), "epsilons", type=parse_number, nargs="+")
     else:
         text = "privacy parameter, at most 30: 0.5, or exactly 1/2 or log(3)"
-        parser.add_argument("--eps", type=parse_number, required=True, help=text)
+        action = Once if once else "store"
+        parser.add_argument("--eps", type=parse_number, required=required, help=text, action=action)
 
 
 def add_time_limit(parser: Options, text: str = "seconds", default: float = 60.0) -> None:
@@ -94,9 +127,9 @@ def add_time_limit(parser: Options, text: str = "seconds", default: float = 60.0
 def add_domain(parser: Options, *, circle: bool = True) -> None:
     """`--domain A B` and `--circle PERIOD`."""
     group = parser.add_mutually_exclusive_group()
-    option(group, "--domain", (0.0, 1.0), "interval", type=float, nargs=2, metavar=("A", "B"))
+    option(group, "--domain", (0.0, 1.0), "interval", type=parse_float, nargs=2, metavar=("A", "B"))
     if circle:
-        option(group, "--circle", None, "a circle of this period instead", type=float, metavar="PERIOD")
+        option(group, "--circle", None, "a circle of this period instead", type=parse_float, metavar="PERIOD")
 
 
 def call(function: Callable[..., Result], args: argparse.Namespace, **given: object) -> Result:
@@ -112,10 +145,13 @@ def call(function: Callable[..., Result], args: argparse.Namespace, **given: obj
     return function(**{name: options[name] for name in inspect.signature(function).parameters if name in options})
 
 
-def solve_command(commands: Commands, problem: str, text: str) -> argparse.ArgumentParser:
-    """`optdp solve PROBLEM`, which calls `optdp.solve_<problem>`, with the options that all of these commands have."""
+def solve_command(commands: Commands, problem: str, text: str, *, eps: bool = True) -> argparse.ArgumentParser:
+    """`optdp solve PROBLEM`, which calls `optdp.solve_<problem>`, with the options that all of these commands have.
+
+    **Arguments:** `eps`: whether `--eps` must be given.
+    """
     parser = commands.solve.add_parser(problem, help=text)
-    add_eps(parser)
+    add_eps(parser, required=eps)
     group = parser.add_argument_group("output")
     option(group, "--json", False, "print the solution as JSON")
     option(group, "--out", None, "save the solution as JSON (read it with `optdp verify`)", metavar="FILE")
@@ -132,18 +168,22 @@ def solve(args: argparse.Namespace, **given: object) -> Solution:
     return solution
 
 
-def show_solution(solution: Solution, args: argparse.Namespace) -> int:
-    """Print, save and plot a solution with its verification. **Returns** the exit status: 1 if a check fails."""
+def show_solution(solution: Solution, args: argparse.Namespace, more: Callable[[], None] | None = None) -> int:
+    """Print, save and plot a solution with its verification; `more` writes further files. **Returns** the exit status: 1 if a
+    check fails.
+    """
     verification = solution.verify()
-    # Files first: whoever reads the output may stop reading.
-    if args.out:
-        solution.save(args.out)
-    if args.write:
-        solution.program.write(args.write)
-    if args.plot:
-        from optdp.report.plots import figure_of, save_figure
+    with files.together():  # before anything is printed: whoever reads the output may stop reading
+        if args.out:
+            solution.save(args.out)
+        if args.write:
+            solution.program.write(args.write)
+        if args.plot:
+            from optdp.report.plots import figure_of, save_figure
 
-        save_figure(figure_of(solution.plot()), args.plot)
+            save_figure(figure_of(solution.plot()), args.plot)
+        if more is not None:
+            more()
     if args.json:
         computed = {"statement": solution.problem.statement(), "gap": solution.gap, "status": solution.status.name}
         print(json.dumps({**solution.to_dict(), **computed, "verified": verification.passed}, indent=2))
@@ -192,8 +232,9 @@ def _gap_report(args: argparse.Namespace) -> Report:
 
 def show_report(report: Report, args: argparse.Namespace) -> int:
     """Print and write a report as asked."""
-    for path in (args.html, args.plot):
-        if path:
-            report.save(path)
+    with files.together():
+        for path in (args.html, args.plot):
+            if path:
+                report.save(path)
     print(report.to_json() if args.json else report.to_markdown() if args.markdown else report.to_text())
     return 0

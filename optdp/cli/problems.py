@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from dataclasses import replace
 
 import optdp
 from optdp.cli import Commands, options
 from optdp.cli.options import option, report_command, solve_command
+from optdp.problem.privacy import Privacy
 
 
 def register(commands: Commands) -> None:
@@ -46,7 +49,7 @@ def _piecewise(commands: Commands) -> None:
     option(parser, "--pieces", "3-9", "pieces asked about", type=_pieces, metavar="M or M-N")
     options.add_loss(parser)
     options.add_domain(parser)
-    option(parser, "--eps-range", (0.01, 10.0), "where", type=float, nargs=2, metavar=("LOW", "HIGH"))
+    option(parser, "--eps-range", (0.01, 10.0), "where", type=options.parse_float, nargs=2, metavar=("LOW", "HIGH"))
     option(parser, "--seed", 0, "seed of the draws")
     option(parser, "--attack", 0, "at N epsilons, also try to beat the bound by local search", metavar="N")
 
@@ -54,7 +57,7 @@ def _piecewise(commands: Commands) -> None:
 def _pieces(text: str) -> range:
     try:
         first, _, last = text.partition("-")
-        return range(int(first), int(last or first) + 1)
+        return range(options.parse_integer(first), options.parse_integer(last or first) + 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of pieces: use 5 or 3-9") from None
 
@@ -69,14 +72,14 @@ def _kernel(commands: Commands) -> None:
     parser = solve_command(commands, "kernel", "the best of all LDP mechanisms for one bounded number")
     _kernel_problem(parser)
     text = "range of the outputs (default: the domain, or free if unbiased)"
-    option(parser, "--outputs", None, text, type=float, nargs=2, metavar=("LOW", "HIGH"))
+    option(parser, "--outputs", None, text, type=options.parse_float, nargs=2, metavar=("LOW", "HIGH"))
     text = "points and probabilities: minimise the average loss, e.g. 0:0.5 1:0.5"
     option(parser, "--prior", None, text, nargs="+", metavar="X:P")
-    option(parser, "--backend", "auto", "how linear programs are solved", choices=("auto", "columns", "dense"))
-    text = "keep all outputs of the linear program, not the fewest that will do"
-    option(parser, "--all-outputs", True, text, dest="simplify")
+    option(parser, "--backend", "auto", "dense: the plain linear program on a small grid", choices=("auto", "dense"))
     text = "draw the loss at every input beside the published mechanisms"
     option(parser, "--errors", None, text, metavar="FILE")
+    text = "draw the floor, the windows and the prior of the lower bound"
+    option(parser, "--structure", None, text, metavar="FILE")
     parser.set_defaults(run=_solve_kernel)
 
     parser = report_command(commands.report, "kernel", "the best kernels and the published mechanisms over epsilon")
@@ -85,20 +88,20 @@ def _kernel(commands: Commands) -> None:
 
 
 def _kernel_problem(parser: argparse.ArgumentParser, *, circle: bool = True) -> None:
-    text = "abs, squared or power:Q, Q >= 1 (default abs; squared if unbiased)"
+    text = "abs, squared, power:Q, huber:C, threshold:T, pinball:TAU (default abs; squared if unbiased)"
     option(parser, "--loss", None, text, type=options.parse_loss)
     options.add_domain(parser, circle=circle)
     parser.set_defaults(domain=None)
     option(parser, "--unbiased", False, "ask for E[Y|x] = x; the domain is then [-1, 1] unless given")
     option(parser, "--rtol", 1e-3, "relative gap to stop at")
-    options.add_time_limit(parser, "seconds after which no finer grid is begun")
+    options.add_time_limit(parser, "seconds after which no finer program is begun")
 
 
 def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | None:
     if pairs is None or pairs == ["uniform"]:
         return "uniform" if pairs else None
     try:
-        points, chances = zip(*(map(float, pair.split(":")) for pair in pairs), strict=True)
+        points, chances = zip(*(map(options.parse_float, pair.split(":")) for pair in pairs), strict=True)
     except ValueError:
         allowed = "write it as X:P X:P ..., e.g. 0:0.5 1:0.5"
         raise ValueError(f"prior = {' '.join(pairs)} is not allowed: {allowed}") from None
@@ -107,13 +110,17 @@ def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | N
 
 def _solve_kernel(args: argparse.Namespace) -> int:
     solution = options.solve(args, prior=_prior(args.prior))
-    status = options.show_solution(solution, args)
-    if args.errors:
-        from optdp.report.kernel import plot_errors
+
+    def figures() -> None:
+        from optdp.report.kernel import plot_errors, plot_structure
         from optdp.report.plots import figure_of, save_figure
 
-        save_figure(figure_of(plot_errors(solution)), args.errors)
-    return status
+        if args.errors:
+            save_figure(figure_of(plot_errors(solution)), args.errors)
+        if args.structure:
+            save_figure(plot_structure(solution), args.structure)
+
+    return options.show_solution(solution, args, figures if args.errors or args.structure else None)
 
 
 def _unbiased(commands: Commands) -> None:
@@ -131,9 +138,9 @@ def _unbiased(commands: Commands) -> None:
     option(parser, "--sensitivity", 1.0, "length of the interval of queries")
     option(parser, "--lower", 0.0, "lowest output")
     text = "range of the queries, instead of both"
-    option(parser, "--inputs", None, text, type=float, nargs=2, metavar=("A", "B"))
+    option(parser, "--inputs", None, text, type=options.parse_float, nargs=2, metavar=("A", "B"))
     option(parser, "--backend", "auto", "grid, target: the paper's", choices=("auto", "grid", "target", "scip"))
-    option(parser, "--target", None, "variance at which backend target stops", type=float)
+    option(parser, "--target", None, "variance at which backend target stops", type=options.parse_float)
     options.add_time_limit(parser, "seconds for scip")
 
     text = "optima of the unbiased families, published mechanisms, the bound"
@@ -147,16 +154,24 @@ def _objective(text: str) -> float | str:
     if text == "worst":
         return text
     try:
-        return float(text)
+        return options.parse_float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not an objective: use worst or a number in [-1, 1]") from None
 
 
 def _additive(commands: Commands) -> None:
-    parser = solve_command(commands, "additive", "the best additive noise under (eps, delta)-differential privacy")
+    text = "the best additive noise under (eps, delta)-differential privacy or another notion"
+    parser = solve_command(commands, "additive", text, eps=False)
     option(parser, "--delta", 0.0, "privacy parameter delta, in [0, 1)", type=options.parse_number)
     _additive_problem(parser)
     options.add_time_limit(parser)
+    option(parser, "--releases", 1, "share (eps, delta) among so many releases of the same noise")
+    text = "how releases are accounted for"
+    option(parser, "--accounting", "best", text, choices=("best", "basic", "gaussian", "numerical"))
+    text = (
+        "another notion in place of (eps, delta): gdp:MU, kl:BOUND, rdp:ALPHA:BOUND or profile:EPS:DELTA,EPS:DELTA,..."
+    )
+    option(parser, "--notion", None, text, type=_notion)
     option(parser, "--profile", False, "also print delta at other epsilons, beside the baselines")
     parser.set_defaults(run=_solve_additive)
 
@@ -167,6 +182,21 @@ def _additive(commands: Commands) -> None:
     _additive_problem(parser)
 
 
+def _notion(text: str) -> Privacy:
+    kind, _, rest = text.partition(":")
+    try:
+        if kind == "profile":
+            pairs = [tuple(options.parse_number(x) for x in pair.split(":")) for pair in rest.split(",")]
+            return optdp.Profile(pairs)  # type: ignore[arg-type]
+        made: dict[str, Callable[..., Privacy]] = {"gdp": optdp.GDP, "kl": optdp.KL, "rdp": optdp.RDP}
+        return made[kind](*map(options.parse_number, rest.split(":")))
+    except (KeyError, TypeError, ValueError) as error:
+        reason = (
+            "use gdp:MU, kl:BOUND, rdp:ALPHA:BOUND or profile:EPS:DELTA,..." if isinstance(error, KeyError) else error
+        )
+        raise argparse.ArgumentTypeError(f"{text!r} is not a notion: {reason}") from None
+
+
 def _additive_problem(parser: argparse.ArgumentParser) -> None:
     options.add_loss(parser, "abs, squared or power:Q, Q >= 1")
     option(parser, "--sensitivity", 1.0, "how far neighbouring values are apart")
@@ -175,7 +205,16 @@ def _additive_problem(parser: argparse.ArgumentParser) -> None:
 
 
 def _solve_additive(args: argparse.Namespace) -> int:
-    solution = options.solve(args)
+    if args.notion is None:
+        if args.eps is None:
+            raise ValueError("eps is missing: give --eps, or --notion")
+        solution = options.solve(args)
+    else:
+        if args.eps is not None or args.delta != 0:
+            raise ValueError("eps and delta are not allowed beside --notion: it has its own parameters")
+        solution = options.solve(
+            args, eps=replace(args.notion, sensitivity=args.sensitivity), delta=0.0, sensitivity=1.0
+        )
     status = options.show_solution(solution, args)
     if args.profile:
         from optdp.report.additive import profile_report

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 
 from optdp.cli import Commands, options
 
@@ -16,7 +18,9 @@ takes any `optdp.Problem` whose parts fit one row; for other problems it raises 
 def register(commands: Commands) -> None:
     """Add the commands of this module."""
     parser = commands.top.add_parser("verify", help="check a saved solution again, without any solver")
-    parser.add_argument("solution", help="file written by `optdp solve ... --out`")
+    parser.add_argument("solution", help="file written by `optdp solve ... --out`, or - for standard input")
+    text = "work that the proof may take, in seconds of a common processor; counted beforehand, not timed"
+    options.option(parser, "--limit", 10.0, text, metavar="SECONDS")
     parser.set_defaults(run=_verify)
 
     parser = commands.top.add_parser("problems", help="the problems that are solved")
@@ -35,18 +39,26 @@ def register(commands: Commands) -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
+    from optdp.exact import work
     from optdp.exact.numbers import above, below
     from optdp.solution import Solution
 
-    solution = Solution.load(args.solution)
-    verification = solution.verify()
-    # Nothing else of the file: the solver, its time and its tolerance are what somebody wrote there.
-    print(solution.problem.statement())
-    print(f"  optimum in [{below(solution.lower_bound, 12)}, {above(solution.value, 12)}], gap {solution.gap:.1e}")
-    print(f"  {solution.mechanism!r}")
-    print(verification)
-    print("verified" if verification else "NOT verified")
-    return 0 if verification else 1
+    name = "standard input" if args.solution == "-" else Path(args.solution).name
+    with work.limited(args.limit, name):
+        solution = Solution.load(args.solution, args.limit)
+        verification = solution.verify(args.limit)
+        # Nothing else of the file: the solver, its time and its tolerance are what somebody wrote there.
+        told = [
+            solution.problem.statement(),
+            f"  optimum in [{below(solution.lower_bound, 12)}, {above(solution.value, 12)}], gap {solution.gap:.1e}",
+            f"  {solution.mechanism!r}",
+            str(verification),
+            "verified" if verification else "NOT verified",
+        ]
+    print("\n".join(told))
+    if not verification:
+        print(f"optdp: error: {name} is not verified: {verification.failures[0].name}", file=sys.stderr)
+    return 0 if verification else 2
 
 
 def _problems(args: argparse.Namespace) -> int:

@@ -48,7 +48,7 @@ from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
 from optdp.problem.losses import CustomLoss, Loss, LossLike
 from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import ApproxDP
+from optdp.problem.privacy import ApproxDP, Privacy
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, Session, stacked
@@ -398,7 +398,7 @@ class _Task:
         program: LatticeProgram | None = None, kind: str = "closed form",
     ) -> _Bracket:  # fmt: skip
         """Both sides, each from scratch and rounded outwards."""
-        value = mechanism.enclose_loss(self.loss)[1]
+        value = mechanism.enclose_loss(self.loss, sent=True)[1]
         lower = min(certificate.bound(self.problem).value, value)
         return _Bracket(mechanism, value, certificate, lower, self.loss, solved, program, kind)
 
@@ -427,7 +427,7 @@ def _refined_pairs(coarse: LatticeProgram, n: int, size: int) -> dict[int, np.nd
     return pairs
 
 
-def _integers(p: np.ndarray, total: float) -> list[int]:
+def as_weights(p: np.ndarray, total: float) -> list[int]:
     """p/total in units of 2^-BITS, rounded to integers."""
     scaled = np.ldexp(p / total, 60)
     return [int(v) << (BITS - 60) if v >= 2.0**52 else int(float(v) * 2.0 ** (BITS - 60)) for v in scaled]
@@ -456,7 +456,7 @@ def private_finite(
     for _ in range(40):
         mixed, stuck = share * wide, (1 - share) * atom / total
         mixed[: p.size] += (1 - share) * p / total
-        parts = tuple(_integers(np.trim_zeros(mixed, "b"), 1.0)), _integers(np.array([stuck]), 1.0)[0]
+        parts = tuple(as_weights(np.trim_zeros(mixed, "b"), 1.0)), as_weights(np.array([stuck]), 1.0)[0]
         noise = AdditiveMechanism(domain, privacy.sensitivity, n, *parts, eps=privacy.eps)
         excess = noise.exact_delta(ratio) - limit
         if excess <= 0:
@@ -479,7 +479,7 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     decay = -(-LIMB * bottom // top)
     # Masses in the tail sink to E^-K: keep their relative precision.
     total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
-    masses = [max(1, v) for v in _integers(p, total)]
+    masses = [max(1, v) for v in as_weights(p, total)]
     for _ in range(4):
         changed = False
         for a in range(len(masses)):
@@ -568,15 +568,17 @@ def _solve_with_slack(
 
 
 def solve_additive(
-    eps: Number | str, delta: Number | str = 0.0, loss: LossLike = "abs", *, sensitivity: float = 1.0,
+    eps: Number | str | Privacy, delta: Number | str = 0.0, loss: LossLike = "abs", *, sensitivity: float = 1.0,
     rtol: float = 1e-3, discrete: bool = False, n: int | None = None, time_limit: float = 60.0, method: str = "auto",
-    every_shift: bool = False, solver: LinearSolver | None = None, progress: ProgressLike = None,
+    every_shift: bool = False, solver: LinearSolver | None = None, progress: ProgressLike = None, releases: int = 1,
+    accounting: str = "best",
 ) -> Solution:  # fmt: skip
-    """The best additive noise under (eps, delta)-differential privacy, between two certified bounds.
+    """The best additive noise under (eps, delta)-differential privacy or another notion, between two certified bounds.
 
     **Arguments:**
 
-    - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`.
+    - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`. In
+      place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `GDP`, `RDP` or `KL`.
     - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)` with q >= 1, or a convex function of the distance (delta > 0
       only: without it noise is unbounded, and a function is known through samples on a bounded range).
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
@@ -587,6 +589,10 @@ def solve_additive(
     - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (`optdp.solvers.hockeystick`, for many rows) or
       "auto"; `every_shift`: all rows from the start (the plain program, for comparison).
     - `solver`: an `optdp.solvers.LinearSolver` in place of these; `progress`: see `optdp.solve`.
+
+    - `releases`: (eps, delta) is the total budget of so many releases, each with noise of its own from the returned mechanism;
+      `accounting`: "basic", "gaussian", "numerical" or "best" (`optdp.design.additive_releases`). The solution's problem is that
+      of one release.
 
     **Returns** a `Solution`: `value` is the expected loss of the noise in `mechanism`, `lower_bound` what no noise with this
     guarantee can beat.
@@ -600,12 +606,33 @@ def solve_additive(
         >>> solution = optdp.solve_additive(1.0, 0.01)
         >>> round(solution.lower_bound, 2), round(solution.value, 2)
         (0.91, 0.91)
+        >>> optdp.solve_additive(optdp.GDP(3.0), rtol=0.1).value < 0.65 * (2 / 3.1416) ** 0.5 / 3    # 0.65 of the Gaussian's
+        True
     """
     if callable(loss) and not isinstance(loss, Loss):
         loss = CustomLoss(loss, shape="convex", name=getattr(loss, "__name__", "custom"))
-    privacy = ApproxDP(eps, delta, sensitivity)  # type: ignore[arg-type]  # strings are read there
+    if releases != 1:
+        from optdp.design.additive_releases import solve_releases
+
+        if isinstance(eps, Privacy):
+            raise TypeError("releases are not allowed beside a privacy notion: they share a total budget (eps, delta)")
+
+        def trial(privacy: Privacy, gap: float) -> Solution:
+            return solve_additive(
+                privacy, loss=loss, rtol=gap, discrete=discrete, n=n, time_limit=time_limit, method=method, solver=solver,
+                progress=progress,
+            )  # fmt: skip
+
+        return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol)
+    if isinstance(eps, Privacy):
+        if delta != 0 or sensitivity != 1.0:
+            raise TypeError("delta and sensitivity are not allowed beside a privacy notion: it has its own")
+        privacy: Privacy = eps
+    else:
+        privacy = ApproxDP(eps, delta, sensitivity)  # type: ignore[arg-type]  # strings are read there
     problem = Problem(privacy, Integers() if discrete else Line(), WorstCase(loss), Additive())
-    return solve(problem, rtol, time_limit, method, solver, progress, n=n, every_shift=every_shift)
+    own = {"every_shift": every_shift} if isinstance(privacy, ApproxDP) or every_shift else {}
+    return solve(problem, rtol, time_limit, method, solver, progress, n=n, **own)
 
 
 def accepts(problem: Problem) -> str | None:
@@ -738,7 +765,10 @@ def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
         k = max(round(step * n - 0.5), 0)
         steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-task.eps))])
         mechanism = private_geometric(task.privacy, task.problem.domain, n, steps)
-        if (value := mechanism.enclose_loss(task.loss)[1]) < best.value:
+        if 0 < task.delta < 0.9:  # the staircase needs no delta: an atom at 0 may spend all of it
+            delta = Fraction(task.privacy.delta)
+            mechanism = replace(mechanism, atom=int(mechanism.total * delta / (1 - delta)))
+        if (value := mechanism.enclose_loss(task.loss, sent=True)[1]) < best.value:
             best = replace(best, mechanism=mechanism, value=value)
     return _proven(best, task, certificate) if task.delta == 0 else best
 

@@ -30,8 +30,7 @@ from optdp.solution import Solution
 from optdp.solvers.floors import Floors, solve_floors
 from optdp.solvers.lp import LinearProgram, LinearStatus, SolverFailure, stacked
 
-#: Of kernels on an interval.
-METHODS = ("auto", "columns", "dense")
+METHODS = ("auto", "dense")
 
 #: Alphabets with at most this many pairs of input and output are solved to DIGITS whatever was asked for: it takes a second.
 SMALL, DIGITS = 100_000, 1e-9
@@ -83,9 +82,8 @@ def design(run: Run) -> Solution:
     dense = run.method == "dense" or solver is not None
     run.progress(f"{d} symbols, {m} outputs")
     prior = _prior(problem)
-    asked = (
-        np.arange(d) if prior is None else np.flatnonzero(prior)
-    )  # nobody pays for the others: they need only be private
+    # Nobody pays for the others: they need only be private.
+    asked = np.arange(d) if prior is None else np.flatnonzero(prior)
     found = (_plain if dense else _cuts)(run, losses[asked], None if prior is None else prior[asked])
     masses = np.zeros(d)
     masses[asked] = found.masses
@@ -112,7 +110,7 @@ def design(run: Run) -> Solution:
 register(
     "finite kernel",
     ("LDP", "Alphabet", "WorstCase or Average of a loss matrix", "AllMechanisms", ""),
-    accepts, design, ("auto", "dense"),
+    accepts, design, METHODS,
 )  # fmt: skip
 
 
@@ -145,7 +143,8 @@ def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
     try:
         if left <= 0:
             raise SolverFailure("the time limit was reached before the program was solved", LinearStatus.TIME_LIMIT)
-        found = _program(losses / scale, float(run.problem.eps), prior).solve(run.solver, time_limit=left).checked()  # type: ignore[arg-type]
+        program = plain_program(losses / scale, float(run.problem.eps), prior)  # type: ignore[arg-type]
+        found = program.solve(run.solver, time_limit=left).checked()
     except SolverFailure as stopped:
         if stopped.status is not LinearStatus.TIME_LIMIT:
             raise
@@ -161,10 +160,13 @@ def build_model(problem: Problem) -> LinearProgram:
     """The plain linear program: rows "mass", "loss" (worst case), "most" and "least" (likelihood ratios); variables "value"
     (worst case), "kernel" (input by input) and "floor".
     """
-    return _program(problem.loss.array, float(problem.eps), _prior(problem))  # type: ignore[arg-type]
+    return plain_program(problem.loss.array, float(problem.eps), _prior(problem))  # type: ignore[arg-type]
 
 
-def _program(losses: np.ndarray, eps: float, prior: np.ndarray | None) -> LinearProgram:
+def plain_program(
+    losses: np.ndarray, eps: float, prior: np.ndarray | None, means: tuple[np.ndarray, np.ndarray] | None = None
+) -> LinearProgram:
+    """The program over all pairs for a matrix of losses; with `means` = (outputs, inputs) unbiased, with rows "mean"."""
     from scipy.sparse import csr_matrix, hstack, identity, vstack
 
     (d, m), worst = losses.shape, prior is None
@@ -174,6 +176,8 @@ def _program(losses: np.ndarray, eps: float, prior: np.ndarray | None) -> Linear
     rows = [hstack([csr_matrix((np.ones(pairs), (inputs, np.arange(pairs)))), csr_matrix((d, m))])]
     if worst:
         rows.append(hstack([csr_matrix((losses.ravel(), (inputs, np.arange(pairs)))), csr_matrix((d, m))]))
+    if means is not None:
+        rows.append(hstack([csr_matrix((np.tile(means[0], d), (inputs, np.arange(pairs)))), csr_matrix((d, m))]))
     rows += [hstack([each, -math.exp(eps) * floor]), hstack([-each, floor])]
     body, top, cost = vstack(rows), np.zeros(0), np.zeros(0)
     if prior is not None:
@@ -184,15 +188,20 @@ def _program(losses: np.ndarray, eps: float, prior: np.ndarray | None) -> Linear
         body, cost = hstack([csr_matrix(top[:, None]), body]), np.concatenate([np.ones(1), np.zeros(pairs + m)])
     one, rest, lower = np.ones(d), body.shape[0] - d, np.zeros(cost.size)
     lower[: int(worst)] = -np.inf
-    program = LinearProgram(
-        cost,
-        body,
-        np.concatenate([one, np.full(rest, -np.inf)]),
-        np.concatenate([one, np.zeros(rest)]),
-        lower,
-        name="kernel",
-    )
+    row_lower, row_upper = np.concatenate([one, np.full(rest, -np.inf)]), np.concatenate([one, np.zeros(rest)])
+    if means is not None:
+        equal = slice(d * (1 + worst), d * (2 + worst))
+        row_lower[equal] = row_upper[equal] = means[1]
+    program = LinearProgram(cost, body, row_lower, row_upper, lower, name="kernel")
     program.rows.eliminate_zeros()
-    program.blocks = stacked([("mass", d), *([("loss", d)] if worst else []), ("most", pairs), ("least", pairs)])
+    program.blocks = stacked(
+        [
+            ("mass", d),
+            *([("loss", d)] if worst else []),
+            *([] if means is None else [("mean", d)]),
+            ("most", pairs),
+            ("least", pairs),
+        ]
+    )
     program.variables = stacked([*([("value", 1)] if worst else []), ("kernel", pairs), ("floor", m)])
     return program

@@ -19,7 +19,8 @@ P_j/E + 1 - 1/E, which exceeds E P_j unless P_j >= 1/(1 + E): for rare answers, 
 eps-LIP as the paper defines it.
 
 **Many categories, histogram.** With each coordinate in [lo_i, hi_i], r_i^2 <= (lo_i + hi_i) r_i - lo_i hi_i bounds the error
-from below in closed form, and mechanisms that put nearly all coordinates at a bound attain it (`filling_posteriors`).
+from below in closed form, and mechanisms that put nearly all coordinates at a bound attain it: the prior is split into them one
+by one, without a linear program; for "ldp" a small program finds what is to be split (`optdp.design.lip_histogram`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.certificates.lip import STEPS, LIPCertificate, Method
+from optdp.design import lip_histogram as histogram
 from optdp.design import lip_posteriors as lp
 from optdp.design import lip_pricing as pricing
 from optdp.design.progress import ProgressLike
@@ -63,6 +65,12 @@ METHODS = ("auto", "enumeration", "columns", "cvxpy")
 #: Up to here "auto" enumerates the extreme posteriors, and up to there it can be asked to.
 ENUMERATED = 8
 MOST_ENUMERATED = 14
+
+#: A histogram over more categories is not improved by linear programs over posteriors if there are many vertices.
+COLUMNS = 300
+
+#: Column generation with a relaxed pricing problem gives up after so many rounds that do not bring bound and value closer.
+RELAXED_PATIENCE = 25
 
 
 def solve_lip(
@@ -290,26 +298,53 @@ class _Work:
         return self._generated(exact, "closed form (two posteriors)")
 
     def _histogram(self) -> _Found:
-        """Column generation where vertices can be visited; else posteriors that fill up, against the chord bound."""
-        p, tol, pricer, rng = self.p, self._tolerance(), self.pricer, np.random.default_rng(self.seed)
-        few = pricer.visits_all
+        """The prior split into posteriors that fill up, against the chord bound; where they leave a gap, column generation, with
+        every vertex visited where they are few.
+        """
+        pricer, tol, p = self.pricer, self._tolerance(), self.p
+        rng = np.random.default_rng(self.seed)
+        small, few = p.size <= COLUMNS, pricer.visits_all
         if self.notion == "lip":
-            centre, _ = pricing.box_chord(p, self.ratio)
-            start = pricing.filling_posteriors(p, self.ratio, rng, 4)
+            found = histogram.box_split(p, self.ratio)
+            tol = max(tol, self.rtol / 2 * (1 - found.bound))
+            if found.bound - found.objective <= tol or not (few or small):
+                return self._chord(found)
+            start = np.vstack([found.posteriors, pricing.filling_posteriors(p, self.ratio, rng, 4)])
             if not few:
-                return self._filled(start, rng, tol)
+                return self._filled(start, found.nu, rng, tol)
+            centre, radius = found.nu, float(np.ptp(found.nu)) + 1 / p.size
         else:
+            relaxed = pricing.ConeHistogramRelaxed(p, self.ratio, self.prior.weights)
             tau = (1 + self.ratio) / (2 * self.ratio)  # near the optimum: the chord there
             centre = (1 + self.ratio) * tau * p - self.ratio * tau**2 * float(p @ p)
-            start = pricing.shuffled(pricer.price(centre, tol).posteriors, self.prior.weights, rng, 4 * p.size)
-        radius = float(np.ptp(centre)) + 1 / p.size
-        found = lp.generate(pricer, start, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver)
+            # Splitting loses some more than the program over levels.
+            found = histogram.levels(relaxed, max(self.rtol / 16 * (1 - float(centre @ p)), pricing.RELAXED))
+            tol = max(tol, self.rtol / 2 * (1 - found.bound))
+            few = few and small
+            if found.bound - found.objective <= tol or not few:
+                self.pricer, tol = relaxed, max(tol, pricing.RELAXED)
+            if found.bound - found.objective <= tol:
+                return self._generated(found, f"{self.name}, program over levels")
+            start, radius = found.posteriors, float(np.ptp(centre)) + 1 / p.size
+            if few:
+                more = pricing.shuffled(pricer.price(centre, tol).posteriors, self.prior.weights, rng, 4 * p.size)
+                start = np.vstack([start, more])
+            else:
+                centre = found.nu
+        found = lp.generate(
+            self.pricer, start, centre, radius, tol=tol, deadline=self.deadline, solver=self.solver,
+            patience=lp.PATIENCE if few else RELAXED_PATIENCE,
+        )  # fmt: skip
         how = "exact pricing" if few else "relaxed pricing"
         return self._generated(found, f"{self.name}, column generation ({how})")
 
-    def _filled(self, columns: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
-        p, rounds, gain = self.p, 1, self.pricer.gain
-        chord, level = pricing.box_chord(p, self.ratio)
+    def _chord(self, found: lp.Generated) -> _Found:
+        """The certificate of the chord bound."""
+        level = np.array([[0.0, pricing.box_chord(self.p, self.ratio)[1]]])
+        return found, _certificate("chord", found.nu, level), "the prior split into posteriors"
+
+    def _filled(self, start: np.ndarray, chord: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
+        p, columns, rounds, gain = self.p, start, 1, self.pricer.gain
         bound = float(chord @ p)
         while True:
             rows = np.vstack([p[None], columns])
@@ -324,11 +359,7 @@ class _Work:
         late = late and bound - found.objective > tol
         posteriors, weights = lp.polish(found, p)
         made = lp.Generated(posteriors, weights, found.objective, chord, bound, len(rows), rounds, late)
-        return (
-            made,
-            _certificate("chord", chord, np.array([[0.0, level]])),
-            f"{self.name}, filling posteriors against the chord bound",
-        )
+        return *self._chord(made)[:2], f"{self.name}, filling posteriors against the chord bound"
 
     def _generated(self, found: lp.Generated, solver: str) -> _Found:
         """Into the units of the loss, with the knots of the proof."""

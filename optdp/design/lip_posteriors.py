@@ -97,11 +97,12 @@ class _Master:
 
 def generate(
     pricer: Pricer, start: np.ndarray, centre: np.ndarray, radius: float, *, tol: float, deadline: float,
-    solver: LinearSolver | None = None, max_rounds: int = 2000,
+    solver: LinearSolver | None = None, max_rounds: int = 2000, patience: int = PATIENCE,
 ) -> Generated:  # fmt: skip
     """Column generation from the columns `start` and the dual point `centre`, until bound - objective <= tol.
 
-    **Arguments:** `radius`: of the first box around `centre`, at most; `deadline`: on the clock of `time.perf_counter`.
+    **Arguments:** `radius`: of the first box around `centre`, at most; `deadline`: on the clock of `time.perf_counter`;
+    `patience`: rounds in a row that may pass without bringing them closer.
     """
     p = pricer.probabilities
     master = _Master(p, pricer.ratio, solver)
@@ -154,7 +155,7 @@ def generate(
         idle = 0 if predicted < 0.999 * closest else idle + 1
         closest = min(closest, predicted)
         bound = min(bound, candidate)
-        if (stuck and slack <= 1e-11) or idle >= PATIENCE:
+        if (stuck and slack <= 1e-11) or idle >= patience:
             break
     else:
         timed_out = True

@@ -6,7 +6,7 @@ In floats: what is found here is proven by `optdp.certificates.lip`, which does 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -334,52 +334,65 @@ class ConeHistogram(_Histogram):
 class ConeHistogramRelaxed(_Histogram):
     """LDP for many categories.
 
-    With tau = 1/sum(P s), r_i^2 <= (1 + E) tau P_i r_i - E tau^2 P_i^2 is an equality at vertices, and what is left is a
-    knapsack for each tau. Its solution has one fractional coordinate; rounding it either way gives the columns, the
-    knapsack itself the excess: what the certificate proves on the intervals between the knots.
+    With tau = 1/sum(P s) a posterior lies in the box of `bounds`, r_i^2 is at most its chord there, and what is left is a
+    knapsack for each tau. Its solution has one fractional coordinate; rounding it either way gives the columns, the knapsack
+    itself the excess: what the certificate proves on the intervals between the knots.
     """
 
-    def _knapsack(self, nu: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(the price at which the knapsack is full, the order of the items, how many are full) for each tau."""
-        p, ratio = self.probabilities, self.ratio
-        slope = (1 + ratio) * tau[:, None] * p - nu
+    def bounds(self, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """lo and hi of the posteriors for each tau: [tau P, E tau P], and as much as the others leave."""
+        p, ratio, t = self.probabilities, self.ratio, np.asarray(tau)[:, None]
+        return np.maximum(t * p, 1 - ratio * t * (1 - p)), np.minimum(ratio * t * p, 1 - t * (1 - p))
+
+    def _knapsack(self, nu: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(the price at which the knapsack is full, the order of the items, how many are full, the value) for each tau."""
+        lo, hi = self.bounds(tau)
+        slope, width = lo + hi - nu, hi - lo
         order = np.argsort(-slope, axis=1, kind="stable")
-        width = (ratio - 1) * tau[:, None] * p[order]
-        full = np.sum(np.cumsum(width, axis=1) <= (1 - tau)[:, None], axis=1)
-        at = np.minimum(full, p.size - 1)[:, None]
-        return np.take_along_axis(slope, np.take_along_axis(order, at, 1), 1)[:, 0], order, full
+        room = 1 - lo.sum(axis=1, keepdims=True)
+        full = np.sum(np.cumsum(np.take_along_axis(width, order, 1), axis=1) <= room, axis=1)
+        at = np.minimum(full, nu.size - 1)[:, None]
+        level = np.take_along_axis(slope, np.take_along_axis(order, at, 1), 1)
+        value = level[:, 0] + np.sum(np.maximum(lo * (lo - nu - level), hi * (hi - nu - level)), axis=1)
+        return level[:, 0], order, full, value
 
     def _between(self, nu: np.ndarray, tau: np.ndarray, level: np.ndarray) -> np.ndarray:
-        """The certificate's bound on phi - nu.r for each interval between knots (see `_cone_chord` there)."""
-        p, ratio = self.probabilities, self.ratio
-        a, b, at = tau[:-1, None], tau[1:, None], level[:-1, None]
-        ca, cb = (1 + ratio) * a * p - nu - at, (1 + ratio) * b * p - nu - at
-        high = ca + cb > 0
-        s = p * np.where(high, ratio, 1.0)
-        linear, curve = -np.sum(s * (nu + at), axis=1), np.sum(s * p, axis=1) * (1 + ratio) - ratio * float(p @ p)
-        missed = np.where(high, -np.minimum(ca, cb), np.maximum(ca, cb))
-        slack = tau[1:] * (ratio - 1) * np.sum(p * np.maximum(missed, 0.0), axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            top = np.where(curve < 0, np.clip(-linear / (2 * curve), tau[:-1], tau[1:]), tau[:-1])
-        return level[:-1] + slack + np.max([x * linear + x * x * curve for x in (tau[:-1], tau[1:], top)], axis=0)
+        """The certificate's bound on phi - nu.r for each interval between knots (see `cone_chord` there)."""
+        p, ratio, cost = self.probabilities, self.ratio, nu + level[:-1, None]
+        a, b = tau[:-1, None], tau[1:, None]
+        wide, narrow = ratio * a * p >= 1 - a * (1 - p), b * p <= 1 - ratio * b * (1 - p)
+        found = []
+        for t in (a, b):
+            lo = np.where(narrow, 1 - ratio * t * (1 - p), t * p)
+            hi = np.where(wide, 1 - t * (1 - p), ratio * t * p)
+            found.append(np.sum(np.maximum(lo * (lo - cost), hi * (hi - cost)), axis=1))
+        return level[:-1] + np.maximum(*found)
 
     def price(self, nu: np.ndarray, tol: float) -> Priced:
         p, ratio = self.probabilities, self.ratio
-        tau = np.linspace(1 / ratio, 1.0, 65)
-        while True:  # halving ends: intervals of 1e-3 stay
-            level, order, full = self._knapsack(nu, tau)
-            rank = np.argsort(order, axis=1)
-            high = np.repeat(rank, 4, axis=0) < (full[:, None] + np.arange(-1, 3)).ravel()[:, None]
-            joint = p * (1 + (ratio - 1) * high)
-            rows = joint / joint.sum(axis=1, keepdims=True)
+        tau = np.geomspace(1 / ratio, 1.0, 65)
+        tau[-1] = 1.0
+        while True:  # halving ends: short intervals stay
+            level, order, full, value = self._knapsack(nu, tau)
             upper = self._between(nu, tau, level)
-            attained = float((self.gain(rows) - rows @ nu).max())
-            wide = np.flatnonzero(upper > attained + max(tol, RELAXED))
-            wide = wide[np.diff(tau)[wide] > 1e-3]
+            wide = np.flatnonzero(upper > max(float(value.max()), 0.0) + max(tol, RELAXED))
+            wide = wide[np.diff(tau)[wide] > 1e-4 * tau[wide]]
             if not wide.size:
                 break
             tau = np.union1d(tau, (tau[wide] + tau[wide + 1]) / 2)
-        return replace(self._answer(rows, nu, float(upper.max())), knots=np.column_stack([tau, level]))
+        rank = np.argsort(order, axis=1)
+        high = np.repeat(rank, 4, axis=0) < (full[:, None] + np.arange(-1, 3)).ravel()[:, None]
+        joint = p * (1 + (ratio - 1) * high)
+        rows = joint / joint.sum(axis=1, keepdims=True)
+        answer = self._answer(rows, nu, float(upper.max()))
+        return Priced(answer.posteriors, answer.gains, answer.reduced, answer.excess, np.column_stack([tau, level]))
+
+    def peaks(self, nu: np.ndarray, tau: np.ndarray, count: int) -> np.ndarray:
+        """Those of `tau` at which the knapsack has a local maximum, at most `count`, the largest ones."""
+        value = self._knapsack(nu, tau)[3]
+        wall = np.concatenate([[-np.inf], value, [-np.inf]])
+        found = np.flatnonzero((value >= wall[:-2]) & (value >= wall[2:]))
+        return np.asarray(tau[found[np.argsort(-value[found], kind="stable")[:count]]])
 
 
 def box_chord(p: np.ndarray, ratio: float) -> tuple[np.ndarray, float]:

@@ -89,7 +89,7 @@ def solve_piecewise(
 
         >>> import optdp
         >>> optdp.solve_piecewise(1.0).value           # 1/(e^(1/2) + 1)
-        0.37754066879814546
+        0.3775406687981455
     """
     eps = require.exact_epsilon(eps)
     require.choice("backend", backend, METHODS)

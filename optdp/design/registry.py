@@ -19,7 +19,10 @@ from optdp.solution import Program, Solution
 from optdp.solvers.lp import LinearSolver
 
 #: Modules that register designs, in the order in which they are asked.
-MODULES = ("piecewise", "affine_window", "additive", "lip", "finite_kernel", "kernel")
+MODULES = (
+    "piecewise", "affine_window", "additive", "additive_curve", "additive_divergence", "lip", "finite_kernel", "frequency",
+    "kernel",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ def solve(
 
         >>> import optdp
         >>> optdp.solve(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs", optdp.Piecewise(3))).value
-        0.37754066879814546
+        0.3775406687981455
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem = {problem!r} is not allowed: it must be an optdp.Problem")

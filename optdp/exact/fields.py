@@ -11,10 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
 from fractions import Fraction
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
+from optdp import files
+from optdp.exact import work
 from optdp.exact.numbers import Log, Number, encode, number
 
 Item = TypeVar("Item")
@@ -161,7 +165,7 @@ class Fields:
 
     def into(self, made: type[Item]) -> Item:
         """A dataclass, whose fields are read by their types. **Raises** FieldError, and what its `__post_init__` raises."""
-        kinds = get_type_hints(made, include_extras=True)
+        kinds = hints(made)
         asked = [(f, name) for f, name in _saved(made) if name in self.data or not f.metadata.get("optional")]
         return made(**{f.name: self.typed(name, kinds[f.name]) for f, name in asked})
 
@@ -172,7 +176,7 @@ class Fields:
         except FieldError:
             raise
         except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
-            raise FieldError(f"{self.where}: {error}") from None
+            raise FieldError(f"{self.where}: {brief(error)}") from None
         self.done()
         return made
 
@@ -185,7 +189,7 @@ class Fields:
             return self.choice(name, within.words)
         parts = get_args(kind)
         if NoneType in parts:
-            present = next(part for part in parts if part is not NoneType)
+            present = reduce(or_, (part for part in parts if part is not NoneType))
             return self.typed(name, Annotated[present, within]) if self.has(name) else None
         if get_origin(kind) is Literal:
             return self.choice(name, parts)
@@ -229,6 +233,16 @@ class Fields:
             raise FieldError(f"{self.where} has an unknown field {unknown[0][:60]!r}, which is not allowed")
 
 
+_HINTS: dict[type[Any], dict[str, Any]] = {}
+
+
+def hints(made: type[Any]) -> dict[str, Any]:
+    """The annotations of a class, evaluated once: files hold many of a kind."""
+    if made not in _HINTS:
+        _HINTS[made] = get_type_hints(made, include_extras=True)
+    return _HINTS[made]
+
+
 def _integer(value: Any, low: int, high: int, where: str) -> int:
     if isinstance(value, str) and len(value) <= TEXT // 3 and value.isascii() and value.lstrip("-").isdigit():
         value = int(value)
@@ -236,6 +250,12 @@ def _integer(value: Any, low: int, high: int, where: str) -> int:
         shown = str(value) if isinstance(value, int) and value.bit_length() < 200 else _kind(value)
         raise FieldError(f"{where} = {shown} is not allowed: it must be an integer in [{_short(low)}, {_short(high)}]")
     return value
+
+
+def brief(error: Exception) -> str:
+    """What an error says, with the middle left out where it quotes much of a file: its end says what is allowed."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 500 else f"{text[:200]} ... {text[-250:]}"
 
 
 def _short(value: int) -> str:
@@ -338,13 +358,33 @@ def parse(text: str | bytes, where: str) -> Fields:
         return Fields(json.loads(text, object_pairs_hook=pairs, parse_constant=constant), where)
     except FieldError:
         raise
-    except (ValueError, RecursionError, MemoryError) as error:
+    except json.JSONDecodeError as error:
         raise FieldError(f"{where} is not JSON: {str(error)[:200]}") from None
+    except UnicodeDecodeError:
+        raise FieldError(f"{where} is not JSON: it is no text") from None
+    except ValueError:
+        raise FieldError(f"{where} has a number of more than 4300 digits, which is not allowed") from None
+    except RecursionError:
+        raise FieldError(f"{where} is not JSON that is allowed: its parts are nested too deep") from None
+    except MemoryError:
+        raise FieldError(f"{where} is not allowed: it takes more memory than there is") from None
 
 
-def load(path: str | Path) -> Fields:
-    """The JSON object in a file. **Raises** OSError if it cannot be read, FieldError if it is not one."""
-    file = Path(path)
-    if file.is_file() and file.stat().st_size > FILE:
-        raise FieldError(f"{file.name} is longer than {FILE} bytes, which is not allowed")
-    return parse(file.read_bytes(), file.name)
+def load(path: str | Path, read: Callable[[Fields], Item], limit: float = work.LIMIT) -> Item:
+    """What `read` makes of the JSON object in a file, or in standard input for "-".
+
+    **Arguments:** `limit`: how much work that may take, in seconds of a common processor.
+
+    **Raises** OSError if it cannot be read, FieldError if it is not what it must be, or `Overwork`.
+    """
+    name = "standard input" if str(path) == "-" else Path(path).name
+    with work.limited(limit, name):
+        with files.reading(path) as stream:
+            text = stream.read(FILE + 1)
+        if len(text) > FILE:
+            raise FieldError(f"{name} is longer than {FILE} bytes, which is not allowed")
+        work.count(len(text) / 8 + text.count(b"[") + text.count(b"{"))
+        try:
+            return read(parse(text, name))
+        except RecursionError:
+            raise FieldError(f"{name} is not allowed: its parts are nested too deep") from None

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from heapq import heappop, heappush
-from itertools import pairwise
 
 import numpy as np
 from flint import arb, ctx
@@ -123,6 +122,7 @@ def sampled(
     cells, sign = grid.size - 1, -1.0 if below else 1.0
     fine = FINE * float(values[-1] - values[0])
     done: list[tuple[int, int, np.ndarray | None]] = []
+    row: np.ndarray | None
     heap: list[tuple[float, int, int, np.ndarray]] = []
 
     def enter(a: int, b: int) -> None:
@@ -192,9 +192,7 @@ def _fit(values: np.ndarray, a: int, b: int) -> tuple[np.ndarray, float]:
     return best
 
 
-def _needed(
-    values: np.ndarray, slack: np.ndarray, noise: float, a: int, b: int, row: np.ndarray, sign: float
-) -> float:
+def _needed(values: np.ndarray, slack: np.ndarray, noise: float, a: int, b: int, row: np.ndarray, sign: float) -> float:
     """How far the polynomial must move down (sign -1) or up (+1) to be on its side of the function."""
     share = np.arange(b - a + 1) / (b - a)
     over = sign * (values[a : b + 1] - np.polynomial.polynomial.polyval(share, row))

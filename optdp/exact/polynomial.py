@@ -13,6 +13,8 @@ from typing import Any
 
 from flint import arb, arb_poly
 
+from optdp.exact import work
+
 #: Pieces of [0, 1] after which a proof is given up (a refused proof is never wrong, only unhelpful).
 PIECES = 5000
 
@@ -44,10 +46,13 @@ def proven_everywhere(
     point disprove the statement, which ends the search early.
     """
     stack = [[bernstein(p.coeffs()) for p in polynomials]]
+    each = 0.5 * sum(len(c) ** 2 for c in stack[0])
+    work.count(each)
     for _ in range(PIECES):
         if not stack:
             return True
         piece = stack.pop()
+        work.count(each)
         if holds(piece):
             continue
         if fails([c[0] for c in piece]) or fails([c[-1] for c in piece]):
@@ -68,17 +73,23 @@ def nonnegative(coefficients: Sequence[Fraction], low: Fraction, high: Fraction 
 
     Without an end it is enough (not necessary) that all derivatives at `low` are >= 0.
     """
+    n = len(coefficients)
     shifted = list(coefficients)  # in powers of (d - low): repeated synthetic division
     for i in range(len(shifted) - 1):
+        work.count(2 * (n - i) * work.rational(work.words([*shifted, low]) / 2))
         for k in range(len(shifted) - 2, i - 1, -1):
             shifted[k] += low * shifted[k + 1]
     if high is None:
         return all(c >= 0 for c in shifted)
-    stack = [(bernstein([c * (high - low) ** k for k, c in enumerate(shifted)]), 0)]
+    work.count(n * work.rational(work.words(shifted) + n * work.words([low, high])))
+    scaled = [c * (high - low) ** k for k, c in enumerate(shifted)]
+    work.count(n * n * work.rational(work.words(scaled) / 2))
+    stack = [(bernstein(scaled), 0)]
     while stack:
         piece, depth = stack.pop()
         if all(c >= 0 for c in piece):
             continue
+        work.count(n * n * work.rational(work.words(piece) / 2))
         if piece[0] < 0 or piece[-1] < 0 or depth > 40:
             return False
         stack += [(half, depth + 1) for half in halves(piece)]

@@ -3,6 +3,9 @@
 import math
 import numbers
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from optdp.exact.numbers import Number, number
 
 #: e^30 is 10^13: a larger epsilon promises nothing, and the probabilities that carry it sink below double precision.
@@ -65,3 +68,13 @@ def choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
         return value
     kind = ValueError if isinstance(value, str) else TypeError
     raise kind(f"{name} = {value!r} is not allowed: {name} must be one of {', '.join(map(repr, allowed))}")
+
+
+def unmasked(x: ArrayLike, name: str = "x") -> ArrayLike:
+    """`x`, if no entry of it is masked: what a mask hides would be answered, and shown, as if it were data."""
+    hidden = np.ma.getmaskarray(x).reshape(-1) if isinstance(x, np.ma.MaskedArray) else np.zeros(0, dtype=bool)
+    if hidden.any():
+        raise ValueError(
+            f"{name} (entry {int(np.argmax(hidden))}) is masked, which is not allowed: leave it out, as with {name}.compressed()"
+        )
+    return x

@@ -1,6 +1,9 @@
 """Everything that draws: the source of random bits, the one exact coin, and the one alias table, all in integers."""
 
+import os
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -8,13 +11,59 @@ import numpy as np
 BITS = 62
 LIMB = 1 << BITS
 
-#: A source of random bits: a Generator, a seed (for experiments that are to be repeated) or None (fresh entropy).
+#: A source of random bits: None (the operating system's), or for experiments that are to be repeated a Generator or a seed.
 Seed = np.random.Generator | int | None
 
 
 def as_rng(rng: Seed) -> np.random.Generator:
-    """A numpy Generator from a Generator, a seed (for experiments that are to be repeated) or None (fresh entropy)."""
-    return np.random.default_rng(rng)
+    """The numpy Generator behind `rng`.
+
+    **Arguments:** `rng`: None for the process's own cryptographic generator (`SystemGenerator`). An integer seed or a numpy
+    Generator makes an experiment repeatable and protects nobody: who knows the seed, or recovers the state of a generator
+    that is not cryptographic from its outputs, can undo the privacy.
+    """
+    return _system() if rng is None else np.random.default_rng(rng)
+
+
+class SystemGenerator(np.random.Generator):
+    """AES-128 in counter mode under a key from the operating system: what draws where no seed is given.
+
+    Threads share one by its lock. A forked process gets a key of its own; a copy, or what arrives in another process by
+    pickling, is the generator of that process: no two processes ever draw the same bits.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_rng, (None,)
+
+    def spawn(self, n_children: int) -> list[np.random.Generator]:
+        """As many times the generator itself: what it draws is independent for everybody."""
+        return [self] * n_children
+
+
+@cache
+def _system() -> SystemGenerator:
+    """The generator of this process."""
+    bits = _keyed()
+
+    def rekey() -> None:
+        bits.state = _keyed().state
+        bits.lock.release()
+
+    if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+        os.register_at_fork(before=bits.lock.acquire, after_in_parent=bits.lock.release, after_in_child=rekey)
+    return SystemGenerator(bits)
+
+
+def _keyed() -> np.random.BitGenerator:
+    """The cipher under a fresh key. **Raises** RuntimeError where its build fails the example in FIPS 197, Appendix C.1."""
+    from randomgen import AESCounter
+
+    key, block, expected = bytes(range(16)), bytes(range(0, 256, 17)), "69c4e0d86a7b0430d8cdb78070b4c55a"
+    known = AESCounter(key=int.from_bytes(key, "little"), counter=int.from_bytes(block, "little")).random_raw(2)
+    if known.astype("<u8").tobytes().hex() != expected:
+        raise RuntimeError("the cipher of randomgen is broken on this machine: install another build of it")
+    cipher: np.random.BitGenerator = AESCounter(key=int.from_bytes(os.urandom(16), "little"))
+    return cipher
 
 
 def below(total: int, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

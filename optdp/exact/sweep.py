@@ -20,6 +20,7 @@ from itertools import pairwise
 
 from flint import arb, arb_poly, fmpq
 
+from optdp.exact import work
 from optdp.exact.polynomial import bernstein, halves
 
 #: Bits of the balls: functions of size 1 are told from 0 at 1e-50, after cancellations by e^30 squared.
@@ -30,7 +31,7 @@ DEPTH, HALVINGS = 48, 512
 
 @dataclass(frozen=True)
 class Branches:
-    """L(u) in polynomial pieces: `rows[k]` (a_0, a_1, ...) holds between `knots[k - 1]` and `knots[k]`, the outer ones without end."""
+    """L(u) in polynomial pieces: `rows[k]` (a_0, a_1, ...) holds between `knots[k - 1]` and `knots[k]`, the outer ones beyond."""
 
     knots: tuple[Fraction, ...]
     rows: tuple[tuple[Fraction, ...], ...]
@@ -116,9 +117,17 @@ class Sweep:
 
     `sign`: +1 where t gives the output (u = place(t) - v), -1 where it gives the input (u = v - place(t)).
     The variable on a piece [v0, v1] is s = (v - v0)/(v1 - v0).
+    `size`: words of the numbers in cells, for counted work.
     """
 
-    def __init__(self, cells: Sequence[Cell], branches: Branches, sign: int) -> None:
+    def __init__(self, cells: Sequence[Cell], branches: Branches, sign: int, size: float = 1.0) -> None:
+        degree, weight = max(map(len, branches.rows)), max(len(c.weight) for c in cells)
+        self.terms = max(degree + weight - 1, *(len(c.subtract) for c in cells))
+        part, knots = integration(self.terms, degree), len(branches.knots)
+        #: Microseconds for the knots between two limits that move, the whole integral, and that between the limits.
+        self.each = (knots + 2) * 4 * work.flint(size + work.words(branches.knots)) + (knots + 2) * (10 + 3 * part)
+        sums = (knots + 1) * (5 + 2 * degree * (degree + weight) + part) if len(cells) > 1 else 0
+        work.count(len(cells) * (6 * work.flint(size) + self.terms + sums))
         self.cells, self.sign = cells, sign
         self.starts = [c.start for c in cells]
         self.lows, self.highs = [c.at(c.start) for c in cells], [c.at(c.end) for c in cells]
@@ -248,6 +257,16 @@ class Sweep:
         return (high - low + turns)(v)
 
 
+def integration(terms: int, degree: int) -> float:
+    """Microseconds for the integral over part of a cell of `terms` powers of t, whose coefficients have `degree` powers of v."""
+    return 2 + terms + terms**2 / 4 + terms**2 * degree / 50
+
+
+def search(terms: int) -> float:
+    """Microseconds for the Bernstein coefficients of a polynomial with so many coefficients, or for halving its interval."""
+    return 10 + terms**2 / 5
+
+
 def line(start: fmpq, end: fmpq) -> arb_poly:
     """What goes linearly from `start` at s = 0 to `end` at s = 1."""
     return arb_poly([arb(start), arb(end - start)])
@@ -263,6 +282,7 @@ def least(polynomial: arb_poly, tolerance: arb) -> arb:
 
     Bisected until it is nonnegative, or within `tolerance` of the least value at an end, or after many halvings.
     """
+    work.count(search(len(polynomial)))
     stack, low, left = [(bernstein(polynomial.coeffs() or [arb(0)]), 0)], None, HALVINGS
     while stack:
         piece, depth = stack.pop()
@@ -273,6 +293,7 @@ def least(polynomial: arb_poly, tolerance: arb) -> arb:
             low = bottom if low is None else low.min(bottom)
             continue
         left -= 1
+        work.count(search(len(piece)))
         stack += [(half, depth + 1) for half in halves(piece)]
     assert low is not None
     return low
@@ -283,6 +304,7 @@ def most(polynomial: arb_poly, tolerance: arb, known: arb | None = None) -> arb:
 
     `known`: a value that has been reached elsewhere: what is proven not to exceed it is not bisected further.
     """
+    work.count(search(len(polynomial)))
     stack, high, left = [(bernstein(polynomial.coeffs() or [arb(0)]), 0)], known, HALVINGS
     while stack:
         piece, depth = stack.pop()
@@ -295,6 +317,7 @@ def most(polynomial: arb_poly, tolerance: arb, known: arb | None = None) -> arb:
             high = top if high is None else high.max(top)
             continue
         left -= 1
+        work.count(search(len(piece)))
         stack += [(half, depth + 1) for half in halves(piece)]
     assert high is not None
     return high

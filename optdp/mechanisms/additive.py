@@ -7,9 +7,12 @@
 
 a convex combination: the shifts k = 1..n (0 is harmless for R >= 1) decide about all of [0, Delta]. An atom at 0 meets no
 atom under a shift, and adds its mass to the divergence at every d != 0. For noise on the integers the D_k are all there is.
+
+The same holds for every notion that mixtures keep: the noise and its shift by d are a mixture of the two neighbouring pairs of
+lattice noises, and hockey-stick divergences (hence profiles and Gaussian DP), KL and Renyi moments are jointly convex.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any
@@ -18,10 +21,24 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact import OPTIONAL, Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, work
+from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.noise import AdditiveNoise
-from optdp.problem import ApproxDP, At, Average, Integers, Line, LossLike, Objective, Privacy, WorstCase
+from optdp.problem import (
+    RDP,
+    ApproxDP,
+    At,
+    Average,
+    Divergence,
+    Integers,
+    Line,
+    LossLike,
+    Objective,
+    Privacy,
+    WorstCase,
+)
+from optdp.problem.privacy import mu_between
 
 #: Weights add up to less than 2^124: what the alias table can draw from. Numbers of weights that a file may have.
 TOTAL = LIMB * LIMB
@@ -43,15 +60,16 @@ class AdditiveMechanism(AdditiveNoise):
     - `tail`: () or n integers: `tail[r]` is the total weight of the cells at distance K + r, K + r + n, K + r + 2n, ...
       (K = len(weights)), which share it in proportion 1 : b : b^2 : ..., b = `decay` / 2^62.
     - `eps`: the point of the privacy profile at which `guarantee()` states delta; the profile itself is `delta(eps)`.
+    - `notion`: what `guarantee()` states instead, where the noise is proven to have it: a `Profile`, `GDP`, `RDP` or `KL`.
 
     Probabilities are these weights over their total, hence exact rationals, and they sum to exactly 1.
 
     **Exactness.** `randomize` draws the cell with an alias table of exact integers, the place within the cell as an integer
     on a grid (of spacing g = a power of two, at most h/2^40), rounds the input down to that grid and adds in integers; the
     sum is turned into a float at the very end, which is post-processing. Rounding up the cell to whole grid points only
-    makes it wider (by a share of at most 2^-40), so that the guarantee covers at least the stated sensitivity. Losses are those
-    of the density: an output of `randomize` differs from one drawn from it by at most 2^-40 (|z| + 3h), and the rounding to a
-    float.
+    makes it wider (by a share of at most 2^-40), so that the guarantee covers at least the stated sensitivity. An output of
+    `randomize` differs from one drawn from the density by at most 2^-40 (|z| + 3h), which `enclose` counts, and, where the
+    sum is beyond 2^53 grid points, by its rounding to a float, which it does not: it is about inputs that are nearer to 0.
     """
 
     exact = True
@@ -63,8 +81,13 @@ class AdditiveMechanism(AdditiveNoise):
     tail: Annotated[tuple[int, ...], Within(0, TOTAL)] = ()
     decay: Annotated[int, Within(0, LIMB)] = 0
     eps: Number = 0.0
+    notion: Annotated[Privacy | None, Within()] = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
+        if self.notion is not None and not isinstance(self.notion, Privacy):
+            raise TypeError(
+                f"notion = {self.notion!r} is not allowed: it must be a privacy notion such as optdp.GDP(1.0)"
+            )
         if not isinstance(self.domain, Line | Integers):
             raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line() or optdp.Integers()")
         object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
@@ -101,6 +124,7 @@ class AdditiveMechanism(AdditiveNoise):
     def _line(self) -> tuple[np.ndarray, int]:
         """(integers proportional to the masses at -a..a with tails cut off after two periods, unit of proportion)."""
         b, d, periods = self.decay, LIMB, 3 if self.tail else 0
+        work.count(2 * len(self.weights) + 3 * len(self.tail))
         half = [w * d**periods for w in self.weights]
         half += [t * (d - b) * b**k * d ** (2 - k) for k in range(periods) for t in self.tail]
         up = np.array(half, dtype=object)
@@ -129,6 +153,7 @@ class AdditiveMechanism(AdditiveNoise):
             refusal = f"shifts above the sensitivity {self.sensitivity:g} are not supported"
             raise ValueError(f"{refusal} for noise with a tail")
         (line, unit), pad = self._line, np.zeros(k, dtype=object)
+        work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
         excess = np.concatenate([pad, line]) * ratio.denominator - np.concatenate([line, pad]) * ratio.numerator
         excess = np.where(excess > 0, excess, 0)
         scale = unit * ratio.denominator * self.total
@@ -155,6 +180,72 @@ class AdditiveMechanism(AdditiveNoise):
             worst = max(worst, (1 - share) * ends[0] + share * ends[1])
         return worst + Fraction(self.atom, self.total)
 
+    def pair(self, k: int) -> Pair:
+        """The noise and the noise k cells on, 1 <= k <= n where there is a tail, as a pair of distributions; exactly."""
+        if self.tail and not 1 <= k <= self.n:
+            raise ValueError(f"k = {k} is not allowed: noise with a tail is compared at shifts of 1 to {self.n} cells")
+        line, unit = self._line
+        work.count(2 * (line.size + k))
+        if not self.tail:
+            pad = [0] * k
+            p, q, scale = [*pad, *line.tolist()], [*line.tolist(), *pad], 1
+        else:  # one period of each tail stands for itself and all that follow: 1 + b + b^2 + ... = LIMB/(LIMB - decay)
+            size, n = len(self.weights), self.n
+            reach, scale = (line.size - 1) // 2, LIMB - self.decay
+            outer = [*range(-size - 2 * n + 1, -size - n + 1), *range(size, size + n)]
+            middle = range(-size - n + 1, size)
+            p = [line[i + reach] * LIMB for i in outer] + [line[i + reach] * scale for i in middle]
+            q = [line[i + k + reach] * LIMB for i in outer] + [line[i + k + reach] * scale for i in middle]
+        stuck = self.atom * unit * scale
+        return Pair([*p, stuck, 0], [*q, 0, stuck], self.total * unit * scale)
+
+    def admitted(self, privacy: Privacy) -> bool | None:
+        """Whether every shift up to `privacy`'s sensitivity keeps it: True or False where proven.
+
+        For notions that are decided by the worst pair of neighbours and kept by mixtures of pairs.
+        """
+        cells = Fraction(getattr(privacy, "sensitivity", self.sensitivity)) / self.step
+        last, share = divmod(cells, 1)
+        if self.tail and cells > self.n:
+            return None
+        end = min(int(last), 2 * len(self.weights))
+        answers = [privacy.admits(self.pair(k)) for k in range(end, 0, -1)]
+        # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
+        beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
+        return False if False in answers else True if beyond and None not in answers else None
+
+    def mu(self) -> float:
+        """The least mu, rounded up, for which the noise is mu-GDP for its sensitivity; inf where there is none."""
+        worst = arb(0)
+        with ctx.workprec(enclosures.PRECISION):
+            for k in range(1, self.n + 1):
+                pair = self.pair(k)
+                for alpha, beta in pair.powers():
+                    needed = mu_between(alpha, beta, pair.total)
+                    worst = worst if needed is None else worst.max(needed)
+                if not worst.is_finite():
+                    return float("inf")
+            return enclosures.round_up(worst)
+
+    def kl(self) -> float:
+        """The largest Kullback-Leibler divergence over shifts up to the sensitivity, rounded up; inf for bounded noise."""
+        return self._largest([self.pair(k).kl() for k in range(1, self.n + 1)])
+
+    def renyi(self, alpha: Number) -> float:
+        """The largest Renyi divergence of order `alpha` > 1 over shifts up to the sensitivity, rounded up."""
+        alpha = RDP(alpha, 1.0).alpha
+        with ctx.workprec(enclosures.PRECISION):
+            order = enclosures.ball(alpha) - 1
+            return self._largest([self.pair(k).moment(alpha).log() / order for k in range(1, self.n + 1)])
+
+    @staticmethod
+    def _largest(found: list[arb]) -> float:
+        return (
+            enclosures.round_up(max(map(enclosures.upper, found)))
+            if all(x.is_finite() for x in found)
+            else float("inf")
+        )
+
     @cached_property
     def exact_ratio(self) -> Fraction | None:
         """The largest likelihood ratio over shifts up to the sensitivity, exactly; None where it is infinite."""
@@ -162,6 +253,7 @@ class AdditiveMechanism(AdditiveNoise):
             return None
         b, d, n = self.decay, LIMB, self.n
         half = [w * d**2 for w in self.weights] + [t * (d - b) * factor for factor in (d, b) for t in self.tail]
+        work.count(len(half) * (0.1 * n + work.rational(8)))
         line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
         top = [max(line[max(i - n, 0) : i + n + 1]) for i in range(n, len(line))]
         return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
@@ -184,11 +276,13 @@ class AdditiveMechanism(AdditiveNoise):
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         return high
 
-    def guarantee(self) -> ApproxDP | None:
-        """Where delta = 0 can be had, the smallest eps for it; else delta at the mechanism's `eps`: one point of its profile.
+    def guarantee(self) -> Privacy | None:
+        """The `notion`, if it is kept; else the smallest eps with delta = 0, or delta at the mechanism's `eps`.
 
         None where two neighbours have no output in common.
         """
+        if self.notion is not None and self.satisfies(self.notion):
+            return self.notion
         ratio = self.exact_ratio
         if ratio is not None and float(Log(ratio)) <= require.MAX_EPS:
             return ApproxDP(Log(ratio), 0.0, self.sensitivity)
@@ -198,7 +292,10 @@ class AdditiveMechanism(AdditiveNoise):
     def satisfies(self, privacy: Privacy) -> bool | None:
         """Decided from the exact profile, for neighbours up to any distance (with a tail: up to the sensitivity)."""
         if not isinstance(privacy, ApproxDP) or (self.tail and privacy.sensitivity > self.sensitivity):
-            return super().satisfies(privacy)
+            own = replace(self, notion=None).guarantee()
+            if own is not None and privacy.implied_by(own):
+                return True
+            return self.admitted(privacy) if isinstance(privacy, Divergence) else None
         if self.discrete and privacy.sensitivity < 1:  # no two integers are so near
             return True
         for bound, answer in ((enclosures.exp_below, True), (enclosures.exp_above, False)):
@@ -209,8 +306,8 @@ class AdditiveMechanism(AdditiveNoise):
 
     def privacy(self) -> float:
         """The smallest eps, rounded up, of noise that needs no delta. **Raises** ValueError for other noise."""
-        own = self.guarantee()
-        if own is None or own.delta != 0:
+        own = replace(self, notion=None).guarantee()
+        if not isinstance(own, ApproxDP) or own.delta != 0:
             instead = "use delta(eps), eps_at(delta), guarantee() or satisfies(optdp.ApproxDP(...))"
             profile = "this noise has a whole profile of pairs (eps, delta)"
             raise ValueError(f"privacy() is ambiguous here: {profile}; {instead}")
@@ -218,7 +315,7 @@ class AdditiveMechanism(AdditiveNoise):
         return enclosures.log_above(own.eps.argument)
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
-        if not isinstance(privacy, ApproxDP):
+        if not isinstance(privacy, ApproxDP | Divergence):
             return super().check_privacy(privacy)
         reach = privacy.sensitivity <= self.sensitivity
         told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
@@ -229,6 +326,14 @@ class AdditiveMechanism(AdditiveNoise):
         ]
         if not reach:
             return checks
+        if isinstance(privacy, Divergence):
+            kept = self.admitted(privacy)
+            verdict = {True: "is proven to be", False: "is not", None: "is not proven to be"}[kept]
+            text = f"the noise beside itself at every shift up to {show(privacy.sensitivity)} {verdict} {privacy.adjective}"
+            return [
+                Check("privacy", kept is True, f"{text} (exact rationals and balls at the lattice's shifts)"),
+                *checks,
+            ]
         same = None if privacy.sensitivity == self.sensitivity else privacy.sensitivity
         pure = self.exact_ratio is not None and enclosures.at_most_exp(self.exact_ratio, privacy.eps)
         divergence = Fraction(0) if pure else self.exact_delta(enclosures.exp_below(privacy.eps), same)
@@ -338,19 +443,38 @@ class AdditiveMechanism(AdditiveNoise):
     def enclose(self, objective: Objective) -> tuple[float, float]:
         if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
             return super().enclose(objective)
-        return self.enclose_loss(objective.loss)
+        return self.enclose_loss(objective.loss, sent=True)
 
-    def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
-        """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else."""
+    def enclose_loss(self, loss: LossLike = "abs", *, sent: bool = False) -> tuple[float, float]:
+        """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else.
+
+        **Arguments:** `sent`: whether it is about what `randomize` sends, for powers: E L(|Y - x|), before the rounding of sums
+        beyond 2^53 grid points to floats.
+        """
         law = self._loss(loss)
-        if law.exponent in (1, 2):
-            exact = self._moment(int(law.exponent))
-            return enclosures.round_down(exact), enclosures.round_up(exact)
-        return self._sampled_value(law) if law.assumptions else self._integrated_value(law)
+        if law.assumptions:
+            return self._sampled_value(law)
+        with ctx.workprec(2 * enclosures.PRECISION):
+            exact = law.exponent in (1, 2)
+            value = enclosures.ball(self._moment(int(law.exponent))) if exact else self._integrated_value(law)
+            if sent and not self.discrete and law.exponent is not None:
+                value = self._as_sent(value, law.exponent)
+            return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
+
+    def _as_sent(self, value: arb, exponent: float) -> arb:
+        """E |Z + D|^q from E |Z|^q, where |D| <= 2^-GRID (|Z| + 3 h): by Minkowski's inequality, below 1 by concavity."""
+        q, share = enclosures.ball(exponent), enclosures.ball(Fraction(1, 2**GRID))
+        move = 3 * enclosures.ball(self.step)
+        if exponent < 1:
+            return value + (value + move**q) * share**q * arb(0, 1)
+        norm = value ** (1 / q)
+        low = (norm * (1 - share) - move * share).max(arb(0))
+        return (low**q).union((norm * (1 + share) + move * share) ** q)
 
     def _moment(self, q: int) -> Fraction:
         """E|Z|^q for q = 1, 2, exactly."""
         n, b = self.n, self._b
+        work.count(0.5 * len(self.weights) + 8 * len(self.tail) * work.rational(10))
         body = sum(w * a**q for a, w in enumerate(self.weights))
         tail = Fraction(0)
         for r, t in enumerate(self.tail, len(self.weights)):
@@ -376,7 +500,7 @@ class AdditiveMechanism(AdditiveNoise):
         scale = float(law.integral(np.asarray(self.noise_radius()))) / h * 1e-15
         return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
 
-    def _integrated_value(self, law: Any) -> tuple[float, float]:
+    def _integrated_value(self, law: Any) -> arb:
         """For a loss known through its integral I: values at points lie between mean values on their two sides."""
         if self.tail and law.exponent is None:
             raise TypeError(f"loss = {law.name!r} is not allowed: for unbounded noise only powers have a proven value")
@@ -393,6 +517,7 @@ class AdditiveMechanism(AdditiveNoise):
                 inner = law.integral_ball(a * h - h / 2) if a else -law.integral_ball(h / 2)
                 return (law.integral_ball(a * h + h / 2) - inner) / h
 
+            work.count(60.0 * len(self.weights))
             total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
             if self.tail:
                 q, b, n, periods = enclosures.ball(law.exponent), enclosures.ball(self._b), self.n, 8
@@ -403,12 +528,12 @@ class AdditiveMechanism(AdditiveNoise):
                     if rho < (1 + b) / 2 and float((arb(edge) ** q * b**periods).upper()) < 1e-25:
                         break
                     periods *= 2
+                work.count(60.0 * len(self.tail) * periods)
                 for r, t in enumerate(self.tail, size):
                     total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
                 rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)
                 total += rest * arb(0.5, 0.5)
-            total = (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
-            return max(0.0, enclosures.round_down(total)), enclosures.round_up(total)
+            return (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
 
     @cached_property
     def _alias(self) -> Alias:

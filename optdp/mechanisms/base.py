@@ -18,7 +18,7 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp import files, hooks
-from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, written
+from optdp.exact import Check, FieldError, Fields, Number, Seed, enclosures, work, written
 from optdp.exact.fields import enter, load
 from optdp.problem import LDP, Alphabet, Circle, Interval, LossLike, Objective, Privacy, Problem, Squared, as_loss
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (
-    "additive", "composite", "finite", "kernel", "lip", "piecewise", "varying_window",
-    "baselines.clamped", "baselines.unbiased", "baselines.noise",
+    "additive", "composite", "finite", "frequency", "kernel", "lip", "piecewise", "varying_window",
+    "baselines.clamped", "baselines.frequency", "baselines.unbiased", "baselines.noise",
 )  # fmt: skip
 
 
@@ -65,8 +65,9 @@ class Mechanism(ABC):
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         """One private output for each entry of `x`, in the shape of `x`.
 
-        **Arguments:** `x`: inputs in the domain; `rng`: None for fresh entropy from the operating system; a
-        `numpy.random.Generator` or a seed only for experiments that are to be repeated: who knows it can undo the privacy.
+        **Arguments:** `x`: inputs in the domain; `rng`: None for the cryptographic generator that the operating system keyed; a
+        `numpy.random.Generator` or an integer seed only for experiments that are to be repeated: who knows it, or recovers
+        the generator's state from outputs, can undo the privacy.
         """
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
@@ -217,7 +218,9 @@ class Mechanism(ABC):
     def satisfies(self, privacy: Privacy) -> bool | None:
         """Whether the mechanism has this guarantee: True, False, or None where that is not known."""
         own = self.guarantee()
-        return None if own is None else privacy.implied_by(own)
+        implied = None if own is None else privacy.implied_by(own)
+        # That other mechanisms with the guarantee lack a notion of another kind says nothing of this one.
+        return None if implied is False and type(own) is not type(privacy) else implied
 
     def privacy(self) -> float:
         """The epsilon of the guarantee, rounded up, for LDP mechanisms.
@@ -325,9 +328,14 @@ class Mechanism(ABC):
         files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     @staticmethod
-    def load(path: str | Path) -> Mechanism:
-        """Read a mechanism that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
-        return Mechanism.read(load(path))
+    def load(path: str | Path, limit: float = work.LIMIT) -> Mechanism:
+        """Read a mechanism that `save` wrote, or one from standard input ("-").
+
+        **Arguments:** `limit`: how much work reading may take, in seconds of a common processor; it is counted, not timed.
+
+        **Raises** OSError, FieldError (a ValueError) or `optdp.exact.work.Overwork` (a RuntimeError) in one sentence.
+        """
+        return load(path, Mechanism.read, limit)
 
     @staticmethod
     def from_dict(data: Any) -> Mechanism:

@@ -7,7 +7,7 @@ this form, and so is any pair of a user's own activation and base.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated
@@ -17,6 +17,7 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require, show
+from optdp.exact.lattice import Lattice, dither
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow
 from optdp.problem import LDP, At, DomainLike, Interval, Objective, Privacy, Rule, WorstCase, as_interval
 from optdp.problem.losses import DistanceLoss, LossLike
@@ -41,9 +42,11 @@ class CompositeMechanism(CellWindow):
     Use `CompositeMechanism.private(eps, width, ...)` to build one from real numbers.
 
     **Exactness.** All parameters are dyadic rationals; masses and likelihood ratios are bounded exactly, and `randomize` draws
-    whole cells with integers, then names the cell by its midpoint. The range is the one for which the mean of the output is
-    the input, in exact rationals; against the density on the continuum outputs are off by at most 2^-51 of the range, inputs
-    are read to the same precision, and both are rounded symmetrically. It is unbiased whatever its parameters.
+    whole cells with integers. The range is the one for which the mean of the output is the input, in exact rationals. Inputs
+    are read, and outputs sent, on lattices: multiples of a power of two that are floats (`optdp.exact.lattice`). The cell in
+    which the window starts and the number that is sent for a cell are rounded at random such that their means are exact, so
+    that E[Y | x] = x for the numbers that are sent, at every x of the lattice; what that adds to the variance is part of
+    `enclose`. It is unbiased whatever its parameters: its mean square error is its variance.
 
         >>> CompositeMechanism.private(1.0, 0.4).support()
         (-4.091569611955528, 4.091569611955528)
@@ -199,17 +202,26 @@ class CompositeMechanism(CellWindow):
         alpha, beta = (float(v) for v in self._line)
         return alpha + beta * (x - float(self._exact_middle)) / float(self._exact_half)
 
+    def _sent(self, whole: bool = False) -> Lattice:
+        """The lattice of the outputs; the ends of the range are rounded outwards."""
+        low, high = self.exact_range
+        lattice = Lattice.between(low, high, whole)
+        return replace(lattice, first=math.floor(low / lattice.step), last=math.ceil(high / lattice.step))
+
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs, rng = self.domain.check(x), as_rng(rng)
-        flat = inputs.reshape(-1)
-        from_base = coin(self.floor_coins, COINS, flat.shape, rng)
-        share = (flat[~from_base] - self.domain.lower) / self.domain.width
-        start = self.first_cell + np.rint(share * (self.last_cell - self.first_cell)).astype(np.int64)
-        cell = np.empty(flat.size, dtype=np.int64)
+        at, lattice = self.placed(x)
+        rng = as_rng(rng)
+        place = at.reshape(-1) - lattice.first
+        from_base = coin(self.floor_coins, COINS, place.shape, rng)
+        slope = (self.last_cell - self.first_cell) / self.domain.exact_width
+        start = self.first_cell + slope * (lattice.first * lattice.step - Fraction(self.domain.lower))
+        cell = dither(place, start, slope * lattice.step, rng)
+        cell[~from_base] += self.activation.draw(self.width_cells, int((~from_base).sum()), rng)
         cell[from_base] = self.base.draw(CELLS, int(from_base.sum()), rng)
-        cell[~from_base] = start + self.activation.draw(self.width_cells, start.size, rng)
-        low, high = self.support()
-        return np.minimum(low + (cell + 0.5) * ((high - low) / CELLS), high).reshape(inputs.shape)
+        low, high = self.exact_range
+        sent = self._sent(lattice.whole)
+        unit = (high - low) / CELLS / sent.step
+        return sent.sent(dither(cell, low / sent.step + unit / 2, unit, rng)).reshape(at.shape)
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
@@ -222,8 +234,8 @@ class CompositeMechanism(CellWindow):
         return np.where(valid, self._mix(far / levels[0], near / levels[1]), 0.0)
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        low, high = self.exact_range
-        return enclosures.round_down(low), enclosures.round_up(high)
+        sent = self._sent()
+        return float(sent.first * sent.step), float(sent.last * sent.step)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         low, high = self.support()
@@ -256,15 +268,27 @@ class CompositeMechanism(CellWindow):
         if not isinstance(objective, WorstCase | At) or objective.loss.exponent != 2:
             return super().enclose(objective)
         alpha, beta = self._line
+        lattice, v = Lattice.between(self.domain.lower, self.domain.upper), self._sent().step
+        off = max(
+            lattice.step / 2, lattice.slack(self.domain.lower, self.domain.upper)
+        )  # from an input to what is read
         if isinstance(objective, At):
-            moved = (alpha + beta * (Fraction(objective.x) - self._exact_middle) / self._exact_half) ** 2
+            read = int(lattice.index(np.asarray(objective.x))) * lattice.step
+            off = abs(read - Fraction(objective.x))
+            moved = (alpha + beta * (read - self._exact_middle) / self._exact_half) ** 2
         else:
             moved = max((alpha + beta) ** 2, (alpha - beta) ** 2)  # a parabola in x: largest at an end
-        (low, high), mass, w = self.exact_range, self.exact_floor_mass, self.exact_window
+        mass, w = self.exact_floor_mass, self.exact_window
+        low, high = self.exact_range
+        cell = (high - low) / CELLS
         with ctx.workprec(enclosures.PRECISION):
-            still = enclosures.ball(mass) * self.base.spread()
-            still += enclosures.ball((1 - mass) * w * w) * self.activation.spread()
+            still = enclosures.ball(mass) * (self.base.spread() + enclosures.ball(self.base.excess(CELLS)))
+            near = self.activation.spread() + enclosures.ball(self.activation.excess(self.width_cells))
+            still += enclosures.ball((1 - mass) * w * w) * near
             value = enclosures.ball((high - low) / 2) ** 2 * (still + enclosures.ball(mass * (1 - mass) * moved))
+            value += enclosures.ball(
+                (1 - mass) * cell**2 / 4 + v**2 / 4 + off**2
+            )  # two roundings at random, and the reading
             return enclosures.round_down(value), enclosures.round_up(value)
 
     def satisfies(self, privacy: Privacy) -> bool | None:
@@ -290,8 +314,12 @@ class CompositeMechanism(CellWindow):
         for x, sign in ((self.domain.lower, -1), (self.domain.upper, 1)):
             centre = (low + high) / 2 + (high - low) / 2 * (alpha + sign * beta)
             missed.append(mass * (low + high) / 2 + (1 - mass) * centre - Fraction(x))
-        told = f"E[Y | x] - x at the ends of the domain is {missed[0]} and {missed[1]}"
-        return Check("unbiased", not any(missed), f"{told} (exact rationals, affine between)")
+        step = float(Lattice.between(self.domain.lower, self.domain.upper).step)
+        told = (
+            f"E[Y | x] - x at the ends of the domain is {missed[0]} and {missed[1]} (exact rationals, affine between), for the "
+            f"numbers sent and every multiple x of {step!r}; other inputs are read as the nearest one"
+        )
+        return Check("unbiased", not any(missed), told)
 
     def __repr__(self) -> str:
         low, high = self.support()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Log, Seed, Within, as_rng, dyadic, enclosures
+from optdp.exact import Check, Log, Seed, Within, as_rng, dyadic, enclosures, work
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Alphabet, Average, Loss, LossLike, Objective, Privacy, WorstCase, as_loss, places
@@ -112,7 +112,9 @@ class FiniteMechanism(TableMechanism):
     def enclose(self, objective: Objective) -> tuple[float, float]:
         if not isinstance(objective, WorstCase | Average) or objective.loss.form != "matrix":
             return super().enclose(objective)
-        entries, bits = dyadic.integers(self._loss(objective.loss).array)  # type: ignore[attr-defined]
+        law: Any = self._loss(objective.loss)
+        work.count(self.table.weights.size * (1 + 2 * work.product(1, max(map(work.words, law.rows)))))
+        entries, bits = dyadic.integers(law.array)
         products = self.table.weights.astype(object) * entries
         losses = [Fraction(int(total), TOTAL << bits) for total in products.sum(axis=1)]
         if isinstance(objective, WorstCase):

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from flint import arb, arb_poly, ctx, fmpq
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require, sweep
+from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.check import Check
 from optdp.exact.enclosures import ball
 from optdp.exact.fields import Within
@@ -43,8 +43,8 @@ class KernelMechanism(CellWindow):
 
     With probability `floor_mass` the output is Q(U), U uniform; else Q(U) for U uniform over a window [a, a + w] that the
     input places. So the floor is any measure on the outputs (Q its quantile function), and the likelihood ratios are those of
-    a piecewise mechanism with a window of the same width, wherever the window is: every mechanism whose rows are the best for their
-    floor has this form.
+    a piecewise mechanism with a window of the same width, wherever the window is: every mechanism whose rows are the best
+    for their floor has this form.
 
     **Arguments:**
 
@@ -148,12 +148,13 @@ class KernelMechanism(CellWindow):
     @cached_property
     def _windows(self) -> list[tuple[int, int, fmpq, fmpq, fmpq, fmpq]]:
         """(a, a', Q(a), Q(a'), Q(a + w), Q(a' + w)) in cells and exact shares: between a and a' both ends move linearly."""
+        work.count(len(self.cells) * (10 + 40 * work.flint(self._words + 1)))
         edges = self._edges.tolist()
         last = CELLS - self.width_cells
         marks = {0, last, *edges, *(e - self.width_cells for e in edges)}
         starts = sorted(a for a in marks if 0 <= a <= last)
         out = []
-        for a, b in zip(starts, starts[1:], strict=False):
+        for a, b in pairwise(starts):
             i, j = bisect_right(edges, a) - 1, bisect_right(edges, a + self.width_cells) - 1
             out.append(
                 (
@@ -175,8 +176,14 @@ class KernelMechanism(CellWindow):
         return low + (high - low) * fmpq(cell - int(self._edges[piece]), self.cells[piece])
 
     @cached_property
+    def _words(self) -> float:
+        """Words of the outputs, for counted work."""
+        return work.words((*self.lows, *self.highs))
+
+    @cached_property
     def _targets(self) -> list[tuple[fmpq, fmpq]]:
         """The inputs, as shares, whose windows start at the two ends of each of `_windows`."""
+        work.count(len(self._windows) * 8 * work.flint(self._words + 3))
         if self.rule == "ends":
             s = exact(self.share)
             return [((1 - s) * qa + s * ra, (1 - s) * qb + s * rb) for _, _, qa, qb, ra, rb in self._windows]
@@ -269,6 +276,15 @@ class KernelMechanism(CellWindow):
         low, high = self._ends
         return np.unique(low[low == high])
 
+    def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""
+        return self.floor_mass * np.array(self.cells) / CELLS, *self._ends
+
+    def favoured(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of each input's window: the least and the largest output that it favours."""
+        first = self._first_cell(self.domain.check(x))
+        return self._quantile(first), self._quantile(first + (self.width_cells - 1))
+
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         return float(self._ends[0][0]), float(self._ends[1][-1])
 
@@ -337,14 +353,14 @@ class KernelMechanism(CellWindow):
     def _sweep(self, branches: Branches) -> Sweep:
         edges = [fmpq(int(e), CELLS) for e in self._edges]
         cells = []
-        for k, (a, b) in enumerate(zip(edges, edges[1:], strict=False)):
+        for k, (a, b) in enumerate(pairwise(edges)):
             low, high = exact(self.lows[k]), exact(self.highs[k])
             slope = (high - low) / (b - a)
             cells.append(Cell(a, b, (low - slope * a, slope), (fmpq(1),)))
-        return Sweep(cells, branches, 1)
+        return Sweep(cells, branches, 1, 3 * self._words + 1)
 
     def _stretches(self) -> Iterator[tuple[fmpq, fmpq, int, int]]:
-        """Inputs from x to x' (shares) whose windows start from a to a' (cells), linearly or by their means; in order, over [0, 1]."""
+        """Inputs from x to x' (shares) whose windows start from a to a' (cells), linearly or by their means, over [0, 1]."""
         before = (fmpq(0), 0)
         for (x0, x1), (a, b, *_) in zip(self._targets, self._windows, strict=True):
             if x0 > before[0]:
@@ -364,7 +380,11 @@ class KernelMechanism(CellWindow):
     def _losses(self, branches: Branches, top: fmpq) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
         """(x, x', x(s), J(s)): the expected loss on stretches of inputs that cover [0, top], polynomials in s from 0 to 1."""
         over, mass, growth = self._sweep(branches), arb(exact(self.exact_floor_mass)), arb(self._growth)
+        number = work.flint(2 * self._words + work.words(branches.knots))
+        work.count(2 * len(self.cells) * len(over.offsets) * 8 * number)
         marks = sorted({q - o for q in (*over.lows, *over.highs) for o in over.offsets})
+        inner = 0 if self.rule == "mean" else bisect_left(marks, top) - bisect_right(marks, fmpq(0))
+        work.count((len(self._windows) + inner) * (over.each + 20 * number))
         for x0, x1, a, b in self._stretches():
             if x1 <= 0 or x0 >= top or x0 == x1:
                 continue
@@ -378,7 +398,7 @@ class KernelMechanism(CellWindow):
             for s0, s1 in cuts:
                 t0, t1 = (a + (b - a) * s0) / CELLS, (a + (b - a) * s1) / CELLS
                 if curved:
-                    v, crossings, span = self._mean_curve(x0, a, b), list[Limit](), None
+                    v, crossings, span = self._mean_curve(x0, a), list[Limit](), None
                 else:
                     p, q = x0 + (x1 - x0) * s0, x0 + (x1 - x0) * s1
                     v, crossings, span = sweep.line(p, q), over.crossings(p, q), (p, q)
@@ -395,9 +415,9 @@ class KernelMechanism(CellWindow):
                         v, loss = v(within), loss(within)
                 yield p, q, v, loss
 
-    def _mean_curve(self, x0: fmpq, a: int, b: int) -> arb_poly:
-        """The mean of the output while the window's start goes from a to b, a quadratic polynomial in s."""
-        _, _, qa, qb, ra, rb = next(w for w in self._windows if w[0] == a and w[1] == b)
+    def _mean_curve(self, x0: fmpq, a: int) -> arb_poly:
+        """The mean of the output while the window's start goes on from a to the next mark, a quadratic polynomial in s."""
+        _, b, qa, qb, ra, rb = self._windows[bisect_left(self._windows, a, key=lambda window: window[0])]
         scale = self._growth * fmpq(b - a, CELLS)
         return arb_poly([arb(x0), arb(scale * (ra - qa)), arb(scale * (rb - qb - ra + qa) / 2)])
 
@@ -415,12 +435,11 @@ class KernelMechanism(CellWindow):
         if self.lows[0] >= 0 and self.highs[-1] <= 1:
             far = Fraction(1)
         with ctx.workprec(sweep.BITS):
-            ends = [law.branches(unit * far, below) for below in (True, False)]
-            if None in ends or (self.rule == "mean" and any(e.knots for e in ends)):  # type: ignore[union-attr]
+            below, above = law.branches(unit * far, True), law.branches(unit * far, False)
+            if below is None or above is None or (self.rule == "mean" and (below.knots or above.knots)):
                 return super().enclose(objective)
-            if far > 1:
-                ends = [e.stretched(far) for e in ends]  # type: ignore[union-attr]
-            found = [self._value(objective, e) for e in (ends if ends[0] != ends[1] else ends[:1])]  # type: ignore[arg-type]
+            ends = [below] if below == above else [below, above]
+            found = [self._value(objective, e.stretched(far)) for e in ends]
             return enclosures.round_down(found[0]), enclosures.round_up(found[-1])
 
     def _value(self, objective: WorstCase | Average, branches: Branches) -> arb:
@@ -433,11 +452,16 @@ class KernelMechanism(CellWindow):
                     (exact((Fraction(p) - low) / width), c)
                     for p, c in zip(objective.prior.categories, objective.prior.exact, strict=True)
                 ]
+                work.count(len(points) * (20 + 0.2 * len(stretches)))
                 return sum((ball(c) * _evaluate(stretches, x) for x, c in points), arb(0))
             total = arb(0)
             prior = [
                 (exact(a), exact(b), arb_poly([ball(c) for c in row])) for a, b, row in objective.density(self.domain)
             ]
+            terms = max(len(row) for *_, row in prior) + max((len(loss) for *_, loss in stretches), default=0)
+            pairs = len(stretches) + len(prior)  # that overlap
+            terms *= 2 if self.rule == "mean" else 1
+            work.count(len(stretches) * len(prior) + 0.4 * pairs * sweep.integration(terms, terms))
             for p, q, v, loss in stretches:
                 for start, end, row in prior:
                     low, high = max(p, start), min(q, end)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Alias, Check, Log, Seed, Within, as_rng, enclosures, require
+from optdp.exact import Alias, Check, Log, Seed, Within, as_rng, enclosures, require, work
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, LIP, Aggregate, Alphabet, BayesRisk, LossLike, Objective, Prior, Privacy, places
 
@@ -152,6 +152,8 @@ class LIPMechanism(Mechanism):
     @cached_property
     def exact_output(self) -> tuple[Fraction, ...]:
         """The probability of each output under the prior, exactly."""
+        size = work.words([UNIT * self.prior.total])
+        work.count(len(self.kernel) * (len(self.prior) * (0.2 + work.product(size, 2)) + 3 * work.rational(size)))
         sums = (sum(a * k for a, k in zip(self.prior.weights, row, strict=True)) for row in self.kernel)
         return tuple(Fraction(total, UNIT * self.prior.total) for total in sums)
 
@@ -278,6 +280,8 @@ class LIPMechanism(Mechanism):
     def _extremes(self) -> tuple[tuple[Fraction, int, int], tuple[Fraction, int, int]]:
         """Lowest and highest posterior / prior over all (category, output), each with where it is attained."""
         lowest, highest = [], []
+        size = work.words([self.prior.total])
+        work.count(len(self.kernel) * (0.2 * len(self.prior) + 4 * work.rational(size + 4)))
         for y, (row, mass) in enumerate(zip(self.kernel, self.exact_output, strict=True)):
             small, large = min(row), max(row)
             lowest.append((Fraction(small, UNIT) / mass, row.index(small), y))
@@ -339,6 +343,12 @@ class LIPMechanism(Mechanism):
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         return self.probabilities[self._positions(y), self.prior.positions(x)]
+
+    def atoms(self) -> np.ndarray:
+        """The outputs, in their order."""
+        found = np.empty(len(self.labels), dtype=object)
+        found[:] = self.labels
+        return found
 
     def support(self, x: ArrayLike | None = None) -> tuple[Any, ...]:
         """The outputs that occur (for category `x`, or for any)."""

@@ -9,14 +9,15 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from flint import ctx
+from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact.lattice import Lattice
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Circle, DomainLike, Interval, LossLike, Objective, Privacy, WorstCase, as_domain
 
-#: Outputs are midpoints of 2^50 equal cells of the domain, so that sampling is integer arithmetic from end to end.
+#: Window widths are multiples of 2^-50 of the range of the outputs.
 CELLS = 2**50
 #: The mass under the floor is a multiple of 2^-124: a coin tossed with a 62-bit integer, and another one on a tie.
 COINS = 2**124
@@ -68,6 +69,19 @@ class CellWindow(Mechanism):
     def guarantee(self) -> LDP:
         return LDP(Log(self.exact_ratio))
 
+    def placed(self, x: ArrayLike) -> tuple[np.ndarray, Lattice]:
+        """(positions of the inputs on the lattice that they are read on, which is that lattice).
+
+        Integers on a domain so far from 0 that floats are coarser than they are read, and answered, as integers.
+        """
+        domain: Any = self.domain
+        raw = np.asarray(x)
+        lattice = Lattice.between(domain.lower, domain.upper)
+        if raw.dtype.kind not in "iu" or lattice.step <= 1:
+            return lattice.index(domain.check(x)), lattice
+        whole = Lattice.between(domain.lower, domain.upper, whole=True)
+        return whole.index(domain.check_integers(raw)), whole
+
     def _mix(self, far: Any, near: Any) -> Any:
         return self.floor_mass * far + (1 - self.floor_mass) * near
 
@@ -89,10 +103,11 @@ class PiecewiseMechanism(CellWindow):
 
     Use `PiecewiseMechanism.private(eps, width, ...)` to build one from real numbers.
 
-    **Exactness.** Both parameters are exact dyadic rationals, so that masses and likelihood ratios are exact, and
-    `randomize` draws exactly from this distribution with integers alone, then names the cell by its midpoint. Which
-    floats come out does not depend on the input beyond the stated probabilities. Against the density on the continuum outputs
-    are off by at most 2^-51 of the width, and inputs are read to the same precision.
+    **Exactness.** Outputs are uniform over the numbers of a lattice, in the domain and in the window: multiples of one power of
+    two that are floats, each drawn with integers alone. Inputs are read as the nearest number of the lattice, which is as fine
+    as floats are at the larger end of the domain (`optdp.exact.lattice`); on a domain whose floats are coarser than integers
+    an array of integers is answered by integers. The window holds at least its share of the numbers, so that the likelihood
+    ratio of what is sent is at most `exact_ratio`, and `enclose` is about the numbers that are sent.
     """
 
     domain: Interval | Circle
@@ -144,23 +159,32 @@ class PiecewiseMechanism(CellWindow):
         mass = self.exact_floor_mass
         return enclosures.round_down((mass + (1 - mass) / self.exact_window) / self.domain.exact_width)
 
-    def _first_cell(self, x: np.ndarray) -> np.ndarray:
-        """Index of the first cell of the window (on a circle possibly negative)."""
-        share = (x - self.domain.lower) / self.domain.width
+    def _numbers(self, lattice: Lattice) -> int:
+        """How many numbers of the lattice are in the window: no smaller a share than the window's."""
+        return -(-self.width_cells * lattice.count // CELLS)
+
+    def _first(self, at: np.ndarray, lattice: Lattice) -> np.ndarray:
+        """Position of the window's first number, from 0 on (on a circle possibly below), for inputs at these positions.
+
+        It always holds the input.
+        """
+        near, last = at - lattice.first, lattice.count - self._numbers(lattice)
         if self.placement == "linear":
-            return np.minimum((share * (CELLS - self.width_cells)).astype(np.int64), CELLS - self.width_cells)
-        first = (share * CELLS).astype(np.int64) - self.width_cells // 2
-        return first if isinstance(self.domain, Circle) else np.clip(first, 0, CELLS - self.width_cells)
+            start = (near * (last / max(lattice.count - 1, 1))).astype(np.int64)
+            return np.clip(start, np.maximum(near + 1 - self._numbers(lattice), 0), np.minimum(near, last))
+        start = near - self._numbers(lattice) // 2
+        return start if isinstance(self.domain, Circle) else np.clip(start, 0, last)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs, rng = self.domain.check(x), as_rng(rng)
-        cell = rng.integers(0, CELLS, size=inputs.shape)
-        from_floor = coin(self.floor_coins, COINS, inputs.shape, rng)
-        near = self._first_cell(inputs) + rng.integers(0, self.width_cells, size=inputs.shape)
-        cell = np.where(from_floor, cell, near)
+        at, lattice = self.placed(x)
+        rng = as_rng(rng)
+        place = rng.integers(0, lattice.count, size=at.shape)
+        within = ~coin(self.floor_coins, COINS, at.shape, rng)
+        near = self._first(at, lattice) + rng.integers(0, self._numbers(lattice), size=at.shape)
+        place = np.where(within, near, place)
         if isinstance(self.domain, Circle):
-            cell &= CELLS - 1  # modulo, CELLS being a power of two
-        return self.domain.lower + (cell + 0.5) * (self.domain.width / CELLS)
+            place %= lattice.count
+        return lattice.sent(place + lattice.first)
 
     def _window_start(self, x: np.ndarray) -> np.ndarray:
         a, span = self.domain.lower, self.domain.width
@@ -209,17 +233,49 @@ class PiecewiseMechanism(CellWindow):
     def enclose(self, objective: Objective) -> tuple[float, float]:
         """(low, high) proven to contain the worst-case expected loss (on a circle: the average one too), by balls.
 
-        At the worst input distances are uniform over [0, reach] under the floor and over [0, w reach] in the window.
+        For the numbers that are sent. Of n numbers with distance v that hold the input, the distances from it are at most
+        0, v, ..., (n - 1) v, if the input is on the lattice: their mean loss is at most I(n v)/(n v), I the integral of L,
+        which is convex. `_mean` says what is added where it is not.
         """
         averaged = isinstance(objective, Average) and objective.prior == "uniform" and isinstance(self.domain, Circle)
         if not (isinstance(objective, WorstCase) or averaged) or not objective.loss.monotone:  # type: ignore[attr-defined]
             return super().enclose(objective)
-        law = self._loss(objective.loss)  # type: ignore[attr-defined]
-        mass, reach = self.exact_floor_mass, self.domain.exact_reach
+        law, lattice = self._loss(objective.loss), Lattice.between(self.domain.lower, self.domain.upper)  # type: ignore[attr-defined]
         with ctx.workprec(enclosures.PRECISION):
-            p = enclosures.ball(mass)
-            value = p * law.mean_ball(reach) + (1 - p) * law.mean_ball(self.exact_window * reach)
+            p = enclosures.ball(self.exact_floor_mass)
+            value = p * self._mean(law, lattice, lattice.count)
+            value += (1 - p) * self._mean(law, lattice, self._numbers(lattice))
             return enclosures.round_down(value), enclosures.round_up(value)
+
+    def _mean(self, law: Any, lattice: Lattice, n: int) -> arb:
+        """An enclosure of the mean loss of n numbers of the lattice around the worst input."""
+        v, domain = lattice.step, self.domain
+
+        def integral(d: Fraction) -> Any:
+            return law.integral_ball(enclosures.ball(d)) if d > 0 else arb(0)
+
+        if isinstance(domain, Circle):
+            # The seam, and an input between two numbers, each move all numbers on one side by this at most.
+            off = max(domain.exact_width - lattice.count * v, Fraction(0)) + v
+            half = n // 2
+            above = integral((n - half) * v + off) - integral(off)
+            above += integral((half + 1) * v + off) - integral(v + off) if half else 0
+            below = integral((n - half - 1) * v - off) + integral((half - 1) * v - off)
+        else:
+            # An input beyond the last number is that much further from all. Between two numbers one is nearer; the others are
+            # further by t < v: the sum grows by less than 2 t L(2v) and shrinks by t L((n - 2) v), times 1/v.
+            off = lattice.slack(domain.lower, domain.upper)
+            if self.placement == "linear":  # its window may end at the number next to an input inside the domain
+                off = max(off, v / 2)
+            above = integral(n * v + off) - integral(off)
+            near = (integral(3 * v) - integral(2 * v)) * 2
+            if not (integral((n - 2) * v) - integral((n - 3) * v)) >= near:
+                above = above + near
+            if n <= 256:  # every distance is at most half a step more than from the nearest number
+                ends = ((k * v - v / 2 + off, k * v + off) for k in range(1, n + 1))
+                above = above.min(sum(((integral(b) - integral(a)) * 2 for a, b in ends), arb(0)))
+            below = integral((n - 1) * v)
+        return below.union(above) / enclosures.ball(n * v)
 
     @property
     def pieces(self) -> int:  # type: ignore[override]

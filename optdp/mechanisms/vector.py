@@ -101,4 +101,4 @@ class OneCoordinate:
     @staticmethod
     def load(path: str | Path) -> OneCoordinate:
         """Read a mechanism that `save` wrote. **Raises** OSError or FieldError."""
-        return load(path).make(OneCoordinate._read)
+        return load(path, lambda fields: fields.make(OneCoordinate._read))

@@ -7,15 +7,15 @@ from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Compos
 from optdp.problem.losses import Absolute, DistanceLoss, Loss, LossLike, Squared, as_loss
 from optdp.problem.objectives import At, Average, BayesRisk, Objective, WorstCase
 from optdp.problem.priors import Prior, PriorLike, places
-from optdp.problem.privacy import LDP, LIP, ApproxDP, Privacy
+from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Divergence, Privacy, Profile
 from optdp.problem.problem import Problem
 from optdp.problem.shapes import Quartic, Rectangle, Shape, Steps, Triangle, base_name
 from optdp.problem.tasks import Aggregate
 
 __all__ = [
-    "LDP", "LIP", "Absolute", "Additive", "AffineWindow", "Aggregate", "AllMechanisms", "Alphabet", "ApproxDP", "At", "Average",
-    "BayesRisk", "Circle", "Composite", "Constraint", "Density", "DistanceLoss", "Domain", "DomainLike", "Family", "Integers", "Interval",
-    "Line", "Loss", "LossLike", "Objective", "Outputs", "Piecewise", "Prior", "PriorLike", "Privacy", "Problem", "Quartic",
-    "Rectangle", "Rule", "Shape", "Squared", "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval",
-    "as_loss", "base_name", "places",
+    "GDP", "KL", "LDP", "LIP", "RDP", "Absolute", "Additive", "AffineWindow", "Aggregate", "AllMechanisms", "Alphabet",
+    "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "Density", "DistanceLoss", "Divergence",
+    "Domain", "DomainLike", "Family", "Integers", "Interval", "Line", "Loss", "LossLike", "Objective", "Outputs",
+    "Piecewise", "Prior", "PriorLike", "Privacy", "Problem", "Profile", "Quartic", "Rectangle", "Rule", "Shape", "Squared",
+    "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval", "as_loss", "base_name", "places",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import polynomial, require
+from optdp.exact import polynomial, require, work
 from optdp.exact.fields import Within
 from optdp.exact.numbers import latex, rational, show
 from optdp.exact.sweep import horner
@@ -38,8 +38,8 @@ class Density(Distribution):
     - `breaks`: b_0 < b_1 < ... < b_n, in the units of the inputs.
     - `coefficients`: for each of the n pieces [b_i, b_(i+1)] the coefficients (a_0, a_1, ...) of the powers of x.
 
-    All are read as exact rationals: floats as what they are, "1/3" and "0.1" as what they say. `Density.uniform`, `beta`, `histogram` and
-    `proportional` build one with a total mass of 1.
+    All are read as exact rationals: floats as what they are, "1/3" and "0.1" as what they say. `Density.uniform`, `beta`,
+    `histogram` and `proportional` build one with a total mass of 1.
 
     **Raises** ValueError unless the density is proven nonnegative (by Bernstein coefficients: a zero in the middle of a piece may
     need a break there) and its mass is exactly 1.
@@ -114,8 +114,9 @@ class Density(Distribution):
 
         The data are used as they are: they must be public, or the counts made private before.
 
-        **Arguments:** `data`: numbers; `bins`: how many equal bins, or their increasing edges; `domain`: a pair (lower, upper), the range of
-        equal bins (None: from the least to the largest of the data); `pseudocount`: >= 0, added to the count of each bin.
+        **Arguments:** `data`: numbers; `bins`: how many equal bins, or their increasing edges; `domain`: a pair (lower, upper),
+        the range of equal bins (None: from the least to the largest of the data); `pseudocount`: >= 0, added to the count of
+        each bin.
 
         **Raises** TypeError or ValueError naming the argument; data outside the bins are refused, by the place of the first.
 
@@ -132,7 +133,7 @@ class Density(Distribution):
         extra = rational(pseudocount, "pseudocount")
         if extra < 0:
             raise ValueError(f"pseudocount = {pseudocount!r} is not allowed: it must be >= 0")
-        if isinstance(bins, int) and not isinstance(bins, bool):
+        if isinstance(bins, int):
             count = require.integer("bins", bins, low=1, high=PIECES)
             low, high = _ends((float(values.min()), float(values.max())) if domain is None else domain)
             edges = [low + (high - low) * Fraction(k, count) for k in range(count + 1)]
@@ -261,6 +262,7 @@ def _mass(breaks: Row, rows: Sequence[Row]) -> Fraction:
 
 def _substituted(row: Sequence[Fraction], start: Fraction, step: Fraction) -> list[Fraction]:
     """Coefficients in t of sum_k row[k] (start + step t)^k."""
+    work.count(len(row) ** 2 * work.rational(work.words(row) + len(row) * work.words([start, step]) / 2))
     out = [Fraction(0)]
     for c in reversed(row):
         longer = [start * v for v in out] + [Fraction(0)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import require
-from optdp.exact.fields import Tagged, Within
+from optdp.exact.fields import OPTIONAL, Tagged, Within
 from optdp.exact.numbers import plain, prose
 
 
 class Domain(Tagged, root=True):
     """A set of inputs. To add one, subclass this as a frozen dataclass with `check` and a short `__str__`."""
+
+    #: The dimension of the inputs where they are vectors, whose distances are Euclidean norms; None for numbers and symbols.
+    dimension: int | None = None
 
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """`x` as an array of members, in its shape. **Raises** TypeError or ValueError, without any value of `x`."""
@@ -51,9 +54,15 @@ class _Bounded(Domain):
             _inside((array >= self.lower) & (array <= self.upper), array, name, f"{name} must lie in {self}")
         return array
 
+    def check_integers(self, x: np.ndarray, name: str = "x") -> np.ndarray:
+        """An array of integers as 64-bit integers, compared with the ends exactly."""
+        low, high = max(math.ceil(self.lower), -(2**63)), min(math.floor(self.upper), 2**63 - 1)
+        _inside((x >= low) & (x <= high), x, name, f"{name} must lie in {self}")
+        return x.astype(np.int64)
+
 
 def _real(x: ArrayLike, name: str, where: str) -> np.ndarray:
-    raw = np.asarray(x)
+    raw = np.asarray(require.unmasked(x, name))
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} is of type {raw.dtype}, which is not allowed: {name} must be real numbers in {where}")
     return raw.astype(float, copy=False)
@@ -233,7 +242,7 @@ class Alphabet(Domain):
 
     def index(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """The positions of the symbols `x`, in the shape of `x`. **Raises** ValueError naming the first entry that is none."""
-        array = self._array(x)
+        array = self._array(require.unmasked(x, name))
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
         found = np.array([place.get(entry, -1) for entry in array.reshape(-1).tolist()], dtype=np.int64)
         _inside(found >= 0, array, name, f"{name} must be one of the symbols of {self}")
@@ -247,6 +256,68 @@ class Alphabet(Domain):
             return f"the alphabet {{{shown}}}"
         digest = hashlib.sha256(json.dumps(self.symbols).encode()).hexdigest()[:16]
         return f"the alphabet {{{shown}{', ...' * (len(self) > 8)}}} of {len(self)} symbols with sha256 {digest}"
+
+
+@dataclass(frozen=True)
+class OneHot(Domain):
+    """The d one-hot vectors e_0, ..., e_(d-1) in R^d: what is known of one of d categories when their frequencies are wanted.
+
+    **Arguments:** `d`: the number of categories, an integer >= 2, or the list of their names (different strings or numbers).
+    An input is written as the name of its category, or as its number 0, ..., d - 1 where there are no names. Names are no part
+    of a problem: domains with the same d are equal.
+
+        >>> OneHot(["red", "green", "blue"]).check(["blue", "red"])
+        array([2, 0])
+    """
+
+    tag = "one-hot"
+    d: Annotated[int, Within(2, 10**9)]
+    names: Annotated[tuple[Any, ...], Within(most=100_000)] = field(
+        default=(), compare=False, repr=False, metadata=OPTIONAL
+    )
+
+    def __post_init__(self) -> None:
+        given: Any = self.d
+        if isinstance(given, tuple | list):
+            object.__setattr__(self, "names", tuple(given))
+            object.__setattr__(self, "d", len(given))
+        require.integer("d", self.d, low=2, high=10**9)
+        if self.names:
+            Alphabet(self.names)  # refuses what is no list of different names
+            object.__setattr__(self, "names", tuple(self.names))
+            if len(self.names) != self.d:
+                raise ValueError(f"names has {len(self.names)} entries, which is not allowed: there must be {self.d}")
+
+    def __len__(self) -> int:
+        return self.d
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """d."""
+        return self.d
+
+    @property
+    def labels(self) -> tuple[Any, ...] | range:
+        """How the categories are written, in their order."""
+        return self.names or range(self.d)
+
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
+        """The numbers of the categories `x`, in its shape."""
+        if self.names:
+            return Alphabet(self.names).index(x, name)
+        raw = np.asarray(x)
+        if raw.dtype.kind not in "iu":
+            raise TypeError(
+                f"{name} is of type {raw.dtype}, which is not allowed: {name} must be integers below {self.d}"
+            )
+        _inside((raw >= 0) & (raw < self.d), raw, name, f"{name} must be integers from 0 to {self.d - 1}")
+        return raw.astype(np.int64, copy=False)
+
+    def latex(self) -> str:
+        return rf"\{{e_0, \dots, e_{{{self.d - 1}}}\}}"
+
+    def __str__(self) -> str:
+        return f"the one-hot vectors of {self.d} categories"
 
 
 def _shown(symbol: str | float) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, fit, polynomial, require
+from optdp.exact import enclosures, fit, polynomial, require, work
 from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import Number, plain, prose, rational, show
 from optdp.exact.sweep import Branches, horner
@@ -118,6 +118,8 @@ class DistanceLoss(Loss):
 
 def _mirrored(breaks: Sequence[Fraction], rows: Sequence[Sequence[Fraction]], unit: Fraction) -> Branches:
     """A loss of the distance unit |u|, given in pieces from each of the breaks (the first is 0) on."""
+    for row in rows:
+        work.count(3 * len(row) * work.rational(work.words(row) + len(row) * work.words([unit]) / 2))
     scaled = [tuple(a * unit**k for k, a in enumerate(row)) for row in rows]
     left = [tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in scaled]
     knots = [b / unit for b in breaks]
@@ -270,8 +272,8 @@ class Threshold(_OneParameter, DistanceLoss):
         return (enclosures.ball(distance) - enclosures.ball(self.limit)).max(arb(0))
 
     def branches(self, unit: Fraction, below: bool) -> Branches | None:
-        if self.limit == 0:
-            return Branches((), ((Fraction(1),),))
+        if self.limit == 0:  # 1 everywhere but at one point, where atoms may lie
+            return None
         return _mirrored([Fraction(0), Fraction(self.limit)], [[Fraction(0)], [Fraction(1)]], unit)
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
@@ -314,7 +316,7 @@ class Pieces(DistanceLoss):
         if rows[0][0] < 0:
             raise ValueError("coefficients are not allowed: the loss must be >= 0 at distance 0")
         for i, (row, start, end) in enumerate(self._parts):
-            drops = i > 0 and horner(row, start) < horner(rows[i - 1], start)
+            drops = i > 0 and _horner(row, start) < _horner(rows[i - 1], start)
             if drops or not polynomial.nonnegative(_slope(row), start, end):
                 reason = f"the loss is not proven nondecreasing from distance {start} on"
                 raise ValueError(f"coefficients are not allowed: {reason}")
@@ -329,10 +331,8 @@ class Pieces(DistanceLoss):
         """Whether slopes are proven nondecreasing, at the breaks too, and there are no jumps."""
         for i, (row, start, end) in enumerate(self._parts):
             last = self.coefficients[max(i - 1, 0)]
-            jumps, falls = (
-                horner(row, start) != horner(last, start),
-                horner(_slope(row), start) < horner(_slope(last), start),
-            )
+            jumps = horner(row, start) != horner(last, start)
+            falls = horner(_slope(row), start) < horner(_slope(last), start)
             if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
                 return False
         return True
@@ -365,8 +365,8 @@ class Pieces(DistanceLoss):
         rows, total = [], Fraction(0)
         for row, start, end in self._parts:
             primitive = (Fraction(0), *(a / (k + 1) for k, a in enumerate(row)))
-            rows.append((total - horner(primitive, start), *primitive[1:]))
-            total = horner(rows[-1], end or start)
+            rows.append((total - _horner(primitive, start), *primitive[1:]))
+            total = _horner(rows[-1], end or start)
         return tuple(rows)
 
     def integral_ball(self, distance: Number | arb) -> arb:
@@ -397,12 +397,17 @@ class Pieces(DistanceLoss):
 
     def _exact(self, d: Fraction, rows: tuple[tuple[Fraction, ...], ...]) -> Fraction:
         """The polynomial of the piece around d >= 0, at d."""
-        return horner(rows[max(k for k, b in enumerate(self.breaks) if b <= d)], d)
+        return _horner(rows[max(k for k, b in enumerate(self.breaks) if b <= d)], d)
 
 
 def _slope(row: Sequence[Fraction]) -> list[Fraction]:
     """Coefficients of the derivative."""
     return [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
+
+
+def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
+    work.count(2 * len(row) * work.rational(work.words(row) + len(row) * work.words([d]) / 2))
+    return horner(row, d)
 
 
 @dataclass(frozen=True)
@@ -612,8 +617,8 @@ class CustomLoss(_Session, DistanceLoss):
 
     @cached_property
     def _sides(self) -> list[tuple[list[Fraction], fit.Rows]]:
-        """Pieces below and above. Between two samples a convex function lies on or under their chord, and over the lines through the
-        neighbouring ones; a concave one the other way round; any other between the two values.
+        """Pieces below and above. Between two samples a convex function lies on or under their chord, and over the lines through
+        the neighbouring ones; a concave one the other way round; any other between the two values.
         """
         grid, values = np.linspace(0.0, self._bound_reach, CELLS + 1), self._values
         steps, zero = np.diff(values), np.zeros(CELLS)

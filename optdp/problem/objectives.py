@@ -119,7 +119,7 @@ class Average(_OfLoss):
 
     def on(self, domain: Domain) -> Objective:
         if isinstance(self.prior, Density):
-            even = self.prior.on(domain) == Density.uniform(domain)  # type: ignore[arg-type]
+            even = self.prior.on(domain) == Density.uniform(domain)
             return super(Average, replace(self, prior="uniform" if even else self.prior)).on(domain)
         if isinstance(self.prior, Prior):
             domain.check(list(self.prior.categories), "prior points")

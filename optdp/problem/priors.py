@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import require
+from optdp.exact import require, work
 from optdp.exact.fields import LONGEST, Tagged, Within
 from optdp.exact.numbers import BITS
 
@@ -119,6 +119,7 @@ class Prior(Distribution):
     @cached_property
     def exact(self) -> tuple[Fraction, ...]:
         """The probabilities as exact rationals; they sum to exactly 1."""
+        work.count(len(self.weights) * work.rational(work.words([self.total])))
         return tuple(Fraction(weight, self.total) for weight in self.weights)
 
     @cached_property
@@ -138,7 +139,7 @@ class Prior(Distribution):
 
         **Raises** ValueError naming the place of the first entry that is no category; its value may be private.
         """
-        found = places(self.categories, x)
+        found = places(self.categories, require.unmasked(x))
         if (found < 0).any():
             place = f" (entry {int(np.flatnonzero(found < 0)[0])})" if found.ndim else ""
             allowed = f"x must be one of the categories {_some(self.categories)}{self.missing}"

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Self
+from itertools import pairwise
+from typing import Annotated, Any, Self
 
-from optdp.exact import enclosures, require
+from flint import arb, ctx
+
+from optdp.exact import enclosures, require, work
 from optdp.exact.check import Check
-from optdp.exact.fields import OPTIONAL, Tagged
+from optdp.exact.fields import OPTIONAL, Tagged, Within
 from optdp.exact.numbers import Log, Number, exp_of, latex, number, prose, show
+from optdp.exact.pairs import Pair
 from optdp.problem.priors import Prior
+
+#: Corners (P(S), Q(S)) of a power curve: what the best tests of one neighbour against the other reach.
+Corners = list[tuple[Fraction, Fraction]]
 
 
 class Privacy(Tagged, root=True):
@@ -49,6 +59,14 @@ class Privacy(Tagged, root=True):
 
     def _implied_by(self, other: Privacy) -> bool | None:
         return True if type(self) is type(other) and self._parameters() == other._parameters() else None
+
+    def delta_at(self, eps: Number) -> Fraction | None:
+        """A delta for which the guarantee implies (eps, delta)-differential privacy for its neighbours; None: none is known."""
+        return None
+
+    def admits(self, pair: Pair) -> bool | None:
+        """Whether neighbours may have these two distributions of outputs: True or False where proven, None where not known."""
+        return None
 
     def _parameters(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "ideal"}
@@ -160,7 +178,14 @@ class ApproxDP(Privacy):
                 return True
             if other.sensitivity == self.sensitivity and other.eps == self.eps:
                 return False  # same eps, larger delta: mechanisms that need all of it exist
-        return None
+        return _implies_pairs([(self.eps, self.delta)], other, self.sensitivity)
+
+    def delta_at(self, eps: Number) -> Fraction:
+        """The least delta that the guarantee implies at `eps`, rounded up."""
+        return _delta_at([(self.eps, self.delta)], eps)
+
+    def admits(self, pair: Pair) -> bool | None:
+        return _admits_pairs([(self.eps, self.delta)], pair)
 
     def check(self, divergence: Fraction) -> Check:
         """Whether the largest hockey-stick divergence, bounded from above exactly, is at most delta."""
@@ -226,3 +251,387 @@ class LIP(Privacy):
         if not self.lower_only:
             sides += [f"highest posterior/prior {float(highest):.17g}{where[1]} {'<=' if from_above else '> '} e^{eps}"]
         return Check("privacy", from_below and from_above, ", ".join(sides) + " (exact rationals)")
+
+
+def _delta_at(pairs: Iterable[tuple[Number, Number]], eps: Number) -> Fraction:
+    """The least delta at `eps` that these pairs (eps, delta) imply, rounded up: the largest P(S) - e^eps Q(S) at a corner."""
+    pairs = list(pairs)
+    direct = [Fraction(d) for e, d in pairs if enclosures.at_most(e, eps)]  # type: ignore[arg-type]
+    ratio = enclosures.exp_below(eps, 256)
+    corners = _power_curve(pairs, enclosures.exp_above)
+    return min([*direct, max(value - ratio * place for value, place in corners)])
+
+
+def _power_curve(
+    pairs: Iterable[tuple[Number, Number]], rounding: Callable[[Number, int], Fraction] = enclosures.exp_above
+) -> Corners:
+    """Corners of the largest power curve that these pairs (eps, delta) allow, from (., 0) to (1, 1).
+
+    P(S) <= e^eps Q(S) + delta, and the same for the complement of S with P and Q exchanged, are lines above the curve.
+    """
+    lines = [(Fraction(0), Fraction(1))]
+    for eps, delta in pairs:
+        ratio, level = rounding(eps, 256), Fraction(delta)  # type: ignore[arg-type]
+        lines += [(ratio, level), (1 / ratio, 1 - (1 - level) / ratio)]
+    work.count(len(lines) * 10 * work.rational(8))
+    lower: list[
+        tuple[Fraction, Fraction]
+    ] = []  # the lines that are lowest somewhere, from the steepest to the flattest
+    for a, b in sorted(lines, key=lambda line: (-line[0], line[1])):
+        if lower and a == lower[-1][0]:
+            continue
+        while len(lower) > 1 and _meet(lower[-2], (a, b)) <= _meet(lower[-2], lower[-1]):
+            lower.pop()
+        lower.append((a, b))
+    ends = [(min(a * place + b for a, b in lower), Fraction(place)) for place in (0, 1)]
+    crossings = [(a * place + b, place) for (a, b), place in zip(lower, map(_meet, lower, lower[1:]), strict=False)]
+    return [ends[0], *(corner for corner in crossings if 0 < corner[1] < 1), ends[1]]
+
+
+def _meet(steep: tuple[Fraction, Fraction], flat: tuple[Fraction, Fraction]) -> Fraction:
+    """Where two lines (slope, height at 0) cross."""
+    return (flat[1] - steep[1]) / (steep[0] - flat[0])
+
+
+def _implies_pairs(pairs: list[tuple[Number, Number]], other: Privacy, sensitivity: float) -> bool | None:
+    """Whether `other` implies (eps, delta)-privacy for all of these pairs, for neighbours up to `sensitivity` apart."""
+    near = getattr(other, "sensitivity", None)
+    known = [other.delta_at(eps) for eps, _ in pairs]
+    if near is None or near < sensitivity or any(delta is None for delta in known):
+        return None
+    excess = [delta - Fraction(limit) for delta, (_, limit) in zip(known, pairs, strict=True)]  # type: ignore[operator, arg-type]
+    if max(excess) <= 0:
+        return True
+    # The curves of pairs and of GDP are those of pairs of distributions, so that there are mechanisms that need all of them.
+    attained = near == sensitivity and isinstance(other, ApproxDP | Profile | GDP)
+    return False if attained and max(excess) > Fraction(1, 2**100) else None
+
+
+def _admits_pairs(pairs: Iterable[tuple[Number, Number]], pair: Pair) -> bool | None:
+    answers = []
+    for eps, delta in pairs:
+        limit = Fraction(delta)  # type: ignore[arg-type]
+        within = pair.hockey_stick(enclosures.exp_below(eps)) <= limit
+        answers.append(within or (None if pair.hockey_stick(enclosures.exp_above(eps)) <= limit else False))
+    return False if False in answers else None if None in answers else True
+
+
+class Divergence(Privacy):
+    """Notions that compare the outputs of inputs at most `sensitivity` apart and are decided by the worst pair of them.
+
+    A subclass has `admits`, which must be kept by mixtures of admitted pairs, and `_by_own`, what other divergences imply.
+    """
+
+    sensitivity: float
+
+    @property
+    def clause(self) -> str:
+        return f", where neighbours are inputs at most {show(self.sensitivity)} apart"
+
+    def _latex(self, inequality: str) -> str:
+        return rf"{inequality}, \quad |x - x'| \le {latex(self.sensitivity)}"
+
+    def _set_sensitivity(self) -> None:
+        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
+
+    def _implied_by(self, other: Privacy) -> bool | None:
+        local = isinstance(other, LDP)
+        near = self.sensitivity if local else getattr(other, "sensitivity", 0.0)
+        if near < self.sensitivity:
+            return None
+        if isinstance(other, LDP):
+            found = self._by_curve([(other.eps, 0.0)])
+        elif isinstance(other, ApproxDP):
+            found = self._by_curve([(other.eps, other.delta)])
+        elif isinstance(other, Profile):
+            found = self._by_curve(list(other.pairs))
+        else:
+            found = self._by_own(other)
+        return None if found is False and near != self.sensitivity else found
+
+    def _by_curve(self, pairs: list[tuple[Number, Number]]) -> bool | None:
+        """By the two distributions with the largest power curve that the pairs allow: they are outputs of some mechanism."""
+        if max(float(eps) for eps, _ in pairs) > 300:
+            return None
+        answers = []
+        for rounding in (enclosures.exp_above, enclosures.exp_below):
+            corners = [(Fraction(0), Fraction(0)), *_power_curve(pairs, rounding)]
+            steps = [(c[0] - b[0], c[1] - b[1]) for b, c in pairwise(corners)]
+            total = math.lcm(*(part.denominator for step in steps for part in step))
+            p, q = ([int(part * total) for part in parts] for parts in zip(*steps, strict=True))
+            answers.append(self.admits(Pair(p, q, total)))
+        return True if answers[0] else False if answers[1] is False else None
+
+    def _by_own(self, other: Privacy) -> bool | None:
+        """What the other notions of this kind imply."""
+        return None
+
+
+def _ordered(a: Number | arb, b: Number | arb) -> bool | None:
+    """Whether a <= b; None where balls cannot tell."""
+    if not isinstance(a, arb) and not isinstance(b, arb):
+        return enclosures.at_most(a, b)
+    with ctx.workprec(enclosures.PRECISION):
+        low, high = (x if isinstance(x, arb) else enclosures.ball(x) for x in (a, b))
+        return True if low <= high else False if low > high else None
+
+
+@dataclass(frozen=True)
+class Profile(Divergence):
+    """(eps, delta)-differential privacy at several points of the privacy profile at once.
+
+    **Arguments:** `pairs`: a list of (eps, delta) as in `ApproxDP`, each eps once; `sensitivity` > 0, a float.
+
+    **Source:** Balle, Barthe, Gaboardi, "Privacy amplification by subsampling: tight analyses via couplings and divergences"
+    (NeurIPS 2018), for privacy profiles.
+
+        >>> import optdp
+        >>> optdp.Profile([(2.0, 1e-6), (0.5, 0.01)]).implied_by(optdp.ApproxDP(0.5, 1e-6))
+        True
+    """
+
+    tag = "profile"
+    pairs: Annotated[tuple[tuple[Number, Number], ...], Within(least=1, most=1000)]
+    sensitivity: float = 1.0
+    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+
+    def __post_init__(self) -> None:
+        try:
+            given = [(eps, delta) for eps, delta in self.pairs]
+        except (TypeError, ValueError):
+            raise TypeError("pairs are not allowed: they must be a list of (eps, delta)") from None
+        if not 1 <= len(given) <= 1000:
+            raise ValueError(f"{len(given)} pairs are not allowed: there must be 1 to 1000")
+        made = [ApproxDP(eps, delta, self.sensitivity) for eps, delta in given]
+        made.sort(key=lambda pair: float(pair.eps))
+        if len({pair.eps for pair in made}) < len(made):
+            raise ValueError("pairs are not allowed: each eps may be given once")
+        object.__setattr__(self, "pairs", tuple((pair.eps, pair.delta) for pair in made))
+        self._set_sensitivity()
+
+    @classmethod
+    def under(cls, curve: Callable[[float], float], at: Iterable[float], sensitivity: float = 1.0) -> Profile:
+        """The pairs (eps, curve(eps)) at the given eps: the curve is known, and kept, at these points.
+
+        >>> Profile.under(lambda eps: 0.1 / (1 + eps), at=(0.5, 1.0)).pairs[1]
+        (1.0, 0.05)
+        """
+        if not callable(curve):
+            raise TypeError(f"curve = {curve!r} is not allowed: it must be a function of eps")
+        return cls(tuple((eps, float(curve(float(eps)))) for eps in at), sensitivity)
+
+    @property
+    def adjective(self) -> str:
+        if len(self.pairs) > 6:
+            listed = "; ".join(f"{show(e)}, {show(d)}" for e, d in self.pairs)
+            digest = hashlib.sha256(listed.encode()).hexdigest()[:16]
+            first, last = self.pairs[0], self.pairs[-1]
+            return (
+                f"({show(first[0])}, {show(first[1])})- to ({show(last[0])}, {show(last[1])})-DP (at the {len(self.pairs)} "
+                f"pairs with sha256 {digest})"
+            )
+        return " and ".join(f"({show(e)}, {show(d)})" for e, d in self.pairs) + "-DP"
+
+    def latex(self) -> str:
+        return self._latex(r"K(S \mid x) \le e^{\varepsilon_j} K(S \mid x') + \delta_j")
+
+    def delta_at(self, eps: Number) -> Fraction:
+        """The least delta that the pairs imply at `eps`, rounded up."""
+        return _delta_at(self.pairs, eps)
+
+    def admits(self, pair: Pair) -> bool | None:
+        return _admits_pairs(self.pairs, pair)
+
+    def _implied_by(self, other: Privacy) -> bool | None:
+        if isinstance(other, LDP):
+            pure = ApproxDP(other.eps, 0.0, self.sensitivity) if float(other.eps) <= require.MAX_EPS else None
+            return None if pure is None else True if _implies_pairs(list(self.pairs), pure, self.sensitivity) else None
+        return _implies_pairs(list(self.pairs), other, self.sensitivity)
+
+
+@dataclass(frozen=True)
+class GDP(Divergence):
+    """mu-Gaussian differential privacy: neighbours are as hard to tell apart as N(0, 1) and N(mu, 1), at every level.
+
+    Equivalently (eps, delta)-differential privacy for all eps with delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu).
+
+    **Arguments:** `mu` in (0, 8], an exact number as in `LDP`; `sensitivity` > 0, a float.
+
+    **Source:** Dong, Roth, Su, "Gaussian differential privacy", JRSS B 84(1) (2022).
+
+        >>> import optdp
+        >>> optdp.ApproxDP(1.0, 0.13).implied_by(optdp.GDP(1.0)), optdp.ApproxDP(1.0, 0.12).implied_by(optdp.GDP(1.0))
+        (True, False)
+    """
+
+    tag = "gdp"
+    mu: Number
+    sensitivity: float = 1.0
+    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+
+    def __post_init__(self) -> None:
+        found = number(self.mu, "mu")
+        require.real("mu", float(found), low=0.0, open_low=True, high=8.0)
+        object.__setattr__(self, "mu", found)
+        self._set_sensitivity()
+
+    @property
+    def adjective(self) -> str:
+        return f"{show(self.mu)}-GDP"
+
+    def latex(self) -> str:
+        bound = rf"\Phi(\Phi^{{-1}}(K(S \mid x')) + {latex(self.mu)})"
+        return self._latex(rf"K(S \mid x) \le {bound}")
+
+    def delta_at(self, eps: Number) -> Fraction:
+        """delta at `eps`, rounded up."""
+        with ctx.workprec(enclosures.PRECISION):
+            mu, e = enclosures.ball(self.mu), enclosures.ball(eps)
+            near, far = e / mu - mu / 2, e / mu + mu / 2
+            return max(Fraction(0), enclosures.upper(gauss_tail(near) - enclosures.exp(eps) * gauss_tail(far)))
+
+    def admits(self, pair: Pair) -> bool | None:
+        """At every corner of the power curve: between them the curve is straight, and the Gaussian's is concave."""
+        known = True
+        work.count(60 * len(pair.p))
+        with ctx.workprec(enclosures.PRECISION):
+            mu = enclosures.ball(self.mu)
+            for alpha, beta in pair.powers():
+                if (least := mu_between(alpha, beta, pair.total)) is None:
+                    continue
+                if least > mu:
+                    return False
+                known = known and bool(least <= mu)
+        return known or None
+
+    def _by_own(self, other: Privacy) -> bool | None:
+        return enclosures.at_most(other.mu, self.mu) if isinstance(other, GDP) else None
+
+
+def gauss_tail(x: arb) -> arb:
+    """1 - Phi(x), at the working precision."""
+    return (x / arb(2).sqrt()).erfc() / 2
+
+
+def mu_between(alpha: int, beta: int, total: int) -> arb | None:
+    """Phi^-1(alpha/total) - Phi^-1(beta/total): the mu that a test with this power and level needs; None if any mu will do."""
+    if alpha <= beta or alpha == 0 or beta == total:
+        return None
+    if beta == 0 or alpha == total:
+        return arb("inf")
+
+    def quantile(mass: int) -> arb:  # from the nearer end, where no digits are lost
+        if 2 * mass > total:
+            return arb(2).sqrt() * (2 * enclosures.ball(Fraction(total - mass, total))).erfcinv()
+        return -arb(2).sqrt() * (2 * enclosures.ball(Fraction(mass, total))).erfcinv()
+
+    return quantile(alpha) - quantile(beta)
+
+
+@dataclass(frozen=True)
+class KL(Divergence):
+    """The Kullback-Leibler divergence of neighbours' outputs, sum K(y|x) log(K(y|x)/K(y|x')), is at most `bound`.
+
+    **Arguments:** `bound` > 0, an exact number as in `LDP`; `sensitivity` > 0, a float.
+
+    **Source:** Alghamdi, Asoodeh, Calmon, Kosut, Sankar, Wei, "Cactus mechanisms: optimal differential privacy mechanisms in the
+    large-composition regime" (ISIT 2022).
+    """
+
+    tag = "kl"
+    bound: Number
+    sensitivity: float = 1.0
+    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bound", _positive(self.bound))
+        self._set_sensitivity()
+
+    @property
+    def adjective(self) -> str:
+        return f"{show(self.bound)}-KL-private"
+
+    def latex(self) -> str:
+        return self._latex(rf"D_\mathrm{{KL}}(K(\cdot \mid x) \,\|\, K(\cdot \mid x')) \le {latex(self.bound)}")
+
+    def admits(self, pair: Pair) -> bool | None:
+        return _ordered(pair.kl(), self.bound)
+
+    def _by_own(self, other: Privacy) -> bool | None:
+        if isinstance(other, KL):
+            return _ordered(other.bound, self.bound)
+        if isinstance(other, RDP):  # Renyi divergences grow with their order
+            return True if _ordered(other.bound, self.bound) else None
+        return _ordered(_renyi_of(other, 1), self.bound) if isinstance(other, GDP) else None
+
+
+@dataclass(frozen=True)
+class RDP(Divergence):
+    """The Renyi divergence of order `alpha` of neighbours' outputs is at most `bound`.
+
+    **Arguments:** `alpha` in (1, 10000] and `bound` > 0, exact numbers as in `LDP`; `sensitivity` > 0, a float.
+
+    **Source:** Mironov, "Renyi differential privacy" (CSF 2017).
+
+        >>> import optdp
+        >>> optdp.RDP(4, 2.0).implied_by(optdp.GDP(1.0)), optdp.KL(1.0).implied_by(optdp.RDP(2, 1.0))
+        (True, True)
+    """
+
+    tag = "rdp"
+    alpha: Number
+    bound: Number
+    sensitivity: float = 1.0
+    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+
+    def __post_init__(self) -> None:
+        order = number(self.alpha, "alpha")
+        require.real("alpha", float(order), low=1.0, open_low=True, high=1e4)
+        object.__setattr__(self, "alpha", order)
+        object.__setattr__(self, "bound", _positive(self.bound))
+        self._set_sensitivity()
+
+    @property
+    def adjective(self) -> str:
+        return f"({show(self.alpha)}, {show(self.bound)})-RDP"
+
+    def latex(self) -> str:
+        return self._latex(
+            rf"D_{{{latex(self.alpha)}}}(K(\cdot \mid x) \,\|\, K(\cdot \mid x')) \le {latex(self.bound)}"
+        )
+
+    def limit(self) -> arb:
+        """e^((alpha - 1) bound), an enclosure at the working precision: what sum P^alpha Q^(1 - alpha) may be."""
+        return ((enclosures.ball(self.alpha) - 1) * enclosures.ball(self.bound)).exp()
+
+    def delta_at(self, eps: Number) -> Fraction:
+        """e^((alpha - 1)(bound - eps)) (1 - 1/alpha)^(alpha - 1)/alpha, rounded up (Canonne, Kamath and Steinke 2020)."""
+        with ctx.workprec(enclosures.PRECISION):
+            a, r, e = (enclosures.ball(x) for x in (self.alpha, self.bound, eps))
+            return min(Fraction(1), enclosures.upper(((a - 1) * (r - e)).exp() * ((1 - 1 / a) ** (a - 1)) / a))
+
+    def admits(self, pair: Pair) -> bool | None:
+        with ctx.workprec(enclosures.PRECISION):
+            return _ordered(pair.moment(self.alpha), self.limit())
+
+    def _by_own(self, other: Privacy) -> bool | None:
+        if isinstance(other, RDP):
+            within, order = _ordered(other.bound, self.bound), _ordered(self.alpha, other.alpha)
+            if within:
+                return True if order else None
+            return False if within is False and other.alpha == self.alpha else None
+        return _ordered(_renyi_of(other, self.alpha), self.bound) if isinstance(other, GDP) else None
+
+
+def _renyi_of(privacy: GDP, alpha: Number) -> Fraction | arb:
+    """alpha mu^2/2, the Renyi divergence of N(0, 1) and N(mu, 1)."""
+    if isinstance(alpha, Log) or isinstance(privacy.mu, Log):
+        with ctx.workprec(enclosures.PRECISION):
+            return enclosures.ball(alpha) * enclosures.ball(privacy.mu) ** 2 / 2
+    return Fraction(alpha) * Fraction(privacy.mu) ** 2 / 2
+
+
+def _positive(value: Any) -> Number:
+    found = number(value, "bound")
+    require.real("bound", float(found), low=0.0, open_low=True, high=1e6)
+    return found

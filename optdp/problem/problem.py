@@ -20,7 +20,7 @@ class Problem(Tagged, root=True):
 
     **Arguments:**
 
-    - `privacy`: `optdp.LDP`, `optdp.LIP`, `optdp.ApproxDP`, or a notion of your own.
+    - `privacy`: `optdp.LDP`, `optdp.LIP`, `optdp.ApproxDP`, `Profile`, `GDP`, `RDP`, `KL`, or a notion of your own.
     - `domain`: `optdp.Interval`, `Circle`, `Alphabet`, `Line`, `Integers`; a pair of numbers is an interval.
     - `objective`: `optdp.WorstCase(loss)`, `Average(loss, prior)`, `At(loss, x)`, `BayesRisk(task, prior)`; a loss stands for
       its worst case.
@@ -54,7 +54,9 @@ class Problem(Tagged, root=True):
         kinds = [type(c) for c in constraints]
         if len(set(kinds)) < len(kinds):
             raise ValueError(f"constraints = {constraints!r} is not allowed: each kind may be asked for once")
-        if Outputs in kinds and (isinstance(domain, Alphabet) or isinstance(objective, BayesRisk)):
+        if Outputs in kinds and (
+            isinstance(domain, Alphabet) or domain.dimension is not None or isinstance(objective, BayesRisk)
+        ):
             raise ValueError("constraints: outputs are not allowed to be bounded here: they are no numbers")
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "objective", objective.on(domain))
@@ -91,11 +93,19 @@ class Problem(Tagged, root=True):
         clauses = "".join(c.clause for c in self.constraints)
         arithmetic = ", in real arithmetic" if self.privacy.ideal else ""
         return (
-            f"the least {self.objective.phrase} over all {adjectives}{self.privacy.adjective} mechanisms from "
+            f"the least {self.phrase} over all {adjectives}{self.privacy.adjective} mechanisms from "
             f"{self.domain} to {self._codomain()}{self.family.clause(self.eps)}{clauses}{self.privacy.clause}{arithmetic}"
         )
 
+    @property
+    def phrase(self) -> str:
+        """The objective's phrase on this domain: the distance of vectors is a norm."""
+        phrase: str = self.objective.phrase
+        return phrase if self.domain.dimension is None else phrase.replace("(Y - x)^2", "|Y - x|^2")
+
     def _codomain(self) -> str:
+        if self.domain.dimension is not None:
+            return f"R^{self.domain.dimension}"
         if isinstance(self.objective, BayesRisk):
             return "any outputs"
         if isinstance(self.domain, Alphabet):
@@ -117,7 +127,10 @@ class Problem(Tagged, root=True):
         for constraint in self.constraints:
             if isinstance(constraint, Outputs):
                 asked.append(rf"Y \in [{plain(constraint.low)}, {plain(constraint.high)}]")
-        return rf"\min_{{K}}\; {self.objective.latex(self.domain)} \quad \text{{s.t.}} \quad {', '.join(asked)}"
+        goal = self.objective.latex(self.domain)
+        if self.domain.dimension is not None:
+            goal = goal.replace("(Y - x)^2", r"\|Y - x\|^2")
+        return rf"\min_{{K}}\; {goal} \quad \text{{s.t.}} \quad {', '.join(asked)}"
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.latex()}$"

@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from optdp.exact import require
+from optdp.exact import require, work
 from optdp.exact.fields import Tagged
 from optdp.exact.numbers import plain
 
@@ -82,6 +82,10 @@ class Aggregate(Tagged, root=True):
         """
         total, low, high = sum(weights), 0, 0
         x, bits = (None, 0) if self.values is None else self.exact_values
+        own, size = work.words(weights), 1.0 if x is None else work.words(x)
+        entry = 0.5 + work.product(own, 2) + work.product(own + 2, own + 2 if x is None else size)
+        quotient = work.product(2 * (own + size) + 10, own + size + 8)
+        work.count(len(joint) * (len(weights) * entry + 3 * quotient) + len(weights) * work.product(own + size, size))
         for row in joint:
             mass = [a * k for a, k in zip(weights, row, strict=True)]
             square = sum(m * m for m in mass) if x is None else sum(m * v for m, v in zip(mass, x, strict=True)) ** 2

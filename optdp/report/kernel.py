@@ -1,4 +1,4 @@
-"""Pictures and tables of the kernel program: the heat map, the loss at every input, and the gap of the published mechanisms."""
+"""Pictures and tables of the kernel program: heat map, floor, windows, prior, the loss at every input, published mechanisms."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel import solve_kernel
 from optdp.design.piecewise import solve_piecewise
 from optdp.mechanisms.base import Mechanism
@@ -18,36 +19,134 @@ from optdp.problem.objectives import WorstCase
 from optdp.problem.problem import Problem
 from optdp.report.compare import Own, named
 from optdp.report.gap import Levels, several, table
-from optdp.report.plots import OUTSIDE, new_axes, plot_losses, titled
+from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plot_losses, pyplot, titled
 from optdp.report.report import Report
 from optdp.solution import Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
 
 def plot_kernel(mechanism: KernelMechanism, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
-    """The kernel as a heat map: input across, outputs up, colour = P(output | input) per unit of y, on a logarithmic scale.
+    """The kernel as a heat map: input across, outputs up, colour = density of the output, on a logarithmic scale.
 
-    Every output is drawn as the strip of points nearest to it; its probability is spread over the strip. All inputs are shown,
-    whatever `inputs` says. Returns the axes.
+    Atoms are lines, as thick as they are probable. All inputs are shown, whatever `inputs` says. Returns the axes.
     """
+    from matplotlib.collections import LineCollection
     from matplotlib.colors import LogNorm
 
     ax = new_axes(ax, size=(6.4, 4.8))
-    x, y = np.linspace(mechanism.domain.lower, mechanism.domain.upper, 401), mechanism.atoms()
-    middle = (y[1:] + y[:-1]) / 2
-    first, last = (middle[0] - y[0], y[-1] - middle[-1]) if y.size > 1 else (0.5, 0.5)
-    edges = np.concatenate([[y[0] - first], middle, [y[-1] + last]])
-    density = mechanism.probability(y[:, None], x) / np.diff(edges)[:, None]
-    steps = np.concatenate([x[:1], (x[1:] + x[:-1]) / 2, x[-1:]])
-    scale = LogNorm(density[density > 0].min(), density.max())
-    mesh = ax.pcolormesh(steps, edges, density, norm=scale, cmap="viridis", rasterized=True)
-    ax.plot(np.full(y.size, x[0]), y, "k.", ms=3, clip_on=False)
-    ax.figure.colorbar(mesh, ax=ax, label="P(y | x) per unit of y")
-    ax.set(xlabel="input x", ylabel="output y", xlim=(x[0], x[-1]))
+    x = np.linspace(mechanism.domain.lower, mechanism.domain.upper, 401)
+    low, high = mechanism.support()
+    _, starts, ends = mechanism.floor()
+    edges = np.unique(np.concatenate([np.linspace(low, high, 401), starts, ends]))
+    middle = (edges[1:] + edges[:-1]) / 2
+    density = np.ma.masked_less_equal(mechanism.density(middle[:, None], x), 0.0)
+    if density.count():
+        steps = np.concatenate([x[:1], (x[1:] + x[:-1]) / 2, x[-1:]])
+        scale = LogNorm(density.min(), density.max())
+        mesh = ax.pcolormesh(steps, edges, density, norm=scale, cmap="viridis", rasterized=True)
+        ax.figure.colorbar(mesh, ax=ax, label="density of y given x")
+    for y in mechanism.atoms():
+        p = mechanism.probability(y, x)
+        points = np.column_stack([x, np.full(x.size, y)])
+        segments = np.stack([points[:-1], points[1:]], axis=1)
+        ax.add_collection(
+            LineCollection(list(segments), linewidths=0.3 + 6 * (p[1:] + p[:-1]) / 2, color="black", capstyle="butt")
+        )
+    margin = 0.02 * (high - low) or 0.5
+    ax.set(xlabel="input x", ylabel="output y", xlim=(x[0], x[-1]), ylim=(low - margin, high + margin))
     return titled(ax, repr(mechanism))
+
+
+def plot_floor(mechanism: KernelMechanism, ax: Axes | None = None) -> Axes:
+    """The floor over the outputs: its density, logarithmic, and its atoms with their masses. Returns the axes."""
+    ax = new_axes(ax)
+    masses, low, high = mechanism.floor()
+    flat = low == high
+    if not flat.all():
+        # One line through all pieces, interrupted where Q jumps.
+        y, level = np.column_stack([low, high])[~flat], np.repeat((masses / (high - low + flat))[~flat], 2)
+        jumps = 2 * np.flatnonzero(y[1:, 0] > y[:-1, 1]) + 2
+        ax.plot(np.insert(y.reshape(-1), jumps, np.nan), np.insert(level, jumps, np.nan), color=COLOURS[0], lw=1.4)
+        ax.set_yscale("log")
+    _atoms(ax, low[flat], masses[flat])
+    ax.set(xlabel="output y", ylabel="density of the floor")
+    return ax
+
+
+def plot_windows(mechanism: KernelMechanism, ax: Axes | None = None) -> Axes:
+    """The favoured outputs of every input, between the two ends of its window. Returns the axes."""
+    ax = new_axes(ax)
+    x = np.linspace(mechanism.domain.lower, mechanism.domain.upper, 1001)
+    low, high = mechanism.favoured(x)
+    ax.fill_between(x, low, high, color=COLOURS[0], alpha=0.15, lw=0)
+    ax.plot(x, low, color=COLOURS[0], lw=1.4)
+    ax.plot(x, high, color=COLOURS[0], lw=1.4)
+    ax.plot(x, x, color="black", lw=0.6, ls=":")
+    ax.set(xlabel="input x", ylabel="favoured outputs", xlim=(x[0], x[-1]))
+    return ax
+
+
+def plot_prior(solution: Solution, ax: Axes | None = None) -> Axes:
+    """The prior of the lower bound: a density over the inputs, and atoms with their masses. Returns the axes.
+
+    **Raises** ValueError unless the certificate is a prior of inputs on an interval.
+    """
+    proof, domain = solution.certificate, solution.problem.domain
+    if not isinstance(proof, KernelCertificate):
+        raise ValueError(f"solution on {domain} is not allowed: it has no prior of inputs on an interval")
+    ax = new_axes(ax)
+    x, points = (domain.lower + domain.width * np.array(v, dtype=float) for v in (proof.mesh, proof.points))
+    density, weights = (
+        np.array([np.zeros(x.size), *proof.densities]).sum(axis=0) / domain.width,
+        np.array(proof.weights),
+    )
+    ylabel = "density of the prior"
+    if isinstance(solution.problem.objective, WorstCase):
+        total = float(np.trapezoid(density, x) + weights.sum())
+        density, weights = density / total, weights / total
+    elif density.size:
+        density, ylabel = density * domain.width, "share of the prior's density that is used"
+    if density.size:
+        ax.plot(x, density, color=COLOURS[0], lw=1.4)
+        ax.fill_between(x, 0, density, color=COLOURS[0], alpha=0.15, lw=0)
+    places, at = np.unique(points, return_inverse=True)
+    _atoms(ax, places, np.bincount(at, weights, places.size))
+    ax.set(xlabel="input x", ylabel=ylabel, xlim=(domain.lower, domain.upper), ylim=(0, None))
+    return ax
+
+
+def _atoms(ax: Axes, places: np.ndarray, masses: np.ndarray) -> None:
+    """Atoms as stems with a scale of their own, on the right."""
+    if not masses.size:
+        return
+    right = ax.twinx()
+    right.vlines(places, 0, masses, color=COLOURS[1], lw=1.2, clip_on=False)
+    right.plot(places, masses, "o", color=COLOURS[1], ms=4, clip_on=False)
+    right.spines[["top"]].set_visible(False)
+    right.set_ylabel("mass of atoms", color=COLOURS[1])
+    right.set_ylim(bottom=0)
+
+
+def plot_structure(solution: Solution) -> Figure:
+    """Floor, windows and the prior of the lower bound side by side. Returns the figure.
+
+    **Raises** ValueError unless the problem is about all mechanisms on an interval.
+    """
+    mechanism = solution.mechanism
+    if not isinstance(mechanism, KernelMechanism):
+        raise ValueError(f"solution on {solution.problem.domain} is not allowed: it has no floor of its own")
+    figure, axes = pyplot().subplots(1, 3, figsize=(15.0, 4.2), layout="constrained")
+    for ax, title in zip(axes, ("Floor", "Windows", "Prior of the bound"), strict=True):
+        ax.set_title(title, fontsize=10)
+    plot_floor(mechanism, new_axes(axes[0]))
+    plot_windows(mechanism, new_axes(axes[1]))
+    plot_prior(solution, new_axes(axes[2]))
+    figure.suptitle(solution.problem.statement(), fontsize=9)
+    return figure
 
 
 def plot_table(mechanism: FiniteMechanism, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:

@@ -24,12 +24,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from optdp.certificates.base import Refusal
-from optdp.certificates.kernel import ATOMS, NODES, KernelCertificate
+from optdp.certificates.kernel import ATOMS, KernelCertificate
 from optdp.design import finite_kernel
 from optdp.design.kernel import average, dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
@@ -50,7 +49,7 @@ from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
-from optdp.solvers.lp import LinearProgram, LinearSolver, SolverFailure
+from optdp.solvers.lp import LinearProgram, LinearSolver, LinearStatus, SolverFailure
 
 METHODS = ("auto", "dense")
 
@@ -219,7 +218,7 @@ class _Search:
         if task.cost.tilted:
             reach = (1 + 2 / task.growth) / 2 * (1 + 1e-12)
             ends = [0.5 - reach, 0.5 + reach]
-            return KernelMechanism.private(problem.eps, [1.0, 1.0], ends, ends, 0.5, problem.domain, "mean")
+            return KernelMechanism.private(problem.eps, [1.0, 1.0], ends, ends, 0.5, problem.domain, "mean")  # type: ignore[arg-type]
         return self._mechanism(np.ones(1), np.array([low]), np.array([high]), task.width)
 
     def _mechanism(self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, window: float) -> KernelMechanism:
@@ -238,25 +237,31 @@ class _Search:
             left = self.run.time_limit - self.run.seconds
             if left <= 0:
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
+                if found is not None:
+                    self._keep_value(found)
                 break
             self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
             try:
                 found = master.solve(task, y, cuts, rtol / 20, solver, left)
                 program, dual, shrink = self._dual(found, y, inputs, solver, left)
             except SolverFailure as failure:
-                self.message = str(failure)
+                self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
+                if found is not None:
+                    self._keep_value(found)
                 break
             cuts = found.cuts
             log.debug(
-                "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s, windows shrink by %.2g; %.2f s", y.size,
-                inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink, self.run.seconds,
+                "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s, windows shrink by %.2g; %.2f s",
+                y.size, inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink,
+                self.run.seconds,
             )  # fmt: skip
             last = level == LEVELS - 1 or max(y.size, inputs.size) > FINEST
             if dual is not None:
                 near = 1 - dual.value * (1 - 2 * shrink) / found.attained
                 if near <= (0.95 if task.has_density else 0.6) * rtol or last:
                     self._keep_bound(dual, shrink)
-                    self._keep_value(found)
+                    if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
+                        self._keep_value(found)
             if self.gap <= rtol:
                 break
             if last:
@@ -274,7 +279,8 @@ class _Search:
         scale = task.cost.unit
         name = "HiGHS" if solver is None else solver.name
         return self.run.solution(
-            self.mechanism, self.certificate, f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
+            self.mechanism, self.certificate,
+            f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
             f"{cuts.x.size} active cuts: inputs with their favoured outputs", f"{name} (cuts, refined meshes)",
             objective=None if found is None else found.value * scale, message=self.message, stopped=self.stopped,
             build=build_model, arguments=arguments,
@@ -301,7 +307,7 @@ class _Search:
             layers, atoms = layers_of(floor, inputs, task)
             if task.has_density:
                 atoms = Cuts()
-            elif task.width > 0.02:
+            elif task.width > 1e-3:
                 atoms = atoms + found.cuts
         else:
             layers, atoms = self._point_layers(floor)
@@ -325,16 +331,17 @@ class _Search:
             if dual is None:
                 break
             # g bends where a window in use ends.
-            ends = [end[d > 0] for layer, d in zip(layers, dual.densities, strict=True) for end in layer]
+            ends = [end for layer, d in zip(layers, dual.densities, strict=True) if d.any() for end in layer]
             ends += [end[dual.weights > 0] for end in (atoms.a, atoms.b)]
             bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
             fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 3)
-            g = program.table(fine) @ program.columns(dual)
-            shrink = program.lifted(dual, fine[g < 0])
-            if shrink <= self.run.rtol / 8:
+            columns = program.columns(dual)
+            lowest = _dips(fine, program.table(fine) @ columns)
+            g = program.table(lowest) @ columns
+            shrink = program.lifted(dual, lowest[g < 0])
+            if shrink <= self.run.rtol / 16:
                 break
-            padded = np.concatenate([[np.inf], g, [np.inf]])
-            outputs = np.union1d(outputs, fine[(g < 0) & (g <= padded[:-2]) & (g <= padded[2:])])
+            outputs = np.union1d(outputs, lowest[g < 0])
         return program, dual, shrink
 
     def _thresholds(
@@ -469,6 +476,16 @@ def _between(mesh: np.ndarray, count: int) -> np.ndarray:
     """The mesh with `count` more points in each cell."""
     steps = np.diff(mesh)
     return np.unique(np.concatenate([mesh, *(mesh[:-1] + steps * (k / (count + 1)) for k in range(1, count + 1))]))
+
+
+def _dips(points: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Where g, known at the points, may be least: local minima, and vertices of parabolas through them and their neighbours."""
+    i = 1 + np.flatnonzero((g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]))
+    a, b, c = points[i - 1], points[i], points[i + 1]
+    left, right = (g[i] - g[i - 1]) / (b - a), (g[i + 1] - g[i]) / (c - b)
+    bend = np.maximum(right - left, 1e-300)
+    vertices = (a + b) / 2 - left * (c - a) / (2 * bend)
+    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b, np.clip(vertices, a, c)]))
 
 
 def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: np.ndarray) -> None:

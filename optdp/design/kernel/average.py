@@ -1,20 +1,21 @@
 """The dual for an average under a density: the prior is given, and only the thresholds are unknown.
 
-The floors that are best on average are often a few atoms, so that most inputs may end their window anywhere in a gap, and which place
-proves most is a question in itself. In the reaches t of the inputs of a mesh the bound
+The floors that are best on average are often a few atoms, so that most inputs may end their window anywhere in a gap, and which
+place proves most is a question in itself. In the reaches t of the inputs of a mesh the bound
 
     F(t) = int nu(x; t) P(dx) - max_y max(-g(y; t), 0)
 
-(see `optdp.certificates.kernel`; a floor has mass at most 1) is concave in the thresholds nu: a mixture of several reaches at an input proves no more than their mean threshold. So each step
-solves a linear program for shares of the reaches t, t + d, t - d, ..., and goes on from their means, which are at least as good;
-d shrinks where small steps are taken. Every F is a bound, however good.
+(see `optdp.certificates.kernel`; a floor has mass at most 1) is concave in the thresholds nu: a mixture of several reaches at
+an input proves no more than their mean threshold. So each step solves a linear program for shares of the reaches t, t + d,
+t - d, ..., and goes on from their means, which are at least as good; d shrinks where small steps are taken. Every F is a
+bound, however good.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from optdp.design.kernel.floor import Floor, hats
+from optdp.design.kernel.floor import Floor
 from optdp.design.kernel.master import Cuts
 from optdp.design.kernel.prior import Dual, PriorProgram
 from optdp.design.kernel.task import Task
@@ -66,7 +67,9 @@ class _Point:
         ends = self._ends(reaches)
         bends = np.unique(np.clip(np.concatenate([marks, mesh, *ends]), low, high))
         bends = bends[np.append(True, np.diff(bends) > 1e-9)]
-        self.outputs = np.unique(np.concatenate([bends, *(bends[:-1] + np.diff(bends) * f for f in (0.17, 0.33, 0.5, 0.67, 0.83))]))
+        self.outputs = np.unique(
+            np.concatenate([bends, *(bends[:-1] + np.diff(bends) * f for f in (0.17, 0.33, 0.5, 0.67, 0.83))])
+        )
         program = PriorProgram(task, mesh, [ends], Cuts())
         self.g = program.table(self.outputs) @ np.ones(mesh.size)
         self.value = float(program.gains().sum()) - max(0.0, float(-self.g.min()))
@@ -78,7 +81,9 @@ class _Point:
     def mixed(self, change: float, solver: LinearSolver | None, left: float) -> np.ndarray | None:
         """The reaches of the mean thresholds of the best shares."""
         n, (a, b) = self.mesh.size, self.task.cost.slopes
-        options = np.array([np.maximum(self.reaches + f * change, 0.0) for f in sorted((0.0, *SHARES, *(-f for f in SHARES)))])
+        options = np.array(
+            [np.maximum(self.reaches + f * change, 0.0) for f in sorted((0.0, *SHARES, *(-f for f in SHARES)))]
+        )
         program = PriorProgram(self.task, self.mesh, [self._ends(t) for t in options], Cuts())
         table, count = program.table(self.outputs), options.shape[0]
         eye, steps = np.eye(n), np.diff(self.mesh)
@@ -88,7 +93,8 @@ class _Point:
         scale = self.task.scale
         sheet = LinearProgram(
             np.append(program.gains(), -1.0) * scale, rows,
-            np.concatenate([np.ones(n), -steps / b]), np.concatenate([np.ones(n), -steps / a]), maximise=True, name="optdp-kernel-thresholds",
+            np.concatenate([np.ones(n), -steps / b]), np.concatenate([np.ones(n), -steps / a]), maximise=True,
+            name="optdp-kernel-thresholds",
         )  # fmt: skip
         session = (solver or Highs()).session(sheet)
         padded = np.concatenate([[np.inf], self.g, [np.inf]])

@@ -1,2 +1,79 @@
-def design(run):
-    raise NotImplementedError
+"""The plain linear program on a grid: every probability is a variable. The program in the floor is tested with it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optdp.certificates.kernel import KernelCertificate
+from optdp.design.finite_kernel import plain_program
+from optdp.design.kernel.task import Task
+from optdp.design.registry import Run
+from optdp.mechanisms.kernel import KernelMechanism
+from optdp.problem.problem import Problem
+from optdp.solution import Solution
+from optdp.solvers.lp import LinearProgram
+
+#: Inputs of the grid, and outputs.
+INPUTS, OUTPUTS = 17, 33
+#: Every input keeps this weight in the dual where means are multipliers.
+LEAST = 1e-9
+
+
+def _grid(task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """(inputs, outputs, prior): even points, or those of the prior, and outputs between the limits."""
+    if task.prior is None:
+        inputs, chances = np.linspace(0.0, 1.0, INPUTS), None
+    else:
+        inputs, chances = task.prior
+    low, high = task.span
+    inside = inputs[(inputs >= low) & (inputs <= high)]
+    y = task.meshes()[0] if task.cost.tilted else np.linspace(low, high, OUTPUTS)
+    return inputs, np.union1d(y, inside), chances
+
+
+def build_model(problem: Problem) -> LinearProgram:
+    """Rows "mass", "loss" (worst case), "mean" (unbiased), "most" and "least" (likelihood ratios); variables "value" (worst
+    case), "kernel" (input by input) and "floor". In shares of the domain and units of the largest loss.
+    """
+    task = Task(problem)
+    inputs, y, chances = _grid(task)
+    losses = task.cost.of(y[None] - inputs[:, None])
+    return plain_program(losses, task.eps, chances, (y, inputs) if task.cost.tilted else None)
+
+
+def design(run: Run) -> Solution:
+    """The floor of the plain program as a mechanism with atoms, its dual as a prior with atoms, neither refined nor repaired."""
+    task, problem = Task(run.problem), run.problem
+    cost, (inputs, y, chances) = task.cost, _grid(task)
+    found = build_model(problem).solve(run.solver, time_limit=run.time_limit).checked()
+    floor = np.maximum(found.value("floor"), 0.0)
+    use = floor > 1e-12 * floor.sum()
+    total = float(floor.sum())
+    window = min(max((1 - total) / task.growth / total, 2.0**-50), 1.0)
+    (a, b), lows = cost.slopes, y[use]
+    rule, share = ("mean", 0.5) if cost.tilted else ("ends", -a / (b - a))
+    if cost.tilted:  # so that every mean is reached after rounding
+        lows = 0.5 + (lows - 0.5) * (1 + 2.0**-20)
+    mechanism = KernelMechanism.private(problem.eps, floor[use], lows, lows, window, problem.domain, rule, share)  # type: ignore[arg-type]
+    weights = np.maximum(-found.dual("loss"), 0.0) if chances is None else chances * (1 - 1e-12)
+    masses = found.dual("mass")
+    if cost.tilted:
+        weights, tilt = np.maximum(weights, LEAST), found.dual("mean")
+        # nu + mu y = nu + mu x + mu (y - x): the constant of the solver's multipliers is at y = 0.
+        centre = inputs + tilt / (2 * weights)
+        reach = np.sqrt(np.maximum((masses + tilt * inputs) / weights + (tilt / (2 * weights)) ** 2, 0.0))
+    else:
+        centre, level = np.empty(0), masses / np.maximum(weights, 1e-300)
+        t = np.linspace(0.0, 1.0 / min(-a, b), 4097)
+        reach = np.interp(level, np.maximum.accumulate(cost.of(b * t)), t)
+    keep = weights > 0
+    certificate = KernelCertificate(
+        points=tuple(inputs[keep].tolist()), weights=tuple(weights[keep].tolist()), point_reaches=tuple(reach[keep].tolist()),
+        point_centres=tuple(centre[keep].tolist()) if cost.tilted else (),
+    )  # fmt: skip
+    return run.solution(
+        mechanism, certificate, f"{inputs.size * y.size + y.size + 1} columns: probabilities and floors at {y.size} outputs",
+        f"mass and loss at {inputs.size} inputs, {2 * inputs.size * y.size} likelihood ratios",
+        run.solver.name if run.solver is not None else "HiGHS (dense)",
+        objective=found.objective * cost.unit, build=build_model, arguments=(problem,),
+    )  # fmt: skip

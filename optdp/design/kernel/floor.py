@@ -1,4 +1,4 @@
-"""Floors in floats: measures with piecewise linear densities and atoms, their windows, their losses, and integrals of hat functions.
+"""Floors in floats: measures with piecewise linear densities and atoms, their windows, losses, and integrals of hats.
 
 Everything here is in shares of the domain and in units of the loss that make values about 1 or less.
 """
@@ -75,7 +75,8 @@ def _bends(pieces: Branches) -> list[float]:
     found = []
     for knot, left, right in zip(pieces.knots, pieces.rows, pieces.rows[1:], strict=False):
         jump = abs(horner(right, knot) - horner(left, knot))
-        turn = abs(sum(k * a * knot ** (k - 1) for k, a in enumerate(right) if k) - sum(k * a * knot ** (k - 1) for k, a in enumerate(left) if k))
+        slopes = [horner([k * a for k, a in enumerate(row)][1:], knot) for row in (left, right)]
+        turn = abs(slopes[1] - slopes[0])
         found.append((float(jump + turn), float(knot)))
     scale = max(float(pieces(Fraction(1))), float(pieces(Fraction(-1)))) or 1.0
     return sorted(knot for size, knot in sorted(found, reverse=True)[:KNOTS] if size > 1e-3 * scale)
@@ -161,7 +162,7 @@ def hats(
 
 @dataclass(frozen=True)
 class Floor:
-    """A measure: on cell i of the mesh `y` a density that goes linearly from `left[i]` to `right[i]`, and `atoms` at its nodes."""
+    """A measure: on cell i of the mesh `y` a density that is linear from `left[i]` to `right[i]`, and `atoms` at its nodes."""
 
     y: np.ndarray
     left: np.ndarray

@@ -13,13 +13,16 @@ inputs whose mean no window reaches add the cut of that ray.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from optdp.design.kernel.floor import Floor, hat_masses, hats
 from optdp.design.kernel.task import Fold, Task
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
 
+#: The default solver, which must not drop the small entries of narrow cells.
+HIGHS = Highs(options=(("small_matrix_value", 1e-12),))
 #: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
 ROUNDS, CUTS = 80, 150
 #: Unbiased mechanisms reach beyond the ends by this share of a window, so that every mean is reached after rounding.
@@ -61,8 +64,8 @@ def rows(task: Task, y: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray,
     cost, growth, x, a, b = task.cost, task.growth, cuts.x, cuts.a, cuts.b
     knots = () if cost.tilted else cost.knots
 
-    def excess(k: object, t: np.ndarray) -> np.ndarray:
-        return cost.excess(x[k], t, a[k], b[k])  # type: ignore[index]
+    def excess(k: Any, t: np.ndarray) -> np.ndarray:
+        return cost.excess(x[k], t, a[k], b[k])
 
     at = cost.excess(x[:, None], y[None], a[:, None], b[:, None])
     smooth = hats(x, y, excess, knots) + growth * hats(x, y, excess, knots, a, b)
@@ -78,12 +81,12 @@ def solve(
     whole = np.concatenate([np.zeros(values), fold.rows(hat_masses(y)[None])[0], fold.rows(np.ones((1, y.size)))[0]])
     price = np.ones(1) if prior is None else np.bincount(task.groups, prior[1])
     program = LinearProgram(
-        np.concatenate([price, np.zeros(2 * n)]), whole[None], [thin * np.exp(-task.eps)], [thin],
+        np.concatenate([price, np.zeros(2 * n)]), whole[None], np.array([thin * np.exp(-task.eps)]), np.array([thin]),
         blocks={"mass": slice(0, 1)}, variables={"value": slice(0, values), "density": slice(values, values + n),
                                                  "atom": slice(values + n, values + 2 * n)},
         name="optdp-kernel-floor",
     )  # fmt: skip
-    session = (solver or Highs()).session(program)
+    session = (solver or HIGHS).session(program)
     kinds: list[np.ndarray] = [np.zeros(1, dtype=bool)]  # rows that are cuts of losses
     owners: list[np.ndarray] = []  # for each cut, which of these it is a part of
 
@@ -102,7 +105,9 @@ def solve(
         head[np.arange(nu.size), 0 if prior is None else group[first]] = 1.0
         owners.append(owner + sum(int(kind.sum()) for kind in kinds))
         session.add_rows(
-            _sparse(np.hstack([head, -scale / thin * fold.rows(smooth), -scale / thin * fold.rows(atoms)])), nu * scale, np.full(nu.size, np.inf)
+            _sparse(np.hstack([head, -scale / thin * fold.rows(smooth), -scale / thin * fold.rows(atoms)])),
+            nu * scale,
+            np.full(nu.size, np.inf),
         )
         kinds.append(np.ones(nu.size, dtype=bool))
 
@@ -111,14 +116,17 @@ def solve(
         sign, goal, size = -1.0 if upper else 1.0, float(upper), max(float(y[-1] - y[0]), 1.0)
         zero = np.zeros(ends.size)
 
-        def below(k: object, t: np.ndarray) -> np.ndarray:
-            return np.asarray(sign * (t - ends[k]))  # type: ignore[index]
+        def below(k: Any, t: np.ndarray) -> np.ndarray:
+            return np.asarray(sign * (t - ends[k]))
 
         low, high = (ends, zero + y[-1]) if upper else (zero + y[0], ends)
         at = sign * (y[None] - ends[:, None])
         smooth = hats(zero, y, below, ()) + growth * hats(zero, y, below, (), low, high)
         table = np.hstack(
-            [np.zeros((ends.size, values)), *(-fold.rows(t) / size for t in (smooth, at + growth * np.minimum(at, 0.0)))]
+            [
+                np.zeros((ends.size, values)),
+                *(-fold.rows(t) / size for t in (smooth, at + growth * np.minimum(at, 0.0))),
+            ]
         )
         session.add_rows(
             _sparse(table), (sign * (ends - goal) + MARGIN * task.width) * thin / size, np.full(ends.size, np.inf)
@@ -131,15 +139,17 @@ def solve(
         if not task.symmetric:
             reach(y[y > 0.5], True)
     best: tuple[float, Floor, np.ndarray, np.ndarray] | None = None
-    for round_ in range(ROUNDS):
-        result = session.solve(time_limit=left).checked()
+    count = 0
+    while count < ROUNDS:
+        count += 1
+        result = session.solve(time_limit=left)
+        if not result.usable and result.status is not LinearStatus.TIME_LIMIT:
+            result = session.solve(time_limit=left, method="ipm")
+        result = result.checked()
         value = result.objective / scale
         density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
         floor = Floor.of_hats(y, density, atoms)
-        if prior is None:
-            x = floor.samples(task.cost, growth, 3, high=task.half)
-        else:
-            x = prior[0]
+        x = floor.samples(task.cost, growth, 3, high=task.half) if prior is None else prior[0]
         if task.cost.tilted:
             means = floor.lowest_mean(growth), floor.lowest_mean(growth, highest=True)
             if means[0] > 0:
@@ -168,7 +178,7 @@ def solve(
     assert best is not None
     tight = np.abs(result.row_dual)[np.concatenate(kinds)[: result.row_dual.size]] > 1e-12
     active = cuts.take(np.flatnonzero(np.append(tight, np.zeros(cuts.x.size, dtype=bool))[np.concatenate(owners)]))
-    return Master(value, best[1], best[2], best[3], best[0], active, session.program, round_ + 1)
+    return Master(value, best[1], best[2], best[3], best[0], active, session.program, count)
 
 
 def _peaks(losses: np.ndarray, value: float, top: float, rtol: float) -> np.ndarray:

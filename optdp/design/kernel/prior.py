@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
 from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel.floor import GAUSS, Floor, hat_masses, hats
-from optdp.design.kernel.master import Cuts
+from optdp.design.kernel.master import HIGHS, Cuts
 from optdp.design.kernel.task import Fold, Task, grid
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
+from optdp.solvers.lp import LinearProgram, LinearSolver
 
 #: Widths of windows, as shares of the floor's own.
 LAYERS = (1.0, 0.97, 1.03)
@@ -53,9 +54,9 @@ class PriorProgram:
         parts = []
         for low, high in self.layers:
 
-            def excess(k: object, t: np.ndarray, low: np.ndarray = low, high: np.ndarray = high) -> np.ndarray:
+            def excess(k: Any, t: np.ndarray, low: np.ndarray = low, high: np.ndarray = high) -> np.ndarray:
                 a, b = np.interp(t, x, low), np.interp(t, x, high)
-                value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)  # type: ignore[index]
+                value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)
                 return value * task.density(t) if task.has_density else value
 
             start = np.interp(outputs, high, x, left=x[0], right=x[-1])
@@ -112,27 +113,31 @@ class PriorProgram:
         """The best prior with g >= 0 at `outputs`, or None if the solver gives none."""
         table, gains = self.table(outputs) * min(self.task.scale, 1.0), self.gains()
         head, low, high = self.limits()
-        program = LinearProgram(gains * self.task.scale, head, low, high, maximise=True, name="optdp-kernel-prior")
-        session = (solver or Highs()).session(program)
+        # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
+        size = 1 / np.maximum(np.abs(table).max(axis=0), 1e-300)
+        program = LinearProgram(
+            gains * size * self.task.scale, head * size, low, high, maximise=True, name="optdp-kernel-prior"
+        )
+        session = (solver or HIGHS).session(program)
         on = np.zeros(outputs.size, dtype=bool)
         new = np.arange(0, outputs.size, 4)
         for _ in range(ROUNDS):
             from scipy.sparse import csr_matrix
 
             on[new] = True
-            session.add_rows(csr_matrix(table[new]), np.zeros(new.size), np.full(new.size, np.inf))
+            session.add_rows(csr_matrix(table[new] * size), np.zeros(new.size), np.full(new.size, np.inf))
             result = session.solve(time_limit=left)
             if not result.usable:
                 result = session.solve(time_limit=left, method="ipm")
             if not result.usable:
                 return None
-            g = table @ result.x
+            g = table @ (result.x * size)
             padded = np.concatenate([[np.inf, np.inf], g, [np.inf, np.inf]])
             around = np.min([padded[i : i + g.size] for i in range(5)], axis=0)
             new = np.flatnonzero((g < -CLOSE) & ~on & (g == around))
             if not new.size:
                 break
-        x, n = np.maximum(result.x, 0.0), self.fold.count
+        x, n = np.maximum(result.x * size, 0.0), self.fold.count
         densities = [self.fold.full(x[i * n : (i + 1) * n]) for i in range(len(self.layers))]
         return Dual(
             float(gains @ x),
@@ -157,7 +162,7 @@ class PriorProgram:
 
 
 def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
-    """Windows at the nodes of a mesh: the floor's own, narrower and wider ones; and where they are not unique, atoms with others."""
+    """Windows at the nodes of a mesh: the floor's own, narrower and wider ones; where they are not unique, atoms with others."""
     cost, growth = task.cost, task.growth
     low, high = floor.ends(mesh, cost, growth)
     if task.symmetric:  # exactly: x -> 1 - x swaps the ends
@@ -251,7 +256,7 @@ def two_atoms(task: Task) -> KernelCertificate:
             low, high = (t, high) if float(cost.of(np.array(cost.slopes[1] * t))) <= level else (low, t)
         return KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(low * safe,) * 2)
     # Favoured outputs between 1/2 + s/f and 1/2 + s f, for f + 1/f = 2 coth(eps/2), and their mirror image: g has a double root.
-    half = (1 + 2 / task.growth) * safe
+    half = max((1 + 2 / task.growth) * safe, 1.0)
     f, s = half + np.sqrt(half * half - 1), half / 2
     middle, reach = float(grid(np.array(s * half))), float(s * (f - 1 / f) / 2)
     return KernelCertificate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -89,7 +90,8 @@ class Task:
             return 0.0, 1.0
         # Small eps: magnitudes up to coth(tanh(eps/2)) + 1 on [-1, 1] (the closed form); large eps: a few windows.
         reach = (1 / np.tanh(np.tanh(self.eps / 2))) / 2
-        far = float(max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth))
+        far = max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth)
+        far = float(np.ceil(far * 2.0**30)) / 2.0**30  # so that 1 - (1 + far) is -far
         return -far, 1 + far
 
     @cached_property
@@ -103,7 +105,7 @@ class Task:
             order = np.argsort(points)
             return points[order], np.array([float(c) for c in objective.prior.exact])[order]
         ends = np.linspace(0.0, 1.0, QUADRATURE + 1)
-        weights = np.array([self.mass(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)])
+        weights = np.array([self.mass(a, b) for a, b in pairwise(ends)])
         keep = weights > 0
         return ((ends[:-1] + ends[1:]) / 2)[keep], weights[keep]
 

@@ -178,6 +178,9 @@ _MA = (
 )
 _MOVED = "; range moved to the domain as in Zheng, Mishra and Hu, arXiv 2505.15483"
 _CLAMPED = "; output clamped to the domain"
+_ULH = (
+    "Wang, Blocki, Li and Jha, Locally differentially private protocols for frequency estimation, USENIX Security 2017"
+)
 
 
 def _add(
@@ -223,4 +226,14 @@ _add("moved SW", "Li et al., Estimating numerical distributions under local diff
 _add("moved PTT", _MA + _MOVED, "windows:ptt", unbiased=False)
 _add("uniform", "an output that ignores the input: what any mechanism must beat", "windows:uniform",
      domains="interval circle", unbiased=False)
+_add("k-RR", "Kairouz, Bonawitz and Ramage, Discrete distribution estimation under local privacy, ICML 2016", "frequency:direct",
+     domains="one-hot")
+_add("RAPPOR", "Erlingsson, Pihur and Korolova, RAPPOR: Randomized aggregatable privacy-preserving ordinal response, CCS 2014; "
+     "the basic one-time form", "frequency:rappor", domains="one-hot")
+_add("OUE", _ULH, "frequency:optimised_unary", domains="one-hot")
+_add("OLH", _ULH + "; with affine hash functions over a prime field", "frequency:local_hashing", domains="one-hot")
+_add("HR", "Acharya, Sun and Zhang, Hadamard response: estimating distributions privately, efficiently, and with little "
+     "communication, AISTATS 2019", "frequency:hadamard", domains="one-hot")
+_add("SS", "Ye and Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, IEEE "
+     "Trans. Inf. Theory 64(8), 2018", "frequency:subset", domains="one-hot")
 # fmt: on

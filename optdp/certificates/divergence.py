@@ -1,0 +1,145 @@
+"""Additive noise under a bound on its KL or Renyi divergence: a lower bound from convexity and homogeneity alone.
+
+Let X be noise whose divergence from X + d is bounded for all |d| <= Delta = 1. As in steps 1 and 2 of
+`optdp.certificates.additive`, its rounding to the lattice hZ, h = 1/n, is symmetric noise with masses p_i, costs at most E L(X)
+under the costs c_i, and has for s = 1..n
+
+    F_s(p) = sum_i f(p_i, p_(i+s)) <= limit,
+
+with f(p, q) = p log(p/q) and limit r for KL(r), and f(p, q) = p^alpha q^(1-alpha), limit e^((alpha-1) r) for RDP(alpha, r). f is
+convex and homogeneous of degree 1, so that for every ratio rho > 0, and all p, q >= 0,
+
+    f(p, q) >= A(rho) p + B(rho) q,      A = log rho + 1, B = -rho   (KL),      A = alpha rho^(alpha-1), B = -(alpha-1) rho^alpha.
+
+With multipliers lam_s >= 0 and any ratio for each pair (i, i+s), the same at (-i, -i-s), a = |i|,
+
+    E L(X) >= sum_a p_a [c_a + sum_s lam_s/2 (A's and B's of the four pairs that a is in)] - limit sum_s lam_s,
+
+so that the least bracket minus limit sum_s lam_s is a lower bound. There is nothing to be feasible. Up to a distance K the ratios
+are w_i/w_(i+s) for a reference noise w. A pair that reaches beyond K has the ratio sigma_s outwards and 1/sigma_s inwards, except
+outward pairs of shift n: their ratio R_a, from a to a + n, makes B(R_a) cost just what c_(a+n) exceeds `level` by,
+
+    lam_n (-B(R_a)) = 2 (c_(a+n) - level) + C,
+
+C being what all other pairs put on a point beyond K, counting A(sigma_n) for A(R_(a+n)). The bracket of a + n is then
+level + lam_n (A(R_(a+n)) - A(sigma_n))/2, at least `level` if R >= sigma_n: R_a grows with a, and A with R. So the minimum is
+that over a <= K, or `level`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from flint import arb, ctx
+
+from optdp.certificates.additive import SCALE, lattice_costs, not_noise
+from optdp.certificates.base import Bound, Certificate
+from optdp.exact import Number, Within, enclosures, plain, work
+from optdp.problem import KL, RDP, Integers, Problem
+
+#: What a file may ask of the proof: points of the reference, and points times shifts.
+POINTS, MOST = 20_000, 2_000_000
+#: Working precision in bits.
+BITS = 128
+
+
+def supports(alpha: Number | None) -> Callable[[arb], tuple[arb, arb]]:
+    """rho -> (A, B), the linear function below f, for the KL divergence (alpha None) or the moment of order alpha."""
+    if alpha is None:
+        return lambda rho: (rho.log() + 1, -rho)
+    order = enclosures.ball(alpha)
+
+    def linear(rho: arb) -> tuple[arb, arb]:
+        power = (rho.log() * (order - 1)).exp()
+        return order * power, (1 - order) * power * rho
+
+    return linear
+
+
+@dataclass(frozen=True)
+class DivergenceCertificate(Certificate):
+    """Multipliers of the shifts and a reference noise on a lattice of n points per sensitivity.
+
+    **Arguments:** `multipliers`: lam_1..lam_n, in units in which the sensitivity is 1 and the loss L(sensitivity x), over
+    sensitivity^q for a power; `reference`: w_0, w_1, ..., w_K > 0; `level`: see above.
+    """
+
+    tag = "divergence"
+    n: Annotated[int, Within(1, 1000)]
+    multipliers: Annotated[tuple[float, ...], Within(0.0, least=1, most=1000)]
+    reference: Annotated[tuple[float, ...], Within(0.0, least=1, most=POINTS)]
+    level: Annotated[float, Within(0.0)]
+
+    def bound(self, problem: Problem) -> Bound:
+        privacy: Any = problem.privacy
+        if reason := not_noise(problem):
+            self._refuse(reason)
+        if not isinstance(privacy, KL | RDP):
+            self._refuse("the privacy must be KL or RDP")
+        loss, discrete = problem.objective.loss, isinstance(problem.domain, Integers)
+        if loss.exponent is None or not loss.convex:
+            self._refuse("the loss must be a power, of degree at least 1")
+        if discrete and self.n != privacy.sensitivity:
+            self._refuse(f"on the integers n = {self.n} must be the sensitivity {plain(privacy.sensitivity)}")
+        size, shifts = len(self.reference), sum(lam > 0 for lam in self.multipliers)
+        if len(self.multipliers) != self.n or size <= self.n or (size + 3 * self.n) * shifts > MOST:
+            told = f"there must be {self.n} multipliers, and between {self.n} and {POINTS} points of the reference"
+            self._refuse(told)
+        known = np.isfinite([*self.reference, *self.multipliers, self.level]).all()
+        if not known or min(*self.reference, self.multipliers[-1]) <= 0:
+            self._refuse("the reference and the last multiplier must be positive, and all numbers finite")
+        with ctx.workprec(BITS):
+            value = self._ball(problem)
+            unit = enclosures.ball(privacy.sensitivity) ** enclosures.ball(loss.exponent)
+            found = enclosures.round_down(value * unit) if value.is_finite() else 0.0
+        where = "the integers" if discrete else f"a lattice of {self.n} points per sensitivity"
+        return Bound(max(0.0, found), f"convexity and homogeneity of the divergence on {where}, ball arithmetic")
+
+    def _ball(self, problem: Problem) -> arb:
+        """t - limit sum lam for sensitivity 1, at the working precision."""
+        privacy: Any = problem.privacy
+        n, edge = self.n, len(self.reference) - 1
+        discrete = isinstance(problem.domain, Integers)
+        work.count(60 * (edge + n) + 12 * (2 * edge + n) * sum(lam > 0 for lam in self.multipliers))
+        exact = lattice_costs(problem.objective.loss, privacy.sensitivity, n, edge + n, discrete)
+        costs = [arb(int(c)) / 2**SCALE for c in exact]
+        w, level = [arb(x) for x in self.reference], arb(self.level)
+        alpha = None if isinstance(privacy, KL) else privacy.alpha
+        linear = supports(alpha)
+        sigma = [w[edge - s] / w[edge] for s in range(1, n + 1)]
+        far = [(linear(x), linear(1 / x)) for x in sigma]  # of pairs beyond K: outwards, inwards
+        put = sum(
+            (lam * (a + b + c + d) for lam, ((a, b), (c, d)) in zip(self.multipliers[:-1], far[:-1], strict=True)),
+            arb(0),
+        )
+        put += self.multipliers[-1] * (far[-1][0][0] + sum(far[-1][1], arb(0)))
+        total = [arb(0)] * (edge + 1)  # lam_s times the A's and B's, at i and at -i
+        for s, lam in enumerate(self.multipliers, 1):
+            if lam <= 0:
+                continue
+            for a in range(-edge, edge + 1):  # the pair from |a| to |a + s|, of the points a and a + s
+                there = abs(a + s)
+                if there <= edge:
+                    p, q = linear(w[abs(a)] / w[there])
+                    total[abs(a)] += lam * p * (2 if a == 0 else 1)
+                    total[there] += lam * q * (2 if there == 0 else 1)
+                    continue
+                outward, inward = far[s - 1]
+                own = outward[0]
+                if s == n:
+                    least = (2 * (costs[there] - level) + put) / lam
+                    own = self._outer(least, alpha, sigma[-1])
+                total[a] += lam * (own + inward[1]) * (2 if a == 0 else 1)
+        brackets = [c + x / 2 for c, x in zip(costs, total, strict=False)]
+        limit = enclosures.ball(privacy.bound) if isinstance(privacy, KL) else privacy.limit()
+        least = min([*map(enclosures.lower, brackets), enclosures.lower(level)])
+        return enclosures.ball(least) - limit * sum(map(arb, self.multipliers), arb(0))
+
+    def _outer(self, worth: arb, alpha: Number | None, least: arb) -> arb:
+        """A(R) for the ratio R with -B(R) = worth. Refused unless R is at least `least`."""
+        order = None if alpha is None else enclosures.ball(alpha)
+        ratio = worth if order is None else (worth / (order - 1)).max(arb(0)) ** (1 / order)
+        if not ratio >= least:
+            self._refuse("beyond the reference the costs do not exceed the level by enough")
+        return supports(alpha)(ratio)[0]

@@ -1,0 +1,213 @@
+"""`optdp plan`, `optdp estimate`, `optdp recommend`: a table from its schema to answers with error bars."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import optdp
+from optdp import files
+from optdp.cli import options
+
+if TYPE_CHECKING:
+    from optdp.cli import Commands
+    from optdp.statistics.estimate import Estimate
+
+GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
+
+
+def register(commands: Commands) -> None:
+    """Add the commands of this module."""
+    _plan(commands)
+    _estimate(commands)
+    parser = commands.top.add_parser(
+        "recommend", help="mechanisms ranked by the error of the estimate", description="Ranks the certified optima and the "
+        "published mechanisms by the error that the estimate will have for a goal; see `optdp.recommend`.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--eps", type=options.parse_number, help="privacy parameter; left out: the least for --error with --n"
+    )
+    options.option(parser, "--goal", "mean", "what is wanted", choices=GOALS)
+    options.option(parser, "--lower", 0.0, "lower end of the numbers")
+    options.option(parser, "--upper", 1.0, "upper end of the numbers")
+    options.option(parser, "--categories", None, "the number of categories instead, for frequencies", type=int)
+    options.option(parser, "--n", None, "the number of people", type=int)
+    options.option(parser, "--error", None, "the wanted error", type=float)
+    options.option(parser, "--prior", None, "uniform: averages instead of the worst case", choices=("uniform",))
+    parser.set_defaults(run=_recommend)
+
+
+def _recommend(args: argparse.Namespace) -> int:
+    domain: Any = (args.lower, args.upper) if args.categories is None else optdp.OneHot(args.categories)
+    goal = args.goal if args.categories is None else "frequencies"
+    print(optdp.recommend(domain, args.eps, goal, n=args.n, error=args.error, prior=args.prior, progress=True))
+    return 0
+
+
+def _plan(commands: Commands) -> None:
+    parser = commands.top.add_parser(
+        "plan",
+        help="how to make a table of several columns private",
+        description="Chooses mechanisms and shares of one epsilon for the columns of a table by the computed errors of the "
+        "estimates. The plan is written as JSON for `optdp randomize --plan` and `optdp estimate --plan`.",
+    )
+    options.add_eps(parser)
+    options.option(
+        parser, "--schema", None, 'JSON: {"age": {"type": "number", "lower": 0, "upper": 120}, ...}', metavar="FILE"
+    )
+    for kind, form in (("number", "NAME:LOWER:UPPER[:UNIT]"), ("integer", "NAME:LOWER:UPPER[:UNIT]"), ("date", "NAME:FIRST:LAST"),
+                       ("category", "NAME:VALUE,VALUE,..."), ("flag", "NAME")):  # fmt: skip
+        text = f"a {kind} column; may be repeated"
+        options.option(parser, f"--{kind}", [], text, type=str, action="append", metavar=form)
+    options.option(
+        parser, "--goal", "mean", "what is wanted of numbers", choices=[g for g in GOALS if g != "frequencies"]
+    )
+    options.option(parser, "--n", None, "the number of people, for the predicted errors", type=int)
+    options.option(
+        parser, "--strategy", "auto", "split the budget, or sample the columns", choices=("auto", "split", "sample")
+    )
+    options.option(
+        parser,
+        "--weight",
+        [],
+        "a column that matters more; may be repeated",
+        type=str,
+        action="append",
+        metavar="NAME:W",
+    )
+    parser.add_argument("--out", required=True, metavar="FILE", help="where the plan is written")
+    parser.set_defaults(run=_make_plan)
+
+
+def _make_plan(args: argparse.Namespace) -> int:
+    from optdp.exact.fields import Fields, load
+    from optdp.statistics.schema import Column
+
+    schema: dict[str, Any] = {}
+    if args.schema:
+
+        def columns(fields: Fields) -> dict[str, Any]:
+            return {name: Column.read(Fields(entry, f"{args.schema}.{name}")) for name, entry in fields.data.items()}
+
+        schema = load(args.schema, columns)
+    made: dict[str, Callable[..., Any]] = {
+        "number": lambda lower, upper, unit="": optdp.Number(float(lower), float(upper), unit),
+        "integer": lambda lower, upper, unit="": optdp.Integer(float(lower), float(upper), unit),
+        "date": optdp.Date, "category": lambda values: optdp.Category(values.split(",")), "flag": optdp.Flag,
+    }  # fmt: skip
+    for kind, make in made.items():
+        for text in getattr(args, kind):
+            name, *parts = text.split(":")
+            if name in schema:
+                raise ValueError(f"--{kind} {text!r} is not allowed: there is a column {name!r} already")
+            try:
+                schema[name] = make(*parts)
+            except TypeError:
+                raise ValueError(f"--{kind} {text!r} is not allowed: see `optdp plan --help` for its form") from None
+    weights = {name: options.parse_float(weight) for name, _, weight in (text.rpartition(":") for text in args.weight)}
+    plan = options.call(optdp.plan, args, schema=schema, weights=weights, progress=True)
+    plan.save(args.out)
+    print(plan.summary())
+    return 0
+
+
+def randomize(args: argparse.Namespace) -> int:
+    """`optdp randomize --plan`: all columns of a CSV or Parquet file."""
+    plan = optdp.Plan.load(args.plan)
+    rows = plan.randomize(args.input, args.seed, target=args.output, progress=sys.stderr.isatty())
+    print(f"{rows} rows made private: {plan!r}", file=sys.stderr)
+    return 0
+
+
+def _estimate(commands: Commands) -> None:
+    parser = commands.top.add_parser(
+        "estimate",
+        help="what a private table says, with error bars",
+        description="Estimates from the columns of a private file, with confidence intervals: all that a plan is for, or one "
+        "column with a saved mechanism. What the outputs do not determine is refused with the reason.",
+    )
+    options.option(parser, "--plan", None, "the plan with which the file was made private", metavar="FILE")
+    options.option(
+        parser, "--mechanism", None, "or the mechanism that `optdp randomize --save-mechanism` wrote", metavar="FILE"
+    )
+    options.option(parser, "--column", None, "the column, with --mechanism; a column of the plan for --what")
+    options.option(parser, "--what", None, "mean, quantile, cdf, histogram, frequencies")
+    options.option(parser, "--q", None, "the level of the quantile", type=float)
+    options.option(parser, "--bins", None, "the number of bins", type=int)
+    options.option(parser, "--level", 0.95, "of the intervals")
+    options.option(parser, "--pair", None, "the table of two categories of a plan", nargs=2, metavar=("A", "B"))
+    options.option(parser, "--json", False, "print JSON")
+    options.option(parser, "--html", None, "write a page with figures", metavar="FILE")
+    parser.add_argument("input", help="the private file, .csv or .parquet")
+    parser.set_defaults(run=_answer)
+
+
+def _answer(args: argparse.Namespace) -> int:
+    found = _answers(args)
+    if args.html:
+        files.write_text(args.html, _page(found, args.input))
+    if args.json:
+        print(json.dumps({name: answer.to_dict() for name, answer in found.items()}, indent=2, default=str))
+    else:
+        print("\n".join(f"{name}: {answer}" for name, answer in found.items()))
+    return 0
+
+
+def _answers(args: argparse.Namespace) -> dict[str, Estimate]:
+    from optdp.statistics import tables
+
+    extra = {name: getattr(args, name) for name in ("q", "bins") if getattr(args, name) is not None}
+    if (args.plan is None) == (args.mechanism is None):
+        raise ValueError("--plan or --mechanism is needed, and only one of them is allowed")
+    if args.mechanism is not None:
+        if args.column is None:
+            raise ValueError("--column is missing: which column did the mechanism make private?")
+        mechanism = optdp.Mechanism.load(args.mechanism)
+        table = tables.read_file(args.input)
+        if args.column not in table:
+            raise ValueError(f"column = {args.column!r} is not allowed: {Path(args.input).name} has no such column")
+        values = table[args.column]
+        with suppress(ValueError):  # texts stay texts
+            values = values.astype(float)
+        what = args.what or "mean"
+        return {args.column: optdp.estimate(mechanism, values, what, level=args.level, **extra)}
+    answers = optdp.Plan.load(args.plan).estimate(args.input, level=args.level)
+    if args.pair:
+        return {" x ".join(args.pair): answers.pair(*args.pair)}
+    if args.what:
+        if args.column is None:
+            raise ValueError("--column is missing: --what is about one column")
+        return {args.column: answers.about(args.column, args.what, **extra)}
+    return dict(answers)
+
+
+def _page(found: dict[str, Estimate], source: str) -> str:
+    """A self-contained page: a figure with error bars and a table for each answer."""
+    import io
+    from html import escape
+
+    from optdp.report.plots import pyplot
+
+    parts = []
+    for name, answer in found.items():
+        frame = answer.to_frame()
+        figure, axes = pyplot().subplots(figsize=(6.4, 0.6 + 0.32 * len(frame)), layout="constrained")
+        places = range(len(frame))[::-1]
+        axes.hlines(places, frame["low"], frame["high"], lw=3, alpha=0.5)
+        axes.plot(frame["value"], places, "o")
+        axes.set_yticks(list(places), [str(label) for label in frame.index])
+        axes.set_xlabel(f"{answer.what}, {100 * answer.level:g} % intervals")
+        stream = io.StringIO()
+        figure.savefig(stream, format="svg")
+        pyplot().close(figure)
+        picture = stream.getvalue()
+        parts.append(
+            f"<h2>{escape(name)}</h2>{picture[picture.index('<svg') :]}{frame.to_html(border=0)}"
+            f"<p>{escape(answer.method)}. Assumes: {escape(answer.assumptions)}. n = {answer.n}.</p>"
+        )
+    return f'<!doctype html><meta charset="utf-8"><title>{escape(source)}</title><h1>{escape(source)}</h1>{"".join(parts)}\n'

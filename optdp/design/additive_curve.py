@@ -1,0 +1,670 @@
+"""The optimal additive noise under a whole privacy profile: several pairs (eps, delta) at once, or Gaussian DP.
+
+**The program.** Noise with masses p_i on a lattice h = Delta/n is private if for each shift s = 1..n the power curve of (p, p
+shifted by s) lies under the notion's curve F: P(S) <= F(P(S + s)) for every set S of lattice points. F is concave (a polygon for
+pairs, Phi(Phi^-1(.) + mu) for mu-GDP), so that this is P(S) <= e^eps P(S + s) + delta(eps) for all S, s and eps: a linear
+program with very many rows. In the tail probabilities T_k = P(X >= k) as variables, a set that is a union of few intervals makes
+a row with few entries; half-lines are the most frequent ones.
+
+**Rows as needed.** Given p, the sets that break F most are level sets of the likelihood ratio, found by sorting; each is cut off
+by the tangent of F there. The sandwich between the lattice and the line, the certificate and the mechanism are those of
+`optdp.design.additive`: the rows' duals are its multipliers, one for each set.
+
+**Tails.** Gaussian DP needs noise without end. Beyond the last variables masses fall by a constant factor each sensitivity, the
+largest likelihood ratio that F allows at the power of `RARE`: an inner approximation of F, a chord from 0.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
+from optdp.design.additive import MAX_POINTS, as_weights, private_geometric
+from optdp.design.registry import Run, register
+from optdp.exact import require
+from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.baselines.noise import truncated_radius
+from optdp.problem.constraints import Unbiased
+from optdp.problem.domains import Integers
+from optdp.problem.objectives import WorstCase
+from optdp.problem.privacy import GDP, ApproxDP, Profile
+from optdp.problem.problem import Problem
+from optdp.solution import Program, Solution
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
+
+#: Levels below this are allowed a constant likelihood ratio, that of the curve there; `_rare` where mu is large.
+RARE = 1e-6
+#: Rows that are added in a round, at most, and for one shift; rounds.
+MOST, EACH, ROUNDS = 1500, 6, 300
+#: Cuts that have cost nothing for more rounds than this may be dropped.
+IDLE = 4
+#: Columns of the tail have small scales: costs are magnified, so that the solver's tolerance is small beside them.
+MAGNIFY = 2.0**20
+#: How far from private noise to the relaxation's optimum cuts are looked for.
+STEP = 0.5
+#: What counts as breaking the curve; the share of the parameters that is kept back for noise to start from.
+BROKEN, CORE = 1e-8, 0.97
+#: Refinement goes on to a gap of AIM times rtol.
+AIM = 0.6
+
+
+class Curve(Protocol):
+    """The largest power that a notion allows at each level, in floats, drawn in by a share `slack` for what is rounded later."""
+
+    #: The largest likelihood ratio that is allowed at levels near 0; inf: outcomes of one neighbour alone are allowed.
+    ratio: float
+    rare: float
+
+    def excess(self, power: np.ndarray, level: np.ndarray) -> np.ndarray:
+        """By how much a power exceeds what is allowed at its level, relatively."""
+
+    def tangent(self, level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(eps, delta) of the tangent at a level."""
+
+
+def _rare(mu: float) -> float:
+    """A level so low that the Gaussian's power there is small too."""
+    from scipy.special import ndtr
+
+    return min(RARE, max(1e-9, float(ndtr(-1.2 - mu))))
+
+
+class _Gaussian:
+    def __init__(self, mu: float, slack: float) -> None:
+        from scipy.special import ndtr, ndtri
+
+        self.mu, self.phi, self.quantile = mu * (1 - slack), ndtr, ndtri
+        self.rare = _rare(mu)
+        self.ratio = float(ndtr(ndtri(self.rare) + self.mu)) / self.rare
+
+    def excess(self, power: np.ndarray, level: np.ndarray) -> np.ndarray:
+        rare, level = level < self.rare, np.maximum(level, 1e-300)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            smooth = (self.quantile(np.minimum(power, 1.0)) - self.quantile(level)) / self.mu - 1
+        return np.nan_to_num(
+            np.where(rare, power / (self.ratio * level) - 1, smooth), nan=-1.0, posinf=1e9, neginf=-1.0
+        )
+
+    def tangent(self, level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rare = level < self.rare
+        at = self.quantile(np.clip(level, self.rare, 1 - self.rare))
+        eps = np.where(rare, math.log(self.ratio), np.maximum(-self.mu * at - self.mu**2 / 2, 0.0))
+        far = eps / self.mu
+        delta = self.phi(self.mu / 2 - far) - np.exp(eps) * self.phi(-self.mu / 2 - far)
+        return eps, np.where(rare, 0.0, np.maximum(delta, 0.0))
+
+
+class _Polygon:
+    def __init__(self, pairs: Sequence[tuple[Any, Any]], slack: float) -> None:
+        eps, delta = (np.array([float(x) for x in column]) for column in zip(*pairs, strict=True))
+        # The largest eps last: where a delta is 0, its ratio holds everywhere.
+        self.eps, self.delta = np.where(delta > 0, eps, eps * (1 - slack)), delta * (1 - slack)
+        self.rare = min(RARE, 1e-6 * float(delta[delta > 0].min(initial=1.0)))
+        self.ratio = math.exp(self.eps[delta == 0].min()) if (delta == 0).any() else math.inf
+
+    def excess(self, power: np.ndarray, level: np.ndarray) -> np.ndarray:
+        allowed = np.exp(self.eps) * level[..., None] + self.delta
+        over = (power[..., None] - allowed) / np.where(self.delta > 0, self.delta, np.maximum(allowed, 1e-300))
+        return over.max(axis=-1)
+
+    def tangent(self, level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        best = (np.exp(self.eps) * level[..., None] + self.delta).argmin(axis=-1)
+        return self.eps[best], self.delta[best]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """P(S) - e^eps P(S + shift) <= delta for a union S of intervals: `ends` are where it begins, ends, begins, ..."""
+
+    ends: tuple[int, ...]
+    shift: int
+    eps: float
+    delta: float
+
+    def finer(self) -> Cut:
+        """About the same set on a lattice twice as fine."""
+        return replace(self, ends=tuple(2 * e for e in self.ends), shift=2 * self.shift)
+
+    @property
+    def key(self) -> tuple[tuple[int, ...], int, int]:
+        """Cuts with the same key are hardly different."""
+        return self.ends, self.shift, round(1e7 * self.eps)
+
+
+class TailProgram:
+    """The lattice program in tail probabilities, as a live linear program that grows by cuts.
+
+    **Arguments:** `curve`; `n`: points per sensitivity; `costs`: c_0, c_1, ..., as far as they are known; `size`: T_1..T_size are
+    variables, the last n continued geometrically if the curve has a largest `ratio`; `atom`: whether a mass at 0 may stay there.
+    """
+
+    def __init__(
+        self, curve: Curve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver
+    ) -> None:  # fmt: skip
+        self.curve, self.n, self.size, self.costs, self.atom = curve, n, size, costs, atom
+        self.fall = 1 / curve.ratio
+        rises = 2 * np.diff(costs)
+        self.constant = float(costs[0])
+        price = rises[:size].copy()
+        if self.fall:
+            periods = (rises.size - size) // n
+            later = rises[size : size + periods * n].reshape(periods, n)
+            price[-n:] += self.fall ** np.arange(1, periods + 1) @ later
+        self.scale = np.append(np.maximum(reference[:size], max(1e-3 * curve.rare, 1e-10)), 1.0)
+        # A cost of p_0 = 1 - q - 2 T_1 that vanishes in the bracket makes the atom the better of two equals.
+        tie = 1e-7 * float(costs[min(n, size)]) if atom else 0.0
+        price[0] -= 2 * tie
+        cost = np.append(price, -tie) * self.scale * MAGNIFY
+        self.cuts: list[Cut] = []
+        self.rounds = 0
+        self.deadline = math.inf
+        # p_k >= 0, and the atom's column is fixed at 0 where it is not allowed.
+        shape = [((1, 2.0),), *(((k + 1, 1.0), (k, -1.0)) for k in range(1, size + 1))]
+        rows, _, high = self._rows(
+            [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * size
+        )
+        upper = np.append(np.full(size, np.inf), np.inf if atom else 0.0)
+        self.solver, self.base = solver, size + 1
+        self.plain = LinearProgram(cost, rows, np.full(size + 1, -np.inf), high, upper=upper, name="additive")
+        self.session = solver.session(replace(self.plain))
+        self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
+        self.seen: set[tuple[tuple[int, ...], int, int]] = set()
+        self.values, self.dual = np.zeros(size + 1), np.zeros(self.base)
+        self.objective = math.nan
+
+    def _rows(
+        self, rows: Sequence[tuple[Sequence[tuple[int, float]], float]], stuck: Sequence[float]
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """(sparse matrix, norms, limits) of sum_j v_j T_(k_j) + stuck q <= limit, with T_(1-k) = 1 - q - T_k and the tail."""
+        from scipy.sparse import csr_matrix
+
+        count = [len(terms) for terms, _ in rows]
+        where = np.repeat(np.arange(len(rows)), count)
+        index = np.array([k for terms, _ in rows for k, _ in terms])
+        value = np.array([v for terms, _ in rows for _, v in terms])
+        limit, atom = np.array([x for _, x in rows]), np.array(stuck, dtype=float)
+        left = index <= 0
+        np.add.at(limit, where[left], -value[left])
+        np.add.at(atom, where[left], -value[left])
+        index, value = np.where(left, 1 - index, index), np.where(left, -value, value)
+        beyond = np.maximum(-((self.size - index) // self.n), 0)
+        value = np.where(beyond > 0, value * self.fall ** beyond.astype(float), value)
+        index = index - beyond * self.n
+        value = value * self.scale[index - 1]
+        norm = np.maximum(np.maximum.reduceat(np.abs(value), np.cumsum([0, *count[:-1]])), 1e-300)
+        entries = np.concatenate([value / norm[where], atom / norm])
+        places = (
+            np.concatenate([where, np.arange(len(rows))]),
+            np.concatenate([index - 1, np.full(len(rows), self.size)]),
+        )
+        return csr_matrix((entries, places), shape=(len(rows), self.size + 1)), norm, limit / norm
+
+    def add(self, cuts: Sequence[Cut]) -> None:
+        """Add cuts as rows."""
+        if not cuts:
+            return
+        rows = []
+        for cut in cuts:
+            ratio = math.exp(cut.eps)
+            signs = [(-1.0) ** j for j in range(len(cut.ends))]
+            terms = [(e, v) for e, v in zip(cut.ends, signs, strict=True)]
+            terms += [(e + cut.shift, -ratio * v) for e, v in zip(cut.ends, signs, strict=True)]
+            rows.append((terms, cut.delta))
+        matrix, norm, limit = self._rows(rows, [float(self.atom)] * len(cuts))
+        self.session.add_rows(matrix, np.full(len(cuts), -np.inf), limit)
+        self.cuts += cuts
+        self.seen |= {cut.key for cut in cuts}
+        self.norms, self.age = np.append(self.norms, norm), np.append(self.age, np.zeros(len(cuts), dtype=int))
+
+    def tidy(self) -> None:
+        """Drop cuts that have not mattered for some rounds, once they are many: they are found again if they do."""
+        idle = self.dual[self.base :] > -1e-14
+        self.age = np.where(idle, self.age + 1, 0)
+        keep = self.age <= IDLE
+        if keep.sum() > len(self.cuts) / 3 or len(self.cuts) < MOST:
+            return
+        kept, ages = [cut for cut, k in zip(self.cuts, keep, strict=True) if k], self.age[keep]
+        self.session, self.cuts, self.seen = self.solver.session(replace(self.plain)), [], set()
+        self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
+        self.add(kept)
+        self.age = ages
+
+    def line(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
+        """(T_k for k = -m + 1..m, m, atom), the tail written out for two more periods."""
+        tails, q = values[:-1], float(values[-1])
+        far = [tails, *(tails[-self.n :] * self.fall**j for j in (1, 2))]
+        right = np.concatenate(far) if self.fall else np.append(tails, np.zeros(2 * self.n))
+        return np.concatenate([(1 - q - right)[::-1], right]), right.size, q
+
+    def broken(self, values: np.ndarray, tolerance: float) -> list[Cut]:
+        """Cuts for the sets with which these tail probabilities break the curve by more than `tolerance`, the worst first."""
+        line, m, q = self.line(values)
+        masses = np.maximum(line[:-1] - line[1:], 0.0)
+        found: list[tuple[float, Cut]] = []
+        for s in range(1, self.n + 1):
+            found += self._half_lines(line, m, q, s, tolerance)
+        if len(found) < 3 * self.n:
+            for s in range(1, self.n + 1):
+                found += self._level_sets(masses, m, q, s, tolerance)
+        found.sort(key=lambda item: -item[0])
+        return [cut for _, cut in found[:MOST]]
+
+    def _half_lines(self, line: np.ndarray, m: int, q: float, s: int, tolerance: float) -> list[tuple[float, Cut]]:
+        start = np.arange(-(s // 2) - 1, self.size - self.n + 1 if self.fall else self.size + 1)
+        power, level = line[start + m - 1] + q, line[start + s + m - 1]
+        over = self.curve.excess(power, level)
+        bad = np.flatnonzero(over > tolerance)
+        eps, delta = self.curve.tangent(level[bad])
+        return [
+            (float(over[i]), Cut((int(start[i]),), s, float(e), float(d)))
+            for i, e, d in zip(bad, eps, delta, strict=True)
+        ]
+
+    def _level_sets(self, masses: np.ndarray, m: int, q: float, s: int, tolerance: float) -> list[tuple[float, Cut]]:
+        here, there = masses[:-s], masses[s:]
+        least = 1e-3 * self.curve.rare / self.n
+        with np.errstate(divide="ignore"):
+            ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
+        ratio[here + there < least] = -800.0
+        order = np.argsort(-ratio, kind="stable")
+        power, level = np.cumsum(here[order]) + q, np.cumsum(there[order])
+        over = np.where(
+            (level < 0.5) & (ratio[order] >= 0) & (level > 3 * self.curve.rare * bool(self.fall)),
+            self.curve.excess(power, level),
+            -1.0,
+        )
+        peak = (over > tolerance) & (over >= np.roll(over, 1)) & (over >= np.roll(over, -1))
+        best = np.flatnonzero(peak)
+        best = best[np.argsort(-over[best])][:EACH]
+        eps, delta = self.curve.tangent(level[best])
+        found = []
+        for i, e, d in zip(best, eps, delta, strict=True):
+            chosen = np.zeros(here.size + 2, dtype=bool)
+            chosen[1 + order[: i + 1]] = True
+            # What is far to the right belongs to every such set, and costs nothing there.
+            ends = np.flatnonzero(np.diff(chosen.astype(np.int8))) - m + 1
+            found.append((float(over[i]), Cut(tuple(map(int, ends)), s, float(e), float(d))))
+        return found
+
+    def solve(self, inner: np.ndarray, tolerance: float, rtol: float) -> bool:
+        """Narrow the objective down between relaxations and private noise; False if time ran out or the solver failed.
+
+        **Arguments:** `inner`: tail probabilities (and the atom) that keep the curve: cuts are looked for halfway between the
+        relaxation's optimum and them, which are deeper there; what breaks nothing is the next `inner`. `tolerance`: what counts
+        as breaking; `rtol`: how near both objectives must come, relatively.
+        """
+        self.inner = inner
+        price = self.plain.cost / self.scale / MAGNIFY
+        for _ in range(ROUNDS):
+            found = self.session.solve(time_limit=max(self.deadline - time.perf_counter(), 0.1))
+            self.rounds += 1
+            if not found.usable:
+                return False
+            self.values = np.maximum(found.x, 0.0) * self.scale
+            self.dual, self.objective = found.row_dual / MAGNIFY, found.objective / MAGNIFY
+            fresh: list[Cut] = []
+            for share in (STEP, STEP, STEP, 1.0):
+                tried = share * self.values + (1 - share) * self.inner
+                # What is there already holds up to the solver's own tolerance.
+                fresh = [cut for cut in self.broken(tried, tolerance) if cut.key not in self.seen]
+                if fresh:
+                    break
+                self.inner = tried
+            value = float(price @ self.inner) + self.constant
+            if not fresh or value - (self.objective + self.constant) <= rtol * value:
+                return True
+            if time.perf_counter() > self.deadline:
+                return False
+            self.tidy()
+            self.add(fresh)
+        return False
+
+    def masses(self) -> tuple[np.ndarray, float]:
+        """(p_0, p_1, ..., atom) of the private noise."""
+        line, m, q = self.line(self.inner)
+        return np.maximum(line[m - 1 : m + self.size] - line[m : m + self.size + 1], 0.0), q
+
+    def spread(self) -> np.ndarray:
+        """The private noise on a lattice twice as fine: its masses spread over the cells, then smoothed to the finer points."""
+        line, m, q = self.line(self.inner)
+        masses = np.zeros(2 * (line.size - 1) + 1)
+        masses[1::2] = np.maximum(line[:-1] - line[1:], 0.0)  # the middle one is that of 0
+        fine = np.convolve(masses, (0.25, 0.5, 0.25))[1:-1]
+        middle = 2 * m - 1  # of `fine`: its index 1 + 2 (m - 1)
+        tails = fine[::-1].cumsum()[::-1]
+        return np.append(tails[middle + 1 : middle + 1 + 2 * self.size], q)
+
+    def active(self) -> list[tuple[float, Cut]]:
+        """(multiplier, cut) of the rows that hold with equality and cost something."""
+        dual = (
+            np.maximum(-self.dual[self.base : self.base + len(self.cuts)], 0.0)
+            / self.norms[: self.dual.size - self.base]
+        )
+        most = float(dual.max(initial=0.0))
+        return [(float(v), cut) for v, cut in zip(dual, self.cuts, strict=False) if v > 1e-13 * most]
+
+
+def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multiplier]:
+    """The dual as multipliers: one for each shift and eps, where sets add up; and a geometric tail's own."""
+    groups: dict[tuple[int, float], list[tuple[float, Cut]]] = {}
+    for value, cut in program.active():
+        groups.setdefault((cut.shift, cut.eps), []).append((value, cut))
+    out = []
+    for (shift, eps), members in groups.items():
+        first = min(cut.ends[0] for _, cut in members)
+        steps = np.zeros(max(cut.ends[-1] for _, cut in members) - first + 1)
+        for value, cut in members:
+            for j, end in enumerate(cut.ends):
+                steps[end - first] += value if j % 2 == 0 else -value
+        values = np.maximum(np.cumsum(steps), 0.0)
+        weight = math.nextafter(max(sum(value for value, _ in members), float(values.max())), math.inf)
+        rest = float(values[-1]) if any(len(cut.ends) % 2 for _, cut in members) else 0.0
+        out.append(Multiplier(shift, weight, first, tuple(values[:-1].tolist()), rest, exact.get(eps, eps)))
+    if program.fall:
+        out += _tail_multiplier(program, out, exact)
+    return out
+
+
+def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact: dict[float, Any]) -> list[Multiplier]:
+    """For shift n, at the tail's ratio: as much as the costs further out can pay for, from the far end inwards."""
+    n, start, end = program.n, program.size - program.n, program.costs.size
+    slack = 2 * program.costs
+    slack[0] /= 2
+    for m in multipliers:
+        ratio = math.exp(float(m.eps))
+        mu = np.concatenate([m.values, np.full(max(end + n - m.end, 0), m.rest)])
+        place = np.arange(m.first, m.first + mu.size)
+        for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -ratio)):
+            np.add.at(slack, at[at < end], factor * mu[at < end])
+    weights = np.where(np.arange(end) == 0, 1.0, 2.0)
+    slack -= float((slack / weights)[:start].min()) * weights
+    if slack[start:].min() >= 0:
+        return []
+    ratio = 1 / program.fall
+    most = max(0.0, float(slack[-1]) / (ratio - 1))
+    tail = np.full(end + n, most)
+    for high in range(end, start, -n):
+        low = max(high - n, start)
+        tail[low:high] = (
+            np.clip((slack[low + n : high + n] + tail[low + n : high + n]) / ratio, 0.0, most) if high < end else most
+        )
+    values = tail[start:end]
+    eps = math.log(ratio)
+    where = exact.get(eps, eps)
+    if any(
+        m.shift == n and m.eps == where for m in multipliers
+    ):  # one multiplier for each place: a larger ratio is another one
+        where = math.nextafter(float(where) * (1 + 1e-15), math.inf)
+    return [Multiplier(n, float(values.max()), start, tuple(values.tolist()), most, where)] if most else []
+
+
+class _Task:
+    """A problem in the numbers that the search works with."""
+
+    def __init__(self, problem: Problem, deadline: float, solver: LinearSolver | None) -> None:
+        privacy: Any = problem.privacy
+        self.problem, self.deadline, self.privacy = problem, deadline, privacy
+        self.solver = solver or Highs(tolerance=1e-9, options=(("small_matrix_value", 1e-12),))
+        self.loss, self.discrete, self.width = (
+            problem.objective.loss,
+            isinstance(problem.domain, Integers),
+            privacy.sensitivity,
+        )
+        self.gaussian = isinstance(privacy, GDP)
+        self.pairs: tuple[tuple[Any, Any], ...] = () if self.gaussian else privacy.pairs
+        self.atoms = not self.gaussian and all(delta > 0 for _, delta in self.pairs) and not self.discrete
+        if self.gaussian:
+            from scipy.special import ndtri
+
+            self.radius = -float(ndtri(_rare(float(privacy.mu)))) / float(privacy.mu) + 1
+        else:  # what the noise of `core` needs
+            least = min(float(d) for _, d in self.pairs if d > 0) if any(d > 0 for _, d in self.pairs) else 1.0
+            low = CORE * min(float(e) for e, _ in self.pairs)
+            steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
+            cut = truncated_radius(low, 0.4 * least) + 1
+            self.radius = cut if not steep else min(cut, 40 / max(low, 1e-9)) + 12 / steep if least < 1 else 30 / steep
+
+    def curve(self, slack: float) -> Curve:
+        """The notion's curve, drawn in."""
+        return _Gaussian(float(self.privacy.mu), slack) if self.gaussian else _Polygon(self.pairs, slack)
+
+    def reference(self, n: int, size: int) -> np.ndarray:
+        """About what the tail probabilities are."""
+        k = np.arange(1, size + 1) - 0.5
+        if self.gaussian:
+            from scipy.special import ndtr
+
+            found: np.ndarray = ndtr(-float(self.privacy.mu) * k / n)
+            return found
+        eps = min(float(e) for e, _ in self.pairs)
+        return np.maximum(np.exp(-eps * k / n) / 2, max(1e-9, 0.1 * min(float(d) for _, d in self.pairs)))
+
+    def program(self, n: int, size: int, slack: float) -> TailProgram:
+        """The program on a lattice of n points per sensitivity, without cuts."""
+        curve = self.curve(slack)
+        periods = 2 if math.isinf(curve.ratio) else math.ceil(40 / math.log(curve.ratio)) + 2
+        exact = lattice_costs(self.loss, self.width, n, size + periods * n, self.discrete)
+        costs = np.array([float(c) for c in exact]) / 2.0**SCALE
+        return TailProgram(curve, n, costs, size, self.reference(n, size), atom=self.atoms, solver=self.solver)
+
+    def start(self, program: TailProgram) -> list[Cut]:
+        """Tangents at the half-lines' own levels under the reference, for shift n."""
+        n, tails = program.n, self.reference(program.n, program.size + 2 * program.n)
+        starts = np.arange(-(n // 2), program.size - n)
+        levels = np.where(starts + n >= 1, tails[np.maximum(starts + n, 1) - 1], 1 - tails[np.maximum(-starts - n, 0)])
+        eps, delta = program.curve.tangent(np.minimum(levels, 0.5))
+        cuts = [Cut((int(k),), n, float(e), float(d)) for k, e, d in zip(starts, eps, delta, strict=True)]
+        if not self.gaussian:
+            shrunk = zip(program.curve.eps, program.curve.delta, strict=True)  # type: ignore[attr-defined]
+            cuts = [Cut((int(k),), n, float(e), float(d)) for e, d in shrunk for k in starts]
+        return cuts
+
+    def core(self, program: TailProgram) -> np.ndarray:
+        """Tail probabilities of noise that keeps the notion with room to spare, and the atom 0."""
+        n, k = program.n, np.arange(1, program.size + 1) - 0.5
+        if self.gaussian:
+            from scipy.special import ndtr
+
+            tails: np.ndarray = ndtr(-CORE * float(self.privacy.mu) * k / n)
+            rare = int(np.flatnonzero(tails > 1.1 * program.curve.rare)[-1])
+            line = np.concatenate([1 - tails[::-1], tails])
+            fall = tails[rare] / line[program.size + rare - n]
+            for i in range(rare + 1, program.size):
+                tails[i] = line[program.size + i] = line[program.size + i - n] * fall
+            return np.append(tails, 0.0)
+        eps = CORE * min(float(e) for e, _ in self.pairs)
+        if program.fall:  # slowly down to where the other pairs' deltas leave room, then as fast as the tail falls
+            steep, least = -math.log(program.fall), min((float(d) for _, d in self.pairs if d > 0), default=1.0)
+            far = min(math.log(2 / least) / eps, program.size / n - 1) if least < 1 and eps > 0 else 0.0
+            return np.append(
+                np.exp(-np.minimum(eps, steep) * np.minimum(k / n, far) - steep * np.maximum(k / n - far, 0.0)) / 2, 0.0
+            )
+        end = max(1e-9, CORE / 2 * min(float(d) for _, d in self.pairs))
+        rate = eps / n
+        masses = np.exp(-rate * np.arange(program.size + 1))
+        masses /= masses[0] + 2 * masses[1:].sum()
+        # Cut where the last n masses are a share of at most `end`.
+        last = np.convolve(masses, np.ones(n))[: masses.size]
+        inside = (
+            int(np.argmax(last <= end * (1 - 2 * (masses.sum() - np.cumsum(masses)))))
+            if (last <= end).any()
+            else masses.size - 1
+        )
+        masses[inside + 1 :] = 0.0
+        masses /= masses[0] + 2 * masses[1:].sum()
+        return np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
+
+    def mechanism(self, program: TailProgram) -> AdditiveMechanism:
+        """The masses as exact noise, not yet tested."""
+        p, atom = program.masses()
+        domain: Any = self.problem.domain
+        if program.fall:
+            pure = ApproxDP(math.log(1 / program.fall), 0.0, self.width)
+            return replace(private_geometric(pure, domain, program.n, p[:-1]), notion=self.privacy)
+        total = atom + p[0] + 2 * p[1:].sum()
+        used = np.trim_zeros(np.where(p > 1e-16, p, 0.0), "b")
+        weights, (stuck,) = as_weights(used, total), as_weights(np.array([atom]), total)
+        eps = self.pairs[0][0]
+        return AdditiveMechanism(domain, self.width, program.n, tuple(weights), stuck, eps=eps, notion=self.privacy)
+
+
+@dataclass(frozen=True)
+class _Bracket:
+    mechanism: AdditiveMechanism
+    value: float
+    certificate: AdditiveCertificate
+    lower: float
+    program: TailProgram
+    solved: bool
+
+    @property
+    def gap(self) -> float:
+        return (self.value - self.lower) / self.value
+
+
+def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _Bracket | None:
+    """Both sides on one lattice; None if no noise there was proven to keep the notion."""
+    tolerance, slack, radius = BROKEN, 5 * BROKEN, task.radius
+    cuts = [cut.finer() for _, cut in coarse.active()] if coarse else []
+    for _ in range(5):
+        size = 2 * coarse.size if coarse else math.ceil(radius * n) + n
+        program = task.program(n, size, slack)
+        program.deadline = task.deadline
+        program.add([*task.start(program), *cuts])
+        solved = program.solve(coarse.spread() if coarse else task.core(program), tolerance, share)
+        if not program.values.any():
+            return None
+        exact = {float(e): e for e, _ in task.pairs}
+        shrunk = {} if task.gaussian else dict(zip(program.curve.eps.tolist(), (e for e, _ in task.pairs), strict=True))  # type: ignore[attr-defined]
+        multipliers = _multipliers(program, {**exact, **shrunk})
+        steep = sum(math.expm1(float(m.eps)) * m.rest for m in multipliers) / 2
+        if (
+            not program.fall
+            and solved
+            and program.costs[-1] < (_level(program) + steep)
+            and radius < 40 * task.radius + 40
+        ):
+            radius, coarse = (
+                1.3 * size / n + 0.5,
+                None,
+            )  # too short a support: multipliers beyond it would not be feasible
+            continue
+        certificate = AdditiveCertificate(n, "nodes", tuple(multipliers))
+        mechanism = task.mechanism(program)
+        if mechanism.admitted(task.privacy):
+            value = mechanism.enclose_loss(task.loss, sent=True)[1]
+            return _Bracket(
+                mechanism, value, certificate, min(certificate.bound(task.problem).value, value), program, solved
+            )
+        if not solved:
+            return None
+        slack, coarse, cuts = 10 * slack, None, [cut for _, cut in program.active()]
+    return None
+
+
+def _level(program: TailProgram) -> float:
+    """The multiplier of the mass: what the objective and the budgets add up to."""
+    return program.objective + sum(value * cut.delta for value, cut in program.active())
+
+
+def accepts(problem: Problem) -> str | None:
+    """Additive noise on the line or the integers under Gaussian DP or several pairs (eps, delta)."""
+    if reason := not_noise(problem):
+        return reason
+    privacy = problem.privacy
+    if not isinstance(privacy, GDP | Profile):
+        return "the privacy must be GDP or Profile"
+    if not isinstance(problem.objective, WorstCase):
+        return "the objective must be a worst case"
+    loss = problem.objective.loss
+    if not loss.convex:
+        return "the loss must be convex (a function is declared so by optdp.CustomLoss(function, shape='convex'))"
+    unbounded = isinstance(privacy, GDP) or any(delta == 0 for _, delta in privacy.pairs)
+    if loss.exponent is None and unbounded:
+        return "where noise is unbounded (Gaussian DP, delta = 0) the loss must be a power"
+    others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
+    return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
+
+
+def design(run: Run, *, n: int | None = None) -> Solution:
+    """See `optdp.solve_additive`."""
+    rtol = require.real("rtol", run.rtol, low=1e-8, high=1.0)
+    if n is not None:
+        n = require.integer("n", n, low=1, high=10_000)
+    problem = run.problem
+    privacy: Any = problem.privacy
+    # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
+    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:
+        return _one_pair(run, n)
+    task = _Task(problem, run.began + run.time_limit, run.solver)
+    fixed = n is not None or task.discrete
+    points = n or (
+        int(task.width) if task.discrete else max(2, math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
+    )
+    best: _Bracket | None = None
+    coarse: TailProgram | None = None
+    while points * (task.radius + 2) <= MAX_POINTS:
+        run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
+        found = _bracket(task, points, coarse, 0.2 * rtol)
+        if found is None:
+            break
+        coarse, best = found.program, _better(best, found)
+        if fixed or best.gap <= rtol or time.perf_counter() > task.deadline or points >= 1000:
+            break
+        points *= 2
+    if best is None:
+        raise ValueError(
+            f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
+            "limit; raise the privacy parameters, the time limit, or scale the data to a smaller sensitivity"
+        )
+    program = best.program
+    told = Program(
+        f"{program.size} tail probabilities on a lattice of {program.n} points per sensitivity",
+        f"powers of tests at shifts 1..{program.n} under the curve of {privacy.adjective}: {len(program.cuts)} cuts",
+        f"{task.solver.name}, {program.rounds} rounds on the last lattice", run.seconds, run.rtol, program.objective,
+        stopped=run.seconds > run.time_limit, build=_model, arguments=(program.session.program,),
+    )  # fmt: skip
+    return Solution(problem, best.value, best.lower, best.mechanism, best.certificate, told)
+
+
+def _model(program: LinearProgram) -> LinearProgram:
+    return program
+
+
+def _better(old: _Bracket | None, new: _Bracket) -> _Bracket:
+    if old is None:
+        return new
+    attained, proven = (new if new.value <= old.value else old), (new if new.lower >= old.lower else old)
+    return replace(
+        proven,
+        mechanism=attained.mechanism,
+        value=attained.value,
+        lower=min(proven.lower, attained.value),
+        program=new.program,
+    )
+
+
+def _one_pair(run: Run, n: int | None) -> Solution:
+    from optdp.design import additive
+
+    privacy: Any = run.problem.privacy
+    eps, delta = privacy.pairs[0]
+    single = replace(run, problem=replace(run.problem, privacy=ApproxDP(eps, delta, privacy.sensitivity)))
+    found = additive.design(single, n=n)
+    own: Any = found.certificate
+    named = replace(own, multipliers=tuple(replace(m, eps=eps) for m in own.multipliers))
+    return replace(found, problem=run.problem, certificate=named)
+
+
+register(
+    "additive curve",
+    ("GDP, Profile", "Line, Integers", "WorstCase(Power(q >= 1); with delta > 0 everywhere also a convex function)", "Additive",
+     "Unbiased"),
+    accepts, design,
+)  # fmt: skip

@@ -1,0 +1,80 @@
+"""One noise for several releases under a total budget (eps, delta): what each way of accounting leaves for one release.
+
+- "basic": (eps/k, delta/k) for each of k releases.
+- "gaussian": mu/sqrt(k)-GDP for each, mu being the largest for which mu-GDP implies (eps, delta).
+- "numerical": mu'-GDP for each, where mu' is the largest, found by bisection, for which the numerical composition of the optimal
+  noise itself (`optdp.mechanisms.accounting`) stays within (eps, delta): exact up to the rounding of floats.
+- "best": whichever of these costs least.
+
+What comes back is the solution of the problem of *one* release. That k releases keep the budget is a theorem for the first two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from optdp.exact import require
+from optdp.exact.numbers import number
+from optdp.mechanisms.accounting import composed_delta, gaussian_budget
+from optdp.problem.privacy import GDP, ApproxDP, Privacy
+from optdp.solution import Solution
+
+ACCOUNTING = ("best", "basic", "gaussian", "numerical")
+#: Relative accuracy of the bisection for eps', and of the solutions that it tries.
+ACCURACY, ROUGH = 1e-3, 2e-2
+
+
+def budgets(
+    eps: Any, delta: Any, releases: int, sensitivity: float, accounting: str, trial: Callable[[Privacy, float], Solution]
+) -> dict[str, Privacy]:  # fmt: skip
+    """What one of k releases may cost, by way of accounting.
+
+    **Arguments:** `trial(privacy, rtol)`: the solution of one release.
+    """
+    total = ApproxDP(number(eps, "eps"), number(delta, "delta"), sensitivity)
+    releases = require.integer("releases", releases, low=1, high=10**6)
+    require.choice("accounting", accounting, ACCOUNTING)
+    if total.delta == 0 and accounting in ("gaussian", "numerical"):
+        raise ValueError(f"accounting = {accounting!r} is not allowed with delta = 0: only basic composition keeps it")
+    asked = ACCOUNTING[1:] if accounting == "best" else (accounting,)
+    out: dict[str, Privacy] = {}
+    if "basic" in asked:
+        share = Fraction(float(total.eps)) / releases
+        out["basic"] = ApproxDP(share, Fraction(total.delta) / releases, sensitivity)  # type: ignore[arg-type]
+    if total.delta == 0:
+        return out
+    if "gaussian" in asked:
+        out["gaussian"] = GDP(gaussian_budget(total.eps, total.delta, releases), sensitivity)
+    if "numerical" in asked:
+        low = gaussian_budget(total.eps, total.delta, releases)
+        high = 1.25 * low
+
+        def kept(mu: float) -> bool:
+            noise = trial(GDP(mu, sensitivity), ROUGH).mechanism
+            return composed_delta(noise, float(total.eps), releases) <= float(total.delta)
+
+        while high - low > ACCURACY * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if kept(middle) else (low, middle)
+        out["numerical"] = GDP(low, sensitivity)
+    return out
+
+
+def solve_releases(
+    eps: Any, delta: Any, releases: int, sensitivity: float, accounting: str, trial: Callable[[Privacy, float], Solution],
+    rtol: float,
+) -> Solution:  # fmt: skip
+    """The solution of one release, with the way of accounting that leaves most for it."""
+    ways = budgets(eps, delta, releases, sensitivity, accounting, trial)
+    rough = {name: trial(privacy, ROUGH) for name, privacy in ways.items()} if len(ways) > 1 else {}
+    best = min(rough, key=lambda name: rough[name].value) if rough else next(iter(ways))
+    found = trial(ways[best], rtol)
+    if best == "numerical":  # the noise that is returned is composed, not the one that was tried
+        shrink = 1.0
+        while composed_delta(found.mechanism, float(number(eps, "eps")), releases) > float(number(delta, "delta")):
+            shrink *= 1 - ACCURACY
+            own: Any = ways[best]
+            found = trial(GDP(own.mu * shrink, sensitivity), rtol)
+    return found

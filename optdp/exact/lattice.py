@@ -1,0 +1,111 @@
+"""What is sent and what is read: the multiples of a power of two between two numbers, each of them a float; and exact rounding.
+
+Every multiple of `step` in [lower, upper] is a float if the larger end is at most 2^53 steps from 0, so that the numbers that a
+mechanism sends are those that its proof is about. Inputs are read as the nearest multiple, by a rule that sees nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from optdp.exact.sampling import LIMB
+
+#: Floats hold integers up to this size.
+LARGEST = 2**53
+#: Bits of a limb where products of integers are taken apart, and limbs behind the point of a factor: what is cut off is
+#: below 2^-46 of a unit for an index below 2^61. Floats decide where they are further than MARGIN from a tie.
+BITS, LIMBS, MARGIN = 27, 4, 2.0**-30
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The numbers k `step`, `first` <= k <= `last`."""
+
+    step: Fraction
+    first: int
+    last: int
+
+    @classmethod
+    def between(cls, lower: Fraction | float, upper: Fraction | float, whole: bool = False) -> Lattice:
+        """The finest one whose numbers between the ends are all floats; `whole`: the integers, which need not be floats."""
+        largest = max(abs(Fraction(lower)), abs(Fraction(upper)))
+        power = max(largest.numerator.bit_length() - largest.denominator.bit_length() - 54, -1074)
+        while largest > LARGEST * Fraction(2) ** power:
+            power += 1
+        step = Fraction(1) if whole else Fraction(2) ** power
+        return cls(step, math.ceil(Fraction(lower) / step), math.floor(Fraction(upper) / step))
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is of integers that are not all floats."""
+        return self.step == 1 and max(-self.first, self.last) > LARGEST
+
+    @property
+    def count(self) -> int:
+        """How many numbers there are."""
+        return self.last - self.first + 1
+
+    def index(self, x: np.ndarray) -> np.ndarray:
+        """k of the nearest number to each float (integers as they are): dividing by a power of two is exact."""
+        near = x if x.dtype.kind in "iu" else np.rint(x / float(self.step))
+        return np.clip(near.astype(np.int64), self.first, self.last)
+
+    def sent(self, k: np.ndarray) -> np.ndarray:
+        """k step, exactly: integers where the step is 1 and they are not all floats."""
+        return k if self.whole else np.asarray(k * float(self.step))
+
+    def slack(self, lower: Fraction | float, upper: Fraction | float) -> Fraction:
+        """How far the ends lie outside: 0 where they are numbers of the lattice."""
+        return max(self.first * self.step - Fraction(lower), Fraction(upper) - self.last * self.step)
+
+
+def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random.Generator) -> np.ndarray:
+    """One of the two integers around offset + index factor, at random such that its mean is exactly that number.
+
+    **Arguments:** `index`: integers from 0 to 2^60; `factor`: >= 0; the results must stay below 2^62 in size.
+
+    Products are taken in integers of 27 bits. A toss of 62 bits that is too near to be decided so is decided in rationals,
+    and one that ties is tossed on.
+    """
+    whole = math.floor(offset)
+    parts = [offset - whole, factor]
+    fixed = [math.floor(part * (1 << (BITS * LIMBS))) for part in parts]
+    low, high = index & ((1 << BITS) - 1), index >> BITS
+    limbs = [[(f >> (BITS * k)) & ((1 << BITS) - 1) for k in range(LIMBS)] + [f >> (BITS * LIMBS)] for f in fixed]
+    # Position k counts units of 2^(BITS (k - LIMBS)); the first positions are of no use but for their carry.
+    carry = np.zeros(index.shape, dtype=np.int64)
+    digits = []
+    for k in range(LIMBS + 1):
+        total = carry + low * limbs[1][k] + limbs[0][k]
+        if k:
+            total += high * limbs[1][k - 1]
+        if k == LIMBS:
+            digits.append(total + ((high * limbs[1][k]) << BITS))
+            break
+        carry = total >> BITS
+        digits.append(total & ((1 << BITS) - 1))
+    rest = (digits[LIMBS - 1] + digits[LIMBS - 2] / 2.0**BITS) / 2.0**BITS
+    toss = rng.integers(0, LIMB, size=index.shape)
+    excess = toss / LIMB - rest
+    up, out = np.asarray(excess < 0), np.asarray(digits[LIMBS] + whole)
+    unsure = np.asarray((np.abs(excess) < MARGIN) | (rest < MARGIN) | (rest > 1 - MARGIN))
+    for place in np.unique(index[unsure]).tolist():
+        exact = offset + place * factor
+        here = unsure & (index == place)
+        share = exact - math.floor(exact)
+        out[here] = math.floor(exact)
+        up[here] = toss[here] < (cut := math.floor(share * LIMB))
+        for i in np.flatnonzero(here & (toss == cut)):
+            up.flat[i] = _below(cut, share, rng)
+    return np.asarray(out + up)
+
+
+def _below(toss: int, share: Fraction, rng: np.random.Generator) -> bool:
+    """Whether a uniform number, of which `toss` holds the first 62 bits, is below `share`: with exactly that probability."""
+    while toss == (cut := share.numerator * LIMB // share.denominator) and share * LIMB != cut:
+        share, toss = share * LIMB - cut, int(rng.integers(0, LIMB))
+    return toss < cut

@@ -1,0 +1,226 @@
+"""A mechanism as a matrix: the probabilities of finitely many cells of outputs, for inputs that are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.domains import Alphabet, Circle
+from optdp.problem.priors import places
+
+#: Cells of the outputs' continuous part, and points at which the density is averaged in each.
+CELLS, POINTS = 256, 64
+
+
+@dataclass(frozen=True)
+class Channel:
+    """The outputs of a mechanism in cells: its atoms, cells of its range where it has a density, and a rest.
+
+    - `atoms`: outputs of positive probability; `edges`: ends of the cells of the continuous part, empty if there is none;
+      `scale`: 0, or, where outputs are unbounded, the s for which edges are those of t in y = middle + s t/(1 - t^2).
+    - `rest`: whether a last cell stands for all other outputs of a discrete mechanism that has infinitely many.
+
+    Continuous outputs are only known by their cell, which costs little: 256 cells.
+    """
+
+    mechanism: Mechanism
+    atoms: Any
+    edges: np.ndarray
+    middle: float
+    scale: float
+    rest: bool
+
+    @classmethod
+    def of(
+        cls, mechanism: Mechanism, outputs: ArrayLike = (), span: tuple[float, float] | None = None, cells: int = CELLS
+    ) -> Channel:
+        """**Arguments:** `outputs`: some that occurred, to find the atoms of discrete mechanisms that have infinitely many;
+        `span`: of the inputs, where the domain is unbounded.
+        """
+        atoms, none = mechanism.atoms(), np.empty(0)
+        if isinstance(mechanism.domain, Alphabet):
+            return cls(mechanism, atoms, none, 0.0, 0.0, False)
+        atoms = np.asarray(atoms, dtype=float)
+        low, high = mechanism.support()
+        first, last = (mechanism.domain.lower, mechanism.domain.upper) if span is None else span
+        finite = np.isfinite(first) and np.isfinite(last)
+        middle = (first + last) / 2 if finite else 0.0
+        if span is not None:
+            low, high = (mechanism.support(np.array([x]))[k] for k, x in enumerate(span))
+            middle = float(np.round(middle)) if mechanism.domain.tag == "integers" else middle
+        if type(mechanism).density is not Mechanism.density and _continuous(mechanism, low, high, middle):
+            if span is not None:  # narrow noise on a wide span
+                noise = float(np.sqrt(np.max(mechanism.variance(np.array(span)))))
+                cells = int(np.clip(16 * (last - first) / noise, cells, 16 * cells))
+            if np.isfinite(low) and np.isfinite(high):
+                edges = np.linspace(low, high, cells + 1)
+                if finite:
+                    edges = _graded(mechanism, np.linspace(first, last, 20_000), low, high, cells)
+                return cls(mechanism, atoms, edges, middle, 0.0, False)
+            inputs = [first, last] if finite else [-1.0, 1.0]
+            spread = float(np.sqrt(np.max(mechanism.variance(np.array(inputs)))))
+            scale = max(spread, (last - first) if finite else 0.0)
+            edges = np.linspace(-1, 1, cells + 1)
+            if finite:
+                edges = _graded(mechanism, np.linspace(first, last, 20_000), -1.0, 1.0, cells, middle, scale)
+            return cls(mechanism, atoms, edges, middle, scale, False)
+        known = np.asarray(outputs, dtype=float).reshape(-1)
+        probes = np.array([first, middle, last] if finite else [0.0])
+        if span is not None and mechanism.domain.tag == "integers":  # all of the span, and as far as the noise reaches
+            reach = 12 * float(np.sqrt(np.max(mechanism.variance(np.array(span))))) + 1
+            known = np.concatenate([known, np.arange(np.floor(first - reach), np.ceil(last + reach) + 1)[: 2**16]])
+        far = known[np.isfinite(known)]
+        far = np.unique(far[_nearest(atoms, far)[1] > 0]) if atoms.size else np.unique(far)
+        found = far[(mechanism.probability(far[:, None], probes) > 0).any(axis=1)] if far.size else far
+        atoms = np.unique(np.concatenate([atoms, found]))
+        left = 1 - mechanism.probability(atoms[:, None], probes).sum(axis=0)
+        return cls(mechanism, atoms, none, middle, 0.0, bool(left.max() > 1e-9))
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are: those of the density, the atoms, the rest."""
+        return max(self.edges.size - 1, 0) + len(self.atoms) + self.rest
+
+    def matrix(self, inputs: ArrayLike) -> np.ndarray:
+        """P(cell | input), shape (cells, inputs).
+
+        **Raises** ValueError if density and probabilities do not add up to 1.
+        """
+        x = np.asarray(inputs)
+        parts = []
+        if self.edges.size:
+            y, weight = self._nodes()
+            each = max(1, 2**22 // y.size)
+            for i in range(0, x.size, each):
+                values = self.mechanism.density(y[:, None], x[None, i : i + each]) * weight[:, None]
+                parts.append(values.reshape(self.edges.size - 1, POINTS, -1).sum(axis=1))
+            parts = [np.concatenate(parts, axis=1)]
+            if self.mechanism.adds_noise:  # noise that may be exactly 0
+                same = np.asarray(self.mechanism.probability(x, x), dtype=float)
+                parts[0][self._cell(x.astype(float)), np.arange(x.size)] += same
+        if len(self.atoms):
+            parts.append(np.asarray(self.mechanism.probability(self.atoms[:, None], x[None, :]), dtype=float))
+        found = np.concatenate(parts)
+        total = found.sum(axis=0)
+        if self.rest:
+            return np.concatenate([found, np.maximum(1 - total, 0.0)[None]])
+        if np.abs(total - 1).max() > 0.03:
+            raise ValueError(
+                f"density and probability of {type(self.mechanism).__name__} add up to {total[np.argmax(np.abs(total - 1))]:.6g} "
+                "instead of 1"
+            )
+        return np.asarray(found / total)
+
+    def values(self) -> np.ndarray:
+        """The middle of each cell (nan for the rest)."""
+        y = self._nodes()[0].reshape(-1, POINTS).mean(axis=1) if self.edges.size else np.empty(0)
+        return np.concatenate([y, np.asarray(self.atoms, dtype=float), [np.nan] * self.rest])
+
+    def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points in the cells, and what each counts in an integral."""
+        ends, share = self.edges, (np.arange(POINTS) + 0.5) / POINTS
+        t = (ends[:-1, None] + share * np.diff(ends)[:, None]).reshape(-1)
+        weight = np.repeat(np.diff(ends) / POINTS, POINTS)
+        if not self.scale:
+            return t, weight
+        return self.middle + self.scale * t / (1 - t * t), weight * self.scale * (1 + t * t) / (1 - t * t) ** 2
+
+    def place(self, outputs: ArrayLike) -> np.ndarray:
+        """The cell of each output. **Raises** ValueError for outputs that the mechanism does not send."""
+        refusal = "outputs are not allowed: there must be at least one, all of them outputs of this mechanism"
+        if isinstance(self.mechanism.domain, Alphabet):
+            raw = np.asarray(outputs).reshape(-1)
+            found = places(tuple(np.asarray(self.atoms, dtype=object).tolist()), raw)
+            if not raw.size or (found < 0).any():
+                raise ValueError(refusal)
+            return found
+        raw = np.asarray(outputs)
+        if raw.dtype.kind not in "iuf":
+            raise TypeError(f"outputs are of type {raw.dtype}, which is not allowed: they must be real numbers")
+        y = raw.reshape(-1).astype(float)
+        first = max(self.edges.size - 1, 0)
+        if not y.size or not np.isfinite(y).all():
+            raise ValueError(refusal)
+        if first:
+            width = self.edges[-1] - self.edges[0]
+            if not self.scale and (y.min() < self.edges[0] - 1e-9 * width or y.max() > self.edges[-1] + 1e-9 * width):
+                raise ValueError(refusal)
+            cell = self._cell(y)
+        else:
+            cell = np.full(y.size, self.cells - 1 if self.rest else -1)
+        if len(self.atoms):
+            near, off = _nearest(self.atoms, y)
+            cell = np.where(off == 0 if first else off <= 1e-9 * self._reach, first + near, cell)
+        if (cell < 0).any():
+            raise ValueError(refusal)
+        return np.asarray(cell)
+
+    def _cell(self, y: np.ndarray) -> np.ndarray:
+        """The cell of the continuous part that holds y."""
+        t = _compact(y, self.middle, self.scale) if self.scale else y
+        return np.clip(np.searchsorted(self.edges, t, side="right") - 1, 0, self.edges.size - 2)
+
+    @property
+    def _reach(self) -> float:
+        """The size of the atoms: files may have rounded them."""
+        return float(np.ptp(self.atoms) or np.abs(self.atoms).max() or 1.0)
+
+    def counts(self, outputs: ArrayLike) -> np.ndarray:
+        """How many outputs lie in each cell."""
+        return np.bincount(self.place(outputs), minlength=self.cells)
+
+
+def _compact(y: np.ndarray, middle: float, scale: float) -> np.ndarray:
+    """The t in (-1, 1) with y = middle + scale t/(1 - t^2)."""
+    z = (y - middle) / scale
+    return np.asarray(2 * z / (1 + np.sqrt(1 + 4 * z * z)))
+
+
+def _graded(
+    mechanism: Mechanism, inputs: np.ndarray, low: float, high: float, cells: int, middle: float = 0.0, scale: float = 0.0
+) -> np.ndarray:  # fmt: skip
+    """Half of the cells of one width, half of one probability: densities may have narrow peaks."""
+    drawn = mechanism.randomize(inputs, np.random.default_rng(0))
+    if scale:
+        drawn = _compact(drawn, middle, scale)
+    ends = np.concatenate(
+        [np.linspace(low, high, cells // 2 + 1), np.quantile(drawn, np.linspace(0, 1, cells // 2 + 1)[1:-1])]
+    )
+    ends = np.unique(ends)
+    return ends[np.concatenate([np.diff(ends) > 1e-9 * (high - low), [True]])]
+
+
+def _continuous(mechanism: Mechanism, low: float, high: float, middle: float) -> bool:
+    """Whether there is a density at all, not merely a method for one."""
+    ends = (low if np.isfinite(low) else middle - 1.0), (high if np.isfinite(high) else middle + 1.0)
+    inner = np.linspace(*ends, 66)[1:-1]
+    return bool((mechanism.density(inner, mechanism.domain.check(middle)) > 0).any())
+
+
+def _nearest(atoms: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(place of the nearest of the sorted atoms, distance to it)."""
+    right = np.clip(np.searchsorted(atoms, y), 0, atoms.size - 1)
+    left = np.maximum(right - 1, 0)
+    near = np.where(np.abs(atoms[left] - y) <= np.abs(atoms[right] - y), left, right)
+    return near, np.abs(atoms[near] - y)
+
+
+def mixed(channel: Channel, edges: np.ndarray, points: int = 16) -> np.ndarray:
+    """P(cell | input spread evenly over the bin), shape (cells, bins), for bins between `edges` of the domain."""
+    domain = channel.mechanism.domain
+    if domain.tag == "integers":
+        inside = [np.arange(np.ceil(a), np.ceil(b)) for a, b in pairwise(edges)]
+        inside[-1] = np.arange(np.ceil(edges[-2]), np.floor(edges[-1]) + 1)
+        if not all(part.size for part in inside):
+            raise ValueError("bins are not allowed here: each must hold an integer")
+        return np.stack([channel.matrix(part).mean(axis=1) for part in inside], axis=1)
+    share = (np.arange(points) + 0.5) / points
+    x = (edges[:-1, None] + share * np.diff(edges)[:, None]).reshape(-1)
+    if isinstance(domain, Circle):
+        x = domain.lower + np.mod(x - domain.lower, domain.period)
+    return np.asarray(channel.matrix(x).reshape(channel.cells, edges.size - 1, points).mean(axis=2))

@@ -1,0 +1,831 @@
+"""`optdp.estimate`: what private outputs say about the inputs, and how surely.
+
+**Every estimate is an average.** Let the outputs have the distribution K pi for unknown probabilities pi of the inputs (or of
+bins of them), and let c(pi) = sum_k c_k pi_k be wanted. Any function g of the output with sum_o g(o) K(o | k) = c_k for every k
+gives an unbiased estimate, the average of g over the outputs; the best one has the least variance under p = K pi,
+
+    g = W K (K' W K)^- c,    W = diag(1/p),
+
+and its variance is the bound of Cramer and Rao. If there is no such g, different pi with different c(pi) have the same outputs:
+then c(pi) cannot be identified, and is refused. The value reported is c at the maximum likelihood estimate (pi >= 0), which is
+asymptotically the same average; the interval is built around the average, whose distribution knows no boundary.
+
+**Intervals are score intervals.** They hold the c that are not rejected by the average's distance from c in units of its standard
+deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval, good at
+0 and 1 too. Frequency oracles have exact (Clopper-Pearson) intervals. Bands hold all numbers at once: the critical value is the
+quantile of the largest of normal variables with the correlations of the averages, or Sidak's bound on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, wraps
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdp.exact import require
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.frequency import FrequencyOracle
+from optdp.problem.domains import Alphabet, Circle, Interval
+from optdp.problem.priors import Prior, PriorLike
+from optdp.statistics import bayes
+from optdp.statistics.channel import Channel, mixed
+from optdp.statistics.likelihood import maximise
+from optdp.statistics.tables import frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WHATS = ("mean", "quantile", "cdf", "histogram", "frequencies")
+#: Numbers of bins that are tried where none is given.
+LADDER = (32, 24, 16, 12, 10, 8, 6, 5, 4, 3, 2)
+#: A distribution function or a quantile needs as many.
+FEWEST = 5
+#: What cannot be identified up to this relative size counts as identified: rounding of the tables.
+RANK = 1e-7
+#: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
+GRID, BASIS, CHECKED = 257, 16, 512
+#: Cells of the outputs for the mean: an average loses little by them.
+MEAN_CELLS = 128
+POPULATION = "the inputs are independent draws from one population, whose {} is estimated"
+
+
+class NotIdentified(ValueError):
+    """The outputs do not determine what is asked for, however many there are; the message says why."""
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate:
+    """An estimate from private outputs, with its uncertainty.
+
+    - `value`: a float, or an array for several numbers; `standard_error`: of the same shape.
+    - `interval`: (low, high), each of this shape: contains the truth with probability `level`, for each number by itself.
+    - `band`: (low, high) that contain all numbers at once with probability `level`.
+    - `points`: what each number belongs to: names of categories, (lower, upper) of bins, points of a distribution function.
+    - `method`, `assumptions`: how it was computed, and what must hold for the interval to be right.
+    - `what`, `level`, `n`: the question, the level, the number of outputs.
+    """
+
+    what: str
+    value: Any
+    standard_error: Any
+    interval: tuple[Any, Any]
+    band: tuple[Any, Any]
+    level: float
+    n: int
+    method: str
+    assumptions: str
+    points: tuple[Any, ...] = ()
+    #: The standard error that many outputs from the same population would have, times the square root of their number.
+    unit_error: Any = field(default=math.nan)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas table with a row for each number. **Raises** RuntimeError without pandas (`optdp[tables]`)."""
+        index = self.points if len(self.points) == np.size(self.value) else [self.what]
+        columns = {
+            "value": self.value, "standard_error": self.standard_error, "low": self.interval[0], "high": self.interval[1],
+            "band_low": self.band[0], "band_high": self.band[1],
+        }  # fmt: skip
+        return frame({name: np.ravel(numbers) for name, numbers in columns.items()}, index)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        numbers = {k: _plain(getattr(self, k)) for k in ("value", "standard_error", "interval", "band")}
+        told = {k: getattr(self, k) for k in ("what", "level", "n", "method", "assumptions")}
+        return told | numbers | {"points": [list(p) if isinstance(p, tuple) else p for p in self.points]}
+
+    def __repr__(self) -> str:
+        if np.ndim(self.value) == 0:
+            low, high = self.interval
+            return (
+                f"<Estimate of the {self.what}: {self.value:.6g} +- {self.standard_error:.2g}, "
+                f"{100 * self.level:g} % interval [{low:.6g}, {high:.6g}], n = {self.n}>"
+            )
+        return f"<Estimate of the {self.what}: {np.size(self.value)} numbers, n = {self.n}; to_frame() shows them>"
+
+    def __str__(self) -> str:
+        lines = [repr(self)[1:-1]]
+        if np.ndim(self.value):
+            rows = list(zip(self.points, self.value, *self.interval, strict=True))
+            lines += [f"  {_name(p)}: {v:.4g} in [{a:.4g}, {b:.4g}]" for p, v, a, b in rows[:40]]
+            lines += [f"  ... {len(rows) - 40} more"] * (len(rows) > 40)
+        return "\n".join([*lines, f"  method: {self.method}", f"  assumes: {self.assumptions}"])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(v) for v in value] if isinstance(value, tuple) else np.asarray(value).tolist()
+
+
+def _name(point: Any) -> str:
+    return (
+        f"[{point[0]:g}, {point[1]:g})"
+        if isinstance(point, tuple)
+        else f"{point:g}"
+        if isinstance(point, float)
+        else str(point)
+    )
+
+
+def estimate(
+    mechanism: Mechanism, outputs: ArrayLike, what: str = "mean", *, q: float | None = None,
+    bins: int | ArrayLike | None = None, level: float = 0.95, categories: ArrayLike | None = None,
+    prior: PriorLike | str | None = None, strength: float = 1.0, progress: bool = False,
+) -> Estimate:  # fmt: skip
+    """What private outputs say about the inputs: one number or several, with standard errors, intervals and a band.
+
+    **Arguments:**
+
+    - `mechanism`: the one that gave the outputs (`optdp.Mechanism.load` reads a saved one).
+    - `outputs`: what it gave, any shape; for frequency oracles messages, for vectors rows.
+    - `what`: "mean"; "quantile" (with `q`); "cdf": the distribution function at the upper ends of the bins, or at the symbols of
+      an alphabet of numbers; "histogram": probabilities of bins; "frequencies": probabilities of categories.
+    - `q`: the level of the quantile, in (0, 1): 0.5 is the median.
+    - `bins`: for "histogram", "cdf" and "quantile" of numbers: how many equal bins of the domain, or their ends (which must hold
+      all inputs). None: the largest number that the outputs can tell apart with a useful error.
+    - `level`: of intervals and band, in (0, 1).
+    - `categories`: for "frequencies" of a frequency oracle: some of them, None for all.
+    - `prior`: for Bayesian users: an `optdp.Prior` over the categories, symbols or bins (or their probabilities, or "uniform"):
+      the population's probabilities then have a Dirichlet distribution with this mean and `strength` times as many
+      pseudo-counts as there are categories, and value, standard error and interval are posterior mean, deviation and
+      credible interval.
+    - `progress`: a bar on stderr where decoding is long.
+
+    **Returns** an `Estimate`. Its intervals are about the population from which the inputs were drawn; they hold for the people
+    asked too, with a little to spare.
+
+    **Raises** TypeError or ValueError naming the argument; `NotIdentified` (a ValueError) with the reason where the outputs do
+    not determine what is asked, however many there are.
+
+        >>> import numpy as np, optdp
+        >>> mechanism = optdp.solve_kernel(1.0, unbiased=True, domain=(0, 120)).mechanism
+        >>> ages = np.random.default_rng(0).normal(40, 12, 20_000).clip(0, 120)
+        >>> found = optdp.estimate(mechanism, mechanism.randomize(ages, 1))
+        >>> low, high = found.interval
+        >>> bool(low < ages.mean() < high)
+        True
+    """
+    require.choice("what", what, WHATS)
+    level = require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+    if (q is None) == (what == "quantile"):
+        raise ValueError(f"q = {q!r} is not allowed with what = {what!r}: q is for what = 'quantile', which needs it")
+    if q is not None:
+        q = require.real("q", q, low=0.0, high=1.0, open_low=True, open_high=True)
+    domain = getattr(mechanism, "domain", None)
+    oracle, symbols = isinstance(mechanism, FrequencyOracle), isinstance(domain, Alphabet)
+    if what == "frequencies" and not (oracle or symbols):
+        raise ValueError(f"what = 'frequencies' is not allowed for inputs from {domain}: use 'histogram'")
+    if oracle and what != "frequencies":
+        raise ValueError(f"what = {what!r} is not allowed for categories: use 'frequencies'")
+    if symbols and what == "histogram":
+        raise ValueError(f"what = 'histogram' is not allowed for {domain}: use 'frequencies'")
+    if bins is not None and (what in ("mean", "frequencies") or symbols):
+        raise ValueError(f"bins is not allowed with what = {what!r} on {domain}: it is for distributions of numbers")
+    if categories is not None and not oracle:
+        raise ValueError("categories is not allowed here: it is for frequency oracles")
+    ask = _Ask(what, level, q, prior, require.real("strength", strength, low=0.0, open_low=True))
+    if isinstance(mechanism, FrequencyOracle):
+        return _oracle(mechanism, outputs, ask, categories, progress)
+    if not isinstance(mechanism, Mechanism):
+        return _coordinates(mechanism, outputs, ask)
+    if symbols:
+        return _symbols(mechanism, outputs, ask)
+    if what == "mean" and prior is None:
+        return _direction(mechanism, outputs, ask) if isinstance(domain, Circle) else _mean(mechanism, outputs, ask)
+    return _binned(mechanism, outputs, ask, bins)
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """The question."""
+
+    what: str
+    level: float
+    q: float | None = None
+    prior: Any = None
+    strength: float = 1.0
+
+    def answer(
+        self, n: int, method: str, assumptions: str, value: Any, error: Any, interval: Any, band: Any, points: Any = ()
+    ) -> Estimate:
+        one = np.ndim(value) == 0
+        ends: list[Any] = [tuple(float(e) if one else np.asarray(e) for e in pair) for pair in (interval, band)]
+        value, error = (float(value), float(error)) if one else (np.asarray(value), np.asarray(error))
+        return Estimate(
+            self.what, value, error, ends[0], ends[1], self.level, n, method, assumptions, tuple(points), error * math.sqrt(n)
+        )  # fmt: skip
+
+
+# --- linear functionals of a distribution over finitely many inputs
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Averages of functions g of the output that estimate linear functionals c(pi) without bias; see the top of this file.
+
+    - `functions`: g, a row for each cell, a column for each functional; `bias`: the largest |E g - c| over the inputs.
+    - `cells`: the distribution of the outputs at the maximum likelihood estimate; `values`: c there.
+    - `linear`: the averages themselves; `n`: how many outputs.
+    """
+
+    functions: np.ndarray
+    cells: np.ndarray
+    values: np.ndarray
+    linear: np.ndarray
+    n: int
+    ranges: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, matrix: np.ndarray, counts: np.ndarray, wanted: np.ndarray, names: Any = None) -> Averages:
+        """**Arguments:** `matrix`: P(cell | k); `wanted`: a row c for each functional. **Raises** `NotIdentified`."""
+        shares = maximise(matrix, counts)
+        cells = matrix @ shares
+        spread = 0.99 * cells + 0.01 * matrix.mean(axis=1)  # positive where any input sends something
+        functions = unbiased(matrix, spread, wanted, names)
+        linear = counts @ functions / counts.sum()
+        ends = wanted.min(axis=1), wanted.max(axis=1)
+        return cls(functions, cells, wanted @ shares, linear, int(counts.sum()), ends)
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Standard errors."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0) / self.n)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Of one output's functions, at the maximum likelihood estimate."""
+        return covariance(self.functions, self.cells)
+
+    def intervals(self, critical: float) -> tuple[np.ndarray, np.ndarray]:
+        """All theta with n (average - theta)^2 <= critical^2 V(theta), V quadratic in theta along the least favourable line.
+
+        On it the cells have the distribution p (1 + (theta - value)(g - value)/Var g): mass 1, and c grows at rate 1.
+        """
+        g, p, n, z2 = self.functions, self.cells[:, None], self.n, critical**2
+        value = (g * p).sum(axis=0)
+        second, third = (g**2 * p).sum(axis=0), (g**2 * (g - value) * p).sum(axis=0)
+        variance = second - value**2
+        known = variance <= 1e-14 * (1 + second)  # a sum of all probabilities
+        rise = third / np.where(known, 1.0, variance)
+        a, b, c = n + z2, -2 * n * self.linear - z2 * rise, n * self.linear**2 - z2 * (second - rise * value)
+        root = np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
+        low, high = (-b - root) / (2 * a), (-b + root) / (2 * a)
+        (least, most), v = (
+            self.ranges,
+            self.values,
+        )  # the value is in the interval even where the average is far outside the range
+        return np.minimum(np.clip(low, least, most), v), np.maximum(np.clip(high, least, most), v)
+
+    def critical(self, level: float) -> float:
+        """The factor of the band."""
+        return simultaneous(self.covariance, level)
+
+
+def covariance(functions: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Of the functions of one output with this distribution."""
+    mean = cells @ functions
+    return np.asarray(functions.T @ (functions * cells[:, None]) - np.outer(mean, mean))
+
+
+def unbiased(matrix: np.ndarray, cells: np.ndarray, wanted: np.ndarray, names: Any = None) -> np.ndarray:
+    """The functions of the output with E[g | k] = c_k for all k and the least variance under `cells`.
+
+    **Raises** `NotIdentified` if there are none; `names`: of the inputs, for the message.
+    """
+    weight = np.where(cells > 0, cells, np.inf) ** -0.5
+    scaled = matrix * weight[:, None]
+    left, sizes, right = np.linalg.svd(scaled, full_matrices=False)
+    kept = sizes > RANK * sizes[0]
+    seen = wanted @ right[kept].T
+    missing = np.abs(wanted - seen @ right[kept]).max(axis=1)
+    if (missing > 1e-5 * np.maximum(np.abs(wanted).max(axis=1), 1e-300)).any():
+        raise NotIdentified(_reason(matrix, names))
+    return np.asarray(weight[:, None] * (left[:, kept] @ (seen / sizes[kept]).T))
+
+
+def _reason(matrix: np.ndarray, names: Any) -> str:
+    """Which inputs have the same distribution of outputs, if there are two such; else that there are too few outputs."""
+    d = matrix.shape[1]
+    gap = np.abs(matrix[:, :, None] - matrix[:, None, :]).sum(axis=0) + 2 * np.eye(d)
+    i, j = divmod(int(np.argmin(gap)), d)
+    rank = int(np.linalg.matrix_rank(matrix, tol=100 * RANK))
+    if gap[i, j] < 1e-6 and names is not None:
+        i, j = sorted((i, j))
+        why = f"inputs in {_name(names[i])} and in {_name(names[j])} have the same distribution of outputs"
+    else:
+        why = f"the distributions of outputs span {rank} dimensions, and {d} are needed"
+    return f"what is asked for is not identified by the outputs, however many there are: {why}"
+
+
+def simultaneous(cov: np.ndarray, level: float) -> float:
+    """The c with P(max |Z_i| <= c) = level for normal Z with this covariance: simulated up to 400 numbers, else Sidak's bound."""
+    from scipy.stats import norm
+
+    deviation = np.sqrt(np.maximum(np.diag(cov), 0.0))
+    live = deviation > 1e-12 * deviation.max(initial=0.0)
+    k = int(live.sum())
+    sidak = float(norm.ppf((1 + level ** (1 / max(k, 1))) / 2))
+    if k <= 1 or k > 400:
+        return sidak
+    correlation = cov[np.ix_(live, live)] / np.outer(deviation[live], deviation[live])
+    values, vectors = np.linalg.eigh(correlation)
+    draws = np.random.default_rng(0).standard_normal((20_000, k)) * np.sqrt(np.maximum(values, 0.0))
+    found = np.quantile(np.abs(draws @ vectors.T).max(axis=1), level)
+    return float(min(max(found, norm.ppf((1 + level) / 2)), sidak))
+
+
+def _z(level: float, n: int = 10**9) -> float:
+    from scipy.stats import t
+
+    return float(t.ppf((1 + level) / 2, max(n - 1, 1)))
+
+
+# --- categories, symbols, bins
+
+
+def _symbols(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask) -> Estimate:
+    """Finite alphabets: frequencies, and for numbers the mean, distribution function and quantiles."""
+    domain: Any = mechanism.domain
+    symbols = domain.symbols
+    numeric = not any(isinstance(s, str) for s in symbols)
+    if ask.what != "frequencies" and not numeric:
+        raise ValueError(
+            f"what = {ask.what!r} is not allowed for {domain}: its symbols are no numbers; use 'frequencies'"
+        )
+    channel = Channel.of(mechanism)
+    counts, matrix = channel.counts(outputs), channel.matrix(_array(symbols))
+    order = np.argsort(np.array(symbols)) if numeric and ask.what != "frequencies" else np.arange(len(symbols))
+    matrix, symbols = matrix[:, order], tuple(symbols[i] for i in order)
+    if ask.what == "mean":
+        wanted, points = np.array(symbols, dtype=float)[None], ()
+    else:
+        eye = np.eye(len(symbols))
+        wanted, points = (eye if ask.what == "frequencies" else np.cumsum(eye, axis=0).T), symbols
+        wanted = np.tril(np.ones_like(eye)) if ask.what in ("cdf", "quantile") else eye
+    if ask.what == "quantile":
+        return _ordered_quantile(matrix, counts, np.array(symbols, dtype=float), ask)
+    return _functionals(matrix, counts, wanted, points, symbols, ask, POPULATION.format("distribution"))
+
+
+def _array(symbols: tuple[Any, ...]) -> np.ndarray:
+    mixed_types = len({isinstance(s, str) for s in symbols}) > 1
+    return np.array(symbols, dtype=object) if mixed_types else np.array(symbols)
+
+
+def _functionals(
+    matrix: np.ndarray, counts: np.ndarray, wanted: np.ndarray, points: Any, names: Any, ask: _Ask, assumptions: str
+) -> Estimate:
+    """Linear functionals by maximum likelihood with score intervals, or their posterior."""
+    n, method = int(counts.sum()), "maximum likelihood, score intervals"
+    told: tuple[Any, ...]  # value, standard error, interval, band
+    if ask.prior is None:
+        found = Averages.of(matrix, counts, wanted, names)
+        told = found.values, found.errors, found.intervals(_z(ask.level)), found.intervals(found.critical(ask.level))
+    else:
+        told = bayes.summary(bayes.posterior(matrix, counts, _dirichlet(ask, names)) @ wanted.T, ask.level)
+        method, assumptions = bayes.METHOD, f"{assumptions}; {bayes.ASSUMPTIONS}"
+    value, error, interval, band = told
+    if ask.what == "mean":
+        value, error, interval = value[0], error[0], [e[0] for e in interval]
+        band = interval
+    return ask.answer(n, method, assumptions, value, error, interval, band, points)
+
+
+def _dirichlet(ask: _Ask, names: Any) -> np.ndarray:
+    """The pseudo-counts of the prior."""
+    d = len(names)
+    if isinstance(ask.prior, str):
+        require.choice("prior", ask.prior, ("uniform",))
+        return np.full(d, ask.strength)
+    prior = Prior.of(ask.prior)
+    if len(prior) != d or prior.left_out:
+        raise ValueError(
+            f"prior is not allowed: it must have a positive probability for each of the {d} categories or bins"
+        )
+    by_name = dict(zip(prior.categories, prior.probabilities.tolist(), strict=True))
+    named = set(by_name) == set(names)
+    return d * ask.strength * (np.array([by_name[name] for name in names]) if named else prior.probabilities)
+
+
+def _edges(mechanism: Mechanism, bins: Any) -> np.ndarray | None:
+    """Ends of bins from a number or a list; None if they are to be chosen."""
+    domain = mechanism.domain
+    if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
+        if not np.isfinite(domain.lower):
+            raise ValueError(f"bins = {bins!r} is not allowed on {domain}: give the ends of bins that hold all inputs")
+        return (
+            None
+            if bins is None
+            else np.linspace(domain.lower, domain.upper, require.integer("bins", bins, low=2, high=1000) + 1)
+        )
+    ends = np.asarray(bins, dtype=float)
+    if ends.ndim != 1 or ends.size < 3 or not np.isfinite(ends).all() or (np.diff(ends) <= 0).any():
+        raise ValueError("bins is not allowed: it must be an integer >= 2 or at least 3 increasing ends")
+    if np.isfinite(domain.lower) and (ends[0] != domain.lower or ends[-1] != domain.upper):
+        raise ValueError(
+            f"bins is not allowed: the ends must go from {domain.lower:g} to {domain.upper:g}, the domain's own"
+        )
+    return ends
+
+
+def _binned(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask, bins: Any) -> Estimate:
+    """Numbers in bins: histogram, distribution function, quantiles; the mean for Bayesian users."""
+    edges = _edges(mechanism, bins)
+    span = None if np.isfinite(mechanism.domain.lower) or edges is None else (float(edges[0]), float(edges[-1]))
+    channel = Channel.of(mechanism, outputs, span)
+    counts = channel.counts(outputs)
+    if channel.rest or span is not None:  # its cells depend on the outputs
+        if edges is None:
+            edges = choose_bins(channel, int(counts.sum()), ask.what)
+        matrix = mixed(channel, edges)
+    else:
+        if edges is None:
+            edges = np.array(_chosen(mechanism, int(counts.sum()), ask.what))
+        matrix = _mixed(mechanism, tuple(edges.tolist()))
+    used = matrix.max(axis=1) > 0
+    if counts[~used].any():
+        raise ValueError("outputs are not allowed: there must be at least one, all of them outputs of this mechanism")
+    matrix, counts = matrix[used], counts[used]
+    names = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    told = POPULATION.format("distribution") + f"; they are spread evenly within each of the {len(names)} bins"
+    if ask.what == "quantile":
+        return _quantile(matrix, counts, edges, names, ask, told)
+    below = np.tril(np.ones((len(names), len(names))))
+    wanted = {"histogram": np.eye(len(names)), "cdf": below, "mean": (edges[:-1] + edges[1:])[None] / 2}[ask.what]
+    points: Any = {"histogram": names, "cdf": edges[1:].tolist(), "mean": ()}[ask.what]
+    return _functionals(matrix, counts, wanted, points, names, ask, told)
+
+
+def kept(function: Any) -> Any:
+    """A function of a mechanism that remembers its last results, if the mechanism can be hashed."""
+    remembered = lru_cache(maxsize=32)(function)
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        try:
+            hash(arguments)
+        except TypeError:
+            return function(*arguments)
+        return remembered(*arguments)
+
+    return call
+
+
+@kept
+def _mixed(mechanism: Mechanism, edges: tuple[float, ...]) -> np.ndarray:
+    return mixed(Channel.of(mechanism), np.array(edges))
+
+
+@kept
+def _chosen(mechanism: Mechanism, n: int, what: str) -> tuple[float, ...]:
+    return tuple(choose_bins(Channel.of(mechanism), n, what).tolist())
+
+
+def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
+    """Equal bins: as many as can be told apart with a useful standard error if inputs are evenly spread: of their probabilities
+    at most one over their number, of distribution functions at most 0.1. A function of the mechanism and n alone.
+
+    **Raises** `NotIdentified` where a distribution function is wanted and fewer than five bins can be told apart: how inputs
+    are spread within so wide bins would decide the answer.
+    """
+    domain, bins_apart = channel.mechanism.domain, 0
+    for bins in LADDER:
+        edges = np.linspace(domain.lower, domain.upper, bins + 1)
+        matrix = mixed(channel, edges)
+        matrix = matrix[matrix.max(axis=1) > 0]
+        wanted = np.eye(bins) if what == "histogram" else np.tril(np.ones((bins, bins)))
+        cells = matrix.mean(axis=1)
+        try:
+            variance = np.diag(covariance(unbiased(matrix, cells, wanted), cells)) / n
+        except NotIdentified:
+            continue
+        bins_apart = bins_apart or bins
+        if what != "histogram" and bins < FEWEST:
+            break
+        useful = variance.mean() <= bins**-2 if what == "histogram" else variance.max() <= 0.01
+        if useful or bins == (2 if what == "histogram" else FEWEST):
+            return edges
+    half = (domain.lower + domain.upper) / 2
+    if what == "histogram" or bins_apart < 2:
+        raise NotIdentified(_reason(matrix, [(domain.lower, half), (half, domain.upper)]))
+    raise NotIdentified(
+        f"the {what} is not identified: the outputs tell only {bins_apart} equal bins apart, and how inputs are spread within so "
+        "wide bins would decide the answer; give `bins` to accept that they are spread evenly"
+    )
+
+
+def _quantile(matrix: np.ndarray, counts: np.ndarray, edges: np.ndarray, names: Any, ask: _Ask, told: str) -> Estimate:
+    """Where the estimated distribution function crosses q; the interval holds the t at which F(t) = q is not rejected."""
+    bins, q, n, steps = len(names), ask.q, int(counts.sum()), 32
+    assert q is not None
+    at = np.linspace(0, bins, bins * steps + 1)
+    places = np.interp(at, np.arange(bins + 1), edges)
+    wanted = np.clip(at[:, None] - np.arange(bins), 0.0, 1.0)
+    if ask.prior is not None:
+        shares = bayes.posterior(matrix, counts, _dirichlet(ask, names))
+        draws = np.array([_crossing(np.cumsum(s), edges, q) for s in shares])[:, None]
+        value, error, interval, _ = bayes.summary(draws, ask.level)
+        ends = [e[0] for e in interval]
+        return ask.answer(n, bayes.METHOD, f"{told}; {bayes.ASSUMPTIONS}", value[0], error[0], ends, ends)
+    found = Averages.of(matrix, counts, wanted, names)
+    here = _crossing(found.values[steps::steps], edges, q)
+    low, high = found.intervals(_z(ask.level))
+    inside = places[(low <= q) & (q <= high)]
+    reach = float(inside.min(initial=here)), float(inside.max(initial=here))
+    spread = (reach[1] - reach[0]) / (2 * _z(ask.level))
+    return ask.answer(n, "maximum likelihood; the interval inverts score tests", told, here, spread, reach, reach)
+
+
+def _crossing(cdf: np.ndarray, edges: np.ndarray, q: float) -> float:
+    """Where the piecewise linear distribution function first reaches q."""
+    heights = np.concatenate([[0.0], np.maximum.accumulate(cdf)])
+    heights /= heights[-1]
+    k = int(np.searchsorted(heights, q))
+    k = min(max(k, 1), edges.size - 1)
+    rise = heights[k] - heights[k - 1]
+    share = (q - heights[k - 1]) / rise if rise > 0 else 0.0
+    return float(edges[k - 1] + share * (edges[k] - edges[k - 1]))
+
+
+def _ordered_quantile(matrix: np.ndarray, counts: np.ndarray, symbols: np.ndarray, ask: _Ask) -> Estimate:
+    """The least symbol s with P(X <= s) >= q; the interval spans the symbols that no test rejects."""
+    q, told, n = ask.q, POPULATION.format("distribution"), int(counts.sum())
+    assert q is not None
+    wanted = np.tril(np.ones((symbols.size, symbols.size)))
+    if ask.prior is not None:
+        cdf = bayes.posterior(matrix, counts, _dirichlet(ask, tuple(symbols.tolist()))) @ wanted.T
+        draws = symbols[np.argmax(cdf >= q - 1e-12, axis=1)][:, None]
+        value, error, interval, _ = bayes.summary(draws, ask.level)
+        ends = [e[0] for e in interval]
+        return ask.answer(n, bayes.METHOD, f"{told}; {bayes.ASSUMPTIONS}", value[0], error[0], ends, ends)
+    found = Averages.of(matrix, counts, wanted, tuple(symbols.tolist()))
+    low, high = found.intervals(_z(ask.level))
+    here = float(symbols[int(np.argmax(found.values >= q - 1e-12))])
+    # s is the quantile iff F(before s) < q <= F(s): rejected if F(before s) is above q, or F(s) below it.
+    before = np.concatenate([[-np.inf], low[:-1]])
+    inside = symbols[(before < q) & (high >= q)]
+    reach = float(inside.min(initial=here)), float(inside.max(initial=here))
+    spread = (reach[1] - reach[0]) / (2 * _z(ask.level))
+    return ask.answer(n, "maximum likelihood; the interval inverts score tests", told, here, spread, reach, reach)
+
+
+def _oracle(oracle: FrequencyOracle, outputs: ArrayLike, ask: _Ask, categories: Any, progress: bool) -> Estimate:
+    """Frequencies from the sums of T_c."""
+    if ask.prior is not None:
+        raise ValueError("prior is not allowed here: it is for mechanisms on an alphabet or an interval")
+    sums, n = oracle.tally(outputs, categories, progress=progress)
+    if not n:
+        raise ValueError("outputs are not allowed: there must be at least one")
+    labels = oracle.domain.labels if categories is None else np.ravel(np.asarray(categories)).tolist()
+    value = oracle.frequencies(sums / n)
+    every = categories is None
+    k = sums.size
+    sidak = ask.level ** (1 / k)
+    own, other = map(float, oracle.exact_rates)
+    if oracle.binary:
+        error = np.sqrt(np.maximum(sums / n * (1 - sums / n), 0.0) / n) / (own - other)
+        ends = [clopper_pearson(sums, n, p) for p in (ask.level, sidak)]
+        interval, band = ([np.clip(oracle.frequencies(e), 0.0, 1.0) for e in pair] for pair in ends)
+        method = "counts of supporting messages, corrected; exact binomial intervals"
+    else:
+        error = np.sqrt(np.maximum(oracle.second(outputs, categories) - (sums / n) ** 2, 0.0) / n) / (own - other)
+        interval, band = (
+            [np.clip(value + s * _z(p) * error, 0.0, 1.0) for s in (-1, 1)] for p in (ask.level, sidak)
+        )  # fmt: skip
+        method = "averages of the messages' statistics, corrected; normal intervals"
+    value = project(value) if every else np.clip(value, 0.0, 1.0)
+    if every:
+        method += "; the values are the nearest probabilities that sum to 1"
+    interval = [np.minimum(interval[0], value), np.maximum(interval[1], value)]
+    band = [np.minimum(band[0], value), np.maximum(band[1], value)]
+    return ask.answer(n, method, POPULATION.format("distribution"), value, error, interval, band, labels)
+
+
+def clopper_pearson(successes: np.ndarray, n: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """The exact interval for the probability of a success."""
+    from scipy.stats import beta
+
+    tail = (1 - level) / 2
+    with np.errstate(invalid="ignore"):
+        low = np.where(successes > 0, beta.ppf(tail, successes, n - successes + 1), 0.0)
+        high = np.where(successes < n, beta.ppf(1 - tail, successes + 1, n - successes), 1.0)
+    return low, high
+
+
+def project(values: np.ndarray) -> np.ndarray:
+    """The nearest probabilities that sum to 1: they are nearer to the true ones than `values` are."""
+    ordered = np.sort(values)[::-1]
+    shift = (np.cumsum(ordered) - 1) / np.arange(1, values.size + 1)
+    last = int(np.flatnonzero(ordered > shift)[-1])
+    return np.asarray(np.maximum(values - shift[last], 0.0))
+
+
+# --- means
+
+
+def affine_mean(mechanism: Mechanism) -> tuple[float, float] | None:
+    """(a, b) if E[Y | x] = a + b x with b != 0 at every x tried, else None."""
+    domain = mechanism.domain
+    finite = np.isfinite(domain.lower)
+    x = np.linspace(domain.lower, domain.upper, 129) if finite else np.arange(-64.0, 65.0)
+    means = np.asarray(mechanism.mean(x))
+    slope = (means[-1] - means[0]) / (x[-1] - x[0])
+    off = np.abs(means - means[0] - slope * (x - x[0])).max()
+    if not abs(slope) > 1e-9 or off > 1e-9 * abs(slope) * (x[-1] - x[0]):
+        return None
+    return float(means[0] - slope * x[0]), float(slope)
+
+
+def _mean(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask) -> Estimate:
+    """The corrected average where E[Y | x] is affine, or the average of a better function of the output."""
+    raw = np.asarray(outputs)
+    if raw.dtype.kind not in "iuf":
+        raise TypeError(f"outputs are of type {raw.dtype}, which is not allowed: they must be real numbers")
+    y = raw.astype(float).reshape(-1)
+    domain, line = mechanism.domain, affine_mean(mechanism)
+    bounded = isinstance(domain, Interval)
+    channel = Channel.of(mechanism, y) if bounded or line is None else None
+    if channel is None or channel.rest:
+        if line is None:
+            raise NotIdentified("the mean is not identified: E[Y | x] is not affine in the input")
+        if not y.size or not np.isfinite(y).all():
+            raise ValueError("outputs are not allowed: there must be at least one, all finite")
+        return _average((y - line[0]) / line[1], mechanism, ask, "average of the outputs" + _correction(line), 0.0)
+    channel = Channel.of(mechanism, cells=MEAN_CELLS)
+    tables = mean_tables(mechanism)
+    counts = channel.counts(y)
+    shares, cells = tables.fitted(counts)
+    plain = np.inf if line is None else tables.plain_variance(shares, line)
+    found = tables.function(cells, int(counts.sum()))
+    if found.bias > math.sqrt(found.variance / counts.sum()) or not found.variance < 0.98 * plain:
+        if line is None:
+            raise NotIdentified(
+                "the mean is not identified by the outputs, however many there are: populations with different means have the "
+                f"same distribution of outputs. The best function of the output misses the input by up to {found.bias:.3g} (its "
+                f"standard error is {math.sqrt(found.variance / counts.sum()):.3g}); use an unbiased mechanism"
+            )
+        return _average((y - line[0]) / line[1], mechanism, ask, "average of the outputs" + _correction(line), 0.0)
+    scores = found.function[channel.place(y)]
+    return _average(scores, mechanism, ask, "average of the function of the output with the least variance", found.bias)
+
+
+def _correction(line: tuple[float, float]) -> str:
+    return (
+        ""
+        if abs(line[0]) < 1e-9 and abs(line[1] - 1) < 1e-9
+        else f", corrected for E[Y | x] = {line[0]:.6g} + {line[1]:.6g} x"
+    )
+
+
+def _average(scores: np.ndarray, mechanism: Mechanism, ask: _Ask, method: str, bias: float) -> Estimate:
+    n, domain = scores.size, mechanism.domain
+    value = float(scores.mean())
+    error = float(scores.std(ddof=1) / math.sqrt(n)) if n > 1 else math.inf
+    half = _z(ask.level, n) * error + bias
+    low, high = (np.clip(v, domain.lower, domain.upper) for v in (value - half, value + half))
+    value = float(np.clip(value, domain.lower, domain.upper))
+    told = POPULATION.format("mean") + (f"; the interval allows for a bias of {bias:.2g}" if bias else "")
+    return ask.answer(n, method, told, value, error, (low, high), (low, high))
+
+
+@dataclass(frozen=True)
+class MeanFunction:
+    """A function of the output (by cells) whose mean is the input up to `bias`; its variance under the fitted distribution."""
+
+    function: np.ndarray
+    bias: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class MeanTables:
+    """What estimates of a mean need of a mechanism on an interval, whatever the outputs.
+
+    - `inputs`, `matrix`: a grid of inputs, and P(cell | input); `between`, `elsewhere`: other inputs, and the same.
+    - `blocks`: P(cell | inputs spread over each of 16 bins); `means`, `variances`: E[Y | x] and Var[Y | x] on the grid.
+    """
+
+    inputs: np.ndarray
+    matrix: np.ndarray
+    between: np.ndarray
+    elsewhere: np.ndarray
+    means: np.ndarray
+    variances: np.ndarray
+
+    @cached_property
+    def gram(self) -> np.ndarray:
+        """The matrix times its transpose."""
+        return np.asarray(self.matrix @ self.matrix.T)
+
+    @cached_property
+    def moments(self) -> np.ndarray:
+        """The matrix times the inputs, centred."""
+        return np.asarray(self.matrix @ (self.inputs - self.inputs.mean()))
+
+    @cached_property
+    def blocks(self) -> np.ndarray:
+        """P(cell | inputs spread evenly over each of 16 bins)."""
+        return np.stack([part.mean(axis=1) for part in np.array_split(self.matrix, BASIS, axis=1)], axis=1)
+
+    def fitted(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(probabilities of the inputs of the grid, the outputs' distribution), fitted by maximum likelihood over the 16 bins."""
+        blocks = self.blocks
+        used = self.matrix.max(axis=1) > 0
+        if counts[~used].any():
+            raise ValueError(
+                "outputs are not allowed: there must be at least one, all of them outputs of this mechanism"
+            )
+        weights = 0.99 * maximise(blocks[used], counts[used]) + 0.01 / BASIS
+        sizes = [part.size for part in np.array_split(self.inputs, BASIS)]
+        return np.repeat(weights / sizes, sizes), blocks @ weights
+
+    def plain_variance(self, shares: np.ndarray, line: tuple[float, float]) -> float:
+        """Of the corrected output (Y - a)/b under the fitted distribution."""
+        second, mean = shares @ (self.variances + self.means**2), shares @ self.means
+        return float(second - mean**2) / line[1] ** 2
+
+    def function(self, cells: np.ndarray, n: int) -> MeanFunction:
+        """The g with the shortest interval for n outputs among those with the least variance at each accuracy of E[g | x] = x.
+
+        Singular values of the weighted matrix below a threshold are left out; each threshold gives a bias, the largest
+        |E[g | x] - x| at other inputs, and a variance. Where the bias exceeds the standard error the mean is not identified.
+        """
+        weight = np.where(cells > 0, cells, np.inf) ** -0.5
+        centre, tried = float(self.inputs.mean()), []
+        squares, vectors = np.linalg.eigh(self.gram * np.outer(weight, weight))  # of the singular values
+        parts = vectors.T @ (weight * self.moments)
+        for threshold in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6):
+            used = squares > threshold**2 * squares[-1]
+            g = centre + weight * (vectors[:, used] @ (parts[used] / squares[used]))
+            bias = float(np.abs(g @ self.elsewhere - self.between).max())
+            tried.append(MeanFunction(g, bias, float(cells @ g**2 - (cells @ g) ** 2)))
+        return min(tried, key=lambda found: 1.96 * math.sqrt(max(found.variance, 0.0) / n) + found.bias)
+
+
+@kept
+def mean_tables(mechanism: Mechanism) -> MeanTables:
+    """The tables of a mechanism on an interval."""
+    channel, domain = Channel.of(mechanism, cells=MEAN_CELLS), mechanism.domain
+    x = np.linspace(domain.lower, domain.upper, GRID)
+    between = domain.lower + (domain.upper - domain.lower) * (np.arange(CHECKED) + 0.5) / CHECKED
+    some = x[::4]
+    means, variances = (np.interp(x, some, np.asarray(f(some))) for f in (mechanism.mean, mechanism.variance))
+    return MeanTables(x, channel.matrix(x), between, channel.matrix(between), means, variances)
+
+
+def _direction(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask) -> Estimate:
+    """The mean direction on a circle: noise that turns with the input shortens the mean vector and does not turn it."""
+    domain: Any = mechanism.domain
+    turn = 2 * np.pi / domain.period
+    angles = turn * (domain.check(np.asarray(outputs, dtype=float), "outputs").reshape(-1) - domain.start)
+    if not angles.size:
+        raise ValueError("outputs are not allowed: there must be at least one")
+    c, s, n = float(np.cos(angles).mean()), float(np.sin(angles).mean()), angles.size
+    middle = math.atan2(s, c)
+    across = np.sin(angles - middle)
+    error = float(np.sqrt(np.mean(across**2) / n) / math.hypot(c, s))
+    # All directions whose normal component of the mean vector is not rejected; everything where its length is not either.
+    around = np.linspace(-np.pi, np.pi, 4097)
+    phi = middle + around
+    normal = s * np.cos(phi) - c * np.sin(phi)  # the average of sin(angle - phi), and that of its square
+    ss, cc, sc = np.mean(np.sin(angles) ** 2), np.mean(np.cos(angles) ** 2), np.mean(np.sin(angles) * np.cos(angles))
+    second = ss * np.cos(phi) ** 2 + cc * np.sin(phi) ** 2 - 2 * sc * np.sin(phi) * np.cos(phi)
+    kept = around[(normal**2 * n <= _z(ask.level, n) ** 2 * (second - normal**2)) & (np.abs(around) < np.pi / 2)]
+    low, high = (float(kept.min()), float(kept.max())) if kept.size else (0.0, 0.0)
+    if max(-low, high) > np.pi / 2 - 0.01:
+        low, high = -np.pi, np.pi
+    value = domain.start + (middle % (2 * np.pi)) / turn
+    ends = value + low / turn, value + high / turn
+    told = (
+        POPULATION.format("mean direction")
+        + "; the noise turns with the input. Ends may lie beyond the cut of the circle"
+    )
+    return ask.answer(
+        n, "mean direction of the outputs; the interval inverts a test", told, value, error / turn, ends, ends
+    )
+
+
+def _coordinates(mechanism: Any, outputs: ArrayLike, ask: _Ask) -> Estimate:
+    """Vectors: each coordinate's average."""
+    if not hasattr(mechanism, "d") or ask.what != "mean" or ask.prior is not None:
+        raise TypeError(
+            f"mechanism = {mechanism!r} is not allowed with what = {ask.what!r}: it must be an optdp mechanism"
+        )
+    y = np.asarray(outputs, dtype=float)
+    if y.ndim < 2 or y.shape[-1] != mechanism.d or not y.size or not np.isfinite(y).all():
+        raise ValueError(f"outputs are not allowed: they must be finite vectors, with {mechanism.d} as their last axis")
+    rows = y.reshape(-1, mechanism.d)
+    n, value = len(rows), rows.mean(axis=0)
+    error = rows.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(mechanism.d, np.inf)
+    factors = _z(ask.level, n), _z(ask.level ** (1 / mechanism.d), n)
+    interval, band = ((value - f * error, value + f * error) for f in factors)
+    return ask.answer(
+        n, "average of the outputs", POPULATION.format("mean"), value, error, interval, band, range(mechanism.d)
+    )

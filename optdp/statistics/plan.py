@@ -1,0 +1,558 @@
+"""`optdp.plan`: a table of several columns made private under one total epsilon, and what is learned from it.
+
+**Strategies.** With k columns and one eps, "split" gives column j a share eps_j, sum eps_j = eps: every column of every person is
+reported. "sample" reports a random m of the k columns with eps/m each (m = 1: one column with the whole eps): every column of
+n m/k people. Which columns are reported does not depend on the data, so that both are eps-LDP for the whole row, by composition.
+
+**Which is better** is computed: with u_j(eps) the error of column j's estimate times the square root of n (`optdp.recommend`),
+and s_j^2 the variance of the column itself (that of evenly spread entries), the squared error about the people asked is
+
+    split:   u_j(eps_j)^2 / n,            sample:   (u_j(eps/m)^2 + (1 - m/k) s_j^2) / (n m/k),
+
+and the plan takes the strategy with the least sum of the squared errors in units of the columns' widths, times their weights.
+Shares are eps_j in proportion to (weight_j u_j^2)^(1/3), the best for errors that fall like 1/eps.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optdp import files
+from optdp.design.frequency import solve_frequency
+from optdp.design.kernel import solve_kernel
+from optdp.design.progress import Progress, ProgressLike
+from optdp.exact import require
+from optdp.exact.fields import Fields, load
+from optdp.exact.numbers import Log, Number, encode, show
+from optdp.exact.sampling import Seed, as_rng
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.frequency import FrequencyOracle
+from optdp.problem.domains import Interval, OneHot
+from optdp.problem.privacy import LDP
+from optdp.statistics import tables
+from optdp.statistics.estimate import Estimate, estimate, simultaneous
+from optdp.statistics.recommend import RTOL, candidates, unit_error
+from optdp.statistics.schema import Category, Column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STRATEGIES = ("auto", "split", "sample")
+GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
+#: Mechanisms for numbers that are compared for a goal: all that send what they are proven for and are ever best.
+CONTENDERS = {
+    "quantile": ("piecewise, abs", "piecewise, abs, linear placement", "moved SW"),
+    "distribution": ("piecewise, abs", "piecewise, abs, linear placement", "moved SW"),
+    "answers": ("piecewise, abs", "kernel, abs"),
+}
+#: Shares of eps are multiples of this part of it.
+GRAIN = 2**20
+#: What an estimate says for a goal.
+WHAT = {
+    "mean": "mean",
+    "quantile": "quantile",
+    "distribution": "histogram",
+    "frequencies": "frequencies",
+    "answers": "mean",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a plan does with one column: `column` of the schema, the goal, its `mechanism` and the epsilon of it, its `weight`,
+    and `unit`: the predicted error of its estimate times the square root of the number of people who report it.
+    """
+
+    name: str
+    column: Column
+    goal: str
+    eps: Number
+    mechanism: Mechanism
+    unit: float
+    weight: float
+
+    def errors(self, n: int, share: float) -> float:
+        """The predicted error about n people of whom this share reports the column."""
+        return math.sqrt((self.unit**2 + (1 - share) * _spread(self.column)) / (n * share))
+
+
+def _spread(column: Column) -> float:
+    """The variance of evenly spread entries: of a number, or on average of the indicator of a category."""
+    domain = column.domain
+    return (1 - 1 / domain.d) / domain.d if isinstance(domain, OneHot) else domain.width**2 / 12
+
+
+def _width(column: Column) -> float:
+    return 1.0 if isinstance(column.domain, OneHot) else column.domain.width
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """How a table is made private, column by column; `optdp.plan` makes one.
+
+    - `parts`: what happens to each column; `reported`: how many of them each person reports (all of them, or a random number).
+    - `eps`: of a whole row; `n`: the number of people for whom errors are predicted; `compared`: predicted errors by strategy.
+    """
+
+    parts: tuple[Part, ...]
+    reported: int
+    eps: Number
+    n: int
+    compared: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(part.name for part in self.parts)
+
+    def __getitem__(self, name: str) -> Part:
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise KeyError(f"{name!r} is not a column of the plan: {', '.join(map(repr, self.names))}")
+
+    def guarantee(self) -> LDP:
+        """Of a whole row, exactly: the product of the likelihood ratios of the columns that one reports, the worst ones."""
+        ratios: list[Fraction] = []
+        for part in self.parts:
+            own: Any = part.mechanism.guarantee()
+            if not isinstance(own.eps, Log):
+                raise ValueError(f"column {part.name!r}: its guarantee is not an exact ratio")
+            ratios.append(own.eps.argument)
+        return LDP(Log(math.prod(sorted(ratios)[-self.reported :], start=Fraction(1))))
+
+    # --- making private
+
+    def randomize(
+        self, table: Any, rng: Seed = None, *, target: str | Path | None = None, progress: bool = False
+    ) -> Any:
+        """The private table, of the same kind, with the same index and names.
+
+        **Arguments:** `table`: a pandas or polars frame, a pyarrow table, a dict of arrays, a dask DataFrame, or a path of a CSV
+        or Parquet file, which is streamed in constant memory to `target`, written whole or not at all; `rng` as in
+        `Mechanism.randomize`; `progress`: a bar on stderr for files.
+
+        Numbers become numbers; a category becomes the name of one, or the integers of its message as a text. What a person does
+        not report is missing. **Returns** the table (for files the number of rows).
+
+        **Raises** ValueError for columns that the plan does not know or that are not there, and naming column and row for entries
+        that the schema refuses, without their values.
+        """
+        rng = as_rng(rng)
+        if isinstance(table, str | Path):
+            if target is None:
+                raise ValueError("target = None is not allowed for a file: it must be the path of the private one")
+            if Path(table).resolve() == Path(target).resolve():
+                raise ValueError("target is not allowed to be the table itself")
+            return tables.map_file(table, target, lambda part: self._columns(part, rng), progress)
+        if hasattr(table, "map_partitions"):
+            return table.map_partitions(self.randomize, meta=self.randomize(table._meta_nonempty))
+        return tables.like(table, self._columns(table, rng))
+
+    def _columns(self, table: Any, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        found = tables.names(table)
+        unknown, gone = [c for c in found if c not in self.names], [c for c in self.names if c not in found]
+        if unknown or gone:
+            what = f"has the unknown column {unknown[0]!r}" if unknown else f"has no column {gone[0]!r}"
+            raise ValueError(
+                f"the table {what}, which is not allowed: the plan is for {', '.join(map(repr, self.names))} alone"
+            )
+        inputs = {part.name: part.column.encode(tables.column(table, part.name), part.name) for part in self.parts}
+        rows = {values.size for values in inputs.values()}
+        if len(rows) > 1:
+            raise ValueError("the table is not allowed: its columns have different lengths")
+        chosen = self._chosen(rows.pop(), rng)
+        out = {}
+        for j, part in enumerate(self.parts):
+            private = part.mechanism.randomize(_words(part, inputs[part.name]), rng)
+            out[part.name] = _sent(part, private, chosen[:, j])
+        return {name: out[name] for name in found}
+
+    def _chosen(self, rows: int, rng: np.random.Generator) -> np.ndarray:
+        """Which columns each person reports: uniform sets of `reported`, one column after the other, in integers."""
+        k = len(self.parts)
+        chosen, left = np.zeros((rows, k), dtype=bool), np.full(rows, self.reported)
+        for j in range(k):
+            chosen[:, j] = rng.integers(0, k - j, size=rows) < left
+            left = left - chosen[:, j]
+        return chosen
+
+    # --- learning
+
+    def estimate(self, private: Any, *, level: float = 0.95) -> Answers:
+        """What the private table says: `plan.estimate(private)["age"]` is an `optdp.Estimate` of what the goal asks.
+
+        **Arguments:** `private`: what `randomize` gave (or the path of the file); `level`: of the intervals.
+        """
+        table = tables.read_file(private) if isinstance(private, str | Path) else private
+        if hasattr(table, "compute"):
+            table = table.compute()
+        return Answers(
+            self, {part.name: _received(part, tables.column(table, part.name)) for part in self.parts}, level
+        )
+
+    # --- telling
+
+    def summary(self) -> str:
+        """What is sent, how private it is, and how accurate with n people, in words."""
+        k = len(self.parts)
+        how = (
+            "reports all columns"
+            if self.reported == k
+            else f"reports {self.reported} of the {k} columns, chosen at random"
+        )
+        spent = f"{self.reported} times {show(self.parts[0].eps)}"
+        if self.reported == k:
+            spent = " + ".join(f"{float(p.eps):.4g}" for p in self.parts)
+        lines = [
+            f"Each person {how}. A person's whole private row is {show(self.eps)}-LDP, all columns together ({spent}): it is at "
+            f"most {math.exp(float(self.eps)):.4g} times as likely as it would be from any other row.",
+            f"Predicted errors with {self.n} people:",
+        ]
+        for part in self.parts:
+            error = part.errors(self.n, self.reported / k)
+            unit = getattr(part.column, "unit", "")
+            lines.append(
+                f"  {part.name}: {part.goal} within about {error:.3g} {unit}".rstrip()
+                + f" (one standard error), by {type(part.mechanism).__name__} with eps = {float(part.eps):.4g}"
+            )
+        if self.compared:
+            lines.append("Strategies (root mean square error in units of the columns' widths):")
+            lines += [f"  {name}: {error:.4g}" for name, error in self.compared]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return f"<Plan for {', '.join(self.names)}: {show(self.eps)}-LDP, {self.reported} of {len(self.parts)} columns reported>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.summary())}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, exact."""
+        parts = [
+            {
+                "name": p.name, "column": p.column.to_dict(), "goal": p.goal, "eps": encode(p.eps),
+                "mechanism": p.mechanism.to_dict(), "unit": p.unit, "weight": p.weight,
+            }
+            for p in self.parts
+        ]  # fmt: skip
+        compared = [{"strategy": name, "error": error} for name, error in self.compared]
+        return {
+            "plan": 1,
+            "parts": parts,
+            "reported": self.reported,
+            "eps": encode(self.eps),
+            "n": self.n,
+            "compared": compared,
+        }
+
+    @classmethod
+    def from_dict(cls, data: object, where: str = "plan") -> Plan:
+        """The inverse of `to_dict`, every field checked. **Raises** FieldError."""
+        return cls.read(Fields(data, where))
+
+    @classmethod
+    def read(cls, fields: Fields) -> Plan:
+        """The same, from entries checked one by one. **Raises** FieldError, or ValueError if rows would not be eps-LDP."""
+        fields.integer("plan", 1, 1)
+        parts = []
+        for i, entry in enumerate(fields.entries("parts", 1, 10_000)):
+            own = Fields(entry, f"{fields.where}.parts[{i}]")
+            parts.append(
+                Part(
+                    own.text("name", 200), Column.read(own.child("column")), own.choice("goal", GOALS), own.number("eps"),
+                    Mechanism.read(own.child("mechanism")), own.real("unit", 0.0), own.real("weight", 0.0),
+                )
+            )  # fmt: skip
+            own.done()
+        compared = []
+        for i, entry in enumerate(fields.entries("compared", 0, 100)):
+            row = Fields(entry, f"{fields.where}.compared[{i}]")
+            compared.append((row.text("strategy", 100), row.real("error", 0.0)))
+            row.done()
+        made = cls(
+            tuple(parts),
+            fields.integer("reported", 1, len(parts)),
+            fields.number("eps"),
+            fields.integer("n", 1, 10**12),
+            tuple(compared),
+        )
+        fields.done()
+        for part in made.parts:
+            if part.mechanism.domain != part.column.domain:
+                raise ValueError(
+                    f"{fields.where}: the mechanism of column {part.name!r} is for {part.mechanism.domain}"
+                )
+        if not LDP(made.eps).implied_by(made.guarantee()):
+            raise ValueError(f"{fields.where}: its mechanisms do not keep {show(made.eps)}-LDP together")
+        return made
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan to a JSON file, whole or not at all."""
+        files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
+        return load(path, cls.read)
+
+
+def _words(part: Part, inputs: np.ndarray) -> np.ndarray:
+    """Inputs as the mechanism reads them: the names of categories."""
+    domain = part.mechanism.domain
+    if not isinstance(domain, OneHot) or not domain.names:
+        return inputs
+    names = np.empty(domain.d, dtype=object)
+    names[:] = domain.names
+    return names[inputs]
+
+
+def _sent(part: Part, private: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Outputs as a column: numbers with nan, or texts with None, for who does not report it."""
+    if not isinstance(part.mechanism, FrequencyOracle):
+        return np.where(chosen, private, np.nan)
+    out = np.full(chosen.size, None, dtype=object)
+    if part.mechanism.message == ():
+        labels = part.mechanism.domain.labels
+        out[chosen] = [str(labels[i]) for i in private[chosen].tolist()]
+    else:
+        out[chosen] = [" ".join(map(str, row)) for row in private[chosen].tolist()]
+    return out
+
+
+def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(which rows report the column, their outputs): the inverse of `_sent`."""
+    if not isinstance(part.mechanism, FrequencyOracle):
+        numbers = np.array([math.nan if v is None or v == "" else float(v) for v in column.tolist()])
+        there = ~np.isnan(numbers)
+        return there, numbers[there]
+    there = np.array([isinstance(v, str) and v != "" for v in column.tolist()], dtype=bool)
+    texts = column[there].tolist()
+    try:
+        if part.mechanism.message == ():
+            place = {str(v): i for i, v in enumerate(part.mechanism.domain.labels)}
+            return there, np.array([place[v] for v in texts], dtype=np.int64)
+        rows = [[int(v) for v in text.split()] for text in texts]
+        return there, np.array(rows, dtype=np.int64).reshape(-1, *part.mechanism.message)
+    except (KeyError, ValueError):
+        raise ValueError(f"column {part.name!r} holds entries that this plan does not send") from None
+
+
+@dataclass(frozen=True, repr=False)
+class Answers(Mapping[str, Estimate]):
+    """Estimates from a private table: a mapping from columns to `optdp.Estimate`, each made when it is asked for."""
+
+    plan: Plan
+    outputs: dict[str, tuple[np.ndarray, np.ndarray]]
+    level: float
+
+    def __getitem__(self, name: str) -> Estimate:
+        part = self.plan[name]
+        what = WHAT[part.goal]
+        return self.about(name, what, **({"q": 0.5} if what == "quantile" else {}))
+
+    def about(self, name: str, what: str, **options: Any) -> Estimate:
+        """Another question about a column; arguments as in `optdp.estimate`."""
+        return estimate(self.plan[name].mechanism, self.outputs[name][1], what, level=self.level, **options)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plan.names)
+
+    def __len__(self) -> int:
+        return len(self.plan.names)
+
+    def pair(self, one: str, two: str) -> Estimate:
+        """The table of two categories: probabilities of all pairs of their values, from the people who report both.
+
+        The noises of two columns are independent, so that the products of their unbiased indicators are unbiased for the pairs.
+        """
+        parts, sent = [self.plan[name] for name in (one, two)], [self.outputs[name] for name in (one, two)]
+        both = sent[0][0] & sent[1][0]
+        if one == two or not both.any() or not all(isinstance(p.mechanism, FrequencyOracle) for p in parts):
+            raise ValueError(
+                f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
+            )
+        sides = []
+        for part, (there, outputs) in zip(parts, sent, strict=True):
+            oracle: Any = part.mechanism
+            numbers = np.arange(oracle.domain.d)
+            sides.append(oracle.frequencies(oracle.supports(outputs[both[there]], numbers)))
+        first, second = sides
+        n = len(first)
+        value = (first.T @ second / n).reshape(-1)
+        error = np.sqrt(np.maximum(((first**2).T @ second**2 / n).reshape(-1) - value**2, 0.0) / n)
+        from scipy.stats import norm
+
+        factors = norm.ppf((1 + self.level) / 2), simultaneous(np.eye(value.size), self.level)
+        ends = [
+            (np.minimum(np.clip(value - f * error, 0, 1), np.clip(value, 0, 1)), np.clip(value + f * error, 0, 1))
+            for f in factors
+        ]
+        labels = [p.column.domain.labels for p in parts]  # type: ignore[union-attr]
+        points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
+        told = "the inputs are independent draws from one population, whose distribution is estimated; n is large"
+        method = "averages of products of unbiased indicators"
+        unit = error * math.sqrt(n)
+        return Estimate(
+            "pair", np.clip(value, 0, 1), error, ends[0], ends[1], self.level, n, method, told, points, unit
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas table of all estimates, a row for each number. **Raises** RuntimeError without pandas (`optdp[tables]`)."""
+        rows, index = [], []
+        for name, found in self.items():
+            points = found.points if np.ndim(found.value) else (found.what,)
+            for i, point in enumerate(points):
+                at = lambda v, i=i: np.atleast_1d(v)[i]  # noqa: E731
+                rows.append(
+                    (at(found.value), at(found.standard_error), at(found.interval[0]), at(found.interval[1]), found.n)
+                )
+                index.append((name, str(point)))
+        labels = ("value", "standard_error", "low", "high", "n")
+        return tables.frame({label: [row[i] for row in rows] for i, label in enumerate(labels)}, index)
+
+    def __repr__(self) -> str:
+        return f"<Answers about {', '.join(self.plan.names)}; to_frame() shows them>"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {found}" for name, found in self.items())
+
+
+def plan(
+    schema: Mapping[str, Column], eps: Number | str, goal: str | Mapping[str, str] = "mean", n: int | None = None, *,
+    weights: Mapping[str, float] | None = None, strategy: str = "auto", progress: ProgressLike = None,
+) -> Plan:  # fmt: skip
+    """How to make a table private under one total epsilon, with the mechanisms and the budget that are best for a goal.
+
+    **Arguments:**
+
+    - `schema`: column name -> `optdp.Number(lower, upper)`, `Integer`, `Date`, `Category(values)` or `Flag()`. A table with other
+      columns is refused.
+    - `eps`: the privacy parameter of a whole row, in (0, 30].
+    - `goal`: "mean", "quantile", "distribution" or "answers" for numbers (categories always have "frequencies"), or one for each
+      column by name.
+    - `n`: the number of people, for the predicted errors (1,000 if None).
+    - `weights`: of columns that matter more than others (1 each).
+    - `strategy`: "split" the budget, "sample" the columns, or "auto": what is predicted to be better.
+    - `progress`: see `optdp.solve`.
+
+    **Returns** a `Plan`: `randomize`, `estimate`, `summary`, `save`. **Raises** TypeError or ValueError naming the argument.
+
+        >>> import numpy as np, optdp
+        >>> rng = np.random.default_rng(0)
+        >>> people = {"smoker": rng.random(50_000) < 0.2, "job": rng.choice(["a", "b", "c"], 50_000)}
+        >>> survey = optdp.plan({"smoker": optdp.Flag(), "job": optdp.Category(["a", "b", "c"])}, 2.0, n=50_000)
+        >>> private = survey.randomize(people, 1)
+        >>> low, high = survey.estimate(private)["smoker"].interval
+        >>> bool(low[1] < 0.2 < high[1])
+        True
+    """
+    total = require.exact_epsilon(eps)
+    if not isinstance(schema, Mapping) or not schema:
+        raise TypeError(
+            "schema is not allowed: it must map column names to optdp.Number, Integer, Date, Category or Flag"
+        )
+    for name, column in schema.items():
+        if not isinstance(name, str) or not isinstance(column, Column):
+            raise TypeError(
+                f"schema[{name!r}] is not allowed: it must be optdp.Number, Integer, Date, Category or Flag"
+            )
+    require.choice("strategy", strategy, STRATEGIES)
+    n = 1000 if n is None else require.integer("n", n, low=1)
+    for given, what in ((goal, "goal"), (weights or {}, "weights")):
+        if isinstance(given, Mapping):
+            for name in given:
+                if name not in schema:
+                    raise ValueError(f"{what}[{name!r}] is not allowed: the schema has no such column")
+    if isinstance(goal, str):
+        require.choice("goal", goal, GOALS)
+    goals = {
+        name: "frequencies"
+        if isinstance(c, Category)
+        else require.choice("goal", goal if isinstance(goal, str) else goal.get(name, "mean"), GOALS)
+        for name, c in schema.items()
+    }
+    if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
+        raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
+    weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
+    tell, made = Progress(progress), dict[Any, tuple[Mechanism, float]]()
+
+    def part(name: str, share: Number) -> Part:
+        column = schema[name]
+        key = (column, goals[name], share)
+        if key not in made:
+            tell(f"{name}: eps = {float(share):.4g}")
+            made[key] = _mechanism(column, goals[name], share)
+        mechanism, unit = made[key]
+        return Part(name, column, goals[name], share, mechanism, unit, weight[name])
+
+    k, tried = len(schema), list[tuple[float, str, tuple[Part, ...], int]]()
+
+    def attempt(label: str, parts: tuple[Part, ...], reported: int) -> None:
+        share = reported / k
+        squares = [p.weight * (p.errors(n, share) / _width(p.column)) ** 2 for p in parts]
+        tried.append((math.sqrt(sum(squares) / sum(p.weight for p in parts)), label, parts, reported))
+
+    if strategy in ("auto", "split"):
+        even = [part(name, _share(total, Fraction(1, k))) for name in schema]
+        pulls = np.cbrt([p.weight * (p.unit / _width(p.column)) ** 2 for p in even])
+        fractions = [Fraction(int(f * GRAIN), GRAIN) for f in pulls / pulls.sum()]
+        if all(fractions):
+            attempt("split", tuple(part(name, _share(total, f)) for name, f in zip(schema, fractions, strict=True)), k)
+        attempt("split evenly", tuple(even), k)
+    if strategy in ("auto", "sample") and k > 1:
+        for m in sorted({1, 2, math.isqrt(k), k // 2} & set(range(1, k))):
+            attempt(f"sample {m} of {k}", tuple(part(name, _share(total, Fraction(1, m))) for name in schema), m)
+    if not tried:
+        attempt("all", tuple(part(name, total) for name in schema), k)
+    best = min(tried, key=lambda row: row[0])
+    return Plan(best[2], best[3], total, n, tuple((label, error) for error, label, _, _ in tried))
+
+
+def _share(total: Number, fraction: Fraction) -> Number:
+    """A part of the budget; exactly, where the total is rational, else a rational below it."""
+    if fraction == 1:
+        return total
+    below = Fraction(math.nextafter(float(total), 0.0)) * (1 - Fraction(1, 2**50))
+    return fraction * (below if isinstance(total, Log) else Fraction(total))
+
+
+def _mechanism(column: Column, goal: str, eps: Number) -> tuple[Mechanism, float]:
+    """(the best mechanism for the column, its error times the square root of n)."""
+    domain = column.domain
+    if isinstance(domain, OneHot):
+        oracle: Any = solve_frequency(eps, list(domain.names)).mechanism
+        return oracle, math.sqrt(float(oracle.exact_value) / domain.d)
+    if goal == "mean":  # the best of all unbiased mechanisms, and so of all estimates that are averages
+        found = solve_kernel(eps, unbiased=True, domain=domain, rtol=RTOL)
+        return found.mechanism, math.sqrt(found.value)
+    name, unit = _best(goal, eps)
+    return dict(_makers(domain, eps, goal))[name](), unit * domain.width
+
+
+def _makers(domain: Any, eps: Number, goal: str) -> list[tuple[str, Callable[[], Any]]]:
+    return [(name, make) for name, _, make in candidates(domain, eps, goal) if name in CONTENDERS[goal]]
+
+
+@lru_cache(maxsize=256)
+def _best(goal: str, eps: Number) -> tuple[str, float]:
+    """(name, unit error) of the best mechanism on [0, 1]: on other intervals the same one is, in their units."""
+    unit, population = Interval(0, 1), "uniform" if goal in ("distribution", "quantile") else None
+    return min(
+        ((name, unit_error(make(), goal, unit, population)) for name, make in _makers(unit, eps, goal)),
+        key=lambda row: row[1],
+    )

@@ -1,0 +1,419 @@
+"""`optdp.recommend`: which mechanism is best for what one wants to learn, by the computed error of the estimate.
+
+The error of an estimate about the people asked is the noise's: with the best function g of the output
+(`optdp.statistics.estimate`) n times its variance is E Var[g(Y) | x], averaged over the population. Under a prior that is one
+number. Without one it is the largest over all populations,
+
+    max_P min_g sum_x P(x) Var[g(Y) | x]  =  min_g max_x Var[g(Y) | x],
+
+(concave in P, convex in g), found by shifting P to the inputs whose variance is largest. g(Y) is itself an unbiased mechanism, so
+that the certified bound of `solve_kernel(unbiased=True)` holds for every row of the table for the goal "mean"; those of
+`solve_frequency` and `solve_kernel` likewise for "frequencies" and "answers".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optdp.design.composite import solve_composite
+from optdp.design.frequency import solve_frequency
+from optdp.design.kernel import solve_kernel
+from optdp.design.piecewise import solve_piecewise
+from optdp.design.progress import Progress, ProgressLike
+from optdp.exact import require
+from optdp.exact.numbers import Number
+from optdp.mechanisms import baselines
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.constraints import Unbiased
+from optdp.problem.domains import Alphabet, Circle, DomainLike, OneHot, as_domain
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.priors import Prior, PriorLike
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+from optdp.statistics.channel import Channel, mixed
+from optdp.statistics.estimate import MEAN_CELLS, NotIdentified, affine_mean, mean_tables, unbiased
+from optdp.statistics.tables import frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
+#: Bins in which distributions are compared, and steps of the search for the worst population.
+BINS, STEPS = 8, 300
+#: The relative accuracy of the largest variance.
+GAP = 0.01
+#: How exactly kernels are solved for a table.
+RTOL = 0.01
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A row of a recommendation.
+
+    - `name`, `mechanism`; `kind`: "optimum" (of its family, certified) or "published".
+    - `error`: of the estimate from n people: the standard error of a mean or a quantile, root mean square standard error of
+      probabilities, the expected loss of an answer; `unit`: times the square root of n (for answers: the same).
+    - `ratio`: to the smallest error of the table.
+    - `people`: how many are needed for the wanted error, if one was given.
+    - `exact`: whether what is sent is proven to be private (False: in real arithmetic only).
+    """
+
+    name: str
+    mechanism: Mechanism
+    kind: str
+    error: float
+    unit: float
+    ratio: float
+    people: int | None
+    exact: bool
+
+
+@dataclass(frozen=True, repr=False)
+class Recommendation:
+    """Mechanisms in the order of their errors for a goal; `best`, `mechanism`: the first that is private as it is sent.
+
+    - `rows`: the `Choice`s; `refused`: (name, why the goal is not identified by its outputs).
+    - `bound`: no mechanism can have a smaller error (None: not known); `statement`: what the errors are.
+    - `eps`, `n`, `goal`: what was asked.
+    """
+
+    goal: str
+    eps: Number
+    n: int
+    statement: str
+    rows: tuple[Choice, ...]
+    refused: tuple[tuple[str, str], ...]
+    bound: float | None
+
+    @property
+    def best(self) -> Choice:
+        """The first row that is private as it is sent."""
+        return next(row for row in self.rows if row.exact)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """That of the best row."""
+        return self.best.mechanism
+
+    def __getitem__(self, name: str) -> Choice:
+        return next(row for row in self.rows if row.name == name)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas table. **Raises** RuntimeError without pandas (`optdp[tables]`)."""
+        columns: dict[str, Any] = {k: [getattr(r, k) for r in self.rows] for k in ("kind", "error", "ratio", "exact")}
+        if self.bound is not None:
+            columns["to_bound"] = [r.error / self.bound for r in self.rows]
+        if self.rows[0].people is not None:
+            columns["people"] = [r.people for r in self.rows]
+        return frame(columns, [r.name for r in self.rows])
+
+    def __repr__(self) -> str:
+        return f"<Recommendation for {self.goal!r}: {self.best.name}, error {self.best.error:.4g}; {len(self.rows)} mechanisms>"
+
+    def __str__(self) -> str:
+        width = max(len(row.name) for row in self.rows)
+        lines = [f"{self.statement}; recommended: {self.best.name}"]
+        for row in self.rows:
+            to = "" if self.bound is None else f"  {row.error / self.bound:6.3f} x bound"
+            people = "" if row.people is None else f"  {row.people} people"
+            ideal = "" if row.exact else "  (private in real arithmetic only)"
+            lines.append(
+                f"  {row.name:{width}}  {row.error:10.4g}  {row.ratio:6.3f} x best{to}{people}  {row.kind}{ideal}"
+            )
+        lines += [f"  {name:{width}}  not identified" for name, _ in self.refused]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def recommend(
+    domain: DomainLike, eps: Number | str | None = None, goal: str = "mean", *, n: int | None = None,
+    error: float | None = None, prior: PriorLike | str | None = None, q: float = 0.5, progress: ProgressLike = None,
+) -> Recommendation:  # fmt: skip
+    """Mechanisms ranked by the error that the estimate will have for a goal: certified optima and published ones.
+
+    **Arguments:**
+
+    - `domain`: of one answer: a pair (lower, upper), an `optdp.Interval` or `Circle`; an `Alphabet` or `OneHot` for categories.
+    - `eps`: the privacy parameter of one answer, in (0, 30]; None: the least that gives the wanted `error` with `n` people.
+    - `goal`: "mean"; "quantile" (`q`, 0.5: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
+      "answers": each answer by itself, in the mean absolute error.
+    - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
+    - `error`: the wanted error; see `Choice.error` for what it is the error of.
+    - `prior`: how inputs are distributed: an `optdp.Prior` over points, a pair (points, probabilities), "uniform"; None: the
+      worst case over all populations ("uniform" for quantiles, whose error depends on the density).
+    - `progress`: see `optdp.solve`.
+
+    **Returns** a `Recommendation`; printed, it is a table. **Raises** TypeError or ValueError naming the argument.
+
+        >>> import optdp
+        >>> best = optdp.recommend(optdp.OneHot(10), 1.0, "frequencies", n=10_000).best
+        >>> best.name, round(best.error, 4)
+        ('solve_frequency', 0.0171)
+    """
+    require.choice("goal", goal, GOALS)
+    tell = Progress(progress)
+    if n is not None:
+        n = require.integer("n", n, low=1)
+    if error is not None:
+        error = require.real("error", error, low=0.0, open_low=True)
+    area: Any = domain if isinstance(domain, Alphabet | OneHot) else as_domain(domain)
+    if isinstance(area, Alphabet | OneHot) != (goal == "frequencies"):
+        raise ValueError(
+            f"goal = {goal!r} is not allowed on {area}: categories have frequencies, numbers the other goals"
+        )
+    if isinstance(area, Circle) and goal in ("mean", "quantile"):
+        raise ValueError(f"goal = {goal!r} is not allowed on {area}: use 'distribution' or 'answers'")
+    q = require.real("q", q, low=0.0, high=1.0, open_low=True, open_high=True)
+    if eps is None:
+        if n is None or error is None or goal == "answers":
+            raise ValueError("eps = None is not allowed here: it is computed from both n and error")
+        eps = _least_eps(area, goal, n, error, prior, q, tell)
+    return _ranked(area, require.exact_epsilon(eps), goal, n, error, prior, q, tell, quick=False)
+
+
+def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float, tell: Progress) -> float:
+    """By bisection of log eps to 1 %, without kernels, which could only need less."""
+    low, high = math.log(1e-3), math.log(require.MAX_EPS)
+
+    def enough(at: float) -> bool:
+        return (
+            _ranked(area, min(math.exp(at), require.MAX_EPS), goal, n, None, prior, q, tell, quick=True).best.error
+            <= error
+        )
+
+    if not enough(high):
+        raise ValueError(f"error = {error!r} is not allowed with n = {n}: no eps up to {require.MAX_EPS:g} gives it")
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return float(f"{math.exp(high):.3g}")
+
+
+def _ranked(
+    area: Any, eps: Number, goal: str, n: int | None, error: float | None, prior: Any, q: float, tell: Progress, *, quick: bool
+) -> Recommendation:  # fmt: skip
+    population = _population(area, prior, goal)
+    units, refused = [], []
+    for name, kind, make in candidates(area, eps, goal, quick):
+        tell(f"{goal}: {name}")
+        mechanism = make()
+        if mechanism is None:
+            continue
+        try:
+            units.append((_unit(mechanism, goal, population, q), name, kind, mechanism))
+        except NotIdentified as reason:
+            refused.append((name, str(reason)))
+    units.sort(key=lambda row: row[0])
+    squared = 1.0 if goal == "answers" else 0.5
+    best = next(unit for unit, _, _, mechanism in units if _sent(mechanism, eps))
+
+    def people(unit: float) -> int | None:
+        return None if error is None or goal == "answers" else math.ceil((unit / error) ** 2)
+
+    if n is None:
+        n = 1000 if error is None or goal == "answers" else max(1, people(best) or 1)
+    root = 1.0 if squared == 1.0 else math.sqrt(n)
+    least = units[0][0]
+    rows = tuple(
+        Choice(name, mechanism, kind, unit / root, unit, unit / least, people(unit), _sent(mechanism, eps))
+        for unit, name, kind, mechanism in units
+    )
+    bound = None if quick else _bound(area, eps, goal, population)
+    what = {
+        "mean": "standard error of the mean", "quantile": f"standard error of the {q:g}-quantile",
+        "distribution": f"root mean square standard error of the probabilities of {BINS} bins",
+        "frequencies": "root mean square standard error of a frequency", "answers": "mean absolute error of an answer",
+    }[goal]  # fmt: skip
+    told = "in the worst case" if population is None else "under the prior"
+    return Recommendation(
+        goal, eps, n, f"{what} about {n} people {told}, eps = {float(eps):g}", rows, tuple(refused),
+        None if bound is None else bound / root,
+    )  # fmt: skip
+
+
+def _sent(mechanism: Mechanism, eps: Number) -> bool:
+    return mechanism.satisfies(LDP(eps)) is True
+
+
+def _population(area: Any, prior: Any, goal: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """(points, probabilities) of the prior; None for the worst case."""
+    if isinstance(area, Alphabet | OneHot):
+        if prior is not None:
+            raise ValueError("prior is not allowed for frequencies: the error is the same for all populations")
+        return None
+    if prior is None:
+        prior = "uniform" if goal == "quantile" else None
+    if prior is None:
+        return None
+    if isinstance(prior, str):
+        require.choice("prior", prior, ("uniform",))
+        return area.lower + area.width * (np.arange(256) + 0.5) / 256, np.full(256, 1 / 256)
+    read: Any = Average("abs", prior).on(area)
+    known: Prior = read.prior
+    return area.check(list(known.categories), "prior points"), known.probabilities
+
+
+def candidates(
+    area: Any, eps: Number, goal: str, quick: bool = False
+) -> Iterator[tuple[str, str, Callable[[], Mechanism | None]]]:
+    """(name, kind, how it is made) of every mechanism for the domain; `quick`: without kernels, which take a second."""
+    if isinstance(area, Alphabet | OneHot):
+        one_hot = area if isinstance(area, OneHot) else OneHot(area.symbols)  # type: ignore[arg-type]
+        names = list(one_hot.names) or one_hot.d
+        yield "solve_frequency", "optimum", partial(_solved, solve_frequency, eps, names)
+        problem = Problem(LDP(eps), one_hot, WorstCase("squared"), constraints=(Unbiased(),))
+        for name, known in baselines.baselines("one-hot", "ldp").items():
+            yield name, "published", partial(known.make, problem)
+        return
+    bounded, losses = Problem(LDP(eps), area, WorstCase("abs")), ("abs", "squared")
+    for loss in losses:
+        yield f"piecewise, {loss}", "optimum", partial(_solved, solve_piecewise, eps, loss=loss, domain=area)
+    if isinstance(area, Circle):
+        yield "uniform", "published", partial(baselines.get("uniform").make, bounded)
+        return
+    for loss in losses:
+        make = partial(_solved, solve_piecewise, eps, loss=loss, domain=area, placement="linear")
+        yield f"piecewise, {loss}, linear placement", "optimum", make
+    yield "composite A3", "optimum", partial(_solved, solve_composite, eps, "A3", inputs=(area.lower, area.upper))
+    if not quick:
+        yield "unbiased kernel", "optimum", partial(_solved, solve_kernel, eps, unbiased=True, domain=area, rtol=RTOL)
+        for loss in losses:
+            yield f"kernel, {loss}", "optimum", partial(_solved, solve_kernel, eps, loss, domain=area, rtol=RTOL)
+    for name, known in baselines.baselines("interval", "ldp").items():
+        yield name, "published", partial(known.make, bounded)
+
+
+def _solved(solve: Callable[..., Any], *arguments: Any, **options: Any) -> Mechanism:
+    mechanism: Mechanism = solve(*arguments, **options).mechanism
+    return mechanism
+
+
+def _bound(area: Any, eps: Number, goal: str, population: Any) -> float | None:
+    """What no mechanism can beat, times the square root of n (for answers: as it is); None where nothing is proven."""
+    if goal == "frequencies":
+        d = len(area)
+        return math.sqrt(solve_frequency(eps, d).lower_bound / d)
+    if population is not None:
+        return None
+    if goal == "mean":
+        return math.sqrt(solve_kernel(eps, unbiased=True, domain=area, rtol=RTOL).lower_bound)
+    return solve_kernel(eps, "abs", domain=area, rtol=RTOL).lower_bound if goal == "answers" else None
+
+
+def unit_error(mechanism: Mechanism, goal: str, domain: Any, prior: Any = None, q: float = 0.5) -> float:
+    """The error of the estimate times the square root of the number of people; arguments as for `recommend`.
+
+    **Raises** `NotIdentified`.
+    """
+    return _unit(mechanism, goal, _population(domain, prior, goal), q)
+
+
+def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
+    """The error times the square root of n. **Raises** `NotIdentified`."""
+    if goal == "frequencies":
+        oracle: Any = mechanism
+        return math.sqrt(float(oracle.exact_value) / oracle.domain.d)
+    if goal == "answers":
+        if population is None:
+            return mechanism.worst_case_loss("abs")
+        return float(population[1] @ np.asarray(mechanism.expected_loss(population[0], "abs")))
+    if goal == "mean":
+        return math.sqrt(mean_variance(mechanism, population))
+    domain: Any = mechanism.domain
+    channel = Channel.of(mechanism, () if not _discrete(mechanism) else _drawn(mechanism))
+    if goal == "distribution":
+        matrix = mixed(channel, np.linspace(domain.lower, domain.upper, BINS + 1))
+        shares = None if population is None else _binned(population, domain, BINS)
+        return math.sqrt(noise(matrix, np.eye(BINS), shares) / BINS)
+    bins = 2 * BINS
+    matrix, shares = (
+        mixed(channel, np.linspace(domain.lower, domain.upper, bins + 1)),
+        _binned(population, domain, bins),
+    )
+    k = int(np.searchsorted(np.cumsum(shares), q * (1 - 1e-12)))
+    inside = (q - shares[:k].sum()) / shares[k]
+    wanted = np.concatenate([np.ones(k), [inside], np.zeros(bins - k - 1)])[None]
+    return math.sqrt(noise(matrix, wanted, shares)) / (shares[k] * bins) * domain.width
+
+
+def _discrete(mechanism: Mechanism) -> bool:
+    return type(mechanism).density is Mechanism.density
+
+
+def _drawn(mechanism: Mechanism) -> np.ndarray:
+    """Outputs of a discrete mechanism, for its atoms where it has infinitely many."""
+    domain: Any = mechanism.domain
+    return mechanism.randomize(np.linspace(domain.lower, domain.upper, 20_000), 0)
+
+
+def _binned(population: Any, domain: Any, bins: int) -> np.ndarray:
+    """The prior's probabilities of equal bins, with a trace of all of them."""
+    points, p = population
+    k = np.minimum(((points - domain.lower) / domain.width * bins).astype(int), bins - 1)
+    return np.asarray(0.999 * np.bincount(k, weights=p, minlength=bins) + 0.001 / bins)
+
+
+def noise(matrix: np.ndarray, wanted: np.ndarray, shares: np.ndarray | None) -> float:
+    """The sum over functionals of E Var[g(Y) | k] with the best g: under `shares`, or for the worst ones."""
+    matrix = matrix[matrix.max(axis=1) > 0]
+
+    def variances(p: np.ndarray) -> np.ndarray:
+        g = unbiased(matrix, matrix @ p, wanted)
+        return np.asarray(((g**2).T @ matrix - (g.T @ matrix) ** 2).sum(axis=0))
+
+    return _worst(variances, matrix.shape[1]) if shares is None else float(shares @ variances(shares))
+
+
+def _worst(variances: Callable[[np.ndarray], np.ndarray], count: int) -> float:
+    """max_P sum_x P(x) v_P(x), by multiplicative steps towards the inputs with the largest variance v_P."""
+    p, best = np.full(count, 1 / count), 0.0
+    for _ in range(STEPS):
+        v = variances(p)
+        best = max(best, float(p @ v))
+        if v.max() <= best * (1 + GAP):  # min_g max_x is at most v.max(): nothing more is left to gain
+            break
+        p = p * (v / v.max()) ** 2
+        p = 0.9999 * p / p.sum() + 0.0001 / count
+    return best
+
+
+def mean_variance(mechanism: Mechanism, population: Any = None) -> float:
+    """n times the variance of `optdp.estimate`'s mean about the people asked: under (points, probabilities), or for the worst.
+
+    **Raises** `NotIdentified` where a bias of more than a thousandth of the domain cannot be avoided.
+    """
+    domain: Any = mechanism.domain
+    line = affine_mean(mechanism)
+    tables = mean_tables(mechanism)
+    points, p = (tables.inputs, None) if population is None else population
+    plain = math.inf
+    if line is not None:
+        each = tables.variances if p is None else np.asarray(mechanism.variance(points))
+        plain = float(each.max() if p is None else p @ each) / line[1] ** 2
+    if _discrete(mechanism) and Channel.of(mechanism, cells=MEAN_CELLS).rest:
+        return plain
+    matrix = tables.matrix if p is None else Channel.of(mechanism, cells=MEAN_CELLS).matrix(points)
+    worst_bias = [0.0]
+
+    def variances(shares: np.ndarray) -> np.ndarray:
+        found = tables.function(0.99 * matrix @ shares + 0.01 * tables.blocks.mean(axis=1), 10**6)
+        worst_bias[0] = max(worst_bias[0], found.bias)
+        return np.asarray(found.function**2 @ matrix - (found.function @ matrix) ** 2)
+
+    first = variances(np.full(points.size, 1 / points.size) if p is None else p)
+    if worst_bias[0] > 2e-3 * domain.width:
+        if line is None:
+            raise NotIdentified("the mean is not identified by the outputs")
+        return plain
+    efficient = _worst(variances, points.size) if p is None else float(p @ first)
+    return efficient if efficient < 0.98 * plain else plain

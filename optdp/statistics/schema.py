@@ -1,0 +1,240 @@
+"""What the columns of a table are: numbers, integers, dates, categories, flags; written without looking at the data."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from optdp.exact import require
+from optdp.exact.fields import Tagged, Within
+from optdp.problem.domains import Interval, OneHot
+
+Outside = Literal["refuse", "clip"]
+Unknown = Literal["refuse", "category"]
+#: What categories of their own are called.
+MISSING, OTHER = "(missing)", "(other)"
+
+
+class Column(Tagged, root=True):
+    """A column of a schema: `domain`, and how entries become inputs."""
+
+    domain: Interval | OneHot
+    #: What an estimate of the column says by default.
+    what: str = "mean"
+
+    def encode(self, values: Any, name: str) -> np.ndarray:
+        """The inputs of a mechanism on `domain`. **Raises** ValueError naming column and row, never a value."""
+        raise NotImplementedError(f"{type(self).__name__} has no inputs")
+
+    def show(self, value: float) -> str:
+        """A number of the estimate's, written for people."""
+        return f"{value:.6g}"
+
+
+def _refuse(bad: np.ndarray, name: str, why: str) -> None:
+    if bad.any():
+        raise ValueError(f"column {name!r}, row {int(np.flatnonzero(bad)[0]) + 1}: {why}")
+
+
+def _missing(values: Any) -> np.ndarray:
+    """Which entries of an array of objects are None, NaN, NaT or an empty text."""
+    return np.array([v is None or v == "" or v != v for v in values], dtype=bool)
+
+
+def _objects(values: Any) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"a column has shape {array.shape}, which is not allowed: it must be one-dimensional")
+    return array
+
+
+def _numbers(values: Any, name: str) -> np.ndarray:
+    """Entries as floats, texts read as numbers. **Raises** ValueError for what is missing or no number."""
+    array = _objects(values)
+    if array.dtype.kind in "iuf":
+        found = array.astype(float)
+    elif array.dtype.kind == "b":
+        raise TypeError(
+            f"column {name!r} holds true and false, which is not allowed: it must hold numbers; use optdp.Flag()"
+        )
+    else:
+        _refuse(_missing(array), name, "it is missing")
+        found = np.empty(array.size)
+        for i, value in enumerate(array.tolist()):
+            try:
+                found[i] = float(value)
+            except (TypeError, ValueError):
+                found[i] = math.nan
+    _refuse(np.isnan(found), name, "it is missing or not a number")
+    return found
+
+
+@dataclass(frozen=True)
+class Number(Column):
+    """A number between `lower` and `upper`, ends that are known without looking at the data.
+
+    **Arguments:** `lower`, `upper`; `unit`: how it is measured, for summaries; `outside`: "refuse" numbers out of the range, or
+    "clip" them to its nearest end. Missing numbers are refused.
+    """
+
+    tag = "number"
+    lower: float
+    upper: float
+    unit: Annotated[str, Within(most=40)] = ""
+    outside: Outside = "refuse"
+
+    def __post_init__(self) -> None:
+        ends = Interval(self.lower, self.upper)
+        object.__setattr__(self, "lower", ends.lower)
+        object.__setattr__(self, "upper", ends.upper)
+        require.choice("outside", self.outside, ("refuse", "clip"))
+
+    @property
+    def domain(self) -> Interval:  # type: ignore[override]
+        """The interval."""
+        return Interval(self.lower, self.upper)
+
+    def encode(self, values: Any, name: str) -> np.ndarray:
+        found = _numbers(values, name)
+        if self.outside == "refuse":
+            _refuse((found < self.lower) | (found > self.upper), name, f"it is not in {self.domain}; widen it, or clip")
+        return np.clip(found, self.lower, self.upper)
+
+    def show(self, value: float) -> str:
+        return f"{value:.6g} {self.unit}".rstrip()
+
+
+@dataclass(frozen=True)
+class Integer(Number):
+    """An integer from `lower` to `upper`; arguments as for `Number`."""
+
+    tag = "integer"
+
+    def encode(self, values: Any, name: str) -> np.ndarray:
+        found = super().encode(values, name)
+        _refuse(found != np.round(found), name, "it is not an integer")
+        return found
+
+
+@dataclass(frozen=True)
+class Date(Column):
+    """A day from `first` to `last`, written "2026-01-31"; entries are dates, datetimes, numpy datetimes or such texts.
+
+    Inputs and estimates are days since the first. **Arguments:** `first`, `last`; `outside` as for `Number`.
+    """
+
+    tag = "date"
+    first: str
+    last: str
+    outside: Outside = "refuse"
+
+    def __post_init__(self) -> None:
+        for name in ("first", "last"):
+            given: Any = getattr(self, name)
+            day = given if isinstance(given, datetime.date) else datetime.date.fromisoformat(given)
+            object.__setattr__(self, name, day.isoformat()[:10])
+        if not self.first < self.last:
+            raise ValueError(f"first = {self.first!r} is not allowed: it must be before last = {self.last!r}")
+        require.choice("outside", self.outside, ("refuse", "clip"))
+
+    @property
+    def domain(self) -> Interval:  # type: ignore[override]
+        """Days since the first."""
+        return Interval(0, float((np.datetime64(self.last) - np.datetime64(self.first)).astype(int)))
+
+    def encode(self, values: Any, name: str) -> np.ndarray:
+        array = _objects(values)
+        if array.dtype.kind != "M":
+            _refuse(_missing(array), name, "it is missing")
+            try:
+                array = np.array([str(v)[:10] for v in array.tolist()], dtype="datetime64[D]")
+            except ValueError:
+                raise ValueError(
+                    f"column {name!r} holds entries that are no dates: they must be written 2026-01-31"
+                ) from None
+        _refuse(np.isnat(array), name, "it is missing")
+        found = (array.astype("datetime64[D]") - np.datetime64(self.first)).astype(float)
+        reach = self.domain.upper
+        if self.outside == "refuse":
+            _refuse(
+                (found < 0) | (found > reach), name, f"it is not from {self.first} to {self.last}; widen it, or clip"
+            )
+        return np.clip(found, 0.0, reach)
+
+    def show(self, value: float) -> str:
+        return str(np.datetime64(self.first) + np.timedelta64(round(value), "D"))
+
+
+@dataclass(frozen=True)
+class Category(Column):
+    """One of several values.
+
+    **Arguments:** `values`: different strings or numbers; `missing`, `other`: "refuse" entries that are missing, or none of the
+    values, or make them a "category" of their own, which is as private as the others.
+    """
+
+    tag = "category"
+    values: Annotated[tuple[Any, ...], Within(least=1, most=100_000)]
+    missing: Unknown = "refuse"
+    other: Unknown = "refuse"
+    what = "frequencies"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+        for name in ("missing", "other"):
+            require.choice(name, getattr(self, name), ("refuse", "category"))
+        OneHot(self.names)  # type: ignore[arg-type]  # refuses names that are not different
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """All categories."""
+        return self.values + (MISSING,) * (self.missing == "category") + (OTHER,) * (self.other == "category")
+
+    @property
+    def domain(self) -> OneHot:  # type: ignore[override]
+        """The one-hot vectors."""
+        return OneHot(self.names)  # type: ignore[arg-type]
+
+    def encode(self, values: Any, name: str) -> np.ndarray:
+        entries = _objects(values).tolist()
+        place: dict[Any, int] = {v: i for i, v in enumerate(self.names)}
+        as_text = {str(v): i for v, i in place.items()}
+        found = np.array(
+            [place.get(v, as_text.get(v, -1)) if isinstance(v, str) else place.get(v, -1) for v in entries],
+            dtype=np.int64,
+        )
+        gone = _missing(np.array(entries, dtype=object)) & (found < 0)
+        if self.missing == "refuse":
+            _refuse(gone, name, "it is missing")
+        else:
+            found[gone] = place[MISSING]
+        if self.other == "refuse":
+            _refuse(found < 0, name, "it is none of the values of the schema")
+        else:
+            found[found < 0] = place[OTHER]
+        return found
+
+
+@dataclass(frozen=True)
+class Flag(Category):
+    """True or false (also written 1 and 0, yes and no). **Arguments:** `missing`, `other` as for `Category`."""
+
+    tag = "flag"
+    values: Annotated[tuple[Any, ...], Within(least=2, most=2)] = (False, True)
+
+    def __post_init__(self) -> None:
+        if tuple(map(bool, self.values)) != (False, True):
+            raise ValueError("values are not allowed here: a flag is true or false")
+        object.__setattr__(self, "values", (0, 1))
+        super().__post_init__()
+
+    def encode(self, values: Any, name: str) -> np.ndarray:
+        words = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
+        entries = [words.get(v.strip().lower(), v) if isinstance(v, str) else v for v in _objects(values).tolist()]
+        array = np.empty(len(entries), dtype=object)
+        array[:] = [int(v) if isinstance(v, bool) else v for v in entries]
+        return super().encode(array, name)

@@ -1,0 +1,151 @@
+"""Tables of several kinds (pandas, polars, pyarrow, a dict of arrays, files) as columns, and back to the same kind."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optdp import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Rows of a file at a time.
+CHUNK = 65_536
+
+
+def frame(columns: Mapping[str, Any], index: Sequence[Any]) -> pd.DataFrame:
+    """A pandas table. **Raises** RuntimeError without pandas."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise RuntimeError("data frames need the package pandas: pip install 'optdp[tables]'") from None
+    return pd.DataFrame(
+        {k: np.atleast_1d(v) for k, v in columns.items()}, index=pd.Index(list(index), tupleize_cols=False)
+    )
+
+
+def names(table: Any) -> list[str]:
+    """The names of the columns. **Raises** TypeError for what is no table."""
+    if isinstance(table, Mapping):
+        return list(table)
+    found = getattr(table, "column_names", getattr(table, "columns", None))  # pyarrow; pandas and polars
+    if found is None:
+        raise _no_table(table)
+    return list(found)
+
+
+def _no_table(table: Any) -> TypeError:
+    return TypeError(
+        f"table is a {type(table).__name__}, which is not allowed: it must be a pandas or polars frame, a pyarrow table, a "
+        "dict of arrays, a dask DataFrame or a file"
+    )
+
+
+def column(table: Any, name: str) -> np.ndarray:
+    """One column as an array."""
+    part = table[name]
+    return part.to_numpy(zero_copy_only=False) if hasattr(part, "combine_chunks") else np.asarray(part)
+
+
+def like(table: Any, columns: dict[str, np.ndarray]) -> Any:
+    """A table of the same kind with these columns, and for pandas the same index."""
+    if isinstance(table, Mapping):
+        return columns
+    kind = type(table).__module__.split(".")[0]
+    if kind == "pandas":
+        return type(table)(columns, index=table.index)
+    if kind == "polars":
+        return type(table)({k: v.tolist() for k, v in columns.items()})
+    if kind == "pyarrow":
+        return type(table).from_pydict({k: v.tolist() for k, v in columns.items()})
+    raise _no_table(table)
+
+
+def map_file(
+    source: str | Path, target: str | Path, change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]], progress: bool
+) -> int:  # fmt: skip
+    """Write `change` of each chunk of a CSV or Parquet file to another of the same kind. **Returns** the number of rows."""
+    from tqdm import tqdm
+
+    kinds = {Path(p).suffix.lower() for p in (source, target)}
+    if kinds not in ({".csv"}, {".parquet"}):
+        raise ValueError(f"files {source} and {target} are not allowed: both must be .csv, or both .parquet")
+    done = 0
+    with tqdm(unit=" rows", disable=not progress, leave=False) as bar:
+        for count in (_csv if kinds == {".csv"} else _parquet)(source, target, change):
+            done += count
+            bar.update(count)
+    return done
+
+
+def read_file(source: str | Path) -> dict[str, np.ndarray]:
+    """A whole CSV or Parquet file as columns: texts, or what Parquet holds."""
+    if Path(source).suffix.lower() == ".parquet":
+        table = _arrow().read_table(source)
+        return {name: column(table, name) for name in table.column_names}
+    parts = list(_chunks(source))
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+
+
+def _chunks(source: str | Path) -> Iterator[dict[str, np.ndarray]]:
+    with Path(source).open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        header = next(reader, None)
+        if not header or len(set(header)) < len(header):
+            raise ValueError(f"{source} is not allowed: it must start with a header of different names")
+        rows: list[list[str]] = []
+        number = 0
+        for row in reader:
+            number += 1
+            if len(row) != len(header):
+                raise ValueError(f"{source}, row {number} has {len(row)} fields where the header has {len(header)}")
+            rows.append(row)
+            if len(rows) == CHUNK:
+                yield _transposed(header, rows)
+                rows = []
+        if rows or not number:
+            yield _transposed(header, rows)
+
+
+def _transposed(header: list[str], rows: list[list[str]]) -> dict[str, np.ndarray]:
+    return {name: np.array([row[i] for row in rows], dtype=object) for i, name in enumerate(header)}
+
+
+def _csv(source: Any, target: Any, change: Any) -> Iterator[int]:
+    with files.replacing(target, newline="") as sink:
+        writer, first = csv.writer(sink, lineterminator="\n"), True
+        for part in _chunks(source):
+            out = change(part)
+            if first:
+                writer.writerow(out)
+                first = False
+            writer.writerows(zip(*(["" if v is None else v for v in c.tolist()] for c in out.values()), strict=True))
+            yield len(next(iter(part.values())))
+
+
+def _parquet(source: Any, target: Any, change: Any) -> Iterator[int]:
+    parquet = _arrow()
+    import pyarrow as pa
+
+    with files.replacing(target, "wb") as sink:
+        writer = None
+        for batch in parquet.ParquetFile(source).iter_batches(batch_size=CHUNK):
+            out = pa.Table.from_pydict(change({k: column(batch, k) for k in batch.schema.names}))
+            writer = writer or parquet.ParquetWriter(sink, out.schema)
+            writer.write_table(out.cast(writer.schema))
+            yield batch.num_rows
+        if writer is not None:
+            writer.close()
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise RuntimeError("Parquet files need the package pyarrow: pip install 'optdp[tables]'") from None
+    return pyarrow.parquet

@@ -1,0 +1,230 @@
+"""Profiles, Gaussian DP, KL and Renyi DP: what they say, what implies what, and exact tests of noise against quadrature."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr, ndtri
+
+import optdp
+from optdp.exact.pairs import Pair
+from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.problem.privacy import Privacy
+
+NOTIONS = [
+    optdp.Profile([(2.0, 1e-6), ("1/2", 0.01)]), optdp.GDP(1.0, 2.0), optdp.GDP("3/2"), optdp.RDP(2, "1/3"),
+    optdp.KL(optdp.log(3)), optdp.ApproxDP(1.0, 0.1), optdp.KL(0.5).in_real_arithmetic(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("notion", NOTIONS, ids=str)
+def test_notions_are_values(notion):
+    assert Privacy.from_dict(notion.to_dict()) == notion
+    assert pickle.loads(pickle.dumps(notion)) == notion and hash(notion) == hash(notion)
+    assert notion.adjective in str(notion) and notion.latex()
+    answer = notion.implied_by(notion)
+    assert answer is True
+    problem = optdp.Problem(notion, optdp.Line(), "abs", optdp.Additive())
+    assert notion.adjective in problem.statement() and optdp.Problem.from_dict(problem.to_dict()) == problem
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: optdp.GDP(0), "mu"), (lambda: optdp.GDP(9.0), "mu"), (lambda: optdp.GDP("x"), "mu"),
+        (lambda: optdp.KL(-1), "bound"),
+        (lambda: optdp.RDP(1, 1), "alpha"), (lambda: optdp.RDP(2, 0), "bound"), (lambda: optdp.Profile([]), "pairs"),
+        (lambda: optdp.Profile([(1.0, 0.1), (1.0, 0.2)]), "pairs"), (lambda: optdp.Profile(3), "pairs"),
+        (lambda: optdp.Profile([(1.0, 1.5)]), "delta"), (lambda: optdp.KL(1, 0.0), "sensitivity"),
+        (lambda: optdp.Profile.under(3, [1]), "curve"),
+    ],
+)  # fmt: skip
+def test_wrong_parameters_are_named(make, named):
+    with pytest.raises((TypeError, ValueError), match=named):
+        make()
+
+
+def test_what_implies_what():
+    """Against closed forms: randomised response is the worst of pure privacy, the Gaussian of Gaussian DP."""
+    e = math.exp(1.0)
+    for notion, worst in (
+        (optdp.GDP, 2 * ndtri(e / (e + 1))),
+        (optdp.KL, math.tanh(0.5)),
+        (lambda r: optdp.RDP(3, r), math.log((e**3 + e**-2) / (e + 1)) / 2),
+    ):
+        for pure in (optdp.LDP(1.0), optdp.ApproxDP(1.0), optdp.Profile([(1.0, 0.0), (0.5, 0.4)])):
+            assert notion(worst * (1 + 1e-9)).implied_by(pure) is True
+        assert notion(worst * (1 - 1e-9)).implied_by(optdp.LDP(1.0)) is False
+        assert notion(worst).implied_by(optdp.ApproxDP(1.0, 1e-9)) is False  # unbounded likelihood ratios
+    assert optdp.KL("1/2").implied_by(optdp.GDP(1)) and not optdp.KL("0.499").implied_by(optdp.GDP(1))
+    assert optdp.RDP(4, 2).implied_by(optdp.GDP(1)) and optdp.RDP(4, 1.99).implied_by(optdp.GDP(1)) is False
+    assert optdp.RDP(2, 1).implied_by(optdp.RDP(3, 1)) and optdp.RDP(3, 1).implied_by(optdp.RDP(2, 1)) is None
+    assert optdp.KL(1).implied_by(optdp.RDP(3, 1)) and optdp.GDP(1).implied_by(optdp.KL(0.1)) is None
+    assert optdp.GDP(1).implied_by(optdp.GDP(1, 0.5)) is None  # its neighbours are nearer
+    assert optdp.GDP(1).implied_by(optdp.GDP(1, 2.0)) is True
+    assert optdp.GDP(1).implied_by(optdp.GDP(0.5).in_real_arithmetic()) is None
+    for eps in (0.0, 0.3, 1.0, 4.0):
+        delta = ndtr(0.6 - eps / 1.2) - math.exp(eps) * ndtr(-0.6 - eps / 1.2)
+        assert optdp.GDP(1.2).delta_at(eps) == pytest.approx(delta, rel=1e-9)
+        assert optdp.ApproxDP(eps, delta * (1 + 1e-9)).implied_by(optdp.GDP(1.2)) is True
+        assert optdp.ApproxDP(eps, delta * (1 - 1e-9)).implied_by(optdp.GDP(1.2)) is False
+        assert optdp.ApproxDP(eps, 0.99).implied_by(optdp.RDP(2, 0.1)) is True
+        assert optdp.RDP(2, 1.44).delta_at(eps) >= delta  # of the Gaussian, too
+
+
+def test_a_profile_implies_the_curve_below_its_tangents():
+    """At eps' < eps one pair allows what the line to (P, Q) of randomised response with a share of delta allows."""
+    one, two = optdp.ApproxDP(1.0, 0.05), optdp.Profile([(1.0, 0.05), (2.0, 0.001)])
+    e = math.e
+    assert one.delta_at(0.0) == pytest.approx((e - 1 + 0.1) / (e + 1), rel=1e-12)
+    assert one.delta_at(3.0) == pytest.approx(0.05)
+    assert two.delta_at(2.0) == pytest.approx(0.001) and two.delta_at(0.5) <= one.delta_at(0.5)
+    assert one.implied_by(two) is True and two.implied_by(one) is False
+    assert optdp.Profile([(1.0, 0.05)]).implied_by(one) is True and one.implied_by(optdp.Profile([(1.0, 0.05)])) is True
+
+
+weights = st.lists(st.integers(0, 30), min_size=1, max_size=8).filter(lambda w: sum(w) > 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(p=weights, q=weights)
+def test_pairs_against_floats(p, q):
+    size = max(len(p), len(q))
+    p, q = p + [0] * (size - len(p)), q + [0] * (size - len(q))
+    total = sum(p) * sum(q)
+    pair = Pair([v * sum(q) for v in p], [v * sum(p) for v in q], total)
+    a, b = np.array(p) / sum(p), np.array(q) / sum(q)
+    for ratio in (Fraction(1), Fraction(7, 3)):
+        assert float(pair.hockey_stick(ratio)) == pytest.approx(np.maximum(a - float(ratio) * b, 0).sum(), abs=1e-12)
+    powers = [(x / total, y / total) for x, y in pair.powers()]
+    assert powers[-1] == (1.0, 1.0)
+    slopes = [(c[0] - d[0]) / max(c[1] - d[1], 1e-300) for d, c in pairwise(powers)]
+    assert all(x > y for x, y in pairwise(slopes))
+    both = (a > 0) & (b > 0)
+    if (b[a > 0] > 0).all():
+        assert float(pair.kl()) == pytest.approx((a[both] * np.log(a[both] / b[both])).sum(), abs=1e-12)
+        assert float(pair.moment(3)) == pytest.approx((a[both] ** 3 / b[both] ** 2).sum())
+    else:
+        assert not pair.kl().is_finite() and not pair.moment(2).is_finite()
+
+
+@settings(max_examples=25, deadline=None)
+@given(tail=st.lists(st.integers(1, 40), min_size=3, max_size=3), size=st.integers(1, 6), k=st.integers(1, 3))
+def test_pairs_with_a_tail_against_a_long_cut_off(tail, size, k):
+    noise = AdditiveMechanism(optdp.Line(), 1.0, 3, tuple(range(size * 7, 0, -7)), 0, tuple(tail), 2**61)
+    pair = noise.pair(k)
+    assert sum(pair.p) == sum(pair.q) == pair.total
+    long = [w / noise.total for w in noise.weights]
+    for period in range(200):
+        long += [t / 2 ** (period + 1) / noise.total for t in noise.tail]
+    line = np.array(long[:0:-1] + long)
+    a, b = line[:-k], line[k:]
+    assert float(pair.kl()) == pytest.approx((a * np.log(a / b)).sum(), rel=1e-9)
+    assert float(pair.moment(2)) == pytest.approx((a**2 / b).sum(), rel=1e-9)
+    assert float(pair.hockey_stick(Fraction(3, 2))) == pytest.approx(np.maximum(a - 1.5 * b, 0).sum(), rel=1e-9)
+
+
+def test_noise_satisfies_what_it_keeps():
+    pure = optdp.solve_additive(1.0, 0.0, n=6).mechanism
+    for notion, least in ((optdp.GDP, pure.mu()), (optdp.KL, pure.kl()), (lambda r: optdp.RDP(4, r), pure.renyi(4))):
+        assert pure.satisfies(notion(least)) is True
+        assert pure.satisfies(notion(least * (1 - 1e-6))) is False
+    approx = optdp.solve_additive(1.0, 0.1, n=4).mechanism
+    assert approx.satisfies(optdp.GDP(5.0)) is False and approx.kl() == approx.mu() == approx.renyi(2) == math.inf
+    pairs = [(eps, approx.delta(eps)) for eps in (0.0, 0.5, 1.0, 3.0)]
+    assert approx.satisfies(optdp.Profile(pairs)) is True
+    assert approx.satisfies(optdp.Profile([(e, d * (1 - 1e-9)) for e, d in pairs])) is False
+    assert approx.satisfies(optdp.Profile(pairs, 0.3)) is True  # nearer neighbours, between lattice points
+
+
+# --- designs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mu", "loss", "rtol"), [(0.5, "squared", 1e-2), (1.0, "abs", 1e-2), (2.0, "squared", 1e-2)])
+def test_gaussian_dp(mu, loss, rtol):
+    """The bracket holds the optimum, which is nowhere above the Gaussian's; privacy at random eps and shifts by another route."""
+    solution = optdp.solve_additive(optdp.GDP(mu), loss=loss, rtol=rtol)
+    gauss = mu**-2 if loss == "squared" else math.sqrt(2 / math.pi) / mu
+    assert solution.gap <= rtol and solution.verify(), str(solution.verify())
+    assert solution.lower_bound <= gauss and solution.value <= gauss * (1 + rtol)
+    again = optdp.Solution.from_dict(solution.to_dict())
+    assert again.verify() and again.mechanism == solution.mechanism
+    noise, rng = solution.mechanism, np.random.default_rng(0)
+    for eps, shift in zip(rng.uniform(0, 3 * mu, 40), rng.uniform(0, 1, 40), strict=True):
+        ratio = Fraction(math.exp(eps)) * (1 - Fraction(1, 2**50))
+        assert (
+            noise.hockey_stick(Fraction(float(shift)), max(ratio, Fraction(1)))
+            <= optdp.GDP(mu).delta_at(float(eps)) + 2**-40
+        )
+
+
+def test_the_gaussian_is_far_from_best_for_large_mu():
+    """mu = 3: at least 10 % of the variance and 35 % of E|X| are to be gained, both proven."""
+    squared = optdp.solve_additive(optdp.GDP(3.0), loss="squared", rtol=2e-2)
+    absolute = optdp.solve_additive(optdp.GDP(3.0), loss="abs", rtol=0.1)
+    assert squared.value < 0.9 / 9 and absolute.value < 0.65 * math.sqrt(2 / math.pi) / 3
+
+
+def test_a_gdp_bound_is_for_its_mu():
+    easy, hard = (optdp.solve_additive(optdp.GDP(mu), loss="squared", rtol=0.05) for mu in (1.2, 1.0))
+    assert easy.certificate.bound(hard.problem).value <= hard.value
+    assert hard.certificate.bound(easy.problem).value <= easy.value
+    assert easy.mechanism.satisfies(optdp.GDP(1.0)) is False and hard.mechanism.satisfies(optdp.GDP(1.2)) is True
+
+
+def test_profiles():
+    """One pair is today's problem; several lie between the largest single optimum and a noise that keeps them all."""
+    one = optdp.solve_additive(optdp.Profile([(1.0, 0.1)]), rtol=1e-2)
+    same = optdp.solve_additive(1.0, 0.1, rtol=1e-2)
+    assert (one.value, one.lower_bound) == (same.value, same.lower_bound) and one.verify()
+    pairs = [(0.5, 0.1), (1.0, 0.05), (2.0, 0.001)]
+    several = optdp.solve_additive(optdp.Profile(pairs), rtol=1e-2)
+    assert several.gap <= 1e-2 and several.verify()
+    assert all(optdp.solve_additive(e, d, rtol=1e-2).lower_bound <= several.value for e, d in pairs)
+    assert several.lower_bound <= optdp.solve_additive(0.5, 0.001, rtol=1e-2).value
+    pure = optdp.solve_additive(optdp.Profile([(0.5, 0.1), (2.0, 0.0)]), loss="squared", rtol=1e-2)
+    assert pure.verify() and pure.mechanism.satisfies(optdp.ApproxDP(2.0))
+
+
+def test_integers_and_sensitivities():
+    whole = optdp.solve_additive(optdp.GDP(1.0, 3.0), loss="squared", discrete=True)
+    assert whole.gap <= 1e-3 and whole.verify()
+    outputs = whole.mechanism.randomize(np.arange(20), rng=1)
+    assert (outputs == np.round(outputs)).all()
+
+
+def test_kl():
+    """The Gaussian of variance v spends 1/(2v): the optimum is below it, with a proof from convexity alone."""
+    solution = optdp.solve_additive(optdp.KL(0.5), loss="squared", rtol=5e-2)
+    assert solution.verify() and solution.lower_bound <= solution.value <= 1.05
+    assert optdp.Solution.from_dict(solution.to_dict()).verify()
+    assert (
+        solution.certificate.bound(optdp.Problem(optdp.KL(0.6), optdp.Line(), "squared", optdp.Additive())).value
+        < solution.value
+    )
+    assert solution.mechanism.satisfies(optdp.KL(0.49)) is False
+
+
+def test_releases():
+    from optdp.mechanisms.accounting import composed_delta, gaussian_budget
+
+    one = optdp.solve_additive(1.0, 1e-6, "squared", releases=10, accounting="gaussian", rtol=1e-2)
+    mu = gaussian_budget(1.0, 1e-6, 10)
+    assert one.problem.privacy == optdp.GDP(mu) and one.verify()
+    assert optdp.ApproxDP(1.0, 1e-6).implied_by(optdp.GDP(mu * math.sqrt(10))) is True
+    assert composed_delta(one.mechanism, 1.0, 10) <= 1e-6
+    assert composed_delta(optdp.solve_additive(0.1, 0.0, n=2).mechanism, 1.0, 10) <= 2e-6  # basic composition
+    for bad in ({"releases": 0}, {"releases": 2, "accounting": "none"}):
+        with pytest.raises(ValueError, match=r"releases|accounting"):
+            optdp.solve_additive(1.0, 1e-6, **bad)
+    with pytest.raises(ValueError, match="accounting"):
+        optdp.solve_additive(1.0, 0.0, releases=2, accounting="gaussian")
+    with pytest.raises(TypeError, match="sensitivity"):
+        optdp.solve_additive(optdp.GDP(1.0), sensitivity=2.0)

@@ -1,0 +1,342 @@
+"""The second checker: the same verdict as `verify()` on every solution and on every forgery of one."""
+
+import ast
+import json
+import math
+import random
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import optdp
+from optdp import checker
+from optdp.certificates.base import Refusal
+from optdp.exact.fields import FieldError
+from tests.solutions import MAKE, solution
+
+#: Problems that the checker knows.
+KNOWN = [n for n in MAKE if not n.startswith(("ptt", "composite", "kernel"))]
+PARTS = ("problem", "mechanism", "certificate")
+
+
+@cache
+def text(name):
+    return json.dumps(solution(name).to_dict())
+
+
+def form(name):
+    return json.loads(text(name))
+
+
+def checked(data):
+    """(status, what is said) of the second checker."""
+    status, said = checker.check(json.dumps(data).encode())
+    assert status in (0, 1, 2) and said.startswith(("yes: ", "no: ", "cannot check: ")[status]) and "\n\n" not in said
+    return status, said
+
+
+def verified(data):
+    """What the first one says: True, False, or None where it does not read the file."""
+    try:
+        return bool(optdp.Solution.from_dict(data).verify())
+    except FieldError:
+        return None
+
+
+def agree(data, counts=None):
+    """Whether the two say the same: proven or not."""
+    first, (status, said) = verified(data), checked(data)
+    if "not known here" in said or "--limit raises" in said:
+        return True
+    if counts is not None:
+        counts[status] = counts.get(status, 0) + 1
+    return (status == 0) == (first is True)
+
+
+# --- forgeries
+
+
+def numbers(data, path=()):
+    """Paths of all numbers, also those written as texts, that are part of what is claimed."""
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        if path == () and key in ("program", "optdp"):
+            continue
+        digits = isinstance(value, str) and value.removeprefix("-").isdigit()
+        if isinstance(value, dict | list):
+            yield from numbers(value, (*path, key))
+        elif digits or (isinstance(value, int | float) and not isinstance(value, bool)):
+            yield (*path, key)
+
+
+def put(data, path, value):
+    for key in path[:-1]:
+        data = data[key]
+    data[path[-1]] = value
+
+
+def at(data, path):
+    for key in path:
+        data = data[key]
+    return data
+
+
+def changed(value, rng):
+    """The number, a little or much different."""
+    old = int(value) if isinstance(value, str) else value
+    near = [old * 1.01, old * 0.99, old * (1 + 1e-9), old + 0.01, old + 1, old - 1]
+    new = rng.choice([*near, old * 2, old * 0.5, -old, 0, 1, 1e-300, 1e6])
+    return str(int(new)) if isinstance(value, str) else int(new) if isinstance(value, int) else float(new)
+
+
+def spliced(own, other):
+    """One solution with one part of another, claiming what helps it most."""
+    for part in PARTS:
+        data = form(own)
+        data[part] = form(other)[part]
+        yield data
+        try:
+            made = optdp.Solution.from_dict(data)
+            bound = made.certificate.bound(made.problem).value
+            value = made.mechanism.enclose(made.problem.objective)[1]
+        except (Refusal, FieldError, TypeError, ValueError):
+            continue
+        if math.isfinite(value):
+            yield data | {"lower_bound": max(bound, 0.0), "value": max(value, 0.0)}
+
+
+def improved(name):
+    """Bounds one ulp too good, and numbers that are none."""
+    own, data = solution(name), form(name)
+    bound = own.certificate.bound(own.problem).value
+    high = own.mechanism.enclose(own.problem.objective)[1]
+    more = math.nextafter(bound, math.inf)
+    yield data | {"lower_bound": more, "value": max(more, own.value)}
+    yield data | {"value": math.nextafter(high, -math.inf), "lower_bound": 0.0}
+    yield data | ({"value": high, "lower_bound": bound} if high >= bound else {})
+    yield data | {"lower_bound": -1.0}
+    yield data | {"value": "1"}
+    yield data | {"value": 1e400}
+
+
+def edited(name):
+    """Entries taken away, doubled in kind, made of another type."""
+    for part in (*PARTS, "optdp"):
+        for key in form(name)[part]:
+            for value in (None, [], {}, "text", True, -1, 1e308, 10**400):
+                data = form(name)
+                data[part][key] = value
+                yield data
+            data = form(name)
+            del data[part][key]
+            yield data
+        yield form(name) | {part: form(name)[part] | {"more": 1}}
+        yield {k: v for k, v in form(name).items() if k != part}
+
+
+def mutated(name, rng, count):
+    """One number or a few changed, in a part or all over, or one list by one factor."""
+    paths = list(numbers(form(name)))
+    for turn in range(count):
+        data = form(name)
+        own = [p for p in paths if p[0] == "certificate"] if turn % 2 else paths
+        for path in rng.sample(own or paths, min(len(own or paths), rng.choice([1, 1, 1, 2, 5]))):
+            put(data, path, changed(at(data, path), rng))
+        if turn % 3 == 0:  # what is then proven is claimed
+            try:
+                made = optdp.Solution.from_dict(data)
+                data["lower_bound"] = max(made.certificate.bound(made.problem).value, 0.0)
+            except (Refusal, FieldError):
+                pass
+        yield data
+
+
+LONG_LOG = "log(" + "9" * 1000 + ")"
+AT_THREE = {"type": "at", "loss": {"type": "power", "exponent": 1.0}, "x": 3.0}
+#: What other tests forge, and more: a solution, and what is put where.
+FORGERIES = [
+    ("piecewise abs", {"certificate": {"type": "constant"}, "lower_bound": 0.5}),
+    ("piecewise abs", {"certificate.threshold": 0.45, "lower_bound": 0.45, "value": 0.45}),
+    ("piecewise abs", {"lower_bound": 0.4}), ("piecewise abs", {"value": 0.5}), ("piecewise abs", {"status": "optimal"}),
+    ("piecewise abs", {"problem.privacy.eps": 0.1}), ("piecewise abs", {"problem.privacy.eps": 0.9999999}),
+    ("piecewise abs", {"problem.privacy.eps": 1e308}), ("piecewise abs", {"problem.privacy.eps": LONG_LOG}),
+    ("piecewise abs", {"problem.privacy.eps": "log(3)"}), ("piecewise abs", {"problem.privacy.ideal": True}),
+    ("piecewise abs", {"problem.domain": {"type": "interval", "lower": 0.0, "upper": 2.0}}),
+    ("piecewise abs", {"problem.objective.loss.exponent": 2.0}), ("piecewise abs", {"problem.family": {"type": "all"}}),
+    ("piecewise abs", {"problem.constraints": [{"type": "outputs", "low": 0.0, "high": 1.0}]}),
+    ("piecewise abs", {"problem.constraints": [{"type": "outputs", "low": -1.0, "high": 2.0}]}),
+    ("piecewise m=2", {"problem.family.m": 3}), ("piecewise circle", {"problem.family": {"type": "all"}}),
+    ("piecewise huber", {"problem.objective.loss.corner": 0.5}), ("finite hamming", {"mechanism.weights.0.0": 0}),
+    ("finite hamming", {"problem.constraints": [{"type": "unbiased"}]}), ("lip sum", {"mechanism.labels": [0, 0, 1]}),
+    ("lip sum", {"problem.privacy.lower_only": True}), ("lip lower", {"problem.privacy.lower_only": False}),
+    ("additive", {"problem.privacy.delta": 0.0}), ("additive", {"problem.privacy.sensitivity": 0.5}),
+    ("additive", {"problem.privacy.sensitivity": 1.5}), ("additive delta=0", {"problem.privacy.sensitivity": 0.3}),
+    ("additive", {"problem.constraints": [{"type": "unbiased"}]}), ("additive", {"problem.objective": AT_THREE}),
+]  # fmt: skip
+
+
+def forged():
+    """The forgeries of the other tests, one by one."""
+    for name, edits in FORGERIES:
+        data = form(name)
+        for path, value in edits.items():
+            put(data, [int(key) if key.isdigit() else key for key in path.split(".")], value)
+        yield data
+
+
+# --- agreement
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_it_proves_the_solutions_and_says_the_same_sentence(name):
+    status, said = checked(form(name))
+    assert status == 0, said
+    own = solution(name)
+    assert f"is at least {own.lower_bound!r} and at most {own.value!r}" in said
+    if "prior" not in own.problem.statement():  # priors are written in full
+        assert said.splitlines()[0] == f"yes: {own.problem.statement()}"
+
+
+def test_it_says_what_it_does_not_know():
+    for name in MAKE:
+        if name not in KNOWN:
+            status, said = checked(form(name))
+            assert status == 2 and "not known here" in said
+
+
+def test_it_agrees_on_forgeries_one_by_one():
+    counts = {}
+    for data in forged():
+        assert agree(data, counts), data["problem"]
+    assert counts[0] > 3 and counts[1] > 10 and counts[2] > 1
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_it_agrees_on_bounds_that_are_too_good(name):
+    for data in improved(name):
+        assert agree(data), (data["lower_bound"], data["value"])
+
+
+def agrees_on_splices(count):
+    rng, counts = random.Random(0), {}
+    for _ in range(count):
+        own, other = rng.choice(KNOWN), rng.choice(list(MAKE) if rng.random() < 0.2 else KNOWN)
+        for data in spliced(own, other):
+            assert agree(data, counts), (own, other)
+    return counts
+
+
+def agrees_on_changed_numbers(count):
+    rng, counts = random.Random(1), {}
+    for name in KNOWN:
+        for data in mutated(name, rng, count if name != "additive delta=0" else count // 5):  # its profile takes long
+            assert agree(data, counts), name
+    return counts
+
+
+def test_it_agrees_on_splices():
+    counts = agrees_on_splices(100)
+    assert counts[0] > 20 and counts[1] > 100
+
+
+def test_it_agrees_on_changed_numbers():
+    counts = agrees_on_changed_numbers(6)
+    assert counts[0] > 20 and counts[1] > 100
+
+
+@pytest.mark.soak
+def test_it_agrees_on_many_more(capsys):
+    with capsys.disabled():
+        print("\nsecond checker:", agrees_on_splices(4000), agrees_on_changed_numbers(150))
+
+
+def test_it_agrees_on_entries_of_other_types():
+    for name in ("piecewise pieces", "finite ordered prior", "additive discrete", "lip lower histogram"):
+        for data in edited(name):
+            assert agree(data), name
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"", b"not json", b"\xff\xfe\x00", b"[]", b"5", b"null", b"{}", b'{"a": 1, "a": 2}', b'{"a": NaN}', b"[" * 100_000,
+        b'{"a":' * 100_000, b'{"optdp": ' + b"9" * 6000 + b"}",
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_solution(raw):
+    status, said = checker.check(raw)
+    assert status == 2 and said.startswith("cannot check: ") and len(said) < 400
+
+
+def test_bytes_changed_at_random():
+    """Any byte: an answer, and yes only where the first checker says so."""
+    rng = random.Random(2)
+    for _ in range(600):
+        raw = bytearray(text(rng.choice([n for n in KNOWN if len(text(n)) < 5000])).encode())
+        for _ in range(rng.choice([1, 1, 3])):
+            raw[rng.randrange(len(raw))] = rng.choice(b'0123456789.-e"[]{},:abn \x00\xff')
+        status, _ = checker.check(bytes(raw))
+        if status == 0:
+            assert verified(json.loads(raw)) in (True, None)
+
+
+def test_work_is_limited_before_it_is_done():
+    data = form("additive delta=0")
+    status, said = checker.check(json.dumps(data).encode(), 10_000)
+    assert status == 2 and "--limit raises" in said
+    data["mechanism"]["weights"] += ["0"] * 50_000
+    began = time.perf_counter()
+    status, said = checked(data)
+    assert status == 2 and "--limit raises" in said and time.perf_counter() - began < 5
+
+
+# --- standing alone
+
+
+def test_it_is_one_file_of_the_standard_library():
+    tree = ast.parse(Path(checker.__file__).read_text(encoding="utf-8"))
+    names = [a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names]
+    names += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+def test_it_shares_no_line_with_the_rest():
+    own = Path(checker.__file__)
+
+    def lines(path):
+        return {line.strip() for line in path.read_text(encoding="utf-8").splitlines()}
+
+    others = set.union(*(lines(path) for path in own.parent.rglob("*.py") if path != own))
+    plain = (
+        "import ",
+        "from ",
+        "def ",
+        "class ",
+        "return ",
+        "if ",
+        "else:",
+        "try:",
+        "raise ",
+        "for ",
+        "except ",
+        "assert ",
+    )
+    shared = [line for line in lines(own) & others if len(line) > 30 and not line.startswith(plain)]
+    assert not shared, shared
+
+
+def test_it_runs_where_nothing_is_installed(tmp_path):
+    """Copied alone, by a Python that sees no packages: 0, 1 and 2."""
+    alone = tmp_path / "alone.py"
+    alone.write_text(Path(checker.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    good, bad, none = (tmp_path / name for name in ("good.json", "bad.json", "none.json"))
+    solution("piecewise abs").save(good)
+    bad.write_text(json.dumps(form("piecewise abs") | {"lower_bound": 0.4, "value": 0.4}))
+    for path, status, said in ((good, 0, "yes: the least worst-case"), (bad, 1, "no: "), (none, 2, "cannot check: ")):
+        run = subprocess.run([sys.executable, "-I", "-S", alone, path], capture_output=True, text=True, cwd=tmp_path)
+        assert run.returncode == status and (run.stdout + run.stderr).startswith(said), run
+        assert "Traceback" not in run.stderr

@@ -1,0 +1,329 @@
+"""`optdp.estimate`, `optdp.recommend` and what they rest on: identities, agreement of two routes, refusals."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.exact.rounding import TOTAL, Table
+from optdp.mechanisms import baselines
+from optdp.mechanisms.finite import FiniteMechanism
+from optdp.mechanisms.vector import OneCoordinate
+from optdp.statistics import bayes
+from optdp.statistics.channel import Channel, mixed
+from optdp.statistics.estimate import (
+    Averages,
+    NotIdentified,
+    clopper_pearson,
+    covariance,
+    project,
+    simultaneous,
+    unbiased,
+)  # fmt: skip
+from optdp.statistics.likelihood import SLACK, _em, maximise, shortfall
+from optdp.statistics.recommend import _worst, mean_variance, noise
+
+ALPHABET = optdp.Alphabet([0, 1, 2, 5])
+
+
+def response(d, eps):
+    """d-ary randomised response as a mechanism on an alphabet."""
+    return optdp.solve_kernel(eps, 1 - np.eye(d), domain=optdp.Alphabet(d), prior="uniform").mechanism
+
+
+@settings(max_examples=150)
+@given(st.integers(2, 40), st.integers(2, 12), st.integers(0, 2**32 - 1), st.sampled_from([10, 1000, 10**6]))
+def test_the_likelihood_is_maximised(cells, inputs, seed, people):
+    """Up to the bound that its gradient gives; and no long run of expectation maximisation finds more."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.dirichlet(np.full(cells, 0.5), inputs).T + 1e-12
+    matrix /= matrix.sum(axis=0)
+    counts = rng.multinomial(people, matrix @ rng.dirichlet(np.full(inputs, 0.3)))
+    found = maximise(matrix, counts)
+    assert found.min() >= 0 and found.sum() == pytest.approx(1, abs=1e-9)
+    assert shortfall(matrix, counts, found) <= 2 * SLACK + 1e-9 * people
+    other = np.full(inputs, 1 / inputs)
+    for _ in range(300):
+        other = _em(matrix, counts, other)
+    assert counts @ np.log(matrix @ other) <= counts @ np.log(matrix @ found) + 1e-5 + 1e-9 * people
+
+
+def test_the_likelihood_of_many_inputs():
+    rng = np.random.default_rng(0)
+    matrix = rng.dirichlet(np.ones(60), 350).T
+    counts = rng.multinomial(5000, matrix.mean(axis=1))
+    assert shortfall(matrix, counts, maximise(matrix, counts)) <= 2 * SLACK
+
+
+@given(st.integers(2, 8), st.integers(0, 5), st.integers(0, 2**32 - 1))
+def test_best_functions_are_unbiased_and_attain_the_bound_of_cramer_and_rao(inputs, more, seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.dirichlet(np.ones(inputs + more), inputs).T + 0.01
+    matrix /= matrix.sum(axis=0)
+    shares, wanted = rng.dirichlet(np.ones(inputs)), rng.normal(size=(3, inputs))
+    cells = matrix @ shares
+    g = unbiased(matrix, cells, wanted)
+    if np.linalg.cond(matrix) < 1e4:
+        assert np.allclose(g.T @ matrix, wanted, atol=1e-6)
+        information = matrix.T @ (matrix / cells[:, None])
+        value = wanted @ shares
+        bound = wanted @ np.linalg.solve(information, wanted.T) - np.outer(value, value)
+        assert np.allclose(covariance(g, cells), bound, rtol=1e-6, atol=1e-8)
+
+
+@given(st.integers(0, 200), st.floats(0.8, 0.999))
+def test_for_one_proportion_the_score_interval_is_wilsons(successes, level):
+    from scipy.stats import norm
+
+    n, z = 200, norm.ppf((1 + level) / 2)
+    found = Averages.of(np.eye(2), np.array([n - successes, successes]), np.array([[0.0, 1.0]]))
+    p = successes / n
+    middle, half = (
+        (p + z * z / (2 * n)) / (1 + z * z / n),
+        z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)),
+    )
+    low, high = found.intervals(z)
+    if 0 < successes < n:
+        assert low[0] == pytest.approx(middle - half, abs=1e-9) and high[0] == pytest.approx(middle + half, abs=1e-9)
+    assert low[0] <= p <= high[0]
+
+
+@given(st.lists(st.floats(-2, 2), min_size=2, max_size=12))
+def test_projection_is_the_nearest_distribution(values):
+    values = np.array(values)
+    found = project(values)
+    assert found.min() >= 0 and found.sum() == pytest.approx(1)
+    # Optimality: the gradient is equal where the share is positive and no smaller where it is 0.
+    gradient = found - values
+    assert gradient.min() >= gradient[found > 0].max() - 1e-9
+
+
+def test_clopper_pearson_is_exact():
+    from scipy.stats import binom
+
+    n, level = 30, 0.9
+    low, high = clopper_pearson(np.arange(n + 1), n, level)
+    for p in np.linspace(0.001, 0.999, 97):
+        assert binom.pmf(np.arange(n + 1), n, p)[(low <= p) & (p <= high)].sum() >= level
+    for k in range(1, n):
+        assert binom.sf(k - 1, n, low[k]) == pytest.approx(0.05) == binom.cdf(k, n, high[k])
+
+
+def test_bands_are_as_wide_as_the_correlations_ask():
+    assert simultaneous(np.ones((5, 5)), 0.95) == pytest.approx(1.96, abs=0.02)  # one variable five times
+    assert simultaneous(np.eye(3), 0.95) == pytest.approx(2.388, abs=0.03)
+    assert simultaneous(np.eye(1000), 0.95) == pytest.approx(4.05, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["unbiased", "linear", "Laplace", "clamped Laplace", "PM", "ptt"])
+def test_means_are_unbiased_and_as_precise_as_predicted(name):
+    """1,000 people at fixed places, 150 runs each."""
+    eps, rng = 1.0, np.random.default_rng(1)
+    problem = optdp.Problem(optdp.LDP(eps), (0, 1), "abs")
+    made = {
+        "unbiased": lambda: optdp.solve_kernel(eps, unbiased=True, rtol=0.05).mechanism,
+        "linear": lambda: optdp.solve_piecewise(eps, placement="linear").mechanism,
+        "ptt": lambda: optdp.solve_ptt(eps, "I").mechanism,
+    }
+    mechanism = made[name]() if name in made else baselines.get(name).make(problem)
+    domain = mechanism.domain
+    x = domain.lower + domain.width * rng.beta(2, 5, 1000)
+    found = [optdp.estimate(mechanism, mechanism.randomize(x, rng)) for _ in range(150)]
+    errors = np.array([e.value for e in found]) - x.mean()
+    predicted = math.sqrt(mean_variance(mechanism, (x, np.full(x.size, 1 / x.size))) / x.size)
+    assert abs(errors.mean()) < 4 * predicted / math.sqrt(150)
+    assert errors.std() == pytest.approx(predicted, rel=0.25)
+    assert found[0].standard_error == pytest.approx(math.hypot(predicted, x.std() / math.sqrt(x.size)), rel=0.1)
+
+
+def test_what_is_not_identified_is_refused_with_the_reason():
+    rng = np.random.default_rng(0)
+    centred = optdp.solve_piecewise(1.0, domain=(0, 120)).mechanism
+    y = centred.randomize(rng.uniform(0, 120, 3000), rng)
+    with pytest.raises(NotIdentified, match=r"mean is not identified.*same distribution of outputs"):
+        optdp.estimate(centred, y)
+    with pytest.raises(NotIdentified, match=r"inputs in \[0, 6\) and in \[6, 12\) have the same distribution"):
+        optdp.estimate(centred, y, "histogram", bins=20)
+    duchi = baselines.get("Duchi").make(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs"))
+    sent = duchi.randomize(rng.random(500), rng)
+    with pytest.raises(NotIdentified, match="only 2 equal bins apart"):
+        optdp.estimate(duchi, sent, "quantile", q=0.5)
+    assert optdp.estimate(duchi, sent, "quantile", q=0.5, bins=2).interval[0] < 0.6
+    share = TOTAL // 4
+    table = Table(np.array([[share, 3 * share], [2 * share, 2 * share], [3 * share, share]], dtype=np.int64))
+    two = FiniteMechanism(optdp.Alphabet(3), (0, 1), table)
+    with pytest.raises(NotIdentified, match="span 2 dimensions, and 3 are needed"):
+        optdp.estimate(two, two.randomize(rng.integers(0, 3, 100), rng), "frequencies")
+    uniform = baselines.get("uniform").make(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs"))
+    for what in ("mean", "histogram", "cdf"):
+        with pytest.raises(NotIdentified):
+            optdp.estimate(uniform, uniform.randomize(rng.random(100), rng), what)
+
+
+def test_questions_on_an_alphabet_agree():
+    mechanism = response(4, 2.0)
+    x = np.random.default_rng(0).choice(4, 20_000, p=[0.1, 0.2, 0.3, 0.4])
+    y = mechanism.randomize(x, 1)
+    shares = optdp.estimate(mechanism, y, "frequencies")
+    cdf, mean = optdp.estimate(mechanism, y, "cdf"), optdp.estimate(mechanism, y)
+    assert np.allclose(cdf.value, np.cumsum(shares.value)) and cdf.interval[0][-1] == cdf.interval[1][-1] == 1
+    assert mean.value == pytest.approx(shares.value @ np.arange(4))
+    assert optdp.estimate(mechanism, y, "quantile", q=0.5).value == 2.0
+    corrected = np.linalg.solve(mechanism.table.rows.T, np.bincount(y.astype(int), minlength=4) / y.size)
+    assert np.allclose(
+        shares.value, corrected, atol=1e-5
+    )  # where the corrected counts are probabilities they are the maximum
+    assert (shares.band[0] <= shares.interval[0]).all() and (shares.interval[1] <= shares.band[1]).all()
+    frame = shares.to_frame()
+    assert list(frame.index) == [0, 1, 2, 3] and frame["value"].sum() == pytest.approx(1)
+    assert "score intervals" in str(shares) and "population" in shares.assumptions
+    assert json.loads(json.dumps(shares.to_dict()))["n"] == 20_000
+
+
+def test_frequency_oracles_and_alphabets_agree():
+    """d-ary randomised response as an oracle and as a table: one estimate."""
+    oracle, table = (
+        baselines.get("k-RR").make(
+            optdp.Problem(optdp.LDP(1.0), optdp.OneHot(5), "squared", constraints=[optdp.Unbiased()])
+        ),
+        response(5, 1.0),
+    )
+    y = oracle.randomize(np.random.default_rng(0).choice(5, 50_000, p=[0.1, 0.1, 0.2, 0.3, 0.3]), 1)
+    one, two = optdp.estimate(oracle, y, "frequencies"), optdp.estimate(table, y, "frequencies")
+    assert np.allclose(one.value, two.value, atol=1e-5)
+    assert np.allclose(one.interval, two.interval, atol=3e-4) and np.allclose(
+        one.standard_error, two.standard_error, rtol=0.01
+    )
+    some = optdp.estimate(oracle, y, "frequencies", categories=[4, 1])
+    assert np.array_equal(np.array(some.interval)[:, 0], np.array(one.interval)[:, 4]) and some.points == (4, 1)
+
+
+def test_discrete_noise_with_infinitely_many_outputs():
+    """Cells for the outputs that occur, and one for the rest."""
+    mechanism = baselines.get("discrete Laplace on a lattice").make(optdp.Problem(optdp.LDP(2.0), (0, 1), "abs"))
+    x = np.random.default_rng(0).beta(2, 5, 20_000)
+    found = optdp.estimate(mechanism, mechanism.randomize(x, 1), "histogram", bins=3)
+    assert np.abs(found.value - np.histogram(x, 3, (0, 1))[0] / x.size).max() < 0.1
+    channel = Channel.of(mechanism, mechanism.randomize(x, 1))
+    assert channel.rest and np.allclose(mixed(channel, np.linspace(0, 1, 4)).sum(axis=0), 1)
+
+
+def test_noise_on_the_line_with_bins():
+    mechanism = optdp.solve_additive(1.0, 0.1, rtol=0.05).mechanism
+    x = np.random.default_rng(0).normal(40, 12, 5000)
+    y = mechanism.randomize(x, 1)
+    found = optdp.estimate(mechanism, y, "histogram", bins=[-50, 20, 30, 40, 50, 60, 150])
+    truth = np.histogram(x, [-50, 20, 30, 40, 50, 60, 150])[0] / x.size
+    assert np.abs(found.value - truth).max() < 0.03
+    assert abs(optdp.estimate(mechanism, y).value - x.mean()) < 0.2
+    with pytest.raises(ValueError, match="give the ends of bins that hold all inputs"):
+        optdp.estimate(mechanism, y, "cdf")
+
+
+def test_mean_directions_and_vectors():
+    circle = optdp.solve_piecewise(2.0, domain=optdp.Circle(24.0)).mechanism
+    hours = np.mod(np.random.default_rng(0).normal(23.5, 2, 5000), 24)  # around midnight
+    low, high = optdp.estimate(circle, circle.randomize(hours, 1)).interval
+    assert low < 23.5 < high < low + 2
+    cube = OneCoordinate(baselines.get("Duchi").make(optdp.Problem(optdp.LDP(1.0), (-1, 1), "abs")), 4)
+    x = np.random.default_rng(0).uniform(-1, 1, (20_000, 4)) * 0.2 + [0.5, 0, -0.5, 0]
+    found = optdp.estimate(cube, cube.randomize(x, 1))
+    assert found.value.shape == (4,) and np.abs(found.value - x.mean(axis=0)).max() < 4.5 * found.standard_error.max()
+
+
+def test_posteriors():
+    """Where outputs reveal the input, the posterior is a Dirichlet distribution; where they tell nothing, the prior."""
+    counts = np.array([30, 50, 20])
+    draws = bayes.posterior(np.eye(3), counts, np.array([1.0, 2.0, 3.0]))
+    exact = np.array([31, 52, 23]) / 106
+    assert np.allclose(draws.mean(axis=0), exact, atol=0.003)
+    assert np.allclose(draws.var(axis=0), exact * (1 - exact) / 107, rtol=0.1)
+    blind = bayes.posterior(np.full((2, 2), 0.5), np.array([50, 50]), np.array([2.0, 6.0]))
+    assert blind.mean(axis=0)[0] == pytest.approx(0.25, abs=0.05)
+    mechanism = response(3, 1.0)
+    y = mechanism.randomize(np.random.default_rng(0).choice(3, 2000, p=[0.7, 0.2, 0.1]), 1)
+    plain = optdp.estimate(mechanism, y, "frequencies")
+    for prior in ("uniform", optdp.Prior.of([0.4, 0.3, 0.3])):
+        found = optdp.estimate(mechanism, y, "frequencies", prior=prior)
+        assert np.abs(found.value - plain.value).max() < 0.03 and found.value.sum() == pytest.approx(1)
+        assert (found.band[0] <= found.interval[0] + 1e-12).all()
+    strong = optdp.estimate(mechanism, y, "frequencies", prior=[0.1, 0.1, 0.8], strength=1e6)
+    assert np.allclose(strong.value, [0.1, 0.1, 0.8], atol=0.01)
+    for what in ("mean", "quantile"):
+        q = 0.5 if what == "quantile" else None
+        assert np.shape(optdp.estimate(mechanism, y, what, q=q, prior="uniform").value) in ((), (3,))
+    with pytest.raises(ValueError, match="positive probability for each of the 3"):
+        optdp.estimate(mechanism, y, "frequencies", prior=[0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"what": "variance"}, "what = 'variance'"), ({"what": "quantile"}, "q = None"), ({"q": 0.5}, "q = 0.5"),
+        ({"what": "quantile", "q": 1.0}, "q = 1.0"), ({"level": 1.0}, "level"), ({"bins": 3}, "bins"),
+        ({"what": "histogram", "bins": 1}, "bins = 1"), ({"what": "histogram", "bins": [0, 2]}, "bins"),
+        ({"what": "histogram", "bins": [0.0, 0.5, 2.0]}, "from 0 to 1"), ({"what": "frequencies"}, "use 'histogram'"),
+        ({"categories": [1]}, "categories"), ({"what": "histogram", "prior": [0.5, 0.2, 0.3], "bins": 2}, "prior"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_argument(options, said):
+    mechanism = optdp.solve_piecewise(1.0, placement="linear").mechanism
+    with pytest.raises(ValueError, match=said):
+        optdp.estimate(mechanism, mechanism.randomize([0.5] * 50, 0), **options)
+
+
+@pytest.mark.parametrize("outputs", [[], [2.0], [math.nan], ["0.5"]])
+def test_outputs_that_are_none(outputs):
+    mechanism = optdp.solve_piecewise(1.0, placement="linear").mechanism
+    for what in ("mean", "histogram"):
+        with pytest.raises((ValueError, TypeError), match="outputs"):
+            optdp.estimate(mechanism, outputs, what)
+
+
+def test_the_worst_population_is_a_saddle_point():
+    """Two inputs with variances that trade off: the largest average of the least variance, against a fine grid."""
+    matrix = np.array([[0.6, 0.2, 0.1], [0.3, 0.3, 0.3], [0.1, 0.5, 0.6]])
+    matrix[:, 2] = [0.05, 0.15, 0.8]
+    wanted = np.array([[0.0, 0.5, 1.0]])
+    found = noise(matrix, wanted, None)
+    grid = [(a / 40, b / 40, (40 - a - b) / 40) for a in range(1, 40) for b in range(1, 40 - a)]
+    assert found == pytest.approx(max(noise(matrix, wanted, np.array(p)) for p in grid), rel=0.02)
+    assert _worst(lambda p: np.array([1.0, 4.0]) * (1 - p), 2) == pytest.approx(
+        max(p * (1 - p) * 5 for p in np.linspace(0, 1, 99)), rel=0.02
+    )
+
+
+def test_recommendations():
+    r = optdp.recommend((0, 120), 1.0, "mean", n=20_000)
+    assert r.best.name == "unbiased kernel" and 1 <= r.best.error / r.bound < 1.02
+    errors = [row.error for row in r.rows]
+    assert errors == sorted(errors) and {"piecewise, abs", "uniform"} <= {name for name, _ in r.refused}
+    assert r["Duchi"].error == pytest.approx(60 * math.cosh(0.5) / math.sinh(0.5) / math.sqrt(20_000), rel=0.02)
+    assert not r["Duchi"].exact and r.mechanism.satisfies(optdp.LDP(1.0))
+    frame = r.to_frame()
+    assert frame["ratio"].iloc[0] == 1 and (frame["to_bound"] >= 1).all()
+
+
+def test_recommendations_for_other_goals():
+    r = optdp.recommend(optdp.OneHot(20), 1.0, "frequencies", n=1000)
+    assert r.best.error == pytest.approx(r.bound, rel=1e-6) and r["k-RR"].ratio > 1.5
+    assert optdp.recommend(optdp.Alphabet(["a", "b", "c"]), 1.0, "frequencies").best.error > 0
+    assert optdp.recommend(optdp.Circle(24.0), 1.0, "distribution").best.name.startswith("piecewise")
+    again = optdp.recommend(optdp.OneHot(20), 1.0, "frequencies", error=r.best.error)
+    assert abs(again.n - 1000) < 2 and again["k-RR"].people > again.n
+    eps = optdp.recommend(optdp.OneHot(20), None, "frequencies", n=1000, error=r.best.error).eps
+    assert eps == pytest.approx(1.0, rel=0.02)
+    for bad in (
+        {"goal": "sum"},
+        {"goal": "frequencies"},
+        {"eps": None},
+        {"n": 0},
+        {"error": -1.0},
+        {"prior": "normal"},
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            optdp.recommend((0, 1), **{"eps": 1.0, **bad})

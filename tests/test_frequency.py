@@ -1,0 +1,190 @@
+"""`solve_frequency` and the published frequency oracles: by enumeration of all messages, and against the plain program."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+import optdp
+from optdp.certificates.base import Refusal
+from optdp.certificates.frequency import FrequencyCertificate
+from optdp.closed_forms.frequency import best_size, concentration
+from optdp.mechanisms import baselines
+from optdp.mechanisms.frequency import AffineOracle, SubsetOracle, affine_tally
+
+from .conftest import epsilons
+
+EPS = (0.5, 1.0, 3.0)
+
+
+def problem(eps, d):
+    return optdp.Problem(optdp.LDP(eps), optdp.OneHot(d), "squared", constraints=[optdp.Unbiased()])
+
+
+def oracles(eps, d):
+    found = dict(baselines.applicable(problem(eps, d)))
+    for size in {1, d // 2, d - 1}:
+        found[f"sets of {size}"] = SubsetOracle.private(eps, optdp.OneHot(d), size)
+        found[f"pair, {size}"] = AffineOracle.private(eps, optdp.OneHot(d), size)
+    return found
+
+
+def messages(oracle, d):
+    """All messages there are."""
+    kind = type(oracle).__name__
+    if kind == "AffineOracle":
+        q = oracle.universe
+        return np.array(list(itertools.product(range(1, q), range(q))))
+    if kind == "SubsetOracle":
+        return np.array(list(itertools.combinations(range(d), oracle.size))) if oracle.size > 1 else np.arange(d)
+    if kind == "UnaryEncoding":
+        return np.array(list(itertools.product([0, 1], repeat=d)))
+    if kind == "LocalHashing":
+        q = oracle._prime
+        return np.array(list(itertools.product(range(1, q), range(q), range(oracle.buckets))))
+    return np.arange(oracle.blocks * oracle.size)
+
+
+@pytest.mark.parametrize("eps", EPS)
+@pytest.mark.parametrize("d", [2, 3, 6, 9])
+def test_oracles_by_enumeration(d, eps):
+    """Probabilities sum to 1 and keep the ratio, the decoding is unbiased, and the error is the stated one."""
+    bound = optdp.solve_frequency(eps, d).lower_bound
+    for name, oracle in oracles(eps, d).items():
+        every, x = messages(oracle, d), np.arange(d)
+        table = np.stack([oracle.probability(every, np.full(len(every), i)) for i in x], axis=1)
+        decoded = oracle.frequencies(oracle.supports(every, x))
+        assert np.allclose(table.sum(axis=0), 1, atol=1e-12), name
+        assert np.allclose(table.T @ decoded, np.eye(d), atol=1e-9), name
+        error = table.T @ (decoded**2).sum(axis=1) - 1
+        assert np.allclose(error, oracle.variance(x), rtol=1e-9), name
+        assert float(oracle.exact_value) == pytest.approx(error.max(), rel=1e-9), name
+        assert (table.max(axis=1) / table.min(axis=1)).max() == pytest.approx(float(oracle.exact_ratio), rel=1e-9), name
+        assert oracle.satisfies(optdp.LDP(eps)) and oracle.check_unbiased().passed
+        assert oracle.exact_value >= Fraction(bound), name
+        low, high = oracle.support()
+        assert low == pytest.approx(decoded.min()) and high == pytest.approx(decoded.max()), name
+
+
+@pytest.mark.parametrize("d", [2, 6])
+def test_samples_have_the_stated_probabilities(d):
+    count, tests = 20_000, []
+    for oracle in oracles(1.0, d).values():
+        every = messages(oracle, d)
+        place = {tuple(np.atleast_1d(m).tolist()): k for k, m in enumerate(every)}
+        for x in (0, d - 1):
+            drawn, times = np.unique(
+                oracle.randomize(np.full(count, x), 1).reshape(count, -1), axis=0, return_counts=True
+            )
+            seen = np.zeros(len(every))
+            seen[[place[tuple(m)] for m in drawn.tolist()]] = times
+            expected = count * oracle.probability(every, np.full(len(every), x))
+            tests.append(chi2.sf(((seen - expected) ** 2 / expected).sum(), len(every) - 1))
+    assert min(tests) > 0.001 / len(tests)
+
+
+@pytest.mark.parametrize("d", [3, 9, 40])
+def test_decoding_by_tallies_is_decoding_message_by_message(d):
+    rng = np.random.default_rng(2)
+    for name, oracle in oracles(1.0, d).items():
+        sent = oracle.randomize(rng.integers(0, d, (30, 100)), rng)
+        direct = oracle.frequencies(oracle.supports(oracle.check_messages(sent), np.arange(d)).mean(axis=0))
+        assert np.allclose(oracle.decode(sent), direct, atol=1e-12), name
+        some = [d - 1, 0, 1]
+        assert np.allclose(oracle.decode(sent, some), direct[some], atol=1e-12), name
+        halves = oracle.tally(sent[:10])[0] + oracle.tally(sent[10:])[0]
+        assert np.allclose(halves, oracle.tally(sent)[0]), name
+        if isinstance(oracle, AffineOracle):
+            rows = oracle.check_messages(sent)
+            by_slope = affine_tally(rows, np.arange(d), oracle.universe, oracle.size)
+            assert np.array_equal(by_slope, oracle.supports(rows, np.arange(d)).sum(axis=0))
+        with pytest.raises(ValueError, match="messages"):
+            oracle.decode(sent.astype(int) + 10**6)
+        assert optdp.Mechanism.from_dict(oracle.to_dict()) == oracle
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 5])
+@pytest.mark.parametrize("eps", [0.3, 1.0, 2.0])
+def test_the_plain_program_over_all_sets_agrees(d, eps):
+    plain, structured = optdp.solve_frequency(eps, d, backend="plain"), optdp.solve_frequency(eps, d)
+    assert plain.program.objective == pytest.approx(structured.value, rel=1e-5)
+    assert plain.value == structured.value and plain.program.model.is_dcp()
+
+
+@settings(max_examples=200)
+@given(epsilons(1e-3, 29.9), st.one_of(st.integers(2, 60), st.integers(2, 10**6)), st.sampled_from(["set", "pair"]))
+def test_the_bracket_closes(eps, d, message):
+    solution = optdp.solve_frequency(eps, d, message=message)
+    assert solution.verify()
+    assert solution.gap < (1e-12 if message == "set" else 1.5 * (solution.mechanism.universe / d - 1) + 1e-12)
+
+
+@settings(max_examples=200)
+@given(st.fractions(1, 10**6).filter(lambda r: r > 1), st.integers(2, 200))
+def test_the_best_size_is_the_best_of_all(ratio, d):
+    best = concentration(ratio, d, best_size(ratio, d))
+    assert best == max(concentration(ratio, d, w) for w in range(1, d))
+
+
+@settings(max_examples=300)
+@given(st.integers(2, 8), st.floats(1.01, 50), st.integers(0, 2**32 - 1))
+def test_no_message_is_more_concentrated_than_rho(d, ratio, seed):
+    k = np.random.default_rng(seed).uniform(1, ratio, d)
+    rho = concentration(Fraction(ratio), d, best_size(Fraction(ratio), d))
+    assert (k**2).sum() / k.sum() ** 2 <= float(rho) * (1 + 1e-12)
+
+
+@given(st.floats(0, 1e4), st.sampled_from(EPS), st.integers(2, 50))
+def test_no_multiplier_proves_more_than_is_attained(multiplier, eps, d):
+    value = optdp.solve_frequency(eps, d).value
+    assert FrequencyCertificate(multiplier).bound(problem(eps, d)).value <= value
+
+
+def test_the_certificate_refuses_other_problems():
+    proof = optdp.solve_frequency(1.0, 5).certificate
+    for other in (
+        optdp.Problem(optdp.LDP(1.0), optdp.OneHot(5), "squared"),
+        optdp.Problem(optdp.LDP(1.0), optdp.OneHot(5), "abs", constraints=[optdp.Unbiased()]),
+        optdp.Problem(optdp.LDP(1.0), (0, 1), "squared", constraints=[optdp.Unbiased()]),
+        optdp.Problem(optdp.LDP(31), optdp.OneHot(5), "squared", constraints=[optdp.Unbiased()]),
+    ):
+        with pytest.raises(Refusal):
+            proof.bound(other)
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.0, 2.0, 4.0, 10.0])
+@pytest.mark.parametrize("d", [2, 3, 10, 100, 1000, 10**6])
+def test_closed_form_and_published_sizes(d, eps):
+    solution = optdp.solve_frequency(eps, d, message="set")
+    (symbol,) = solution.closed_form.free_symbols
+    assert float(solution.closed_form.subs(symbol, eps).evalf(40)) == pytest.approx(solution.value, rel=1e-12)
+    w = solution.mechanism.size
+    assert w in (max(1, math.floor(d / (math.exp(eps) + 1))), math.ceil(d / (math.exp(eps) + 1)))
+
+
+def test_names_statements_files(tmp_path):
+    solution = optdp.solve_frequency("0.5", ["red", "green", "blue"])
+    assert solution.problem.statement() == (
+        "the least worst-case E|Y - x|^2 over all unbiased 1/2-LDP mechanisms from the one-hot vectors of 3 categories to R^3"
+    )
+    sent = solution.mechanism.randomize(["red", "blue", "red"], 1)
+    assert sent.shape == (3,)
+    assert solution.mechanism.decode(sent, ["blue"]).shape == (1,)
+    solution.save(tmp_path / "s.json")
+    again = optdp.Solution.load(tmp_path / "s.json")
+    assert again.verify() and again.mechanism.domain.names == ("red", "green", "blue")
+    with pytest.raises(ValueError, match="entry 0"):
+        solution.mechanism.randomize(["x"])
+    with pytest.raises(ValueError, match=r"d may be at most 10"):
+        optdp.solve_frequency(1.0, 20, backend="plain")
+    with pytest.raises(ValueError, match="message"):
+        optdp.solve_frequency(1.0, 20, message="bits")
+    with pytest.raises(TypeError):
+        optdp.OneHot(3).check([0.5])
+    with pytest.raises(ValueError, match="entry 1"):
+        optdp.OneHot(3).check([0, 3])

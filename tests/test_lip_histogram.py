@@ -1,0 +1,84 @@
+"""Histograms over many categories: splitting a prior into sets, the program over levels, and the brackets that they give."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.certificates.lip import LIPCertificate
+from optdp.design.lip import extreme_posteriors
+from optdp.design.lip_histogram import box_split, levels, split
+from optdp.design.lip_pricing import ConeHistogramRelaxed, box, box_chord
+from optdp.problem.priors import Prior
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.booleans())
+def test_a_split_mixes_to_the_probabilities_and_fills_one_total(d, seed, alike):
+    rng = np.random.default_rng(seed)
+    width = rng.exponential(size=d) + 1e-3
+    phi = np.full(d, rng.random()) if alike else np.round(rng.random(d), 1)
+    weights, shares = split(phi, width)
+    assert len(weights) <= d + 1 and weights.min() >= 0 and weights.sum() == pytest.approx(1, abs=1e-12)
+    assert weights @ shares == pytest.approx(phi, abs=1e-9)
+    assert shares @ width == pytest.approx(np.full(len(weights), phi @ width), rel=1e-9, abs=1e-12)
+    assert shares.min() >= 0 and shares.max() <= 1
+    between = ((shares > 1e-9) & (shares < 1 - 1e-9)).sum(axis=1)
+    assert (between[weights > 1e-8] <= 1).all()
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 60), st.floats(0.1, 6), st.integers(0, 2**32 - 1))
+def test_the_split_prior_keeps_the_guarantee_and_stays_below_the_chord_bound(d, eps, seed):
+    p = np.random.default_rng(seed).dirichlet(np.ones(d))
+    if p.min() < 1e-6:
+        return
+    found, (lo, hi) = box_split(p, np.exp(eps)), box(p, np.exp(eps))
+    assert found.weights @ found.posteriors == pytest.approx(p, abs=1e-9)
+    assert (found.posteriors >= lo * (1 - 1e-9)).all() and (found.posteriors <= hi * (1 + 1e-9)).all()
+    assert found.objective <= float(box_chord(p, np.exp(eps))[0] @ p) + 1e-12
+
+
+@settings(max_examples=10)
+@given(st.integers(2, 9), st.floats(0.1, 4), st.integers(0, 2**32 - 1))
+def test_the_program_over_levels_bounds_every_mechanism(d, eps, seed):
+    """Its bound lies above E phi of the optimum, which enumeration finds; its mechanism below."""
+    prior = Prior.of(np.random.default_rng(seed).dirichlet(np.full(d, 3.0)))
+    best = 1 - optdp.solve_lip(prior, eps, task="histogram", notion="ldp", backend="enumeration").value
+    found = levels(ConeHistogramRelaxed(prior.probabilities, np.exp(eps), prior.weights), 1e-4)
+    assert found.objective <= best + 1e-8
+    assert found.bound >= best - 1e-8
+    assert found.weights @ found.posteriors == pytest.approx(prior.probabilities, abs=1e-8)
+    vertices = extreme_posteriors(prior.probabilities, np.exp(eps), "ldp")
+    assert ((vertices**2).sum(axis=1) - vertices @ found.nu).max() <= 1e-8
+
+
+@pytest.mark.parametrize("notion", ["lip", "ldp"])
+@pytest.mark.parametrize("kind", ["zipf", "random", "uniform"])
+def test_many_categories_are_certified(notion, kind):
+    d = 200
+    raw = {
+        "zipf": 1 / np.arange(1, d + 1),
+        "uniform": np.ones(d),
+        "random": np.random.default_rng(1).dirichlet(np.ones(d)),
+    }
+    solution = optdp.solve_lip(raw[kind] / raw[kind].sum(), 0.5, task="histogram", notion=notion, rtol=2e-3)
+    assert solution.verify(), str(solution.verify())
+    assert solution.gap <= 2e-3 and solution.status is optdp.Status.OPTIMAL
+    assert not solution.program.stopped
+
+
+def test_the_relaxed_certificate_never_exceeds_the_optimum():
+    """The chord certificate for LDP, for problems small enough that the vertices prove the optimum."""
+    for seed in range(4):
+        prior = Prior.of(np.random.default_rng(seed).dirichlet(np.ones(7)))
+        for eps in (0.5, 2.0, 5.0):
+            exact = optdp.solve_lip(prior, eps, task="histogram", notion="ldp")
+            relaxed = ConeHistogramRelaxed(prior.probabilities, np.exp(eps), prior.weights)
+            found = levels(relaxed, 1e-4)
+            knots = relaxed.price(found.nu, 1e-4).knots
+            certificate = LIPCertificate("chord", tuple(found.nu), tuple(map(tuple, knots)))
+            proven = certificate.bound(exact.problem).value
+            assert proven <= exact.value
+            assert proven >= 1 - found.bound - 2e-4  # what the pricing was asked for

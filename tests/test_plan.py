@@ -1,0 +1,224 @@
+"""`optdp.plan`: guarantee, strategies by computed error, tables of every kind, estimates that cover."""
+
+import datetime
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import optdp
+from optdp.exact import enclosures
+from optdp.exact.fields import FieldError
+from optdp.statistics.schema import MISSING, OTHER
+
+RNG = np.random.default_rng(0)
+N = 6000
+SCHEMA = {"age": optdp.Number(0, 120, unit="years"), "job": optdp.Category(["a", "b", "c"]), "smoker": optdp.Flag()}
+TABLE = {
+    "age": RNG.normal(40, 12, N).clip(0, 120),
+    "job": RNG.choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1]),
+    "smoker": RNG.random(N) < 0.2,
+}
+
+
+@pytest.fixture(scope="module")
+def split():
+    return optdp.plan(SCHEMA, 3.0, n=N, strategy="split")
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    return optdp.plan(SCHEMA, 3.0, n=N, strategy="sample")
+
+
+@pytest.mark.parametrize("eps", [1.0, "1/3", optdp.log(3)])
+@pytest.mark.parametrize("strategy", ["split", "sample"])
+def test_whole_rows_have_the_guarantee_exactly(eps, strategy):
+    made = optdp.plan({"a": optdp.Flag(), "b": optdp.Category(range(5)), "c": optdp.Flag()}, eps, strategy=strategy)
+    ratios = sorted(p.mechanism.guarantee().eps.argument for p in made.parts)
+    whole = made.guarantee().eps.argument
+    assert whole == math.prod(ratios[-made.reported :], start=Fraction(1))
+    assert enclosures.at_most_exp(whole, made.eps) and float(whole) > 0.999 * math.exp(float(made.eps))
+    assert optdp.LDP(made.eps).implied_by(made.guarantee())
+
+
+def test_estimates_are_near_the_truth(split, sampled):
+    for made in (split, sampled):
+        private = made.randomize(TABLE, 1)
+        answers = made.estimate(private, level=0.999)
+        assert answers["age"].interval[0] < TABLE["age"].mean() < answers["age"].interval[1]
+        low, high = answers["job"].band
+        assert (low <= np.array([0.6, 0.3, 0.1])).all() and (np.array([0.6, 0.3, 0.1]) <= high).all()
+        assert answers["smoker"].interval[0][1] < 0.2 < answers["smoker"].interval[1][1]
+        frame = answers.to_frame()
+        assert len(frame) == 6 and set(answers) == set(SCHEMA) and "job" in str(answers)
+        assert answers.about("age", "histogram", bins=4).value.shape == (4,)
+        assert (frame["n"] == N).all() == (made is split)
+
+
+def test_each_person_reports_as_many_columns_as_it_says(sampled):
+    private = sampled.randomize(TABLE, 1)
+    there = np.stack([~pd.isna(private[name]) for name in SCHEMA])
+    assert (there.sum(axis=0) == sampled.reported).all()
+    assert np.abs(there.mean(axis=1) - sampled.reported / 3).max() < 0.03
+
+
+def test_pairs_of_categories():
+    rng = np.random.default_rng(3)
+    table = {"job": TABLE["job"], "smoker": (TABLE["job"] == "a") & (rng.random(N) < 0.5)}
+    made = optdp.plan({"job": SCHEMA["job"], "smoker": SCHEMA["smoker"]}, 6.0, strategy="split")
+    found = made.estimate(made.randomize(table, 1), level=0.999).pair("job", "smoker")
+    truth = np.array([np.mean((table["job"] == j) & (table["smoker"] == s)) for j in "abc" for s in (False, True)])
+    assert (found.band[0] <= truth).all() and (truth <= found.band[1]).all() and found.points[1] == "a, 1"
+    with pytest.raises(ValueError, match="two categories"):
+        made.estimate(made.randomize(table, 1)).pair("job", "job")
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_the_strategy_with_the_least_error_is_taken_and_the_errors_are_as_predicted(k):
+    """k categories of one kind, measured over 60 runs for each strategy."""
+    schema = {f"c{j}": optdp.Category(["u", "v", "w"]) for j in range(k)}
+    rng, n, runs = np.random.default_rng(k), 2000, 60
+    table = {name: rng.choice(["u", "v", "w"], n) for name in schema}
+    truth = {name: np.array([np.mean(table[name] == v) for v in "uvw"]) for name in schema}
+    best, measured = optdp.plan(schema, 2.0, n=n), {}
+    for strategy in ("split", "sample"):
+        made = optdp.plan(schema, 2.0, n=n, strategy=strategy)
+        squares = []
+        for _ in range(runs):
+            answers = made.estimate(made.randomize(table, rng))
+            for name in schema:
+                oracle, (_, sent) = made[name].mechanism, answers.outputs[name]
+                squares.append(np.mean((oracle.decode(sent) - truth[name]) ** 2))
+        measured[strategy] = math.sqrt(np.mean(squares))
+        predicted = made["c0"].errors(n, made.reported / k)
+        assert measured[strategy] == pytest.approx(predicted, rel=0.12), strategy
+    winner = min(measured, key=measured.get)
+    assert best.reported == optdp.plan(schema, 2.0, n=n, strategy=winner).reported
+
+
+def test_weights_move_the_budget():
+    plain = optdp.plan(SCHEMA, 2.0, strategy="split")
+    heavy = optdp.plan(SCHEMA, 2.0, strategy="split", weights={"age": 20.0})
+    assert heavy["age"].eps > plain["age"].eps and heavy["job"].eps < plain["job"].eps
+    assert sum(Fraction(p.eps) for p in heavy.parts) <= 2
+
+
+def test_tables_keep_their_kind(split, tmp_path):
+    frame = pd.DataFrame(TABLE, index=np.arange(N) + 7)[["smoker", "age", "job"]]
+    private = split.randomize(frame, 1)
+    assert isinstance(private, pd.DataFrame) and (private.index == frame.index).all()
+    assert list(private.columns) == ["smoker", "age", "job"]
+    source, target = tmp_path / "people.csv", tmp_path / "private.csv"
+    frame.to_csv(source, index=False)
+    assert split.randomize(source, 1, target=target) == N
+    assert pd.read_csv(target).shape == (N, 3)
+    low, high = split.estimate(target, level=0.9999)["age"].interval
+    assert low < TABLE["age"].mean() < high
+    with pytest.raises(ValueError, match="both must be"):
+        split.randomize(source, target=tmp_path / "private.parquet")
+    with pytest.raises(ValueError, match="target"):
+        split.randomize(source)
+    with pytest.raises(ValueError, match="itself"):
+        split.randomize(source, target=source)
+    with pytest.raises(TypeError, match="must be a pandas or polars"):
+        split.randomize(np.rec.fromarrays([[1.0]], names="age"))
+
+
+def test_arrow_and_parquet(split, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pa.table(TABLE)
+    private = split.randomize(table, 1)
+    assert isinstance(private, pa.Table) and private.column_names == list(TABLE)
+    parquet.write_table(table, tmp_path / "people.parquet")
+    assert split.randomize(tmp_path / "people.parquet", 1, target=tmp_path / "private.parquet") == N
+    low, high = split.estimate(tmp_path / "private.parquet", level=0.9999)["age"].interval
+    assert low < TABLE["age"].mean() < high
+
+
+def test_polars(split):
+    polars = pytest.importorskip("polars")
+    private = split.randomize(polars.DataFrame(TABLE), 1)
+    assert isinstance(private, polars.DataFrame) and split.estimate(private)["job"].n == N
+
+
+@pytest.mark.parametrize(
+    ("column", "bad", "said"),
+    [
+        ("age", 130.0, "row 3: it is not in"), ("age", math.nan, "row 3: it is missing"),
+        ("job", "z", "row 3: it is none of the values"), ("job", None, "row 3: it is missing"), ("smoker", 2, "row 3"),
+    ],
+)  # fmt: skip
+def test_entries_are_refused_by_their_place(split, column, bad, said):
+    table = {name: np.array(values[:5], dtype=object) for name, values in TABLE.items()}
+    table[column][2] = bad
+    with pytest.raises(ValueError, match=rf"column '{column}', {said}") as caught:
+        split.randomize(table)
+    assert "130" not in str(caught.value) and "'z'" not in str(caught.value)
+
+
+def test_unknown_columns_are_refused(split):
+    with pytest.raises(ValueError, match="unknown column 'name'"):
+        split.randomize({**TABLE, "name": np.full(N, "x")})
+    with pytest.raises(ValueError, match="has no column 'job'"):
+        split.randomize({k: v for k, v in TABLE.items() if k != "job"})
+
+
+def test_columns_encode():
+    assert optdp.Number(0, 10, outside="clip").encode([-1, "3.5", 20], "x").tolist() == [0, 3.5, 10]
+    assert optdp.Integer(0, 10).encode([1, 2.0, "3"], "x").tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="row 2: it is not an integer"):
+        optdp.Integer(0, 10).encode([1, 2.5], "x")
+    days = optdp.Date("2026-01-01", datetime.date(2026, 12, 31))
+    assert days.encode(["2026-01-02", "2026-02-01"], "x").tolist() == [1, 31] and days.show(31.2) == "2026-02-01"
+    stamps = pd.Series(pd.to_datetime(["2026-01-02 10:00"])).to_numpy()
+    assert days.encode(stamps, "x").tolist() == [1]
+    loose = optdp.Category(["a", "b"], missing="category", other="category")
+    assert loose.names == ("a", "b", MISSING, OTHER) and loose.encode(["b", None, "z", ""], "x").tolist() == [
+        1,
+        2,
+        3,
+        2,
+    ]
+    assert optdp.Flag().encode([True, "no", 1, "False"], "x").tolist() == [1, 0, 1, 0]
+    for wrong in (lambda: optdp.Number(1, 0), lambda: optdp.Date("2026-01-02", "2026-01-01"), lambda: optdp.Category(["a", "a"]),
+                  lambda: optdp.Number(0, 1, outside="drop")):  # fmt: skip
+        with pytest.raises(ValueError, match="not allowed"):
+            wrong()
+
+
+def test_saving(split, sampled, tmp_path):
+    for made in (split, sampled):
+        made.save(tmp_path / "plan.json")
+        again = optdp.Plan.load(tmp_path / "plan.json")
+        assert again == made
+        same = zip(again.randomize(TABLE, 5).values(), made.randomize(TABLE, 5).values(), strict=True)
+        assert all(pd.Series(a).equals(pd.Series(b)) for a, b in same)
+    data = json.loads((tmp_path / "plan.json").read_text())
+    with pytest.raises(ValueError, match=r"do not keep 1\.0-LDP"):
+        optdp.Plan.from_dict(data | {"eps": 1.0})
+    with pytest.raises(FieldError, match="unknown field"):
+        optdp.Plan.from_dict(data | {"secret": 1})
+
+
+def test_summaries(split, sampled):
+    assert (
+        "reports all columns" in split.summary()
+        and "3.0-LDP" in split.summary()
+        and "age: mean within about" in split.summary()
+    )
+    assert f"reports {sampled.reported} of the 3 columns" in sampled.summary()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"schema": {}}, {"schema": {"a": 3}}, {"eps": 0.0}, {"goal": "sum"}, {"goal": {"b": "mean"}}, {"weights": {"b": 1.0}},
+     {"weights": {"a": 0.0}}, {"n": 0}, {"strategy": "best"}],
+)  # fmt: skip
+def test_errors(change):
+    with pytest.raises((ValueError, TypeError), match="allowed"):
+        optdp.plan(**{"schema": {"a": optdp.Flag()}, "eps": 1.0, **change})
