@@ -385,8 +385,9 @@ class _Layer:
         # Inputs favour y between that whose upper end is y and that whose lower end is y.
         start = over.where(y0, y1, self.high[:-1], self.high[1:])
         end = over.where(y0, y1, self.low[:-1], self.low[1:])
-        whole = over.integral(y, over.first, over.last, crossings) if crossings else self.total(y)
-        return whole, over.integral(y, start, end, crossings)
+        span = y0, y1
+        whole = over.integral(y, over.first, over.last, crossings, span) if crossings else self.total(y)
+        return whole, over.integral(y, start, end, crossings, span)
 
 
 def _horner(row: Sequence[fmpq], u: fmpq) -> fmpq:

@@ -11,9 +11,9 @@ running sums over whole cells and a few pieces of cells, and bounded from below 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -88,12 +88,28 @@ class Cell:
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit of an integral: in cell `cell`, at the polynomial `poly` in s, which is `middle` at s = 1/2."""
+    """A limit of an integral: in cell `cell`, from `start` at s = 0 to `end` at s = 1."""
 
     cell: int
-    middle: fmpq
-    poly: arb_poly
-    fixed: bool = False
+    start: fmpq
+    end: fmpq
+    #: Where it is at s = 1/2.
+    middle: fmpq = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "middle", (self.start + self.end) / 2)
+
+    @property
+    def poly(self) -> arb_poly:
+        """As a polynomial in s."""
+        return line(self.start, self.end)
+
+    def along(self, v0: fmpq, v1: fmpq) -> tuple[fmpq, fmpq]:
+        """(t0, t1): it is t0 + t1 v while v goes from v0 to v1."""
+        if self.start == self.end:
+            return self.start, fmpq(0)
+        slope = (self.end - self.start) / (v1 - v0)
+        return self.start - slope * v0, slope
 
 
 class Sweep:
@@ -118,7 +134,8 @@ class Sweep:
         # In the order of increasing t.
         self.offsets = [sign * exact(k) for k in branches.knots][::sign]
         self.rows = [[arb(exact(a)) for a in row] for row in branches.rows][::sign]
-        self._turns: dict[tuple[int, int, fmpq | None], arb_poly] = {}
+        self._known: dict[tuple[int, ...], arb_poly] = {}
+        self._turns: dict[tuple[int, int, int], arb_poly] = {}
         self._primitives: dict[tuple[int, int], list[arb_poly]] = {}
         self._numbers = [
             ([arb(w) for w in c.weight], [arb(z) for z in c.subtract], [arb(p) for p in c.place]) for c in cells
@@ -171,7 +188,7 @@ class Sweep:
 
     def at(self, cell: int, t: fmpq) -> Limit:
         """A limit that does not move."""
-        return Limit(cell, t, arb_poly([arb(t)]), True)
+        return Limit(cell, t, t)
 
     @property
     def first(self) -> Limit:
@@ -185,20 +202,27 @@ class Sweep:
         """Where u passes the knots of L, if v goes from `v0` to `v1`."""
         return [self.where(v0 + o, v1 + o, self.lows, self.highs) for o in self.offsets]
 
+    def _upto(self, branch: int, cell: int, t: tuple[fmpq, fmpq]) -> arb_poly:
+        """The integral of one branch from the first cell to t[0] + t[1] v in `cell`, as a polynomial in v itself."""
+        key = branch, cell, *(int(n) for q in t for n in (q.p, q.q))  # rationals are slow to hash
+        found = self._known.get(key)
+        if found is None:
+            start, end = arb_poly([arb(self.starts[cell])]), arb_poly([arb(t[0]), arb(t[1])])
+            found = self._known[key] = self._sums[branch][cell] + self._part(cell, branch, arb_poly([0, 1]), start, end)
+        return found
+
     def _turn(self, knot: int, at: Limit) -> arb_poly:
         """What the integral gains where it changes its branch at a knot, as a polynomial in v itself."""
-        key = knot, at.cell, at.middle if at.fixed else None
+        fixed = at.start == at.end
+        key = knot, at.cell, fixed and (-1 if at.start == self.starts[at.cell] else 1)
         found = self._turns.get(key)
         if found is None:
-            if at.fixed:
-                t = at.poly
-            else:
+            t = at.start, fmpq(0)
+            if not fixed:
                 c = self.cells[at.cell]
                 slope = (c.end - c.start) / (self.highs[at.cell] - self.lows[at.cell])
-                t = arb_poly([arb(c.start + (self.offsets[knot] - self.lows[at.cell]) * slope), arb(slope)])
-            v, start = arb_poly([0, 1]), arb_poly([arb(self.starts[at.cell])])
-            before, after = (self._sums[k][at.cell] + self._part(at.cell, k, v, start, t) for k in (knot, knot + 1))
-            found = self._turns[key] = before - after
+                t = c.start + (self.offsets[knot] - self.lows[at.cell]) * slope, slope
+            found = self._turns[key] = self._upto(knot, at.cell, t) - self._upto(knot + 1, at.cell, t)
         return found
 
     def where(self, y0: fmpq, y1: fmpq, lows: Sequence[fmpq], highs: Sequence[fmpq]) -> Limit:
@@ -211,20 +235,26 @@ class Sweep:
         if middle >= highs[k]:  # in a jump between two cells, or beyond the last
             return self.at(k, c.end)
         slope = (c.end - c.start) / (highs[k] - lows[k])
-        t0, t1 = (c.start + (y - lows[k]) * slope for y in (y0, y1))
-        return Limit(k, (t0 + t1) / 2, line(t0, t1))
+        return Limit(k, c.start + (y0 - lows[k]) * slope, c.start + (y1 - lows[k]) * slope)
 
-    def integral(self, v: arb_poly, a: Limit, b: Limit, crossings: Sequence[Limit]) -> arb_poly:
-        """int_a^b of the integrand, a polynomial in s, for the variable v(s)."""
+    def integral(
+        self, v: arb_poly, a: Limit, b: Limit, crossings: Sequence[Limit], span: tuple[fmpq, fmpq] | None = None
+    ) -> arb_poly:
+        """int_a^b of the integrand, a polynomial in s, for the variable v(s); `span`: its ends, where it is a line."""
         if b.middle <= a.middle:
             return arb_poly([])
-        first = sum(c.middle <= a.middle for c in crossings)
-        last = first + sum(a.middle < c.middle < b.middle for c in crossings)
-        total = self._sums[last][b.cell] - self._sums[first][a.cell]
+        middles = [c.middle for c in crossings]
+        first = bisect_right(middles, a.middle)
+        last = max(first, bisect_left(middles, b.middle))
+        turns = arb_poly([])
         for knot in range(first, last):
-            total = total + self._turn(knot, crossings[knot])
-        start, end = (arb_poly([arb(self.starts[limit.cell])]) for limit in (a, b))
-        return total(v) + self._part(b.cell, last, v, end, b.poly) - self._part(a.cell, first, v, start, a.poly)
+            turns += self._turn(knot, crossings[knot])
+        if span is None:  # v is no line: limits are polynomials in s
+            start, end = (arb_poly([arb(self.starts[limit.cell])]) for limit in (a, b))
+            whole = (self._sums[last][b.cell] - self._sums[first][a.cell] + turns)(v)
+            return whole + self._part(b.cell, last, v, end, b.poly) - self._part(a.cell, first, v, start, a.poly)
+        high, low = (self._upto(k, limit.cell, limit.along(*span)) for k, limit in ((last, b), (first, a)))
+        return (high - low + turns)(v)
 
 
 def integration(terms: int, degree: int) -> float:

@@ -399,14 +399,14 @@ class KernelMechanism(CellWindow):
             for s0, s1 in cuts:
                 t0, t1 = (a + (b - a) * s0) / CELLS, (a + (b - a) * s1) / CELLS
                 if curved:
-                    v, crossings = self._mean_curve(x0, a), list[Limit]()
+                    v, crossings, span = self._mean_curve(x0, a), list[Limit](), None
                 else:
                     p, q = x0 + (x1 - x0) * s0, x0 + (x1 - x0) * s1
-                    v, crossings = sweep.line(p, q), over.crossings(p, q)
+                    v, crossings, span = sweep.line(p, q), over.crossings(p, q), (p, q)
                 lows, highs = over.starts, [*over.starts[1:], fmpq(1)]
                 left, right = (over.where(t0 + w, t1 + w, lows, highs) for w in (fmpq(0), exact(self.exact_window)))
-                far = over.integral(v, over.first, over.last, crossings)
-                near = over.integral(v, left, right, crossings)
+                far = over.integral(v, over.first, over.last, crossings, span)
+                near = over.integral(v, left, right, crossings, span)
                 loss = far * mass + near * growth
                 if curved:  # the part of it within [0, top]
                     p, q = max(x0, fmpq(0)), min(x1, top)

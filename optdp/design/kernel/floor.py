@@ -31,7 +31,8 @@ class Cost:
     """The loss as the programs see it.
 
     `of(u)`: L at the difference u = y - x, in shares of the domain, in units of `unit`; `slopes`: see `Loss.slopes`;
-    `tilted`: means are multipliers too (unbiased mechanisms, the variance); `knots`: differences at which L is not smooth.
+    `tilted`: means are multipliers too (unbiased mechanisms, the variance); `knots`: differences at which L is not smooth; `jumps`: the
+    positive ones at which it jumps.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -39,6 +40,7 @@ class Cost:
     tilted: bool
     knots: tuple[float, ...]
     unit: float
+    jumps: tuple[float, ...] = ()
 
     @classmethod
     def of_problem(cls, problem: Problem) -> Cost:
@@ -53,7 +55,11 @@ class Cost:
         pieces = law.branches(problem.domain.exact_width, True)
         knots = () if pieces is None else tuple(_bends(pieces))
         a, b = law.slopes
-        return cls(of, (float(a), float(b)), tilted, knots, unit)
+        rises = () if pieces is None else tuple(
+            float(k) for k, p, q in zip(pieces.knots, pieces.rows, pieces.rows[1:], strict=False)
+            if float(k) in knots and 0 < k < 1 and horner(q, k) - horner(p, k) > 1e-3 * unit
+        )  # fmt: skip
+        return cls(of, (float(a), float(b)), tilted, knots, unit, rises)
 
     def nu(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The threshold of an input x whose favoured outputs lie between a and b."""

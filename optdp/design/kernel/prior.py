@@ -9,7 +9,7 @@ it, several places of it do (as atoms). A last common shrinking of all windows l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -176,6 +176,10 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
     layers = []
     for f in LAYERS:
         t = _steady(mesh, f * reach, middle, slopes)
+        layers.append((middle + slopes[0] * t, middle + slopes[1] * t))
+    levels = [*cost.jumps, 1.5][:6]
+    for jump, after in pairwise(levels):  # thresholds between two jumps: all reaches there mean the same
+        t = np.full(mesh.size, min((jump + after) / 2, 1.5 * jump) / slopes[1])
         layers.append((middle + slopes[0] * t, middle + slopes[1] * t))
     inputs = mesh[mesh <= task.half]
     width = floor.window(growth)

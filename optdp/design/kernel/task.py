@@ -18,6 +18,8 @@ from optdp.problem.problem import Problem
 
 #: Nodes of the first mesh between the ends, and inputs that stand for a prior's density.
 COARSE, QUADRATURE = 24, 1024
+#: At most so many multiples of a jump of the loss are nodes.
+TILES = 64
 #: Groups of the latter.
 GROUPS = 64
 
@@ -156,9 +158,23 @@ class Task:
         mesh = mesh[np.append(np.diff(mesh) > 1e-13, True)]
         return np.unique(np.concatenate([mesh, 1 - mesh])) if self.symmetric else mesh
 
+    def _tiles(self) -> np.ndarray:
+        """Where outputs and inputs stand that are as far from the ends, and from each other, as the loss stays low.
+
+        Nodes that are multiples only after rounding are moved together by more than that: else an input falls between two.
+        """
+        out = [np.empty(0)]
+        for jump in self.cost.jumps:
+            count = int(min(1 / jump, TILES))
+            exact = Fraction(jump) * count * 2**52 % 1 == 0
+            out.append(np.arange(1, count + 1) * jump * (1.0 if exact else 1 - 2.0**-30))
+        tiles = np.concatenate(out)
+        return np.concatenate([tiles, 1 - tiles])
+
     def meshes(self) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
         w, even = self.width, np.linspace(0.0, 1.0, COARSE + 1)
+        tiles = self._tiles()
         if w < 0.3:
             layer = np.geomspace(w / 6, max(6 * w, 3 / COARSE), 14)
             layer = layer[layer < 0.5]
@@ -168,7 +184,8 @@ class Task:
         inputs = self.mirrored(even)
         low, high = self.span
         if not self.cost.tilted:
-            y = even[(even > low) & (even < high)]
+            y = np.union1d(even, tiles)
+            y = y[(y > low) & (y < high)]
             return self.mirrored(np.concatenate([y, [low, high]])), inputs
         if self.eps < 1 and self.problem.outputs is None:
             # Two clusters around 1/2 -+ coth(tanh(eps/2))/2, as wide as the domain.
