@@ -172,6 +172,8 @@ def read(value: Any, kind: str, where: str) -> Any:
     which = value.get(tag, "") if isinstance(value, dict) else None
     if not isinstance(which, str) or which not in variants:
         one = f", its {tag} one of {', '.join(variants)}" if tag else ""
+        if tag and which:
+            raise CannotCheck(f"{where} has a {tag} that is not known here: it must be an object of the kind {kind}{one}")
         raise CannotCheck(f"{where} is not allowed: it must be an object of the kind {kind}{one}")
     if (entries := variants[which]) is None:
         return Entry(is_a=which)

@@ -31,8 +31,8 @@ class Cost:
     """The loss as the programs see it.
 
     `of(u)`: L at the difference u = y - x, in shares of the domain, in units of `unit`; `slopes`: see `Loss.slopes`;
-    `tilted`: means are multipliers too (unbiased mechanisms, the variance); `knots`: differences at which L is not smooth; `jumps`: the
-    positive ones at which it jumps.
+    `tilted`: means are multipliers too (unbiased mechanisms, the variance); `knots`: differences at which L is not smooth;
+    `jumps`: the positive ones at which it jumps.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
