@@ -182,10 +182,13 @@ class KernelCertificate(Certificate):
             low, high = ((Fraction(end) - Fraction(domain.lower)) / domain.exact_width for end in problem.outputs)
         if not dual.tilted:  # an output outside the domain is never better than the nearest end
             low, high = (min(max(end, Fraction(0)), Fraction(1)) for end in (low, high))
+        elif dual.rises_outwards():  # what lies beyond all marks need not be searched
+            first, last = min(dual.marks), max(dual.marks)
+            if problem.outputs is None:
+                return first, last
+            return min(max(exact(low), first), last), max(min(exact(high), last), first)
         elif problem.outputs is None:
-            if not dual.rises_outwards():
-                self._refuse("outputs are unlimited, and it does not close off those far away")
-            return min(dual.marks), max(dual.marks)
+            self._refuse("outputs are unlimited, and it does not close off those far away")
         return exact(low), exact(high)
 
 

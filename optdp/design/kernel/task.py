@@ -80,20 +80,17 @@ class Task:
     @cached_property
     def span(self) -> tuple[float, float]:
         """Where outputs may lie; unbiased: at most, to begin with."""
-        outputs = self.problem.outputs
-        if outputs is not None:
-            low, high = map(self.share, outputs)
-            if not self.cost.tilted:
-                low, high = max(low, Fraction(0)), min(high, Fraction(1))
-            # Inwards to the grid of meshes and pieces.
-            return math.ceil(low * 2**52) / 2**52, math.floor(high * 2**52) / 2**52
-        if not self.cost.tilted:
-            return 0.0, 1.0
-        # Small eps: magnitudes up to coth(tanh(eps/2)) + 1 on [-1, 1] (the closed form); large eps: a few windows.
-        reach = (1 / np.tanh(np.tanh(self.eps / 2))) / 2
-        far = max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth)
-        far = float(np.ceil(far * 2.0**30)) / 2.0**30  # so that 1 - (1 + far) is -far
-        return -far, 1 + far
+        low, high = Fraction(0), Fraction(1)
+        if self.cost.tilted:
+            # Small eps: magnitudes up to coth(tanh(eps/2)) + 1 on [-1, 1] (the closed form); large eps: a few windows.
+            reach = (1 / np.tanh(np.tanh(self.eps / 2))) / 2
+            far = max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth)
+            low, high = -Fraction(math.ceil(far * 2.0**30), 2**30), 1 + Fraction(math.ceil(far * 2.0**30), 2**30)
+        if self.problem.outputs is not None:
+            least, most = map(self.share, self.problem.outputs)
+            low, high = max(low, least), min(high, most)
+        # Inwards to the grid of meshes and pieces.
+        return math.ceil(low * 2**52) / 2**52, math.floor(high * 2**52) / 2**52
 
     @cached_property
     def prior(self) -> tuple[np.ndarray, np.ndarray] | None:
