@@ -160,7 +160,7 @@ class Task:
 
         Nodes that are multiples only after rounding are moved together by more than that: else an input falls between two.
         """
-        out = [np.empty(0)]
+        out: list[np.ndarray] = [np.empty(0)]
         for jump in self.cost.jumps:
             count = int(min(1 / jump, TILES))
             exact = Fraction(jump) * count * 2**52 % 1 == 0
