@@ -56,6 +56,7 @@ _HOME = {
         "optdp.statistics.recommend": ("Recommendation", "recommend"),
         "optdp.statistics.estimation": ("estimate_histogram", "estimate_mean"),
         "optdp.statistics.plan": ("Plan", "plan"),
+        "optdp.statistics.tally": ("Tally",),
         "optdp.statistics.schema": ("Category", "Date", "Flag", "Integer", "Number"),
         "optdp.statistics.simulation": ("lip_simulate",),
         "optdp.report.compare": ("compare",),
@@ -74,7 +75,7 @@ __all__ = [
     "Date", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "GDP", "Huber", "Integer", "Integers", "Interval",
     "KL", "LDP", "LIP", "Line", "Loss", "Mechanism", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
     "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
-    "Recommendation", "Report", "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase",
+    "Recommendation", "Report", "Solution", "Status", "Step", "Tally", "Threshold", "Unbiased", "WorstCase",
     "check_hypothesis", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
     "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive", "solve_composite",
     "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
     from optdp.statistics.recommend import Recommendation, recommend
     from optdp.statistics.schema import Category, Date, Flag, Integer, Number
     from optdp.statistics.simulation import lip_simulate
+    from optdp.statistics.tally import Tally
     from optdp.status import Status
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache, wraps
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,23 @@ from optdp.problem.priors import places
 
 #: Cells of the outputs' continuous part, and points at which the density is averaged in each.
 CELLS, POINTS = 256, 64
+#: Cells of the outputs for the mean: an average loses little by them.
+MEAN_CELLS = 128
+
+
+def kept(function: Any) -> Any:
+    """A function of a mechanism that remembers its last results, if the mechanism can be hashed."""
+    remembered = lru_cache(maxsize=64)(function)
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        try:
+            hash(arguments)
+        except TypeError:
+            return function(*arguments)
+        return remembered(*arguments)
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -36,12 +54,24 @@ class Channel:
     rest: bool
 
     @classmethod
-    def of(
-        cls, mechanism: Mechanism, outputs: ArrayLike = (), span: tuple[float, float] | None = None, cells: int = CELLS
-    ) -> Channel:
+    def of(cls, mechanism: Mechanism, outputs: ArrayLike = (), span: tuple[float, float] | None = None) -> Channel:
         """**Arguments:** `outputs`: some that occurred, to find the atoms of discrete mechanisms that have infinitely many;
         `span`: of the inputs, where the domain is unbounded.
         """
+        if span is None:
+            found: Channel = _made(mechanism, CELLS)
+            if not found.rest or not np.size(outputs):
+                return found
+        return cls._of(mechanism, outputs, span, CELLS)
+
+    @classmethod
+    def coarse(cls, mechanism: Mechanism) -> Channel:
+        """With fewer cells: for the mean."""
+        found: Channel = _made(mechanism, MEAN_CELLS)
+        return found
+
+    @classmethod
+    def _of(cls, mechanism: Mechanism, outputs: ArrayLike, span: tuple[float, float] | None, cells: int) -> Channel:
         atoms, none = mechanism.atoms(), np.empty(0)
         if isinstance(mechanism.domain, Alphabet):
             return cls(mechanism, atoms, none, 0.0, 0.0, False)
@@ -85,6 +115,14 @@ class Channel:
     def cells(self) -> int:
         """How many cells there are: those of the density, the atoms, the rest."""
         return max(self.edges.size - 1, 0) + len(self.atoms) + self.rest
+
+    def same(self, other: Channel) -> bool:
+        """Whether another channel of the mechanism has the same cells."""
+        return self is other or (
+            self.cells == other.cells
+            and np.array_equal(self.edges, other.edges)
+            and np.array_equal(self.atoms, other.atoms)
+        )
 
     def matrix(self, inputs: ArrayLike) -> np.ndarray:
         """P(cell | input), shape (cells, inputs).
@@ -173,6 +211,11 @@ class Channel:
     def counts(self, outputs: ArrayLike) -> np.ndarray:
         """How many outputs lie in each cell."""
         return np.bincount(self.place(outputs), minlength=self.cells)
+
+
+@kept
+def _made(mechanism: Mechanism, cells: int) -> Channel:
+    return Channel._of(mechanism, (), None, cells)
 
 
 def _compact(y: np.ndarray, middle: float, scale: float) -> np.ndarray:

@@ -37,7 +37,7 @@ from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.statistics.channel import Channel, mixed
-from optdp.statistics.estimate import MEAN_CELLS, NotIdentified, affine_mean, mean_tables, unbiased
+from optdp.statistics.estimate import NotIdentified, affine_mean, mean_tables, unbiased
 from optdp.statistics.tables import frame
 
 if TYPE_CHECKING:
@@ -400,9 +400,9 @@ def mean_variance(mechanism: Mechanism, population: Any = None) -> float:
     if line is not None:
         each = tables.variances if p is None else np.asarray(mechanism.variance(points))
         plain = float(each.max() if p is None else p @ each) / line[1] ** 2
-    if _discrete(mechanism) and Channel.of(mechanism, cells=MEAN_CELLS).rest:
+    if _discrete(mechanism) and Channel.coarse(mechanism).rest:
         return plain
-    matrix = tables.matrix if p is None else Channel.of(mechanism, cells=MEAN_CELLS).matrix(points)
+    matrix = tables.matrix if p is None else Channel.coarse(mechanism).matrix(points)
     worst_bias = [0.0]
 
     def variances(shares: np.ndarray) -> np.ndarray:
