@@ -331,19 +331,19 @@ def _reason(matrix: np.ndarray, names: Any) -> str:
 
 def simultaneous(cov: np.ndarray, level: float) -> float:
     """The c with P(max |Z_i| <= c) = level for normal Z with this covariance: simulated up to 400 numbers, else Sidak's bound."""
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     deviation = np.sqrt(np.maximum(np.diag(cov), 0.0))
     live = deviation > 1e-12 * deviation.max(initial=0.0)
     k = int(live.sum())
-    sidak = float(norm.ppf((1 + level ** (1 / max(k, 1))) / 2))
+    sidak = float(ndtri((1 + level ** (1 / max(k, 1))) / 2))
     if k <= 1 or k > 400:
         return sidak
     correlation = cov[np.ix_(live, live)] / np.outer(deviation[live], deviation[live])
     values, vectors = np.linalg.eigh(correlation)
     drawn = (vectors * np.sqrt(np.maximum(values, 0.0))).astype(np.float32) @ _normals(k)
     found = np.quantile(np.abs(drawn, out=drawn).max(axis=0), level)
-    return float(min(max(found, norm.ppf((1 + level) / 2)), sidak))
+    return float(min(max(found, ndtri((1 + level) / 2)), sidak))
 
 
 @lru_cache(maxsize=16)
@@ -352,9 +352,9 @@ def _normals(k: int) -> np.ndarray:
 
 
 def _z(level: float, n: int = 10**9) -> float:
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    return float(t.ppf((1 + level) / 2, max(n - 1, 1)))
+    return float(stdtrit(max(n - 1, 1), (1 + level) / 2))
 
 
 # --- categories, symbols, bins
@@ -449,16 +449,16 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
     """Numbers in bins: histogram, distribution function, quantiles; the mean for Bayesian users."""
     edges = _edges(mechanism, bins)
     span = None if np.isfinite(mechanism.domain.lower) or edges is None else (float(edges[0]), float(edges[-1]))
-    channel = Channel.of(mechanism, data.values, span)
+    channel = Channel.of(mechanism, () if isinstance(data, Tally) else data.outputs, span)
     counts = data.counts(channel)
-    if channel.rest or span is not None:  # its cells depend on the outputs
+    if channel.fixed:
+        if edges is None:
+            edges = np.array(_chosen(mechanism, int(counts.sum()), ask.what))
+        matrix = _mixed(mechanism, tuple(edges.tolist()), span)
+    else:
         if edges is None:
             edges = choose_bins(channel, int(counts.sum()), ask.what)
         matrix = mixed(channel, edges)
-    else:
-        if edges is None:
-            edges = np.array(_chosen(mechanism, int(counts.sum()), ask.what))
-        matrix = _mixed(mechanism, tuple(edges.tolist()))
     used = matrix.max(axis=1) > 0
     if counts[~used].any():
         raise ValueError("outputs are not allowed: there must be at least one, all of them outputs of this mechanism")
@@ -474,8 +474,8 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
 
 
 @kept
-def _mixed(mechanism: Mechanism, edges: tuple[float, ...]) -> np.ndarray:
-    return mixed(Channel.of(mechanism), np.array(edges))
+def _mixed(mechanism: Mechanism, edges: tuple[float, ...], span: tuple[float, float] | None) -> np.ndarray:
+    return mixed(Channel.of(mechanism, (), span), np.array(edges))
 
 
 @kept
@@ -603,12 +603,11 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, pro
 
 def clopper_pearson(successes: np.ndarray, n: int, level: float) -> tuple[np.ndarray, np.ndarray]:
     """The exact interval for the probability of a success."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
-    tail = (1 - level) / 2
-    with np.errstate(invalid="ignore"):
-        low = np.where(successes > 0, beta.ppf(tail, successes, n - successes + 1), 0.0)
-        high = np.where(successes < n, beta.ppf(1 - tail, successes + 1, n - successes), 1.0)
+    tail, k = (1 - level) / 2, np.asarray(successes, dtype=float)
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1), n - k + 1, tail), 0.0)
+    high = np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1), 1 - tail), 1.0)
     return low, high
 
 
@@ -623,6 +622,7 @@ def project(values: np.ndarray) -> np.ndarray:
 # --- means
 
 
+@kept
 def affine_mean(mechanism: Mechanism) -> tuple[float, float] | None:
     """(a, b) if E[Y | x] = a + b x with b != 0 at every x tried, else None."""
     domain = mechanism.domain

@@ -330,7 +330,7 @@ def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
     if goal == "mean":
         return math.sqrt(mean_variance(mechanism, population))
     domain: Any = mechanism.domain
-    channel = Channel.of(mechanism, () if not _discrete(mechanism) else _drawn(mechanism))
+    channel = Channel.of(mechanism)
     if goal == "distribution":
         matrix = mixed(channel, np.linspace(domain.lower, domain.upper, BINS + 1))
         shares = None if population is None else _binned(population, domain, BINS)
@@ -344,16 +344,6 @@ def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
     inside = (q - shares[:k].sum()) / shares[k]
     wanted = np.concatenate([np.ones(k), [inside], np.zeros(bins - k - 1)])[None]
     return math.sqrt(noise(matrix, wanted, shares)) / (shares[k] * bins) * domain.width
-
-
-def _discrete(mechanism: Mechanism) -> bool:
-    return type(mechanism).density is Mechanism.density
-
-
-def _drawn(mechanism: Mechanism) -> np.ndarray:
-    """Outputs of a discrete mechanism, for its atoms where it has infinitely many."""
-    domain: Any = mechanism.domain
-    return mechanism.randomize(np.linspace(domain.lower, domain.upper, 20_000), 0)
 
 
 def _binned(population: Any, domain: Any, bins: int) -> np.ndarray:
@@ -400,7 +390,7 @@ def mean_variance(mechanism: Mechanism, population: Any = None) -> float:
     if line is not None:
         each = tables.variances if p is None else np.asarray(mechanism.variance(points))
         plain = float(each.max() if p is None else p @ each) / line[1] ** 2
-    if _discrete(mechanism) and Channel.coarse(mechanism).rest:
+    if Channel.coarse(mechanism).rest:
         return plain
     matrix = tables.matrix if p is None else Channel.coarse(mechanism).matrix(points)
     worst_bias = [0.0]

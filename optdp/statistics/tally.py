@@ -29,11 +29,6 @@ class Sample:
         """How many outputs lie in each cell."""
         return channel.counts(self.outputs)
 
-    @property
-    def values(self) -> np.ndarray:
-        """Outputs that occurred, all of them."""
-        return self.outputs
-
     def moments(self) -> tuple[int, float, float]:
         """(number, mean, sum of squared deviations from it) of the outputs. **Raises** ValueError, TypeError."""
         return _moments(_real(self.outputs))
@@ -96,7 +91,6 @@ class Tally:
         self._mean = self._squares = 0.0
         self._channels: tuple[Channel, ...] = ()
         self._counts: list[np.ndarray] = []
-        self._values: tuple[np.ndarray, np.ndarray] | None = None  # outputs and how often they occurred
         if self._oracle is not None:
             return
         domain = getattr(mechanism, "domain", None)
@@ -107,11 +101,8 @@ class Tally:
         channels = [Channel.of(mechanism)]
         if not isinstance(domain, Alphabet | Circle):
             channels.append(Channel.coarse(mechanism))
-        if channels[0].rest:
-            self._values = np.empty(0), np.empty(0, dtype=np.int64)
-        else:
-            self._channels = tuple(channels)
-            self._counts = [np.zeros(channel.cells, dtype=np.int64) for channel in channels]
+        self._channels = tuple(channels)
+        self._counts = [np.zeros(channel.cells, dtype=np.int64) for channel in channels]
 
     @property
     def numeric(self) -> bool:
@@ -126,16 +117,29 @@ class Tally:
         sample = Sample(self.mechanism, array)
         if self._oracle is not None:
             sums, squares, n = sample.supports(None, False)
-            return self._join(n, np.array([sums, squares]), 0.0, 0.0, [], None)
+            return self._join(n, np.array([sums, squares]), 0.0, 0.0, [])
         counts = [sample.counts(channel) for channel in self._channels]
-        values = None if self._values is None else np.unique(_real(array), return_counts=True)
         if self.numeric:
             n, mean, squares = sample.moments()
-            return self._join(n, None, mean, squares, counts, values)
+            return self._join(n, None, mean, squares, counts)
         n, sums = sample.directions() if isinstance(self.mechanism.domain, Circle) else (array.size, None)
-        return self._join(n, sums, 0.0, 0.0, counts, values)
+        return self._join(n, sums, 0.0, 0.0, counts)
 
-    def _join(self, n: int, sums: Any, mean: float, squares: float, counts: list[np.ndarray], values: Any) -> Self:
+    @classmethod
+    def each(cls, mechanism: Mechanism, outputs: ArrayLike) -> list[Self]:
+        """A tally of each row of the outputs (messages of frequency oracles have more axes): for simulations of many surveys."""
+        rows = np.asarray(outputs)
+        found = [cls(mechanism) for _ in rows]
+        if not found or found[0]._oracle is not None or isinstance(mechanism.domain, Circle):
+            return [tally.add(row) for tally, row in zip(found, rows, strict=True)]
+        places = [channel.place(rows).reshape(rows.shape) for channel in found[0]._channels]
+        for i, tally in enumerate(found):
+            counts = [np.bincount(p[i], minlength=c.cells) for p, c in zip(places, tally._channels, strict=True)]
+            _, mean, squares = _moments(rows[i]) if tally.numeric else (0, 0.0, 0.0)
+            tally._join(rows[i].size, None, mean, squares, counts)
+        return found
+
+    def _join(self, n: int, sums: Any, mean: float, squares: float, counts: list[np.ndarray]) -> Self:
         """Add what was counted of n other outputs."""
         if n:
             move = mean - self._mean
@@ -145,11 +149,6 @@ class Tally:
         if sums is not None:
             self._sums = sums if self._sums is None else self._sums + sums
         self._counts = [one + two for one, two in zip(self._counts, counts, strict=True)]
-        if values is not None and self._values is not None:
-            found, place = np.unique(np.concatenate([self._values[0], values[0]]), return_inverse=True)
-            often = np.zeros(found.size, dtype=np.int64)
-            np.add.at(often, place, np.concatenate([self._values[1], values[1]]))
-            self._values = found, often
         return self
 
     def __add__(self, other: Tally) -> Tally:
@@ -159,7 +158,7 @@ class Tally:
             raise ValueError("a tally can only be added to one of the same mechanism")
         both = Tally(self.mechanism)
         for part in (self, other):
-            both._join(part.n, part._sums, part._mean, part._squares, part._counts, part._values)
+            both._join(part.n, part._sums, part._mean, part._squares, part._counts)
         return both
 
     # --- what a Sample answers
@@ -167,15 +166,7 @@ class Tally:
     def counts(self, channel: Channel) -> np.ndarray:
         """How many outputs lie in each cell of a channel of the mechanism."""
         self._some()
-        if self._values is not None:
-            values, often = self._values
-            return np.bincount(channel.place(values), weights=often, minlength=channel.cells).astype(np.int64)
         return next(c for known, c in zip(self._channels, self._counts, strict=True) if known.same(channel))
-
-    @property
-    def values(self) -> np.ndarray:
-        """Outputs that occurred, where there are infinitely many."""
-        return np.empty(0) if self._values is None else self._values[0]
 
     def moments(self) -> tuple[int, float, float]:
         """As of a `Sample`."""
