@@ -203,17 +203,15 @@ def _ranked(
     area: Any, eps: Number, goal: str, n: int | None, error: float | None, prior: Any, q: float, tell: Progress, *, quick: bool
 ) -> Recommendation:  # fmt: skip
     population = _population(area, prior, goal)
-    units, refused = [], []
-    for name, kind, make in candidates(area, eps, goal, quick):
-        tell(f"{goal}: {name}")
-        mechanism = make()
-        if mechanism is None:
-            continue
-        try:
-            units.append((_unit(mechanism, goal, population, q), name, kind, mechanism))
-        except NotIdentified as reason:
-            refused.append((name, str(reason)))
-    units.sort(key=lambda row: row[0])
+    key = area, eps, goal, q, quick
+    if population is not None:
+        units, refused = _rated(area, eps, goal, population, q, tell, quick=quick)
+    elif key in _RATED:
+        units, refused = _RATED[key]
+    else:
+        if len(_RATED) >= 8:
+            _RATED.clear()
+        units, refused = _RATED[key] = _rated(area, eps, goal, population, q, tell, quick=quick)
     squared = 1.0 if goal == "answers" else 0.5
     best = next(unit for unit, _, _, mechanism in units if _sent(mechanism, eps))
 
@@ -239,6 +237,27 @@ def _ranked(
         goal, eps, n, f"{what} about {n} people {told}, eps = {float(eps):g}", rows, tuple(refused),
         None if bound is None else bound / root,
     )  # fmt: skip
+
+
+#: The last answers for the worst case, which depend on nothing else.
+_RATED: dict[Any, tuple[list[Any], list[Any]]] = {}
+
+
+def _rated(
+    area: Any, eps: Number, goal: str, population: Any, q: float, tell: Progress, *, quick: bool
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    """([(error times the square root of n, name, kind, mechanism)], best first; [(name, why the goal is not identified)])."""
+    units, refused = [], []
+    for name, kind, make in candidates(area, eps, goal, quick):
+        tell(f"{goal}: {name}")
+        mechanism = make()
+        if mechanism is None:
+            continue
+        try:
+            units.append((_unit(mechanism, goal, population, q), name, kind, mechanism))
+        except NotIdentified as reason:
+            refused.append((name, str(reason)))
+    return sorted(units, key=lambda row: row[0]), refused
 
 
 def _sent(mechanism: Mechanism, eps: Number) -> bool:
