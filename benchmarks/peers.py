@@ -1,6 +1,6 @@
 """What other libraries for frequencies do on the data of `benchmarks/statistics.py`, run by a Python that has them:
 
-    python -m venv peers && peers/bin/pip install multi-freq-ldpy pure-ldp
+    python -m venv peers && peers/bin/pip install multi-freq-ldpy pure-ldp "xxhash<4" scikit-learn statsmodels
     peers/bin/python benchmarks/peers.py          # JSON for `benchmarks/statistics.py --part peers --peers peers/bin/python`
 
 Needs numpy besides, and nothing of optdp. Errors are the mean of the summed squared errors of the frequencies, with each
@@ -87,7 +87,9 @@ def one_attribute(d: int, eps: float) -> Iterator[tuple[str, Callable[[Any], Any
     yield "pure-ldp HR", *pure(HadamardResponseClient(eps, d, server.get_hash_funcs(), **index), server)
 
 
-def several(sizes: tuple[int, ...], eps: float) -> Iterator[tuple[str, Callable[[Any], Any], Callable[[list[Any]], Any]]]:
+def several(
+    sizes: tuple[int, ...], eps: float
+) -> Iterator[tuple[str, Callable[[Any], Any], Callable[[list[Any]], Any]]]:
     """The same for several attributes."""
     from multi_freq_ldpy.mdim_freq_est import RSpFD_solution as fake
     from multi_freq_ldpy.mdim_freq_est import SMP_solution as sampled
@@ -95,7 +97,11 @@ def several(sizes: tuple[int, ...], eps: float) -> Iterator[tuple[str, Callable[
 
     k = len(sizes)
     given = {"lst_k": list(sizes), "d": k, "epsilon": eps}
-    yield "multi-freq-ldpy SPL[ADP]", partial(split.SPL_ADP_Client, **given), partial(split.SPL_ADP_Aggregator_MI, **given)
+    yield (
+        "multi-freq-ldpy SPL[ADP]",
+        partial(split.SPL_ADP_Client, **given),
+        partial(split.SPL_ADP_Aggregator_MI, **given),
+    )
     yield (
         "multi-freq-ldpy SMP[ADP]", partial(sampled.SMP_ADP_Client, **given), partial(sampled.SMP_ADP_Aggregator_MI, **given),
     )  # fmt: skip
@@ -117,7 +123,7 @@ def main() -> None:
             errors, seconds = [], 0.0
             try:
                 for run in range(RUNS):
-                    np.random.seed(run)  # noqa: NPY002: what these libraries draw from
+                    np.random.seed(run)  # noqa: NPY002
                     table = people(run, *sizes)
                     spent, found = measured(client, server, table[:, 0].tolist() if len(sizes) == 1 else list(table))
                     found = [found] if len(sizes) == 1 else found

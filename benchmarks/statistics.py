@@ -1,7 +1,7 @@
 """Surveys: frequencies and tables beside other libraries, certificates, predicted against measured errors, large files.
 
     python benchmarks/statistics.py --part peers --peers peers/bin/python    # see benchmarks/peers.py for the other Python
-    python benchmarks/statistics.py --part certificates                      # solve_frequency, d from 2 to 10^6; clients per second
+    python benchmarks/statistics.py --part certificates                      # solve_frequency, d up to 10^6; clients per second
     python benchmarks/statistics.py --part column                            # the demo's column: error of the mean
     python benchmarks/statistics.py --part columns                           # plans of 2, 5 and 20 columns
     python benchmarks/statistics.py --part files --rows 10000000             # memory of files of any size (minutes)
@@ -129,15 +129,15 @@ def certificates(args: argparse.Namespace) -> Report:
 
 def column(args: argparse.Namespace) -> Report:
     """The error of the mean on the demo's column: the default of `optdp randomize` beside the published mechanisms."""
-    from optdp.cli.tour import RANGE
-    from optdp.cli.tour import column as demo_column
+    from optdp.report.evaluate import DATASETS, load_column
 
-    described, data = demo_column()
-    problem = optdp.Problem(optdp.LDP(1.0), RANGE, "abs")
-    best = optdp.recommend(RANGE, 1.0, "mean", n=data.size).best
+    data, described = load_column("randhie", "disea")[0], "Chronic diseases (RAND Health Insurance Experiment)"
+    ends = DATASETS["randhie"]["disea"]
+    problem = optdp.Problem(optdp.LDP(1.0), ends, "abs")
+    best = optdp.recommend(ends, 1.0, "mean", n=data.size).best
     made = {f"default of randomize: {best.name}": best.mechanism}
     made["piecewise, linear placement"] = optdp.solve_piecewise(
-        1.0, 3, "squared", domain=RANGE, placement="linear"
+        1.0, 3, "squared", domain=ends, placement="linear"
     ).mechanism
     made |= {
         name: m for name, known in baselines.baselines("interval", "ldp").items() if (m := known.make(problem)) is not None
@@ -150,7 +150,8 @@ def column(args: argparse.Namespace) -> Report:
         except optdp.NotIdentified:
             continue
         errors = [
-            float(optdp.estimate(mechanism, mechanism.randomize(data, np.random.default_rng([7, k]))).value) - data.mean()
+            float(optdp.estimate(mechanism, mechanism.randomize(data, np.random.default_rng([7, k]))).value)
+            - data.mean()
             for k in range(args.runs)
         ]
         sent = "exactly" if mechanism.satisfies(problem.privacy) else "in real arithmetic"
@@ -256,7 +257,8 @@ def large_files(args: argparse.Namespace) -> Report:
             rows.append(
                 {
                     "kind": suffix, "rows": int(count), "size": (folder / f"people.{suffix}").stat().st_size / 2**20,
-                    "memory": memory, "randomize": first, "estimate": second, "low": low, "truth": total / args.rows, "high": high,
+                    "memory": memory, "randomize": first, "estimate": second, "low": low, "truth": total / args.rows,
+                    "high": high,
                 }
             )  # fmt: skip
             for path in folder.glob(f"*.{suffix}"):
@@ -306,7 +308,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=tuple(PARTS), help="only this part")
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has multi-freq-ldpy and pure-ldp")
-    parser.add_argument("--plain", action="store_true", help="certificates: the plain program over all 2^d sets too, d <= 10")
+    parser.add_argument(
+        "--plain", action="store_true", help="certificates: the plain program over all 2^d sets too, d <= 10"
+    )
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the files")
     parser.add_argument("--runs", type=int, default=100, help="of the measured errors")
     parser.add_argument("--out", help="also write the tables to this Markdown file")

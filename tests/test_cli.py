@@ -167,8 +167,8 @@ def test_hypothesis_command(capsys):
 def test_demo_runs_and_leaves_a_figure(capsys, tmp_path):
     pytest.importorskip("statsmodels")
     status, out, _ = run(capsys, "demo", "--out", tmp_path / "d")
-    assert status == 0 and "20190 people" in out and "FAIL" not in out
-    assert (tmp_path / "d" / "private-column.png").stat().st_size > 20_000
+    assert status == 0 and "20,190 person-years" in out and "8 of 8 intervals contain it" in out and "FAIL" not in out
+    assert (tmp_path / "d" / "private-table.png").stat().st_size > 20_000
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,8 @@ def rows(path):
 def test_randomize_replaces_one_column_and_keeps_the_rest(capsys, tmp_path):
     source = table(tmp_path / "in.csv", np.linspace(0, 100, 70_000))
     status, _, err = run(capsys, "randomize", "--eps", 2, "--column", "age", "--lower", 0, "--upper", 100, "--seed", 1,
-                         "--mechanism", "optimal", "--keep", "id,town", "--save-mechanism", tmp_path / "m.json", source, tmp_path / "out.csv")  # fmt: skip
+                         "--mechanism", "optimal", "--keep", "id,town", "--save-mechanism", tmp_path / "m.json",
+                         source, tmp_path / "out.csv")  # fmt: skip
     assert status == 0 and "70000 values" in err
     before, after = rows(source), rows(tmp_path / "out.csv")
     assert [(r["id"], r["town"]) for r in before] == [(r["id"], r["town"]) for r in after]

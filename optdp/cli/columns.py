@@ -160,7 +160,9 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
         raise ValueError("--placement is not allowed here: it is for --mechanism optimal")
     if name in ("kernel", "unbiased kernel"):
         unbiased = name == "unbiased kernel"
-        found = optdp.solve_kernel(args.eps, None if unbiased else loss, domain=problem.domain, unbiased=unbiased).mechanism
+        found = optdp.solve_kernel(
+            args.eps, None if unbiased else loss, domain=problem.domain, unbiased=unbiased
+        ).mechanism
         return found
     if name == "optimal":
         found = optdp.solve_piecewise(
@@ -185,7 +187,9 @@ def _recommended(args: argparse.Namespace) -> Mechanism:
     goal = args.goal or "mean"
     found = optdp.recommend((args.lower, args.upper), args.eps, goal, progress=sys.stderr.isatty() or None)
     best, second = found.best, next((row for row in found.rows if row.exact and row is not found.best), None)
-    bound = "" if found.bound is None else f", {best.error / found.bound:.3f} times the least that any mechanism can have"
+    bound = (
+        "" if found.bound is None else f", {best.error / found.bound:.3f} times the least that any mechanism can have"
+    )
     other = "" if second is None else f"; next {second.name}, {second.error:.4g}"
     low, high = (float(end) for end in best.mechanism.support())
     print(

@@ -35,7 +35,7 @@ from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, kept, mixed
 from optdp.statistics.likelihood import maximise
 from optdp.statistics.tables import frame
-from optdp.statistics.tally import NONE, Sample, Tally
+from optdp.statistics.tally import Sample, Tally
 
 if TYPE_CHECKING:
     import pandas as pd

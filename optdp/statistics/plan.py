@@ -139,6 +139,9 @@ class Plan:
     ) -> Any:
         """The private table, of the same kind, with the same index and names.
 
+        Whoever sees the private rows of two calls sees two answers of everybody: call it once. A dask DataFrame is evaluated here,
+        on its cluster, for that reason.
+
         **Arguments:** `table`: a pandas or polars frame, a pyarrow table, a dict of arrays, a dask DataFrame, or a path of a CSV
         or Parquet file, which is streamed in constant memory to `target`, written whole or not at all; `rng` as in
         `Mechanism.randomize`; `progress`: a bar on stderr for files.
@@ -169,7 +172,7 @@ class Plan:
 
         parts = table.to_delayed()
         seeds = [None] * len(parts) if rng is None else rng.integers(2**63, size=len(parts)).tolist()
-        empty = {name: np.array([], dtype=_kind(self[name])) for name in self._known(table)}
+        empty: dict[str, np.ndarray] = {name: np.array([], dtype=_kind(self[name])) for name in self._known(table)}
         private = [dask.delayed(self.randomize)(part, seed) for part, seed in zip(parts, seeds, strict=True)]
         meta = tables.like(table._meta, empty)
         return dataframe.from_delayed(private, meta=meta, divisions=table.divisions, verify_meta=False).persist()
@@ -212,8 +215,8 @@ class Plan:
     def estimate(self, private: Any, *, level: float = 0.95) -> Answers:
         """What the private table says: `plan.estimate(private)["age"]` is an `optdp.Estimate` of what the goal asks.
 
-        **Arguments:** `private`: what `randomize` gave, or the path of the file; files and dask DataFrames are tallied part by part,
-        in constant memory or on the cluster; `level`: of the intervals.
+        **Arguments:** `private`: what `randomize` gave, or the path of the file; files and dask DataFrames are tallied part by
+        part, in constant memory or on the cluster; `level`: of the intervals.
         """
         look = partial(_tallied if tables.streamed(private) else _outputs, self)
         parts = list(tables.each(private, look))
@@ -349,7 +352,7 @@ def _kind(part: Part) -> type:
 
 def _sent(part: Part, private: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """Outputs as a column: numbers with nan, or texts with None, for who does not report it."""
-    if _kind(part) is float:
+    if not isinstance(part.mechanism, FrequencyOracle):
         return np.where(chosen, private, np.nan)
     out = np.full(chosen.size, None, dtype=object)
     if part.mechanism.message == ():

@@ -72,7 +72,7 @@ def _directions(mechanism: Mechanism, outputs: np.ndarray) -> tuple[int, np.ndar
 class Tally:
     """What `optdp.estimate` needs of a mechanism's outputs, without the outputs: tallies of parts add up.
 
-    **Arguments:** `mechanism`: the one that gives the outputs, on a finite domain: an interval, a circle, an alphabet, categories.
+    **Arguments:** `mechanism`: the one that gives the outputs, on an interval, a circle, an alphabet, or categories.
 
     **Raises** TypeError for noise on the line: what is needed of its outputs depends on the bins that are asked for.
 
@@ -120,10 +120,10 @@ class Tally:
             return self._join(n, np.array([sums, squares]), 0.0, 0.0, [])
         counts = [sample.counts(channel) for channel in self._channels]
         if self.numeric:
-            n, mean, squares = sample.moments()
-            return self._join(n, None, mean, squares, counts)
-        n, sums = sample.directions() if isinstance(self.mechanism.domain, Circle) else (array.size, None)
-        return self._join(n, sums, 0.0, 0.0, counts)
+            n, mean, deviations = sample.moments()
+            return self._join(n, None, mean, deviations, counts)
+        turns: Any = sample.directions()[1] if isinstance(self.mechanism.domain, Circle) else None
+        return self._join(array.size, turns, 0.0, 0.0, counts)
 
     @classmethod
     def each(cls, mechanism: Mechanism, outputs: ArrayLike) -> list[Self]:
@@ -152,9 +152,7 @@ class Tally:
         return self
 
     def __add__(self, other: Tally) -> Tally:
-        if not isinstance(other, Tally) or not (
-            other.mechanism is self.mechanism or other.mechanism == self.mechanism
-        ):
+        if not isinstance(other, Tally) or not (other.mechanism is self.mechanism or other.mechanism == self.mechanism):
             raise ValueError("a tally can only be added to one of the same mechanism")
         both = Tally(self.mechanism)
         for part in (self, other):
