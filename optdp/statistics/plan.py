@@ -139,8 +139,8 @@ class Plan:
     ) -> Any:
         """The private table, of the same kind, with the same index and names.
 
-        Whoever sees the private rows of two calls sees two answers of everybody: call it once. A dask DataFrame is evaluated here,
-        on its cluster, for that reason.
+        Whoever sees the private rows of two calls sees two answers of everybody: call it once. A dask DataFrame is evaluated
+        here, on its cluster, for that reason.
 
         **Arguments:** `table`: a pandas or polars frame, a pyarrow table, a dict of arrays, a dask DataFrame, or a path of a CSV
         or Parquet file, which is streamed in constant memory to `target`, written whole or not at all; `rng` as in
