@@ -42,7 +42,7 @@ bench: .venv/.dev
 
 docs: .venv/.docs
 	$(BIN)/optdp problems --markdown > docs/solved.md
-	$(BIN)/python docs/figures/kernel_limit.py
+	for f in docs/figures/*.py; do $(BIN)/python $$f || exit 1; done
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp audit --out docs/audit.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp discoveries --out docs/discoveries.md
 
