@@ -80,7 +80,9 @@ class Tape(np.random.Generator):
         super().__init__(np.random.PCG64(0))
         self._source = source
 
-    def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False) -> Any:
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> Any:
         """As numpy's, for ranges of at most 2^64."""
         start, stop = (0, int(low)) if high is None else (int(low), int(high))
         count = stop - start + endpoint

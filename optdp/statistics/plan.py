@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -136,13 +136,18 @@ class Plan:
 
     def guarantee(self) -> LDP:
         """Of a whole row, exactly: the product of the likelihood ratios of the columns that one reports, the worst ones."""
+        return LDP(Log(self.ratio(self.names)))
+
+    def ratio(self, names: Collection[str]) -> Fraction:
+        """The largest likelihood ratio, exactly, of rows that differ in these columns alone: that of the worst ones reported."""
         ratios: list[Fraction] = []
         for part in self.parts:
             own: Any = part.mechanism.guarantee()
             if not isinstance(own.eps, Log):
                 raise ValueError(f"column {part.name!r}: its guarantee is not an exact ratio")
-            ratios.append(own.eps.argument)
-        return LDP(Log(math.prod(sorted(ratios)[-self.reported :], start=Fraction(1))))
+            if part.name in names:
+                ratios.append(own.eps.argument)
+        return math.prod(sorted(ratios)[-self.reported :], start=Fraction(1))
 
     # --- making private
 
@@ -222,8 +227,8 @@ class Plan:
         factor = math.ceil(ratio.argument * 100) / 100
         k, m = len(self.parts), self.reported
         told = [
-            "What you enter stays on this device; what is sent is drawn at random. Whatever is sent, your entries make it at most "
-            f"{factor:.2f} times as likely as any other entries would{', all of them together' if k > 1 else ''} "
+            "What you enter stays on this device; what is sent is drawn at random. Whatever is sent, your entries make it at "
+            f"most {factor:.2f} times as likely as any other entries would{', all of them together' if k > 1 else ''} "
             f"(local differential privacy, epsilon = {float(self.eps):.4g})."
         ]
         if m < k:
@@ -231,8 +236,8 @@ class Plan:
         told.append(
             "You answer once, because two answers together would tell more than one."
             if self.repeat == "once"
-            else "If you are asked again, the same entry gets the same random answer, so that asking often tells no more. An entry "
-            "that you change gets a new one: the promise then holds for each of the two, and that it changed can be seen."
+            else "If you are asked again, the same entry gets the same random answer, so that asking often tells no more. An "
+            "entry that you change gets a new one: the promise then holds for each of the two, and that it changed can be seen."
         )
         return " ".join(told)
 

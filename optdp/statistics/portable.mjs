@@ -4,9 +4,9 @@
 // the integer algorithm of the library, with random bits from the platform's cryptographic source; `statement` tells the person
 // asked what this protects. What does not fit the plan is `Refused`, by column and reason, and no message ever holds a value.
 //
-// Bits. Everything is drawn from 32-bit words. A uniform integer below n takes the leading b bits of the words, b those of n - 1:
-// the top b of one word, or the top b - 32 of one and the whole next one below them; what is n or more is drawn again, and n = 1
-// takes no word. A coin compares 62 bits with the leading half of its 124-bit probability, and 62 more with the rest on a tie.
+// Bits. Everything is drawn from 32-bit words. A uniform integer below n takes as many bits b as n - 1 has: the top b
+// of one word, or the top b - 32 of one and the whole next one below them; what is n or more is drawn again, and n = 1 takes no
+// word. A coin compares 62 bits with the leading half of its 124-bit probability, and 62 more with the rest on a tie.
 //
 // Integers beyond 2^53 are two halves, [upper, lower 32 bits]; sums are ordered such that every one is an exact double.
 

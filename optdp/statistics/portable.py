@@ -4,9 +4,9 @@
 by the integer algorithm of the library, with random bits from the operating system; `STATEMENT` tells the person asked what this
 protects. What does not fit the plan is `Refused`, by column and reason, and no message ever holds a value.
 
-**Bits.** Everything is drawn from 32-bit words. A uniform integer below n takes the leading b bits of the words, b those of n - 1:
-the top b of one word, or the top b - 32 of one and the whole next one below them; what is n or more is drawn again, and n = 1 takes
-no word. A coin compares 62 bits with the leading half of its 124-bit probability, and 62 more with the rest on a tie.
+**Bits.** Everything is drawn from 32-bit words. A uniform integer below n takes as many bits b as n - 1 has: the top b
+of one word, or the top b - 32 of one and the whole next one below them; what is n or more is drawn again, and n = 1 takes no
+word. A coin compares 62 bits with the leading half of its 124-bit probability, and 62 more with the rest on a tie.
 """
 
 from __future__ import annotations
@@ -279,7 +279,9 @@ def replay(
     return _answer(record, storage, _words(source))
 
 
-def _answer(record: Mapping[str, Any], storage: MutableMapping[str, str] | None, words: Iterator[int]) -> dict[str, Any]:
+def _answer(
+    record: Mapping[str, Any], storage: MutableMapping[str, str] | None, words: Iterator[int]
+) -> dict[str, Any]:
     inputs = _inputs(record)
     columns, memoised = _PLAN["columns"], _PLAN["repeat"] == "memoised"
     if storage is None:
