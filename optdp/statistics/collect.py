@@ -356,7 +356,8 @@ def sends(mechanism: Mechanism, y: np.ndarray) -> np.ndarray:
     """Which of these numbers, infinity among them, a mechanism can send; of one that is not known here: its support."""
     if isinstance(mechanism, PiecewiseMechanism):
         lattice = mechanism.tables()[0]
-        place = y / float(lattice.step)
+        with np.errstate(over="ignore"):
+            place = y / float(lattice.step)
         return (place == np.rint(place)) & (place >= lattice.first) & (place <= lattice.last)
     low, high = mechanism.support()
     inside = np.asarray((y >= low) & (y <= high))
@@ -365,7 +366,7 @@ def sends(mechanism: Mechanism, y: np.ndarray) -> np.ndarray:
         counts, found = np.array(mechanism.cells), np.zeros(y.shape, dtype=bool)
         last = np.maximum(np.searchsorted(starts, y, side="right") - 1, 0)
         for piece in (last, np.maximum(last - 1, 0)):  # an end of a piece may be rounded to the next one's
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 near = np.nan_to_num((y - starts[piece]) / slope[piece] - 0.5)
             for step in range(-2, 3):
                 cell = np.clip(np.rint(near) + step, 0, counts[piece] - 1)
