@@ -223,10 +223,6 @@ class KernelMechanism(CellWindow):
         rate = np.array([[_float(ra - qa), _float(rb - qb)] for _, _, qa, qb, ra, rb in self._windows])
         return x[:, 0], x[:, 1], a[:, 0], a[:, 1], rate[:, 0], rate[:, 1]
 
-    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-        """What `randomize` computes with: (first cells of the pieces, their offsets, their slopes, stretches of inputs)."""
-        return self._edges[:-1], *self._line, self._map
-
     def _first_cell(self, inputs: np.ndarray) -> np.ndarray:
         """The first cell of each input's window."""
         x = (inputs - self.domain.lower) / self.domain.width
@@ -280,6 +276,10 @@ class KernelMechanism(CellWindow):
     def atoms(self) -> np.ndarray:
         low, high = self._ends
         return np.unique(low[low == high])
+
+    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+        """What `randomize` computes with: (first cells of the pieces, their offsets, their slopes, stretches of inputs)."""
+        return self._edges[:-1], *self._line, self._map
 
     def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""
