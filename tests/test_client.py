@@ -159,11 +159,18 @@ def test_the_same_bits_give_the_same_outputs(eps, reported, tmp_path):
 def test_plans_choose_nothing_that_clients_do_not_know(goal, tmp_path):
     """Also every number of categories around those at which the best message changes."""
     schema = {"x": optdp.Integer(0, 10), "f": optdp.Flag(missing="category"), "c": optdp.Category(range(300))}
+    schema["r"] = optdp.Category([0.5, 1e-7, 1e22, 3.0, "x", -2])
     schema |= {f"c{d}": optdp.Category(range(d)) for d in (2, 4, 9)}
     plan = optdp.plan(schema, 4.0, goal, strategy="split")
     rng = random.Random(1)
     some = [
-        {"x": rng.randrange(11), "f": None, "c": rng.randrange(300)} | {f"c{d}": rng.randrange(d) for d in (2, 4, 9)}
+        {
+            "x": rng.randrange(11),
+            "f": None,
+            "c": rng.randrange(300),
+            "r": rng.choice([0.5, 1e-7, 1e22, "3.0", 3, "x", -2]),
+        }
+        | {f"c{d}": rng.randrange(d) for d in (2, 4, 9)}
         for _ in range(40)
     ]
     compare(plan, some, tmp_path)

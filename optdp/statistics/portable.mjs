@@ -218,6 +218,7 @@ for (const column of PLAN.columns ?? []) {
   const m = column.mechanism;
   if (column.type === "date") column.start = day(column.first);
   if (column.type === "category") {
+    if (!column.texts.length) column.texts = column.values.map(String);
     column.places = new Map(column.values.map((v, i) => [v, i]));
     column.asText = new Map(column.texts.map((v, i) => [v, i]));
   }

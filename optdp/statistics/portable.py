@@ -213,6 +213,7 @@ def _ready(plan: dict[str, Any]) -> dict[str, Any]:
     """The plan with what is looked up often."""
     for column in plan.get("columns", ()):
         if column["type"] == "category":
+            column["texts"] = column["texts"] or [str(v) for v in column["values"]]
             column["places"] = {v: i for i, v in enumerate(column["values"])}
             column["as_text"] = {t: i for i, t in enumerate(column["texts"])}
         if column["type"] == "date":
