@@ -233,7 +233,7 @@ const names = new Set(columns.map((column) => column.name));
 
 /** What the mechanisms read; `Refused` for what the plan does not allow. */
 function inputs(record) {
-  if (typeof record !== "object" || record === null) refuse("the record must be an object");
+  if (typeof record !== "object" || record === null) refuse("the record must have named fields");
   for (const name of Object.keys(record)) {
     if (!names.has(name)) refuse(`the record has a field that the plan does not know; it is for ${[...names].join(", ")} alone`);
   }

@@ -232,6 +232,8 @@ _KEY = f"optdp:{DIGEST}"
 
 def _inputs(record: Mapping[str, Any]) -> list[Any]:
     """What the mechanisms read, or `Refused`."""
+    if not isinstance(record, Mapping):
+        raise Refused("the record must have named fields")
     for name in record:
         if name not in COLUMNS:
             raise Refused(f"the record has a field that the plan does not know; it is for {', '.join(COLUMNS)} alone")
