@@ -821,7 +821,14 @@ def test_the_page_randomises_in_a_browser(tmp_path):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         where = f"http://127.0.0.1:{server.server_port}/test.html"
-        command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+        command = [
+            "chromium",
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={tmp_path / 'profile'}",
+        ]
         command += ["--virtual-time-budget=5000", "--dump-dom", where]
         shown = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
         server.shutdown()
