@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test lint soak soak-coverage soak-files notebooks solvers wheel-check bench docs clean
+.PHONY: demo test lint soak soak-client soak-coverage soak-files notebooks solvers wheel-check bench docs clean
 
 demo: .venv/.demo
 	MPLBACKEND=agg $(BIN)/optdp demo
@@ -22,6 +22,10 @@ soak: .venv/.dev
 # Confidence intervals of all mechanisms, 4,000 surveys in each of some 400 cells: hours (SURVEYS=400 for a shorter look).
 soak-coverage: .venv/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -s -m soak tests/test_coverage.py
+
+# At least 100,000 outputs of every mechanism equal in library, Python and JavaScript; sizes and answers per second.
+soak-client: .venv/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -s -m soak tests/test_client.py
 
 # 100,000 mutated files of all solutions: prints how many were refused, and that none was wrongly accepted.
 soak-files: .venv/.dev

@@ -56,6 +56,8 @@ _HOME = {
         "optdp.statistics.recommend": ("Recommendation", "recommend"),
         "optdp.statistics.estimation": ("estimate_histogram", "estimate_mean"),
         "optdp.statistics.plan": ("Plan", "plan"),
+        "optdp.statistics.ledger": ("Ledger",),
+        "optdp.statistics.collect": ("collect",),
         "optdp.statistics.schema": ("Category", "Date", "Flag", "Integer", "Number"),
         "optdp.statistics.simulation": ("lip_simulate",),
         "optdp.report.compare": ("compare",),
@@ -72,10 +74,10 @@ __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
     "ApproxDP", "At", "Average", "BayesRisk", "Category", "Circle", "Composite", "Constraint", "CustomLoss", "Density",
     "Date", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "GDP", "Huber", "Integer", "Integers", "Interval",
-    "KL", "LDP", "LIP", "Line", "Loss", "Mechanism", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
+    "KL", "LDP", "LIP", "Ledger", "Line", "Loss", "Mechanism", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
     "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
     "Recommendation", "Report", "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase",
-    "check_hypothesis", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
+    "check_hypothesis", "collect", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
     "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive", "solve_composite",
     "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
 ]  # fmt: skip
@@ -109,8 +111,10 @@ if TYPE_CHECKING:
     from optdp.report.gap import gap_report
     from optdp.report.report import Report
     from optdp.solution import Program, Solution
+    from optdp.statistics.collect import collect
     from optdp.statistics.estimate import Estimate, NotIdentified, estimate
     from optdp.statistics.estimation import estimate_histogram, estimate_mean
+    from optdp.statistics.ledger import Ledger
     from optdp.statistics.plan import Plan, plan
     from optdp.statistics.recommend import Recommendation, recommend
     from optdp.statistics.schema import Category, Date, Flag, Integer, Number
