@@ -72,8 +72,8 @@ _HOME = {
 # Written out, because type checkers read it: `_HOME` and two more.
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
-    "ApproxDP", "At", "Average", "Ball", "BayesRisk", "Box", "Category", "Circle", "Composite", "Constraint", "CustomLoss", "Density",
-    "Date", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "GDP", "Huber", "Integer", "Integers", "Interval",
+    "ApproxDP", "At", "Average", "Ball", "BayesRisk", "Box", "Category", "Circle", "Composite", "Constraint",
+    "CustomLoss", "Density", "Date", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "GDP", "Huber", "Integer", "Integers", "Interval",
     "KL", "LDP", "LIP", "Line", "Loss", "Mechanism", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
     "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
     "Recommendation", "Report", "Solution", "Sphere", "Status", "Step", "Threshold", "Unbiased", "WorstCase",
@@ -101,7 +101,16 @@ if TYPE_CHECKING:
     from optdp.problem.constraints import Constraint, Outputs, Unbiased
     from optdp.problem.density import Density
     from optdp.problem.domains import (
-        Alphabet, Ball, Box, Circle, Domain, Integers, Interval, Line, OneHot, Sphere,
+        Alphabet,
+        Ball,
+        Box,
+        Circle,
+        Domain,
+        Integers,
+        Interval,
+        Line,
+        OneHot,
+        Sphere,
     )  # fmt: skip
     from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
     from optdp.problem.losses import CustomLoss, DistanceLoss, Huber, Loss, PairLoss, Pieces, Pinball, Power, Threshold
