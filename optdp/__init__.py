@@ -71,13 +71,13 @@ _HOME = {
 
 # Written out, because type checkers read it: `_HOME` and two more.
 __all__ = [
-    "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
-    "ApproxDP", "At", "Average", "Ball", "BayesRisk", "Box", "Category", "Circle", "Composite", "Constraint",
-    "CustomLoss", "Density", "Date", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "GDP", "Huber", "Integer", "Integers", "Interval",
-    "KL", "LDP", "LIP", "Line", "Loss", "Mechanism", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
-    "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
-    "Recommendation", "Report", "Solution", "Sphere", "Status", "Step", "Threshold", "Unbiased", "WorstCase",
-    "check_hypothesis", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
+    "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet", "ApproxDP",
+    "At", "Average", "Ball", "BayesRisk", "Box", "Category", "Circle", "Composite", "Constraint", "CustomLoss",
+    "Density", "Date", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "GDP", "Huber", "Integer", "Integers",
+    "Interval", "KL", "LDP", "LIP", "Line", "Loss", "Mechanism", "NotIdentified", "Number", "OneHot", "Outputs",
+    "PairLoss", "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior", "Privacy", "Problem", "Profile",
+    "Program", "RDP", "Recommendation", "Report", "Solution", "Sphere", "Status", "Step", "Threshold", "Unbiased",
+    "WorstCase", "check_hypothesis", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
     "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive", "solve_composite",
     "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
 ]  # fmt: skip
