@@ -48,6 +48,7 @@ _HOME = {
         "optdp.design.registry": ("solve",),
         "optdp.design.progress": ("Step",),
         "optdp.design.piecewise": ("solve_piecewise",),
+        "optdp.design.vector": ("solve_vector",),
         "optdp.design.ptt": ("solve_ptt",),
         "optdp.design.composite": ("solve_composite",),
         "optdp.design.additive": ("solve_additive",),
@@ -79,7 +80,7 @@ __all__ = [
     "Program", "RDP", "Recommendation", "Report", "Solution", "Sphere", "Status", "Step", "Threshold", "Unbiased",
     "WorstCase", "check_hypothesis", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
     "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive", "solve_composite",
-    "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
+    "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt", "solve_vector",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from optdp.design.progress import Step
     from optdp.design.ptt import solve_ptt
     from optdp.design.registry import solve
+    from optdp.design.vector import solve_vector
     from optdp.exact.numbers import log
     from optdp.mechanisms.additive import AdditiveMechanism
     from optdp.mechanisms.base import Mechanism

@@ -1,0 +1,98 @@
+"""The optimal unbiased mechanism for vectors of the unit sphere, and of the unit ball.
+
+**The program.** Output directions u and lengths, with densities k_v(y) that differ by at most e^eps between inputs v: minimise
+the worst E|Y - v|^2 over unbiased mechanisms.
+
+**By symmetry and duality** (`optdp.certificates.vector`) an output direction is worth its mean along the input, which is largest
+for a density e^eps on a cap {<u, v> >= g} and 1 elsewhere, with the g that equals that mean. Outputs r u of one length with such a
+density attain the bound on the sphere.
+
+**On the ball** the direction x/|x| is reversed with probability (1 - |x|)/2. That is at most 1 worse than the sphere's optimum,
+which bounds it from below: a relative gap of about eps/d where d is large.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optdp.certificates.vector import certify
+from optdp.design.progress import ProgressLike
+from optdp.design.registry import Run, register, solve
+from optdp.exact import enclosures, require
+from optdp.exact.numbers import Number
+from optdp.mechanisms.cap import CapMechanism
+from optdp.problem.constraints import Unbiased
+from optdp.problem.domains import Ball, Sphere
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+from optdp.solution import Solution
+
+NORMS = ("l2",)
+INPUTS = ("sphere", "ball")
+
+
+def solve_vector(
+    eps: Number | str, dim: int, *, norm: str = "l2", inputs: str = "sphere", rtol: float = 1e-3,
+    progress: ProgressLike = None,
+) -> Solution:  # fmt: skip
+    """The best unbiased eps-LDP mechanism for one vector: the least worst-case E|Y - v|^2, Euclidean.
+
+    **Arguments:**
+
+    - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
+    - `dim`: the dimension, an integer from 1 to 10^9 (10^6 where a certificate enumerates coordinates).
+    - `norm`, `inputs`: "l2" with "sphere": unit vectors, solved exactly; "l2" with "ball": vectors with |v| <= 1, a certified
+      bracket whose ends differ by at most 1.
+    - `rtol`: the gap at which the status is OPTIMAL; `progress`: see `optdp.solve`.
+
+    **Returns** a `Solution`: `mechanism.randomize` takes an array whose last axis has length `dim` and gives private vectors of
+    the same shape; their mean is an unbiased estimate of the mean vector (`optdp.estimate` adds confidence regions).
+
+    **Raises** TypeError or ValueError naming the argument.
+
+    **Source:** see `optdp.mechanisms.cap.CapMechanism`.
+
+        >>> import optdp
+        >>> best = optdp.solve_vector(4.0, 1000)
+        >>> round(best.value, 6), best.gap < 1e-12
+        (434.603313, True)
+        >>> best.mechanism.randomize([[1.0] + [0.0] * 999]).shape
+        (1, 1000)
+    """
+    require.choice("norm", norm, NORMS)
+    require.choice("inputs", inputs, INPUTS)
+    domain = (Sphere if inputs == "sphere" else Ball)(require.integer("dim", dim, low=1, high=10**9))
+    problem = Problem(LDP(require.exact_epsilon(eps)), domain, WorstCase("squared"), constraints=(Unbiased(),))
+    return solve(problem, rtol, progress=progress)
+
+
+def accepts(problem: Problem) -> str | None:
+    """Unbiased mechanisms on unit vectors or a ball: the worst case of the squared error (or its average on a sphere)."""
+    privacy, domain, objective = problem.privacy, problem.domain, problem.objective
+    if not isinstance(privacy, LDP) or not 0 < float(privacy.eps) <= require.MAX_EPS:
+        return "privacy must be LDP with eps in (0, 30]"
+    if not isinstance(domain, Sphere | Ball):
+        return "the domain must be a sphere or a ball"
+    averaged = isinstance(domain, Sphere) and isinstance(objective, Average) and objective.prior == "uniform"
+    if not (averaged or isinstance(objective, WorstCase)) or objective.loss.exponent != 2:
+        return "the objective must be the worst case (on a sphere or the uniform average) of the squared error"
+    if not problem.unbiased or problem.family.clause(problem.eps):
+        return "the mechanism must be unbiased, and the family all mechanisms"
+    return None
+
+
+def design(run: Run) -> Solution:
+    """See `solve_vector`."""
+    problem, told = run.problem, "closed form (incomplete beta function)"
+    mechanism = CapMechanism.private(problem.eps, problem.domain)  # type: ignore[arg-type]
+    estimate = enclosures.round_down(mechanism.least - 1)
+    certificate = certify(problem, estimate)
+    return run.solution(mechanism, certificate, "the height of the cap", "1", told)
+
+
+register(
+    "vector",
+    ("LDP", "Sphere or Ball", "WorstCase (Sphere: or uniform Average) of squared", "AllMechanisms", "Unbiased"),
+    accepts, design,
+)  # fmt: skip
