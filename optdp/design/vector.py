@@ -22,13 +22,13 @@ from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.mechanisms.cap import CapMechanism
 from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import Ball, Sphere
+from optdp.problem.domains import Ball, Box, Domain, Sphere
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
 
-NORMS = ("l2",)
+NORMS = ("l2", "linf")
 INPUTS = ("sphere", "ball")
 
 
@@ -62,7 +62,13 @@ def solve_vector(
     """
     require.choice("norm", norm, NORMS)
     require.choice("inputs", inputs, INPUTS)
-    domain = (Sphere if inputs == "sphere" else Ball)(require.integer("dim", dim, low=1, high=10**9))
+    domain: Domain
+    if norm == "linf":
+        if inputs == "sphere":
+            raise ValueError("inputs = 'sphere' is not allowed with norm = 'linf': the cube is inputs = 'ball'")
+        domain = Box.cube(require.integer("dim", dim, low=1, high=10**6))
+    else:
+        domain = (Sphere if inputs == "sphere" else Ball)(require.integer("dim", dim, low=1, high=10**9))
     problem = Problem(LDP(require.exact_epsilon(eps)), domain, WorstCase("squared"), constraints=(Unbiased(),))
     return solve(problem, rtol, progress=progress)
 
