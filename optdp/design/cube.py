@@ -58,7 +58,7 @@ def design(run: Run) -> Solution:
     assert eps is not None
     mechanism: Mechanism = SignMechanism.private(eps, domain)
     attained = mechanism.enclose(problem.objective)[1]
-    if float(eps) > d:  # less than 1 for each coordinate is never enough
+    if d == 1 or float(eps) > d:  # less than 1 for each of several coordinates is never enough
         run.progress("every coordinate by itself")
         part = solve_kernel(share_of(eps, d), "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol).mechanism
         product = ProductMechanism(domain, part)

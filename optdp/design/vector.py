@@ -33,7 +33,7 @@ INPUTS = ("sphere", "ball")
 
 
 def solve_vector(
-    eps: Number | str, dim: int, *, norm: str = "l2", inputs: str = "sphere", rtol: float = 1e-3,
+    eps: Number | str, dim: int, *, norm: str = "l2", inputs: str | None = None, rtol: float = 1e-3,
     progress: ProgressLike = None,
 ) -> Solution:  # fmt: skip
     """The best unbiased eps-LDP mechanism for one vector: the least worst-case E|Y - v|^2, Euclidean.
@@ -42,8 +42,8 @@ def solve_vector(
 
     - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `dim`: the dimension, an integer from 1 to 10^9 (10^6 where a certificate enumerates coordinates).
-    - `norm`, `inputs`: "l2" with "sphere": unit vectors, solved exactly; "l2" with "ball": vectors with |v| <= 1, a certified
-      bracket whose ends differ by at most 1.
+    - `norm`, `inputs`: "l2" with "sphere" (None): unit vectors, solved exactly; "l2" with "ball": vectors with |v| <= 1, a
+      certified bracket whose ends differ by at most 1; "linf" with "ball" (None): vectors of the cube [-1, 1]^dim, a bracket.
     - `rtol`: the gap at which the status is OPTIMAL; `progress`: see `optdp.solve`.
 
     **Returns** a `Solution`: `mechanism.randomize` takes an array whose last axis has length `dim` and gives private vectors of
@@ -61,8 +61,8 @@ def solve_vector(
         (1, 1000)
     """
     require.choice("norm", norm, NORMS)
-    require.choice("inputs", inputs, INPUTS)
     domain: Domain
+    inputs = require.choice("inputs", ("sphere" if norm == "l2" else "ball") if inputs is None else inputs, INPUTS)
     if norm == "linf":
         if inputs == "sphere":
             raise ValueError("inputs = 'sphere' is not allowed with norm = 'linf': the cube is inputs = 'ball'")

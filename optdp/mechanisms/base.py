@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MODULES = (
     "additive", "cap", "composite", "finite", "frequency", "kernel", "lip", "piecewise", "product", "signs", "varying_window",
     "baselines.clamped", "baselines.frequency", "baselines.unbiased", "baselines.noise",
+    "baselines.vector",
 )  # fmt: skip
 
 

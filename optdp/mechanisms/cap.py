@@ -112,6 +112,12 @@ class CapMechanism(Mechanism):
             return enclosures.lower(square), enclosures.upper(square) + self.dim * Fraction(self.step) ** 2 / 4
 
     @property
+    def shares(self) -> tuple[arb, arb]:
+        """The share of the sphere that the cap has, and E[<u, x>] over it times that share."""
+        with ctx.workprec(PRECISION):
+            return cap(self.dim, arb(self.height))
+
+    @property
     def least(self) -> Fraction:
         """A lower bound on E|Y|^2."""
         return self._square[0]

@@ -54,7 +54,9 @@ class SignMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Box) or not self.domain.is_cube:
-            raise ValueError(f"domain = {self.domain} is not allowed: it must be the cube [-1, 1]^d, an optdp.Box.cube(d)")
+            raise ValueError(
+                f"domain = {self.domain} is not allowed: it must be the cube [-1, 1]^d, an optdp.Box.cube(d)"
+            )
         require.integer("k", self.k, low=1, high=self.domain.dimension)
         require.integer("least", self.least, low=1, high=self.k)
         require.integer("coins", self.coins, low=1, high=COINS - 1)
@@ -295,7 +297,9 @@ class SignMechanism(Mechanism):
 
     def check_unbiased(self) -> Check:
         """Every step keeps the mean."""
-        return Check("unbiased", True, "rounding to a vertex keeps the mean, signs have the mean x/r by symmetry, R the mean r")
+        return Check(
+            "unbiased", True, "rounding to a vertex keeps the mean, signs have the mean x/r by symmetry, R the mean r"
+        )
 
     def __repr__(self) -> str:
         return (
