@@ -50,7 +50,8 @@ def test_small_dimensions_have_known_optima():
         assert optdp.solve_vector(eps, 3).value == pytest.approx(((root + 1) / (root - 1)) ** 2 - 1, rel=1e-12)
         for d in (1, 3):
             best = optdp.solve_vector(eps, d)
-            assert float(best.closed_form.subs("eps", eps)) == pytest.approx(best.value, rel=1e-12)
+            form = best.closed_form
+            assert float(form.subs(dict.fromkeys(form.free_symbols, eps))) == pytest.approx(best.value, rel=1e-12)
 
 
 @pytest.mark.parametrize("eps", [0.5, 2.0, 4.0])
@@ -156,7 +157,7 @@ def test_the_height_of_samples_has_its_law(d, eps):
 def test_points_are_decided_by_balls_as_by_the_density():
     """The rare path alone: a cell's points are accepted with the probability that the density says."""
     table, rng = directions.heights(4, 0.3), np.random.default_rng(0)
-    weights, edges, sure, (scale, peak, _) = table._sides[0]
+    weights, edges, sure, (scale, peak) = table._sides[0]
     cell, n = len(weights) // 2, 3000
     kept = sum(
         table._decide(0, cell, int(rng.integers(0, 2**63)) * 2, int(rng.integers(0, 2**62)), rng) is not None
@@ -170,7 +171,7 @@ def test_points_are_decided_by_balls_as_by_the_density():
     assert sure[-1] == 0 and sum(weights) == 2**62 and all(0 <= s <= 2**62 for s in sure)
 
 
-@pytest.mark.parametrize("eps", [1.0, 20.0])
+@pytest.mark.parametrize("eps", [0.2, 5.0])
 @pytest.mark.parametrize("d", [1, 2, 3, 30])
 @pytest.mark.parametrize("kind", ["sphere", "ball"])
 def test_samples_are_unbiased_and_have_the_stated_error(d, eps, kind):
@@ -224,7 +225,7 @@ def test_the_sign_of_the_direction_in_the_ball_is_exact():
     """Near ties go to rationals: the digits that follow decide as often as they should."""
     rng = as_rng(4)
     row = np.array([0.6, 0.0])
-    toss = math.floor((1 + 0.6) / 2 * 2**62)
+    toss = math.floor((1 + Fraction(0.6)) * 2**61)
     kept = sum(CapMechanism._below_norm(toss, row, rng) for _ in range(2000))
     exact = Fraction(0.6) * 2**61 + 2**61 - toss
     assert binomtest(kept, 2000, float(exact)).pvalue > 1e-4
@@ -332,7 +333,7 @@ def test_sign_vectors_by_enumeration(d, k, least):
     assert len(patterns) == math.comb(d, k) * 2**k
     assert np.abs(y.mean(axis=0) - x).max() < 4.5 * y.std(axis=0).max() / math.sqrt(n)
     assert float(np.square(y).sum(axis=1).mean()) == pytest.approx(float(mechanism._square[1]), rel=1e-9)
-    assert mechanism._ratio <= arb(2).exp()
+    assert mechanism.check_privacy(optdp.LDP(2.0))[0].passed
     assert optdp.Mechanism.from_dict(mechanism.to_dict()) == mechanism
 
 

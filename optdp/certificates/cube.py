@@ -1,8 +1,8 @@
 """Why no unbiased eps-LDP mechanism for the vectors of a cube has a smaller error: moments of random signs.
 
-Let v be uniform on the vertices {-1, 1}^d. As on the sphere (`optdp.certificates.vector`), if a bounds the mean of <u, v> under any
-density over v with k <= e^eps k', for every unit vector u, then the average error over the vertices is at least d^2/a^2 - d. And a
-is such a bound if for every unit vector u and X = <u, v>
+Let v be uniform on the vertices {-1, 1}^d. As on the sphere (`optdp.certificates.vector`), if a bounds the mean of <u, v> under
+any density over v with k <= e^eps k', for every unit vector u, then the average error over the vertices is at least d^2/a^2 - d.
+And a is such a bound if for every unit vector u and X = <u, v>
 
     (e^eps - 1) E[(X - a)_+]  <=  a,        where E[(X - a)_+] = E[(|X| - a)_+]/2.
 

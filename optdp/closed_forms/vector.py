@@ -36,7 +36,10 @@ def cap(dim: int, height: arb) -> tuple[arb, arb]:
     if dim == 1:
         return arb(1) / 2, arb(1) / 2
     half, order, rest = arb(1) / 2, (arb(dim) - 1) / 2, 1 - height * height
-    share = half * rest.beta_lower(order, half, regularized=True)
+    if height * height * dim < half:  # from the complement: 1 - g^2 may not be told from 1
+        share = half - half * (height * height).beta_lower(half, order, regularized=True)
+    else:
+        share = half * rest.beta_lower(order, half, regularized=True)
     return share, (_log_density(dim) + order * rest.log()).exp() / (dim - 1)
 
 

@@ -1,8 +1,9 @@
 """Unbiased mechanisms for the vectors of a cube, between a proven bound and what is attained.
 
-**The mechanism.** The signs of k random coordinates, of which at least a threshold agree with the input (rounded at random to a
-vertex) with the probability that e^eps allows; or every coordinate by itself with the optimal kernel for numbers at eps/d,
-whichever has the smaller error. k and the threshold are those of the largest mean per unit of length, found by going through them.
+**The mechanism.** The signs of k random coordinates, of which at least a threshold agree with the input (rounded at random to
+a vertex) with the probability that e^eps allows; or every coordinate by itself with the optimal kernel for numbers at eps/d,
+whichever has the smaller error. k and the threshold are those of the largest mean per unit of length, found by going through
+them.
 
 **The bound** (`optdp.certificates.cube`) is about the vertices alone, on which the error is d^2/a^2 - d if a is the best mean
 per unit of length of any output direction. Which direction is best is not known for all eps; the moments of random signs bound
@@ -89,8 +90,8 @@ def moment_program(eps: float, d: int, gain: float) -> LinearProgram:
     """The multipliers for a gain a, all times (e^eps - 1)/a: their sum is at most 1 if a is a bound."""
     slopes, root, ratio = _slopes(eps, d), math.sqrt(d), math.expm1(eps) / gain
     far = min(root, gain + 12.0)
-    parts = [np.linspace(0, far, 1201), [min(gain, root), root], np.geomspace(far, root, 60)]
-    x = np.unique(np.concatenate(parts))
+    parts = [np.linspace(0, far, 1201), np.array([min(gain, root), root]), np.geomspace(far, root, 60)]
+    x: np.ndarray = np.unique(np.concatenate(parts))
 
     def log_cosh(z: np.ndarray) -> np.ndarray:
         return z + np.log1p(np.exp(-2 * z)) - math.log(2)
@@ -130,9 +131,8 @@ def certify(problem: Problem) -> tuple[CubeCertificate, LinearProgram]:
         x *= 1 + max(0.0, limit / total - 1) / 2
         x[0] += limit - float(model.cost @ x)
         used = x[3:] > 0
-        certificate = CubeCertificate(
-            gain, *map(float, x[:3]), tuple(_slopes(eps, d)[used].tolist()), tuple(x[3:][used].tolist())
-        )  # fmt: skip
+        slopes, weights = tuple(_slopes(eps, d)[used].tolist()), tuple(x[3:][used].tolist())
+        certificate = CubeCertificate(gain, float(x[0]), float(x[1]), float(x[2]), slopes, weights)
         try:
             certificate.bound(problem)
             return certificate, model

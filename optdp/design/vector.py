@@ -3,17 +3,15 @@
 **The program.** Output directions u and lengths, with densities k_v(y) that differ by at most e^eps between inputs v: minimise
 the worst E|Y - v|^2 over unbiased mechanisms.
 
-**By symmetry and duality** (`optdp.certificates.vector`) an output direction is worth its mean along the input, which is largest
-for a density e^eps on a cap {<u, v> >= g} and 1 elsewhere, with the g that equals that mean. Outputs r u of one length with such a
-density attain the bound on the sphere.
+**By symmetry and duality** (`optdp.certificates.vector`) an output direction is worth its mean along the input, which is
+largest for a density e^eps on a cap {<u, v> >= g} and 1 elsewhere, with the g that equals that mean. Outputs r u of one length
+with such a density attain the bound on the sphere.
 
 **On the ball** the direction x/|x| is reversed with probability (1 - |x|)/2. That is at most 1 worse than the sphere's optimum,
 which bounds it from below: a relative gap of about eps/d where d is large.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from optdp.certificates.vector import certify
 from optdp.design.progress import ProgressLike

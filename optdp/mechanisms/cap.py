@@ -210,7 +210,8 @@ class CapMechanism(Mechanism):
         """(low, high) around E|Y - x|^2 for unit vectors, E|Y|^2 for the ball, where 0 is the worst input."""
         ball = isinstance(self.domain, Ball)
         averaged = isinstance(objective, Average) and objective.prior == "uniform" and not ball
-        if not (averaged or isinstance(objective, WorstCase)) or objective.loss.exponent != 2:
+        known = isinstance(objective, WorstCase) or averaged
+        if not known or objective.loss.exponent != 2:  # type: ignore[attr-defined]
             return super().enclose(objective)
         low, high = (end - (0 if ball else 1) for end in self._square)
         return enclosures.round_down(low), enclosures.round_up(high)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,6 @@ class Heights:
         self._alias = Alias([row + [0] * (width - len(row)) for row in rows], LIMB)
         self._edges = np.array([np.resize(edges, width + 1) for _, edges, _, _ in self._sides])
         self._sure = np.array([sure + [0] * (width - len(sure)) for _, _, sure, _ in self._sides])
-        self._scales = [scale for *_, scale in self._sides]
 
     def _log_density(self, tau: arb) -> arb:
         return (self.dim - 2) * tau.log() - (self.dim - 1) * (1 + tau * tau).log()
@@ -80,8 +80,8 @@ class Heights:
         power = 1 / (1 + tau * tau) if self.dim == 2 else self._log_density(tau).exp()
         return power * self._peak
 
-    def _cells(self, height: float) -> tuple[list[int], np.ndarray, list[int], arb]:
-        """(weights, edges, sure acceptances of 2^62, scale): scale * density * width <= weight on each cell."""
+    def _cells(self, height: float) -> tuple[list[int], np.ndarray, list[int], tuple[arb, arb]]:
+        """(weights, edges, sure acceptances of 2^62, (scale, factor of the density)): scale * density * width <= weight."""
         dim = self.dim
         with ctx.workprec(128):
             end = ((1 - arb(height)) / (1 + arb(height))).sqrt()
@@ -118,7 +118,7 @@ class Heights:
             best = self._density(((arb(dim) - 2) / dim).sqrt()) if dim > 2 else arb(self._peak)
             widths = np.diff(edges).tolist()
             sups, infs = [], []
-            for i, (low, high) in enumerate(zip(values[:-1], values[1:], strict=True)):
+            for i, (low, high) in enumerate(pairwise(values)):
                 inside = edges[i] <= mode * (1 + 1e-12) and edges[i + 1] >= mode * (1 - 1e-12)
                 sups.append(best.max(low).max(high) if inside else low.max(high))
                 infs.append(low.min(high))
@@ -135,7 +135,7 @@ class Heights:
             j = int(np.argmax(np.array(weights, dtype=float)))
             sure[j] = sure[j] * weights[j] // (weights[j] + spare)
             weights[j] += spare
-        return weights, edges, sure, (scale, self._peak, end * end)
+        return weights, edges, sure, (scale, self._peak)
 
     def draw(self, side: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict[int, Digits]]:
         """(cells, 64-bit places in them, what more is known of some places) for each entry of `side`: 0 for the cap."""
@@ -160,7 +160,7 @@ class Heights:
 
     def _decide(self, side: int, cell: int, place: int, toss: int, rng: np.random.Generator) -> Digits | None:
         """Whether a point is accepted: the digits of its place, or None."""
-        weights, edges, _, (scale, peak, end) = self._sides[side]
+        weights, edges, _, (scale, peak) = self._sides[side]
         where, chance = Digits(place, 64), Digits(toss, BITS)
         bits = 128
         while bits <= DEEPEST:
@@ -201,7 +201,7 @@ def heights(dim: int, height: float) -> Heights:
 def _trust() -> None:
     """Compare numpy's functions with balls at random points. **Raises** RuntimeError where they are too far off."""
     rng = np.random.default_rng(20)
-    x = np.concatenate([rng.random(500), 2.0 ** -rng.integers(1, 64, 500) * (1 + rng.random(500)) / 2])
+    x = np.concatenate([rng.random(500), 2.0 ** (0 - rng.integers(1, 64, 500)) * (1 + rng.random(500)) / 2])
     for dtype, bits in ((np.float64, 49), (np.longdouble, 49 if _SHORT else 58)):
         points = x.astype(dtype)
         turn = 2 * _PI(dtype) * points
@@ -221,7 +221,7 @@ def _trust() -> None:
 _SHORT = np.finfo(np.longdouble).nmant < 63
 
 
-def _PI(dtype: Any) -> Any:  # noqa: N802
+def _PI(dtype: Any) -> Any:
     return dtype(math.pi) + dtype(1.2246467991473532e-16)  # pi - fl(pi)
 
 
@@ -243,7 +243,8 @@ class Bits:
         """For vectors with t in the cap (side 0) or not (1); `table`: None for d = 1."""
         pairs = (dim + 1) // 2 if dim > 1 else 0
         if table is None:
-            cells, places, known = np.zeros(side.size, np.int64), np.zeros(side.size, np.uint64), {}
+            cells, places = np.zeros(side.size, np.int64), np.zeros(side.size, np.uint64)
+            known: dict[int, Digits] = {}
         else:
             cells, places, known = table.draw(side, rng)
         words = rng.integers(0, 2**64, size=(2, side.size, pairs), dtype=np.uint64)
@@ -269,8 +270,8 @@ def multiples(
 ) -> np.ndarray:
     """Integers k, a row for each row of v: step * k has the mean E[t | side] * scale * v/|v|.
 
-    **Arguments:** `v`: float64 rows, none of them 0; `side`: 0 where t >= `height`, 1 elsewhere; `scale`: a function that encloses r
-    at the working precision; `step`: a power of two.
+    **Arguments:** `v`: float64 rows, none of them 0; `side`: 0 where t >= `height`, 1 elsewhere; `scale`: a function that
+    encloses r at the working precision; `step`: a power of two.
     """
     _trust()
     count, dim = v.shape
@@ -407,7 +408,7 @@ def _radii(words: np.ndarray, deep: tuple[np.ndarray, np.ndarray, np.ndarray], d
 
 def _balls(v: np.ndarray, bits: Bits, table: Heights | None, scale: Any, step: float, rng: Any) -> np.ndarray:
     """One vector in balls, from as many digits as it takes."""
-    row, column, more = bits.deep
+    _, column, more = bits.deep
     finer = dict(zip(column.tolist(), more.tolist(), strict=True))
     radii = [Digits(w, 64) for w in bits.radii[0].tolist()]
     radii = [Digits((d.word << 64) + finer[j], 128) if j in finer else d for j, d in enumerate(radii)]

@@ -35,8 +35,8 @@ PRECISION = 320
 class SignMechanism(Mechanism):
     """An unbiased mechanism for vectors of the cube [-1, 1]^d: the signs of k random coordinates, times a number, 0 elsewhere.
 
-    Each coordinate of the input is first rounded at random to -1 or 1 without bias. k coordinates are chosen uniformly, and a sign
-    vector for them: with probability coins/2^124 uniformly from those that agree with the rounded input in at least `least`
+    Each coordinate of the input is first rounded at random to -1 or 1 without bias. k coordinates are chosen uniformly, and a
+    sign vector for them: with probability coins/2^124 uniformly from those that agree with the rounded input in at least `least`
     places, else from the others. Its multiple r that makes the output unbiased is a real number; what is sent are the two floats
     around it, at random with the mean r. All sampling is exact.
 
@@ -66,7 +66,7 @@ class SignMechanism(Mechanism):
 
     @classmethod
     def private(cls, eps: Number, domain: Box, k: int | None = None, least: int | None = None) -> Self:
-        """The eps-LDP mechanism with k coordinates and this threshold (None: the best ones), and the probability that eps allows."""
+        """The eps-LDP mechanism with k coordinates and this threshold; None: the best ones."""
         eps = require.exact_epsilon(eps)
         if k is None:
             k, least = best_signs(float(eps), domain.dimension or 0)

@@ -384,8 +384,13 @@ class Ball(_Vectors):
     tag = "ball"
     dim: Annotated[int, Within(1, 10**9)]
 
-    __post_init__ = Sphere.__post_init__
-    dimension = Sphere.dimension
+    def __post_init__(self) -> None:
+        require.integer("dim", self.dim, low=1, high=10**9)
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """dim."""
+        return self.dim
 
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         array = self._vectors(x, name)
@@ -416,10 +421,10 @@ class Box(_Vectors):
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
-            given = np.asarray(getattr(self, name))
-            if given.ndim != 1 or given.dtype.kind not in "iuf" or not 1 <= given.size <= 10**6:
+            corner = np.asarray(getattr(self, name))
+            if corner.ndim != 1 or corner.dtype.kind not in "iuf" or not 1 <= corner.size <= 10**6:
                 raise ValueError(f"{name} is not allowed: the {name} corner must be a list of 1 to 10^6 numbers")
-            object.__setattr__(self, name, tuple((given.astype(float) + 0.0).tolist()))
+            object.__setattr__(self, name, tuple((corner.astype(float) + 0.0).tolist()))
         if len(self.lower) != len(self.upper):
             given = f"lower has {len(self.lower)} entries and upper {len(self.upper)}"
             raise ValueError(f"{given}, which is not allowed: both corners must have the same length")
@@ -451,7 +456,7 @@ class Box(_Vectors):
         array = self._vectors(x, name)
         with np.errstate(invalid="ignore"):
             good = ((array >= np.array(self.lower)) & (array <= np.array(self.upper))).all(axis=-1)
-        _inside(good, array[..., 0], name, f"{name} must lie in {self}")
+        _inside(np.asarray(good), array[..., 0], name, f"{name} must lie in {self}")
         return array
 
     def latex(self) -> str:

@@ -28,12 +28,12 @@ def gap_report(
 ) -> Report:  # fmt: skip
     """The certified bracket for every dimension and epsilon, and the error of each published mechanism as a ratio to the value.
 
-    **Arguments:** `eps`, `dim`: one or several; `norm`, `inputs`, `rtol`: as in `optdp.solve_vector` (`inputs` None: unit vectors for
-    "l2", the cube for "linf"); `mechanisms`: as in `optdp.gap_report`.
+    **Arguments:** `eps`, `dim`: one or several; `norm`, `inputs`, `rtol`: as in `optdp.solve_vector`;
+    `mechanisms`: as in `optdp.gap_report`.
     """
     dims = [dim] if isinstance(dim, int) else list(dim)
     inputs = inputs or ("sphere" if norm == "l2" else "ball")
-    solutions = [solve_vector(e, d, norm=norm, inputs=inputs, rtol=rtol) for d in dims for e in several("eps", eps)]  # type: ignore[arg-type]
+    solutions = [solve_vector(e, d, norm=norm, inputs=inputs, rtol=rtol) for d in dims for e in several("eps", eps)]
     domain = solutions[0].problem.domain
     title = f"Unbiased vectors on {domain}" if len(dims) == 1 else "Unbiased vectors"
     note = "is at least the lower bound."
@@ -96,4 +96,4 @@ def plot_signs(mechanism: SignMechanism, *, ax: Axes | None = None, inputs: Arra
 def plot_product(mechanism: ProductMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """The mechanism of one coordinate."""
     chosen: dict[str, Any] = {} if inputs is None else {"inputs": inputs}
-    return mechanism.part.plot(ax, **chosen)  # type: ignore[no-any-return]
+    return mechanism.part.plot(ax, **chosen)

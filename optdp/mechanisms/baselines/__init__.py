@@ -238,8 +238,9 @@ _add("HR", "Acharya, Sun and Zhang, Hadamard response: estimating distributions 
 _add("SS", "Ye and Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, IEEE "
      "Trans. Inf. Theory 64(8), 2018", "frequency:subset", domains="one-hot")
 _add("Duchi l2", _DUCHI + "; vectors in the Euclidean unit ball", "vector:duchi_l2", domains="sphere ball")
-_add("PrivUnit", "Bhowmick, Duchi, Freudiger, Kapoor and Rogers, Protection against reconstruction and its applications in private "
-     "federated learning, arXiv 1812.00984, 2018; with the parameters of its theorem", "vector:priv_unit", domains="sphere ball")
+_add("PrivUnit", "Bhowmick, Duchi, Freudiger, Kapoor and Rogers, Protection against reconstruction and its applications in "
+     "private federated learning, arXiv 1812.00984, 2018; with the parameters of its theorem", "vector:priv_unit",
+     domains="sphere ball")
 _add("vector Laplace", _LAPLACE + "; independent noise on every coordinate", partial(_local, "vector:laplace", floats=True),
      domains="sphere ball box")
 _add("Euclidean Laplace", "Hardt and Talwar, On the geometry of differential privacy, STOC 2010; the case of the Euclidean norm",

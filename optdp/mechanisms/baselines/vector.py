@@ -23,7 +23,6 @@ from optdp.mechanisms.product import share_of
 from optdp.mechanisms.signs import SignMechanism
 from optdp.problem.domains import Ball, Box, Interval, Sphere
 from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Objective, WorstCase
 from optdp.problem.privacy import LDP, Privacy
 
 SIDE = Interval(-1.0, 1.0)
