@@ -54,7 +54,7 @@ def solve_vector(
         >>> import optdp
         >>> best = optdp.solve_vector(4.0, 1000)
         >>> round(best.value, 6), best.gap < 1e-12
-        (434.603313, True)
+        (434.603316, True)
         >>> best.mechanism.randomize([[1.0] + [0.0] * 999]).shape
         (1, 1000)
     """

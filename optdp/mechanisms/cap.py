@@ -97,12 +97,12 @@ class CapMechanism(Mechanism):
         return 1 / _mean(self.dim, self.height, self.coins)
 
     @cached_property
-    def _ratio(self) -> arb:
-        """The largest ratio of the densities of u."""
+    def _ratio(self) -> Fraction:
+        """An upper bound on the largest ratio of the densities of u."""
         with ctx.workprec(PRECISION):
             share, _ = cap(self.dim, arb(self.height))
             odds = arb(self.coins) / (COINS - self.coins) * (1 - share) / share
-            return odds.max(1 / odds)
+            return enclosures.upper(odds.max(1 / odds))
 
     @cached_property
     def _square(self) -> tuple[Fraction, Fraction]:
@@ -217,15 +217,13 @@ class CapMechanism(Mechanism):
         return enclosures.round_down(low), enclosures.round_up(high)
 
     def guarantee(self) -> LDP:
-        with ctx.workprec(PRECISION):
-            return LDP(Log(enclosures.upper(self._ratio)))
+        return LDP(Log(self._ratio))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         """The ratio of the densities inside and outside the cap, in ball arithmetic."""
         if not isinstance(privacy, LDP):
             return super().check_privacy(privacy)
-        with ctx.workprec(PRECISION):
-            return [privacy.check(enclosures.upper(self._ratio))]
+        return [privacy.check(self._ratio)]
 
     def check_unbiased(self) -> Check:
         """E[Y | x] is x by symmetry around x and the choice of r; rounding adds no bias."""

@@ -106,12 +106,12 @@ class SignMechanism(Mechanism):
         return low, math.nextafter(low, math.inf)
 
     @cached_property
-    def _ratio(self) -> arb:
-        """The largest ratio of the probabilities of an output."""
+    def _ratio(self) -> Fraction:
+        """An upper bound on the largest ratio of the probabilities of an output."""
         with ctx.workprec(PRECISION):
             inside = share(self.k, self.least)
             odds = arb(self.coins) / (COINS - self.coins) * (1 - inside) / inside
-            return odds.max(1 / odds)
+            return enclosures.upper(odds.max(1 / odds))
 
     @cached_property
     def _square(self) -> tuple[Fraction, Fraction]:
@@ -285,15 +285,13 @@ class SignMechanism(Mechanism):
         return enclosures.round_down(self._square[0]), enclosures.round_up(self._square[1])
 
     def guarantee(self) -> LDP:
-        with ctx.workprec(PRECISION):
-            return LDP(Log(enclosures.upper(self._ratio)))
+        return LDP(Log(self._ratio))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         """The ratio of the probabilities of a sign vector, in ball arithmetic."""
         if not isinstance(privacy, LDP):
             return super().check_privacy(privacy)
-        with ctx.workprec(PRECISION):
-            return [privacy.check(enclosures.upper(self._ratio))]
+        return [privacy.check(self._ratio)]
 
     def check_unbiased(self) -> Check:
         """Every step keeps the mean."""
