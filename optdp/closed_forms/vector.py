@@ -54,6 +54,13 @@ def _log_density(dim: int) -> arb:
     return _log_constant(dim, ctx.prec)
 
 
+def second(dim: int, height: arb, inside: arb) -> arb:
+    """E[t^2] where t is in the cap with probability `inside`: over the cap E[t^2; t >= g] = (W + g (d - 1) T)/d, by parts."""
+    share, moment = cap(dim, height)
+    part = (share + height * (dim - 1) * moment) / dim
+    return inside * part / share + (1 - inside) * (arb(1) / dim - part) / (1 - share)
+
+
 def gain(eps: Number, dim: int, height: arb) -> arb:
     """a(g)."""
     share, moment = cap(dim, height)

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates.base import Refusal
+from optdp.certificates.base import Certificate, Refusal
+from optdp.certificates.coordinates import CoordinatesCertificate
 from optdp.certificates.cube import CubeCertificate
 from optdp.closed_forms.cube import best_signs, threshold
 from optdp.design.kernel import solve_kernel
@@ -66,11 +67,17 @@ def design(run: Run) -> Solution:
         if product.enclose(problem.objective)[1] < attained:
             mechanism = product
     run.progress("linear programs for the bound")
-    certificate, model = certify(problem)
+    vertices, model = certify(problem)
+    certificate: Certificate = vertices
+    gain = vertices.gain
     rows, columns = model.rows.shape
+    if d == 1 or float(eps) > d:  # the vertices tell less than the numbers between them
+        each = solve_kernel(eps, "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol)
+        other = CoordinatesCertificate(each.certificate)  # type: ignore[arg-type]
+        certificate = max((vertices, other), key=lambda c: c.bound(problem).value)
     return run.solution(
         mechanism, certificate, f"{columns} multipliers", f"{rows} points", "HiGHS", build=moment_program,
-        arguments=(float(eps), d, certificate.gain),
+        arguments=(float(eps), d, gain),
     )  # fmt: skip
 
 

@@ -7,18 +7,29 @@ the worst E|Y - v|^2 over unbiased mechanisms.
 largest for a density e^eps on a cap {<u, v> >= g} and 1 elsewhere, with the g that equals that mean. Outputs r u of one length
 with such a density attain the bound on the sphere.
 
-**On the ball** the direction x/|x| is reversed with probability (1 - |x|)/2. That is at most 1 worse than the sphere's optimum,
-which bounds it from below: a relative gap of about eps/d where d is large.
+**On the ball** there are two mechanisms, and the better one is taken. The direction x/|x| is reversed with probability
+(1 - |x|)/2: at most 1 worse than the sphere's optimum, which bounds the ball's from below. Or x is lifted to the sphere of one
+dimension more, (x, sqrt(1 - |x|^2)), and the last coordinate of the output is dropped: with the best cap the error is the same for
+all x, and where d is large it is that of the sphere but for a share of about 1/d^2. For d = 1 it is the problem of one number, which
+the kernel design solves.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from optdp.certificates.base import Certificate
+from optdp.certificates.coordinates import CoordinatesCertificate
 from optdp.certificates.vector import certify
+from optdp.design.kernel import solve_kernel
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
+from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.cap import CapMechanism
+from optdp.mechanisms.lifted import LiftedMechanism
+from optdp.mechanisms.product import ProductMechanism
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Ball, Box, Domain, Sphere
 from optdp.problem.objectives import Average, WorstCase
@@ -41,7 +52,7 @@ def solve_vector(
     - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `dim`: the dimension, an integer from 1 to 10^9 (10^6 where a certificate enumerates coordinates).
     - `norm`, `inputs`: "l2" with "sphere" (None): unit vectors, solved exactly; "l2" with "ball": vectors with |v| <= 1, a
-      certified bracket whose ends differ by at most 1; "linf" with "ball" (None): vectors of the cube [-1, 1]^dim, a bracket.
+      certified bracket, narrow for d >= 30 or small eps; "linf" with "ball" (None): vectors of the cube [-1, 1]^dim, a bracket.
     - `rtol`: the gap at which the status is OPTIMAL; `progress`: see `optdp.solve`.
 
     **Returns** a `Solution`: `mechanism.randomize` takes an array whose last axis has length `dim` and gives private vectors of
@@ -89,9 +100,20 @@ def accepts(problem: Problem) -> str | None:
 def design(run: Run) -> Solution:
     """See `solve_vector`."""
     problem, told = run.problem, "closed form (incomplete beta function)"
-    mechanism = CapMechanism.private(problem.eps, problem.domain)  # type: ignore[arg-type]
-    estimate = enclosures.round_down(mechanism.least - 1)
-    certificate = certify(problem, estimate)
+    domain: Any = problem.domain
+    eps: Any = problem.eps
+    if isinstance(domain, Ball) and domain.dim == 1:
+        run.progress("the kernel of one number")
+        inner = solve_kernel(eps, "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol, time_limit=run.time_limit)
+        certificate: Certificate = CoordinatesCertificate(inner.certificate)  # type: ignore[arg-type]
+        return run.solution(ProductMechanism(domain, inner.mechanism), certificate, inner.program.variables,
+                            inner.program.constraints, inner.program.solver, stopped=inner.program.stopped)  # fmt: skip
+    direct = CapMechanism.private(eps, domain)
+    certificate = certify(problem, enclosures.round_down(CapMechanism.private(eps, Sphere(domain.dim)).least - 1))
+    mechanism: Mechanism = direct
+    if isinstance(domain, Ball):
+        lifted = LiftedMechanism.private(eps, domain)
+        mechanism = min((direct, lifted), key=lambda m: m.enclose(problem.objective)[1])
     return run.solution(mechanism, certificate, "the height of the cap", "1", told)
 
 

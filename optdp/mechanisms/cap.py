@@ -118,6 +118,11 @@ class CapMechanism(Mechanism):
             return cap(self.dim, arb(self.height))
 
     @property
+    def square(self) -> arb:
+        """r^2, at the working precision: E|Y|^2 but for rounding."""
+        return self._scale() ** 2
+
+    @property
     def least(self) -> Fraction:
         """A lower bound on E|Y|^2."""
         return self._square[0]

@@ -16,7 +16,7 @@ from optdp.exact.fields import Within
 from optdp.exact.numbers import Log, Number
 from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Box, Interval
+from optdp.problem.domains import Ball, Box, Interval
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Objective, WorstCase
 from optdp.problem.privacy import LDP, Privacy
@@ -26,16 +26,18 @@ from optdp.problem.privacy import LDP, Privacy
 class ProductMechanism(Mechanism):
     """All d coordinates of a vector of a cube, each by one mechanism for numbers: (d eps)-LDP if that one is eps-LDP.
 
-    **Arguments:** `domain`: an `optdp.Box` with equal sides; `part`: a mechanism on that side.
+    **Arguments:** `domain`: an `optdp.Box` with equal sides, or the unit ball of R^1; `part`: a mechanism on that side.
     """
 
-    domain: Box
+    domain: Annotated[Any, Within(kind=Box | Ball)]
     part: Annotated[Any, Within(kind=Mechanism)]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Box) or not isinstance(self.part, Mechanism):
+        line = isinstance(self.domain, Ball) and self.domain.dim == 1
+        if not (line or isinstance(self.domain, Box)) or not isinstance(self.part, Mechanism):
             raise TypeError("domain and part are not allowed: they must be an optdp.Box and an optdp mechanism")
-        if not isinstance(self.part.domain, Interval) or set(self.domain.sides) != {self.part.domain}:
+        sides = {Interval(-1.0, 1.0)} if line else set(self.domain.sides)
+        if not isinstance(self.part.domain, Interval) or sides != {self.part.domain}:
             raise ValueError(f"part on {self.part.domain} is not allowed: that must be every side of {self.domain}")
 
     @property
@@ -48,25 +50,28 @@ class ProductMechanism(Mechanism):
         """The dimension."""
         return int(self.domain.dimension)
 
+    def _inputs(self, x: ArrayLike) -> np.ndarray:
+        return np.clip(np.asarray(self.domain.check(x), dtype=float), self.part.domain.lower, self.part.domain.upper)
+
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        return np.asarray(self.part.randomize(np.asarray(self.domain.check(x), dtype=float), as_rng(rng)))
+        return np.asarray(self.part.randomize(self._inputs(x), as_rng(rng)))
 
     def support(self, x: ArrayLike | None = None) -> tuple[Any, Any]:
         """(lowest, highest) value of a coordinate of Y."""
         return self.part.support()
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        return np.asarray(self.part.mean(np.asarray(self.domain.check(x), dtype=float)))
+        return np.asarray(self.part.mean(self._inputs(x)))
 
     def variance(self, x: ArrayLike) -> np.ndarray:
         """The sum of the coordinates' variances."""
-        return np.asarray(self.part.variance(np.asarray(self.domain.check(x), dtype=float)).sum(axis=-1))
+        return np.asarray(self.part.variance(self._inputs(x)).sum(axis=-1))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
         law = self._loss(loss)
         if law.exponent != 2:
             raise ValueError("loss is not allowed here: it must be 'squared'")
-        return np.asarray(self.part.expected_loss(np.asarray(self.domain.check(x), dtype=float), law).sum(axis=-1))
+        return np.asarray(self.part.expected_loss(self._inputs(x), law).sum(axis=-1))
 
     def worst_input(self, loss: LossLike = "squared") -> Any:
         """The worst input of the part in every coordinate."""
