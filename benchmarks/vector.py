@@ -2,9 +2,8 @@
 
     python benchmarks/vector.py                # tables (about two minutes)
     python benchmarks/vector.py --sampling     # means, lengths and caps of samples in standard errors; coordinates per second
-    python benchmarks/vector.py --pfl          # the error of pfl's PrivUnit beside the optimum (pip install --no-deps pfl)
 
-Times are CPU seconds of this process.
+Times are CPU seconds of this process. pfl 0.6.0 on PyPI has no PrivUnit: the baseline of that name is ours.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ def sphere() -> Report:
             rows.append(row)
     names = [name for name in rows[0] if name not in ("d", "eps", "value", "gap", "verified", "ms")]
     columns = [Column("d", "d"), Column("eps", "eps", "g"), Column("value", "value", ".12g", "up"), Column("gap", "gap", ".1e"),
-               Column("verified", "verified"), *(Column(n, f"{n} / value", ".5g") for n in names), Column("ms", "ms", ".3g")]  # fmt: skip
+               Column("verified", "verified"), *(Column(n, f"{n} / value", ".5g") for n in names),
+               Column("ms", "ms", ".3g")]  # fmt: skip
     return Report("Unit vectors", columns, rows, [])
 
 
@@ -57,9 +57,9 @@ def brackets(norm: str, dims: tuple[int, ...], levels: tuple[float, ...]) -> Rep
                          "k": getattr(best.mechanism, "k", None), "least": least, "ratio": others[least] / best.value,
                          "verified": bool(best.verify()), "s": time.process_time() - began})  # fmt: skip
     columns = [Column("d", "d"), Column("eps", "eps", "g"), Column("lower", "lower bound", ".9g", "down"),
-               Column("value", "value", ".9g", "up"), Column("gap", "gap", ".1e"), Column("mechanism", "mechanism"), Column("k", "k"),
-               Column("least", "best published"), Column("ratio", "its error / value", ".4f"), Column("verified", "verified"),
-               Column("s", "s", ".3g")]  # fmt: skip
+               Column("value", "value", ".9g", "up"), Column("gap", "gap", ".1e"), Column("mechanism", "mechanism"),
+               Column("k", "k"), Column("least", "best published"), Column("ratio", "its error / value", ".4f"),
+               Column("verified", "verified"), Column("s", "s", ".3g")]  # fmt: skip
     return Report("The Euclidean ball" if norm == "l2" else "The cube", columns, rows, [])
 
 
@@ -111,24 +111,14 @@ def samples(most: int) -> Report:
     return Report("Samples", columns, rows, [])
 
 
-def pfl() -> Report:
-    """pfl's own parameters of PrivUnit, and the error that its formula gives for them."""
-    from pfl.internal.priv_unit_functions import compute_optimal_cap_offset, compute_variance
-
-    raise NotImplementedError((compute_optimal_cap_offset, compute_variance))
-
-
 def main() -> None:
     """Print what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sampling", action="store_true")
     parser.add_argument("--most", type=int, default=10**8, help="coordinates of a case")
-    parser.add_argument("--pfl", action="store_true")
     args = parser.parse_args()
     if args.sampling:
         reports = [samples(args.most)]
-    elif args.pfl:
-        reports = [pfl()]
     else:
         reports = [
             sphere(),

@@ -9,9 +9,9 @@ with such a density attain the bound on the sphere.
 
 **On the ball** there are two mechanisms, and the better one is taken. The direction x/|x| is reversed with probability
 (1 - |x|)/2: at most 1 worse than the sphere's optimum, which bounds the ball's from below. Or x is lifted to the sphere of one
-dimension more, (x, sqrt(1 - |x|^2)), and the last coordinate of the output is dropped: with the best cap the error is the same for
-all x, and where d is large it is that of the sphere but for a share of about 1/d^2. For d = 1 it is the problem of one number, which
-the kernel design solves.
+dimension more, (x, sqrt(1 - |x|^2)), and the last coordinate of the output is dropped: with the best cap the error is the same
+for all x, and where d is large it is that of the sphere but for a share of about 1/d^2. For d = 1 it is the problem of one
+number, which the kernel design solves.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from optdp.problem.privacy import LDP, Privacy
 #: Probabilities of coins are multiples of 2^-124.
 COINS = 2**124
 #: The share of the error that rounding to the grid may add.
-ROUNDING = 2.0**-44
+ROUNDING = 2.0**-40
 
 
 @dataclass(frozen=True, repr=False)

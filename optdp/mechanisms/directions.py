@@ -302,11 +302,11 @@ def _floats(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(integers, whether a row of them is undecided).
 
-    Let u be 2^-45 for doubles, 2^-55 for long doubles, whose elementary functions and roundings err by less than u/16. Then
+    Let u be 2^-45 for doubles, 2^-54 for long doubles, whose elementary functions and roundings err by less than u/16. Then
     radii and coordinates of the normal vector g err by R u/2 and u/8, |g|^2 by |g|^2 u/2, <g, v> by |g| |v| u/2, the part of
     g orthogonal to v, which is |g|/q long, by a share of q^2 u/2, and a coordinate of the result by what `error` says.
     """
-    u = 2.0**-45 if dtype is np.float64 else 2.0**-55
+    u = 2.0**-45 if dtype is np.float64 else 2.0**-54
     with ctx.workprec(128):
         factor_ball = scale() / arb(step)
         high = float(factor_ball.mid())
@@ -355,10 +355,7 @@ def _floats(
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Inner products of rows; numpy adds pairwise, in blocks of 128."""
-    if a.dtype == np.float64 and a.shape[1] <= 1024:
-        found: np.ndarray = np.einsum("ij,ij->i", a, b)
-        return found
+    """Inner products of rows: numpy adds pairwise along the last axis, in blocks of 128, so that roundings do not pile up."""
     return np.asarray((a * b).sum(axis=1))
 
 

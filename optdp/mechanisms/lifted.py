@@ -18,7 +18,7 @@ from optdp.exact.fields import Within
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.cap import COINS, CapMechanism
+from optdp.mechanisms.cap import COINS, ROUNDING, CapMechanism
 from optdp.problem.domains import Ball
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Objective, WorstCase
@@ -55,7 +55,7 @@ class LiftedMechanism(Mechanism):
         made = cls(domain, whole)
         low, high = (float(end) for end in made._ends[0])
         step = whole.step
-        while low > 0 and (domain.dim + 1) * step**2 / 4 > high * 2.0**-42:
+        while low > 0 and (domain.dim + 1) * step**2 / 4 > high * ROUNDING:
             step /= 2
         return cls(domain, CapMechanism(whole.domain, whole.height, whole.coins, step))
 

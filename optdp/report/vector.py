@@ -71,7 +71,7 @@ def plot_cap(mechanism: CapMechanism, *, ax: Axes | None = None, inputs: ArrayLi
     ax.plot(t, uniform, ":", color="grey", label="uniform direction")
     ax.plot(t, uniform * np.where(t >= g, inside / share, (1 - inside) / (1 - share)), lw=1.8, label="output")
     ax.set(xlabel="<u, x>, for the direction u of the output", ylabel="density", ylim=(0, None))
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, loc="upper left")
     return ax
 
 
