@@ -158,15 +158,16 @@ def test_the_height_of_samples_has_its_law(d, eps):
 def test_points_are_decided_by_balls_as_by_the_density():
     """The rare path alone: a cell's points are accepted with the probability that the density says."""
     table, rng = directions.heights(4, 0.3), np.random.default_rng(0)
-    weights, edges, sure, (scale, peak) = table._sides[0]
+    weights, edges, sure, (scale, factor) = table._sides[0]
     cell, n = len(weights) // 2, 3000
     kept = sum(
         table._decide(0, cell, int(rng.integers(0, 2**63)) * 2, int(rng.integers(0, 2**62)), rng) is not None
         for _ in range(n)
     )
     with ctx.workprec(128):
-        table._peak = peak
-        heights_ = [table._density(arb(x)) for x in np.linspace(edges[cell], edges[cell + 1], 33)[1:-1].tolist()]
+        heights_ = [
+            table._density(arb(x), factor) for x in np.linspace(edges[cell], edges[cell + 1], 33)[1:-1].tolist()
+        ]
         chance = float(sum(heights_, arb(0)) / 31 * scale * arb(float(edges[cell + 1] - edges[cell])) / weights[cell])
     assert binomtest(kept, n, min(chance, 1.0)).pvalue > 1e-4
     assert sure[-1] == 0 and sum(weights) == 2**62 and all(0 <= s <= 2**62 for s in sure)
@@ -204,6 +205,10 @@ def test_shapes_types_and_refusals():
     ball = CapMechanism.private(2.0, optdp.Ball(4))
     for point in (0 * x, x, x * 1e-300, x / 3):
         assert np.isfinite(ball.randomize(point, 0)).all()
+    tiny = np.array([3e-160, 0.0, -4e-160, 0.0])  # whose squares lose their digits
+    sharp = CapMechanism.private(20.0, optdp.Ball(4))
+    y = sharp.randomize(np.tile(tiny, (400, 1)), 1)
+    assert (np.abs(y @ np.array([0.6, 0, -0.8, 0])) >= 0.99 * sharp.height * np.linalg.norm(y, axis=1)).all()
     with pytest.raises(ValueError, match="norm at most 1"):
         ball.randomize(1.1 * x)
     with pytest.raises(ValueError, match="power of two"):

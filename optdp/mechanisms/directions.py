@@ -75,10 +75,10 @@ class Heights:
     def _log_density(self, tau: arb) -> arb:
         return (self.dim - 2) * tau.log() - (self.dim - 1) * (1 + tau * tau).log()
 
-    def _density(self, tau: arb) -> arb:
-        """Relative to the largest: at most 1, nearly."""
+    def _density(self, tau: arb, factor: arb) -> arb:
+        """Times a factor for which it is at most 1, nearly."""
         power = 1 / (1 + tau * tau) if self.dim == 2 else self._log_density(tau).exp()
-        return power * self._peak
+        return power * factor
 
     def _cells(self, height: float) -> tuple[list[int], np.ndarray, list[int], tuple[arb, arb]]:
         """(weights, edges, sure acceptances of 2^62, (scale, factor of the density)): scale * density * width <= weight."""
@@ -111,11 +111,9 @@ class Heights:
                 points.append(right)
             edges = np.unique(np.clip(np.concatenate(points), 0.0, last))
             edges[-1] = last
-            self._peak = arb(1)
-            self._peak = 1 / self._density(arb(top)) if top > 0 else arb(1)
-            self._peak = self._peak.mid()
-            values = [self._density(arb(e)) if e > 0 or dim == 2 else arb(0) for e in edges.tolist()]
-            best = self._density(((arb(dim) - 2) / dim).sqrt()) if dim > 2 else arb(self._peak)
+            factor = (1 / self._density(arb(top), arb(1))).mid() if top > 0 else arb(1)
+            values = [self._density(arb(e), factor) if e > 0 or dim == 2 else arb(0) for e in edges.tolist()]
+            best = self._density(((arb(dim) - 2) / dim).sqrt(), factor) if dim > 2 else factor
             widths = np.diff(edges).tolist()
             sups, infs = [], []
             for i, (low, high) in enumerate(pairwise(values)):
@@ -135,7 +133,7 @@ class Heights:
             j = int(np.argmax(np.array(weights, dtype=float)))
             sure[j] = sure[j] * weights[j] // (weights[j] + spare)
             weights[j] += spare
-        return weights, edges, sure, (scale, self._peak)
+        return weights, edges, sure, (scale, factor)
 
     def draw(self, side: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict[int, Digits]]:
         """(cells, 64-bit places in them, what more is known of some places) for each entry of `side`: 0 for the cap."""
@@ -160,15 +158,14 @@ class Heights:
 
     def _decide(self, side: int, cell: int, place: int, toss: int, rng: np.random.Generator) -> Digits | None:
         """Whether a point is accepted: the digits of its place, or None."""
-        weights, edges, _, (scale, peak) = self._sides[side]
+        weights, edges, _, (scale, factor) = self._sides[side]
         where, chance = Digits(place, 64), Digits(toss, BITS)
         bits = 128
         while bits <= DEEPEST:
             with ctx.workprec(bits):
                 low, width = arb(float(edges[cell])), arb(float(edges[cell + 1])) - arb(float(edges[cell]))
                 tau = low + width * where.ball()
-                self._peak = peak
-                bar = scale * self._density(tau) * width / weights[cell]
+                bar = scale * self._density(tau, factor) * width / weights[cell]
                 beyond = self._beyond(side, tau)
                 if beyond is True or chance.ball() >= bar:
                     return None
@@ -275,6 +272,9 @@ def multiples(
     """
     _trust()
     count, dim = v.shape
+    exponent = np.frexp(np.abs(v).max(axis=1, initial=0.0))[1]
+    if (exponent < -100).any():  # squares of tiny numbers lose their digits; the direction alone matters
+        v = np.ldexp(v, np.where(exponent < -100, -exponent, 0)[:, None])
     table = heights(dim, height) if dim > 1 else None
     out = np.empty((count, dim))
     rows = max(1, BLOCK // dim)

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
-from optdp.problem.domains import Alphabet, Circle, Interval
+from optdp.problem.domains import Alphabet, Box, Circle, Interval
 from optdp.problem.priors import Prior, PriorLike
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, mixed
@@ -819,6 +819,8 @@ def _coordinates(mechanism: Any, outputs: ArrayLike, ask: _Ask) -> Estimate:
     if d is None or ask.what != "mean" or ask.prior is not None:
         allowed = "it must be 'mean', without a prior" if d is not None else "it must be an optdp mechanism"
         raise TypeError(f"mechanism = {mechanism!r} is not allowed with what = {ask.what!r}: {allowed}")
+    if isinstance(mechanism, Mechanism) and not _keeps_mean(mechanism):
+        raise NotIdentified("the mechanism is not known to be unbiased: the average of its outputs says nothing exact")
     y = np.asarray(outputs, dtype=float)
     if y.ndim < 2 or y.shape[-1] != d or not y.size or not np.isfinite(y).all():
         raise ValueError(f"outputs are not allowed: they must be finite vectors, with {d} as their last axis")
@@ -828,3 +830,14 @@ def _coordinates(mechanism: Any, outputs: ArrayLike, ask: _Ask) -> Estimate:
     factors = _z(ask.level, n), _z(ask.level ** (1 / d), n)
     interval, band = ((value - f * error, value + f * error) for f in factors)
     return ask.answer(n, "average of the outputs", POPULATION.format("mean"), value, error, interval, band, range(d))
+
+
+def _keeps_mean(mechanism: Mechanism) -> bool:
+    """Whether E[Y | x] = x at a few vectors x."""
+    domain: Any = mechanism.domain
+    if isinstance(domain, Box):
+        low, high = np.array(domain.lower), np.array(domain.upper)
+        points = np.stack([low, low + 0.3 * (high - low), high])
+    else:
+        points = np.concatenate([np.eye(1, domain.dimension), -np.eye(1, domain.dimension)])
+    return bool(np.allclose(mechanism.mean(points), points, rtol=1e-9, atol=1e-9))
