@@ -42,7 +42,7 @@ wheel-check:
 	PYTHON=$(PYTHON) tests/wheel_check.sh
 
 bench: .venv/.dev
-	for b in piecewise kernel finite additive unbiased lip; do $(BIN)/python benchmarks/$$b.py || exit 1; done
+	for b in piecewise kernel finite additive unbiased lip vector; do $(BIN)/python benchmarks/$$b.py || exit 1; done
 
 docs: .venv/.docs
 	$(BIN)/optdp problems --markdown > docs/solved.md
