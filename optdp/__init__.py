@@ -61,6 +61,7 @@ _HOME = {
         "optdp.statistics.plan": ("Plan", "plan"),
         "optdp.statistics.ledger": ("Ledger",),
         "optdp.statistics.collect": ("collect",),
+        "optdp.statistics.tally": ("Tally",),
         "optdp.statistics.schema": ("Category", "Date", "Flag", "Integer", "Number"),
         "optdp.statistics.simulation": ("lip_simulate",),
         "optdp.report.compare": ("compare",),
@@ -80,7 +81,7 @@ __all__ = [
     "Integer", "Integers", "Interval", "KL", "LDP", "LIP", "Ledger", "Line", "Loss", "Mechanism", "NotIdentified",
     "Number", "OneHot", "Outputs", "PairLoss", "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior",
     "Privacy", "Problem", "Profile", "Program", "RDP", "Recommendation", "Report", "Solution", "Sphere", "Status",
-    "Step", "Threshold", "Unbiased", "WorstCase", "check_hypothesis", "collect", "compare", "discoveries",
+    "Step", "Tally", "Threshold", "Unbiased", "WorstCase", "check_hypothesis", "collect", "compare", "discoveries",
     "estimate", "estimate_histogram", "estimate_mean", "gap_report", "lip_simulate", "log", "plan", "recommend",
     "solve", "solve_additive", "solve_composite", "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise",
     "solve_ptt", "solve_vector",
@@ -135,6 +136,7 @@ if TYPE_CHECKING:
     from optdp.statistics.recommend import Recommendation, recommend
     from optdp.statistics.schema import Category, Date, Flag, Integer, Number
     from optdp.statistics.simulation import lip_simulate
+    from optdp.statistics.tally import Tally
     from optdp.status import Status
 
 
