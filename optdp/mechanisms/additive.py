@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import OPTIONAL, Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, work
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
-from optdp.mechanisms.noise import AdditiveNoise
+from optdp.mechanisms.noise import AdditiveNoise, added
 from optdp.problem import (
     RDP,
     ApproxDP,
@@ -569,13 +569,7 @@ class AdditiveMechanism(AdditiveNoise):
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs = self.domain.check(x)
         places = self._places(inputs.shape, as_rng(rng))
-        g = 1.0 if self.discrete else self._grid()[0]
-        with np.errstate(over="ignore"):
-            scaled = np.floor(inputs / g)  # exact: g is a power of two
-        if (np.abs(scaled) < 2.0**62).all():
-            return (scaled.astype(np.int64) + places) * g
-        pairs, grid = zip(inputs.flat, places.flat, strict=True), Fraction(g)
-        return np.array([float((Fraction(x) // grid + int(z)) * grid) for x, z in pairs]).reshape(inputs.shape)
+        return added(inputs, places, 1.0 if self.discrete else self._grid()[0])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; weights are strings, which no reader of JSON rounds."""
