@@ -111,8 +111,8 @@ def linear(fault, **options):
         step = count[0] - 1 - options.get("after", 0)
         if step < 0 or step % options.get("every", 1) or not found.usable:
             return found
-        if fault in STATUS:
-            return LinearResult(STATUS[fault], message=fault, program=found.program)
+        if fault in STATUS or fault in RAISED or fault in ("none", "number", "text", "no status"):
+            return LinearResult(STATUS.get(fault, LinearStatus.FAILED), message=fault, program=found.program)
         return wrong(found, fault, count[0])
 
     kind = type(Highs().session(_nothing()))

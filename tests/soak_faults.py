@@ -96,7 +96,7 @@ def call(name, kind, fault, rhythm, number):
     if kind == "solver":
         return LINEAR[name](faults.Faulty(fault, after, every, number))
     table, broken = {
-        "own": (OWN, lambda: faults.linear(fault if fault not in faults.RAISED else "failed", after=after, every=every)),
+        "own": (OWN, lambda: faults.linear(fault, after=after, every=every)),
         "conic": (CONIC, lambda: faults.conic(fault, number)), "nonlinear": (NONLINEAR, lambda: faults.nonlinear(fault, number)),
     }[kind]  # fmt: skip
     with broken():

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import OPTIONAL, Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, work
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
+from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import AdditiveNoise, added
 from optdp.problem import (
     RDP,
@@ -291,6 +292,7 @@ class AdditiveMechanism(AdditiveNoise):
 
     def satisfies(self, privacy: Privacy) -> bool | None:
         """Decided from the exact profile, for neighbours up to any distance (with a tail: up to the sensitivity)."""
+        asked_for(privacy)
         if not isinstance(privacy, ApproxDP) or (self.tail and privacy.sensitivity > self.sensitivity):
             own = replace(self, notion=None).guarantee()
             if own is not None and privacy.implied_by(own):
@@ -356,7 +358,7 @@ class AdditiveMechanism(AdditiveNoise):
     def _mass_at(self, a: np.ndarray) -> np.ndarray:
         """Mass of the cell at distance a >= 0 (integers)."""
         size = len(self.weights)
-        out = np.where(a < size, self.masses[np.minimum(a, size - 1)], 0.0)
+        out = np.where((a >= 0) & (a < size), self.masses[np.clip(a, 0, size - 1)], 0.0)
         if self.tail:
             far = a >= size
             k, r = np.divmod(np.where(far, a - size, 0), self.n)

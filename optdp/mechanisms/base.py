@@ -33,6 +33,12 @@ MODULES = (
 )  # fmt: skip
 
 
+def asked_for(privacy: object) -> None:
+    """**Raises** TypeError if it is no privacy notion."""
+    if not isinstance(privacy, Privacy):
+        raise TypeError(f"privacy = {privacy!r} is not allowed: it must be a privacy notion such as optdp.LDP(1.0)")
+
+
 class Mechanism(ABC):
     """A randomised map from a domain to outputs: a kernel K(y|x) that can be sampled, queried, plotted and saved.
 
@@ -217,6 +223,7 @@ class Mechanism(ABC):
 
     def satisfies(self, privacy: Privacy) -> bool | None:
         """Whether the mechanism has this guarantee: True, False, or None where that is not known."""
+        asked_for(privacy)
         own = self.guarantee()
         implied = None if own is None else privacy.implied_by(own)
         # That other mechanisms with the guarantee lack a notion of another kind says nothing of this one.

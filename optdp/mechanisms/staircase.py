@@ -113,11 +113,11 @@ class StaircaseMechanism(AdditiveNoise):
             return cls(whole.domain, whole.sensitivity, whole.decay, whole.first, cut)
 
         low, high = 0, whole.period
-        while made(high).exact_delta > exact:
+        while made(high).least_delta > exact:
             low, high = high, 2 * high
         while high - low > max(1, high >> 40):
             middle = (low + high) // 2
-            low, high = (middle, high) if middle == 0 or made(middle).exact_delta > exact else (low, middle)
+            low, high = (middle, high) if middle == 0 or made(middle).least_delta > exact else (low, middle)
         return made(high)
 
     @cached_property
@@ -165,7 +165,7 @@ class StaircaseMechanism(AdditiveNoise):
         return 2 * self._sums(0, self.cut or None) - 1
 
     @cached_property
-    def exact_delta(self) -> Fraction:
+    def least_delta(self) -> Fraction:
         """The delta of `guarantee()`: the atom, and of the rest the largest mass that a shift moves beyond the cut."""
         atom = Fraction(self.atom, LIMB)
         if not self.cut:
@@ -178,19 +178,22 @@ class StaircaseMechanism(AdditiveNoise):
             edge += self._sums(0, min(-start - 1, self.cut)) - 1
         return min(atom + (1 - atom) * edge / self._total, Fraction(1))
 
+    def exact_delta(self, ratio: Fraction) -> Fraction:
+        """An upper bound on the divergence over all shifts up to the sensitivity: for ratios from 1/b on, and 1 below."""
+        return self.least_delta if ratio >= 1 / self.fall else Fraction(1)
+
     def moment(self, power: int) -> Fraction:
         """E|Z|^power for power 1 or 2, exactly."""
         mean = 2 * self._sums(power, self.cut or None) / self._total
         return (1 - Fraction(self.atom, LIMB)) * mean * Fraction(self.step) ** power
 
     def guarantee(self) -> ApproxDP | None:
-        worst = self.exact_delta
+        worst = self.least_delta
         return ApproxDP(Log(1 / self.fall), worst, self.sensitivity) if worst < 1 else None
 
     def delta(self, eps: float) -> float:
         """An upper bound on the privacy profile: the guarantee's delta from its eps on, and 1 below it."""
-        enough = enclosures.at_most_exp(1 / self.fall, require.exact_epsilon(eps, zero=True))
-        return enclosures.round_up(self.exact_delta) if enough else 1.0
+        return enclosures.round_up(self.exact_delta(enclosures.exp_below(require.exact_epsilon(eps, zero=True))))
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         if not isinstance(privacy, ApproxDP):
@@ -199,7 +202,7 @@ class StaircaseMechanism(AdditiveNoise):
         told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
         steps = enclosures.at_most_exp(1 / self.fall, privacy.eps)
         return [
-            privacy.check(self.exact_delta),
+            privacy.check(self.least_delta),
             Check("likelihood ratios", steps, f"a period further out the weights are 2^{FALL}/{self.decay} times smaller"),
             Check("sensitivity", reach, f"{told}, the noise for {self.sensitivity:g}"),
         ]

@@ -60,7 +60,7 @@ log = logging.getLogger("optdp")
 #: Refinements, and nodes of a mesh, after which the bracket is taken as it is: counted, whatever the clock says.
 LEVELS, FINEST = 14, 1200
 #: The least eps for unbiased mechanisms: multipliers of means grow as 1/eps^2.
-FAINTEST = 1e-8
+FAINTEST = 1e-6
 #: Losses of powers over the whole domain below this have no digits to spare.
 SMALLEST = 1e-280
 #: At most how many pieces a floor is cut into.
