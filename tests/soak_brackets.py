@@ -49,7 +49,7 @@ def piecewise(rng):
     circle = rng.random() < 0.4
     reach = width / 2 if circle else width
     growth = math.expm1(eps)
-    knots = [c for c in (getattr(loss, "c", None), getattr(loss, "t", None)) if c is not None]
+    knots = [c for c in (getattr(loss, "corner", None), getattr(loss, "limit", None)) if c is not None]
 
     def inner(d):
         cuts = [0.0, *sorted(k for k in knots if 0 < k < d), d]

@@ -524,7 +524,7 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     p, _ = program.masses()
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
     mechanism = private_geometric(task.privacy, task.problem.domain, n, p)
-    if delta > 0:
+    if delta > 2.0**-BITS:  # less than a weight may have: the tail stays
         periods = np.arange(1, int(truncated_radius(eps, delta)) + 5)  # of the tail, written out
         written = np.concatenate([p, (p[-n:] * np.exp(-eps * periods)[:, None]).ravel()])
         try:

@@ -343,7 +343,8 @@ class LIPMechanism(Mechanism):
         return f" at category {self.prior.categories[i]!r}, output {self.labels[y]!r}"
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        return self.probabilities[self._positions(y), self.prior.positions(x)]
+        outputs, inputs = np.broadcast_arrays(self._positions(y), self.prior.positions(x))
+        return self.probabilities[outputs, inputs]
 
     def atoms(self) -> np.ndarray:
         """The outputs, in their order."""

@@ -178,9 +178,16 @@ class StaircaseMechanism(AdditiveNoise):
             edge += self._sums(0, min(-start - 1, self.cut)) - 1
         return min(atom + (1 - atom) * edge / self._total, Fraction(1))
 
-    def exact_delta(self, ratio: Fraction) -> Fraction:
-        """An upper bound on the divergence over all shifts up to the sensitivity: for ratios from 1/b on, and 1 below."""
-        return self.least_delta if ratio >= 1 / self.fall else Fraction(1)
+    def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
+        """An upper bound on the divergence over all shifts up to `reach`, at most the sensitivity: 1 for ratios below 1/b."""
+        known = ratio >= 1 / self.fall and (reach is None or reach <= self.sensitivity)
+        return self.least_delta if known else Fraction(1)
+
+    def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
+        """An upper bound on the divergence at a shift of at most the sensitivity."""
+        if abs(Fraction(shift)) > Fraction(self.sensitivity):
+            return Fraction(1)
+        return self.exact_delta(ratio) if shift else Fraction(0)
 
     def moment(self, power: int) -> Fraction:
         """E|Z|^power for power 1 or 2, exactly."""
@@ -190,6 +197,12 @@ class StaircaseMechanism(AdditiveNoise):
     def guarantee(self) -> ApproxDP | None:
         worst = self.least_delta
         return ApproxDP(Log(1 / self.fall), worst, self.sensitivity) if worst < 1 else None
+
+    def privacy(self) -> float:
+        """The smallest eps, rounded up, of noise that needs no delta. **Raises** ValueError for other noise."""
+        if self.least_delta:
+            raise ValueError("privacy() is ambiguous here: this noise has an eps and a delta; use guarantee()")
+        return enclosures.log_above(1 / self.fall)
 
     def delta(self, eps: float) -> float:
         """An upper bound on the privacy profile: the guarantee's delta from its eps on, and 1 below it."""
