@@ -38,8 +38,8 @@ STATUS = {
 class Faulty(LinearSolver):
     """HiGHS with faults.
 
-    **Arguments:** `fault`: one of `ANSWERS`; `after`: how many solves are right before the first that is not; `every`: from then on,
-    one in how many is wrong; `number`: of the random draws.
+    **Arguments:** `fault`: one of `ANSWERS`; `after`: how many solves are right before the first that is not; `every`: from then
+    on, one in how many is wrong; `number`: of the random draws.
     """
 
     fault: str
@@ -63,7 +63,9 @@ class Faulty(LinearSolver):
             return LinearResult(STATUS[self.fault], message=self.fault, program=program)
         if self.fault in ("none", "number", "text", "no status"):
             return {"none": None, "number": 1.0, "text": "optimal", "no status": LinearResult("optimal")}[self.fault]
-        return wrong(Highs(iterations=20_000).solve(program, time_limit=time_limit), self.fault, len(self.calls) + self.number)
+        return wrong(
+            Highs(iterations=20_000).solve(program, time_limit=time_limit), self.fault, len(self.calls) + self.number
+        )
 
 
 def wrong(found, fault, number):
@@ -72,9 +74,8 @@ def wrong(found, fault, number):
     x, dual = found.x, found.row_dual
     if fault.startswith("noise"):
         level = float(fault.split()[1])
-        return replace(
-            found, objective=found.objective * (1 + level * rng.normal()), x=spoilt(x, level, rng), row_dual=spoilt(dual, level, rng)
-        )  # fmt: skip
+        value = found.objective * (1 + level * rng.normal())
+        return replace(found, objective=value, x=spoilt(x, level, rng), row_dual=spoilt(dual, level, rng))
     change = {
         "zeros": lambda v: 0 * v, "minus": np.negative, "huge": lambda v: 1e300 * (1 + v), "tiny": lambda v: 1e-300 * v,
         "shuffled": rng.permutation, "constant": lambda v: 0 * v + 1.0, "nan": lambda v: v * math.nan,
@@ -87,7 +88,9 @@ def wrong(found, fault, number):
     return {
         "primal alone": lambda: replace(found, row_dual=0 * dual), "dual alone": lambda: replace(found, x=0 * x),
         "objective": lambda: replace(found, objective=found.objective + 1.0),
-        "imprecise": lambda: replace(found, status=LinearStatus.IMPRECISE, x=spoilt(x, 1e-3, rng), row_dual=spoilt(dual, 1e-3, rng)),
+        "imprecise": lambda: replace(
+            found, status=LinearStatus.IMPRECISE, x=spoilt(x, 1e-3, rng), row_dual=spoilt(dual, 1e-3, rng)
+        ),
         "nan dual": lambda: replace(found, row_dual=dual * math.nan),
         "empty": lambda: LinearResult(LinearStatus.OPTIMAL, 0.0),
     }[fault]()  # fmt: skip
@@ -142,7 +145,8 @@ def nonlinear(fault, number=0):
                 raise RAISED[fault]("the solver is broken")
             found = inner.solve(model)
             values = {
-                "nan": math.nan, "infinite": math.inf, "huge": 1e300, "zeros": 0.0, "minus": -1.0, "constant": 1.0, "tiny": 1e-300,
+                "nan": math.nan, "infinite": math.inf, "huge": 1e300, "zeros": 0.0, "minus": -1.0, "constant": 1.0,
+                "tiny": 1e-300,
             }  # fmt: skip
             level = float(fault.split()[1]) if fault.startswith("noise") else 0.0
 
@@ -186,8 +190,8 @@ def conic(fault, number=0):
         if fault.startswith("noise"):
             return spoilt(values, float(fault.split()[1]), rng)
         return {
-            "zeros": 0 * values, "minus": -values, "huge": 1e300 * (1 + values), "tiny": 1e-300 * values, "constant": 0 * values + 1,
-            "nan": values * math.nan, "infinite": values + math.inf,
+            "zeros": 0 * values, "minus": -values, "huge": 1e300 * (1 + values), "tiny": 1e-300 * values,
+            "constant": 0 * values + 1, "nan": values * math.nan, "infinite": values + math.inf,
         }.get(fault, values)  # fmt: skip
 
     def solve(problem, *args, **given):

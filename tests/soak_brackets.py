@@ -13,6 +13,7 @@ import math
 import time
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from scipy.integrate import quad
@@ -53,7 +54,7 @@ def piecewise(rng):
 
     def inner(d):
         cuts = [0.0, *sorted(k for k in knots if 0 < k < d), d]
-        return sum(quad(lambda t: float(law(t)), a, b, epsabs=0, epsrel=1e-11)[0] for a, b in zip(cuts[:-1], cuts[1:], strict=True))
+        return sum(quad(lambda t: float(law(t)), a, b, epsabs=0, epsrel=1e-11)[0] for a, b in pairwise(cuts))
 
     total = inner(reach)
 
@@ -63,7 +64,9 @@ def piecewise(rng):
 
     grid = np.linspace(-eps - 3, 0, 60)
     at = int(np.argmin([value(v) for v in grid]))
-    best = minimize_scalar(value, bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 59)]), method="bounded", options={"xatol": 1e-9})
+    best = minimize_scalar(
+        value, bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 59)]), method="bounded", options={"xatol": 1e-9}
+    )
     found = optdp.solve_piecewise(eps, 3, loss, domain=optdp.Circle(width) if circle else (0.0, width))
     truth = min(float(best.fun), value(0.0), *(value(math.log(k / reach)) for k in knots if k < reach))
     return found, truth * (1 - TRUST), truth * (1 + TRUST), f"eps = {eps}, {loss}, width {width}, circle {circle}"
@@ -72,9 +75,14 @@ def piecewise(rng):
 def dense(eps, losses, prior=None, means=None):
     """The optimum of the plain program over a matrix of losses (inputs, outputs), by scipy's solver."""
     d, m = losses.shape
-    each, floor = identity(d * m), csr_matrix((np.ones(d * m), (np.arange(d * m), np.tile(np.arange(m), d))), shape=(d * m, m))
+    each, floor = (
+        identity(d * m),
+        csr_matrix((np.ones(d * m), (np.arange(d * m), np.tile(np.arange(m), d))), shape=(d * m, m)),
+    )
     mass = hstack([csr_matrix(np.kron(np.eye(d), np.ones(m))), csr_matrix((d, m + 1))])
-    ratios = vstack([hstack([each, -math.exp(eps) * floor, csr_matrix((d * m, 1))]), hstack([-each, floor, csr_matrix((d * m, 1))])])
+    ratios = vstack(
+        [hstack([each, -math.exp(eps) * floor, csr_matrix((d * m, 1))]), hstack([-each, floor, csr_matrix((d * m, 1))])]
+    )
     below, limit = [ratios], [np.zeros(2 * d * m)]
     cost = np.zeros(d * m + m + 1)
     if prior is None:
@@ -86,7 +94,9 @@ def dense(eps, losses, prior=None, means=None):
         cost[: d * m] = (prior[:, None] * losses).ravel()
     equal, right = [mass], [np.ones(d)]
     if means is not None:
-        equal.append(hstack([csr_matrix(np.kron(np.eye(d), np.ones(m)) * np.tile(means[0], d)), csr_matrix((d, m + 1))]))
+        equal.append(
+            hstack([csr_matrix(np.kron(np.eye(d), np.ones(m)) * np.tile(means[0], d)), csr_matrix((d, m + 1))])
+        )
         right.append(means[1])
     found = linprog(
         cost, A_ub=vstack(below), b_ub=np.concatenate(limit), A_eq=vstack(equal), b_eq=np.concatenate(right), method="highs"
@@ -96,11 +106,10 @@ def dense(eps, losses, prior=None, means=None):
 
 
 def kernel(rng):
-    """A grid of inputs and outputs, where every output y stands for a cell with the least loss in it: a lower bound on the optimum; with
-    the middle of the cell and inputs rounded to the grid: an upper bound for the inputs of the grid.
+    """A grid of inputs and outputs.
 
-    A mechanism on the grid serves all inputs as a mechanism: x is read as the nearest point of the grid, so the loss is at most the
-    largest over the cell of x.
+    Where every output stands for a cell with the least loss in it, a lower bound on the optimum. With the middles of the cells as
+    outputs, and inputs read as the nearest one of the grid, so that the loss is at most the largest over a cell, an upper one.
     """
     (loss, law), eps = random_loss(rng, pinball=True), random_eps(rng, 5)
     d, m = int(rng.integers(4, 10)), int(rng.integers(12, 30))
@@ -121,7 +130,7 @@ def unbiased(rng):
     eps = random_eps(rng, 4)
     reach = 1 + 2.5 / math.tanh(eps / 2)
     y, x = np.linspace(0.5 - reach, 0.5 + reach, 81), np.linspace(0, 1, 5)
-    # The ends of the inputs and outputs at a grid: splitting an output between its two neighbours keeps means and adds at most h^2/4.
+    # Splitting an output between its two neighbours on the grid keeps means and adds at most h^2/4.
     value = dense(eps, np.square(y - x[:, None]), means=(y, x))
     found = optdp.solve_kernel(eps, unbiased=True, rtol=0.02, time_limit=20.0)
     return found, (value - (y[1] - y[0]) ** 2 / 4) * (1 - TRUST), math.inf, f"eps = {eps}"
@@ -208,7 +217,9 @@ def staircase(rng):
 
     grid = np.linspace(-eps - 2, 0, 80)
     at = int(np.argmin([value(v) for v in grid]))
-    best = minimize_scalar(value, bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 79)]), method="bounded", options={"xatol": 1e-10})
+    best = minimize_scalar(
+        value, bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 79)]), method="bounded", options={"xatol": 1e-10}
+    )
     found = optdp.solve_additive(eps, 0, name, rtol=1e-3, time_limit=20.0)
     return found, float(best.fun) * (1 - TRUST), float(best.fun) * (1 + TRUST), f"eps = {eps}, {name}"
 
@@ -224,7 +235,9 @@ def ptt(rng):
 
     grid = np.linspace(-12, 12, 200)
     at = int(np.argmin([value(v) for v in grid]))
-    best = minimize_scalar(value, bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 199)]), method="bounded", options={"xatol": 1e-10})
+    best = minimize_scalar(
+        value, bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 199)]), method="bounded", options={"xatol": 1e-10}
+    )
     found = optdp.solve_ptt(eps, kind)
     return found, float(best.fun) * (1 - TRUST), float(best.fun) * (1 + TRUST), f"eps = {eps}, {kind}"
 
@@ -288,7 +301,9 @@ def judged(kind, number):
     found, low, high, told = kind(rng)
     verified = bool(found.verify(60.0))
     held = verified and found.lower_bound <= high and found.value >= low
-    return ("held" if held else "missed"), f"{kind.__name__} {number}: [{found.lower_bound}, {found.value}] beside [{low}, {high}]: {told}"
+    return (
+        "held" if held else "missed"
+    ), f"{kind.__name__} {number}: [{found.lower_bound}, {found.value}] beside [{low}, {high}]: {told}"
 
 
 def main():
@@ -305,7 +320,10 @@ def main():
             missed += 1
             print(f"MISSED {what}", flush=True)
     parts = ", ".join(f"{name} {n}" for name, n in sorted(count.items()))
-    print(f"{sum(count.values())} brackets beside independent optima ({parts}): missed {missed} ({time.process_time() - began:.0f} s of CPU)")
+    print(
+        f"{sum(count.values())} brackets beside independent optima ({parts}): missed {missed} "
+        f"({time.process_time() - began:.0f} s of CPU)"
+    )
     return 1 if missed else 0
 
 

@@ -2,8 +2,8 @@
 
     python -m tests.soak_calls --calls 50000 --lines 5000 --processes 200
 
-A call is silently wrong if it ends in anything but a result that holds or a sentence (ValueError, TypeError or RuntimeError): an uncaught
-exception, a bracket that does not verify or is not finite, an output that is not finite, not in the support or of another shape.
+A call is silently wrong if it ends in anything but a result that holds or a sentence (ValueError, TypeError or RuntimeError): an
+uncaught exception, a bracket that does not verify or is not finite, an output that is not finite or of another shape.
 """
 
 from __future__ import annotations
@@ -32,38 +32,150 @@ from optdp.cli import main as command
 
 #: What may be given for anything.
 HOSTILE = [
-    0, -0.0, -1, 1e-9, 1e-320, 30.1, 1e308, 1e155, math.inf, -math.inf, math.nan, True, None, "", "x", "1/0", "log(0)", "1e999", b"1", 1j,
-    10**400, -(10**400), Decimal("0.1"), Fraction(1, 10**40), np.float32(0.5), np.int64(2), np.array(1.0), np.array([1.0]), np.array([]),
-    np.array([[1.0, 2.0]]), [], [1.0], (), {}, {"a": 1}, set(), object(), len, np.ma.masked_array([1.0, 2.0], [True, False]),
-    np.array(["a"]), np.array([None]), np.array([1.0, np.nan]), "0.1", "log(3)", range(3), optdp, optdp.Interval, float,
-]  # fmt: skip
+    0,
+    -0.0,
+    -1,
+    1e-9,
+    1e-320,
+    30.1,
+    1e308,
+    1e155,
+    math.inf,
+    -math.inf,
+    math.nan,
+    True,
+    None,
+    "",
+    "x",
+    "1/0",
+    "log(0)",
+    "1e999",
+    b"1",
+    1j,
+    10**400,
+    -(10**400),
+    Decimal("0.1"),
+    Fraction(1, 10**40),
+    np.float32(0.5),
+    np.int64(2),
+    np.array(1.0),
+    np.array([1.0]),
+    np.array([]),
+    np.array([[1.0, 2.0]]),
+    [],
+    [1.0],
+    (),
+    {},
+    {"a": 1},
+    set(),
+    object(),
+    len,
+    np.ma.masked_array([1.0, 2.0], [True, False]),
+    np.array(["a"]),
+    np.array([None]),
+    np.array([1.0, np.nan]),
+    "0.1",
+    "log(3)",
+    range(3),
+    optdp,
+    optdp.Interval,
+    float,
+]
 EPS = [0.5, 1, 1.0, 2.0, "0.1", "1/2", Fraction(1, 3), 1e-9, 0.01, 10.0, 30, np.float64(1.5), np.int64(1)]
-LOSS = ["abs", "squared", "l1", "l2", optdp.Power(1.5), optdp.Huber(0.2), optdp.Threshold(0.25), lambda d: d, optdp.Pinball(0.3), optdp.Power(100)]
-DOMAIN = [(0, 1), (-1.0, 1.0), (0, 1e-200), (1e15, 1e15 + 1), (-1e100, 1e100), optdp.Interval(0, 60), optdp.Circle(1.0), (0, 1e300)]
+LOSS = [
+    "abs",
+    "squared",
+    "l1",
+    "l2",
+    optdp.Power(1.5),
+    optdp.Huber(0.2),
+    optdp.Threshold(0.25),
+    lambda d: d,
+    optdp.Pinball(0.3),
+    optdp.Power(100),
+]
+DOMAIN = [
+    (0, 1),
+    (-1.0, 1.0),
+    (0, 1e-200),
+    (1e15, 1e15 + 1),
+    (-1e100, 1e100),
+    optdp.Interval(0, 60),
+    optdp.Circle(1.0),
+    (0, 1e300),
+]
 SMALL = {"time_limit": [0.5], "rtol": [0.2, 0.5]}
 PRIOR = [[0.5, 0.5], [0.5, 0.3, 0.2], {"a": 0.5, "b": 0.5}, [1e-12, 1 - 1e-12], [0.25] * 4]
 MATRIX = [[[0, 1], [1, 0]], (1 - np.eye(3)).tolist(), [[0.0, 2.0, 1.0]] * 2]
 
 #: Each function with good arguments; calls leave some out and replace some by hostile ones.
 SOLVES = {
-    optdp.solve_piecewise: {"eps": EPS, "m": [2, 3, 7], "loss": LOSS, "domain": DOMAIN, "placement": ["centred", "linear"], "rtol": [1e-6]},
+    optdp.solve_piecewise: {
+        "eps": EPS,
+        "m": [2, 3, 7],
+        "loss": LOSS,
+        "domain": DOMAIN,
+        "placement": ["centred", "linear"],
+        "rtol": [1e-6],
+    },
     optdp.solve_ptt: {"eps": EPS, "kind": ["I", "II", "free"], "objective": ["worst", 0.5, -1]},
-    optdp.solve_composite: {"eps": EPS, "activation": ["A1", "A2", "A3"], "base": ["B1", "B2"], "sensitivity": [1.0, 5.0], "lower": [0.0, 10.0]},
-    optdp.solve_additive: {"eps": [0.5, 1.0, "2"], "delta": [0.1, 0.3, "0.2"], "loss": LOSS[:5], "sensitivity": [1.0, 3.0], "discrete": [True, False], **SMALL},
-    optdp.solve_kernel: {"eps": [0.5, 1.0, "2"], "loss": LOSS[:4], "domain": DOMAIN[:4], "unbiased": [False, True], "outputs": [None, (0, 1)], "prior": [None, ([0.0, 1.0], [0.5, 0.5])], **SMALL},
-    optdp.solve_lip: {"prior": PRIOR, "eps": EPS, "task": ["sum", "histogram"], "values": [None, [0, 1], [1, 2, 5]], "notion": ["lip", "lip-lower", "ldp"]},
+    optdp.solve_composite: {
+        "eps": EPS,
+        "activation": ["A1", "A2", "A3"],
+        "base": ["B1", "B2"],
+        "sensitivity": [1.0, 5.0],
+        "lower": [0.0, 10.0],
+    },
+    optdp.solve_additive: {
+        "eps": [0.5, 1.0, "2"],
+        "delta": [0.1, 0.3, "0.2"],
+        "loss": LOSS[:5],
+        "sensitivity": [1.0, 3.0],
+        "discrete": [True, False],
+        **SMALL,
+    },
+    optdp.solve_kernel: {
+        "eps": [0.5, 1.0, "2"],
+        "loss": LOSS[:4],
+        "domain": DOMAIN[:4],
+        "unbiased": [False, True],
+        "outputs": [None, (0, 1)],
+        "prior": [None, ([0.0, 1.0], [0.5, 0.5])],
+        **SMALL,
+    },
+    optdp.solve_lip: {
+        "prior": PRIOR,
+        "eps": EPS,
+        "task": ["sum", "histogram"],
+        "values": [None, [0, 1], [1, 2, 5]],
+        "notion": ["lip", "lip-lower", "ldp"],
+    },
     optdp.solve_frequency: {"eps": EPS, "categories": [2, 5, 100, ["a", "b"]], "message": ["auto", "set", "pair"]},
-}  # fmt: skip
+}
 MAKES = {
-    optdp.Interval: {"lower": [0, -1.0, 1e15], "upper": [1, 5.0, 2e15]}, optdp.Circle: {"period": [1.0, 6.28], "start": [0.0, 1.0]},
-    optdp.Alphabet: {"symbols": [3, ["a", "b"], 10]}, optdp.OneHot: {"categories": [3, 10]},
-    optdp.LDP: {"eps": EPS}, optdp.ApproxDP: {"eps": EPS, "delta": [0, 0.1, "1/10"], "sensitivity": [1.0, 2.0]}, optdp.GDP: {"mu": EPS},
-    optdp.RDP: {"alpha": [2, 1.5], "bound": [0.5]}, optdp.KL: {"bound": [0.5]}, optdp.Profile: {"pairs": [[(1.0, 0.1)], [(0.5, 0.2), (1, 0)]]},
-    optdp.LIP: {"eps": EPS, "prior": PRIOR}, optdp.Power: {"exponent": [0.5, 2]}, optdp.Huber: {"c": [1.0]}, optdp.Threshold: {"t": [0.5]},
-    optdp.Pinball: {"tau": [0.3]}, optdp.Pieces: {"knots": [(0, 1)], "coefficients": [((0, 1), (1, 1))]}, optdp.Prior.of: {"prior": PRIOR},
-    optdp.log: {"argument": [3, "5/2", Fraction(7, 2)]}, optdp.Outputs: {"low": [0.0], "high": [1.0]}, optdp.WorstCase: {"loss": LOSS},
-    optdp.Average: {"loss": LOSS, "prior": ["uniform", ([0.0, 1.0], [0.5, 0.5])]}, optdp.At: {"loss": LOSS, "x": [0.5]},
-}  # fmt: skip
+    optdp.Interval: {"lower": [0, -1.0, 1e15], "upper": [1, 5.0, 2e15]},
+    optdp.Circle: {"period": [1.0, 6.28], "start": [0.0, 1.0]},
+    optdp.Alphabet: {"symbols": [3, ["a", "b"], 10]},
+    optdp.OneHot: {"categories": [3, 10]},
+    optdp.LDP: {"eps": EPS},
+    optdp.ApproxDP: {"eps": EPS, "delta": [0, 0.1, "1/10"], "sensitivity": [1.0, 2.0]},
+    optdp.GDP: {"mu": EPS},
+    optdp.RDP: {"alpha": [2, 1.5], "bound": [0.5]},
+    optdp.KL: {"bound": [0.5]},
+    optdp.Profile: {"pairs": [[(1.0, 0.1)], [(0.5, 0.2), (1, 0)]]},
+    optdp.LIP: {"eps": EPS, "prior": PRIOR},
+    optdp.Power: {"exponent": [0.5, 2]},
+    optdp.Huber: {"c": [1.0]},
+    optdp.Threshold: {"t": [0.5]},
+    optdp.Pinball: {"tau": [0.3]},
+    optdp.Pieces: {"knots": [(0, 1)], "coefficients": [((0, 1), (1, 1))]},
+    optdp.Prior.of: {"prior": PRIOR},
+    optdp.log: {"argument": [3, "5/2", Fraction(7, 2)]},
+    optdp.Outputs: {"low": [0.0], "high": [1.0]},
+    optdp.WorstCase: {"loss": LOSS},
+    optdp.Average: {"loss": LOSS, "prior": ["uniform", ([0.0, 1.0], [0.5, 0.5])]},
+    optdp.At: {"loss": LOSS, "x": [0.5]},
+}
 #: What the arguments of these are called where it is not as above.
 POSITIONAL = set(MAKES)
 SENTENCES = (ValueError, TypeError, RuntimeError)
@@ -74,14 +186,19 @@ def mechanisms():
     """Mechanisms with good inputs for them."""
     grid = np.linspace(0, 1, 5)
     return (
-        (optdp.solve_piecewise(1.0).mechanism, grid), (optdp.solve_piecewise(1.0, domain=optdp.Circle(1.0)).mechanism, grid[:-1]),
-        (optdp.solve_ptt(1.0).mechanism, grid), (optdp.solve_kernel(1.0, rtol=0.05).mechanism, grid),
-        (optdp.solve_composite(1.0, "A2").mechanism, grid / 2), (optdp.solve_additive(1.0, 0.1, rtol=0.1).mechanism, 100 * grid),
-        (optdp.solve_additive(1.0, 0.1, discrete=True).mechanism, np.arange(5)), (optdp.solve_additive(20.0).mechanism, grid),
-        (optdp.solve_frequency(1.0, 5, message="set").mechanism, np.arange(5)), (optdp.solve_frequency(1.0, 12, message="pair").mechanism, np.arange(5)),
+        (optdp.solve_piecewise(1.0).mechanism, grid),
+        (optdp.solve_piecewise(1.0, domain=optdp.Circle(1.0)).mechanism, grid[:-1]),
+        (optdp.solve_ptt(1.0).mechanism, grid),
+        (optdp.solve_kernel(1.0, rtol=0.05).mechanism, grid),
+        (optdp.solve_composite(1.0, "A2").mechanism, grid / 2),
+        (optdp.solve_additive(1.0, 0.1, rtol=0.1).mechanism, 100 * grid),
+        (optdp.solve_additive(1.0, 0.1, discrete=True).mechanism, np.arange(5)),
+        (optdp.solve_additive(20.0).mechanism, grid),
+        (optdp.solve_frequency(1.0, 5, message="set").mechanism, np.arange(5)),
+        (optdp.solve_frequency(1.0, 12, message="pair").mechanism, np.arange(5)),
         (optdp.solve_kernel(1.0, 1 - np.eye(3), domain=optdp.Alphabet(3)).mechanism, np.arange(3)),
         (optdp.solve_lip([0.5, 0.3, 0.2], 1.0).mechanism, np.arange(3)),
-    )  # fmt: skip
+    )
 
 
 def arguments(spec, rng, most=0.25):
@@ -126,8 +243,25 @@ def call(rng):
 
         return f"{getattr(function, '__qualname__', function)}{given}", made
     mechanism, good = rng.choice(mechanisms())
-    x = rng.choice(HOSTILE) if rng.random() < 0.4 else rng.choice([good, good[0], good.tolist(), good[:0], good.reshape(1, -1), good[::-1]])
-    method = rng.choice(["randomize", "randomize", "density", "probability", "mean", "variance", "expected_loss", "support", "satisfies", "estimate"])
+    x = (
+        rng.choice(HOSTILE)
+        if rng.random() < 0.4
+        else rng.choice([good, good[0], good.tolist(), good[:0], good.reshape(1, -1), good[::-1]])
+    )
+    method = rng.choice(
+        [
+            "randomize",
+            "randomize",
+            "density",
+            "probability",
+            "mean",
+            "variance",
+            "expected_loss",
+            "support",
+            "satisfies",
+            "estimate",
+        ]
+    )
     other = rng.choice(HOSTILE) if rng.random() < 0.3 else rng.choice([0.5, 1, None])
 
     def asked():
@@ -176,7 +310,9 @@ def judged_call(number):
             deep = traceback.extract_tb(error.__traceback__)[-1].filename
             told = str(error)
             # A sentence is this library's own, not one of numpy's or Python's about the insides.
-            return ("sentence" if told and type(error).__name__ != "Refusal" else "wrong"), f"{name}: {type(error).__name__} {told} ({deep})"
+            return (
+                "sentence" if told and type(error).__name__ != "Refusal" else "wrong"
+            ), f"{name}: {type(error).__name__} {told} ({deep})"
         except Exception:
             return "wrong", f"{name}\n{traceback.format_exc()}"
     return ("wrong", f"{name}: {wrong}") if wrong else ("result", name)
@@ -185,21 +321,75 @@ def judged_call(number):
 # --- command lines
 
 WORDS = {
-    "solve piecewise": {"--eps": ["1", "1/2", "log(3)"], "--m": ["2", "3"], "--loss": ["abs", "squared", "power:1.5", "huber:0.2"], "--circle": ["2"], "--domain": ["0 1"], "--json": [""]},
+    "solve piecewise": {
+        "--eps": ["1", "1/2", "log(3)"],
+        "--m": ["2", "3"],
+        "--loss": ["abs", "squared", "power:1.5", "huber:0.2"],
+        "--circle": ["2"],
+        "--domain": ["0 1"],
+        "--json": [""],
+    },
     "solve ptt": {"--eps": ["1", "2"], "--kind": ["I", "II", "free"], "--json": [""]},
     "solve composite": {"--eps": ["1", "2"], "--activation": ["A1", "A2"], "--base": ["B1", "B2"]},
-    "solve additive": {"--eps": ["1", "1/2"], "--delta": ["0.1", "0.3"], "--loss": ["abs", "squared"], "--rtol": ["0.2"], "--time-limit": ["1"], "--discrete": [""]},
-    "solve kernel": {"--eps": ["1", "1/2"], "--loss": ["abs", "squared"], "--rtol": ["0.2"], "--time-limit": ["1"], "--unbiased": [""], "--json": [""]},
+    "solve additive": {
+        "--eps": ["1", "1/2"],
+        "--delta": ["0.1", "0.3"],
+        "--loss": ["abs", "squared"],
+        "--rtol": ["0.2"],
+        "--time-limit": ["1"],
+        "--discrete": [""],
+    },
+    "solve kernel": {
+        "--eps": ["1", "1/2"],
+        "--loss": ["abs", "squared"],
+        "--rtol": ["0.2"],
+        "--time-limit": ["1"],
+        "--unbiased": [""],
+        "--json": [""],
+    },
     "solve lip": {"--prior": ["0.1,0.9", "0.5,0.3,0.2"], "--eps": ["1", "1/2"], "--task": ["histogram", "sum"]},
     "compare": {"--eps": ["1", "2"], "--loss": ["abs", "squared"]},
     "problems": {"--markdown": [""]},
     "verify": {"": ["SOLUTION", "TABLE", "-", "missing.json"]},
-    "randomize": {"--eps": ["1", "log(3)"], "--column": ["age", "name"], "--lower": ["0"], "--upper": ["120", "30"], "--keep": ["name", "id"], "--clip": [""], "--seed": ["1"], "": ["TABLE OUT"]},
-}  # fmt: skip
+    "randomize": {
+        "--eps": ["1", "log(3)"],
+        "--column": ["age", "name"],
+        "--lower": ["0"],
+        "--upper": ["120", "30"],
+        "--keep": ["name", "id"],
+        "--clip": [""],
+        "--seed": ["1"],
+        "": ["TABLE OUT"],
+    },
+}
 BAD_WORDS = [
-    "", "0", "-1", "nan", "inf", "1e400", "x", "1/0", "log(0)", "--eps", "--help=1", "1_0", "\u0661", "9" * 400, "-", "/", "/dev/null",
-    "TABLE", "SOLUTION", "1 2 3", "power:x", "huber:-1", "\x00", "é", "--json", "1e-320",
-]  # fmt: skip
+    "",
+    "0",
+    "-1",
+    "nan",
+    "inf",
+    "1e400",
+    "x",
+    "1/0",
+    "log(0)",
+    "--eps",
+    "--help=1",
+    "1_0",
+    "\u0661",
+    "9" * 400,
+    "-",
+    "/",
+    "/dev/null",
+    "TABLE",
+    "SOLUTION",
+    "1 2 3",
+    "power:x",
+    "huber:-1",
+    "\x00",
+    "é",
+    "--json",
+    "1e-320",
+]
 
 
 @cache
@@ -234,7 +424,12 @@ def judged_line(number, *, process=False):
             return "sentence", "a NUL cannot be passed"
         try:
             ended = subprocess.run(
-                [sys.executable, "-m", "optdp", *words], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL, check=False
+                [sys.executable, "-m", "optdp", *words],
+                capture_output=True,
+                text=True,
+                timeout=300,
+                stdin=subprocess.DEVNULL,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return "wrong", f"{words}: no end"
@@ -270,9 +465,10 @@ def main():
     args = parser.parse_args()
     began, bad, slowest = time.process_time(), 0, (0.0, "")
     for title, judge, count in (
-        ("calls", judged_call, args.calls), ("command lines", judged_line, args.lines),
+        ("calls", judged_call, args.calls),
+        ("command lines", judged_line, args.lines),
         ("processes", lambda n: judged_line(n, process=True), args.processes),
-    ):  # fmt: skip
+    ):
         seen = Counter()
         for number in range(args.first, args.first + count):
             start = time.process_time()

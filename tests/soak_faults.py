@@ -81,7 +81,11 @@ RHYTHMS = ((0, 1), (0, 2), (1, 1), (2, 3), (5, 1))
 
 def cases():
     """(name, fault, how): all of them, problems and faults varying fastest."""
-    kinds = [*((name, "solver") for name in LINEAR), *((name, "own") for name in OWN), *((name, "conic") for name in CONIC)]
+    kinds = [
+        *((name, "solver") for name in LINEAR),
+        *((name, "own") for name in OWN),
+        *((name, "conic") for name in CONIC),
+    ]
     kinds += [(name, "nonlinear") for name in NONLINEAR]
     for number in itertools.count():
         for k, (name, kind) in enumerate(kinds):
@@ -157,9 +161,10 @@ def main():
             print(f"WRONG {case}\n{what}", flush=True)
     total = sum(count.values())
     print(
-        f"{total} faulted solves: {count['optimal']} within the tolerance all the same, {count['bracket']} wider brackets with a "
-        f"status, {count['refused']} refused with a sentence; wrong: {len(wrong)} ({time.process_time() - began:.0f} s of CPU; the "
-        f"slowest took {slowest[0]:.1f} s: {slowest[1]})"
+        f"{total} faulted solves: {count['optimal']} within the tolerance all the same, {count['bracket']} wider brackets "
+        f"with a status, {count['refused']} refused with a sentence; wrong: {len(wrong)} "
+        f"({time.process_time() - began:.0f} s of CPU; "
+        f"the slowest took {slowest[0]:.1f} s: {slowest[1]})"
     )
     return 1 if wrong else 0
 

@@ -59,8 +59,10 @@ def test_domains_of_all_sizes(ends):
     for make in (
         lambda: optdp.solve_piecewise(1.0, domain=ends), lambda: optdp.solve_piecewise(1.0, 3, optdp.Power(1.03), domain=ends),
         lambda: optdp.solve_composite(1.0, inputs=ends), lambda: optdp.solve_composite(1.0, sensitivity=width),
-        lambda: optdp.solve_piecewise(1.0, domain=optdp.Circle(width)), lambda: optdp.solve_kernel(1.0, "squared", domain=ends, rtol=0.5),
-        lambda: optdp.solve_kernel(1.0, unbiased=True, domain=ends, rtol=0.5), lambda: optdp.solve_additive(1.0, sensitivity=width),
+        lambda: optdp.solve_piecewise(1.0, domain=optdp.Circle(width)),
+        lambda: optdp.solve_kernel(1.0, "squared", domain=ends, rtol=0.5),
+        lambda: optdp.solve_kernel(1.0, unbiased=True, domain=ends, rtol=0.5),
+        lambda: optdp.solve_additive(1.0, sensitivity=width),
     ):  # fmt: skip
         found = sound(make)
         if found is not None and isinstance(found.mechanism.domain, optdp.Interval):
@@ -75,7 +77,9 @@ def test_steps_that_underflow_end():
     sound(lambda: optdp.solve_piecewise(1e-320))
 
 
-@pytest.mark.parametrize("arguments", [("--domain", "0", "1e200"), ("--circle", "1e300"), ("--domain", "0", "1e-320"), ("--eps", "2")])
+@pytest.mark.parametrize(
+    "arguments", [("--domain", "0", "1e200"), ("--circle", "1e300"), ("--domain", "0", "1e-320"), ("--eps", "2")]
+)
 def test_the_command_line_says_so_in_one_sentence(arguments, capsys):
     try:
         status = main(["solve", "piecewise", "--eps", "1", *arguments])
@@ -130,7 +134,8 @@ def test_a_solver_that_answers_zeros():
     for fault in ("zeros", "nan", "RuntimeError"):
         sound_or_failure = []
         for make in (
-            lambda s: optdp.solve_kernel(1.0, rtol=0.1, solver=s, backend="dense"), lambda s: optdp.solve_additive(1.0, 0.1, solver=s, rtol=0.1),
+            lambda s: optdp.solve_kernel(1.0, rtol=0.1, solver=s, backend="dense"),
+            lambda s: optdp.solve_additive(1.0, 0.1, solver=s, rtol=0.1),
             lambda s: optdp.solve_lip([0.5, 0.3, 0.2], 1.0, solver=s),
         ):  # fmt: skip
             try:
@@ -173,3 +178,26 @@ def test_basic_composition_keeps_the_total():
             share = budgets(eps, 0, k, 1.0, "basic", lambda *_: None)["basic"].eps
             assert enclosures.at_most_exp(enclosures.exp_below(Fraction(share) * k), eps)
             assert Fraction(share) * k * (1 + Fraction(1, 2**50)) >= Fraction(float(eps)) * (1 - Fraction(1, 2**50))
+
+
+def test_unbiased_answers_beyond_64_bits_are_refused():
+    start = 1_700_000_000 * 10**9
+    ends = (float(start), float(start + 86_400 * 10**9))
+    mechanism = optdp.solve_composite(1e-6, inputs=ends).mechanism
+    with pytest.raises(ValueError, match="beyond 64-bit integers") as refused:
+        mechanism.randomize(np.array([start + 1234567890123]))
+    assert "1234567890123" not in str(refused.value)
+    assert np.isfinite(mechanism.randomize(np.array([ends[0]]), 0)).all()
+
+
+def test_messages_and_symbols_of_another_shape_are_refused_by_name():
+    oracle = optdp.solve_frequency(1.0, 12, message="pair").mechanism
+    for wrong in (3, [1, 2, 3], "x"):
+        with pytest.raises(ValueError, match="y is not allowed"):
+            oracle.probability(wrong, 1)
+    with pytest.raises(ValueError, match="broadcast"):
+        optdp.solve_lip([0.5, 0.5], 1.0).mechanism.probability([0, 1, 0], [0, 1])
+    with pytest.raises(ValueError, match="symbols"):
+        optdp.Alphabet(10**400)
+    with pytest.raises(TypeError, match="privacy notion"):
+        optdp.solve_piecewise(1.0).mechanism.satisfies(1.0)

@@ -19,7 +19,17 @@ def test_command_lines():
         assert verdict != "wrong", what
 
 
-QUICK = ("kernel", "kernel unbiased", "kernel dense", "finite", "additive", "additive delta=0", "lip", "lip columns", "ptt lp")
+QUICK = (
+    "kernel",
+    "kernel unbiased",
+    "kernel dense",
+    "finite",
+    "additive",
+    "additive delta=0",
+    "lip",
+    "lip columns",
+    "ptt lp",
+)
 
 
 @pytest.mark.parametrize("name", QUICK)

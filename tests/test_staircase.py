@@ -71,8 +71,12 @@ def test_the_law_is_private_at_every_shift_and_its_moments_are_exact(case):
 
 
 def test_draws_have_the_listed_law(coarse):
-    for noise in (StaircaseMechanism.private(1.0), StaircaseMechanism.truncated(1.0, 0.2), StaircaseMechanism.private(2.0, 1.3, delta=0.1)):
-        law, rest = listed(noise, noise.cut or 40 * noise.period)
+    for noise in (
+        StaircaseMechanism.private(1.0),
+        StaircaseMechanism.truncated(1.0, 0.2),
+        StaircaseMechanism.private(2.0, 1.3, delta=0.1),
+    ):
+        law, _ = listed(noise, noise.cut or 40 * noise.period)
         j, counts = np.unique(noise._places((40_000,), np.random.default_rng(3)), return_counts=True)
         assert set(j.tolist()) <= set(law)
         for k, p in law.items():
@@ -84,7 +88,9 @@ def test_draws_have_the_listed_law(coarse):
 def test_the_value_is_that_of_the_optimal_staircase_and_of_the_truncated_one(eps):
     noise = StaircaseMechanism.private(eps)
     low, high = noise.enclose_loss("abs")
-    assert low <= 1 / (2 * math.sinh(eps / 2)) * (1 + 1e-9) and high == pytest.approx(1 / (2 * math.sinh(eps / 2)), rel=1e-9)
+    assert low <= 1 / (2 * math.sinh(eps / 2)) * (1 + 1e-9) and high == pytest.approx(
+        1 / (2 * math.sinh(eps / 2)), rel=1e-9
+    )
     for delta in (1e-3, 0.1, 0.5):
         cut = StaircaseMechanism.truncated(eps, delta)
         assert cut.least_delta <= Fraction(delta)
@@ -93,7 +99,14 @@ def test_the_value_is_that_of_the_optimal_staircase_and_of_the_truncated_one(eps
         assert cut.enclose_loss("abs")[1] < TruncatedLaplacian(eps, delta).noise_loss("abs")
 
 
-@pytest.mark.parametrize("noise", [StaircaseMechanism.private(1.5, 2.0), StaircaseMechanism.truncated(1.5, 0.1), StaircaseMechanism.private(1.5, delta=0.2)])
+@pytest.mark.parametrize(
+    "noise",
+    [
+        StaircaseMechanism.private(1.5, 2.0),
+        StaircaseMechanism.truncated(1.5, 0.1),
+        StaircaseMechanism.private(1.5, delta=0.2),
+    ],
+)
 def test_density_cdf_and_quantile_agree(noise):
     levels = np.array([0.02, 0.3, 0.5001, 0.75, 0.95, 0.999])
     z = noise.quantile(levels)

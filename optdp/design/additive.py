@@ -522,6 +522,8 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     if not program.primal.size:
         return None
     p, _ = program.masses()
+    if not 0 < p.sum() < math.inf:  # a solver that answers anything
+        return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
     mechanism = private_geometric(task.privacy, task.problem.domain, n, p)
     if delta > 2.0**-BITS:  # less than a weight may have: the tail stays
@@ -564,8 +566,10 @@ def _solve_with_slack(
         if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40:
             break
         radius = radius * 1.15 + 0.25
-    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
     p, atom = program.masses()
+    if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
+        return None
+    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
     mechanism = private_finite(task.privacy, task.problem.domain, n, p, atom)
     return task.bracket(mechanism, certificate, solved, program, "finite support")
 

@@ -198,6 +198,8 @@ def by_linear_programs(
     floor = float(result.value("floor")[0]) * cells
     width = (1 / floor - 1) / math.expm1(eps) if floor > 0 else 1.0
     if not 0 < width < 1:
-        raise SolverFailure(f"the linear program for the range {reach:.6g} has no window: its floor has the mass {floor:.6g}")
+        raise SolverFailure(
+            f"the linear program for the range {reach:.6g} has no window: its floor has the mass {floor:.6g}"
+        )
     told = f"{len(shifts)} shifts, {cells} cells; floor mass {floor:.6g}, range of half-length {reach:.6g}"
     return width, r, least, told, (eps, point, cells, reach, r)

@@ -148,7 +148,9 @@ def solve(
             if not isinstance(solver, Guarded) or not solver.asked:
                 raise
             told = " ".join(f"{type(error).__name__}: {error}".split())
-            raise SolverFailure(f"what {solver.name} answered is of no use to the design {design.name!r} ({told})") from error
+            raise SolverFailure(
+                f"what {solver.name} answered is of no use to the design {design.name!r} ({told})"
+            ) from error
         tell("done", found.lower_bound, found.value)
         return found
     told = "\n".join(["Reasons:", *reasons, "What is solved:", table()])

@@ -123,7 +123,6 @@ class FrequencyOracle(Mechanism):
             raise ValueError("messages are not allowed: there are some that this mechanism never sends")
         return rows
 
-    @abstractmethod
     def _messages(self, y: ArrayLike) -> np.ndarray:
         """`y` as numbers along a last axis of a message's shape."""
         sent = np.asarray(y)
@@ -131,6 +130,7 @@ class FrequencyOracle(Mechanism):
             raise ValueError(f"y is not allowed: messages are integers, {self.message or 1} to each")
         return sent
 
+    @abstractmethod
     def _within(self, rows: np.ndarray) -> bool:
         """Whether messages are not too large."""
 

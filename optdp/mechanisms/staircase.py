@@ -15,6 +15,7 @@ e^(-eps/2) of the sensitivity.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,8 +46,8 @@ class StaircaseMechanism(AdditiveNoise):
     - `decay`: b, in units of 2^-80; `first`: F, in points of the lattice.
     - `cut`: C, or 0 where the noise is not cut off; `atom`: the mass mixed in at 0, in units of 2^-62.
 
-    `StaircaseMechanism.private(eps)` and `.truncated(eps, delta)` choose them. As for `AdditiveMechanism`, inputs are rounded down to
-    the lattice, and a sum is turned into a float at the very end; `enclose` counts the first.
+    `StaircaseMechanism.private(eps)` and `.truncated(eps, delta)` choose them. As for `AdditiveMechanism`, inputs are rounded
+    down to the lattice, and a sum is turned into a float at the very end; `enclose` counts the first.
 
     **Source:** the shape is that of Geng and Viswanath, "The optimal noise-adding mechanism in differential privacy" (2014).
 
@@ -81,7 +82,7 @@ class StaircaseMechanism(AdditiveNoise):
     ) -> Self:  # fmt: skip
         """The noise that keeps eps with delta = 0, or with a mass of delta at 0.
 
-        **Arguments:** `eps`: from 0.05 to 30; `share`: of the sensitivity that the first step takes, by default the best for "abs".
+        **Arguments:** `eps`: from 0.05 to 30; `share`: of the sensitivity that the first step takes (default: best for "abs").
         """
         eps = require.exact_epsilon(eps)
         require.real("eps", float(eps), low=LEAST, high=require.MAX_EPS)
@@ -216,7 +217,9 @@ class StaircaseMechanism(AdditiveNoise):
         steps = enclosures.at_most_exp(1 / self.fall, privacy.eps)
         return [
             privacy.check(self.least_delta),
-            Check("likelihood ratios", steps, f"a period further out the weights are 2^{FALL}/{self.decay} times smaller"),
+            Check(
+                "likelihood ratios", steps, f"a period further out the weights are 2^{FALL}/{self.decay} times smaller"
+            ),
             Check("sensitivity", reach, f"{told}, the noise for {self.sensitivity:g}"),
         ]
 
@@ -234,7 +237,9 @@ class StaircaseMechanism(AdditiveNoise):
         """
         law = self._loss(loss)
         if law.exponent not in (1, 2):
-            raise TypeError(f"loss = {law.name!r} is not allowed: for staircase noise 'abs' and 'squared' have a proven value")
+            raise TypeError(
+                f"loss = {law.name!r} is not allowed: for staircase noise 'abs' and 'squared' have a proven value"
+            )
         plain, g, atom = self.moment(int(law.exponent)), Fraction(self.step), Fraction(self.atom, LIMB)
         more = g * (atom + (1 - atom) / self._total) if law.exponent == 1 else g * g
         return enclosures.round_down(plain), enclosures.round_up(plain + more)
@@ -358,8 +363,6 @@ def noise_of(problem: Any, share: float | None = None) -> list[StaircaseMechanis
     options: Any = {"share": share, "domain": problem.domain}
     found = [StaircaseMechanism.private(privacy.eps, privacy.sensitivity, delta=privacy.delta, **options)]
     if privacy.delta > 0:
-        try:
+        with contextlib.suppress(ValueError):  # so small a delta that the noise would not end within PERIODS
             found.append(StaircaseMechanism.truncated(privacy.eps, privacy.delta, privacy.sensitivity, **options))
-        except ValueError:  # so small a delta that the noise would not end within PERIODS
-            pass
     return found

@@ -558,7 +558,9 @@ class CustomLoss(_Session, DistanceLoss):
             object.__setattr__(self, "_below", np.concatenate(([0.0], np.cumsum(low) * cell)) - slack)
             object.__setattr__(self, "_above", np.concatenate(([0.0], np.cumsum(high) * cell)) + slack)
         if not np.isfinite(self._above).all():  # type: ignore[attr-defined]
-            raise ValueError(f"loss = {self.name!r} is not allowed: its integral overflows on [0, {self.reach:g}]; use smaller units")
+            raise ValueError(
+                f"loss = {self.name!r} is not allowed: its integral overflows on [0, {self.reach:g}]; use smaller units"
+            )
 
     @property
     def convex(self) -> bool:  # type: ignore[override]

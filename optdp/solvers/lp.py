@@ -255,11 +255,15 @@ class _GuardedSession(Session):
         found = self._tried(lambda: self.inner.solve(time_limit=time_limit, method=method))
         program, message = self.program, self.failure
         if isinstance(found, LinearResult) and isinstance(found.status, LinearStatus):
-            parts = self._tried(lambda: [np.array(v, dtype=float) for v in (found.x, found.row_dual, found.reduced_cost)])
+            parts = self._tried(
+                lambda: [np.array(v, dtype=float) for v in (found.x, found.row_dual, found.reduced_cost)]
+            )
             if parts is not None:
-                made = LinearResult(found.status, float(found.objective), *parts, found.iterations, found.message, program)
+                made = LinearResult(
+                    found.status, float(found.objective), *parts, found.iterations, found.message, program
+                )
                 complete = (made.row_dual.shape, made.x.shape) == (program.row_lower.shape, program.cost.shape)
-                if complete and made.usable or found.status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE):
+                if (complete and made.usable) or found.status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE):
                     return made
                 message = f"{self.solver.name} called a point {found.status.value} that is not finite or not complete"
         elif not self.failure:
