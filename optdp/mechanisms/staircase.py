@@ -89,7 +89,7 @@ class StaircaseMechanism(AdditiveNoise):
         own = 1 / (1 + math.exp(float(eps) / 2)) if share is None else require.real("share", share, low=0.0, high=1.0)
         ratio = enclosures.exp_below(eps)
         decay = -(-(2**FALL) * ratio.denominator // ratio.numerator)
-        atom = int(Fraction(delta) * LIMB)
+        atom = int(Fraction(ApproxDP(eps, delta).delta) * LIMB)  # type: ignore[arg-type]
         area = Line() if domain is None else domain
         points = _points(require.real("sensitivity", sensitivity, low=1e-150, high=1e150))
         return cls(area, float(sensitivity), decay, min(max(round(own * points), 1), points), 0, atom)
@@ -110,7 +110,7 @@ class StaircaseMechanism(AdditiveNoise):
         if exact <= 0:
             raise ValueError("delta is not allowed: it must lie strictly between 0 and 1")
 
-        def made(cut: int) -> Self:
+        def made(cut: int) -> Any:
             return cls(whole.domain, whole.sensitivity, whole.decay, whole.first, cut)
 
         low, high = 0, whole.period
@@ -119,7 +119,8 @@ class StaircaseMechanism(AdditiveNoise):
         while high - low > max(1, high >> 40):
             middle = (low + high) // 2
             low, high = (middle, high) if middle == 0 or made(middle).least_delta > exact else (low, middle)
-        return made(high)
+        found: Self = made(high)
+        return found
 
     @cached_property
     def period(self) -> int:

@@ -557,7 +557,7 @@ class CustomLoss(_Session, DistanceLoss):
         with np.errstate(over="ignore"):  # whether it overflows is asked where the domain is known
             object.__setattr__(self, "_below", np.concatenate(([0.0], np.cumsum(low) * cell)) - slack)
             object.__setattr__(self, "_above", np.concatenate(([0.0], np.cumsum(high) * cell)) + slack)
-        if not np.isfinite(self._above).all():  # type: ignore[attr-defined]
+        if not np.isfinite(self._above).all():
             raise ValueError(
                 f"loss = {self.name!r} is not allowed: its integral overflows on [0, {self.reach:g}]; use smaller units"
             )

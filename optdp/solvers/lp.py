@@ -225,7 +225,8 @@ class _GuardedSession(Session):
 
     def __init__(self, solver: Guarded, program: LinearProgram) -> None:
         super().__init__(solver, program)
-        self.failure, self.inner = "", None
+        self.failure = ""
+        self.inner: Any = None
         own = replace(program, rows=program.rows.copy())  # what both would grow
         self._tried(lambda: setattr(self, "inner", solver.inner.session(own)))
 
@@ -255,13 +256,8 @@ class _GuardedSession(Session):
         found = self._tried(lambda: self.inner.solve(time_limit=time_limit, method=method))
         program, message = self.program, self.failure
         if isinstance(found, LinearResult) and isinstance(found.status, LinearStatus):
-            parts = self._tried(
-                lambda: [np.array(v, dtype=float) for v in (found.x, found.row_dual, found.reduced_cost)]
-            )
-            if parts is not None:
-                made = LinearResult(
-                    found.status, float(found.objective), *parts, found.iterations, found.message, program
-                )
+            made = self._tried(lambda: _as_arrays(found, program))
+            if made is not None:
                 complete = (made.row_dual.shape, made.x.shape) == (program.row_lower.shape, program.cost.shape)
                 if (complete and made.usable) or found.status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE):
                     return made
@@ -269,6 +265,14 @@ class _GuardedSession(Session):
         elif not self.failure:
             message = f"{self.solver.name} returned a {type(found).__name__} and not a LinearResult"
         return LinearResult(LinearStatus.FAILED, message=message or self.failure, program=program)
+
+
+def _as_arrays(found: LinearResult, program: LinearProgram) -> LinearResult:
+    """A result of somebody else's with arrays of its own; raises where its parts are no numbers."""
+    x, dual, reduced = (np.array(v, dtype=float) for v in (found.x, found.row_dual, found.reduced_cost))
+    return LinearResult(
+        found.status, float(found.objective), x, dual, reduced, int(found.iterations), str(found.message), program
+    )
 
 
 @dataclass(frozen=True)
