@@ -56,6 +56,8 @@ def intervals(eps, ends):
 def everywhere(eps):
     """(name, mechanism, input) elsewhere."""
     yield "circle", PiecewiseMechanism.private(eps, 0.25, optdp.Circle(2.0)), 0.5
+    yield "kernel prior", optdp.solve_kernel(eps, rtol=0.5, prior=([0.0, 0.5, 1.0], [0.25, 0.25, 0.5])).mechanism, 0.5
+    yield "kernel unbiased", optdp.solve_kernel(eps, rtol=0.5, unbiased=True, time_limit=10.0).mechanism, 0.3
     yield "frequency sets", SubsetOracle.private(eps, optdp.OneHot(6), 2), 4
     yield "frequency pair", optdp.solve_frequency(eps, 12, message="pair").mechanism, 7
     yield "finite", optdp.solve_kernel(eps, np.ones((4, 4)) - np.eye(4), domain=optdp.Alphabet(4)).mechanism, 2
