@@ -22,7 +22,7 @@ from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import PiecewiseMechanism
-from optdp.mechanisms.staircase import StaircaseMechanism
+from optdp.mechanisms.staircase import LatticeStaircase
 from optdp.problem.shapes import ACTIVATIONS
 
 EPS = (1e-6, 0.01, 1.0, 10.0, 30.0)
@@ -64,9 +64,9 @@ def everywhere(eps):
     for notion in ("lip", "lip-lower", "ldp"):
         yield f"information privacy ({notion})", optdp.solve_lip([0.5, 0.3, 0.2], eps, notion=notion).mechanism, 1
     if eps >= 0.05:
-        yield "staircase", StaircaseMechanism.private(eps, 2.5), 0.25
-        yield "staircase with atom", StaircaseMechanism.private(eps, delta=0.1), 1e3
-        yield "truncated staircase", StaircaseMechanism.truncated(eps, 0.01), -3.0
+        yield "staircase", LatticeStaircase.private(eps, 2.5), 0.25
+        yield "staircase with atom", LatticeStaircase.private(eps, delta=0.1), 1e3
+        yield "truncated staircase", LatticeStaircase.truncated(eps, 0.01), -3.0
     for name, delta, discrete in (
         ("additive", 0.0, False),
         ("additive delta", 0.1, False),

@@ -13,7 +13,7 @@ from optdp.audit.tlap.claims import cut_staircase
 from optdp.exact import enclosures
 from optdp.mechanisms import staircase
 from optdp.mechanisms.baselines.noise import Staircase, TruncatedLaplacian
-from optdp.mechanisms.staircase import FALL, StaircaseMechanism
+from optdp.mechanisms.staircase import FALL, LatticeStaircase
 
 
 def listed(noise, reach):
@@ -49,8 +49,8 @@ def test_the_law_is_private_at_every_shift_and_its_moments_are_exact(case):
     eps, sensitivity, share, cut, delta = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(staircase, "PERIOD", 3)
-        made = StaircaseMechanism.private(eps, sensitivity, share=share, delta=delta)
-        noise = StaircaseMechanism(made.domain, sensitivity, made.decay, made.first, cut, made.atom)
+        made = LatticeStaircase.private(eps, sensitivity, share=share, delta=delta)
+        noise = LatticeStaircase(made.domain, sensitivity, made.decay, made.first, cut, made.atom)
         reach = noise.cut or 30 * noise.period
         law, rest = listed(noise, reach)
         assert rest == 0 if cut else 0 <= rest < Fraction(1, 10) ** (3 if eps > 0.3 else 1)
@@ -72,9 +72,9 @@ def test_the_law_is_private_at_every_shift_and_its_moments_are_exact(case):
 
 def test_draws_have_the_listed_law(coarse):
     for noise in (
-        StaircaseMechanism.private(1.0),
-        StaircaseMechanism.truncated(1.0, 0.2),
-        StaircaseMechanism.private(2.0, 1.3, delta=0.1),
+        LatticeStaircase.private(1.0),
+        LatticeStaircase.truncated(1.0, 0.2),
+        LatticeStaircase.private(2.0, 1.3, delta=0.1),
     ):
         law, _ = listed(noise, noise.cut or 40 * noise.period)
         j, counts = np.unique(noise._places((40_000,), np.random.default_rng(3)), return_counts=True)
@@ -86,13 +86,13 @@ def test_draws_have_the_listed_law(coarse):
 
 @pytest.mark.parametrize("eps", [0.05, 0.5, 2.0, 10.0, 20.0, 30.0])
 def test_the_value_is_that_of_the_optimal_staircase_and_of_the_truncated_one(eps):
-    noise = StaircaseMechanism.private(eps)
+    noise = LatticeStaircase.private(eps)
     low, high = noise.enclose_loss("abs")
     assert low <= 1 / (2 * math.sinh(eps / 2)) * (1 + 1e-9) and high == pytest.approx(
         1 / (2 * math.sinh(eps / 2)), rel=1e-9
     )
     for delta in (1e-3, 0.1, 0.5):
-        cut = StaircaseMechanism.truncated(eps, delta)
+        cut = LatticeStaircase.truncated(eps, delta)
         assert cut.least_delta <= Fraction(delta)
         assert cut.enclose_loss("abs")[1] == pytest.approx(float(cut_staircase(1, eps, delta).mid()), rel=1e-9)
         assert cut.enclose_loss("squared")[1] == pytest.approx(float(cut_staircase(2, eps, delta).mid()), rel=1e-9)
@@ -102,9 +102,9 @@ def test_the_value_is_that_of_the_optimal_staircase_and_of_the_truncated_one(eps
 @pytest.mark.parametrize(
     "noise",
     [
-        StaircaseMechanism.private(1.5, 2.0),
-        StaircaseMechanism.truncated(1.5, 0.1),
-        StaircaseMechanism.private(1.5, delta=0.2),
+        LatticeStaircase.private(1.5, 2.0),
+        LatticeStaircase.truncated(1.5, 0.1),
+        LatticeStaircase.private(1.5, delta=0.2),
     ],
 )
 def test_density_cdf_and_quantile_agree(noise):
@@ -115,7 +115,7 @@ def test_density_cdf_and_quantile_agree(noise):
     grid = np.linspace(0, float(z[-1]), 20_001)[1:]
     area = noise.noise_density((grid[1:] + grid[:-1]) / 2).sum() * (grid[1] - grid[0])
     assert area == pytest.approx(float(noise.cdf(grid[-1]) - noise.cdf(grid[0])), abs=1e-3)
-    assert StaircaseMechanism.from_dict(noise.to_dict()) == noise
+    assert LatticeStaircase.from_dict(noise.to_dict()) == noise
     assert noise.noise_loss(optdp.Power(1.0)) == pytest.approx(float(noise.moment(1)))
     assert noise.satisfies(noise.guarantee()) and noise.confidence_interval(0.9)[1] > 0
 
@@ -135,9 +135,10 @@ def test_additive_noise_is_never_worse_than_the_staircases_at_large_eps(eps, los
 
 def test_refusals_name_the_argument():
     for made in (
-        lambda: StaircaseMechanism.private(0.01), lambda: StaircaseMechanism.private(1.0, 1e300),
-        lambda: StaircaseMechanism.truncated(1.0, 0.0), lambda: StaircaseMechanism.truncated(0.05, 1e-9),
-        lambda: StaircaseMechanism(optdp.Line(), 1.0, 2**FALL, 1), lambda: StaircaseMechanism(optdp.Integers(), 1.0, 1, 1),
+        lambda: LatticeStaircase.private(0.01), lambda: LatticeStaircase.private(1.0, 1e300),
+        lambda: LatticeStaircase.truncated(1.0, 0.0), lambda: LatticeStaircase.truncated(0.05, 1e-9),
+        lambda: LatticeStaircase(optdp.Line(), 1.0, 2**FALL, 1), lambda: LatticeStaircase(optdp.Line(), 1.0, 1, 1),
+        lambda: LatticeStaircase(optdp.Line(), 1.0, 2**78, 2**40, 1), lambda: LatticeStaircase(optdp.Integers(), 1.0, 1, 1),
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match="allowed"):
             made()

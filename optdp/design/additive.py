@@ -43,7 +43,7 @@ from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
-from optdp.mechanisms.staircase import StaircaseMechanism, noise_of
+from optdp.mechanisms.staircase import LatticeStaircase, noise_of
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
@@ -362,7 +362,7 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
 class _Bracket:
     """One lattice's answer: `lower` is what `certificate` proves, `loss` the one that was used."""
 
-    mechanism: AdditiveMechanism | StaircaseMechanism
+    mechanism: AdditiveMechanism | LatticeStaircase
     value: float
     certificate: AdditiveCertificate | StaircaseCertificate
     lower: float

@@ -37,7 +37,7 @@ LEAST, PERIODS = 0.05, 200
 
 
 @dataclass(frozen=True, repr=False)
-class StaircaseMechanism(AdditiveNoise):
+class LatticeStaircase(AdditiveNoise):
     """Staircase noise whose probabilities are exact rationals: see the module.
 
     **Arguments:**
@@ -46,12 +46,12 @@ class StaircaseMechanism(AdditiveNoise):
     - `decay`: b, in units of 2^-80; `first`: F, in points of the lattice.
     - `cut`: C, or 0 where the noise is not cut off; `atom`: the mass mixed in at 0, in units of 2^-62.
 
-    `StaircaseMechanism.private(eps)` and `.truncated(eps, delta)` choose them. As for `AdditiveMechanism`, inputs are rounded
+    `LatticeStaircase.private(eps)` and `.truncated(eps, delta)` choose them. As for `AdditiveMechanism`, inputs are rounded
     down to the lattice, and a sum is turned into a float at the very end; `enclose` counts the first.
 
     **Source:** the shape is that of Geng and Viswanath, "The optimal noise-adding mechanism in differential privacy" (2014).
 
-        >>> StaircaseMechanism.private(10.0).enclose_loss("abs")     # 1/(2 sinh(5)) = 0.00673825291529454...
+        >>> LatticeStaircase.private(10.0).enclose_loss("abs")     # 1/(2 sinh(5)) = 0.00673825291529454...
         (0.0067382529152945425, 0.006738252915294543)
     """
 
@@ -71,10 +71,12 @@ class StaircaseMechanism(AdditiveNoise):
         require.integer("first", self.first, low=1, high=self.period)
         require.integer("cut", self.cut, low=0, high=2**62 - 1)
         require.integer("atom", self.atom, low=0, high=LIMB - 1)
-        if float(self.fall) > math.exp(-LEAST) * (1 + 1e-9):
-            raise ValueError(f"decay is not allowed: this noise is for eps from {LEAST} on")
+        if not math.exp(-require.MAX_EPS) * (1 - 1e-9) <= float(self.fall) <= math.exp(-LEAST) * (1 + 1e-9):
+            raise ValueError(f"decay is not allowed: this noise is for eps from {LEAST} to {require.MAX_EPS:g}")
         if self.cut // self.period >= PERIODS:
             raise ValueError(f"cut is not allowed: it must come within {PERIODS} sensitivities")
+        if self.cut and self._rest > 1 - 2.0**-10:  # what is cut off is drawn again
+            raise ValueError("cut is not allowed: hardly any of the noise is left")
 
     @classmethod
     def private(
@@ -344,7 +346,7 @@ class StaircaseMechanism(AdditiveNoise):
         reach = f"|z| <= {self.noise_radius():.6g}" if self.cut else "unbounded"
         atom = f", atom {self.atom / LIMB:.6g} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
-        return f"StaircaseMechanism for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
+        return f"LatticeStaircase for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
 
 
 def _step(sensitivity: float) -> float:
@@ -356,14 +358,14 @@ def _points(sensitivity: float) -> int:
     return math.ceil(Fraction(sensitivity) / Fraction(_step(sensitivity)))
 
 
-def noise_of(problem: Any, share: float | None = None) -> list[StaircaseMechanism]:
+def noise_of(problem: Any, share: float | None = None) -> list[LatticeStaircase]:
     """The staircase noises for a problem with (eps, delta): with an atom, and cut off; none for an eps that is too small."""
     privacy: Any = problem.privacy
     if float(privacy.eps) < LEAST:
         return []
     options: Any = {"share": share, "domain": problem.domain}
-    found = [StaircaseMechanism.private(privacy.eps, privacy.sensitivity, delta=privacy.delta, **options)]
+    found = [LatticeStaircase.private(privacy.eps, privacy.sensitivity, delta=privacy.delta, **options)]
     if privacy.delta > 0:
         with contextlib.suppress(ValueError):  # so small a delta that the noise would not end within PERIODS
-            found.append(StaircaseMechanism.truncated(privacy.eps, privacy.delta, privacy.sensitivity, **options))
+            found.append(LatticeStaircase.truncated(privacy.eps, privacy.delta, privacy.sensitivity, **options))
     return found
