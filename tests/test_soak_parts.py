@@ -21,7 +21,6 @@ def test_command_lines():
 
 QUICK = (
     "kernel",
-    "kernel unbiased",
     "kernel dense",
     "finite",
     "additive",
@@ -34,8 +33,8 @@ QUICK = (
 
 @pytest.mark.parametrize("name", QUICK)
 def test_faulty_linear_solvers(name):
-    """Every third kind of answer, from the first solve on and from the second."""
-    for k, fault in enumerate(faults.ANSWERS[len(name) % 3 :: 6]):
+    """Some kinds of answers, from the first solve on and from the second."""
+    for k, fault in enumerate(faults.ANSWERS[len(name) % 8 :: 11]):
         verdict, what = soak_faults.judged(name, "solver", fault, soak_faults.RHYTHMS[2 * (k % 2)], k)
         assert verdict != "wrong", (fault, what)
 
@@ -43,7 +42,7 @@ def test_faulty_linear_solvers(name):
 @pytest.mark.parametrize(("name", "kind"), [("lip levels", "own"), ("lip cvxpy", "conic"), ("frequency plain", "conic"),
                                             ("finite cuts", "own")])  # fmt: skip
 def test_faults_of_the_solvers_that_designs_bring(name, kind):
-    for k, fault in enumerate(faults.ANSWERS[::5]):
+    for k, fault in enumerate(faults.ANSWERS[::8]):
         verdict, what = soak_faults.judged(name, kind, fault, (0, 1), k)
         assert verdict != "wrong", (fault, what)
 
@@ -60,5 +59,5 @@ def test_brackets():
 
 
 def test_samplers():
-    sound, told = soak_samplers.summary(2000, every=5)
+    sound, told = soak_samplers.summary(1000, every=7)
     assert sound, told
