@@ -29,6 +29,7 @@ _HOME = {
     for module, names in {
         "optdp.problem.problem": ("Problem",),
         "optdp.problem.privacy": ("GDP", "KL", "LDP", "LIP", "RDP", "ApproxDP", "Privacy", "Profile"),
+        "optdp.problem.metrics": ("Distances", "Graph", "Metric", "MetricLDP", "Points"),
         "optdp.problem.domains": ("Alphabet", "Circle", "Domain", "Integers", "Interval", "Line", "OneHot"),
         "optdp.problem.losses": (
             "CustomLoss", "DistanceLoss", "Huber", "Loss", "PairLoss", "Pieces", "Pinball", "Power", "Threshold",
@@ -71,9 +72,9 @@ _HOME = {
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
     "ApproxDP", "At", "Average", "BayesRisk", "Category", "Circle", "Composite", "Constraint", "CustomLoss", "Density",
-    "Date", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "GDP", "Huber", "Integer", "Integers", "Interval",
-    "KL", "LDP", "LIP", "Line", "Loss", "Mechanism", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
-    "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
+    "Date", "DistanceLoss", "Distances", "Domain", "Estimate", "Family", "Flag", "GDP", "Graph", "Huber", "Integer", "Integers", "Interval",
+    "KL", "LDP", "LIP", "Line", "Loss", "Mechanism", "Metric", "MetricLDP", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
+    "Pieces", "Piecewise", "Pinball", "Plan", "Points", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
     "Recommendation", "Report", "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase",
     "check_hypothesis", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
     "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive", "solve_composite",
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
     from optdp.problem.domains import Alphabet, Circle, Domain, Integers, Interval, Line, OneHot
     from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
     from optdp.problem.losses import CustomLoss, DistanceLoss, Huber, Loss, PairLoss, Pieces, Pinball, Power, Threshold
+    from optdp.problem.metrics import Distances, Graph, Metric, MetricLDP, Points
     from optdp.problem.objectives import At, Average, BayesRisk, WorstCase
     from optdp.problem.priors import Prior
     from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Privacy, Profile
