@@ -118,7 +118,7 @@ def certify(
     order = np.argsort(-flows, kind="stable")[:FLOWS]
     best, least = order, promised(order)
     for power in range(4, 31):  # from few to many
-        few = order[flows[order] > flows.max(initial=0.0) * 2.0**-(1.5 * power)]
+        few = order[flows[order] > flows.max(initial=0.0) * 2.0 ** -(1.5 * power)]
         if promised(few) >= least - share * abs(least):
             best = few
             break

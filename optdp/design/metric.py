@@ -34,7 +34,7 @@ METHODS = ("auto", "dense")
 #: Programs with at most so many inputs are solved to this gap whatever was asked for: it takes a second.
 SMALL, DIGITS = 40, 1e-9
 #: Up to so many inequalities the plain program is solved where the interior point has too few digits.
-PLAIN = 20_000
+PLAIN = 5_000
 #: eps d between the nearest symbols is at least this: below it floats cannot tell private from not private.
 NEAREST = 1e-9
 
@@ -49,7 +49,9 @@ def loss_of_distances(loss: LossLike | None, metric: Metric) -> Any:
     if law.form == "matrix":
         return law
     if law.form != "distance":
-        raise TypeError(f"loss = {law.name!r} is not allowed: with a metric it must be a matrix, or a function of the distance")
+        raise TypeError(
+            f"loss = {law.name!r} is not allowed: with a metric it must be a matrix, or a function of the distance"
+        )
     return as_loss(law.on(float(far.max()))(far))
 
 
@@ -113,7 +115,10 @@ def design(run: Run) -> Solution:
         found = solve_columns(
             losses, privacy.growth, prior, tolerance=asked, left=lambda: run.time_limit - run.seconds, good=keep
         )
-    if (best[0] is found or not keep(found)) and _short(kept, asked) and not dense and losses.any() and n * n * m <= PLAIN and not found.stopped:
+    if best[0] is not found:
+        keep(found)
+    short = kept["value"] - kept["bound"] > 10 * asked * kept["value"]
+    if short and not dense and losses.any() and n * n * m <= PLAIN and not found.stopped:
         found = _plain(run, losses, prior)  # a vertex: more digits than an interior point has
         keep(found)
     proof: MetricCertificate = kept["proof"]
@@ -128,10 +133,6 @@ def design(run: Run) -> Solution:
     )  # fmt: skip
 
 
-def _short(kept: dict[str, Any], asked: float) -> bool:
-    return bool(kept["value"] - kept["bound"] > asked * kept["value"])
-
-
 register(
     "metric kernel",
     ("MetricLDP", "Alphabet", "WorstCase or Average of a loss matrix", "AllMechanisms", ""),
@@ -144,7 +145,9 @@ def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Columns:
     n, m = losses.shape
     program = build_model(run.problem)
     found = program.solve(run.solver, time_limit=max(run.time_limit - run.seconds, 0.1))
-    empty = Columns(np.full((n, m), 1 / m), np.zeros(n), np.zeros((3, 0), dtype=np.int64), np.zeros(0), 0.0, 0.0, 0, 1, True)
+    empty = Columns(
+        np.full((n, m), 1 / m), np.zeros(n), np.zeros((3, 0), dtype=np.int64), np.zeros(0), 0.0, 0.0, 0, 1, True
+    )
     try:
         found.checked()
     except SolverFailure:

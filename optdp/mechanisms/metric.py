@@ -49,7 +49,7 @@ class MetricMechanism(FiniteMechanism):
         lifted = np.stack([(column * shrink).max(axis=1) for column in np.maximum(rows, 0.0).T], axis=1)
         lifted /= lifted.sum(axis=1).max()
         units = min(math.ceil(1 / -math.expm1(-near)) + 2, TOTAL // (4 * rows.shape[1]))
-        costs = (1 - lifted.mean(axis=0) if losses is None else losses.max(axis=0))
+        costs = 1 - lifted.mean(axis=0) if losses is None else losses.max(axis=0)
         rest, share = int(np.argmin(costs)), 2.0**-44 + 2.0 * units * rows.shape[1] / TOTAL
         while True:
             share = min(share, 1.0)
@@ -67,8 +67,11 @@ class MetricMechanism(FiniteMechanism):
         weights = self.table.weights[:, self.table.weights.max(axis=0) > 0]
         if not weights.all():
             return None
-        logs, (i, j) = np.log(weights.astype(float)), self.metric.pairs
-        steps = np.array([np.abs(logs[a] - logs[b]).max() for a, b in zip(i.tolist(), j.tolist(), strict=True)])
+        i, j = self.metric.pairs
+        steps = np.zeros(i.size)
+        for column in weights.T:  # differences of integers, as ratios may be next to 1
+            low = np.minimum(column[i], column[j])
+            steps = np.maximum(steps, np.log1p((np.maximum(column[i], column[j]) - low) / low))
         eps = float((steps / self.metric.array[i, j]).max())
         excess = 1e-14
         while True:  # floats guess it, the exact test confirms it

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from flint import arb, ctx
 
+from optdp import files
 from optdp.exact import enclosures, require, work
 from optdp.exact.check import Check
 from optdp.exact.fields import OPTIONAL, Tagged, Within
@@ -78,7 +80,9 @@ class Distances(Metric):
     """
 
     tag = "distances"
-    rows: Annotated[tuple[Annotated[tuple[float, ...], Within(0.0, 1e150, 2, POINTS)], ...], Within(0.0, 1e150, 2, POINTS)]
+    rows: Annotated[
+        tuple[Annotated[tuple[float, ...], Within(0.0, 1e150, 2, POINTS)], ...], Within(0.0, 1e150, 2, POINTS)
+    ]
 
     def __post_init__(self) -> None:
         try:
@@ -130,7 +134,9 @@ class Points(Metric):
     """
 
     tag = "points"
-    places: Annotated[tuple[Annotated[tuple[float, ...], Within(-1e150, 1e150, 1, 100)], ...], Within(-1e150, 1e150, 2, POINTS)]
+    places: Annotated[
+        tuple[Annotated[tuple[float, ...], Within(-1e150, 1e150, 1, 100)], ...], Within(-1e150, 1e150, 2, POINTS)
+    ]
     kind: Literal["euclidean", "haversine"] = "euclidean"
 
     def __post_init__(self) -> None:
@@ -154,7 +160,11 @@ class Points(Metric):
         return len(self.places)
 
     def phrase(self) -> str:
-        what = "the distance along the earth (radius 6371.0088 km)" if self.kind == "haversine" else "the Euclidean distance"
+        what = (
+            "the distance along the earth (radius 6371.0088 km)"
+            if self.kind == "haversine"
+            else "the Euclidean distance"
+        )
         if len(self) * len(self.places[0]) <= 16:
             return f"d {what} of {', '.join(map(str, self.places))}"
         return f"d {what} of {len(self)} points with sha256 {self._digest(self.places)}"
@@ -214,7 +224,9 @@ class Graph(Metric):
     """
 
     tag = "graph"
-    edges: Annotated[tuple[Annotated[tuple[int, ...], Within(0, POINTS - 1, 2, 2)], ...], Within(0, POINTS - 1, 1, 1_000_000)]
+    edges: Annotated[
+        tuple[Annotated[tuple[int, ...], Within(0, POINTS - 1, 2, 2)], ...], Within(0, POINTS - 1, 1, 1_000_000)
+    ]
     lengths: Annotated[tuple[float, ...], Within(1e-150, 1e150)] = ()
 
     def __post_init__(self) -> None:
@@ -445,3 +457,44 @@ def graph_of(edges: Iterable[tuple[Any, ...]], domain: Alphabet) -> Graph:
         raise TypeError("metric is not allowed: each edge must be (symbol, symbol) or (symbol, symbol, length)")
     ends = [tuple(domain.index(list(edge[:2]), "metric: edge").tolist()) for edge in listed]
     return Graph(tuple(ends), tuple(float(edge[2]) if len(edge) == 3 else 1.0 for edge in listed))
+
+
+def read_metric(path: str | Path) -> tuple[Alphabet, Metric, dict[str, list[str]]]:
+    """Places from a CSV file: (their names, their distances, the file's other columns).
+
+    The first column has names. With columns "latitude" and "longitude" (degrees) distances are kilometres along the earth, with "x"
+    and "y" they are Euclidean, and otherwise the file is a square matrix whose header repeats the names. Lines that begin with #
+    are left out; `path` may be "-" for standard input.
+
+    **Raises** OSError, or ValueError saying what is wrong.
+    """
+    with files.reading(path) as stream:
+        text = stream.read(20_000_001)
+    if len(text) > 20_000_000:
+        raise ValueError(f"{path} is not allowed: it has more than 20 MB")
+    try:
+        table = list(csv.reader(line for line in text.decode("utf-8-sig").splitlines() if not line.startswith("#")))
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"{path} is not allowed: it is no CSV text in UTF-8") from None
+    rows = [row for row in table if row]
+    if len(rows) < 3 or any(len(row) != len(rows[0]) for row in rows):
+        raise ValueError(f"{path} is not allowed: it must have a header and at least two rows, all of one length")
+    head, *body = [[cell.strip() for cell in row] for row in rows]
+    columns = dict(zip(head, map(list, zip(*body, strict=True)), strict=False))
+    names = [row[0] for row in body]
+
+    def numbers(cells: list[str], what: str) -> list[float]:
+        try:
+            return [float(cell) for cell in cells]
+        except ValueError:
+            raise ValueError(f"{path} is not allowed: {what} must be numbers") from None
+
+    for kind, wanted in (("haversine", ("latitude", "longitude")), ("euclidean", ("x", "y"))):
+        if set(wanted) <= set(head):
+            first, second = (numbers(columns[name], name) for name in wanted)
+            metric: Metric = Points(tuple(zip(first, second, strict=True)), kind)  # type: ignore[arg-type]
+            return Alphabet(names), metric, columns
+    if head[1:] != names:
+        allowed = "it must have columns latitude and longitude, or x and y, or be a square matrix whose header repeats the names"
+        raise ValueError(f"{path} is not allowed: {allowed}")
+    return Alphabet(names), Distances([numbers(row[1:], "distances") for row in body]), columns  # type: ignore[arg-type]

@@ -19,6 +19,8 @@ import numpy as np
 
 #: Iterations of the interior-point method, and rounds of adding inequalities.
 ITERATIONS, ROUNDS = 150, 12
+#: So many iterations without a closer bracket end it: rounding has been reached.
+IDLE = 8
 #: Up to so many inputs all inequalities are there from the start.
 SMALL = 40
 #: Pairs with another place almost between them (a detour of this share) are left to be added when they are violated.
@@ -150,17 +152,17 @@ def _interior(
     z = cost - nu - g
     t = float(loss.mean(axis=0).max()) * 1.2 + 0.1
     s = t - loss.mean(axis=0)
-    best, stopped, value, bound, iteration = None, False, math.inf, 0.0, 0
+    best, stopped, value, bound, iteration, since = None, False, math.inf, 0.0, 0, 0
     for iteration in range(ITERATIONS):
         cost = loss * (lam if prior is None else prior)
         dual_rest, mass_rest, slack_rest = cost - nu - spread(u) - z, 1 - k.sum(axis=0), slack(k) - w
         gap = float(u @ w) + float((z * k).sum()) + (float(lam @ s) if worst else 0.0)
         mean = gap / (u.size + z.size + (n if worst else 0))
         value = t if worst else float((cost * k).sum())
-        bound = float(nu.sum()) + float(np.minimum(dual_rest + z, 0.0).min(axis=0).sum())
+        bound = float(nu.sum()) + float((dual_rest + z).min(axis=0).sum())
         if best is None or value - bound < best[-2] - best[-1]:
-            best = k, lam, u, value, bound
-        if gap <= tolerance * abs(value) or not np.isfinite(gap):
+            best, since = (k, lam, u, z, nu, value, bound), iteration
+        if max(gap, value - bound) <= tolerance * abs(value) or not np.isfinite(gap) or iteration - since > IDLE:
             break
         stopped = left() <= 0
         if stopped:
@@ -173,8 +175,12 @@ def _interior(
         failed = False
         for y in range(m):
             matrix = -lower[y].T  # in Fortran's order: entries of pairs in the lower triangle
-            matrix[np.diag_indices(n)] = diagonal[y * n : (y + 1) * n] + z[y] / k[y]
-            factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
+            heavy = diagonal[y * n : (y + 1) * n] + z[y] / k[y]
+            for more in (0.0, 1e-14, 1e-12, 1e-10):  # where rounding has made it indefinite
+                matrix[np.diag_indices(n)] = heavy * (1 + more)
+                factor, info = lapack.dpotrf(matrix, lower=1)
+                if info == 0:
+                    break
             failed = info != 0
             if failed:
                 break
@@ -209,7 +215,9 @@ def _interior(
             dual, mass, slip, height = rests
             x = solved(spread((on_w - u * slip) / w) - dual + on_k / k)
             if worst:
-                right = np.concatenate([mass - x.sum(axis=0), height - on_s / lam - (loss * x).sum(axis=0), [1 - lam.sum()]])
+                right = np.concatenate(
+                    [mass - x.sum(axis=0), height - on_s / lam - (loss * x).sum(axis=0), [1 - lam.sum()]]
+                )
                 found = np.linalg.solve(system, right)
                 dnu, dlam, dt = found[:n], found[n:-1], found[-1:]
                 dk = x + solved(dnu - loss * dlam)
@@ -241,7 +249,21 @@ def _interior(
         if worst:
             s, t, lam = s + ahead * ds, t + ahead * float(dt[0]), lam + behind * dlam
     assert best is not None
-    k, lam, u, value, bound = best
+    k, lam, u, z, nu, value, bound = best
+    # Rounding has left the dual equations with small rests: the least relative change of multipliers that removes them.
+    rest = loss * (lam if prior is None else prior) - nu - spread(u) - z
+    diagonal = np.bincount(first, (u * mirror) ** 2, m * n) + np.bincount(second, (u * root) ** 2, m * n)
+    lower = np.bincount(inner, u * u, m * n * n).reshape(m, n, n)
+    shift = np.zeros((m, n))
+    for y in range(m):
+        matrix = -lower[y].T
+        matrix[np.diag_indices(n)] = diagonal[y * n : (y + 1) * n] + z[y] ** 2
+        factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
+        if info == 0:
+            shift[y] = lapack.dpotrs(factor, rest[y], lower=1)[0]
+    moved = u + u * u * slack(shift)
+    if (moved >= 0).all():
+        u = moved
     flows = u * mirror * scale  # of K_i <= E K_j, without the scaling of its rows
     weights = lam if prior is None else prior
     return Columns(np.maximum(k, 0.0).T, weights, rows, flows, value * scale, bound * scale, iteration, 1, stopped)
