@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (
-    "additive", "composite", "finite", "frequency", "kernel", "lip", "metric", "piecewise", "varying_window",
+    "additive", "composite", "finite", "frequency", "kernel", "lip", "metric", "metric_line", "piecewise", "varying_window",
     "baselines.clamped", "baselines.frequency", "baselines.unbiased", "baselines.noise",
 )  # fmt: skip
 

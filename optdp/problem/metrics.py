@@ -397,6 +397,14 @@ class MetricLDP(Privacy):
             far = np.minimum(far, far[:, z, None] + far[None, z])
         return far
 
+    @property
+    def direct(self) -> np.ndarray:
+        """Which inequalities K_i <= e^(eps d) K_j imply all others: pairs of the metric that are no longer than paths through others."""
+        i, j = self.metric.pairs
+        found = np.zeros((len(self.metric),) * 2, dtype=bool)
+        found[i, j] = found[j, i] = float(self.eps) * self.metric.array[i, j] <= self.growth[i, j] * (1 + 1e-12)
+        return found
+
     def check_rows(self, weights: np.ndarray) -> Check:
         """Whether these rows of integers >= 0 below 2^63, one for each symbol, keep the guarantee, exactly."""
         i, j, below, _ = self.factors
@@ -443,7 +451,7 @@ def cities(count: int | None = None) -> tuple[Alphabet, Points, np.ndarray]:
         rows = rows[: require.integer("count", count, low=2, high=len(rows))]
     people = np.array([float(row["population"]) for row in rows])
     places = Points([(float(row["latitude"]), float(row["longitude"])) for row in rows], "haversine")  # type: ignore[arg-type]
-    return Alphabet([row["name"] for row in rows]), places, people / people.sum()  # type: ignore[arg-type]
+    return Alphabet(tuple(row["name"] for row in rows)), places, people / people.sum()
 
 
 def graph_of(edges: Iterable[tuple[Any, ...]], domain: Alphabet) -> Graph:
@@ -493,7 +501,7 @@ def read_metric(path: str | Path) -> tuple[Alphabet, Metric, dict[str, list[str]
         if set(wanted) <= set(head):
             first, second = (numbers(columns[name], name) for name in wanted)
             metric: Metric = Points(tuple(zip(first, second, strict=True)), kind)  # type: ignore[arg-type]
-            return Alphabet(names), metric, columns
+            return Alphabet(tuple(names)), metric, columns
     if head[1:] != names:
         allowed = "it must have columns latitude and longitude, or x and y, or be a square matrix whose header repeats the names"
         raise ValueError(f"{path} is not allowed: {allowed}")

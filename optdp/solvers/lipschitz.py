@@ -56,14 +56,17 @@ class Columns:
 def solve_columns(
     losses: np.ndarray, growth: np.ndarray, prior: np.ndarray | None, *, tolerance: float = 1e-9,
     left: Callable[[], float] = lambda: math.inf, good: Callable[[Columns], bool] = lambda found: False,
+    pairs: np.ndarray | None = None,
 ) -> Columns:  # fmt: skip
     """The best kernel for losses >= 0 (inputs, outputs), at the worst input or on average over a `prior`.
 
     **Arguments:** `growth`: log E_ij > 0 for i != j, a metric; `tolerance`: the relative gap at which to stop; `left`:
-    the seconds that are left; `good`: whether what a round found will do.
+    the seconds that are left; `good`: whether what a round found will do; `pairs`: the
+    (i, j) whose inequalities imply all others (None: all).
     """
     n, m = losses.shape
-    i, j = np.nonzero((_near(growth) if n > SMALL else ~np.eye(n, dtype=bool)) & (growth < FAR))
+    known = ~np.eye(n, dtype=bool) if pairs is None else pairs
+    i, j = np.nonzero((_near(growth) & known if n > SMALL else known) & (growth < FAR))
     rows = np.stack([np.repeat(np.arange(m), i.size), np.tile(i, m), np.tile(j, m)])
     total, rough = 0, ROUGH
     for count in range(1, ROUNDS + 1):
@@ -74,7 +77,7 @@ def solve_columns(
         found = Columns(**{**vars(found), "iterations": total, "rounds": count})
         if n <= SMALL or found.stopped or (count > 1 and good(found)):
             break
-        new = _violated(found.kernel, growth)
+        new = _violated(found.kernel, np.where(known, growth, np.inf))
         if not new.shape[1] and last:
             break
         keep = found.flows > 1e-9 * found.flows.max()  # what is not tight does not come back soon
