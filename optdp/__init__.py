@@ -70,13 +70,13 @@ _HOME = {
 
 # Written out, because type checkers read it: `_HOME` and two more.
 __all__ = [
-    "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
-    "ApproxDP", "At", "Average", "BayesRisk", "Category", "Circle", "Composite", "Constraint", "CustomLoss", "Density",
-    "Date", "DistanceLoss", "Distances", "Domain", "Estimate", "Family", "Flag", "GDP", "Graph", "Huber", "Integer", "Integers", "Interval",
-    "KL", "LDP", "LIP", "Line", "Loss", "Mechanism", "Metric", "MetricLDP", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
-    "Pieces", "Piecewise", "Pinball", "Plan", "Points", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
-    "Recommendation", "Report", "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase",
-    "check_hypothesis", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
+    "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet", "ApproxDP", "At",
+    "Average", "BayesRisk", "Category", "Circle", "Composite", "Constraint", "CustomLoss", "Density", "Date",
+    "DistanceLoss", "Distances", "Domain", "Estimate", "Family", "Flag", "GDP", "Graph", "Huber", "Integer", "Integers",
+    "Interval", "KL", "LDP", "LIP", "Line", "Loss", "Mechanism", "Metric", "MetricLDP", "NotIdentified", "Number", "OneHot",
+    "Outputs", "PairLoss", "Pieces", "Piecewise", "Pinball", "Plan", "Points", "Power", "Prior", "Privacy", "Problem",
+    "Profile", "Program", "RDP", "Recommendation", "Report", "Solution", "Status", "Step", "Threshold", "Unbiased",
+    "WorstCase", "check_hypothesis", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
     "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive", "solve_composite",
     "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
 ]  # fmt: skip

@@ -221,7 +221,8 @@ def test_wrong_metrics_are_named(metric, error, words):
 def test_wrong_points_and_graphs_are_named():
     for places, kind, words in (
         ([(0, 0), (0, 0)], "euclidean", "same place"), ([(91, 0), (0, 0)], "haversine", "latitude"),
-        ([(0, 0), (1, 1)], "manhattan", "kind"), ([(0, 0)], "euclidean", "2 to"), ([(0, math.nan), (1, 1)], "euclidean", "finite"),
+        ([(0, 0), (1, 1)], "manhattan", "kind"), ([(0, 0)], "euclidean", "2 to"),
+        ([(0, math.nan), (1, 1)], "euclidean", "finite"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             optdp.Points(places, kind)

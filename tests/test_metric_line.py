@@ -15,12 +15,12 @@ from optdp.mechanisms.metric_line import MetricLineMechanism, _heads
 
 @pytest.fixture(scope="module")
 def found():
-    return optdp.solve_kernel(2.0, domain=(-1, 1), metric="abs", rtol=0.05)
+    return optdp.solve_kernel(2.0, domain=(-1, 1), metric="abs", rtol=0.1)
 
 
 def test_the_bracket_is_proven_and_lies_above_local_privacy(found):
     assert found.verify(), str(found.verify())
-    assert found.gap <= 0.05
+    assert found.gap <= 0.1
     # eps-LDP with eps = 2 * 2 is implied: d is at most 2 there.
     assert found.value >= optdp.solve_kernel(4.0, domain=(-1, 1), rtol=0.01).lower_bound
     assert not replace(found, lower_bound=found.lower_bound * (1 + 1e-9)).verify()
@@ -32,7 +32,7 @@ def test_brackets_of_several_grids_overlap(loss):
     """The optimum lies in each of them, whatever the units."""
     brackets = [
         optdp.solve_kernel(eps, loss, domain=domain, metric="abs", rtol=rtol)
-        for eps, domain, rtol in ((3.0, (0, 1), 0.2), (3.0, (0, 1), 0.05), (1.5, (0, 2), 0.2))
+        for eps, domain, rtol in ((3.0, (0, 1), 0.3), (3.0, (0, 1), 0.1), (1.5, (0, 2), 0.3))
     ]
     unit = 2 if loss == "abs" else 4
     lows = [s.lower_bound / k for s, k in zip(brackets, (1, 1, unit), strict=True)]
@@ -59,7 +59,7 @@ def test_no_input_loses_more_than_the_value(found):
 
 def test_samples_follow_the_mixture(found):
     x = 0.3712
-    drawn = found.mechanism.randomize(np.full(100_000, x), 5)
+    drawn = found.mechanism.randomize(np.full(30_000, x), 5)
     outputs = found.mechanism.atoms()
     counts = (drawn[:, None] == outputs).sum(axis=0)
     expected = found.mechanism.probability(outputs, x) * counts.sum()

@@ -28,8 +28,8 @@ CELLS = 512
 class MetricLineCertificate(Certificate):
     """Multipliers that bound every mechanism with metric privacy from an interval to itself.
 
-    **Arguments:** `cells`: of the grid; `weights`, `outputs`, `highs`, `lows`, `flows`: those of a `MetricCertificate` whose symbols and
-    outputs are its points.
+    **Arguments:** `cells`: of the grid; `weights`, `outputs`, `highs`, `lows`, `flows`: those of a `MetricCertificate` whose
+    symbols and outputs are its points.
 
     **Proves** bounds for the worst case of |y - x| and (y - x)^2.
     """
@@ -62,7 +62,7 @@ class MetricLineCertificate(Certificate):
 
 
 def on_grid(problem: Problem, cells: int) -> Problem:
-    """The problem of inputs and outputs on a grid, no value of which is above the true one: losses are rounded down, distances up."""
+    """The problem of inputs and outputs on a grid, of no larger optimum: losses are rounded down, distances up."""
     domain, eps = problem.domain, problem.privacy.eps  # type: ignore[attr-defined]
     work.count(3.0 * (cells + 1) ** 2)
     step = domain.exact_width / cells

@@ -1,10 +1,10 @@
 """The best of all mechanisms with metric privacy between finitely many places, for a given matrix of losses.
 
-The plain linear program has a probability for each pair of input and output and n^2 (n - 1) inequalities: the optimum of
-geo-indistinguishability of Bordenabe, Chatzikokolakis and Palamidessi (CCS 2014). Its structure is used
-(`optdp.solvers.lipschitz`): outputs meet in the row sums alone, few inequalities are tight, and those of distant pairs follow from
-those of near ones, nearly. The mechanism is the solution lifted to what is exactly private (`optdp.mechanisms.metric`), and
-the bound the multipliers of the inequalities that matter (`optdp.certificates.metric`).
+The plain linear program has a probability for each pair of input and output and n^2 (n - 1) inequalities: the
+optimum of geo-indistinguishability of Bordenabe, Chatzikokolakis and Palamidessi (CCS 2014). Its structure is used
+(`optdp.solvers.lipschitz`): outputs meet in the row sums alone, few inequalities are tight, and those of distant pairs
+nearly follow from those of near ones. The mechanism is the solution lifted to what is exactly private
+(`optdp.mechanisms.metric`), and the bound the multipliers of the inequalities that matter (`optdp.certificates.metric`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NEAREST = 1e-9
 
 
 def loss_of_distances(loss: LossLike | None, metric: Metric) -> Any:
-    """A loss of the distance ("abs", "squared", `optdp.Power(q)`, ...) as the matrix for outputs that are the symbols themselves.
+    """A loss of the distance ("abs", "squared", `optdp.Power(q)`, ...) as the matrix for outputs that are symbols.
 
     **Raises** TypeError or ValueError if it is no loss.
     """
@@ -76,7 +76,7 @@ def accepts(problem: Problem) -> str | None:
 
 
 def design(run: Run) -> Solution:
-    """See `optdp.solve_kernel`. Outputs are the columns of the loss matrix, 0, 1, 2, ..., or the symbols if the matrix is square."""
+    """See `optdp.solve_kernel`. Outputs are the columns of the loss matrix, 0, 1, ..., or the symbols if it is square."""
     problem, domain = run.problem, run.problem.domain
     privacy: Any = problem.privacy
     losses, prior = problem.loss.array, prior_of(problem)
@@ -176,8 +176,8 @@ def _inequalities(problem: Problem) -> np.ndarray:
 
 
 def build_model(problem: Problem) -> LinearProgram:
-    """The plain linear program: rows "mass", "loss" (worst case) and "privacy"; variables "value" (worst case) and "kernel" (input by
-    input).
+    """The plain linear program: rows "mass", "loss" (worst case) and "privacy"; variables "value" (worst case) and "kernel"
+    (input by input).
     """
     from scipy.sparse import csr_matrix, hstack, vstack
 

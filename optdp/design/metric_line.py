@@ -1,4 +1,4 @@
-"""The best mechanism with metric privacy on an interval, d = |x - x'|: a bracket from a grid, proven on the continuum on both sides.
+"""The best mechanism with metric privacy on an interval, d = |x - x'|: a bracket from a grid, proven on both sides.
 
 From above: the grid's problem with factors 1 + eps h from point to point, whose mechanism is private for all inputs when it is
 mixed in between (`optdp.mechanisms.metric_line`). From below: the grid's problem with factors e^(eps h), a relaxation
@@ -51,7 +51,7 @@ def accepts(problem: Problem) -> str | None:
 
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
-    problem, domain = run.problem, run.problem.domain
+    problem = run.problem
     if run.solver is not None:
         raise ValueError("solver is not allowed here: this design has the method auto")
     kept: dict[str, Any] = {"value": np.inf, "bound": -1.0, "stopped": False}

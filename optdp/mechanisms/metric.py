@@ -63,7 +63,7 @@ class MetricMechanism(FiniteMechanism):
         return cls(domain, tuple(outputs), Table(weights), privacy.metric)
 
     def guarantee(self) -> Any:
-        """Metric privacy with about the least eps per unit of distance; None where an output is possible for some inputs alone."""
+        """Metric privacy with about the least eps per unit; None where an output is possible for some inputs alone."""
         weights = self.table.weights[:, self.table.weights.max(axis=0) > 0]
         if not weights.all():
             return None

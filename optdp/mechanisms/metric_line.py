@@ -1,9 +1,9 @@
 """Metric privacy on an interval: distributions at the points of a grid, and mixtures of two neighbours in between.
 
 Where k_i and k_(i+1) are the probabilities of an output at two grid points, k(x) between them is linear, so that
-|k'(x)| = |k_(i+1) - k_i| / h <= eps min(k_i, k_(i+1)) <= eps k(x) if they differ by a factor of at most 1 + eps h: then log k changes by at
-most eps |x - x'| from x to x', whatever the two. The mixture is drawn exactly, with the coin of probability s = (x - x_i) / h of the
-rational number x.
+|k'(x)| = |k_(i+1) - k_i| / h <= eps min(k_i, k_(i+1)) <= eps k(x) if they differ by a factor of at most 1 + eps h: then log k
+changes by at most eps |x - x'| from x to x', whatever the two. The mixture is drawn exactly, with a coin of probability
+s = (x - x_i) / h for the rational number x.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from optdp.problem import Apart, Interval, MetricLDP, Objective, Privacy, WorstC
 
 @dataclass(frozen=True, repr=False)
 class MetricLineMechanism(Mechanism):
-    """At the i-th of the evenly spaced points of an interval the j-th output with probability `weights[i][j] / 2^62`, and in between
-    the mixture of the two nearest distributions by the distance from both.
+    """At the i-th of the evenly spaced points of an interval the j-th output with probability `weights[i][j] / 2^62`, and in
+    between the mixture of the two nearest distributions by the distance from both.
 
     **Arguments:** `domain`: an `optdp.Interval`; `outputs`: different numbers; `table`: the weights, a row for each point.
     """
@@ -111,7 +111,7 @@ class MetricLineMechanism(Mechanism):
         return [Check("privacy", kept, f"{told}: the most is {shown} (exact rational)"), self.table.check_mass()]
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """Between two points both expected losses lie below their chords, as the loss is convex: a parabola is above the mixture."""
+        """Between two points both expected losses lie below their chords, as the loss is convex: the mixture below a parabola."""
         if not isinstance(objective, WorstCase) or objective.loss.exponent not in (1, 2):
             return super().enclose(objective)
         power, step = int(objective.loss.exponent), self.domain.exact_width / self.cells

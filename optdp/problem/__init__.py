@@ -15,8 +15,9 @@ from optdp.problem.tasks import Aggregate
 
 __all__ = [
     "GDP", "KL", "LDP", "LIP", "RDP", "Absolute", "Additive", "AffineWindow", "Aggregate", "AllMechanisms", "Alphabet",
-    "Apart", "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "Density", "DistanceLoss", "Distances", "Divergence",
-    "Domain", "DomainLike", "Family", "Graph", "Integers", "Interval", "Line", "Loss", "LossLike", "Metric", "MetricLDP", "Objective", "Outputs",
-    "Piecewise", "Points", "Prior", "PriorLike", "Privacy", "Problem", "Profile", "Quartic", "Rectangle", "Rule", "Shape", "Squared",
-    "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval", "as_loss", "as_metric", "base_name", "places",
+    "Apart", "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "Density", "DistanceLoss",
+    "Distances", "Divergence", "Domain", "DomainLike", "Family", "Graph", "Integers", "Interval", "Line", "Loss", "LossLike",
+    "Metric", "MetricLDP", "Objective", "Outputs", "Piecewise", "Points", "Prior", "PriorLike", "Privacy", "Problem",
+    "Profile", "Quartic", "Rectangle", "Rule", "Shape", "Squared", "Steps", "Triangle", "Unbiased", "Windows", "WorstCase",
+    "as_domain", "as_interval", "as_loss", "as_metric", "base_name", "places",
 ]  # fmt: skip

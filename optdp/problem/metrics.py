@@ -1,7 +1,7 @@
 """Privacy that falls with distance: inputs that are near each other are hidden from each other well, others less.
 
-A metric says how far the symbols of an alphabet are apart, exactly: `Distances` (a matrix), `Points` (coordinates on a plane or on
-the earth), `Graph` (shortest paths); `Apart` is |x - x'| itself, on an interval or a circle. To add one, subclass `Metric`.
+A metric says how far the symbols of an alphabet are apart, exactly: `Distances` (a matrix), `Points` (coordinates on a plane or
+on the earth), `Graph` (shortest paths); `Apart` is |x - x'| itself, on an interval or a circle. To add one, subclass `Metric`.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Distances(Metric):
         return arb(self.rows[i][j])
 
     @cached_property
-    def array(self) -> np.ndarray:  # type: ignore[override]
+    def array(self) -> np.ndarray:
         return np.array(self.rows)
 
 
@@ -118,7 +118,7 @@ def _sound(matrix: np.ndarray) -> None:
     off = matrix[~np.eye(len(matrix), dtype=bool)]
     if off.min() < 1e-150 or off.max() > 1e150:
         raise ValueError(
-            "metric is not allowed: distances between different symbols must be > 0 (make one of two in the same place) and <= 1e150"
+            "metric is not allowed: distances between different symbols must be > 0 (make one of two in the same place), <= 1e150"
         )
 
 
@@ -190,7 +190,7 @@ class Points(Metric):
         return 2 * arb(EARTH) * height.min(arb(1)).max(arb(0)).sqrt().asin()
 
     @cached_property
-    def array(self) -> np.ndarray:  # type: ignore[override]
+    def array(self) -> np.ndarray:
         return between(self.places, self.places, self.kind)
 
     @property
@@ -260,7 +260,7 @@ class Graph(Metric):
 
     @cached_property
     def _length(self) -> dict[tuple[int, int], float]:
-        return dict(zip(self.edges, self.lengths, strict=True))
+        return {(i, j): length for (i, j), length in zip(self.edges, self.lengths, strict=True)}
 
     def ball(self, i: int, j: int) -> arb:
         """The length of an edge. **Raises** KeyError for other pairs, whose inequalities follow."""
@@ -272,7 +272,7 @@ class Graph(Metric):
         return ends[:, 0], ends[:, 1]
 
     @cached_property
-    def array(self) -> np.ndarray:  # type: ignore[override]
+    def array(self) -> np.ndarray:
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import dijkstra
 
@@ -307,7 +307,7 @@ def as_metric(metric: MetricLike) -> Metric:
     if isinstance(metric, np.ndarray | list | tuple):
         return Distances(metric)  # type: ignore[arg-type]
     raise TypeError(
-        f"metric = {metric!r} is not allowed: it must be a matrix of distances, optdp.Points, optdp.Graph, optdp.Distances or 'abs'"
+        f"metric = {metric!r} is not allowed: it must be a matrix of distances, optdp.Points, Graph, Distances or 'abs'"
     )
 
 
@@ -399,7 +399,7 @@ class MetricLDP(Privacy):
 
     @property
     def direct(self) -> np.ndarray:
-        """Which inequalities K_i <= e^(eps d) K_j imply all others: pairs of the metric that are no longer than paths through others."""
+        """Pairs whose inequalities imply all others: those of the metric that are no longer than paths through others."""
         i, j = self.metric.pairs
         found = np.zeros((len(self.metric),) * 2, dtype=bool)
         found[i, j] = found[j, i] = float(self.eps) * self.metric.array[i, j] <= self.growth[i, j] * (1 + 1e-12)
@@ -422,7 +422,7 @@ class MetricLDP(Privacy):
                     for p, y in unsure.tolist()
                 )
         pairs = f"{2 * i.size} pairs of symbols and {weights.shape[1]} outputs"
-        told = f"probabilities are at most e^(eps d) times each other for {pairs} ({doubtful} in exact rationals, others by a margin)"
+        told = f"probabilities are at most e^(eps d) times each other for {pairs} ({doubtful} of them in rationals)"
         return Check("privacy", kept, told if kept else f"not true that {told}")
 
     def _allowed(self, high: int, low: int, i: int, j: int) -> bool:
@@ -470,8 +470,8 @@ def graph_of(edges: Iterable[tuple[Any, ...]], domain: Alphabet) -> Graph:
 def read_metric(path: str | Path) -> tuple[Alphabet, Metric, dict[str, list[str]]]:
     """Places from a CSV file: (their names, their distances, the file's other columns).
 
-    The first column has names. With columns "latitude" and "longitude" (degrees) distances are kilometres along the earth, with "x"
-    and "y" they are Euclidean, and otherwise the file is a square matrix whose header repeats the names. Lines that begin with #
+    The first column has names. With columns "latitude" and "longitude" (degrees) distances are kilometres along the earth, with
+    "x" and "y" they are Euclidean, and otherwise it is a square matrix whose header repeats the names. Lines that begin with #
     are left out; `path` may be "-" for standard input.
 
     **Raises** OSError, or ValueError saying what is wrong.

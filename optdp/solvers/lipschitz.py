@@ -155,27 +155,18 @@ def _interior(
     z = cost - nu - g
     t = float(loss.mean(axis=0).max()) * 1.2 + 0.1
     s = t - loss.mean(axis=0)
-    best, stopped, value, bound, iteration, since = None, False, math.inf, 0.0, 0, 0
-    for iteration in range(ITERATIONS):
-        cost = loss * (lam if prior is None else prior)
-        dual_rest, mass_rest, slack_rest = cost - nu - spread(u) - z, 1 - k.sum(axis=0), slack(k) - w
-        gap = float(u @ w) + float((z * k).sum()) + (float(lam @ s) if worst else 0.0)
-        mean = gap / (u.size + z.size + (n if worst else 0))
-        value = t if worst else float((cost * k).sum())
-        bound = float(nu.sum()) + float((dual_rest + z).min(axis=0).sum())
-        if best is None or value - bound < best[-2] - best[-1]:
-            best, since = (k, lam, u, z, nu, value, bound), iteration
-        if max(gap, value - bound) <= tolerance * abs(value) or not np.isfinite(gap) or iteration - since > IDLE:
-            break
-        stopped = left() <= 0
-        if stopped:
-            break
+
+    def newton(
+        k: np.ndarray, w: np.ndarray, s: np.ndarray, u: np.ndarray, z: np.ndarray, lam: np.ndarray,
+        rests: tuple[np.ndarray, ...], gap: float, mean: float,
+    ) -> tuple[tuple[np.ndarray, ...], float, float] | None:  # fmt: skip
+        """Moves of k, w, s, u, z, lam, nu and t, and how far to go with the first three and with the others; None: no factors."""
+        dual, mass, slip, height = rests
         d = u / w
         diagonal = np.bincount(first, d * square[1], m * n) + np.bincount(second, d * square[0], m * n)
         lower = np.bincount(inner, d, m * n * n).reshape(m, n, n)
         factors = np.empty((m, n, n))
         blocks = [np.zeros((n, n)) for _ in range(3)]
-        failed = False
         for y in range(m):
             matrix = -lower[y].T  # in Fortran's order: entries of pairs in the lower triangle
             heavy = diagonal[y * n : (y + 1) * n] + z[y] / k[y]
@@ -184,9 +175,8 @@ def _interior(
                 factor, info = lapack.dpotrf(matrix, lower=1)
                 if info == 0:
                     break
-            failed = info != 0
-            if failed:
-                break
+            if info != 0:
+                return None
             factors[y] = factor.T
             inverse, _ = lapack.dpotri(factor, lower=1)
             blocks[0] += inverse
@@ -194,34 +184,22 @@ def _interior(
                 inverse = np.tril(inverse) + np.tril(inverse, -1).T
                 blocks[1] += inverse * loss[y]
                 blocks[2] += inverse * loss[y] * loss[y][:, None]
-        if failed:
-            break
-        sums = np.tril(blocks[0]) + np.tril(blocks[0], -1).T
+        system = np.tril(blocks[0]) + np.tril(blocks[0], -1).T
         if worst:
-            system = np.zeros((2 * n + 1, 2 * n + 1))
+            sums, system = system, np.zeros((2 * n + 1, 2 * n + 1))
             system[:n, :n], system[:n, n:-1], system[n:-1, :n] = sums, -blocks[1], blocks[1].T
             system[n:-1, n:-1] = -(blocks[2] + np.diag(s / lam))
             system[n:-1, -1], system[-1, n:-1] = -1.0, 1.0
-        else:
-            system = sums
-        loss_rest = t - (loss * k).sum(axis=0) - s
 
-        def solved(h: np.ndarray, factors: np.ndarray = factors) -> np.ndarray:
+        def solved(h: np.ndarray) -> np.ndarray:
             return np.array([lapack.dpotrs(f.T, b, lower=1)[0] for f, b in zip(factors, h, strict=True)])
 
-        def direction(
-            on_w: np.ndarray, on_k: np.ndarray, on_s: np.ndarray, system: np.ndarray = system,
-            rests: tuple[np.ndarray, ...] = (dual_rest, mass_rest, slack_rest, loss_rest),
-            solved: Callable[[np.ndarray], np.ndarray] = solved,
-        ) -> tuple[np.ndarray, ...]:  # fmt: skip
-            """Moves of k, w, s and of u, z, lam, and those of nu and t, for these targets of the products' changes."""
-            dual, mass, slip, height = rests
+        def direction(on_w: np.ndarray, on_k: np.ndarray, on_s: np.ndarray) -> tuple[np.ndarray, ...]:
+            """The moves for these changes of the products of values and multipliers."""
             x = solved(spread((on_w - u * slip) / w) - dual + on_k / k)
             if worst:
-                right = np.concatenate(
-                    [mass - x.sum(axis=0), height - on_s / lam - (loss * x).sum(axis=0), [1 - lam.sum()]]
-                )
-                found = np.linalg.solve(system, right)
+                hidden = height - on_s / lam - (loss * x).sum(axis=0)
+                found = np.linalg.solve(system, np.concatenate([mass - x.sum(axis=0), hidden, [1 - lam.sum()]]))
                 dnu, dlam, dt = found[:n], found[n:-1], found[-1:]
                 dk = x + solved(dnu - loss * dlam)
                 ds = (on_s - s * dlam) / lam
@@ -231,21 +209,37 @@ def _interior(
             dw = slack(dk) + slip
             return dk, dw, ds, (on_w - u * dw) / w, (on_k - z * dk) / k, dlam, dnu, dt
 
-        def steps(
-            moves: tuple[np.ndarray, ...], now: tuple[np.ndarray, ...] = (k, w, s, u, z, lam)
-        ) -> tuple[float, float]:
-            reach = [_reach(value, move) for value, move in zip(now, moves, strict=False)]
-            return min(reach[:3]), min(reach[3:])
+        def steps(moves: tuple[np.ndarray, ...], share: float) -> tuple[float, float]:
+            reach = [share * _reach(value, move) for value, move in zip((k, w, s, u, z, lam), moves, strict=False)]
+            return min(1.0, *reach[:3]), min(1.0, *reach[3:])
 
         moves = direction(-u * w, -z * k, -lam * s)
-        ahead, behind = (min(1.0, step) for step in steps(moves))
+        ahead, behind = steps(moves, 1.0)
         dk, dw, ds, du, dz, dlam = moves[:6]
         after = float((u + behind * du) @ (w + ahead * dw)) + float(((z + behind * dz) * (k + ahead * dk)).sum())
         after += float((lam + behind * dlam) @ (s + ahead * ds)) if worst else 0.0
         centre = (after / gap) ** 3 * mean
         moves = direction(centre - u * w - dw * du, centre - z * k - dz * dk, centre - lam * s - dlam * ds)
-        ahead, behind = (min(1.0, 0.99 * step) for step in steps(moves))
-        dk, dw, ds, du, dz, dlam, dnu, dt = moves
+        return (moves, *steps(moves, 0.99))
+
+    best, stopped, value, bound, iteration, since = None, False, math.inf, 0.0, 0, 0
+    for iteration in range(ITERATIONS):
+        cost = loss * (lam if prior is None else prior)
+        rests = cost - nu - spread(u) - z, 1 - k.sum(axis=0), slack(k) - w, t - (loss * k).sum(axis=0) - s
+        gap = float(u @ w) + float((z * k).sum()) + (float(lam @ s) if worst else 0.0)
+        mean = gap / (u.size + z.size + (n if worst else 0))
+        value = t if worst else float((cost * k).sum())
+        bound = float(nu.sum()) + float((rests[0] + z).min(axis=0).sum())
+        if best is None or value - bound < best[-2] - best[-1]:
+            best, since = (k, lam, u, z, nu, value, bound), iteration
+        near = max(gap, value - bound) <= tolerance * abs(value)
+        if near or not np.isfinite(gap) or iteration - since > IDLE:
+            break
+        stopped = left() <= 0
+        found = None if stopped else newton(k, w, s, u, z, lam, rests, gap, mean)
+        if found is None:
+            break
+        (dk, dw, ds, du, dz, dlam, dnu, dt), ahead, behind = found
         if not np.isfinite(dk).all() or max(ahead, behind) < 1e-8:
             break
         k, w, u, z, nu = k + ahead * dk, w + ahead * dw, u + behind * du, z + behind * dz, nu + behind * dnu

@@ -65,8 +65,9 @@ PIECES = 8192
 
 def solve_kernel(
     eps: Number | str, loss: LossLike | None = None, *, domain: DomainLike = (0.0, 1.0), unbiased: bool = False,
-    outputs: Sequence[float] | None = None, prior: PriorLike | str | None = None, metric: MetricLike | None = None, rtol: float = 1e-3,
-    time_limit: float = 60.0, backend: str = "auto", solver: LinearSolver | None = None, progress: ProgressLike = None,
+    outputs: Sequence[float] | None = None, prior: PriorLike | str | None = None, metric: MetricLike | None = None,
+    rtol: float = 1e-3, time_limit: float = 60.0, backend: str = "auto",
+    solver: LinearSolver | None = None, progress: ProgressLike = None,
 ) -> Solution:  # fmt: skip
     """The best of all eps-LDP mechanisms, with a bracket that holds for the continuum of inputs and outputs.
 
@@ -86,7 +87,8 @@ def solve_kernel(
       probability for each symbol, or "uniform".
     - `metric`: None for the guarantee eps-LDP; with an `optdp.Alphabet` the distances d between its symbols, for the guarantee
       K(y|x) <= e^(eps d(x, x')) K(y|x'): a matrix, `optdp.Points(places, "haversine")`, `optdp.Graph(edges)`; on an
-      interval "abs", for d = |x - x'| and the worst case of "abs" or "squared". `eps` is then per unit of distance, any number > 0, and `loss` may be a function of the distance too: outputs are then the symbols.
+      interval "abs", for d = |x - x'| and the worst case of "abs" or "squared". `eps` is then per unit of distance, any
+      number > 0, and `loss` may be a function of the distance too: outputs are then the symbols.
     - `rtol`: refine until (value - lower_bound)/value is at most this.
     - `time_limit`: seconds after which no finer program is begun: the bracket is then wider, and the status says so. Nothing
       else depends on the clock.

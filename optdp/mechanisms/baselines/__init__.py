@@ -249,8 +249,8 @@ _add("HR", "Acharya, Sun and Zhang, Hadamard response: estimating distributions 
      "communication, AISTATS 2019", "frequency:hadamard", domains="one-hot")
 _add("SS", "Ye and Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, IEEE "
      "Trans. Inf. Theory 64(8), 2018", "frequency:subset", domains="one-hot")
-_add("exponential", "McSherry and Talwar, Mechanism design via differential privacy, FOCS 2007; over the symbols, by their distance",
-     _of_metric("metric:exponential"), "metric-ldp", "alphabet", unbiased=False)
+_add("exponential", "McSherry and Talwar, Mechanism design via differential privacy, FOCS 2007; over the symbols, by "
+     "their distance", _of_metric("metric:exponential"), "metric-ldp", "alphabet", unbiased=False)
 _add("planar Laplace", "Andres, Bordenabe, Chatzikokolakis and Palamidessi, Geo-indistinguishability: differential privacy for "
      "location-based systems, CCS 2013; output moved to the nearest place", _of_metric("metric:planar_laplace"), "metric-ldp",
      "alphabet", unbiased=False)

@@ -23,8 +23,8 @@ def exponential(privacy: MetricLDP, domain: Alphabet) -> MetricMechanism | None:
 def planar_laplace(privacy: MetricLDP, domain: Alphabet) -> MetricMechanism | None:
     """Noise with density eps^2 / (2 pi) e^(-eps |z - x|) on the plane, moved to the nearest place.
 
-    The chance of each place is a sum over small cells of the plane, which is private up to what is cut off, and is then made private
-    exactly. None unless the metric is of points on a plane or on the earth, all of them on one half of it.
+    The chance of each place is a sum over small cells of the plane, which is private up to what is cut off, and is then made
+    private exactly. None unless the metric is of points on a plane or on the earth, all of them on one half of it.
     """
     metric, eps = privacy.metric, float(privacy.eps)
     if not isinstance(metric, Points) or metric.coordinates is None or not eps > 0:
