@@ -24,6 +24,7 @@ from optdp.status import Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
     from sympy import Expr
 
 #: The version of the file format.
@@ -162,9 +163,9 @@ class Solution:
         checks.append(Check("bracket", ordered, told if ordered else f"not true that 0 <= {told} < infinity"))
         return Verification(checks)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the mechanism under the problem's statement. Returns the matplotlib axes."""
-        return hooks.plot(self, ax=ax)
+    def plot(self, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+        """Draw the mechanism under the problem's statement, for these inputs where the drawing shows a few. Returns the axes."""
+        return hooks.plot(self, ax=ax, inputs=inputs)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form of everything but the program's model: `Solution.from_dict` gives a solution that verifies again.
