@@ -93,7 +93,13 @@ def published() -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     for name, known in baselines().items():
-        row = (name, ", ".join(known.privacy), ", ".join(known.domains), "yes" if known.unbiased else "no", known.source)
+        row = (
+            name,
+            ", ".join(known.privacy),
+            ", ".join(known.domains),
+            "yes" if known.unbiased else "no",
+            known.source,
+        )
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
 
@@ -126,7 +132,13 @@ def markdown_docstring(app, what, name, thing, options, lines: list[str]) -> Non
         spaced: list[str] = []
         for line in made:
             item = line.lstrip().startswith("- ")
-            if item and spaced and spaced[-1].strip() and not spaced[-1].lstrip().startswith("- ") and not _inside(spaced, line):
+            if (
+                item
+                and spaced
+                and spaced[-1].strip()
+                and not spaced[-1].lstrip().startswith("- ")
+                and not _inside(spaced, line)
+            ):
                 spaced.append("")
             spaced.append(line)
         made = spaced

@@ -219,6 +219,17 @@ class Solution:
     def __repr__(self) -> str:
         return f"<Solution in [{below(self.lower_bound, 9)}, {above(self.value, 9)}]: {self.problem.statement()}>"
 
+    def to_latex(self) -> str:
+        """A display in LaTeX: the problem, the bracket of its optimum, and the closed form where one is known."""
+        parts = [self.problem.latex(), rf"\text{{optimum}} \in [{below(self.lower_bound, 9)}, {above(self.value, 9)}]"]
+        form = self.closed_form
+        if form is not None:
+            from sympy import latex
+
+            names = {s: rf"\{'varepsilon' if s.name == 'eps' else s.name}" for s in form.free_symbols}
+            parts.append(latex(form, symbol_names=names))
+        return "\\begin{gather*}\n" + " \\\\\n".join(parts) + "\n\\end{gather*}\n"
+
     def _repr_html_(self) -> str:
         from html import escape
 

@@ -21,7 +21,7 @@ _PLACES = (("<->", "↔"), ("->", "→"), ("<=", "≤"), (">=", "≥"), ("+-", "
 def typeset(text: str) -> str:
     """Plain text with formulas as Markdown: Greek letters, relations, powers and indices as one reads them; code stays."""
     return "".join(
-        part if part.startswith("`") else _typeset(part) for part in re.split(r"(`[^`]*`|\[[^\]]*\]\([^)]*\))", text)
+        part if k % 2 else _typeset(part) for k, part in enumerate(re.split(r"(`[^`]*`|\[[^\]]*\]\([^)]*\))", text))
     )
 
 
@@ -60,7 +60,12 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 def _section(row: Row, command: str) -> list[str]:
     found = row.finding
-    lines = [f"## {_heading(row)}", "", f"**{found.verdict.value.capitalize()}** ({typeset(found.how)}). {typeset(row.source)}.", ""]
+    lines = [
+        f"## {_heading(row)}",
+        "",
+        f"**{found.verdict.value.capitalize()}** ({typeset(found.how)}). {typeset(row.source)}.",
+        "",
+    ]
     lines += [f"> {typeset(row.statement)}", ""]
     labels = [
         ("Range", found.range),

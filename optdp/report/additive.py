@@ -121,7 +121,7 @@ def profile_report(solution: Solution, eps: Sequence[float] | None = None) -> Re
 
     def figure() -> Figure:
         shown = {name: [max(row[name], 1e-16) for row in rows] for name in noises}
-        axes = curves(points.tolist(), shown, logs="y", marker="", legend=None, xlabel="epsilon", ylabel="delta")
+        axes = curves(points.tolist(), shown, logs="y", marker=False, legend=None, xlabel="epsilon", ylabel="delta")
         axes.plot([at], [max(level, 1e-16)], "ks", ms=5, label="the guarantee")
         axes.legend(frameon=False, fontsize=8)
         return figure_of(titled(axes, title))
