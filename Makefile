@@ -49,6 +49,7 @@ docs: .venv/.docs
 docs-data: .venv/.docs
 	$(BIN)/optdp problems --markdown > docs/solved.md
 	$(BIN)/python docs/figures/kernel_limit.py
+	$(BIN)/python docs/figures/readme.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp audit --out docs/audit/
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp discoveries --out docs/discoveries/
 
