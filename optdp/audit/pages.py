@@ -13,6 +13,7 @@ from optdp.audit.claim import Verdict
 SIGNS = {
     "epsilon": "ε", "eps": "ε", "delta": "δ", "Delta": "Δ", "eta": "η", "theta": "θ", "Theta": "Θ", "beta": "β", "gamma": "γ",
     "lambda": "λ", "mu": "μ", "nu": "ν", "tau": "τ", "phi": "φ", "sigma": "σ", "pi": "π", "rho": "ρ", "oo": "∞", "sqrt": "√",
+    "int": "∫",
 }  # fmt: skip
 _WORD = re.compile(r"(?<![A-Za-z])(" + "|".join(sorted(SIGNS, key=len, reverse=True)) + r")(?![A-Za-z])(?:\s(?=\d))?")
 _PLACES = (("<->", "↔"), ("->", "→"), ("<=", "≤"), (">=", "≥"), ("+-", "±"), ("!=", "≠"))
@@ -25,13 +26,17 @@ def typeset(text: str) -> str:
     )
 
 
-def _typeset(text: str) -> str:
+def _relations(text: str) -> str:
     for plain, sign in _PLACES:
         text = text.replace(plain, sign)
-    text = text.replace("**", "^").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text
+
+
+def _typeset(text: str) -> str:
+    text = _relations(text).replace("**", "^").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = re.sub(r"(?<=[\w)])\*(?=[\w(])", "·", text).replace("*", r"\*")
-    text = re.sub(r"(?<=[A-Za-z])_(\w\b|\([^()]*\)|\w+)", lambda m: f"<sub>{m[1].strip('()')}</sub>", text)
-    text = _WORD.sub(lambda m: SIGNS[m[1]], text)
+    text = re.sub(r"(?<=[A-Za-z∫])_(\w\b|\([^()]*\)|\w+)", lambda m: f"<sub>{m[1].strip('()')}</sub>", text)
+    text = _WORD.sub(lambda m: SIGNS[m[1]], text.replace(")_+", ")<sub>+</sub>"))
     text = re.sub(r"\^\(((?:[^()]|\([^()]*\))*)\)|\^([-−]?[\w.ε-ωΔΘ∞]*[\wε-ω∞])", _power, text)
     return text.replace("_", r"\_").replace("[", r"\[").replace("$", r"\$").replace("|", "&#124;")
 
@@ -46,7 +51,14 @@ def _anchor(heading: str) -> str:
 
 
 def _heading(row: Row) -> str:
-    return f"{row.id}: {row.title}".replace("|", "").replace("*", "").replace("_", " ").replace("<", "below")
+    text = _WORD.sub(lambda m: SIGNS[m[1]], _relations(row.title))
+    return (
+        f"{row.id}: {text}".replace("|", "")
+        .replace("*", "")
+        .replace("_", " ")
+        .replace("<", "below")
+        .replace(">", "above")
+    )
 
 
 def _cell(text: Any) -> str:

@@ -104,14 +104,17 @@ class Report:
 
     def to_html(self, *, page: bool = True) -> str:
         """One self-contained page (or, with `page=False`, its body), with the figure as inline SVG."""
+        parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg(), self._html_table()]
+        content = "\n".join(part for part in parts if part)
+        return html_page(self.title, content) if page else content
+
+    def _html_table(self) -> str:
+        """The table and the notes under it."""
         head, *body = ([html.escape(cell) for cell in row] for row in self._cells())
         rows = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
         headings = "".join(f"<th>{cell}</th>" for cell in head)
         table = f"<table><thead><tr>{headings}</tr></thead><tbody>\n{rows}\n</tbody></table>"
-        parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg(), f"<div class='wide'>{table}</div>"]
-        parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
-        content = "\n".join(part for part in parts if part)
-        return html_page(self.title, content) if page else content
+        return "\n".join([f"<div class='wide'>{table}</div>", *(f"<p>{html.escape(note)}</p>" for note in self.notes)])
 
     def _svg(self) -> str:
         if self.figure is None:
@@ -176,7 +179,7 @@ class Report:
         return f"<Report '{self.title}': {len(self.rows)} rows x {len(self.columns)} columns>"
 
     def _repr_html_(self) -> str:
-        return self.to_html(page=False)
+        return f"<p><b>{html.escape(self.title)}</b></p>\n{self._html_table()}"  # `plot()` draws the figure
 
 
 #: A table of more characters gets headings of two lines.
