@@ -48,8 +48,7 @@ docs: .venv/.docs
 # The pages and figures that programs write, which are kept: the table of designs, the audit, the discoveries.
 docs-data: .venv/.docs
 	$(BIN)/optdp problems --markdown > docs/solved.md
-	$(BIN)/python docs/figures/kernel_limit.py
-	$(BIN)/python docs/figures/readme.py
+	for f in docs/figures/*.py; do $(BIN)/python $$f || exit 1; done
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp audit --out docs/audit/
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp discoveries --out docs/discoveries/
 

@@ -22,7 +22,7 @@ extensions = [
     "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "matplotlib.sphinxext.plot_directive",
 ]  # fmt: skip
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
-exclude_patterns = ["_build", "figures"]
+exclude_patterns = ["_build", "figures", "examples.md"]
 master_doc = "index"
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "deflist", "dollarmath"]

@@ -53,7 +53,7 @@ def homes() -> dict[str, str]:
 
 def reference() -> dict[str, str]:
     """The pages of the reference: every public name, with its docstring."""
-    where = homes()
+    where, shown = homes(), examples()
     made = {}
     for page in [*REFERENCE, *sorted(set(where.values()) - set(REFERENCE))]:
         title, about, _ = REFERENCE.get(page, (page.capitalize(), "", ()))
@@ -61,6 +61,8 @@ def reference() -> dict[str, str]:
         parts = [f"# {title}", "", about, ""]
         for name in names:
             parts += [f"## {name}", "", "```{eval-rst}", *_directive(name), "```", ""]
+            if name in shown:
+                parts += ["```pycon", shown[name].rstrip(), "```", ""]
         made[page] = "\n".join(parts)
     listed = "\n".join(made)
     made["index"] = (
@@ -68,6 +70,12 @@ def reference() -> dict[str, str]:
         f"```{{toctree}}\n:maxdepth: 2\n\n{listed}\n```\n"
     )
     return made
+
+
+def examples() -> dict[str, str]:
+    """The examples of docs/examples.md by name."""
+    text = (Path(__file__).parent / "examples.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^## (\w+)\n```pycon\n(.*?)^```", text, re.S | re.M))
 
 
 def _directive(name: str) -> list[str]:
@@ -110,6 +118,7 @@ def prepare(app, name: str, source: list[str]) -> None:
     """
     if name.startswith("benchmark-") and not source[0].startswith("# "):  # tables that a benchmark printed
         source[0] = f"# Benchmark: {name.removeprefix('benchmark-')}\n\n" + re.sub(r"^###", "##", source[0], flags=re.M)
+    source[0] = re.sub(r"\]\((audit|discoveries)\.md", r"](\1/index.md", source[0])  # where these were one page
     source[0] = re.sub(r"^```\{plot\}\n(.*?)^```$", _plot, source[0], flags=re.M | re.S)
     if name == "index":
         named = set(re.findall(r"^(\w[\w\-]*)$", source[0], re.M))

@@ -65,6 +65,13 @@ def test_the_reference_has_every_public_name_once():
     assert sorted(names) == sorted(set(optdp.__all__) - {"__version__"})
 
 
+def test_the_reference_has_an_example_of_each_name_once():
+    """In its docstring, or in docs/examples.md, which `test_examples_of_pages_are_true` runs."""
+    shown = generated().examples()
+    assert len(shown) > 40 and set(shown) <= set(optdp.__all__)
+    assert not [name for name in shown if ">>>" in (getattr(optdp, name).__doc__ or "")]
+
+
 def test_every_paper_is_in_the_bibliography():
     text = (DOCS / "bibliography.md").read_text(encoding="utf-8")
     for paper in PAPERS.values():
