@@ -309,7 +309,9 @@ def main() -> None:
     """Print the parts asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=tuple(PARTS), help="only this part")
-    parser.add_argument("--peers", metavar="PYTHON", help="a Python that has multi-freq-ldpy and pure-ldp, or what peers.py printed")
+    parser.add_argument(
+        "--peers", metavar="PYTHON", help="a Python that has multi-freq-ldpy and pure-ldp, or what peers.py printed"
+    )
     parser.add_argument(
         "--plain", action="store_true", help="certificates: the plain program over all 2^d sets too, d <= 10"
     )
