@@ -277,6 +277,10 @@ class KernelMechanism(CellWindow):
         low, high = self._ends
         return np.unique(low[low == high])
 
+    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+        """What `randomize` computes with: (first cells of the pieces, their offsets, their slopes, stretches of inputs)."""
+        return self._edges[:-1], *self._line, self._map
+
     def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""
         return self.floor_mass * np.array(self.cells) / CELLS, *self._ends
