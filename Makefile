@@ -5,7 +5,7 @@ RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m 
 
 ONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python
 
-.PHONY: demo test lint soak soak-client soak-coverage soak-files soak-calls soak-faults soak-brackets soak-samplers notebooks solvers wheel-check bench docs clean
+.PHONY: demo test lint soak soak-client soak-coverage soak-files soak-calls soak-faults soak-brackets soak-samplers notebooks solvers wheel-check bench docs docs-data clean
 
 demo: .venv/.demo
 	MPLBACKEND=agg $(BIN)/optdp demo
@@ -14,8 +14,8 @@ test: lint
 	$(RUN)
 
 lint: .venv/.dev
-	$(BIN)/ruff check optdp tests benchmarks
-	$(BIN)/ruff format --check optdp tests benchmarks
+	$(BIN)/ruff check optdp tests benchmarks docs
+	$(BIN)/ruff format --check optdp tests benchmarks docs
 	$(BIN)/mypy
 
 soak: .venv/.dev
@@ -64,14 +64,20 @@ wheel-check:
 bench: .venv/.dev
 	for b in piecewise kernel finite additive unbiased lip vector; do $(BIN)/python benchmarks/$$b.py || exit 1; done
 
+# The site, docs/_build/html: warnings are errors, and every link within it is followed. Notebooks are shown as they are stored.
 docs: .venv/.docs
+	MPLBACKEND=agg $(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+
+# The pages and figures that programs write, which are kept: the table of designs, the audit, the discoveries.
+docs-data: .venv/.docs
 	$(BIN)/optdp problems --markdown > docs/solved.md
 	for f in docs/figures/*.py; do $(BIN)/python $$f || exit 1; done
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp audit --out docs/audit.md
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp discoveries --out docs/discoveries.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp audit --out docs/audit/
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp discoveries --out docs/discoveries/
 
 clean:
-	rm -rf .venv build dist demo-output *.egg-info
+	rm -rf .venv build dist demo-output docs/_build *.egg-info
 
 # .venv/.NAME says that the extra NAME is installed.
 .venv/.%: pyproject.toml

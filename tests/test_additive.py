@@ -540,7 +540,7 @@ def test_guarantees():
         and pure.satisfies(optdp.ApproxDP(0.5, 0.0, 2.1)) is None
     )
 
-    noise = optdp.solve_additive("1/2", "1/50", rtol=1e-2).mechanism
+    noise = optdp.solve_additive("1/2", "1/50", rtol=1e-3).mechanism
     own = noise.guarantee()
     assert own.eps == Fraction(1, 2) and own.delta == noise.exact_delta(
         enclosures.exp_below(Fraction(1, 2))
