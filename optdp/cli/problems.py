@@ -18,6 +18,7 @@ def register(commands: Commands) -> None:
     _kernel(commands)
     _unbiased(commands)
     _additive(commands)
+    _vector(commands)
 
 
 def _piecewise(commands: Commands) -> None:
@@ -216,6 +217,26 @@ def _additive(commands: Commands) -> None:
     options.add_eps(parser, 0.1, 0.5, 1.0, 2.0, 4.0)
     option(parser, "--delta", [1e-6, 1e-4, 1e-2, 0.1], "deltas", type=options.parse_number, nargs="+")
     _additive_problem(parser)
+
+
+def _vector(commands: Commands) -> None:
+    parser = solve_command(commands, "vector", "the best unbiased mechanism for unit vectors, a ball or a cube (LDP)")
+    _vector_problem(parser)
+    parser.add_argument("--dim", type=options.parse_integer, required=True, help="the dimension")
+    text = "unit vectors, or all up to norm 1 (default: sphere for l2, ball for linf)"
+    option(parser, "--inputs", None, text, choices=("sphere", "ball"))
+
+    parser = report_command(commands.report, "vector", "brackets and published mechanisms over dimensions and epsilons")
+    options.add_eps(parser, 0.5, 1.0, 2.0, 4.0, 8.0)
+    _vector_problem(parser)
+    option(parser, "--dim", [100], "dimensions", type=options.parse_integer, nargs="+")
+    text = "unit vectors, or all up to norm 1 (default: sphere for l2, ball for linf)"
+    option(parser, "--inputs", None, text, choices=("sphere", "ball"))
+
+
+def _vector_problem(parser: argparse.ArgumentParser) -> None:
+    option(parser, "--norm", "l2", "Euclidean, or linf: the cube [-1, 1]^d", choices=("l2", "linf"))
+    option(parser, "--rtol", 1e-3, "relative gap to reach")
 
 
 def _notion(text: str) -> Privacy:

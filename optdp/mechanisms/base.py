@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (
-    "additive", "composite", "finite", "frequency", "kernel", "lip", "metric", "metric_line", "piecewise", "varying_window",
-    "baselines.clamped", "baselines.frequency", "baselines.unbiased", "baselines.noise",
+    "additive", "cap", "composite", "finite", "frequency", "kernel", "lifted", "lip", "metric", "metric_line",
+    "piecewise", "product", "signs", "varying_window", "baselines.clamped", "baselines.frequency", "baselines.unbiased",
+    "baselines.noise", "baselines.vector",
 )  # fmt: skip
 
 

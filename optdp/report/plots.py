@@ -126,6 +126,9 @@ MECHANISMS = {
     "MetricMechanism": ("optdp.report.places", "plot_map"),
     "FiniteMechanism": ("optdp.report.kernel", "plot_table"),
     "LIPMechanism": ("optdp.report.lip", "plot_kernel"),
+    "CapMechanism": ("optdp.report.vector", "plot_cap"),
+    "SignMechanism": ("optdp.report.vector", "plot_signs"),
+    "ProductMechanism": ("optdp.report.vector", "plot_product"),
     "Mechanism": ("optdp.report.plots", "plot_densities"),
 }
 

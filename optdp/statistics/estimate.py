@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
-from optdp.problem.domains import Alphabet, Circle, Interval
+from optdp.problem.domains import Alphabet, Box, Circle, Interval
 from optdp.problem.priors import Prior, PriorLike
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, mixed
@@ -193,7 +193,8 @@ def estimate(
     ask = _Ask(what, level, q, prior, require.real("strength", strength, low=0.0, open_low=True))
     if isinstance(mechanism, FrequencyOracle):
         return _oracle(mechanism, outputs, ask, categories, progress)
-    if not isinstance(mechanism, Mechanism):
+    vectors = isinstance(mechanism, Mechanism) and domain is not None and domain.dimension is not None
+    if vectors or not isinstance(mechanism, Mechanism):
         return _coordinates(mechanism, outputs, ask)
     if symbols:
         return _symbols(mechanism, outputs, ask)
@@ -813,19 +814,30 @@ def _direction(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask) -> Estimate:
 
 
 def _coordinates(mechanism: Any, outputs: ArrayLike, ask: _Ask) -> Estimate:
-    """Vectors: each coordinate's average."""
-    if not hasattr(mechanism, "d") or ask.what != "mean" or ask.prior is not None:
-        raise TypeError(
-            f"mechanism = {mechanism!r} is not allowed with what = {ask.what!r}: it must be an optdp mechanism"
-        )
+    """Vectors: each coordinate's average; the band is a region for the whole vector."""
+    d = mechanism.domain.dimension if isinstance(mechanism, Mechanism) else getattr(mechanism, "d", None)
+    if d is None or ask.what != "mean" or ask.prior is not None:
+        allowed = "it must be 'mean', without a prior" if d is not None else "it must be an optdp mechanism"
+        raise TypeError(f"mechanism = {mechanism!r} is not allowed with what = {ask.what!r}: {allowed}")
+    if isinstance(mechanism, Mechanism) and not _keeps_mean(mechanism):
+        raise NotIdentified("the mechanism is not known to be unbiased: the average of its outputs says nothing exact")
     y = np.asarray(outputs, dtype=float)
-    if y.ndim < 2 or y.shape[-1] != mechanism.d or not y.size or not np.isfinite(y).all():
-        raise ValueError(f"outputs are not allowed: they must be finite vectors, with {mechanism.d} as their last axis")
-    rows = y.reshape(-1, mechanism.d)
+    if y.ndim < 2 or y.shape[-1] != d or not y.size or not np.isfinite(y).all():
+        raise ValueError(f"outputs are not allowed: they must be finite vectors, with {d} as their last axis")
+    rows = y.reshape(-1, d)
     n, value = len(rows), rows.mean(axis=0)
-    error = rows.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(mechanism.d, np.inf)
-    factors = _z(ask.level, n), _z(ask.level ** (1 / mechanism.d), n)
+    error = rows.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(d, np.inf)
+    factors = _z(ask.level, n), _z(ask.level ** (1 / d), n)
     interval, band = ((value - f * error, value + f * error) for f in factors)
-    return ask.answer(
-        n, "average of the outputs", POPULATION.format("mean"), value, error, interval, band, range(mechanism.d)
-    )
+    return ask.answer(n, "average of the outputs", POPULATION.format("mean"), value, error, interval, band, range(d))
+
+
+def _keeps_mean(mechanism: Mechanism) -> bool:
+    """Whether E[Y | x] = x at a few vectors x."""
+    domain: Any = mechanism.domain
+    if isinstance(domain, Box):
+        low, high = np.array(domain.lower), np.array(domain.upper)
+        points = np.stack([low, low + 0.3 * (high - low), high])
+    else:
+        points = np.concatenate([np.eye(1, domain.dimension), -np.eye(1, domain.dimension)])
+    return bool(np.allclose(mechanism.mean(points), points, rtol=1e-9, atol=1e-9))

@@ -15,9 +15,10 @@ Shares are eps_j in proportion to (weight_j u_j^2)^(1/3), the best for errors th
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -46,6 +47,7 @@ from optdp.statistics.schema import Category, Column
 if TYPE_CHECKING:
     import pandas as pd
 
+REPEATS = ("once", "memoised")
 STRATEGIES = ("auto", "split", "sample")
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 #: Mechanisms for numbers that are compared for a goal: all that send what they are proven for and are ever best.
@@ -101,6 +103,8 @@ class Plan:
 
     - `parts`: what happens to each column; `reported`: how many of them each person reports (all of them, or a random number).
     - `eps`: of a whole row; `n`: the number of people for whom errors are predicted; `compared`: predicted errors by strategy.
+    - `repeat`: "once": a person answers a single time; "memoised": as often as asked, with the same private entry for the same
+      true one, which `optdp client` keeps on the person's device. `randomize` here draws afresh at every call.
     """
 
     parts: tuple[Part, ...]
@@ -108,6 +112,16 @@ class Plan:
     eps: Number
     n: int
     compared: tuple[tuple[str, float], ...] = ()
+    repeat: str = "once"
+
+    def __post_init__(self) -> None:
+        require.choice("repeat", self.repeat, REPEATS)
+
+    @property
+    def digest(self) -> str:
+        """Which plan this is: the sha256 of its JSON form."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,13 +136,18 @@ class Plan:
 
     def guarantee(self) -> LDP:
         """Of a whole row, exactly: the product of the likelihood ratios of the columns that one reports, the worst ones."""
+        return LDP(Log(self.ratio(self.names)))
+
+    def ratio(self, names: Collection[str]) -> Fraction:
+        """The largest likelihood ratio, exactly, of rows that differ in these columns alone: that of the worst ones reported."""
         ratios: list[Fraction] = []
         for part in self.parts:
             own: Any = part.mechanism.guarantee()
             if not isinstance(own.eps, Log):
                 raise ValueError(f"column {part.name!r}: its guarantee is not an exact ratio")
-            ratios.append(own.eps.argument)
-        return LDP(Log(math.prod(sorted(ratios)[-self.reported :], start=Fraction(1))))
+            if part.name in names:
+                ratios.append(own.eps.argument)
+        return math.prod(sorted(ratios)[-self.reported :], start=Fraction(1))
 
     # --- making private
 
@@ -202,6 +221,26 @@ class Plan:
 
     # --- telling
 
+    def statement(self) -> str:
+        """What the plan promises to a person who is asked, in words that can be shown to this person."""
+        ratio: Any = self.guarantee().eps
+        factor = math.ceil(ratio.argument * 100) / 100
+        k, m = len(self.parts), self.reported
+        told = [
+            "What you enter stays on this device; what is sent is drawn at random. Whatever is sent, your entries make it at "
+            f"most {factor:.2f} times as likely as any other entries would{', all of them together' if k > 1 else ''} "
+            f"(local differential privacy, epsilon = {float(self.eps):.4g})."
+        ]
+        if m < k:
+            told.append(f"Only {m} of the {k} entries {'is' if m == 1 else 'are'} sent, chosen at random.")
+        told.append(
+            "You answer once, because two answers together would tell more than one."
+            if self.repeat == "once"
+            else "If you are asked again, the same entry gets the same random answer, so that asking often tells no more. An "
+            "entry that you change gets a new one: the promise then holds for each of the two, and that it changed can be seen."
+        )
+        return " ".join(told)
+
     def summary(self) -> str:
         """What is sent, how private it is, and how accurate with n people, in words."""
         k = len(self.parts)
@@ -258,6 +297,7 @@ class Plan:
             "eps": encode(self.eps),
             "n": self.n,
             "compared": compared,
+            "repeat": self.repeat,
         }
 
     @classmethod
@@ -290,6 +330,7 @@ class Plan:
             fields.number("eps"),
             fields.integer("n", 1, 10**12),
             tuple(compared),
+            fields.choice("repeat", REPEATS) if "repeat" in fields.data else "once",  # older files do not say
         )
         fields.done()
         for part in made.parts:
@@ -434,7 +475,7 @@ class Answers(Mapping[str, Estimate]):
 
 def plan(
     schema: Mapping[str, Column], eps: Number | str, goal: str | Mapping[str, str] = "mean", n: int | None = None, *,
-    weights: Mapping[str, float] | None = None, strategy: str = "auto", progress: ProgressLike = None,
+    weights: Mapping[str, float] | None = None, strategy: str = "auto", repeat: str = "once", progress: ProgressLike = None,
 ) -> Plan:  # fmt: skip
     """How to make a table private under one total epsilon, with the mechanisms and the budget that are best for a goal.
 
@@ -448,6 +489,7 @@ def plan(
     - `n`: the number of people, for the predicted errors (1,000 if None).
     - `weights`: of columns that matter more than others (1 each).
     - `strategy`: "split" the budget, "sample" the columns, or "auto": what is predicted to be better.
+    - `repeat`: what a person is protected against who is asked again: "once" or "memoised" (see `Plan`).
     - `progress`: see `optdp.solve`.
 
     **Returns** a `Plan`: `randomize`, `estimate`, `summary`, `save`. **Raises** TypeError or ValueError naming the argument.
@@ -472,6 +514,7 @@ def plan(
                 f"schema[{name!r}] is not allowed: it must be optdp.Number, Integer, Date, Category or Flag"
             )
     require.choice("strategy", strategy, STRATEGIES)
+    require.choice("repeat", repeat, REPEATS)
     n = 1000 if n is None else require.integer("n", n, low=1)
     for given, what in ((goal, "goal"), (weights or {}, "weights")):
         if isinstance(given, Mapping):
@@ -520,7 +563,7 @@ def plan(
     if not tried:
         attempt("all", tuple(part(name, total) for name in schema), k)
     best = min(tried, key=lambda row: row[0])
-    return Plan(best[2], best[3], total, n, tuple((label, error) for error, label, _, _ in tried))
+    return Plan(best[2], best[3], total, n, tuple((label, error) for error, label, _, _ in tried), repeat)
 
 
 def _share(total: Number, fraction: Fraction) -> Number:

@@ -84,12 +84,40 @@ def map_file(
 
 
 def read_file(source: str | Path) -> dict[str, np.ndarray]:
-    """A whole CSV or Parquet file as columns: texts, or what Parquet holds."""
+    """A whole CSV or Parquet file as columns: texts, or what Parquet holds; or all parts in a folder that `collect` filled."""
+    if Path(source).is_dir():
+        found = [read_file(part) for part in sorted(Path(source).glob("part-*"))]
+        if not found:
+            raise ValueError(f"{source} is not allowed: there are no parts in it")
+        return {name: np.concatenate([np.asarray(part[name], dtype=object) for part in found]) for name in found[0]}
     if Path(source).suffix.lower() == ".parquet":
         table = _arrow().read_table(source)
         return {name: column(table, name) for name in table.column_names}
     parts = list(_chunks(source))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+
+
+def write_file(target: str | Path, columns: Mapping[str, np.ndarray]) -> None:
+    """Columns as a CSV or Parquet file, whole or not at all; numbers that are nan, and None, are empty."""
+    if Path(target).suffix.lower() == ".parquet":
+        parquet = _arrow()
+        import pyarrow as pa
+
+        with files.replacing(target, "wb") as sink:
+            kinds = [pa.float64() if c.dtype.kind == "f" else pa.string() for c in columns.values()]
+            arrays = [pa.array(c, type=kind, from_pandas=True) for c, kind in zip(columns.values(), kinds, strict=True)]
+            parquet.write_table(pa.Table.from_arrays(arrays, names=list(columns)), sink)
+        return
+    with files.replacing(target, newline="") as sink:
+        writer = csv.writer(sink, lineterminator="\n")
+        writer.writerow(columns)
+        rows = zip(*(c.tolist() for c in columns.values()), strict=True)
+        writer.writerows(["" if v is None or v != v else v for v in row] for row in rows)
+
+
+def parquet_file(source: str | Path) -> Any:
+    """A Parquet file that is open. **Raises** RuntimeError without pyarrow."""
+    return _arrow().ParquetFile(source)
 
 
 def _chunks(source: str | Path) -> Iterator[dict[str, np.ndarray]]:

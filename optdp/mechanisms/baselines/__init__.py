@@ -41,7 +41,7 @@ class Baseline:
     - `name`: what it is called in tables and on the command line; unique.
     - `source`: authors, title, venue and year.
     - `privacy`: the tags of the notions that it can be built for: "ldp", "approx".
-    - `domains`: the tags of the domains: "interval", "circle", "line", "integers".
+    - `domains`: the tags of the domains: "interval", "circle", "line", "integers", "one-hot", "sphere", "ball", "box".
     - `unbiased`: whether E[Y | x] = x at every input.
     - `make`: takes a `Problem` with such a privacy notion and domain, and gives the mechanism with that guarantee on that
       domain; None where the parameters do not allow it (noise that needs delta > 0, say).
@@ -185,6 +185,7 @@ _ZHAO = (
     "Zhao et al., Local differential privacy-based federated learning for Internet of Things, IEEE Internet of Things Journal "
     "8(11), 2021 (arXiv 2004.08856, 2020)"
 )
+_DUCHI = "Duchi, Jordan and Wainwright, Minimax optimal procedures for locally private estimation, JASA 113(521), 2018"
 _MA = (
     "Ma, Zhu and Wang, OPTT: Optimal piecewise transformation technique for analyzing numerical data under local differential "
     "privacy, arXiv 2112.04745, 2021"
@@ -217,7 +218,7 @@ _add("classical Gaussian", "Dwork and Roth, The algorithmic foundations of diffe
      _classical, "approx", "interval line")
 _add("uniform noise", "Geng and Viswanath, Optimal noise adding mechanisms for approximate differential privacy, IEEE "
      "Trans. Inf. Theory 62(2), 2016", partial(_noise, "UniformNoise"), "approx", "interval line")
-_add("Duchi", "Duchi, Jordan and Wainwright, Minimax optimal procedures for locally private estimation, JASA 113(521), 2018",
+_add("Duchi", _DUCHI,
      partial(_local, "unbiased:duchi", floats=True))
 _add("Gaussian", "Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical calibration and "
      "optimal denoising, ICML 2018", partial(_noise, "Gaussian"), "approx", "interval line")
@@ -249,6 +250,18 @@ _add("HR", "Acharya, Sun and Zhang, Hadamard response: estimating distributions 
      "communication, AISTATS 2019", "frequency:hadamard", domains="one-hot")
 _add("SS", "Ye and Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, IEEE "
      "Trans. Inf. Theory 64(8), 2018", "frequency:subset", domains="one-hot")
+_add("Duchi l2", _DUCHI + "; vectors in the Euclidean unit ball", "vector:duchi_l2", domains="sphere ball")
+_add("PrivUnit", "Bhowmick, Duchi, Freudiger, Kapoor and Rogers, Protection against reconstruction and its applications in "
+     "private federated learning, arXiv 1812.00984, 2018; with the parameters of its theorem", "vector:priv_unit",
+     domains="sphere ball")
+_add("vector Laplace", _LAPLACE + "; independent noise on every coordinate", partial(_local, "vector:laplace", floats=True),
+     domains="sphere ball box")
+_add("Euclidean Laplace", "Hardt and Talwar, On the geometry of differential privacy, STOC 2010; the case of the Euclidean norm",
+     partial(_local, "vector:euclidean_laplace", floats=True), domains="sphere ball box")
+_add("Duchi linf", _DUCHI + "; vectors in a cube", "vector:duchi_linf", domains="box")
+_add("PM, k of d", _WANG, "vector:pm_sampled", domains="box")
+_add("HM, k of d", _WANG, "vector:hm_sampled", domains="box")
+_add("OPTT, 1 of d", _MA + "; Algorithm 3", "vector:one_coordinate", domains="box")
 _add("exponential", "McSherry and Talwar, Mechanism design via differential privacy, FOCS 2007; over the symbols, by "
      "their distance", _of_metric("metric:exponential"), "metric-ldp", "alphabet", unbiased=False)
 _add("planar Laplace", "Andres, Bordenabe, Chatzikokolakis and Palamidessi, Geo-indistinguishability: differential privacy for "
