@@ -29,10 +29,10 @@ _HOME = {
     for module, names in {
         "optdp.problem.problem": ("Problem",),
         "optdp.problem.privacy": ("GDP", "KL", "LDP", "LIP", "RDP", "ApproxDP", "Privacy", "Profile"),
-        "optdp.problem.metrics": ("Distances", "Graph", "Metric", "MetricLDP", "Points"),
         "optdp.problem.domains": (
             "Alphabet", "Ball", "Box", "Circle", "Domain", "Integers", "Interval", "Line", "OneHot", "Sphere",
         ),
+        "optdp.problem.metrics": ("Distances", "Graph", "Metric", "MetricLDP", "Points"),
         "optdp.problem.losses": (
             "CustomLoss", "DistanceLoss", "Huber", "Loss", "PairLoss", "Pieces", "Pinball", "Power", "Threshold",
         ),
@@ -62,6 +62,7 @@ _HOME = {
         "optdp.statistics.plan": ("Plan", "plan"),
         "optdp.statistics.ledger": ("Ledger",),
         "optdp.statistics.collect": ("collect",),
+        "optdp.statistics.tally": ("Tally",),
         "optdp.statistics.schema": ("Category", "Date", "Flag", "Integer", "Number"),
         "optdp.statistics.simulation": ("lip_simulate",),
         "optdp.report.compare": ("compare",),
@@ -81,10 +82,11 @@ __all__ = [
     "Graph", "Huber", "Integer", "Integers", "Interval", "KL", "LDP", "LIP", "Ledger", "Line", "Loss", "Mechanism",
     "Metric", "MetricLDP", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss", "Pieces", "Piecewise",
     "Pinball", "Plan", "Points", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
-    "Recommendation", "Report", "Solution", "Sphere", "Status", "Step", "Threshold", "Unbiased", "WorstCase",
-    "check_hypothesis", "collect", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
-    "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive", "solve_composite",
-    "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt", "solve_vector",
+    "Recommendation", "Report", "Solution", "Sphere", "Status", "Step", "Tally", "Threshold", "Unbiased",
+    "WorstCase", "check_hypothesis", "collect", "compare", "discoveries", "estimate", "estimate_histogram",
+    "estimate_mean", "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive",
+    "solve_composite", "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
+    "solve_vector",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -137,6 +139,7 @@ if TYPE_CHECKING:
     from optdp.statistics.recommend import Recommendation, recommend
     from optdp.statistics.schema import Category, Date, Flag, Integer, Number
     from optdp.statistics.simulation import lip_simulate
+    from optdp.statistics.tally import Tally
     from optdp.status import Status
 
 

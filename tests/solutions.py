@@ -79,6 +79,8 @@ MAKE = {
     "additive discrete": lambda: optdp.solve_additive(1.0, 0.1, discrete=True, rtol=0.05),
     "additive discrete delta=0": lambda: optdp.solve_additive(1.0, discrete=True, rtol=0.05),
     "additive sensitivity 2": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=2.0, rtol=0.05),
+    "staircase eps=20": lambda: optdp.solve_additive(20.0),
+    "staircase eps=20 delta": lambda: optdp.solve_additive(20.0, 0.1, rtol=0.5, time_limit=2.0),
     "additive power 1.5": lambda: optdp.solve_additive(1.0, 0.1, optdp.Power(1.5), rtol=0.05),
     # kernels
     "kernel abs": lambda: optdp.solve_kernel(1.0, **KERNEL),

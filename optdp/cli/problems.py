@@ -34,6 +34,7 @@ def _piecewise(commands: Commands) -> None:
     options.add_eps(parser, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
     options.add_loss(parser)
     options.add_domain(parser)
+    option(parser, "--no-kernel", True, "leave out the optimum over all mechanisms", dest="kernel")
 
     text = "the optimal piecewise mechanism beside the published ones"
     parser = report_command(
@@ -184,6 +185,14 @@ def _unbiased(commands: Commands) -> None:
     parser = report_command(commands.report, "unbiased", text)
     options.add_eps(parser, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0)
     option(parser, "--no-kernel", True, "leave out the bound over all unbiased mechanisms (slow)", dest="kernel")
+    options.add_time_limit(parser, "seconds for that bound, each", 20.0)
+
+    parser = report_command(
+        commands.report, "composite", "the best composites beside the published unbiased mechanisms"
+    )
+    options.add_eps(parser, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0)
+    option(parser, "--objective", "center", "where the variance is least", choices=("center", "worst"))
+    option(parser, "--no-kernel", True, "leave out the optimum over all unbiased mechanisms", dest="kernel")
     options.add_time_limit(parser, "seconds for that bound, each", 20.0)
 
 

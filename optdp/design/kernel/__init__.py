@@ -36,11 +36,13 @@ from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
 from optdp.design.kernel.task import Task, grid
+from optdp.design.piecewise import optimal_window
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import require
 from optdp.exact.numbers import Number, number, plain
 from optdp.mechanisms.kernel import KernelMechanism
+from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
 from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, as_domain
 from optdp.problem.families import AllMechanisms
@@ -59,6 +61,10 @@ log = logging.getLogger("optdp")
 
 #: Refinements, and nodes of a mesh, after which the bracket is taken as it is: counted, whatever the clock says.
 LEVELS, FINEST = 14, 1200
+#: The least eps for unbiased mechanisms: multipliers of means grow as 1/eps^2.
+FAINTEST = 1e-6
+#: Losses of powers over the whole domain below this have no digits to spare.
+SMALLEST = 1e-280
 #: At most how many pieces a floor is cut into.
 PIECES = 8192
 
@@ -173,8 +179,12 @@ def accepts(problem: Problem) -> str | None:
         )
     if isinstance(objective, Average) and isinstance(objective.prior, Prior) and len(objective.prior) > ATOMS // 8:
         return f"prior is not allowed: it must be one of at most {ATOMS // 8} points, or a density"
+    if not max(float(loss.of(0.0, domain.width)), float(loss.of(domain.width, 0.0))) > SMALLEST:
+        return f"loss = {loss.name!r} is not allowed on {domain}: it is 0 there, or underflows; use larger units"
     if problem.unbiased and loss.exponent != 2:
         return f"loss = {loss.name!r} is not allowed: for unbiased mechanisms it must be the variance, 'squared'"
+    if problem.unbiased and float(privacy.eps) < FAINTEST:
+        return f"eps must be in [{FAINTEST:g}, 30] for unbiased mechanisms: outputs lie about 1/eps domains away"
     if any(c.tag not in ("unbiased", "outputs") for c in problem.constraints):
         return "constraints must be Unbiased() and Outputs(low, high)"
     if problem.outputs is None:
@@ -225,7 +235,7 @@ class _Search:
         if task.prior is None:
             self.certificate = two_atoms(task)
             self.bound = self.certificate.bound(run.problem).value
-        self.mechanism = self._simple()
+        self.mechanism: KernelMechanism | PiecewiseMechanism = self._simple()
         self.value = self.mechanism.enclose(run.problem.objective)[1]
         self.message, self.stopped = "", False
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
@@ -294,6 +304,7 @@ class _Search:
                     self._keep_value(found)
                 break
             y, inputs = self._refined(found, program, dual, y, inputs)
+        self._keep_piecewise()
         arguments = (
             self.run.problem,
             tuple(y.tolist()),
@@ -310,6 +321,19 @@ class _Search:
             objective=None if found is None else found.value * scale, message=self.message, stopped=self.stopped,
             build=build_model, arguments=arguments,
         )  # fmt: skip
+
+    def _keep_piecewise(self) -> None:
+        """The best piecewise mechanism, where it is better than what was found (within the tolerance nobody asks)."""
+        problem = self.run.problem
+        area, law = problem.domain, problem.loss
+        if self.gap <= self.run.rtol or self.task.prior is not None or problem.constraints or law.form != "distance":
+            return
+        if law.monotone:
+            window = optimal_window(float(problem.eps), law, float(area.exact_reach))  # type: ignore[arg-type]
+            made = PiecewiseMechanism.private(problem.eps, window, area)  # type: ignore[arg-type]
+            value = made.enclose(problem.objective)[1]
+            if value < self.value:
+                self.mechanism, self.value = made, value
 
     def _first(self, inputs: np.ndarray) -> Cuts:
         """Windows as wide as the best piecewise mechanism's, or (unbiased, small eps) as its outputs are far."""

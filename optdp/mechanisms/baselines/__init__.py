@@ -158,6 +158,13 @@ def _staircase(problem: Problem) -> Mechanism | None:
     return _noise("Staircase", problem, steps="squared" if problem.loss.exponent == 2 else "abs")
 
 
+def _cut_staircase(problem: Problem) -> Mechanism | None:
+    """Only where it ends within reasonable bounds, and there is a delta."""
+    from optdp.mechanisms.staircase import noise_of
+
+    return next((noise for noise in noise_of(problem) if noise.cut), None)
+
+
 def _classical(problem: Problem) -> Mechanism | None:
     """The formula is proven for eps <= 1."""
     eps: Any = problem.eps
@@ -226,6 +233,8 @@ _add("PM", _WANG, "unbiased:piecewise")
 _add("HM", _WANG, partial(_local, "unbiased:hybrid", floats=True))
 _add("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
      "differential privacy, AISTATS 2020", partial(_noise, "TruncatedLaplacian"), "approx", "interval line")
+_add("truncated staircase", "the staircase of Geng and Viswanath, 2014, cut off where delta allows it, in exact arithmetic: "
+     "optdp, discovery D-TLAP-2", _cut_staircase, "approx", "line")
 _add("discrete Gaussian", "Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020",
      partial(_noise, "DiscreteGaussian"), "approx", "integers")
 _add("PM-SUB", _ZHAO, "unbiased:pm_sub")
