@@ -19,16 +19,7 @@ def test_command_lines():
         assert verdict != "wrong", what
 
 
-QUICK = (
-    "kernel",
-    "kernel dense",
-    "finite",
-    "additive",
-    "additive delta=0",
-    "lip",
-    "lip columns",
-    "ptt lp",
-)
+QUICK = ("kernel", "kernel dense", "finite", "additive", "additive delta=0", "lip", "lip columns", "ptt lp")
 
 
 @pytest.mark.parametrize("name", QUICK)
