@@ -32,6 +32,7 @@ _HOME = {
         "optdp.problem.domains": (
             "Alphabet", "Ball", "Box", "Circle", "Domain", "Integers", "Interval", "Line", "OneHot", "Sphere",
         ),
+        "optdp.problem.metrics": ("Distances", "Graph", "Metric", "MetricLDP", "Points"),
         "optdp.problem.losses": (
             "CustomLoss", "DistanceLoss", "Huber", "Loss", "PairLoss", "Pieces", "Pinball", "Power", "Threshold",
         ),
@@ -77,14 +78,15 @@ _HOME = {
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
     "ApproxDP", "At", "Average", "Ball", "BayesRisk", "Box", "Category", "Circle", "Composite", "Constraint",
-    "CustomLoss", "Date", "Density", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "GDP", "Huber",
-    "Integer", "Integers", "Interval", "KL", "LDP", "LIP", "Ledger", "Line", "Loss", "Mechanism", "NotIdentified",
-    "Number", "OneHot", "Outputs", "PairLoss", "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior",
-    "Privacy", "Problem", "Profile", "Program", "RDP", "Recommendation", "Report", "Solution", "Sphere", "Status",
-    "Step", "Tally", "Threshold", "Unbiased", "WorstCase", "check_hypothesis", "collect", "compare", "discoveries",
-    "estimate", "estimate_histogram", "estimate_mean", "gap_report", "lip_simulate", "log", "plan", "recommend",
-    "solve", "solve_additive", "solve_composite", "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise",
-    "solve_ptt", "solve_vector",
+    "CustomLoss", "Date", "Density", "DistanceLoss", "Distances", "Domain", "Estimate", "Family", "Flag", "GDP",
+    "Graph", "Huber", "Integer", "Integers", "Interval", "KL", "LDP", "LIP", "Ledger", "Line", "Loss", "Mechanism",
+    "Metric", "MetricLDP", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss", "Pieces", "Piecewise",
+    "Pinball", "Plan", "Points", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
+    "Recommendation", "Report", "Solution", "Sphere", "Status", "Step", "Tally", "Threshold", "Unbiased",
+    "WorstCase", "check_hypothesis", "collect", "compare", "discoveries", "estimate", "estimate_histogram",
+    "estimate_mean", "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive",
+    "solve_composite", "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
+    "solve_vector",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -120,6 +122,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
     from optdp.problem.losses import CustomLoss, DistanceLoss, Huber, Loss, PairLoss, Pieces, Pinball, Power, Threshold
+    from optdp.problem.metrics import Distances, Graph, Metric, MetricLDP, Points
     from optdp.problem.objectives import At, Average, BayesRisk, WorstCase
     from optdp.problem.priors import Prior
     from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Privacy, Profile

@@ -126,6 +126,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 MECHANISMS = {
     "AdditiveNoise": ("optdp.report.plots", "plot_noise"),
     "KernelMechanism": ("optdp.report.kernel", "plot_kernel"),
+    "MetricMechanism": ("optdp.report.places", "plot_map"),
     "FiniteMechanism": ("optdp.report.kernel", "plot_table"),
     "LIPMechanism": ("optdp.report.lip", "plot_kernel"),
     "CapMechanism": ("optdp.report.vector", "plot_cap"),

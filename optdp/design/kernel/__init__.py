@@ -29,7 +29,8 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
-from optdp.design import finite_kernel
+from optdp.design import finite_kernel, metric_line
+from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
@@ -39,13 +40,14 @@ from optdp.design.piecewise import optimal_window
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import require
-from optdp.exact.numbers import Number, plain
+from optdp.exact.numbers import Number, number, plain
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
 from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, as_domain
 from optdp.problem.families import AllMechanisms
 from optdp.problem.losses import LossLike
+from optdp.problem.metrics import MetricLDP, MetricLike, as_metric
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
@@ -69,8 +71,9 @@ PIECES = 8192
 
 def solve_kernel(
     eps: Number | str, loss: LossLike | None = None, *, domain: DomainLike = (0.0, 1.0), unbiased: bool = False,
-    outputs: Sequence[float] | None = None, prior: PriorLike | str | None = None, rtol: float = 1e-3,
-    time_limit: float = 60.0, backend: str = "auto", solver: LinearSolver | None = None, progress: ProgressLike = None,
+    outputs: Sequence[float] | None = None, prior: PriorLike | str | None = None, metric: MetricLike | None = None,
+    rtol: float = 1e-3, time_limit: float = 60.0, backend: str = "auto",
+    solver: LinearSolver | None = None, progress: ProgressLike = None,
 ) -> Solution:  # fmt: skip
     """The best of all eps-LDP mechanisms, with a bracket that holds for the continuum of inputs and outputs.
 
@@ -88,6 +91,10 @@ def solve_kernel(
     - `prior`: None for the worst case over all inputs. On an interval, to minimise the average loss: a pair (points,
       probabilities), an `optdp.Prior`, an `optdp.Density` or "uniform"; on a circle: "uniform"; on an alphabet: one
       probability for each symbol, or "uniform".
+    - `metric`: None for the guarantee eps-LDP; with an `optdp.Alphabet` the distances d between its symbols, for the guarantee
+      K(y|x) <= e^(eps d(x, x')) K(y|x'): a matrix, `optdp.Points(places, "haversine")`, `optdp.Graph(edges)`; on an
+      interval "abs", for d = |x - x'| and the worst case of "abs" or "squared". `eps` is then per unit of distance, any
+      number > 0, and `loss` may be a function of the distance too: outputs are then the symbols.
     - `rtol`: refine until (value - lower_bound)/value is at most this.
     - `time_limit`: seconds after which no finer program is begun: the bracket is then wider, and the status says so. Nothing
       else depends on the clock.
@@ -109,7 +116,7 @@ def solve_kernel(
         >>> best.lower_bound <= float(best.closed_form.subs(eps, 1.0)) <= best.value
         True
     """
-    privacy = LDP(require.exact_epsilon(eps))
+    privacy = LDP(require.exact_epsilon(eps)) if metric is None else MetricLDP(_positive(eps), as_metric(metric))
     require.choice("backend", backend, (*METHODS, *finite_kernel.METHODS))
     if not isinstance(unbiased, bool):
         raise TypeError(f"unbiased = {unbiased!r} is not allowed: it must be True or False")
@@ -125,6 +132,9 @@ def solve_kernel(
             raise TypeError(f"outputs = {outputs!r} is not allowed: outputs must be a pair (lowest, highest)")
         constraints.append(Outputs(*outputs))
     if isinstance(area, Alphabet):
+        if isinstance(privacy, MetricLDP):
+            privacy.on(area)
+            loss = finite_metric.loss_of_distances(loss, privacy.metric)
         objective = finite_kernel.objective(loss, area, prior)
     else:
         law = loss if loss is not None else "squared" if unbiased else "abs"
@@ -132,12 +142,23 @@ def solve_kernel(
             raise TypeError(f"prior = {prior!r} is not allowed: prior must be a pair (points, probabilities) of lists")
         objective = WorstCase(law) if prior is None else Average(law, prior)
     problem = Problem(privacy, area, objective, AllMechanisms(), tuple(constraints))
-    if isinstance(area, Circle):
+    if isinstance(area, Circle) and metric is None:
         return solve(problem, rtol, time_limit, progress=progress)
+    if metric is not None:
+        reason = (finite_metric if isinstance(area, Alphabet) else metric_line).accepts(problem)
+        if reason is not None:
+            raise ValueError(f"{reason}; asked for was {problem.statement()}")
+        return solve(problem, rtol, time_limit, backend, solver, progress)
     refused = (accepts if isinstance(area, Interval) else finite_kernel.accepts)(problem)
     if refused is not None:
         raise ValueError(f"{refused}; asked for was {problem.statement()}")
     return solve(problem, rtol, time_limit, backend, solver, progress)
+
+
+def _positive(eps: Number | str) -> Number:
+    found = number(eps, "eps")
+    require.real("eps", float(found), low=0.0, open_low=True)
+    return found
 
 
 def accepts(problem: Problem) -> str | None:

@@ -100,9 +100,11 @@ def applicable(problem: Problem) -> dict[str, Mechanism]:
     Those with outputs where the problem does not allow them are left out, and biased ones if it asks for unbiased ones. Whether
     they belong to the problem's family is not asked: the family is the author's choice, and they may do better than its best.
     """
-    low, high = problem.outputs or (-math.inf, math.inf)
     known = baselines(problem.domain.tag, problem.privacy.tag, True if problem.unbiased else None)
     made = {name: baseline.make(problem) for name, baseline in known.items()}
+    if problem.outputs is None:
+        return {name: mechanism for name, mechanism in made.items() if mechanism is not None}
+    low, high = problem.outputs
     built = {name: (mechanism, *mechanism.support()) for name, mechanism in made.items() if mechanism is not None}
     return {name: mechanism for name, (mechanism, least, most) in built.items() if low <= least and most <= high}
 
@@ -125,6 +127,17 @@ def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism | No
     if not 0 < float(eps) <= require.MAX_EPS:
         return None
     return _find(where)(float_below(eps) if floats else eps, problem.domain)
+
+
+def _of_metric(where: str) -> Callable[[Problem], Mechanism | None]:
+    """The constructor `where` with the problem's privacy and domain, where outputs are the symbols."""
+
+    def make(problem: Problem) -> Mechanism | None:
+        rows = getattr(problem.objective.loss, "rows", ((),))
+        made: Mechanism | None = _find(where)(problem.privacy, problem.domain) if len(rows) == len(rows[0]) else None
+        return made
+
+    return make
 
 
 def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
@@ -258,4 +271,9 @@ _add("Duchi linf", _DUCHI + "; vectors in a cube", "vector:duchi_linf", domains=
 _add("PM, k of d", _WANG, "vector:pm_sampled", domains="box")
 _add("HM, k of d", _WANG, "vector:hm_sampled", domains="box")
 _add("OPTT, 1 of d", _MA + "; Algorithm 3", "vector:one_coordinate", domains="box")
+_add("exponential", "McSherry and Talwar, Mechanism design via differential privacy, FOCS 2007; over the symbols, by "
+     "their distance", _of_metric("metric:exponential"), "metric-ldp", "alphabet", unbiased=False)
+_add("planar Laplace", "Andres, Bordenabe, Chatzikokolakis and Palamidessi, Geo-indistinguishability: differential privacy for "
+     "location-based systems, CCS 2013; output moved to the nearest place", _of_metric("metric:planar_laplace"), "metric-ldp",
+     "alphabet", unbiased=False)
 # fmt: on
