@@ -257,7 +257,7 @@ class KernelMechanism(CellWindow):
         span = high[k] - low[k]
         inside = (outputs >= low[k]) & (outputs <= high[k]) & (span > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            place = self._edges[k] + np.array(self.cells)[k] * (outputs - low[k]) / span
+            place = self._edges[k] + np.array(self.cells)[k] * ((outputs - low[k]) / span)
             floor = self.floor_mass * np.array(self.cells)[k] / CELLS / span
         first = self._first_cell(inputs)
         near = (place >= first) & (place <= first + self.width_cells)
@@ -276,6 +276,10 @@ class KernelMechanism(CellWindow):
     def atoms(self) -> np.ndarray:
         low, high = self._ends
         return np.unique(low[low == high])
+
+    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+        """What `randomize` computes with: (first cells of the pieces, their offsets, their slopes, stretches of inputs)."""
+        return self._edges[:-1], *self._line, self._map
 
     def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""

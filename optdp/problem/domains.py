@@ -207,6 +207,10 @@ class Integers(Domain):
         return "the integers"
 
 
+#: Symbols that an alphabet may be asked for by their number.
+MOST = 10**7
+
+
 @dataclass(frozen=True)
 class Alphabet(Domain):
     """A finite set of inputs, written as their number d or as a list of distinct symbols (strings or numbers).
@@ -220,7 +224,7 @@ class Alphabet(Domain):
     def __post_init__(self) -> None:
         symbols = self.symbols
         if isinstance(symbols, int) and not isinstance(symbols, bool):
-            symbols = tuple(range(require.integer("symbols", symbols, low=2)))
+            symbols = tuple(range(require.integer("symbols", symbols, low=2, high=MOST)))
         if not isinstance(symbols, tuple | list):
             raise TypeError(f"symbols = {symbols!r} is not allowed: symbols must be an integer or a list")
         readable = all(isinstance(s, str | int) or (isinstance(s, float) and math.isfinite(s)) for s in symbols)

@@ -100,9 +100,11 @@ def applicable(problem: Problem) -> dict[str, Mechanism]:
     Those with outputs where the problem does not allow them are left out, and biased ones if it asks for unbiased ones. Whether
     they belong to the problem's family is not asked: the family is the author's choice, and they may do better than its best.
     """
-    low, high = problem.outputs or (-math.inf, math.inf)
     known = baselines(problem.domain.tag, problem.privacy.tag, True if problem.unbiased else None)
     made = {name: baseline.make(problem) for name, baseline in known.items()}
+    if problem.outputs is None:
+        return {name: mechanism for name, mechanism in made.items() if mechanism is not None}
+    low, high = problem.outputs
     built = {name: (mechanism, *mechanism.support()) for name, mechanism in made.items() if mechanism is not None}
     return {name: mechanism for name, (mechanism, least, most) in built.items() if low <= least and most <= high}
 
@@ -127,6 +129,17 @@ def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism | No
     return _find(where)(float_below(eps) if floats else eps, problem.domain)
 
 
+def _of_metric(where: str) -> Callable[[Problem], Mechanism | None]:
+    """The constructor `where` with the problem's privacy and domain, where outputs are the symbols."""
+
+    def make(problem: Problem) -> Mechanism | None:
+        rows = getattr(problem.objective.loss, "rows", ((),))
+        made: Mechanism | None = _find(where)(problem.privacy, problem.domain) if len(rows) == len(rows[0]) else None
+        return made
+
+    return make
+
+
 def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
     """Additive noise with the problem's eps, delta and sensitivity; on an interval, only if all of its inputs are neighbours."""
     noise: Any = _find(f"noise:{kind}")
@@ -143,6 +156,13 @@ def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
 
 def _staircase(problem: Problem) -> Mechanism | None:
     return _noise("Staircase", problem, steps="squared" if problem.loss.exponent == 2 else "abs")
+
+
+def _cut_staircase(problem: Problem) -> Mechanism | None:
+    """Only where it ends within reasonable bounds, and there is a delta."""
+    from optdp.mechanisms.staircase import noise_of
+
+    return next((noise for noise in noise_of(problem) if noise.cut), None)
 
 
 def _classical(problem: Problem) -> Mechanism | None:
@@ -213,6 +233,8 @@ _add("PM", _WANG, "unbiased:piecewise")
 _add("HM", _WANG, partial(_local, "unbiased:hybrid", floats=True))
 _add("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
      "differential privacy, AISTATS 2020", partial(_noise, "TruncatedLaplacian"), "approx", "interval line")
+_add("truncated staircase", "the staircase of Geng and Viswanath, 2014, cut off where delta allows it, in exact arithmetic: "
+     "optdp, discovery D-TLAP-2", _cut_staircase, "approx", "line")
 _add("discrete Gaussian", "Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020",
      partial(_noise, "DiscreteGaussian"), "approx", "integers")
 _add("PM-SUB", _ZHAO, "unbiased:pm_sub")
@@ -249,4 +271,9 @@ _add("Duchi linf", _DUCHI + "; vectors in a cube", "vector:duchi_linf", domains=
 _add("PM, k of d", _WANG, "vector:pm_sampled", domains="box")
 _add("HM, k of d", _WANG, "vector:hm_sampled", domains="box")
 _add("OPTT, 1 of d", _MA + "; Algorithm 3", "vector:one_coordinate", domains="box")
+_add("exponential", "McSherry and Talwar, Mechanism design via differential privacy, FOCS 2007; over the symbols, by "
+     "their distance", _of_metric("metric:exponential"), "metric-ldp", "alphabet", unbiased=False)
+_add("planar Laplace", "Andres, Bordenabe, Chatzikokolakis and Palamidessi, Geo-indistinguishability: differential privacy for "
+     "location-based systems, CCS 2013; output moved to the nearest place", _of_metric("metric:planar_laplace"), "metric-ldp",
+     "alphabet", unbiased=False)
 # fmt: on
