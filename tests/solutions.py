@@ -114,11 +114,10 @@ MAKE = {
     # vectors
     "vector sphere": lambda: optdp.solve_vector(1.0, 4),
     "vector line": lambda: optdp.solve_vector(optdp.log(3), 1),
-    "vector ball": lambda: optdp.solve_vector(2.0, 3, inputs="ball", rtol=0.5),
-    "vector reversed": lambda: optdp.solve_vector(0.1, 2, inputs="ball", rtol=0.5),
+    "vector ball": lambda: optdp.solve_vector(2.0, 10, inputs="ball", rtol=0.01),
+    "vector reversed": lambda: optdp.solve_vector(0.1, 2, inputs="ball", rtol=0.01),
     "vector ball of one": lambda: optdp.solve_vector(1.0, 1, inputs="ball", rtol=0.05),
-    "vector cube": lambda: optdp.solve_vector(4.0, 10, norm="linf", rtol=0.5),
-    "vector product": lambda: optdp.solve_vector(4.0, 2, norm="linf", rtol=0.9),
+    "vector cube": lambda: optdp.solve_vector(2.0, 300, norm="linf", rtol=0.06),
     # information privacy
     "lip sum": lambda: optdp.solve_lip(PRIOR, 1.0),
     "lip sum eps=0.5": lambda: optdp.solve_lip(PRIOR, 0.5),
