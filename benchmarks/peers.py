@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-PEOPLE, RUNS = 10_000, 25
+PEOPLE, RUNS = 10_000, 5
 #: (categories, eps) of one attribute; the categories of several, and their total eps.
 ONE = [(10, 1.0), (10, 3.0), (200, 1.0), (200, 3.0)]
 MANY, TOTAL = (2, 5, 10, 20, 50), 3.0
