@@ -26,7 +26,6 @@ from optdp.closed_forms import additive as forms
 from optdp.design.additive import private_finite, private_geometric
 from optdp.exact import enclosures
 from optdp.exact.fields import FieldError
-from optdp.exact.numbers import Log
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines import applicable
 from optdp.mechanisms.baselines.noise import TruncatedLaplacian
@@ -724,18 +723,3 @@ def test_bounds_of_a_narrow_peak_agree_with_all_rows():
     proven = additive_narrow.certificate(problem, task.costs, 4).bound(problem).value
     whole = optdp.solve_additive(4.0, 0.1)
     assert whole.value * 0.97 <= proven <= whole.value
-
-
-def test_a_total_budget_in_logarithms_is_rounded_down():
-    from optdp.design.additive_releases import budgets
-
-    for eps in (optdp.log(3), "1/3", 0.1):
-        share = budgets(eps, 1e-6, 7, 1.0, "basic", None)["basic"]
-        total = optdp.ApproxDP(eps, 1e-6).eps
-        assert float(abs(7 * share.eps - Fraction(float(total)))) < 1e-15
-        if isinstance(eps, Log):
-            assert 7 * share.eps < Fraction(math.log(3)) + Fraction(1, 2**50)
-            assert optdp.ApproxDP(7 * share.eps).implied_by(optdp.ApproxDP(eps)) is not True
-            assert optdp.ApproxDP(eps).implied_by(optdp.ApproxDP(7 * share.eps)) is True
-        else:
-            assert 7 * share.eps == Fraction(total)

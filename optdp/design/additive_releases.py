@@ -15,10 +15,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from flint import ctx
-
 from optdp.exact import enclosures, require
-from optdp.exact.numbers import Log, Number, number
+from optdp.exact.numbers import number
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.problem.privacy import GDP, ApproxDP, Privacy
 from optdp.solution import Solution
@@ -43,7 +41,7 @@ def budgets(
     asked = ACCOUNTING[1:] if accounting == "best" else (accounting,)
     out: dict[str, Privacy] = {}
     if "basic" in asked:
-        share = _rounded_down(total.eps) / releases
+        share = Fraction(enclosures.round_down(enclosures.ball(total.eps))) / releases  # log(3) has no float
         out["basic"] = ApproxDP(share, Fraction(total.delta) / releases, sensitivity)  # type: ignore[arg-type]
     if total.delta == 0:
         return out
@@ -62,14 +60,6 @@ def budgets(
             low, high = (middle, high) if kept(middle) else (low, middle)
         out["numerical"] = GDP(low, sensitivity)
     return out
-
-
-def _rounded_down(value: Number) -> Fraction:
-    """The number itself; a logarithm from below."""
-    if isinstance(value, Log):
-        with ctx.workprec(enclosures.PRECISION):
-            return enclosures.lower(enclosures.ball(value))
-    return Fraction(value)
 
 
 def solve_releases(
