@@ -782,7 +782,7 @@ def _narrow(task: _Task, rtol: float) -> _Bracket:
     best, most = _with_staircase(_closed_form_bracket(task), task), int(additive_narrow.FINEST * task.peak)
     points, used = min(FIRST, most), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
-        found = additive_narrow.certificate(task.problem, task.costs, points)
+        found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)
         if found is None:
             break
         best, used = _proven(best, task, found), points

@@ -11,6 +11,7 @@ has a few thousand columns; what it finds is written out on the lattice and prov
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,9 @@ FINEST = 12_000
 #: Far from the peak's images shifts are represented by so many knots; the chain's points by so many.
 MIDDLE, CHAIN = 24, 40
 #: Multipliers are drawn in by these shares, for what the solver leaves open in rows whose costs are large.
+SHARES = (0.0, 1e-8, 1e-7, 1e-6, 1e-5)
 #: Rows that are left out at first are added while one is broken by more than this share of the value; rounds.
 ROUGH, ROUNDS = 1e-4, 8
-SHARES = (0.0, 1e-8, 1e-7, 1e-6, 1e-5)
 
 
 def peak(eps: float, q: int) -> float:
@@ -43,10 +44,11 @@ def _splines(knots: np.ndarray, at: np.ndarray, degree: int) -> Any:
     return BSpline.design_matrix(at.astype(float), ends, degree).tocsr()
 
 
-def certificate(problem: Problem, costs: Any, m: int) -> AdditiveCertificate | None:
+def certificate(problem: Problem, costs: Any, m: int, deadline: float) -> AdditiveCertificate | None:
     """Multipliers on the lattice on which the peak is m points wide; None where it is too fine or the solver fails.
 
-    **Arguments:** `problem`: with a loss |x| or x^2; `costs(n, last)`: those of lattice points, in floats.
+    **Arguments:** `problem`: with a loss |x| or x^2; `costs(n, last)`: those of lattice points, in floats;
+    `deadline`: on the clock of `time.perf_counter`, after which the solver is stopped.
     """
     from scipy.sparse import coo_matrix, csr_matrix, diags, hstack, vstack
 
@@ -112,7 +114,11 @@ def certificate(problem: Problem, costs: Any, m: int) -> AdditiveCertificate | N
             cost, vstack([(diags(1 / norm) @ rows)[used], within]).tocsr(), np.full(used.size + columns, -np.inf),
             np.concatenate([(limit / norm)[used], np.zeros(columns)]), name="additive",
         )  # fmt: skip
-        found = Highs(tolerance=1e-9, crossover=False).session(program).solve(time_limit=120.0, method="ipm")
+        found = (
+            Highs(tolerance=1e-9, crossover=False)
+            .session(program)
+            .solve(time_limit=max(deadline - time.perf_counter(), 0.1), method="ipm")
+        )
         if not found.usable:
             return None
         broken = np.flatnonzero(rows @ found.x > limit + ROUGH + 1e-6 * norm)
