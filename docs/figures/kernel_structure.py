@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 import optdp
 from optdp.report.kernel import plot_floor, plot_prior, plot_windows
