@@ -454,7 +454,7 @@ def test_cdf_quantile_density_agree(eps, delta):
     inside = np.abs(levels - 0.5) > at_zero
     np.testing.assert_allclose(noise.cdf(z)[inside], levels[inside], atol=1e-12)
     x = np.linspace(-4, 4, 200_001)
-    mass = noise.noise_density(x)[:-1].sum() * (x[1] - x[0]) + noise.noise_probability(0.0)
+    mass = noise.noise_density(x)[:-1].sum() * (x[1] - x[0]) + noise.atom_mass
     assert mass == pytest.approx(float(noise.cdf(4.0) - noise.cdf(-4.0)), abs=1e-3)
     low, high = noise.confidence_interval(0.9)
     assert low == -high
