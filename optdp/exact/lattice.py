@@ -100,11 +100,11 @@ def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random
         out[here] = math.floor(exact)
         up[here] = toss[here] < (cut := math.floor(share * LIMB))
         for i in np.flatnonzero(here & (toss == cut)):
-            up.flat[i] = _below(cut, share, rng)
+            up.flat[i] = tossed(cut, share, rng)
     return np.asarray(out + up)
 
 
-def _below(toss: int, share: Fraction, rng: np.random.Generator) -> bool:
+def tossed(toss: int, share: Fraction, rng: np.random.Generator) -> bool:
     """Whether a uniform number, of which `toss` holds the first 62 bits, is below `share`: with exactly that probability."""
     while toss == (cut := share.numerator * LIMB // share.denominator) and share * LIMB != cut:
         share, toss = share * LIMB - cut, int(rng.integers(0, LIMB))
