@@ -63,6 +63,14 @@ class Lattice:
         return max(self.first * self.step - Fraction(lower), Fraction(upper) - self.last * self.step)
 
 
+def nearest(q: Fraction) -> float:
+    """The nearest float; infinite beyond the largest."""
+    try:
+        return float(q)
+    except OverflowError:
+        return math.copysign(math.inf, q)
+
+
 def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random.Generator) -> np.ndarray:
     """One of the two integers around offset + index factor, at random such that its mean is exactly that number.
 

@@ -90,7 +90,10 @@ class Branches:
         """Not below L anywhere up to `by` from u; for `by` < 0: not above L anywhere up to -`by` from u."""
         left, right = bisect_left(self.knots, 0), bisect_right(self.knots, 0)
         low, high = [k + by for k in self.knots[:left]], [k - by for k in self.knots[right:]]
-        before, after = [_moved(row, -by) for row in self.rows[: left + 1]], [_moved(row, by) for row in self.rows[right:]]
+        before, after = (
+            [_moved(row, -by) for row in self.rows[: left + 1]],
+            [_moved(row, by) for row in self.rows[right:]],
+        )
         if by < 0:
             least = min(horner(self.rows[left], Fraction(0)), horner(self.rows[right], Fraction(0)))
             return Branches((*low, by, -by, *high), (*before, (least,), *after))

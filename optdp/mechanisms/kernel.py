@@ -20,7 +20,7 @@ from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.check import Check
 from optdp.exact.enclosures import ball
 from optdp.exact.fields import Within
-from optdp.exact.lattice import Lattice, tossed
+from optdp.exact.lattice import Lattice, nearest, tossed
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB, Seed, as_rng, coin
 from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact
@@ -36,7 +36,8 @@ PIECES = 2**15
 #: Bits of the table that leads from a cell to its piece.
 GUIDE = 14
 #: Where means are exact: outputs are numbers of a lattice of at most 2^STEPS steps, and windows start at multiples of a power of
-#: two, about 2^-STARTS of their width, or 2^-STRETCH of the way on which both ends move linearly. Coarse enough for floats to decide nearly all roundings, and fine enough to cost nothing.
+#: two, about 2^-STARTS of their width, or 2^-STRETCH of the way on which both ends move linearly. Coarse enough for floats to
+#: decide nearly all roundings, and fine enough to cost nothing.
 STEPS, STARTS, STRETCH = 40, 22, 12
 #: Windows placed by their ends are those of an input this share of the largest number (in domains) away, by rounding of floats.
 READ = Fraction(1, 2**49)
@@ -161,7 +162,8 @@ class KernelMechanism(CellWindow):
         """The mechanism for integers on a domain whose floats are coarser than integers, if there are any."""
         ends = self.domain.lower, self.domain.upper
         lattice = self._lattice(True)
-        if Lattice.between(*ends).step <= 1 or max(*map(abs, ends), abs(lattice.first * lattice.step), lattice.last * lattice.step) >= 2**62:
+        far = max(abs(Fraction(end)) for end in (*ends, lattice.first * lattice.step, lattice.last * lattice.step))
+        if Lattice.between(*ends).step <= 1 or far >= 2**62:
             return None
         twin = replace(self)
         twin.__dict__["_sent"] = lattice
@@ -170,12 +172,15 @@ class KernelMechanism(CellWindow):
     @cached_property
     def _places(self) -> list[tuple[int, int]]:
         """The ends of each piece: the nearest numbers of the lattice."""
-        work.count(4 * len(self.cells) * work.rational(2 + work.words(map(Fraction, (self.domain.lower, self.domain.upper)))))
+        work.count(
+            4 * len(self.cells) * work.rational(2 + work.words(map(Fraction, (self.domain.lower, self.domain.upper))))
+        )
         lower, width, sent = Fraction(self.domain.lower), self.domain.exact_width, self._sent
-        return [
-            tuple(min(max(round((lower + width * Fraction(end)) / sent.step), sent.first), sent.last) for end in ends)
-            for ends in zip(self.lows, self.highs, strict=True)
-        ]  # type: ignore[misc]
+
+        def place(end: float) -> int:
+            return min(max(round((lower + width * Fraction(end)) / sent.step), sent.first), sent.last)
+
+        return [(place(low), place(high)) for low, high in zip(self.lows, self.highs, strict=True)]
 
     @cached_property
     def _shares(self) -> list[tuple[fmpq, fmpq]]:
@@ -385,7 +390,9 @@ class KernelMechanism(CellWindow):
             start = law._tossed_start(lattice.index(inputs), lattice, rng)
         else:
             base = math.floor(domain.lower) if whole else domain.lower
-            start = law._start(((inputs - base) - (domain.lower - base)) / domain.width if whole else (inputs - base) / domain.width)
+            start = law._start(
+                ((inputs - base) - (domain.lower - base)) / domain.width if whole else (inputs - base) / domain.width
+            )
         near = start + rng.integers(0, self.width_cells, size=inputs.shape)
         sent = law._quantile(np.where(within, near, cell), rng if self.rule == "mean" else None)
         return sent * (int(law._sent.step) if whole else float(law._sent.step))
@@ -440,7 +447,7 @@ class KernelMechanism(CellWindow):
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         low, high = self.exact_support()
-        return float(low), float(high)
+        return nearest(low), nearest(high)
 
     @property
     def exact_ends(self) -> tuple[Fraction, Fraction]:
@@ -630,12 +637,18 @@ class KernelMechanism(CellWindow):
                 far += Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
                 below, above = law.branches(unit * far, True), law.branches(unit * far, False)
             below, above = below.stretched(far), above.stretched(far)
-            steep, top = above.slope(far + blur), above.top(far + blur)
+            steep, top, span = (
+                above.slope(far + blur),
+                above.top(far + blur),
+                Fraction(self.highs[-1]) - Fraction(self.lows[0]),
+            )
             most = ball(self.exact_floor_mass / CELLS + (1 - self.exact_floor_mass) / self.width_cells)
             near = ball((1 - self.exact_floor_mass) / self.width_cells)
             smooth = law.convex and above.divided(Fraction(self.share))
             sloped = [b - a for a, b in self._shares if a < b]
-            slope = max((ball((b - a) / count) for (a, b), count in zip(self._shares, self.cells, strict=True)), key=float)
+            slope = max(
+                (ball((b - a) / count) for (a, b), count in zip(self._shares, self.cells, strict=True)), key=float
+            )
             start = 2 * near * ball(steep) * slope if smooth else 2 * near * ball(top)
             cells = 2 * most * ball(top) if sloped and not law.convex else arb(0)
             power = above.power
@@ -647,7 +660,7 @@ class KernelMechanism(CellWindow):
             if smooth and below == above:
                 # Along inputs, too, the loss changes by at most `steep` times their distance.
                 unseen = Lattice.between(self.domain.lower, self.domain.upper).step / unit
-                low = high - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * (self.highs[-1] - self.lows[0]))
+                low = high - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * span)
             else:
                 low = self._value(objective, below.widened(-blur), blur, least=True) - start - 2 * most * ball(top)
             return max(enclosures.round_down(low), 0.0), enclosures.round_up((high + start + cells).min(ball(top)))
@@ -685,7 +698,9 @@ class KernelMechanism(CellWindow):
             moved = 2 * reach * off if isinstance(objective, Average) else Fraction(0)
             added = starts * ball(unit**2) + ball(sent.step**2 / 4 + off**2 + moved)
             # Cells in place of the continuum: less by the variance within a cell.
-            slope = max((ball((b - a) / count) for (a, b), count in zip(self._shares, self.cells, strict=True)), key=float)
+            slope = max(
+                (ball((b - a) / count) for (a, b), count in zip(self._shares, self.cells, strict=True)), key=float
+            )
             most = ball(self.exact_floor_mass / CELLS + (1 - self.exact_floor_mass) / self.width_cells)
             lost = most * slope * ball((high - low) * unit**2) / 12 + ball(4 * reach * off)
             return max(enclosures.round_down(value - lost), 0.0), enclosures.round_up(value + added)
@@ -705,9 +720,7 @@ class KernelMechanism(CellWindow):
                     found[x] = found.get(x, arb(0)) + (most * cells).min(arb(1)) * ball(height)
         return found
 
-    def _value(
-        self, objective: WorstCase | Average, branches: Branches, blur: Fraction, *, least: bool = False
-    ) -> arb:
+    def _value(self, objective: WorstCase | Average, branches: Branches, blur: Fraction, *, least: bool = False) -> arb:
         """A ball whose upper end is not below the value where windows are those of inputs up to `blur` away; `least`: whose
         lower end is not above it.
         """
@@ -726,7 +739,7 @@ class KernelMechanism(CellWindow):
                     best = best.max(sweep.most(loss, fine) - fine - drop)
             return best
         for _, _, _, loss in sorted(stretches, key=lambda piece: -float(piece[3](arb(0.5)).mid())):
-            top = sweep.most(loss, abs(loss(arb(0.5))) * 2.0**-40, best)
+            top = sweep.most(loss, abs(loss(arb(0.5))) * 2.0**-60, best)
             best = top if best is None else best.max(top)
         assert best is not None
         for x, more in self._jumps(branches).items():
@@ -747,8 +760,9 @@ class KernelMechanism(CellWindow):
                 best: arb | None = None
                 for p, q, v, loss in stretches:
                     if p - blur <= x <= q + blur:
-                        ends = (_place(p, q, v, min(max(x + side, p), q)) for side in (-blur, blur))
-                        found = loss(functools.reduce(arb.union, ends)) if blur else loss(_place(p, q, v, x))
+                        start, end = (_place(p, q, v, min(max(x + side, p), q)) for side in (-blur, blur))
+                        around = loss(arb_poly([start, end - start])) if blur else loss(arb_poly([start]))
+                        found = -sweep.most(sign * around, abs(loss(start)) * 2.0**-60) * -sign
                         best = found if best is None else best.max(found) if sign > 0 else best.min(found)
                 assert best is not None
                 total += ball(c) * sum((sign * more for at, more in jumps.items() if abs(at - x) <= blur), best)
@@ -794,7 +808,7 @@ class KernelMechanism(CellWindow):
 def spacing(domain: Interval, low: float, high: float) -> float:
     """How far the numbers are apart that an unbiased mechanism with outputs between these shares can send, as a share."""
     start, width = Fraction(domain.lower), domain.exact_width
-    step = Lattice.between(*(start + width * Fraction(share) for share in (low, high))).step / width
+    step = Lattice.between(start + width * Fraction(low), start + width * Fraction(high)).step / width
     return max(float(step), (high - low) * 2.0 ** (1 - STEPS))
 
 
