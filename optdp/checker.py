@@ -990,8 +990,8 @@ class Layer:
         for at, weight in ((a, 1), ((a + z) / 2, 4), (z, 1)):  # Simpson's rule is exact for cubic polynomials
             share = (at - a) / (self.x[i + 1] - a)
             w, t, c = (row[i] + (row[i + 1] - row[i]) * share for row in self.rows)
-            values = (1, c, c * c, t**self.q, (at - c) ** 2)
-            found = [old + w * weight * Fraction(v) for old, v in zip(found, values, strict=True)]
+            values: list[Any] = [1, c, c * c, t**self.q, (at - c) ** 2]
+            found = [old + w * weight * v for old, v in zip(found, values, strict=True)]
         return [v * (z - a) / 6 for v in found]
 
     def upto(self, z: Fraction) -> list[Fraction]:

@@ -1,4 +1,4 @@
-"""`optdp plan`, `optdp estimate`, `optdp recommend`: a table from its schema to answers with error bars."""
+"""`optdp plan`, `client`, `collect`, `estimate`, `recommend`: a table from its schema to answers with error bars."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 def register(commands: Commands) -> None:
     """Add the commands of this module."""
     _plan(commands)
+    _client(commands)
+    _collect(commands)
     _estimate(commands)
     parser = commands.top.add_parser(
         "recommend", help="mechanisms ranked by the error of the estimate", description="Ranks the certified optima and the "
@@ -80,6 +82,8 @@ def _plan(commands: Commands) -> None:
         action="append",
         metavar="NAME:W",
     )
+    text = "who is asked again: refused, or answered the same for the same entry"
+    options.option(parser, "--repeat", "once", text, choices=("once", "memoised"))
     parser.add_argument("--out", required=True, metavar="FILE", help="where the plan is written")
     parser.set_defaults(run=_make_plan)
 
@@ -124,6 +128,80 @@ def randomize(args: argparse.Namespace) -> int:
     return 0
 
 
+def _client(commands: Commands) -> None:
+    parser = commands.top.add_parser(
+        "client",
+        help="a plan as one file that randomises where the answers are given",
+        description="Writes one file without dependencies that makes records private as the plan says: a JavaScript module for "
+        "browsers and Node, or Python with its standard library. With --vectors: lines of JSON with records, random words and "
+        "what must be drawn from them, to test a client of one's own.",
+    )
+    parser.add_argument("--plan", required=True, metavar="FILE", help="what `optdp plan` wrote")
+    options.option(parser, "--language", "js", "of the client", choices=("js", "python"))
+    options.option(parser, "--vectors", None, "test vectors for these records (a CSV file) instead", metavar="FILE")
+    parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
+    parser.set_defaults(run=_write_client)
+
+
+def _write_client(args: argparse.Namespace) -> int:
+    from optdp.statistics import client, tables
+
+    plan = optdp.Plan.load(args.plan)
+    if args.vectors is not None:
+        columns = tables.read_file(args.vectors)
+        records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        lines = [json.dumps(vector) for vector in client.vectors(plan, records)]
+        files.write_text(args.out, "\n".join(lines) + "\n")
+        print(f"{args.out}: {len(lines)} test vectors of plan {plan.digest[:16]}", file=sys.stderr)
+        return 0
+    text = client.source(plan, args.language)
+    files.write_text(args.out, text)
+    print(
+        f"{args.out}: {len(text.encode()) / 1000:.1f} kB, plan {plan.digest[:16]}, {plan.repeat}\n{plan.statement()}",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def _collect(commands: Commands) -> None:
+    parser = commands.top.add_parser(
+        "collect",
+        help="gather the private records that clients sent",
+        description="Reads private records from many files, refuses and counts those that the plan cannot have made, and writes "
+        "the others to a folder for `optdp estimate --plan`. Called again, it reads only what is new.",
+    )
+    parser.add_argument("--plan", required=True, metavar="FILE", help="the plan of the clients")
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="where the records are gathered")
+    options.option(parser, "--parts", "csv", "what they are written as", choices=("csv", "parquet"))
+    options.option(parser, "--jobs", 1, "processes")
+    options.option(parser, "--dask", None, "the address of a dask scheduler instead", metavar="ADDRESS")
+    parser.add_argument("input", nargs="+", help="files of JSON lines (.jsonl), .csv or .parquet")
+    parser.set_defaults(run=_gather)
+
+
+def _gather(args: argparse.Namespace) -> int:
+    from concurrent.futures import Executor, ProcessPoolExecutor
+    from contextlib import ExitStack
+
+    plan = optdp.Plan.load(args.plan)
+    with ExitStack() as stack:
+        pool: Executor | None = None
+        if args.dask is not None:
+            pool = stack.enter_context(_dask(args.dask)).get_executor()
+        elif args.jobs > 1:
+            pool = stack.enter_context(ProcessPoolExecutor(args.jobs))
+        print(optdp.collect(plan, args.input, args.out, parts=args.parts, executor=pool))
+    return 0
+
+
+def _dask(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise RuntimeError("--dask needs the package distributed: pip install 'optdp[dask]'") from None
+    return Client(address)
+
+
 def _estimate(commands: Commands) -> None:
     parser = commands.top.add_parser(
         "estimate",
@@ -143,7 +221,7 @@ def _estimate(commands: Commands) -> None:
     options.option(parser, "--pair", None, "the table of two categories of a plan", nargs=2, metavar=("A", "B"))
     options.option(parser, "--json", False, "print JSON")
     options.option(parser, "--html", None, "write a page with figures", metavar="FILE")
-    parser.add_argument("input", help="the private file, .csv or .parquet")
+    parser.add_argument("input", help="the private file, .csv or .parquet, or the folder of `optdp collect`")
     parser.set_defaults(run=_answer)
 
 

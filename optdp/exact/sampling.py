@@ -1,7 +1,7 @@
 """Everything that draws: the source of random bits, the one exact coin, and the one alias table, all in integers."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -64,6 +64,44 @@ def _keyed() -> np.random.BitGenerator:
         raise RuntimeError("the cipher of randomgen is broken on this machine: install another build of it")
     cipher: np.random.BitGenerator = AESCounter(key=int.from_bytes(os.urandom(16), "little"))
     return cipher
+
+
+class Tape(np.random.Generator):
+    """Integers made from given 32-bit words by the rule of `optdp/statistics/portable.py`: what a client must draw from the same.
+
+    **Arguments:** `source`: gives as many bytes as it is asked for. It is for tests alone and protects nobody; a mechanism that
+    is given one number at a time asks for its integers in the order in which a client draws them.
+
+    >>> Tape(bytes).integers(5, size=3)
+    array([0, 0, 0])
+    """
+
+    def __init__(self, source: Callable[[int], bytes]) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._source = source
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> Any:
+        """As numpy's, for ranges of at most 2^64."""
+        start, stop = (0, int(low)) if high is None else (int(low), int(high))
+        count = stop - start + endpoint
+        if size is None:
+            return start + self._below(count)
+        out = np.empty(size, dtype=dtype)
+        out.reshape(-1)[:] = [start + self._below(count) for _ in range(out.size)]
+        return out
+
+    def _below(self, count: int) -> int:
+        bits = (count - 1).bit_length()
+        words, spare = -(-bits // 32), -bits % 32
+        while True:
+            found = 0
+            for i in range(words):
+                word = int.from_bytes(self._source(4), "little")
+                found = found << 32 | (word if i else word >> spare)
+            if found < count:
+                return found
 
 
 def below(total: int, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

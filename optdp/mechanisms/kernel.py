@@ -416,7 +416,7 @@ class KernelMechanism(CellWindow):
         span = high[k] - low[k]
         inside = (outputs >= low[k]) & (outputs <= high[k]) & (span > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            place = self._edges[k] + np.array(self.cells)[k] * (outputs - low[k]) / span
+            place = self._edges[k] + np.array(self.cells)[k] * ((outputs - low[k]) / span)
             floor = self.floor_mass * np.array(self.cells)[k] / CELLS / span
         first = self._first_cell(inputs)
         near = (place >= first) & (place <= first + self.width_cells)
@@ -435,6 +435,10 @@ class KernelMechanism(CellWindow):
     def atoms(self) -> np.ndarray:
         low, high = self._ends
         return np.unique(low[low == high])
+
+    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+        """What `randomize` computes with: (first cells of the pieces, their offsets, their slopes, stretches of inputs)."""
+        return self._edges[:-1], *self._line, self._map
 
     def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""
@@ -629,13 +633,14 @@ class KernelMechanism(CellWindow):
         far = Fraction(2 ** max(0, math.ceil(max(self.highs[-1], 1 - self.lows[0])).bit_length()))
         if self.lows[0] >= 0 and self.highs[-1] <= 1:
             far = Fraction(1)
-        with ctx.workprec(sweep.BITS):
+        below, above = law.branches(unit * far, True), law.branches(unit * far, False)
+        if below is None or above is None:
+            return super().enclose(objective)
+        if below != above:  # they hold as far as they are asked for
+            far += Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
             below, above = law.branches(unit * far, True), law.branches(unit * far, False)
-            if below is None or above is None:
-                return super().enclose(objective)
-            if below != above:  # they hold as far as they are asked for
-                far += Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
-                below, above = law.branches(unit * far, True), law.branches(unit * far, False)
+            assert below is not None and above is not None
+        with ctx.workprec(max(below.bits, above.bits)):
             below, above = below.stretched(far), above.stretched(far)
             steep, top, span = (
                 above.slope(far + blur),

@@ -163,6 +163,15 @@ class PiecewiseMechanism(CellWindow):
         """How many numbers of the lattice are in the window: no smaller a share than the window's."""
         return -(-self.width_cells * lattice.count // CELLS)
 
+    def _slope(self, lattice: Lattice) -> float:
+        """How many numbers a window that is placed linearly moves on when the input moves on by one."""
+        return (lattice.count - self._numbers(lattice)) / max(lattice.count - 1, 1)
+
+    def tables(self) -> tuple[Lattice, int, float | None]:
+        """What `randomize` computes with: (lattice, numbers in the window, slope of its start; None where it is centred)."""
+        lattice = Lattice.between(self.domain.lower, self.domain.upper)
+        return lattice, self._numbers(lattice), self._slope(lattice) if self.placement == "linear" else None
+
     def _first(self, at: np.ndarray, lattice: Lattice) -> np.ndarray:
         """Position of the window's first number, from 0 on (on a circle possibly below), for inputs at these positions.
 
@@ -170,7 +179,7 @@ class PiecewiseMechanism(CellWindow):
         """
         near, last = at - lattice.first, lattice.count - self._numbers(lattice)
         if self.placement == "linear":
-            start = (near * (last / max(lattice.count - 1, 1))).astype(np.int64)
+            start = (near * self._slope(lattice)).astype(np.int64)
             return np.clip(start, np.maximum(near + 1 - self._numbers(lattice), 0), np.minimum(near, last))
         start = near - self._numbers(lattice) // 2
         return start if isinstance(self.domain, Circle) else np.clip(start, 0, last)

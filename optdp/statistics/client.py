@@ -1,0 +1,195 @@
+"""`optdp client`: a plan as one small file that makes answers private where they are given, in a browser, a phone or a sensor.
+
+`portable.py` and `portable.mjs` are the clients without a plan; here the plan's mechanisms become the numbers that they compute
+with, in the order in which the library computes: the same random bits give the same outputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from optdp.exact import enclosures, require
+from optdp.exact.sampling import LIMB, Tape
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.frequency import AffineOracle, SubsetOracle
+from optdp.mechanisms.kernel import KernelMechanism
+from optdp.mechanisms.piecewise import COINS, PiecewiseMechanism
+from optdp.statistics.plan import Part, Plan
+from optdp.statistics.schema import MISSING, OTHER, Category, Date, Flag, Integer, Number
+
+#: The file without a plan, and the line of it that the plan replaces.
+TEMPLATES = {"python": ("portable.py", "PLAN: dict[str, Any] = {}\n"), "js": ("portable.mjs", "const PLAN = {};\n")}
+#: The field of a line of JSON that says for which plan it was made.
+STAMP = "optdp"
+#: Integers beyond are no numbers of JavaScript.
+EXACT = 2**53
+
+
+def source(plan: Plan, language: str = "js") -> str:
+    """The text of the client for a plan.
+
+    **Arguments:** `language`: "js" (a module for browsers and Node) or "python" (the standard library alone).
+
+    **Raises** ValueError naming the column that it cannot answer.
+    """
+    require.choice("language", language, tuple(TEMPLATES))
+    name, line = TEMPLATES[language]
+    text = (Path(__file__).parent / name).read_text(encoding="utf-8")
+    data = json.dumps(form(plan), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    made = f"PLAN: dict[str, Any] = json.loads({data!r})\n" if language == "python" else f"const PLAN = {data};\n"
+    if text.count(line) != 1:
+        raise RuntimeError(f"{name} has lost the line that holds the plan")
+    return text.replace(line, made)
+
+
+def form(plan: Plan) -> dict[str, Any]:
+    """The plan as its clients read it. **Raises** ValueError naming the column that they cannot answer."""
+    columns = [_column(part) | {"eps": _eps(part), "mechanism": mechanism_form(part)} for part in plan.parts]
+    return {
+        "digest": plan.digest,
+        "statement": plan.statement(),
+        "repeat": plan.repeat,
+        "reported": plan.reported,
+        "columns": columns,
+    }
+
+
+def _eps(part: Part) -> float:
+    own: Any = part.mechanism.guarantee()
+    return enclosures.log_above(own.eps.argument)
+
+
+def _refuse(part: Part, why: str) -> ValueError:
+    return ValueError(f"column {part.name!r} is not allowed in a client: {why}")
+
+
+def _column(part: Part) -> dict[str, Any]:
+    column, name = part.column, part.name
+    if name in (STAMP, "__proto__"):
+        raise _refuse(part, "it needs another name")
+    if isinstance(column, Number):
+        bounds = {"lower": column.lower, "upper": column.upper, "clip": column.outside == "clip"}
+        return {"name": name, "type": "number", **bounds, "whole": isinstance(column, Integer), "unit": column.unit}
+    if isinstance(column, Date):
+        bounds = {"lower": 0.0, "upper": column.domain.upper, "clip": column.outside == "clip"}
+        return {"name": name, "type": "date", "first": column.first, "last": column.last, **bounds, "whole": True}
+    if not isinstance(column, Category):
+        raise _refuse(part, f"{type(column).__name__} is not known there")
+    names = list(column.names)
+    texts = [str(v) for v in names]
+    if any(isinstance(v, int) and abs(v) > EXACT for v in names):
+        raise _refuse(part, "its values must be texts, or numbers up to 2^53")
+    if len(set(texts)) < len(texts):
+        raise _refuse(part, "two of its values are written alike")
+    if "" in texts:
+        raise _refuse(part, "an empty text is no value: it means that the column is not reported")
+    own = {"missing": names.index(MISSING) if column.missing == "category" else None}
+    own |= {"other": names.index(OTHER) if column.other == "category" else None}
+    if all(type(v) in (str, int) for v in names):  # a text is itself, and an integer its digits
+        texts = []
+    names = [int(v) if isinstance(v, bool) else v for v in names]
+    return {"name": name, "type": "category", "flag": isinstance(column, Flag), "values": names, "texts": texts, **own}
+
+
+def _halves(number: int) -> list[int]:
+    """An integer below 2^64 by its upper and lower 32 bits."""
+    return list(divmod(number, 2**32))
+
+
+def _cuts(coins: int) -> list[int] | None:
+    """What 124 tossed bits are compared with; None for a coin that always falls on heads."""
+    if coins >= COINS:
+        return None
+    high, low = divmod(coins * (LIMB * LIMB // COINS), LIMB)
+    return [*_halves(high), *_halves(low)]
+
+
+def _piecewise(m: PiecewiseMechanism) -> dict[str, Any]:
+    lattice, numbers, slope = m.tables()
+    return {
+        "kind": "piecewise",
+        "step": float(lattice.step),
+        "first": lattice.first,
+        "last": lattice.last,
+        "span": _halves(lattice.count - 1),
+        "window": _halves(numbers - 1),
+        "slope": slope,
+        "floor": _cuts(m.floor_coins),
+    }
+
+
+def _kernel(m: KernelMechanism) -> dict[str, Any]:
+    edges, low, slope, stretches = m.tables()
+    return {
+        "kind": "kernel",
+        "lower": m.domain.lower,
+        "width": m.domain.width,
+        "mean": m.rule == "mean",
+        "map": [column.tolist() for column in stretches],
+        "edges": edges.tolist(),
+        "low": low.tolist(),
+        "slope": slope.tolist(),
+        "window": _halves(m.width_cells - 1),
+        "floor": _cuts(m.floor_coins),
+    }
+
+
+def _set(m: SubsetOracle) -> dict[str, Any]:
+    return {"kind": "set", "size": m.size, "universe": m.universe, "own": _cuts(m.coins)}
+
+
+def _affine(m: AffineOracle) -> dict[str, Any]:
+    return _set(m) | {"kind": "affine"}
+
+
+#: Mechanism -> what a client computes with.
+_FORMS: dict[type[Mechanism], Callable[[Any], dict[str, Any]]] = {
+    PiecewiseMechanism: _piecewise,
+    KernelMechanism: _kernel,
+    SubsetOracle: _set,
+    AffineOracle: _affine,
+}
+
+
+def mechanism_form(part: Part) -> dict[str, Any]:
+    """The numbers with which a client samples a part's mechanism. **Raises** ValueError for one that clients do not know."""
+    known = _FORMS.get(type(part.mechanism))
+    if known is None:
+        raise _refuse(part, f"{type(part.mechanism).__name__} is not known there")
+    return known(part.mechanism)
+
+
+def vectors(plan: Plan, records: Sequence[Mapping[str, Any]], label: str = "optdp") -> Iterator[dict[str, Any]]:
+    """Test vectors: {"record", "words": the 32-bit words that were drawn, in hexadecimal, little-endian, "private"}.
+
+    The private record is what the library draws from the words, which are the bytes of SHAKE-256 of label and number.
+    """
+    for number, record in enumerate(records):
+        stream = _Stream(f"{label} {number}")
+        row = {name: [value] for name, value in record.items()}
+        drawn = plan.randomize(row, Tape(stream))
+        private = {name: _plain(drawn[name][0]) for name in plan.names}
+        yield {"record": dict(record), "words": stream.data[: stream.used].hex(), "private": private}
+
+
+def _plain(value: Any) -> Any:
+    """An entry of a private table as JSON holds it."""
+    return None if value is None or value != value else value if isinstance(value, str) else float(value)
+
+
+class _Stream:
+    """The bytes of SHAKE-256 of a text, as many as are asked for."""
+
+    def __init__(self, label: str) -> None:
+        self._hash, self.data, self.used = hashlib.shake_256(label.encode()), b"", 0
+
+    def __call__(self, size: int) -> bytes:
+        self.used += size
+        if self.used > len(self.data):
+            self.data = self._hash.digest(2 ** math.ceil(math.log2(max(self.used, 256))))
+        return self.data[self.used - size : self.used]

@@ -1,0 +1,137 @@
+"""`optdp.Ledger`: what one person has answered, what all of it together promises, and a limit that it does not pass."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from optdp import files
+from optdp.exact import require
+from optdp.exact.fields import Fields, load
+from optdp.exact.numbers import Log, Number, encode
+from optdp.problem.privacy import LDP
+from optdp.statistics.plan import Plan
+
+
+class Exhausted(ValueError):
+    """An answer that would pass the limit of a ledger, or a second one where there is a single one."""
+
+
+class Ledger:
+    """The answers of one person, to any plans: `add` each before it is sent.
+
+    **Arguments:** `limit`: the epsilon that all answers together may have.
+
+    Answers add up as they compose: likelihood ratios are multiplied, exactly, whatever the answers are about and whenever they
+    are given. What is counted is this person's own use of the plans in the ledger; it knows nothing of other surveys, of what the
+    same person answers elsewhere, or of what others tell about this person.
+
+        >>> import optdp
+        >>> first = optdp.plan({"smoker": optdp.Flag()}, 1.0)
+        >>> second = optdp.plan({"job": optdp.Category(["a", "b", "c"])}, 1.0)
+        >>> ledger = optdp.Ledger(1.5)
+        >>> ledger.add(first)
+        >>> ledger.allows(second)
+        False
+        >>> ledger
+        <Ledger, plans answered: 1, epsilon 1 of 1.5>
+    """
+
+    def __init__(self, limit: Number) -> None:
+        self.limit = require.exact_epsilon(limit)
+        self._answers: dict[str, Fraction] = {}
+
+    @property
+    def plans(self) -> tuple[str, ...]:
+        """The digests of the plans that were answered."""
+        return tuple(self._answers)
+
+    def guarantee(self) -> LDP:
+        """What all answers together promise, exactly."""
+        return LDP(Log(math.prod(self._answers.values(), start=Fraction(1))))
+
+    def allows(self, plan: Plan, changed: Iterable[str] | None = None) -> bool:
+        """Whether `add` would be accepted; arguments as there."""
+        return self._refusal(plan, self._cost(plan, changed)) is None
+
+    def add(self, plan: Plan, changed: Iterable[str] | None = None) -> None:
+        """Count an answer to a plan.
+
+        **Arguments:** `changed`: for a memoised plan that was answered before, the columns whose true entries were never answered
+        before, by name; () where there are none, which costs nothing.
+
+        **Raises** Exhausted (a ValueError), and then nothing is counted: an answer that would pass the limit, or the second one
+        to a plan that is answered once. TypeError where `changed` is missing, ValueError where it is not allowed.
+        """
+        cost = self._cost(plan, changed)
+        refusal = self._refusal(plan, cost)
+        if refusal is not None:
+            raise Exhausted(refusal)
+        self._answers[plan.digest] = self._answers.get(plan.digest, Fraction(1)) * cost
+
+    def _cost(self, plan: Plan, changed: Iterable[str] | None) -> Fraction:
+        """The likelihood ratio of the new answers: of the columns that one may report, the worst ones."""
+        if not isinstance(plan, Plan):
+            raise TypeError(f"plan is a {type(plan).__name__}, which is not allowed: it must be an optdp.Plan")
+        again = plan.digest in self._answers
+        names = set(plan.names if changed is None else [changed] if isinstance(changed, str) else changed)
+        if names - set(plan.names):
+            raise ValueError(f"changed is not allowed: it must name columns of the plan: {', '.join(plan.names)}")
+        if again and changed is None and plan.repeat == "memoised":
+            raise TypeError("changed is missing: which entries of the memoised plan were never answered before?")
+        if not again and names != set(plan.names):
+            raise ValueError(
+                "changed is not allowed: the plan was not answered before, so that all of its entries are new"
+            )
+        return plan.ratio(names)
+
+    def _refusal(self, plan: Plan, cost: Fraction) -> str | None:
+        if plan.repeat == "once" and plan.digest in self._answers:
+            return "a second answer is not allowed: the plan is answered once"
+        total: Any = self.guarantee().eps
+        if not LDP(self.limit).check(total.argument * cost).passed:
+            spent = f"{float(total):.4g} of {float(self.limit):.4g}"
+            return f"the answer is not allowed: epsilon {float(Log(cost)):.4g} is wanted where {spent} is spent"
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, exact."""
+        answers = [{"plan": digest, "eps": encode(Log(ratio))} for digest, ratio in self._answers.items()]
+        return {"ledger": 1, "limit": encode(self.limit), "answers": answers}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Ledger:
+        """The inverse of `to_dict`, every entry checked. **Raises** FieldError, or ValueError beyond the limit."""
+        fields.integer("ledger", 1, 1)
+        made = cls(fields.number("limit"))
+        for i, entry in enumerate(fields.entries("answers", 0, 100_000)):
+            own = Fields(entry, f"{fields.where}.answers[{i}]")
+            digest, eps = own.text("plan", 64), own.number("eps")
+            own.done()
+            if not isinstance(eps, Log) or eps.argument < 1 or digest in made._answers:
+                raise ValueError(
+                    f"{own.where} is not allowed: it must be another plan with log(p/q), p >= q, as its epsilon"
+                )
+            made._answers[digest] = eps.argument
+        fields.done()
+        total: Any = made.guarantee().eps
+        if not LDP(made.limit).check(total.argument).passed:
+            raise ValueError(f"{fields.where} is not allowed: its answers pass its limit")
+        return made
+
+    def save(self, path: str | Path) -> None:
+        """Write the ledger to a JSON file, whole or not at all."""
+        files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ledger:
+        """Read a ledger that `save` wrote. **Raises** OSError, or ValueError in one sentence."""
+        return load(path, cls.read)
+
+    def __repr__(self) -> str:
+        spent = float(self.guarantee().eps)
+        return f"<Ledger, plans answered: {len(self._answers)}, epsilon {spent:.4g} of {float(self.limit):.4g}>"

