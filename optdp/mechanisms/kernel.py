@@ -437,8 +437,13 @@ class KernelMechanism(CellWindow):
         return np.unique(low[low == high])
 
     def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-        """What `randomize` computes with: (first cells of the pieces, their offsets, their slopes, stretches of inputs)."""
-        return self._edges[:-1], *self._line, self._map
+        """What clients compute with: (first cells of the pieces, their offsets, their slopes, stretches of inputs).
+
+        Their outputs are floats next to Q at the middle of a cell, and not yet the numbers of the lattice that are sent here.
+        """
+        low = self.domain.lower + self.domain.width * np.array(self.lows)
+        slope = self.domain.width * (np.array(self.highs) - self.lows) / np.array(self.cells)
+        return self._edges[:-1], low, slope, self._map
 
     def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""
