@@ -68,7 +68,7 @@ def nearest(q: Fraction) -> float:
     try:
         return float(q)
     except OverflowError:
-        return math.copysign(math.inf, q)
+        return math.inf if q > 0 else -math.inf
 
 
 def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random.Generator) -> np.ndarray:
