@@ -277,9 +277,13 @@ class KernelMechanism(CellWindow):
         low, high = self._ends
         return np.unique(low[low == high])
 
-    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-        """What `randomize` computes with: (first cells of the pieces, their offsets, their slopes, stretches of inputs)."""
-        return self._edges[:-1], *self._line, self._map
+    def tables(self) -> dict[str, Any]:
+        """What `randomize` computes with for floats: integers, and floats that are rounded once."""
+        found = {"edges": self._edges[:-1].tolist(), "places": self._places, "sent": self._sent}
+        if self.rule == "mean":
+            grids = [self._grid(b - a) for a, b, *_ in self._windows]
+            return found | {"starts": [a for a, *_ in self._windows], "grids": grids}
+        return found | {"slopes": self._line[1].tolist(), "stretches": [part.tolist() for part in self._map[:4]]}
 
     def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""
