@@ -131,9 +131,11 @@ def test_certificates_about_changed_problems(made):
     for name, own in made.items():
         for changed in neighbours(own.problem):
             value = attained(own.mechanism, changed)
+            if value is None:
+                continue
             for other in made.values():
                 bound = proven(other.certificate, changed)
-                if bound is not None and value is not None:
+                if bound is not None:
                     tried += 1
                     assert bound <= value, f"{name}: {other.certificate!r:.200} about {changed}"
     assert tried > 10

@@ -17,7 +17,7 @@ from optdp.report.report import Column, Report
 #: The papers by short name, in the order of the audit: each has a package `optdp.audit.<name>` with a module `claims`.
 PAPERS: dict[str, Paper] = {paper.PAPER.name: paper.PAPER for paper in (optt, ogpm, tlap, lip, comp)}
 
-#: Papers with a module `discoveries` of their own, in the order in which they are told.
+#: Papers with a module `discoveries` of their own.
 DISCOVERED_IN = ("OGPM", "OPTT", "LIP", "COMP")
 
 
@@ -27,6 +27,17 @@ def load_claims() -> None:
         importlib.import_module(f"optdp.audit.{name.lower()}.claims")
     for name in DISCOVERED_IN:
         importlib.import_module(f"optdp.audit.{name.lower()}.discoveries")
+    for table in (CLAIMS, DISCOVERIES):
+        told = sorted(table.items(), key=lambda item: _place(item[0]))
+        table.clear()
+        table.update(told)  # whichever module was imported first
+
+
+def _place(id: str) -> tuple[int, int, str]:
+    """Sorts by paper, then by number: "D-OGPM-10" after "D-OGPM-9", "COMP-10x" after "COMP-10"."""
+    *_, paper, number = id.split("-")
+    digits = "".join(c for c in number if c.isdigit())
+    return list(PAPERS).index(paper), int(digits), number
 
 
 @dataclass(frozen=True)

@@ -86,11 +86,10 @@ class KernelCertificate(Certificate):
         tilted = bool(self.centres or self.point_centres)
         if tilted and not (problem.unbiased and objective.loss.exponent == 2):
             self._refuse("it has multipliers of the means, which only unbiased mechanisms with the variance allow")
-        with ctx.workprec(sweep.BITS):
-            branches = objective.loss.branches(domain.exact_width, True)
-            slopes = objective.loss.slopes
-            if branches is None or slopes is None:
-                self._refuse(f"it is for losses in polynomial pieces, and not for {objective.loss.name}")
+        branches, slopes = objective.loss.branches(domain.exact_width, True), objective.loss.slopes
+        if branches is None or slopes is None:
+            self._refuse(f"it is for losses in polynomial pieces, and not for {objective.loss.name}")
+        with ctx.workprec(branches.bits):
             places = _places(objective, domain)
             total = self._total(objective, places)
             at = [exact(x) if places is None else places[x][0] for x in self.points]
@@ -288,12 +287,14 @@ class _Dual:
         if low == high:
             high = low + fmpq(1, 2**80)
         best: arb | None = None
+        reached = arb(0)
         inside = sum(low < p < high for p in self.marks) + 1
         work.count(inside * (30 + sum(layer.sweep.each for layer in self.layers)) + 10 * len(self.marks))
         for total, near in self._pieces(low, high):
             g = total + near * growth
             scale = abs(total(arb(0.5))) + abs(near(arb(0.5))) * growth
-            found = sweep.least(g, scale * TOLERANCE)
+            reached = reached.min(g(arb(0))).min(g(arb(1)))
+            found = sweep.least(g, scale * TOLERANCE, reached)
             best = found if best is None else best.min(found)
         assert best is not None
         return best

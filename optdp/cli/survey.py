@@ -152,11 +152,14 @@ def _write_client(args: argparse.Namespace) -> int:
         records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         lines = [json.dumps(vector) for vector in client.vectors(plan, records)]
         files.write_text(args.out, "\n".join(lines) + "\n")
-        print(f"{args.out}: {len(lines)} test vectors of plan {plan.digest[:16]}")
+        print(f"{args.out}: {len(lines)} test vectors of plan {plan.digest[:16]}", file=sys.stderr)
         return 0
     text = client.source(plan, args.language)
     files.write_text(args.out, text)
-    print(f"{args.out}: {len(text.encode()) / 1000:.1f} kB, plan {plan.digest[:16]}, {plan.repeat}\n{plan.statement()}")
+    print(
+        f"{args.out}: {len(text.encode()) / 1000:.1f} kB, plan {plan.digest[:16]}, {plan.repeat}\n{plan.statement()}",
+        file=sys.stderr,
+    )
     return 0
 
 

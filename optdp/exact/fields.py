@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import reduce
 from operator import or_
@@ -28,6 +29,8 @@ LONGEST = 1_000_000
 TEXT = 10_000
 LABEL = 1000
 FILE = 200_000_000
+#: A message lists this many allowed names.
+SHOWN = 12
 
 
 class FieldError(ValueError):
@@ -126,7 +129,9 @@ class Fields:
         value = self._get(name)
         if not isinstance(value, str) or value not in allowed:
             shown = repr(value) if isinstance(value, str) and len(value) < 60 else _kind(value)
-            must = f"it must be one of {', '.join(map(repr, allowed))}"
+            near = get_close_matches(value, allowed, 3) if isinstance(value, str) and len(value) < 60 else []
+            names = list(allowed) if len(allowed) <= SHOWN else near or [*allowed[: SHOWN - 1], "..."]
+            must = f"it must be one of {', '.join(map(repr, names))}"
             raise FieldError(f"{self.where}.{name} = {shown} is not allowed: {must}")
         return value
 

@@ -23,7 +23,7 @@ from flint import arb, arb_poly, fmpq
 from optdp.exact import work
 from optdp.exact.polynomial import bernstein, halves
 
-#: Bits of the balls: functions of size 1 are told from 0 at 1e-50, after cancellations by e^30 squared.
+#: Bits of the balls, at least: functions of size 1 are told from 0 at 1e-50, after cancellations by e^30 squared.
 BITS = 320
 #: Halvings of one polynomial's interval in a row, and in all, after which what is proven by then counts.
 DEPTH, HALVINGS = 48, 512
@@ -53,6 +53,12 @@ class Branches:
         """Whether L(u) = L(-u)."""
         mirrored = tuple(tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in reversed(self.rows))
         return mirrored == self.rows and all(a == -b for a, b in zip(self.knots, reversed(self.knots), strict=True))
+
+    @property
+    def bits(self) -> int:
+        """Bits of the balls: short pieces near 0 have coefficients that cancel to what is many orders smaller."""
+        largest = max(abs(a) for row in self.rows for a in row)
+        return BITS + max(0, largest.numerator.bit_length() - largest.denominator.bit_length())
 
     def __call__(self, u: Fraction) -> Fraction:
         return horner(self.row(u), u)
@@ -277,19 +283,22 @@ def pieces(points: Iterable[fmpq], low: fmpq, high: fmpq) -> list[tuple[fmpq, fm
     return list(pairwise(sorted({low, high, *(p for p in points if low < p < high)})))
 
 
-def least(polynomial: arb_poly, tolerance: arb) -> arb:
+def least(polynomial: arb_poly, tolerance: arb, known: arb | None = None) -> arb:
     """A lower bound of a polynomial on [0, 1], as a ball whose lower end counts.
 
     Bisected until it is nonnegative, or within `tolerance` of the least value at an end, or after many halvings.
+    `known`: a value that is reached elsewhere: what is proven to be no lower, within `tolerance`, is not bisected further.
     """
     work.count(search(len(polynomial)))
     stack, low, left = [(bernstein(polynomial.coeffs() or [arb(0)]), 0)], None, HALVINGS
+    floor = arb(0) if known is None else known.min(arb(0))
     while stack:
         piece, depth = stack.pop()
         bottom = piece[0]
         for c in piece[1:]:
             bottom = bottom.min(c)
-        if bottom >= 0 or depth >= DEPTH or left == 0 or bottom >= piece[0].min(piece[-1]).min(arb(0)) - tolerance:
+        floor = floor.min(piece[0]).min(piece[-1])
+        if bottom >= floor - tolerance or depth >= DEPTH or left == 0 or bottom >= 0:
             low = bottom if low is None else low.min(bottom)
             continue
         left -= 1

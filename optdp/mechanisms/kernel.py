@@ -443,11 +443,11 @@ class KernelMechanism(CellWindow):
         far = Fraction(2 ** max(0, math.ceil(max(self.highs[-1], 1 - self.lows[0])).bit_length()))
         if self.lows[0] >= 0 and self.highs[-1] <= 1:
             far = Fraction(1)
-        with ctx.workprec(sweep.BITS):
-            below, above = law.branches(unit * far, True), law.branches(unit * far, False)
-            if below is None or above is None or (self.rule == "mean" and (below.knots or above.knots)):
-                return super().enclose(objective)
-            ends = [below] if below == above else [below, above]
+        below, above = law.branches(unit * far, True), law.branches(unit * far, False)
+        if below is None or above is None or (self.rule == "mean" and (below.knots or above.knots)):
+            return super().enclose(objective)
+        ends = [below] if below == above else [below, above]
+        with ctx.workprec(max(e.bits for e in ends)):
             found = [self._value(objective, e.stretched(far)) for e in ends]
             return enclosures.round_down(found[0]), enclosures.round_up(found[-1])
 

@@ -89,6 +89,8 @@ def _column(part: Part) -> dict[str, Any]:
         raise _refuse(part, "two of its values are written alike")
     own = {"missing": names.index(MISSING) if column.missing == "category" else None}
     own |= {"other": names.index(OTHER) if column.other == "category" else None}
+    if not any(isinstance(v, float) for v in names):  # a text is itself, and an integer its digits
+        texts = []
     return {"name": name, "type": "category", "flag": isinstance(column, Flag), "values": names, "texts": texts, **own}
 
 

@@ -35,8 +35,8 @@ from optdp.statistics.client import STAMP
 from optdp.statistics.plan import Part, Plan
 
 KINDS = (".jsonl", ".ndjson", ".csv", ".parquet")
-#: Records at a time, and the longest line.
-CHUNK, LINE = 65_536, 2**20
+#: Records at a time, their bytes, and the longest line.
+CHUNK, BYTES, LINE = 65_536, 2**24, 2**20
 #: So many of its first bytes tell whether a source is the one that was read before.
 HEAD = 4096
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -81,6 +81,16 @@ def collect(
 
     **Returns** the counts. **Raises** TypeError, ValueError or OSError, naming the file.
 
+        >>> import json, pathlib, tempfile, optdp
+        >>> survey = optdp.plan({"smoker": optdp.Flag()}, 1.0)
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> private = survey.randomize({"smoker": [True, False, False]}, 1)["smoker"]
+        >>> lines = [json.dumps({"smoker": answer}) for answer in [*private, "perhaps"]]
+        >>> _ = (folder / "in.jsonl").write_text("".join(line + "\\n" for line in lines))
+        >>> found = optdp.collect(survey, [folder / "in.jsonl"], folder / "answers")
+        >>> found.rows, found.refused
+        (3, {"an entry of 'smoker' that the plan does not send": 1})
+
     What is refused is told by reason and number alone. A record is possible if every entry is one of those that its mechanism
     sends, and as many columns are reported as the plan says; whether a person sent it twice, or made it up, is not seen in it.
     """
@@ -113,7 +123,7 @@ def collect(
 
 @dataclass
 class _Note:
-    """How far a source is read: `position` (bytes, or row groups), `parts` written, the digest of its first `head` bytes."""
+    """How far a source is read: `position` (bytes, or rows of Parquet), `parts` written, the digest of its first `head` bytes."""
 
     plan: str
     source: str
@@ -194,13 +204,13 @@ def _lines(stream: IO[bytes], start: int) -> Iterator[tuple[str | None, int]]:
 
 def _chunks(records: Iterator[tuple[dict[str, Any] | str | None, int]], source: Path, start: int) -> Iterator[Any]:
     chunk: Records = []
-    end = start
+    begin = end = start
     for record, end in records:
         if record is not None:
             chunk.append(record)
-        if len(chunk) == CHUNK:
+        if len(chunk) == CHUNK or end - begin > BYTES:
             yield chunk, end, False
-            chunk = []
+            chunk, begin = [], end
     yield chunk, end, source.stat().st_size > end
 
 
@@ -258,11 +268,16 @@ def _rows(stream: IO[bytes], header: list[str], start: int) -> Iterator[tuple[di
 
 def _parquet(source: Path, start: int) -> Iterator[Any]:
     with tables.parquet_file(source) as file:
-        for group in range(start, file.num_row_groups):
-            records: Records = []
-            for batch in file.iter_batches(batch_size=CHUNK, row_groups=[group]):
-                records += batch.to_pylist()
-            yield records, group + 1, False
+        rows = 0
+        for group in range(file.num_row_groups):
+            size = file.metadata.row_group(group).num_rows
+            if rows + size > start:
+                done = rows
+                for batch in file.iter_batches(batch_size=CHUNK, row_groups=[group]):
+                    new = batch.slice(max(start - done, 0))
+                    done += batch.num_rows
+                    yield new.to_pylist(), max(start, done), False
+            rows += size
 
 
 # --- what a plan can have made

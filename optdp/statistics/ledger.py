@@ -35,8 +35,10 @@ class Ledger:
         >>> second = optdp.plan({"job": optdp.Category(["a", "b", "c"])}, 1.0)
         >>> ledger = optdp.Ledger(1.5)
         >>> ledger.add(first)
-        >>> ledger.allows(second), float(ledger.guarantee().eps) < 1.0
-        (False, True)
+        >>> ledger.allows(second)
+        False
+        >>> ledger
+        <Ledger, plans answered: 1, epsilon 1 of 1.5>
     """
 
     def __init__(self, limit: Number) -> None:
@@ -132,4 +134,4 @@ class Ledger:
 
     def __repr__(self) -> str:
         spent = float(self.guarantee().eps)
-        return f"<Ledger: {len(self._answers)} plans answered, epsilon {spent:.4g} of {float(self.limit):.4g}>"
+        return f"<Ledger, plans answered: {len(self._answers)}, epsilon {spent:.4g} of {float(self.limit):.4g}>"

@@ -349,6 +349,7 @@ for (const column of PLAN.columns ?? []) {
   const m = column.mechanism;
   if (column.type === "date") column.start = day(column.first);
   if (column.type === "category") {
+    if (!column.texts.length) column.texts = column.values.map(String);
     column.places = new Map(column.values.map((v, i) => [v, i]));
     column.asText = new Map(column.texts.map((v, i) => [v, i]));
   }
@@ -364,7 +365,7 @@ const names = new Set(columns.map((column) => column.name));
 
 /** What the mechanisms read; `Refused` for what the plan does not allow. */
 function inputs(record) {
-  if (typeof record !== "object" || record === null) refuse("the record must be an object");
+  if (typeof record !== "object" || record === null) refuse("the record must have named fields");
   for (const name of Object.keys(record)) {
     if (!names.has(name)) refuse(`the record has a field that the plan does not know; it is for ${[...names].join(", ")} alone`);
   }

@@ -340,6 +340,7 @@ def _ready(plan: dict[str, Any]) -> dict[str, Any]:
     """The plan with what is looked up often."""
     for column in plan.get("columns", ()):
         if column["type"] == "category":
+            column["texts"] = column["texts"] or [str(v) for v in column["values"]]
             column["places"] = {v: i for i, v in enumerate(column["values"])}
             column["as_text"] = {t: i for i, t in enumerate(column["texts"])}
         if column["type"] == "date":
@@ -360,6 +361,8 @@ _KEY = f"optdp:{DIGEST}"
 
 def _inputs(record: Mapping[str, Any]) -> list[Any]:
     """What the mechanisms read, or `Refused`."""
+    if not isinstance(record, Mapping):
+        raise Refused("the record must have named fields")
     for name in record:
         if name not in COLUMNS:
             raise Refused(f"the record has a field that the plan does not know; it is for {', '.join(COLUMNS)} alone")
