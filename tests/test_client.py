@@ -160,6 +160,7 @@ def test_plans_choose_nothing_that_clients_do_not_know(goal, tmp_path):
     """Also every number of categories around those at which the best message changes."""
     schema = {"x": optdp.Integer(0, 10), "f": optdp.Flag(missing="category"), "c": optdp.Category(range(300))}
     schema["r"] = optdp.Category([0.5, 1e-7, 1e22, 3.0, "x", -2])
+    schema["b"] = optdp.Category([True, False, "so"])
     schema |= {f"c{d}": optdp.Category(range(d)) for d in (2, 4, 9)}
     plan = optdp.plan(schema, 4.0, goal, strategy="split")
     rng = random.Random(1)
@@ -168,6 +169,7 @@ def test_plans_choose_nothing_that_clients_do_not_know(goal, tmp_path):
             "x": rng.randrange(11),
             "f": None,
             "c": rng.randrange(300),
+            "b": rng.choice([True, 0, "so", "False"]),
             "r": rng.choice([0.5, 1e-7, 1e22, "3.0", 3, "x", -2]),
         }
         | {f"c{d}": rng.randrange(d) for d in (2, 4, 9)}
@@ -411,10 +413,11 @@ def test_what_clients_do_not_know_is_refused():
         optdp.Problem(optdp.LDP(1.0), hashing.domain, optdp.WorstCase("squared"), constraints=(optdp.Unbiased(),))
     )
     large = optdp.Category([2**53 + 1, 0])
-    alike = optdp.Category(["1", 1])
+    alike, empty = optdp.Category(["1", 1]), optdp.Category(["", "a"])
     for wrong in (
         plan(hashing, oracle, goal="frequencies"), plan(domain, window, "optdp"), plan(domain, window, "__proto__"),
         plan(large, SubsetOracle.private(1.0, large.domain, 1)), plan(alike, SubsetOracle.private(1.0, alike.domain, 1)),
+        plan(empty, SubsetOracle.private(1.0, empty.domain, 1)),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="is not allowed in a client"):
             client.source(wrong, "js")
@@ -847,7 +850,14 @@ def test_the_page_randomises_in_a_browser(tmp_path):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         where = f"http://127.0.0.1:{server.server_port}/test.html"
-        command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+        command = [
+            "chromium",
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={tmp_path / 'profile'}",
+        ]
         command += ["--virtual-time-budget=5000", "--dump-dom", where]
         shown = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
         server.shutdown()

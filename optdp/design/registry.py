@@ -43,16 +43,19 @@ class Run:
         return time.perf_counter() - self.began
 
     def solution(
-        self, mechanism: Mechanism, certificate: Certificate, variables: str, constraints: str, solver: str, **told: Any
-    ) -> Solution:
+        self, mechanism: Mechanism, certificate: Certificate, variables: str, constraints: str, solver: str,
+        bracket: tuple[float, float] | None = None, **told: Any,
+    ) -> Solution:  # fmt: skip
         """The solution with both sides from scratch: what the mechanism attains, and what is proven for the problem.
 
-        **Arguments:** `variables`, `constraints`, `solver` and what else is `told`: fields of the `Program`.
+        **Arguments:** `variables`, `constraints`, `solver` and what else is `told`: fields of the `Program`; `bracket`:
+        both sides, if the design has just computed them from this certificate and this mechanism.
         """
         program = Program(variables, constraints, solver, self.seconds, self.rtol, **told)
-        value = mechanism.enclose(self.problem.objective)[1]
-        lower = min(certificate.bound(self.problem).value, value)
-        return Solution(self.problem, value, lower, mechanism, certificate, program)
+        if bracket is None:
+            bracket = certificate.bound(self.problem).value, mechanism.enclose(self.problem.objective)[1]
+        lower, value = bracket
+        return Solution(self.problem, value, min(lower, value), mechanism, certificate, program)
 
 
 @dataclass(frozen=True)

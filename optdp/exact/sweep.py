@@ -131,8 +131,9 @@ class Sweep:
         self.terms = max(degree + weight - 1, *(len(c.subtract) for c in cells))
         part, knots = integration(self.terms, degree), len(branches.knots)
         #: Microseconds for the knots between two limits that move, the whole integral, and that between the limits.
-        self.each = (knots + 2) * 4 * work.flint(size + work.words(branches.knots)) + (knots + 2) * (10 + 3 * part)
+        self.each = (knots + 2) * (10 + 4 * work.flint(size + work.words(branches.knots))) + 4 * part
         sums = (knots + 1) * (5 + 2 * degree * (degree + weight) + part) if len(cells) > 1 else 0
+        sums += 4 * knots * part  # where a knot enters a cell, and leaves it
         work.count(len(cells) * (6 * work.flint(size) + self.terms + sums))
         self.cells, self.sign = cells, sign
         self.starts = [c.start for c in cells]

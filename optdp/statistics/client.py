@@ -87,10 +87,13 @@ def _column(part: Part) -> dict[str, Any]:
         raise _refuse(part, "its values must be texts, or numbers up to 2^53")
     if len(set(texts)) < len(texts):
         raise _refuse(part, "two of its values are written alike")
+    if "" in texts:
+        raise _refuse(part, "an empty text is no value: it means that the column is not reported")
     own = {"missing": names.index(MISSING) if column.missing == "category" else None}
     own |= {"other": names.index(OTHER) if column.other == "category" else None}
-    if not any(isinstance(v, float) for v in names):  # a text is itself, and an integer its digits
+    if all(type(v) in (str, int) for v in names):  # a text is itself, and an integer its digits
         texts = []
+    names = [int(v) if isinstance(v, bool) else v for v in names]
     return {"name": name, "type": "category", "flag": isinstance(column, Flag), "values": names, "texts": texts, **own}
 
 

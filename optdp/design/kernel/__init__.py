@@ -236,12 +236,13 @@ class _Search:
         half = inputs[inputs <= task.half] if task.prior is None else task.prior[0]
         cuts = self._first(half)
         found: Master | None = None
+        dual: Dual | None = None
+        shrink = 0.0
         for level in range(LEVELS if self.gap > rtol else 0):
             left = self.run.time_limit - self.run.seconds
             if left <= 0:
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
-                if found is not None:
-                    self._keep_value(found)
+                self._keep(found, dual, shrink)
                 break
             self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
             try:
@@ -249,8 +250,7 @@ class _Search:
                 program, dual, shrink = self._dual(found, y, inputs, solver, left)
             except SolverFailure as failure:
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
-                if found is not None:
-                    self._keep_value(found)
+                self._keep(found, dual, shrink)
                 break
             cuts = found.cuts
             log.debug(
@@ -285,6 +285,7 @@ class _Search:
             self.mechanism, self.certificate,
             f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
             f"{cuts.x.size} active cuts: inputs with their favoured outputs", f"{name} (cuts, refined meshes)",
+            (self.bound, self.value),
             objective=None if found is None else found.value * scale, message=self.message, stopped=self.stopped,
             build=build_model, arguments=arguments,
         )  # fmt: skip
@@ -366,6 +367,13 @@ class _Search:
             atoms = atoms + Cuts(points, low, high)
         return [], atoms + cuts
 
+    def _keep(self, found: Master | None, dual: Dual | None, shrink: float) -> None:
+        """What is there when the search stops early."""
+        if dual is not None:
+            self._keep_bound(dual, shrink)
+        if found is not None:
+            self._keep_value(found)
+
     def _keep_bound(self, dual: Dual, shrink: float) -> None:
         """The exact bound of the dual, with windows that shrink more until it is good."""
         for share in (1.25 * shrink + 1e-12, 4 * shrink + 1e-9):
@@ -384,11 +392,13 @@ class _Search:
         """The coarsest pieces of the floor that lose little, exactly."""
         task, goal = self.task, self.bound / (1 - 0.97 * self.run.rtol) / self.task.cost.unit
         fine, best = self.run.rtol, (np.inf, found.floor.pieces(1.0, 0.0))
-        while True:
+        before, value = 0, np.inf
+        while fine > self.run.rtol * 2.0**-40:
             pieces = _mirrored(*found.floor.pieces(fine, task.growth / found.value), task)
             if pieces[0].size > PIECES:
                 break
-            value = self._float_value(of_pieces(*pieces))
+            if pieces[0].size > before:  # a finer tolerance may change nothing
+                before, value = pieces[0].size, self._float_value(of_pieces(*pieces))
             if value < best[0]:
                 best = value, pieces
             if value <= goal or value <= found.attained * (1 + self.run.rtol / 50):
