@@ -71,10 +71,15 @@ def _coin(cuts: list[int] | None, words: Iterator[int]) -> bool:
     """True with the probability whose two halves of 62 bits are `cuts`; always for None."""
     if cuts is None:
         return True
-    toss = next(words) >> 2 << 32 | next(words)
+    toss = _toss(words)
     if toss != cuts[0] or not cuts[1]:
         return toss < cuts[0]
-    return (next(words) >> 2 << 32 | next(words)) < cuts[1]
+    return _toss(words) < cuts[1]
+
+
+def _toss(words: Iterator[int]) -> int:
+    """62 bits."""
+    return next(words) >> 2 << 32 | next(words)
 
 
 # --- mechanisms: (their data, the input, words) -> what is sent
@@ -127,14 +132,14 @@ def _mean(m: dict[str, Any], x: float, words: Iterator[int]) -> float:
     cell = _below(_CELLS - 1, words)
     floor = _coin(m["floor"], words)
     at = min(max(round(x / m["read"]), m["first"]), m["last"])
-    near = _start(m, at, _below(_LIMB - 1, words), words) + _below(m["window"], words)
+    near = _start(m, at, _toss(words), words) + _below(m["window"], words)
     if not floor:
         cell = near
-    toss = _below(_LIMB - 1, words)
+    toss = _toss(words)
     piece = bisect_right(m["edges"], cell) - 1
-    low, rise, whole = m["lows"][piece], m["highs"][piece] - m["lows"][piece], 2 * m["cells"][piece]
-    middle = 2 * (cell - m["edges"][piece]) + 1
-    moved = rise / whole * middle + toss / _LIMB
+    edge, low, rise, whole, slope = m["pieces"][piece]
+    middle = 2 * (cell - edge) + 1
+    moved = slope * middle + toss / _LIMB
     if abs(moved - round(moved)) < (moved + 1) * 2**-49:
         down, rest = divmod(rise * middle, whole)
         return float((low + down + _tossed(_LIMB - 1 - toss, rest, whole, words)) * m["step"])
@@ -147,7 +152,7 @@ def _tossed(toss: int, top: int, bottom: int, words: Iterator[int]) -> bool:
         cut, top = divmod(top * _LIMB, bottom)
         if toss != cut or not top:
             return toss < cut
-        toss = _below(_LIMB - 1, words)
+        toss = _toss(words)
 
 
 def _start(m: dict[str, Any], at: int, toss: int, words: Iterator[int]) -> int:
@@ -155,17 +160,17 @@ def _start(m: dict[str, Any], at: int, toss: int, words: Iterator[int]) -> int:
     mean = at / m["scale"]
     k = bisect_right(m["means"], mean) - 1
     if k >= 0:
-        left, rate, bend, length, grid = m["means"][k], m["rates"][k], m["bends"][k], m["lengths"][k], m["grids"][k]
+        start, left, rate, bend, length, grid, size = m["stretches"][k]
         beyond = mean - left
         root = rate + math.sqrt(max(rate * rate + 4 * bend * beyond, 0.0))
         low = min(math.floor(min(_over(2 * beyond, root), length) / grid) * grid if root else 0, length)
         high = min(low + grid, length)
         step = (high - low) * (rate + bend * (low + high))
         if step > 0:
-            chance = (beyond - low * (rate + bend * low)) / step
-            margin = (abs(mean) + abs(left) + (rate + abs(bend) * length) * length) * 2**-44 / step + 2**-45
-            if abs(toss / _LIMB - chance) > margin and margin < chance < 1 - margin:
-                return int(m["starts"][k] + (high if toss / _LIMB < chance else low))
+            chance, drawn = (beyond - low * (rate + bend * low)) / step, toss / _LIMB
+            margin = (abs(mean) + size) * 2**-44 / step + 2**-45
+            if abs(drawn - chance) > margin and margin < chance < 1 - margin:
+                return int(start + (high if drawn < chance else low))
     return _exact_start(m, at, toss, words)
 
 
@@ -220,17 +225,19 @@ def _ready_mean(m: dict[str, Any]) -> None:
     m["far"] = coins * width * m["sums"].pop() * m["scale"]
     m["near"] = (2**124 - coins) * _CELLS * m["scale"]
     m["unit"] = 2 * 2**124 * _CELLS * width
-    for name in ("means", "rates", "bends"):
-        m[name] = []
-    for start, length in zip(m["starts"], m["lengths"], strict=True):
+    spans = zip(m["edges"], m["lows"], m["highs"], m["cells"], strict=True)
+    m["pieces"] = [(edge, low, high - low, 2 * n, (high - low) / (2 * n)) for edge, low, high, n in spans]
+    m["means"], m["stretches"] = [], []
+    for start, length, grid in zip(m["starts"], m["lengths"], m["grids"], strict=True):
         top, bottom = _exact_mean(m, start)
         i, j = (bisect_right(m["edges"], cell) - 1 for cell in (start, start + width))
         first, final = (_apart(m, i, j, start + moved, start + moved + width) for moved in (0, length))
         speed = (2**124 - coins) / (2**124 * width)
-        m["means"].append(top / (bottom * m["unit"] * m["scale"]))
-        m["rates"].append(speed * (first[0] / first[1]))
+        left, rate = top / (bottom * m["unit"] * m["scale"]), speed * (first[0] / first[1])
         change = final[0] * first[1] - first[0] * final[1]
-        m["bends"].append(speed * (change / (first[1] * final[1])) / (2 * length) if length else 0.0)
+        bend = speed * (change / (first[1] * final[1])) / (2 * length) if length else 0.0
+        m["means"].append(left)
+        m["stretches"].append((start, left, rate, bend, length, grid, abs(left) + (rate + abs(bend) * length) * length))
 
 
 def _apart(m: dict[str, Any], i: int, j: int, low: int, high: int) -> tuple[int, int]:
