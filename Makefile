@@ -3,7 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test lint soak soak-client soak-coverage soak-files notebooks solvers wheel-check bench docs clean
+ONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python
+
+.PHONY: demo test lint soak soak-client soak-coverage soak-files soak-calls soak-faults soak-brackets soak-samplers notebooks solvers wheel-check bench docs docs-data clean
 
 demo: .venv/.demo
 	MPLBACKEND=agg $(BIN)/optdp demo
@@ -12,8 +14,8 @@ test: lint
 	$(RUN)
 
 lint: .venv/.dev
-	$(BIN)/ruff check optdp tests benchmarks
-	$(BIN)/ruff format --check optdp tests benchmarks
+	$(BIN)/ruff check optdp tests benchmarks docs
+	$(BIN)/ruff format --check optdp tests benchmarks docs
 	$(BIN)/mypy
 
 soak: .venv/.dev
@@ -31,6 +33,24 @@ soak-client: .venv/.dev
 soak-files: .venv/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.soak_files --count 100000 --jobs 2
 
+# 50,000 calls of the public functions with wild arguments, 5,000 command lines in process and 200 as processes, on two cores.
+soak-calls: .venv/.dev
+	for part in 0 1; do $(ONE) -m tests.soak_calls --calls 25000 --lines 2500 --processes 100 --first $${part}000000 & pids="$$pids $$!"; done; \
+	for pid in $$pids; do wait $$pid || bad=1; done; test -z "$$bad"
+
+# 1,000 solves with solvers that fail: noise, nonsense, wrong statuses, exceptions, time limits; linear, nonlinear and conic.
+soak-faults: .venv/.dev
+	for part in 0 1; do $(ONE) -m tests.soak_faults --count 1000 --part $$part/2 & pids="$$pids $$!"; done; \
+	for pid in $$pids; do wait $$pid || bad=1; done; test -z "$$bad"
+
+# 500 brackets beside optima found by dense linear programs on grids, quadrature and search.
+soak-brackets: .venv/.dev
+	$(ONE) -m tests.soak_brackets --count 500
+
+# Every sampler against its law, 200,000 outputs in each of some 350 cells.
+soak-samplers: .venv/.dev
+	$(ONE) -m tests.soak_samplers --count 200000
+
 notebooks: .venv/.dev .venv/.notebooks
 	$(RUN) -m notebook
 
@@ -42,16 +62,22 @@ wheel-check:
 	PYTHON=$(PYTHON) tests/wheel_check.sh
 
 bench: .venv/.dev
-	for b in piecewise kernel finite additive unbiased lip; do $(BIN)/python benchmarks/$$b.py || exit 1; done
+	for b in piecewise kernel finite additive unbiased lip vector; do $(BIN)/python benchmarks/$$b.py || exit 1; done
 
+# The site, docs/_build/html: warnings are errors, and every link within it is followed. Notebooks are shown as they are stored.
 docs: .venv/.docs
+	MPLBACKEND=agg $(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+
+# The pages and figures that programs write, which are kept: the table of designs, the audit, the discoveries.
+docs-data: .venv/.docs
 	$(BIN)/optdp problems --markdown > docs/solved.md
-	$(BIN)/python docs/figures/kernel_limit.py
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp audit --out docs/audit.md
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp discoveries --out docs/discoveries.md
+	for f in docs/figures/*.py; do $(BIN)/python $$f || exit 1; done
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp audit --out docs/audit/
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/optdp discoveries --out docs/discoveries/
 
 clean:
-	rm -rf .venv build dist demo-output *.egg-info
+	rm -rf .venv build dist demo-output docs/_build *.egg-info
 
 # .venv/.NAME says that the extra NAME is installed.
 .venv/.%: pyproject.toml

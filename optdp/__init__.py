@@ -29,7 +29,10 @@ _HOME = {
     for module, names in {
         "optdp.problem.problem": ("Problem",),
         "optdp.problem.privacy": ("GDP", "KL", "LDP", "LIP", "RDP", "ApproxDP", "Privacy", "Profile"),
-        "optdp.problem.domains": ("Alphabet", "Circle", "Domain", "Integers", "Interval", "Line", "OneHot"),
+        "optdp.problem.domains": (
+            "Alphabet", "Ball", "Box", "Circle", "Domain", "Integers", "Interval", "Line", "OneHot", "Sphere",
+        ),
+        "optdp.problem.metrics": ("Distances", "Graph", "Metric", "MetricLDP", "Points"),
         "optdp.problem.losses": (
             "CustomLoss", "DistanceLoss", "Huber", "Loss", "PairLoss", "Pieces", "Pinball", "Power", "Threshold",
         ),
@@ -46,6 +49,7 @@ _HOME = {
         "optdp.design.registry": ("solve",),
         "optdp.design.progress": ("Step",),
         "optdp.design.piecewise": ("solve_piecewise",),
+        "optdp.design.vector": ("solve_vector",),
         "optdp.design.ptt": ("solve_ptt",),
         "optdp.design.composite": ("solve_composite",),
         "optdp.design.additive": ("solve_additive",),
@@ -58,6 +62,7 @@ _HOME = {
         "optdp.statistics.plan": ("Plan", "plan"),
         "optdp.statistics.ledger": ("Ledger",),
         "optdp.statistics.collect": ("collect",),
+        "optdp.statistics.tally": ("Tally",),
         "optdp.statistics.schema": ("Category", "Date", "Flag", "Integer", "Number"),
         "optdp.statistics.simulation": ("lip_simulate",),
         "optdp.report.compare": ("compare",),
@@ -72,14 +77,16 @@ _HOME = {
 # Written out, because type checkers read it: `_HOME` and two more.
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
-    "ApproxDP", "At", "Average", "BayesRisk", "Category", "Circle", "Composite", "Constraint", "CustomLoss", "Density",
-    "Date", "DistanceLoss", "Domain", "Estimate", "Family", "Flag", "GDP", "Huber", "Integer", "Integers", "Interval",
-    "KL", "LDP", "LIP", "Ledger", "Line", "Loss", "Mechanism", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss",
-    "Pieces", "Piecewise", "Pinball", "Plan", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
-    "Recommendation", "Report", "Solution", "Status", "Step", "Threshold", "Unbiased", "WorstCase",
-    "check_hypothesis", "collect", "compare", "discoveries", "estimate", "estimate_histogram", "estimate_mean",
-    "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive", "solve_composite",
-    "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
+    "ApproxDP", "At", "Average", "Ball", "BayesRisk", "Box", "Category", "Circle", "Composite", "Constraint",
+    "CustomLoss", "Date", "Density", "DistanceLoss", "Distances", "Domain", "Estimate", "Family", "Flag", "GDP",
+    "Graph", "Huber", "Integer", "Integers", "Interval", "KL", "LDP", "LIP", "Ledger", "Line", "Loss", "Mechanism",
+    "Metric", "MetricLDP", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss", "Pieces", "Piecewise",
+    "Pinball", "Plan", "Points", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
+    "Recommendation", "Report", "Solution", "Sphere", "Status", "Step", "Tally", "Threshold", "Unbiased",
+    "WorstCase", "check_hypothesis", "collect", "compare", "discoveries", "estimate", "estimate_histogram",
+    "estimate_mean", "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive",
+    "solve_composite", "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
+    "solve_vector",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -95,14 +102,27 @@ if TYPE_CHECKING:
     from optdp.design.progress import Step
     from optdp.design.ptt import solve_ptt
     from optdp.design.registry import solve
+    from optdp.design.vector import solve_vector
     from optdp.exact.numbers import log
     from optdp.mechanisms.additive import AdditiveMechanism
     from optdp.mechanisms.base import Mechanism
     from optdp.problem.constraints import Constraint, Outputs, Unbiased
     from optdp.problem.density import Density
-    from optdp.problem.domains import Alphabet, Circle, Domain, Integers, Interval, Line, OneHot
+    from optdp.problem.domains import (
+        Alphabet,
+        Ball,
+        Box,
+        Circle,
+        Domain,
+        Integers,
+        Interval,
+        Line,
+        OneHot,
+        Sphere,
+    )  # fmt: skip
     from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
     from optdp.problem.losses import CustomLoss, DistanceLoss, Huber, Loss, PairLoss, Pieces, Pinball, Power, Threshold
+    from optdp.problem.metrics import Distances, Graph, Metric, MetricLDP, Points
     from optdp.problem.objectives import At, Average, BayesRisk, WorstCase
     from optdp.problem.priors import Prior
     from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Privacy, Profile
@@ -119,6 +139,7 @@ if TYPE_CHECKING:
     from optdp.statistics.recommend import Recommendation, recommend
     from optdp.statistics.schema import Category, Date, Flag, Integer, Number
     from optdp.statistics.simulation import lip_simulate
+    from optdp.statistics.tally import Tally
     from optdp.status import Status
 
 

@@ -24,6 +24,7 @@ from optdp.status import Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
     from sympy import Expr
 
 #: The version of the file format.
@@ -162,9 +163,9 @@ class Solution:
         checks.append(Check("bracket", ordered, told if ordered else f"not true that 0 <= {told} < infinity"))
         return Verification(checks)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the mechanism under the problem's statement. Returns the matplotlib axes."""
-        return hooks.plot(self, ax=ax)
+    def plot(self, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+        """Draw the mechanism under the problem's statement, for these inputs where the drawing shows a few. Returns the axes."""
+        return hooks.plot(self, ax=ax, inputs=inputs)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form of everything but the program's model: `Solution.from_dict` gives a solution that verifies again.
@@ -217,6 +218,17 @@ class Solution:
 
     def __repr__(self) -> str:
         return f"<Solution in [{below(self.lower_bound, 9)}, {above(self.value, 9)}]: {self.problem.statement()}>"
+
+    def to_latex(self) -> str:
+        """A display in LaTeX: the problem, the bracket of its optimum, and the closed form where one is known."""
+        parts = [self.problem.latex(), rf"\text{{optimum}} \in [{below(self.lower_bound, 9)}, {above(self.value, 9)}]"]
+        form = self.closed_form
+        if form is not None:
+            from sympy import latex
+
+            names = {s: rf"\{'varepsilon' if s.name == 'eps' else s.name}" for s in form.free_symbols}
+            parts.append(latex(form, symbol_names=names))
+        return "\\begin{gather*}\n" + " \\\\\n".join(parts) + "\n\\end{gather*}\n"
 
     def _repr_html_(self) -> str:
         from html import escape

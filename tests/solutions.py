@@ -79,6 +79,8 @@ MAKE = {
     "additive discrete": lambda: optdp.solve_additive(1.0, 0.1, discrete=True, rtol=0.05),
     "additive discrete delta=0": lambda: optdp.solve_additive(1.0, discrete=True, rtol=0.05),
     "additive sensitivity 2": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=2.0, rtol=0.05),
+    "staircase eps=20": lambda: optdp.solve_additive(20.0),
+    "staircase eps=20 delta": lambda: optdp.solve_additive(20.0, 0.1, rtol=0.5, time_limit=2.0),
     "additive power 1.5": lambda: optdp.solve_additive(1.0, 0.1, optdp.Power(1.5), rtol=0.05),
     # kernels
     "kernel abs": lambda: optdp.solve_kernel(1.0, **KERNEL),
@@ -99,12 +101,25 @@ MAKE = {
     "finite ordered": lambda: three_letters(ORDERED),
     "finite ordered prior": lambda: three_letters(ORDERED, 1.0, PRIOR),
     "finite log(2)": lambda: three_letters(ORDERED, optdp.log(2)),
+    # distances
+    "metric points": lambda: optdp.solve_kernel(1.0, domain=optdp.Alphabet(3), metric=optdp.Points([(0, 0), (1, 0), (0, 2)])),
+    "metric prior": lambda: optdp.solve_kernel(1.0, ORDERED, domain=optdp.Alphabet(3), metric=ORDERED, prior=PRIOR),
+    "metric graph": lambda: optdp.solve_kernel(optdp.log(2), domain=optdp.Alphabet(3), metric=optdp.Graph([(0, 1), (1, 2)])),
+    "metric line": lambda: optdp.solve_kernel(1.0, metric="abs", rtol=0.05),
     # frequencies
     "frequency sets": lambda: optdp.solve_frequency(1.0, 10),
     "frequency sets of 12": lambda: optdp.solve_frequency(1.0, 12, message="set"),
     "frequency eps=2": lambda: optdp.solve_frequency(2.0, 10),
     "frequency pair": lambda: optdp.solve_frequency(1.0, 12, message="pair"),
     "frequency names": lambda: optdp.solve_frequency(optdp.log(2), ["a", "b", "c"]),
+    # vectors
+    "vector sphere": lambda: optdp.solve_vector(1.0, 4),
+    "vector line": lambda: optdp.solve_vector(optdp.log(3), 1),
+    "vector ball": lambda: optdp.solve_vector(2.0, 3, inputs="ball", rtol=0.5),
+    "vector reversed": lambda: optdp.solve_vector(0.1, 2, inputs="ball", rtol=0.5),
+    "vector ball of one": lambda: optdp.solve_vector(1.0, 1, inputs="ball", rtol=0.05),
+    "vector cube": lambda: optdp.solve_vector(4.0, 10, norm="linf", rtol=0.5),
+    "vector product": lambda: optdp.solve_vector(4.0, 2, norm="linf", rtol=0.9),
     # information privacy
     "lip sum": lambda: optdp.solve_lip(PRIOR, 1.0),
     "lip sum eps=0.5": lambda: optdp.solve_lip(PRIOR, 0.5),

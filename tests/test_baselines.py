@@ -229,19 +229,26 @@ PROBLEMS = {
     "far": optdp.Problem(optdp.ApproxDP(0.5, 1e-5, 2.0), (-1, 1), "squared", constraints=[optdp.Unbiased()]),
     "near": optdp.Problem(optdp.ApproxDP(0.5, 1e-5, 0.25), (-1, 1), "squared", constraints=[optdp.Unbiased()]),
     "categories": optdp.Problem(optdp.LDP(1.0), optdp.OneHot(10), "squared", constraints=[optdp.Unbiased()]),
+    "sphere": optdp.Problem(optdp.LDP(6.0), optdp.Sphere(10), "squared", constraints=[optdp.Unbiased()]),
+    "ball": optdp.Problem(optdp.LDP(optdp.log(3)), optdp.Ball(10), "squared", constraints=[optdp.Unbiased()]),
+    "cube": optdp.Problem(optdp.LDP(8.0), optdp.Box.cube(10), "squared", constraints=[optdp.Unbiased()]),
 }
 EXPECTED = {
     "unbiased": {"Laplace", "discrete Laplace on a lattice", "staircase", "Duchi", "PM", "HM", "PM-SUB", "PM-OPT",
                  "Three-Outputs", "HM-TP"},
     "bounded": {*BOUNDED, "clamped discrete Laplace"},
     "circle": {"uniform"},
-    "line": {"Laplace", "staircase", "classical Gaussian", "uniform noise", "Gaussian", "truncated Laplacian"},
+    "line": {"Laplace", "staircase", "classical Gaussian", "uniform noise", "Gaussian", "truncated Laplacian",
+             "truncated staircase"},
     "pure line": {"Laplace", "staircase"},
     "integers": {"discrete Laplace", "discrete Gaussian"},
     "far": {"Laplace", "staircase", "classical Gaussian", "uniform noise", "Gaussian", "truncated Laplacian",
             "central piecewise"},
     "near": {"central piecewise"},
     "categories": {"k-RR", "RAPPOR", "OUE", "OLH", "HR", "SS"},
+    "sphere": {"Duchi l2", "PrivUnit", "vector Laplace", "Euclidean Laplace"},
+    "ball": {"Duchi l2", "PrivUnit", "vector Laplace", "Euclidean Laplace"},
+    "cube": {"Duchi linf", "PM, k of d", "HM, k of d", "OPTT, 1 of d", "vector Laplace", "Euclidean Laplace"},
 }  # fmt: skip
 
 
@@ -257,7 +264,9 @@ def test_what_the_registry_builds_has_the_guarantee_the_domain_and_the_mean_that
         assert mechanism.satisfies(problem.privacy) is (True if mechanism.exact else None), name
         assert mechanism.guarantee().ideal is not mechanism.exact, name
         x = np.array([0.0, 1.0])
-        if problem.domain.dimension is not None:
+        if problem.domain.tag in ("sphere", "ball", "box"):
+            assert np.array_equal(mechanism.mean(np.eye(10)), np.eye(10))
+        elif problem.domain.dimension is not None:
             assert np.array_equal(mechanism.mean([3, 1]), np.eye(10)[[3, 1]]) and mechanism.check_unbiased().passed
         elif baselines.get(name).unbiased:
             assert mechanism.mean(x) == pytest.approx(x, abs=1e-12)
@@ -283,6 +292,8 @@ def test_no_two_baselines_are_the_same_mechanism():
         PROBLEMS["line"],
         PROBLEMS["integers"],
         PROBLEMS["categories"],
+        PROBLEMS["sphere"],
+        PROBLEMS["cube"],
     ):
         made = baselines.applicable(problem)
         losses = ("abs", "squared") if problem.domain.dimension is None else ("squared",)

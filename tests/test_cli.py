@@ -167,8 +167,8 @@ def test_hypothesis_command(capsys):
 def test_demo_runs_and_leaves_a_figure(capsys, tmp_path):
     pytest.importorskip("statsmodels")
     status, out, _ = run(capsys, "demo", "--out", tmp_path / "d")
-    assert status == 0 and "20190 people" in out and "FAIL" not in out
-    assert (tmp_path / "d" / "private-column.png").stat().st_size > 20_000
+    assert status == 0 and "20,190 person-years" in out and "8 of 8 intervals contain it" in out and "FAIL" not in out
+    assert (tmp_path / "d" / "private-table.png").stat().st_size > 20_000
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,8 @@ def rows(path):
 def test_randomize_replaces_one_column_and_keeps_the_rest(capsys, tmp_path):
     source = table(tmp_path / "in.csv", np.linspace(0, 100, 70_000))
     status, _, err = run(capsys, "randomize", "--eps", 2, "--column", "age", "--lower", 0, "--upper", 100, "--seed", 1,
-                         "--keep", "id,town", "--save-mechanism", tmp_path / "m.json", source, tmp_path / "out.csv")  # fmt: skip
+                         "--mechanism", "optimal", "--keep", "id,town", "--save-mechanism", tmp_path / "m.json",
+                         source, tmp_path / "out.csv")  # fmt: skip
     assert status == 0 and "70000 values" in err
     before, after = rows(source), rows(tmp_path / "out.csv")
     assert [(r["id"], r["town"]) for r in before] == [(r["id"], r["town"]) for r in after]
@@ -263,8 +264,8 @@ def test_randomize_only_and_clip(capsys, tmp_path):
 def test_randomize_refuses_with_the_row_and_leaves_nothing(capsys, tmp_path, values, options, words):
     source = table(tmp_path / "in.csv", values)
     target = tmp_path / "out.csv"
-    status, _, err = run(capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, "--only", *options,
-                         source, target)  # fmt: skip
+    status, _, err = run(capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, "--only",
+                         "--mechanism", "optimal", *options, source, target)  # fmt: skip
     assert status == 2 and words in err
     assert "101" not in err and "old" not in err  # a private value is never printed
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.csv"]
@@ -275,8 +276,9 @@ def test_an_error_in_a_later_chunk_leaves_the_old_output_alone(capsys, tmp_path)
     target = tmp_path / "out.csv"
     target.write_text("precious")
     status, _, err = run(
-        capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, "--only", source, target
-    )
+        capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 100, "--only", "--loss", "abs", source,
+        target,
+    )  # fmt: skip
     assert status == 2 and "row 70001" in err and target.read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -288,8 +290,9 @@ def test_an_error_in_a_later_chunk_leaves_the_old_output_alone(capsys, tmp_path)
 def test_randomize_needs_the_column_once(capsys, tmp_path, header, words):
     source = table(tmp_path / "in.csv", [1], header)
     status, _, err = run(
-        capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 1, source, tmp_path / "o.csv"
-    )
+        capsys, "randomize", "--eps", 1, "--column", "age", "--lower", 0, "--upper", 1, "--placement", "linear", source,
+        tmp_path / "o.csv",
+    )  # fmt: skip
     assert status == 2 and words in err and "town" not in err
 
 
@@ -310,9 +313,11 @@ def test_randomize_refuses_what_samples_floats_and_paths_that_cannot_be_written(
     for options, words in [
         (["--mechanism", "Laplace"], "real arithmetic"),
         (["--mechanism", "none"], "one of Laplace"),
-        (["--save-mechanism", "/nowhere/m.json"], "no folder /nowhere"),
-        (["--save-mechanism", tmp_path / "out.csv"], "the same file, and another output"),
-        (["--save-mechanism", source], "--save-mechanism"),
+        (["--loss", "abs", "--goal", "mean"], "--loss is not allowed with --goal"),
+        (["--mechanism", "PM", "--placement", "linear"], "--placement is not allowed"),
+        (["--mechanism", "PM", "--save-mechanism", "/nowhere/m.json"], "no folder /nowhere"),
+        (["--mechanism", "PM", "--save-mechanism", tmp_path / "out.csv"], "the same file, and another output"),
+        (["--mechanism", "PM", "--save-mechanism", source], "--save-mechanism"),
     ]:
         status, _, err = run(capsys, *common, *options, source, tmp_path / "out.csv")
         assert status == 2 and words in err

@@ -22,7 +22,7 @@ from optdp import files
 from optdp.cli import main, table
 from optdp.cli.columns import randomize_csv
 
-COMMON = ["randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "100"]
+COMMON = ["randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "100", "--mechanism", "optimal"]
 
 
 def run(capsys, *arguments):

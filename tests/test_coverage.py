@@ -1,6 +1,8 @@
 """Intervals and bands of `optdp.estimate` contain the truth as often as they say: surveys simulated from known populations."""
 
 import os
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,8 +11,11 @@ from scipy.stats import binom
 import optdp
 from optdp.mechanisms import baselines
 from optdp.statistics.estimate import NotIdentified
+from optdp.statistics.recommend import mean_variance
 
 PEOPLE = 2000
+#: Surveys simulated at a time.
+BLOCK = 100
 POPULATIONS = ("smooth", "one end", "two peaks")
 EPS = (0.5, 1.0, 4.0)
 
@@ -116,10 +121,11 @@ def covered(mechanism, what, population, surveys, seed):
     """(for each number: how many intervals contain it; how many bands contain all), or the reason why there are none."""
     rng = np.random.default_rng(seed)
     options, edges = {}, None
+    closed = mechanism.domain.tag in ("alphabet", "one-hot") or bool(np.isfinite(mechanism.domain.lower))
     if what == "quantile":
         options["q"] = 0.5
     if what in ("histogram", "cdf", "quantile") and mechanism.domain.tag not in ("alphabet", "one-hot"):
-        if np.isfinite(mechanism.domain.lower):
+        if closed:
             probe, _ = draw(mechanism, "mean", "smooth", PEOPLE, rng)
             try:  # the bins that are chosen for so many people
                 found = optdp.estimate(
@@ -132,16 +138,20 @@ def covered(mechanism, what, population, surveys, seed):
         else:
             edges = np.array([-2.0, 0.0, 2.0, 4.0, 6.0])
             options["bins"] = edges
-    hits, bands = 0, 0
-    for _ in range(surveys):
-        x, truth = draw(mechanism, what, population, PEOPLE, rng, edges)
+    hits, bands, close = 0, 0, 1e-9
+    for start in range(0, surveys, BLOCK):
+        x, truth = draw(mechanism, what, population, (min(BLOCK, surveys - start), PEOPLE), rng, edges)
+        outputs = mechanism.randomize(x, rng)
         try:
-            found = optdp.estimate(mechanism, mechanism.randomize(x, rng), what, **options)
+            for k, told in enumerate(optdp.Tally.each(mechanism, outputs) if closed else outputs):
+                found = optdp.estimate(mechanism, told, what, **options)
+                if start == k == 0:  # the outputs themselves say the same
+                    plain = optdp.estimate(mechanism, outputs[0], what, **options)
+                    assert np.allclose(plain.band, found.band, rtol=1e-9, atol=1e-12)
+                hits = hits + ((found.interval[0] - close <= truth) & (truth <= found.interval[1] + close))
+                bands += bool(np.all((found.band[0] - close <= truth) & (truth <= found.band[1] + close)))
         except NotIdentified as reason:
             return str(reason)
-        close = 1e-9
-        hits = hits + ((found.interval[0] - close <= truth) & (truth <= found.interval[1] + close))
-        bands += bool(np.all((found.band[0] - close <= truth) & (truth <= found.band[1] + close)))
     return np.atleast_1d(hits), bands
 
 
@@ -181,38 +191,72 @@ def selection():
                 yield eps, name, mechanism, what, POPULATIONS[(m + w + e) % 3]
 
 
+def _cell(cell, surveys):
+    k, (eps, name, mechanism, what, population) = cell
+    found = covered(mechanism, what, population, surveys, k)
+    told = (
+        found
+        if isinstance(found, str)
+        else [(f / surveys).tolist() if k == 0 else f / surveys for k, f in enumerate(found)]
+    )
+    print(eps, name, what, population, told, flush=True)
+    return (eps, name, what, population), found
+
+
 @pytest.mark.soak
 def test_all_intervals_cover():
     """4,000 surveys of 2,000 people in each cell: familywise at 99 %, proportions of 0 included."""
     surveys, results, refused = int(os.environ.get("SURVEYS", 4000)), {}, {}
-    for k, (eps, name, mechanism, what, population) in enumerate(selection()):
-        found = covered(mechanism, what, population, surveys, k)
-        (refused if isinstance(found, str) else results)[eps, name, what, population] = found
-        print(eps, name, what, population, found if isinstance(found, str) else [f / surveys for f in found])
+    with ProcessPoolExecutor(int(os.environ.get("JOBS", os.cpu_count() or 1))) as pool:
+        for cell, found in pool.map(partial(_cell, surveys=surveys), enumerate(selection()), chunksize=1):
+            (refused if isinstance(found, str) else results)[cell] = found
     passed, worst, count = judge(results, surveys)
-    print(f"{count} coverages in {len(results)} cells, {len(refused)} refused; lowest: {worst[0]}")
+    print(f"{count} coverages in {len(results)} cells, {len(refused)} refused; lowest: {worst}")
     assert passed, worst
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("eps", [1.0])
-def test_means_are_unbiased_with_the_predicted_deviation(eps):
-    """N(40, 12) clipped to [0, 120], 20,000 people, 2,000 runs for every mechanism that is recommended for a mean."""
-    from optdp.statistics.recommend import mean_variance
-
-    rng, runs = np.random.default_rng(0), 2000
-    x = rng.normal(40, 12, 20_000).clip(0, 120)
-    prior = np.clip(x, 0, 120), np.full(x.size, 1 / x.size)
+def errors_of_means(names, people, runs, seed):
+    """For N(40, 12) clipped to [0, 120] and each mechanism that is recommended for the mean at eps = 1: {name: (bias, standard
+    deviation, the predicted one)}, and the recommended name.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.normal(40, 12, people).clip(0, 120)
     grid = 120 * (np.arange(1024) + 0.5) / 1024
     near = np.bincount(np.minimum((x / 120 * 1024).astype(int), 1023), minlength=1024) / x.size
-    measured = {}
-    for row in optdp.recommend((0, 120), eps, "mean", n=x.size).rows:
-        values = [float(optdp.estimate(row.mechanism, row.mechanism.randomize(x, rng)).value) for _ in range(runs)]
-        predicted = np.sqrt(mean_variance(row.mechanism, (grid, near)) / x.size)
-        deviation, bias = np.std(values), np.mean(values) - prior[0].mean()
-        measured[row.name] = deviation
-        print(row.name, deviation, predicted, bias / deviation)
-        noise = 3.5 / np.sqrt(2 * runs)
-        assert abs(bias) < (0.1 + 3.5 / np.sqrt(runs)) * deviation, row.name
-        assert abs(deviation / predicted - 1) < 0.05 + noise, row.name
-    assert measured["unbiased kernel"] <= min(measured.values()) * (1 + 3.5 / np.sqrt(runs))
+    found, ranked = {}, optdp.recommend((0, 120), 1.0, "mean", n=people)
+    for row in ranked.rows:
+        if names is None or row.name in names:
+            blocks = [row.mechanism.randomize(np.tile(x, (min(50, runs - k), 1)), rng) for k in range(0, runs, 50)]
+            tallies = [tally for block in blocks for tally in optdp.Tally.each(row.mechanism, block)]
+            values = np.array([optdp.estimate(row.mechanism, tally).value for tally in tallies])
+            predicted = np.sqrt(mean_variance(row.mechanism, (grid, near)) / people)
+            found[row.name] = values.mean() - x.mean(), values.std(), predicted
+    return found, ranked.best.name
+
+
+def judge_means(found, best, runs):
+    """|bias| below 0.1 standard errors, deviations within 5 % of the predicted ones, the recommended one the smallest of those:
+    each up to 3.5 standard deviations of the simulation.
+    """
+    noise = 3.5 / np.sqrt(runs)
+    for name, (bias, deviation, predicted) in found.items():
+        print(f"{name:30} {deviation:.5f} predicted {predicted:.5f}, bias {bias / deviation:+.4f} standard errors")
+    for name, (bias, deviation, predicted) in found.items():
+        assert abs(bias) < (0.1 + noise) * deviation, name
+        assert abs(deviation / predicted - 1) < 0.05 + noise / np.sqrt(2), name
+        assert found[best][1] <= deviation * (1 + noise), name
+
+
+def test_means_are_unbiased_with_the_predicted_deviation():
+    runs = 150
+    found, best = errors_of_means(("unbiased kernel", "piecewise, squared, linear placement", "Duchi"), 2000, runs, 0)
+    assert len(found) == 3
+    judge_means(found, best, runs)
+
+
+@pytest.mark.soak
+def test_means_of_all_mechanisms_are_unbiased_with_the_predicted_deviation():
+    """20,000 people, 2,000 runs for every mechanism that is recommended for a mean."""
+    runs = int(os.environ.get("RUNS", 2000))
+    found, best = errors_of_means(None, 20_000, runs, 0)
+    judge_means(found, best, runs)

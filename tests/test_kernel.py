@@ -412,3 +412,32 @@ def test_solve_says_what_it_would_need():
 def test_the_bracket_closes_at_every_epsilon(eps, loss):
     found = optdp.solve_kernel(eps, loss)
     assert found.gap <= 1e-3 and found.verify()
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+def test_binding_inputs_are_centred(loss):
+    """docs/kernel-structure.md: where the prior has a density x is the median (mean) of its row; the floor is tied there."""
+    eps = 8.0 if loss == "abs" else 4.0
+    s = optdp.solve_kernel(eps, loss, rtol=1e-3)
+    mechanism, proof = s.mechanism, s.certificate
+    density = np.sum(proof.densities, axis=0)
+    x = np.linspace(0.2, 0.8, 61)
+    x = x[np.interp(x, proof.mesh, density) > 0.3 * np.median(density[density > 0])]
+    assert x.size > 10
+    low, high = mechanism.favoured(x)
+    masses, lows, highs = mechanism.floor()
+    wide = np.where(highs > lows, highs - lows, 1.0)
+
+    def below(y):
+        return np.where(highs > lows, np.clip((y[:, None] - lows) / wide, 0, 1), lows < y[:, None]) @ masses
+
+    growth, length = np.expm1(eps), high - low
+    if loss == "squared":
+        assert np.median(np.abs(mechanism.mean(x) - x) / length) < 2e-3
+        return
+    lower = below(x) + growth * (below(x) - below(low))
+    assert np.median(np.abs(lower - 0.5)) < 2e-3
+    step = 0.25 * length  # densities as masses around a point
+    left, middle, right = ((below(v + step) - below(v - step)) / (2 * step) for v in (low, x, high))
+    ratio = middle * np.exp(eps) / (growth * 2 * left * right / (left + right))
+    assert abs(np.median(ratio) - 1) < 0.02

@@ -128,14 +128,36 @@ def test_every_example_in_a_docstring_is_true():
 
 def test_the_code_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert len(blocks) == 2
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
     out = capsys.readouterr().out
     said = "the least worst-case E(Y - x)^2 over all log(3)-LDP mechanisms from [0, 60] to [0, 60]"
-    assert out.startswith(said + "\n") and f"# {said}\n" in blocks[0]
-    assert "FAIL" not in out and "Coin" in out and optdp.Solution.load("solution.json").verify()
+    assert out.startswith(said + "\n") and f"# {said}\n" in block
+    solution = optdp.Solution.load("solution.json")
+    assert "FAIL" not in out and "moved PM" in out and solution.verify()
+    assert 675 - 1e-3 < solution.lower_bound <= 675 < solution.value < 675.0001
+
+
+def test_the_table_of_the_readme_is_true():
+    """Each row: the solve gives the optimum as printed (rounded up), and the least of the published mechanisms beside it."""
+    text = (ROOT / "README.md").read_text()
+    rows = [line.split("|")[-4:-1] for line in text.splitlines() if line.startswith("|") and "`optdp." in line]
+    assert len(rows) == 5
+    for call, optimum, published in rows:
+        solution = eval(call.strip(" `"), {"optdp": optdp})
+        others = [row["value"] for row in optdp.compare(solution.problem).rows if row["mechanism"] != "optimum"]
+        for value, shown in ((solution.value, optimum), (min(others), published)):
+            assert value <= float(shown) <= value * (1 + 5e-4)
+        assert solution.lower_bound > 0.99 * solution.value
+
+
+def test_the_readme_links_to_what_is_there():
+    text = (ROOT / "README.md").read_text()
+    links = re.findall(r"\]\(([^)#]+)\)", text)
+    assert len(links) > 15
+    assert not [link for link in links if not (ROOT / link).exists()]
+    makes = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    assert set(re.findall(r"make ([\w-]+)(?=  |`)", text)) - {"alone"} <= makes
 
 
 def test_every_package_that_is_imported_is_declared_and_the_optional_ones_name_their_extra():

@@ -14,6 +14,7 @@ import optdp
 from optdp import files
 from optdp.design.sweep import sweep
 from optdp.mechanisms import baselines
+from optdp.report import plots
 from optdp.report.gap import gap_page
 from optdp.report.plots import draw
 from optdp.report.report import Column, Report
@@ -248,3 +249,60 @@ def test_comparisons_name_a_wrong_argument(eps, mechanisms, words):
         optdp.compare(eps, mechanisms=mechanisms)
     with pytest.raises(TypeError, match=r"solutions_or_spec = \[\]"):
         optdp.gap_report([])
+
+
+def test_the_best_of_all_stands_beside_the_best_of_a_family():
+    """Ratios to either differ by one factor, that of the family to all; on a circle they are the same and one column is left."""
+    rows = optdp.compare(1.0).rows
+    factor = optdp.solve_piecewise(1.0).value / optdp.solve_kernel(1.0).value
+    for row in rows:
+        assert row["of all"] == pytest.approx(row["ratio"] * factor, rel=1e-12)
+    assert min(row["of all"] for row in rows) > 1 > min(row["ratio"] for row in rows)
+    assert "of all" not in optdp.compare(1.0, domain=optdp.Circle(1.0)).rows[0]
+    report = optdp.gap_report({"problem": "piecewise", "eps": [1.0, 3.0]})
+    for row in report.rows:
+        assert row["all lower"] <= row["all value"] < row["lower"] and row["of all"] == row["value"] / row["all value"]
+    assert "of all" not in optdp.gap_report({"problem": "piecewise", "eps": 1.0, "kernel": False}).rows[0]
+
+
+def test_composites_have_a_report():
+    """A1B1 is the I-PTT, of a quarter of its variance for a range of half the length; its rivals are ratios to it."""
+    report = optdp.gap_report({"problem": "composite", "eps": [0.5, 2.0], "objective": "worst"})
+    for row in report.rows:
+        assert row["value"] == pytest.approx(optdp.solve_ptt(row["eps"]).value / 4, rel=1e-9) and row["verified"]
+        assert row["PM-OPT"] == pytest.approx(1, rel=1e-9) and row["A3"] > row["A2"] > 1
+        assert row["all lower"] <= row["all value"] < row["value"]
+    middle = optdp.gap_report({"problem": "composite", "eps": 1.0})
+    assert middle.rows[0]["Laplace"] == pytest.approx(2 / middle.rows[0]["value"], rel=1e-9)
+    with pytest.raises(ValueError, match="objective"):
+        optdp.gap_report({"problem": "composite", "objective": "side"})
+
+
+def test_tables_and_solutions_in_latex(tmp_path):
+    report = Report("A & B", [Column("a", "100% of_x"), Column("b", "b")], [{"a": "x^2 < {y}", "b": 0.5}], ["n"])
+    report.save(tmp_path / "r.tex")
+    lines = (tmp_path / "r.tex").read_text().splitlines()
+    assert lines[1] == r"\begin{tabular}{lr}" and lines[3] == r"100\% of\_x & b \\"
+    assert lines[5] == r"x\textasciicircum{}2 $<$ \{y\} & 0.5 \\"
+    text = optdp.solve_piecewise(1.0).to_latex()
+    assert r"\text{optimum} \in [0.377540668, 0.377540669]" in text and r"\varepsilon" in text
+    assert text.count("\\begin") == text.count("\\end")
+    assert len(optdp.solve_kernel(2.0, rtol=0.1).to_latex().splitlines()) == 4  # no closed form: problem and bracket
+
+
+def test_wide_tables_have_headings_of_two_lines():
+    columns = [Column("a", "first mechanism / best of family")] * 5
+    wide = Report("t", columns, [{"a": 1.0}]).to_text().splitlines()
+    assert "first mechanism" in wide[2] and "/ best of family" in wide[3] and max(map(len, wide)) < 100
+    assert len(Report("t", columns[:2], [{"a": 1.0}]).to_text().splitlines()) == len(wide) - 1
+
+
+def test_curves_differ_in_colour_line_or_marker():
+    axes = plots.curves([1.0, 2.0], {str(k): [k, k] for k in range(24)})
+    styles = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in axes.get_lines()}
+    assert len(styles) == 24
+
+
+def test_what_a_notebook_shows_of_a_report_has_no_figure():
+    shown = optdp.compare(1.0)._repr_html_()
+    assert "<table>" in shown and "<svg" not in shown

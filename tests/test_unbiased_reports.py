@@ -171,5 +171,5 @@ def test_the_notebook_is_stored_as_it_ran():
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell["outputs"]]
     assert not any(output["output_type"] == "error" or output.get("name") == "stderr" for output in outputs)
-    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 5
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 1
     assert "FAIL" not in NOTEBOOK.read_text()

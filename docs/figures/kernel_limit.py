@@ -1,4 +1,4 @@
-"""The figures of docs/kernel-limit.md, from the enclosures of `optdp.closed_forms.bulk`: `make docs` runs this file."""
+"""The figures of docs/kernel-limit.md, from the enclosures of `optdp.closed_forms.bulk`: `make docs-data` runs this file."""
 
 import math
 import sys

@@ -24,7 +24,30 @@ LARGEST, ENTRIES = 2.0**100, 2_000_000
 
 
 @dataclass(frozen=True)
-class FiniteCertificate(Certificate):
+class Weighted(Certificate):
+    """Multipliers of the losses of each symbol: `weights`, or none where the bound is about an average."""
+
+    weights: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=ENTRIES)]
+
+    def _weights(self, objective: WorstCase | Average, domain: Alphabet) -> list[Fraction]:
+        """The exact weight of each symbol."""
+        if isinstance(objective, WorstCase):
+            sound = len(self.weights) == len(domain) and all(0 <= w <= LARGEST for w in self.weights)
+            if not sound or not sum(self.weights) > 0:
+                self._refuse("a worst case needs a weight >= 0 for each symbol, not all of them 0")
+            return [Fraction(w) for w in self.weights]
+        if self.weights:
+            self._refuse("it is for a worst case: for an average, the problem's own prior gives the weights")
+        if isinstance(objective.prior, str):  # "uniform"
+            return [Fraction(1, len(domain))] * len(domain)
+        lam = [Fraction(0)] * len(domain)
+        for i, p in zip(domain.index(list(objective.prior.categories)).tolist(), objective.prior.exact, strict=True):
+            lam[i] = p
+        return lam
+
+
+@dataclass(frozen=True)
+class FiniteCertificate(Weighted):
     """Multipliers that bound every mechanism on a finite alphabet with the guarantee eps-LDP.
 
     **Arguments:** `weights`: lam_i, one for each symbol, or empty where the bound is about an average: then they are the
@@ -34,7 +57,6 @@ class FiniteCertificate(Certificate):
     """
 
     tag = "finite"
-    weights: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=ENTRIES)]
     masses: Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, most=ENTRIES)]
 
     def bound(self, problem: Problem) -> Bound:
@@ -66,19 +88,3 @@ class FiniteCertificate(Certificate):
         least = Fraction(min(0, *prices.tolist()), growth.denominator)
         value = enclosures.round_down((int(levels.sum()) + least) / (sum(lam) * (common << bits)))
         return Bound(max(0.0, value), "kernel dual, exact rationals")
-
-    def _weights(self, objective: WorstCase | Average, domain: Alphabet) -> list[Fraction]:
-        """The exact weight of each symbol."""
-        if isinstance(objective, WorstCase):
-            sound = len(self.weights) == len(domain) and all(0 <= w <= LARGEST for w in self.weights)
-            if not sound or not sum(self.weights) > 0:
-                self._refuse("a worst case needs a weight >= 0 for each symbol, not all of them 0")
-            return [Fraction(w) for w in self.weights]
-        if self.weights:
-            self._refuse("it is for a worst case: for an average, the problem's own prior gives the weights")
-        if isinstance(objective.prior, str):  # "uniform"
-            return [Fraction(1, len(domain))] * len(domain)
-        lam = [Fraction(0)] * len(domain)
-        for i, p in zip(domain.index(list(objective.prior.categories)).tolist(), objective.prior.exact, strict=True):
-            lam[i] = p
-        return lam

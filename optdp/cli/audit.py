@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optdp.cli.options import option
@@ -26,7 +27,7 @@ def register(commands: Commands) -> None:
         option(parser, "--claim", None, f"{ids}; may be repeated", action="append", metavar="ID")
         option(parser, "--json", False, "print everything as JSON")
         option(parser, "--markdown", False, "print the whole document as Markdown")
-        option(parser, "--out", None, "write the document to a file", metavar="FILE")
+        option(parser, "--out", None, "write the document to a file, or pages into a folder (NAME/)", metavar="FILE")
         option(parser, "--jobs", 2, "processes")
         parser.set_defaults(run=_audit)
 
@@ -49,6 +50,13 @@ def _audit(args: argparse.Namespace) -> int:
         print(found.to_markdown())
     else:
         print(found)
-    if args.out:
+    if args.out and args.out.endswith("/"):
+        from optdp.audit.pages import pages
+
+        Path(args.out).mkdir(parents=True, exist_ok=True)
+        with files.together():
+            for name, text in pages(found).items():
+                files.write_text(Path(args.out, name), text)
+    elif args.out:
         files.write_text(args.out, found.to_markdown())
     return 0 if found.settled else 1

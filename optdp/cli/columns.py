@@ -15,6 +15,7 @@ import optdp
 from optdp import files
 from optdp.cli import Commands, options, survey, table
 from optdp.cli.options import option
+from optdp.mechanisms import baselines
 
 if TYPE_CHECKING:
     from optdp.exact.sampling import Seed
@@ -66,13 +67,14 @@ def register(commands: Commands) -> None:
     text = "lower end of the range, known without looking"
     parser.add_argument("--lower", type=options.parse_float, action=options.Once, help=text)
     parser.add_argument("--upper", type=options.parse_float, action=options.Once, help="upper end of the range")
-    options.add_loss(parser)
-    text = "optimal, kernel, unbiased kernel, or a published one that is sampled exactly: 'moved PM', PM, ..."
-    option(parser, "--mechanism", "optimal", text)
-    text = "instead: the mechanism that `optdp recommend` has first for it"
+    text = "what is wanted of the private column: takes the mechanism that `optdp recommend` has first (default: mean)"
     option(parser, "--goal", None, text, choices=("mean", "quantile", "distribution", "answers"))
-    text = "of the optimal window: centred, or linear, which serves averages"
-    option(parser, "--placement", "centred", text, choices=("centred", "linear"))
+    text = "instead: optimal, kernel, unbiased kernel, or a published one that is sampled exactly: 'moved PM', PM, ..."
+    option(parser, "--mechanism", None, text)
+    text = "of the optimal mechanism: abs (default), squared, power:Q, huber:C, threshold:T"
+    option(parser, "--loss", None, text, type=options.parse_loss)
+    text = "of its window: centred (default), or linear, which serves averages"
+    option(parser, "--placement", None, text, choices=("centred", "linear"))
     option(parser, "--clip", False, "move values outside the range to its nearest end, instead of refusing")
     text = "a column to copy in clear, or several: id,town; may be repeated"
     option(parser, "--keep", None, text, action="append", metavar="NAME")
@@ -144,38 +146,58 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _mechanism(args: argparse.Namespace) -> Mechanism:
-    """The best piecewise mechanism, or the published one of that name, if its samples are private as they are sent."""
-    from optdp.mechanisms import baselines
-
-    problem = optdp.Problem(optdp.LDP(args.eps), (args.lower, args.upper), args.loss, optdp.Piecewise(3))
-    if args.goal is not None:
-        found = optdp.recommend(problem.domain, args.eps, args.goal, progress=True)
-        told = f"{found.statement}: {found.best.error:.4g}"
-        print(f"recommended for the goal {args.goal!r}: {found.best.name}; {told}", file=sys.stderr)
-        return found.mechanism
-    if args.mechanism in ("kernel", "unbiased kernel"):
-        unbiased = args.mechanism == "unbiased kernel"
-        loss = None if unbiased else args.loss
-        kernel: Mechanism = optdp.solve_kernel(args.eps, loss, domain=problem.domain, unbiased=unbiased).mechanism
-        return kernel
-    if args.mechanism == "optimal" and args.placement == "linear":
-        linear: Mechanism = optdp.solve_piecewise(
-            args.eps, 3, args.loss, domain=problem.domain, placement="linear"
+    """The recommended mechanism for the goal, or the one that is named, if its samples are private as they are sent."""
+    given = [name for name in ("mechanism", "placement", "loss") if getattr(args, name) is not None]
+    if args.goal is not None or not given:
+        if given:
+            raise ValueError(f"--{given[0]} is not allowed with --goal, for which the mechanism is computed")
+        return _recommended(args)
+    loss = "abs" if args.loss is None else args.loss
+    problem = optdp.Problem(optdp.LDP(args.eps), (args.lower, args.upper), loss, optdp.Piecewise(3))
+    found: Mechanism
+    name = args.mechanism or "optimal"
+    if args.placement is not None and name != "optimal":
+        raise ValueError("--placement is not allowed here: it is for --mechanism optimal")
+    if name in ("kernel", "unbiased kernel"):
+        unbiased = name == "unbiased kernel"
+        found = optdp.solve_kernel(
+            args.eps, None if unbiased else loss, domain=problem.domain, unbiased=unbiased
         ).mechanism
-        return linear
-    if args.mechanism == "optimal":
-        best: Mechanism = optdp.solve(problem).mechanism
-        return best
+        return found
+    if name == "optimal":
+        found = optdp.solve_piecewise(
+            args.eps, 3, loss, domain=problem.domain, placement=args.placement or "centred"
+        ).mechanism
+        return found
     made = baselines.baselines("interval", "ldp")
-    known = made[args.mechanism].make(problem) if args.mechanism in made else None
-    given = f"mechanism = {args.mechanism!r}"
+    known = made[name].make(problem) if name in made else None
     if known is None:
         raise ValueError(
-            f"{given} is not allowed: it must be optimal, kernel, unbiased kernel or one of {', '.join(made)}"
+            f"mechanism = {name!r} is not allowed: it must be optimal, kernel, unbiased kernel or one of {', '.join(made)}"
         )
     if not known.satisfies(problem.privacy):
-        raise ValueError(f"{given} is not allowed: what it sends is not proven to be private: {known.guarantee()}")
+        raise ValueError(
+            f"mechanism = {name!r} is not allowed: what it sends is not proven to be private: {known.guarantee()}"
+        )
     return known
+
+
+def _recommended(args: argparse.Namespace) -> Mechanism:
+    """The first of `optdp recommend`; which and why on stderr."""
+    goal = args.goal or "mean"
+    found = optdp.recommend((args.lower, args.upper), args.eps, goal, progress=sys.stderr.isatty() or None)
+    best, second = found.best, next((row for row in found.rows if row.exact and row is not found.best), None)
+    bound = (
+        "" if found.bound is None else f", {best.error / found.bound:.3f} times the least that any mechanism can have"
+    )
+    other = "" if second is None else f"; next {second.name}, {second.error:.4g}"
+    low, high = (float(end) for end in best.mechanism.support())
+    print(
+        f"Mechanism: {best.name}, recommended for the goal {goal!r}: {found.statement}: {best.error:.4g}{bound}{other}. It sends "
+        f"numbers from {low:.6g} to {high:.6g}. Others: --goal, or --mechanism, --loss and --placement.",
+        file=sys.stderr,
+    )  # fmt: skip
+    return found.mechanism
 
 
 def randomize_csv(

@@ -109,14 +109,13 @@ def add_loss(parser: Options, text: str = "abs, squared, power:Q, huber:C, thres
     option(parser, "--loss", "abs", text, type=parse_loss)
 
 
-def add_eps(parser: Options, *default: float, required: bool = True, once: bool = False) -> None:
-    """`--eps`: one epsilon (`once`: not to be repeated), or (with defaults) several."""
+def add_eps(parser: Options, *default: float, required: bool = True) -> None:
+    """`--eps`: one epsilon, not to be repeated, or (with defaults) several."""
     if default:
         option(parser, "--eps", list(default), "epsilons", type=parse_number, nargs="+")
     else:
         text = "privacy parameter, at most 30: 0.5, or exactly 1/2 or log(3)"
-        action = Once if once else "store"
-        parser.add_argument("--eps", type=parse_number, required=required, help=text, action=action)
+        parser.add_argument("--eps", type=parse_number, required=required, help=text, action=Once)
 
 
 def add_time_limit(parser: Options, text: str = "seconds", default: float = 60.0) -> None:

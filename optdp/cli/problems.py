@@ -18,6 +18,7 @@ def register(commands: Commands) -> None:
     _kernel(commands)
     _unbiased(commands)
     _additive(commands)
+    _vector(commands)
 
 
 def _piecewise(commands: Commands) -> None:
@@ -33,6 +34,7 @@ def _piecewise(commands: Commands) -> None:
     options.add_eps(parser, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
     options.add_loss(parser)
     options.add_domain(parser)
+    option(parser, "--no-kernel", True, "leave out the optimum over all mechanisms", dest="kernel")
 
     text = "the optimal piecewise mechanism beside the published ones"
     parser = report_command(
@@ -73,8 +75,13 @@ def _kernel(commands: Commands) -> None:
     _kernel_problem(parser)
     text = "range of the outputs (default: the domain, or free if unbiased)"
     option(parser, "--outputs", None, text, type=options.parse_float, nargs=2, metavar=("LOW", "HIGH"))
-    text = "points and probabilities: minimise the average loss, e.g. 0:0.5 1:0.5"
+    text = "points and probabilities: minimise the average loss, e.g. 0:0.5 1:0.5; with --metric uniform or a column of the file"
     option(parser, "--prior", None, text, nargs="+", metavar="X:P")
+    text = (
+        "distances for metric privacy, eps per unit of distance: a CSV file with names and latitude, longitude or x, y, or a "
+        "square matrix; cities, the places that optdp brings; abs, the distance on the interval"
+    )
+    option(parser, "--metric", None, text, metavar="FILE")
     option(parser, "--backend", "auto", "dense: the plain linear program on a small grid", choices=("auto", "dense"))
     text = "draw the loss at every input beside the published mechanisms"
     option(parser, "--errors", None, text, metavar="FILE")
@@ -108,8 +115,39 @@ def _prior(pairs: list[str] | None) -> tuple[list[float], list[float]] | str | N
     return list(points), list(chances)
 
 
+def _places(args: argparse.Namespace) -> dict[str, object]:
+    """Domain, metric and prior of places."""
+    from optdp.problem.metrics import cities, read_metric
+
+    for name in ("domain", "circle", "outputs"):
+        if getattr(args, name) is not None:
+            raise ValueError(f"{name} is not allowed beside --metric {args.metric}: the inputs are its places")
+    if args.metric == "cities":
+        domain, metric, shares = cities()
+        columns = {"population": [repr(share) for share in shares.tolist()]}
+    else:
+        domain, metric, columns = read_metric(args.metric)  # type: ignore[assignment]
+    prior: object = None
+    if args.prior is not None:
+        wanted = args.prior[0]
+        if len(args.prior) > 1 or (wanted != "uniform" and wanted not in columns):
+            raise ValueError(
+                f"prior = {' '.join(args.prior)} is not allowed: it must be uniform or a column of {args.metric}"
+            )
+        prior = "uniform"
+        if wanted != "uniform":
+            sizes = [options.parse_float(cell) for cell in columns[wanted]]
+            if not sum(sizes) > 0 or min(sizes) < 0:
+                raise ValueError(f"prior = {wanted} is not allowed: its numbers must be >= 0, not all 0")
+            prior = [size / sum(sizes) for size in sizes]
+    return {"domain": domain, "metric": metric, "prior": prior}
+
+
 def _solve_kernel(args: argparse.Namespace) -> int:
-    solution = options.solve(args, prior=_prior(args.prior))
+    placed = args.metric not in (None, "abs")
+    if (args.errors or args.structure) and args.metric is not None:
+        raise ValueError("errors and structure are not allowed beside --metric: use --plot")
+    solution = options.solve(args, **(_places(args) if placed else {"prior": _prior(args.prior)}))
 
     def figures() -> None:
         from optdp.report.kernel import plot_errors, plot_structure
@@ -149,6 +187,14 @@ def _unbiased(commands: Commands) -> None:
     option(parser, "--no-kernel", True, "leave out the bound over all unbiased mechanisms (slow)", dest="kernel")
     options.add_time_limit(parser, "seconds for that bound, each", 20.0)
 
+    parser = report_command(
+        commands.report, "composite", "the best composites beside the published unbiased mechanisms"
+    )
+    options.add_eps(parser, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0)
+    option(parser, "--objective", "center", "where the variance is least", choices=("center", "worst"))
+    option(parser, "--no-kernel", True, "leave out the optimum over all unbiased mechanisms", dest="kernel")
+    options.add_time_limit(parser, "seconds for that bound, each", 20.0)
+
 
 def _objective(text: str) -> float | str:
     if text == "worst":
@@ -180,6 +226,26 @@ def _additive(commands: Commands) -> None:
     options.add_eps(parser, 0.1, 0.5, 1.0, 2.0, 4.0)
     option(parser, "--delta", [1e-6, 1e-4, 1e-2, 0.1], "deltas", type=options.parse_number, nargs="+")
     _additive_problem(parser)
+
+
+def _vector(commands: Commands) -> None:
+    parser = solve_command(commands, "vector", "the best unbiased mechanism for unit vectors, a ball or a cube (LDP)")
+    _vector_problem(parser)
+    parser.add_argument("--dim", type=options.parse_integer, required=True, help="the dimension")
+    text = "unit vectors, or all up to norm 1 (default: sphere for l2, ball for linf)"
+    option(parser, "--inputs", None, text, choices=("sphere", "ball"))
+
+    parser = report_command(commands.report, "vector", "brackets and published mechanisms over dimensions and epsilons")
+    options.add_eps(parser, 0.5, 1.0, 2.0, 4.0, 8.0)
+    _vector_problem(parser)
+    option(parser, "--dim", [100], "dimensions", type=options.parse_integer, nargs="+")
+    text = "unit vectors, or all up to norm 1 (default: sphere for l2, ball for linf)"
+    option(parser, "--inputs", None, text, choices=("sphere", "ball"))
+
+
+def _vector_problem(parser: argparse.ArgumentParser) -> None:
+    option(parser, "--norm", "l2", "Euclidean, or linf: the cube [-1, 1]^d", choices=("l2", "linf"))
+    option(parser, "--rtol", 1e-3, "relative gap to reach")
 
 
 def _notion(text: str) -> Privacy:

@@ -31,7 +31,9 @@ def register(commands: Commands) -> None:
     parser.add_argument("--html", required=True, metavar="FILE", help="the page to write")
     parser.set_defaults(run=_all)
 
-    parser = commands.top.add_parser("demo", help="a tour: solve, prove, compare, and privatise a real column")
+    parser = commands.top.add_parser(
+        "demo", help="a tour: solve, prove, compare, and ask a real table private questions"
+    )
     options.option(parser, "--out", "demo-output", "where the figure goes", metavar="FOLDER")
     options.option(parser, "--eps", 1.0, "privacy parameter", type=options.parse_number)
     options.option(parser, "--seed", 0, "seed of the demonstration")

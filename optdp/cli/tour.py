@@ -1,56 +1,65 @@
-"""The tour behind `optdp demo`: solve, prove, compare, and make a column private."""
+"""The tour behind `optdp demo`: solve, prove, compare, and ask a table of people private questions."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optdp import check_hypothesis, compare, solve_piecewise
 from optdp.exact.numbers import Number, show
-from optdp.mechanisms import baselines
-from optdp.mechanisms.base import Mechanism
-from optdp.report.evaluate import DATASETS, load_column
-from optdp.report.plots import line, new_axes, plot_losses, pyplot, save_figure
+from optdp.report.plots import new_axes, pyplot, save_figure
 from optdp.report.report import Column, Report
-from optdp.statistics import estimation
+from optdp.statistics import schema
+from optdp.statistics.plan import Answers, Plan, plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The range of the column, fixed by its questionnaire and not by looking at the data.
-RANGE = DATASETS["randhie"]["disea"]
-BINS = 12
-REPEATS = 20
+#: Fixed by the questionnaire and not by looking at the data.
+SCHEMA: dict[str, schema.Column] = {
+    "diseases": schema.Number(0, 60),
+    "visits": schema.Integer(0, 20, unit="a year", outside="clip"),
+    "health": schema.Category(("excellent", "good", "fair", "poor")),
+    "deductible": schema.Flag(),
+}
 
 
-def column() -> tuple[str, np.ndarray]:
-    """The index of chronic diseases of 20,190 person-years in the RAND Health Insurance Experiment (public domain).
+def people() -> tuple[str, dict[str, np.ndarray]]:
+    """Four columns of 20,190 person-years in the RAND Health Insurance Experiment (public domain).
 
-    Shipped by statsmodels (`statsmodels.datasets.randhie`, column `disea`), from Cameron and Trivedi, "Microeconometrics" (2005).
+    Shipped by statsmodels (`statsmodels.datasets.randhie`), from Cameron and Trivedi, "Microeconometrics" (2005).
 
-    **Returns** its description and the numbers; without statsmodels generated numbers, and a description that says so.
+    **Returns** a description and the table; without statsmodels a generated one, and a description that says so.
     """
+    names = np.array(["excellent", "good", "fair", "poor"])
     try:
-        data = load_column("randhie", "disea")[0]
-    except RuntimeError:
-        data = np.random.default_rng(0).beta(1.4, 6.0, 20_000) * 58.6
-        return "20000 generated numbers (a real column comes with statsmodels: pip install 'optdp[data]')", data
-    return f"Chronic diseases of {data.size} people (RAND Health Insurance Experiment)", data
+        from statsmodels.datasets import randhie
+    except ImportError:
+        rng = np.random.default_rng(0)
+        table = {
+            "diseases": rng.beta(1.4, 6.0, 20_000) * 58.6, "visits": rng.geometric(0.26, 20_000) - 1,
+            "health": rng.choice(names, 20_000, p=[0.55, 0.36, 0.075, 0.015]), "deductible": rng.random(20_000) < 0.26,
+        }  # fmt: skip
+        return "20,000 generated people (a real table comes with statsmodels: pip install 'optdp[data]')", table
+    data = randhie.load_pandas().data
+    grade = data["hlthg"] + 2 * data["hlthf"] + 3 * data["hlthp"]
+    table = {
+        "diseases": data["disea"].to_numpy(dtype=float), "visits": data["mdvis"].to_numpy(dtype=int),
+        "health": names[grade.to_numpy(dtype=int)], "deductible": data["idp"].to_numpy(dtype=float) == 1,
+    }  # fmt: skip
+    return f"{len(data):,} person-years of the RAND Health Insurance Experiment", table
 
 
-def evaluate(mechanism: Mechanism, data: np.ndarray, repeats: int, seed: int) -> dict[str, float]:
-    """Averages over `repeats` runs: squared error per person, errors of the estimated mean and histogram."""
-    truth = np.histogram(data, bins=BINS, range=RANGE)[0] / data.size
-    errors = []
-    for k in range(repeats):
-        outputs = mechanism.randomize(data, np.random.default_rng([seed, k]))
-        share = estimation.estimate_histogram(mechanism, outputs, BINS)
-        mean = estimation.estimate_mean(mechanism, outputs)
-        errors.append((np.square(outputs - data).mean(), abs(mean - data.mean()), np.abs(share - truth).sum() / 2))
-    person, mean, histogram = np.mean(errors, axis=0)
-    return {"person": float(person), "mean": float(mean), "histogram": float(histogram)}
+def truth(survey: Plan, table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What the estimates are about: means, and the frequencies of the categories."""
+    found = {}
+    for part in survey.parts:
+        inputs, domain = part.column.encode(table[part.name], part.name), part.column.domain
+        counts = np.bincount(inputs.astype(int), minlength=len(domain.labels)) if hasattr(domain, "labels") else None
+        found[part.name] = np.array([inputs.mean()]) if counts is None else counts / inputs.size
+    return found
 
 
 def run(folder: str | Path, *, eps: Number = 1.0, seed: int = 0) -> int:
@@ -69,50 +78,55 @@ def run(folder: str | Path, *, eps: Number = 1.0, seed: int = 0) -> int:
     print("\n3. Beside the published mechanisms\n")
     print(compare(eps))
 
-    print("\n4. A column made private\n")
-    description, data = column()
-    ours = solve_piecewise(eps, 3, "squared", domain=RANGE)
-    linear = solve_piecewise(eps, 3, "squared", domain=RANGE, placement="linear")
-    beside = baselines.applicable(ours.problem)
-    mechanisms: dict[str, Mechanism] = {"optimal": ours.mechanism, "optimal, linear": linear.mechanism}
-    mechanisms |= {name: beside[name] for name in ("moved PM", "moved SW")}
-    rows: list[dict[str, Any]] = [
-        {"mechanism": name, "bound": mechanism.worst_case_loss("squared"), **evaluate(mechanism, data, REPEATS, seed)}
-        for name, mechanism in mechanisms.items()
-    ]
+    print("\n4. A table of several columns made private, and what it still says\n")
+    described, table = people()
+    survey = plan(SCHEMA, eps, n=table["visits"].size)
+    print(survey.summary())
+    private = survey.randomize(table, seed)  # with a seed, so that the tour can be repeated; leave it out for people
+    answers, true = survey.estimate(private), truth(survey, table)
+    rows = []
+    for name, found in answers.items():
+        value, error = np.atleast_1d(found.value), np.atleast_1d(found.standard_error)
+        (low, high), points = map(np.atleast_1d, found.interval), found.points or (found.what,)
+        rows += [
+            {"column": name, "point": str(point), "estimate": v, "error": e, "low": a, "high": b, "truth": t}
+            for point, v, e, a, b, t in zip(points, value, error, low, high, true[name], strict=True)
+        ]
     columns = [
-        Column("mechanism", "mechanism"), Column("bound", "worst-case (y-x)^2", ".1f"), Column("person", "mean (y-x)^2", ".1f"),
-        Column("mean", "error of the mean", ".3f"), Column("histogram", "error of the histogram", ".4f"),
+        Column("column", "column"), Column("point", "of"), Column("estimate", "estimate", ".4g"),
+        Column("error", "standard error", ".2g"), Column("low", "low", ".4g"), Column("high", "high", ".4g"),
+        Column("truth", "truth", ".4g"),
     ]  # fmt: skip
-    title = f"{description}, range [0, 60], eps = {show(eps)} each"
+    inside = sum(row["low"] <= row["truth"] <= row["high"] for row in rows)
     notes = [
-        f"True mean {data.mean():.3f}. Averages over {REPEATS} runs. Histogram error: total variation distance, {BINS} bins.",
-        "Mean and histogram are estimated from the private outputs alone, by expectation maximisation.",
-        "The centred window keeps each answer closest, but inputs within half a window of an end share one window;",
-        "the linear placement has the same proven worst case, tells them apart, and serves averages better.",
+        "Estimates and 95 % intervals come from the private table alone; the truth is printed beside them to compare.",
+        f"{inside} of {len(rows)} intervals contain it.",
     ]
-    print(Report(title, columns, rows, notes))
+    print(f"\n{Report(f'{described}, eps = {show(eps)} for a whole row', columns, rows, notes)}")
     try:
-        picture = Path(folder) / "private-column.png"
-        figure = _figure(mechanisms, data, title, seed)
+        picture = Path(folder) / "private-table.png"
+        figure = _figure(survey, answers, true)
         picture.parent.mkdir(parents=True, exist_ok=True)
         save_figure(figure, picture)
         print(f"\nFigure: {picture}")
     except RuntimeError as error:
         print(f"\nNo figure: {error}")
-    return 0 if verification and hypothesis.holds and ours.verify() and linear.verify() else 1
+    return 0 if verification and hypothesis.holds else 1
 
 
-def _figure(mechanisms: dict[str, Mechanism], data: np.ndarray, title: str, seed: int) -> Figure:
-    figure, (left, right) = pyplot().subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    edges = np.linspace(*RANGE, BINS + 1)
-    truth = np.histogram(data, bins=BINS, range=RANGE)[0] / data.size
-    new_axes(left).stairs(truth, edges, fill=True, color="#dddddd", label="true")
-    for k, (name, mechanism) in enumerate(mechanisms.items()):
-        outputs = mechanism.randomize(data, np.random.default_rng([seed, 0]))
-        left.stairs(estimation.estimate_histogram(mechanism, outputs, BINS), edges, label=name, **line(k))
-    left.set(xlabel="value", ylabel="share of people", title="Histogram estimated from private outputs")
-    left.legend(frameon=False)
-    plot_losses(mechanisms, "squared", ax=right).set_title("Expected error of one person's answer")
-    figure.suptitle(title, fontsize=9)
+def _figure(survey: Plan, answers: Answers, true: dict[str, np.ndarray]) -> Figure:
+    """A panel for each column: estimates with their intervals, and the truth."""
+    parts = survey.parts
+    figure, panels = pyplot().subplots(1, len(parts), figsize=(3.1 * len(parts), 3.4), layout="constrained")
+    for axes, part in zip(np.ravel(panels), parts, strict=True):
+        found = answers[part.name]
+        value, low, high = map(np.atleast_1d, (found.value, *found.interval))
+        places = np.arange(value.size)
+        new_axes(axes).bar(places, true[part.name], color="#dddddd", width=0.6, label="true")
+        axes.errorbar(places, value, [value - low, high - value], fmt="o", capsize=4, label="from private answers")
+        labels = [str(point) for point in found.points] or [f"mean {getattr(part.column, 'unit', '')}".rstrip()]
+        axes.set_xticks(places, labels, rotation=30 if value.size > 2 else 0)
+        axes.set(title=part.name, xlim=(-0.8, value.size - 0.2), ylim=(0, None))
+    np.ravel(panels)[0].legend(fontsize=8, loc="lower center")
+    figure.suptitle(f"Estimates with 95 % intervals; a whole row is {show(survey.eps)}-LDP", fontsize=9)
     return figure

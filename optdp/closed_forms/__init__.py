@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 from optdp.problem import Problem
 
 #: Modules with a function `optimum(problem)`: a sympy expression, or None where it has none.
-MODULES = ("piecewise", "kernel", "squared_window", "varying_window", "additive", "lip", "frequency")
+MODULES = ("piecewise", "kernel", "squared_window", "varying_window", "additive", "lip", "frequency", "vector")
 
 
 def optimum(problem: Problem) -> Expr | None:

@@ -43,6 +43,7 @@ from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
+from optdp.mechanisms.staircase import LatticeStaircase, noise_of
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
@@ -66,6 +67,8 @@ AIM = 0.1
 CHEAP = 10_000
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
+#: By how much noise of another kind than that of the lattice must be better.
+TIE = 5e-10
 #: Weights of the mechanism are integers that add up to about 2^BITS.
 BITS = 120
 
@@ -359,7 +362,7 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
 class _Bracket:
     """One lattice's answer: `lower` is what `certificate` proves, `loss` the one that was used."""
 
-    mechanism: AdditiveMechanism
+    mechanism: AdditiveMechanism | LatticeStaircase
     value: float
     certificate: AdditiveCertificate | StaircaseCertificate
     lower: float
@@ -519,9 +522,11 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     if not program.primal.size:
         return None
     p, _ = program.masses()
+    if not 0 < p.sum() < math.inf:  # a solver that answers anything
+        return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
     mechanism = private_geometric(task.privacy, task.problem.domain, n, p)
-    if delta > 0:
+    if delta > 2.0**-BITS:  # less than a weight may have: the tail stays
         periods = np.arange(1, int(truncated_radius(eps, delta)) + 5)  # of the tail, written out
         written = np.concatenate([p, (p[-n:] * np.exp(-eps * periods)[:, None]).ravel()])
         try:
@@ -561,8 +566,10 @@ def _solve_with_slack(
         if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40:
             break
         radius = radius * 1.15 + 0.25
-    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
     p, atom = program.masses()
+    if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
+        return None
+    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
     mechanism = private_finite(task.privacy, task.problem.domain, n, p, atom)
     return task.bracket(mechanism, certificate, solved, program, "finite support")
 
@@ -655,8 +662,6 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
     method, solver = run.method, run.solver
     require.real("rtol", run.rtol, low=1e-12, high=1.0)
     n = None if n is None else require.integer("n", n, low=1, high=10_000)
-    if solver is not None and not isinstance(solver, LinearSolver):
-        raise TypeError(f"solver = {solver!r} is not allowed: solver must be an optdp.solvers.LinearSolver")
     if solver is not None and method != "auto":
         raise ValueError(f"method = {method!r} is not allowed with a solver object: choose one of them")
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
@@ -710,8 +715,9 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
     fixed = n is not None or task.discrete
     points = n or (int(task.width) if task.discrete else 4 if radius < 400 else 1)
     small = task.delta == 0
-    if not small and not task.discrete and task.eps > 0 and q is not None:
-        small = task.delta < TINY or (radius > 6 and _share(task.eps, task.delta, q) < 0.02 * rtol)
+    if not small and task.eps > 0 and q is not None:
+        negligible = not task.discrete and radius > 6 and _share(task.eps, task.delta, q) < 0.02 * rtol
+        small = task.delta <= TINY or negligible
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
     if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
@@ -751,13 +757,13 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
 def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
     """The bracket with the staircase, which is private for every delta, and for delta = 0 with its own certificate.
 
-    At large eps its first step is finer than any lattice of the program. It is matched by cells whose width divides both
-    the step and the sensitivity, up to 1e-6 or so.
+    Its first step is matched by cells whose width divides both the step and the sensitivity, up to 1e-6 or so. At large eps it is
+    finer than any such lattice: then it is noise of its own kind.
     """
     pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))
     certificate = StaircaseCertificate.best(pure)
     step = certificate.first_step(pure)
-    cells = np.arange(1, 2001 if step < 2e-3 else 500)
+    cells = np.arange(1, 500)
     halves = np.maximum(np.rint(step * cells - 0.5), 0.0)
     misses = np.abs((halves + 0.5) / cells - step)
     n, miss = int(cells[int(np.argmin(misses))]), float(misses.min())
@@ -770,6 +776,9 @@ def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
             mechanism = replace(mechanism, atom=int(mechanism.total * delta / (1 - delta)))
         if (value := mechanism.enclose_loss(task.loss, sent=True)[1]) < best.value:
             best = replace(best, mechanism=mechanism, value=value)
+    for noise in noise_of(task.problem, step):
+        if (value := noise.enclose_loss(task.loss)[1]) < (1 - TIE) * best.value:
+            best = replace(best, mechanism=noise, value=value)
     return _proven(best, task, certificate) if task.delta == 0 else best
 
 
@@ -804,7 +813,7 @@ def _closed_form_bracket(task: _Task) -> _Bracket:
             f"and at most {2 * MAX_POINTS} are supported; raise eps or delta"
             + (", or scale the data to a smaller sensitivity" if n > 1 else "")
         )
-    if delta > 0:
+    if delta > TINY:
         masses = _cut(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n)
         mechanism = private_finite(task.privacy, task.problem.domain, n, masses)
     else:

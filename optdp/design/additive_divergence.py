@@ -297,7 +297,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         if fixed or best.gap <= rtol or time.perf_counter() > deadline:
             break
         points = min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 3 * points)
-    if best is None:
+    if best is None or task._proves(best.certificate) < 0:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: the conic program on {points} points per sensitivity has no usable "
             "solution; raise the bound, or scale the data to another sensitivity"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from optdp.exact import require
+from optdp.exact import enclosures, require
 from optdp.exact.numbers import number
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.problem.privacy import GDP, ApproxDP, Privacy
@@ -41,7 +41,7 @@ def budgets(
     asked = ACCOUNTING[1:] if accounting == "best" else (accounting,)
     out: dict[str, Privacy] = {}
     if "basic" in asked:
-        share = Fraction(float(total.eps)) / releases
+        share = Fraction(enclosures.round_down(enclosures.ball(total.eps))) / releases  # log(3) has no float
         out["basic"] = ApproxDP(share, Fraction(total.delta) / releases, sensitivity)  # type: ignore[arg-type]
     if total.delta == 0:
         return out

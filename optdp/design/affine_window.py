@@ -125,7 +125,11 @@ def _by_scip(
     message = result.message
     if result.found:
         at = {name: float(variable.value) for name, variable in model.component_map(pyo.Var).items()}
-        share, shift = at["m"] / (2 * at["L"]) if "m" in at else at["a"] / at["reach"], at.get("r", 0.0)
+        top, bottom = (at["m"], 2 * at["L"]) if "m" in at else (at["a"], at["reach"])
+        if 0 < top < bottom and 0 <= (moved := at.get("r", 0.0)) < 1:
+            share, shift = top / bottom, moved
+        else:
+            message += "; the point has no window: the mechanism is the structured one"
     else:
         message += "; no feasible point: the mechanism is the structured one"
     found = {"solver": "SCIP through Pyomo", "objective": result.objective, "bound": result.bound, "message": message,

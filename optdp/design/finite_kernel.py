@@ -81,7 +81,7 @@ def design(run: Run) -> Solution:
     d, m = losses.shape
     dense = run.method == "dense" or solver is not None
     run.progress(f"{d} symbols, {m} outputs")
-    prior = _prior(problem)
+    prior = prior_of(problem)
     # Nobody pays for the others: they need only be private.
     asked = np.arange(d) if prior is None else np.flatnonzero(prior)
     found = (_plain if dense else _cuts)(run, losses[asked], None if prior is None else prior[asked])
@@ -114,7 +114,7 @@ register(
 )  # fmt: skip
 
 
-def _prior(problem: Problem) -> np.ndarray | None:
+def prior_of(problem: Problem) -> np.ndarray | None:
     """The probability of each symbol, or None for the worst case."""
     asked, count = problem.objective, len(problem.domain)
     if not isinstance(asked, Average):
@@ -160,7 +160,7 @@ def build_model(problem: Problem) -> LinearProgram:
     """The plain linear program: rows "mass", "loss" (worst case), "most" and "least" (likelihood ratios); variables "value"
     (worst case), "kernel" (input by input) and "floor".
     """
-    return plain_program(problem.loss.array, float(problem.eps), _prior(problem))  # type: ignore[arg-type]
+    return plain_program(problem.loss.array, float(problem.eps), prior_of(problem))  # type: ignore[arg-type]
 
 
 def plain_program(

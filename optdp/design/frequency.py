@@ -34,6 +34,8 @@ from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
+from optdp.solvers.conic import solved
+from optdp.solvers.lp import SolverFailure
 from optdp.solvers.set_program import set_program
 
 METHODS = ("auto", "plain")
@@ -148,9 +150,10 @@ def build_model(problem: Problem) -> Any:
 def _plain(problem: Problem) -> tuple[int, dict[str, Any]]:
     """The size of sets with the largest mass, and what to tell of the program."""
     model = build_model(problem)
-    model.solve(solver="CLARABEL")
-    d = problem.domain.d
+    ended, d = solved(model), problem.domain.d
     theta = next(v for v in model.variables() if v.name() == "theta").value
+    if theta is None or not np.isfinite(theta).all() or not math.isfinite(model.value):
+        raise SolverFailure(f"the conic program over sets has no solution: {ended}")
     sizes = np.array([bin(s).count("1") for s in range(2**d)])
     mass = np.bincount(sizes, weights=theta * (d + (math.exp(float(problem.eps)) - 1) * sizes))[1:d]  # type: ignore[arg-type]
     return int(np.argmax(mass)) + 1, {

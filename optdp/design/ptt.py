@@ -36,7 +36,7 @@ from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.problem.shapes import Shape
 from optdp.solution import Solution
-from optdp.solvers.lp import LinearProgram, LinearResult, LinearSolver, stacked
+from optdp.solvers.lp import LinearProgram, LinearResult, LinearSolver, SolverFailure, stacked
 
 if TYPE_CHECKING:
     from pyomo.environ import ConcreteModel
@@ -194,8 +194,12 @@ def by_linear_programs(
     least, reach, r = min(tried)
     result = best(reach, r)
     if not result.usable:
-        raise RuntimeError(f"no range has a usable linear program: {result.message}")
+        raise SolverFailure(f"no range has a usable linear program: {result.message}", result.status)
     floor = float(result.value("floor")[0]) * cells
-    width = (1 / floor - 1) / math.expm1(eps)
+    width = (1 / floor - 1) / math.expm1(eps) if floor > 0 else 1.0
+    if not 0 < width < 1:
+        raise SolverFailure(
+            f"the linear program for the range {reach:.6g} has no window: its floor has the mass {floor:.6g}"
+        )
     told = f"{len(shifts)} shifts, {cells} cells; floor mass {floor:.6g}, range of half-length {reach:.6g}"
     return width, r, least, told, (eps, point, cells, reach, r)

@@ -16,12 +16,12 @@ from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
-from optdp.solvers.lp import LinearSolver
+from optdp.solvers.lp import Guarded, Highs, LinearSolver, SolverFailure
 
 #: Modules that register designs, in the order in which they are asked.
 MODULES = (
     "piecewise", "affine_window", "additive", "additive_curve", "additive_divergence", "lip", "finite_kernel", "frequency",
-    "kernel",
+    "vector", "cube", "kernel", "metric", "metric_line",
 )  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def solve(
     - further options of the design that solves it (those of the `solve_*` function).
 
     **Returns** a `Solution`. **Raises** ValueError with every design's reason if none solves such problems, or naming the
-    argument that is not allowed.
+    argument that is not allowed; `optdp.solvers.lp.SolverFailure` (a RuntimeError) where a solver's answers are of no use.
 
         >>> import optdp
         >>> optdp.solve(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs", optdp.Piecewise(3))).value
@@ -137,10 +137,23 @@ def solve(
             if name not in known:
                 takes = ", ".join(known) or "none"
                 raise TypeError(f"{name} is not an option of the design {design.name!r}; it takes {takes}")
+        if solver is not None and not isinstance(solver, LinearSolver):
+            raise TypeError(f"solver = {solver!r} is not allowed: it must be an optdp.solvers.LinearSolver, or None")
+        if solver is not None and not isinstance(solver, Highs):
+            solver = Guarded(solver)
         tell = progress if isinstance(progress, Progress) else Progress(progress)
         rtol = require.real("rtol", rtol, low=0.0, open_low=True, high=1.0)
         time_limit = require.real("time_limit", time_limit, low=0.0, open_low=True)
-        found = design.solve(Run(problem, rtol, time_limit, method, solver, tell), **options)
+        try:
+            found = design.solve(Run(problem, rtol, time_limit, method, solver, tell), **options)
+        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+            # Of the designs' own solvers something is expected: what fails with them is an error of the program.
+            if not isinstance(solver, Guarded) or not solver.asked:
+                raise
+            told = " ".join(f"{type(error).__name__}: {error}".split())
+            raise SolverFailure(
+                f"what {solver.name} answered is of no use to the design {design.name!r} ({told})"
+            ) from error
         tell("done", found.lower_bound, found.value)
         return found
     told = "\n".join(["Reasons:", *reasons, "What is solved:", table()])

@@ -34,8 +34,8 @@ def at_most_exp(ratio: Fraction, eps: Number) -> bool:
     """Whether `ratio` <= e^eps, proven. (Equality happens only where e^eps is rational: eps = 0 or a logarithm.)"""
     if isinstance(eps, Log):
         return ratio <= eps.argument
-    if eps == 0:
-        return ratio <= 1
+    if ratio <= 1 or eps == 0:  # at 1e-320 a ball around e^eps would hold 1
+        return ratio <= 1 and eps >= 0
     with ctx.workprec(PRECISION):
         return bool(ball(ratio) < exp(eps))
 

@@ -28,7 +28,10 @@ def real(
         allowed = f"{name} must be a number in {left}{low:g}, {high:g}{right}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer or a fraction beyond all floats
+        raise ValueError(f"{name} is not allowed: {allowed}") from None
     too_low = number <= low if open_low else number < low
     too_high = number >= high if open_high else number > high
     if not math.isfinite(number) or too_low or too_high:

@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike
 from optdp.exact import OPTIONAL, Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, work
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
-from optdp.mechanisms.noise import AdditiveNoise
+from optdp.mechanisms.base import asked_for
+from optdp.mechanisms.noise import AdditiveNoise, added
 from optdp.problem import (
     RDP,
     ApproxDP,
@@ -291,6 +292,7 @@ class AdditiveMechanism(AdditiveNoise):
 
     def satisfies(self, privacy: Privacy) -> bool | None:
         """Decided from the exact profile, for neighbours up to any distance (with a tail: up to the sensitivity)."""
+        asked_for(privacy)
         if not isinstance(privacy, ApproxDP) or (self.tail and privacy.sensitivity > self.sensitivity):
             own = replace(self, notion=None).guarantee()
             if own is not None and privacy.implied_by(own):
@@ -356,7 +358,7 @@ class AdditiveMechanism(AdditiveNoise):
     def _mass_at(self, a: np.ndarray) -> np.ndarray:
         """Mass of the cell at distance a >= 0 (integers)."""
         size = len(self.weights)
-        out = np.where(a < size, self.masses[np.minimum(a, size - 1)], 0.0)
+        out = np.where((a >= 0) & (a < size), self.masses[np.clip(a, 0, size - 1)], 0.0)
         if self.tail:
             far = a >= size
             k, r = np.divmod(np.where(far, a - size, 0), self.n)
@@ -569,13 +571,7 @@ class AdditiveMechanism(AdditiveNoise):
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs = self.domain.check(x)
         places = self._places(inputs.shape, as_rng(rng))
-        g = 1.0 if self.discrete else self._grid()[0]
-        with np.errstate(over="ignore"):
-            scaled = np.floor(inputs / g)  # exact: g is a power of two
-        if (np.abs(scaled) < 2.0**62).all():
-            return (scaled.astype(np.int64) + places) * g
-        pairs, grid = zip(inputs.flat, places.flat, strict=True), Fraction(g)
-        return np.array([float((Fraction(x) // grid + int(z)) * grid) for x, z in pairs]).reshape(inputs.shape)
+        return added(inputs, places, 1.0 if self.discrete else self._grid()[0])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; weights are strings, which no reader of JSON rounds."""

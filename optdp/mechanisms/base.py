@@ -28,9 +28,16 @@ if TYPE_CHECKING:
 
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (
-    "additive", "composite", "finite", "frequency", "kernel", "lip", "piecewise", "varying_window",
-    "baselines.clamped", "baselines.frequency", "baselines.unbiased", "baselines.noise",
+    "additive", "cap", "composite", "finite", "frequency", "kernel", "lifted", "lip", "metric", "metric_line",
+    "piecewise", "product", "signs", "staircase", "varying_window", "baselines.clamped", "baselines.frequency",
+    "baselines.noise", "baselines.unbiased", "baselines.vector",
 )  # fmt: skip
+
+
+def asked_for(privacy: object) -> None:
+    """**Raises** TypeError if it is no privacy notion."""
+    if not isinstance(privacy, Privacy):
+        raise TypeError(f"privacy = {privacy!r} is not allowed: it must be a privacy notion such as optdp.LDP(1.0)")
 
 
 class Mechanism(ABC):
@@ -217,6 +224,7 @@ class Mechanism(ABC):
 
     def satisfies(self, privacy: Privacy) -> bool | None:
         """Whether the mechanism has this guarantee: True, False, or None where that is not known."""
+        asked_for(privacy)
         own = self.guarantee()
         implied = None if own is None else privacy.implied_by(own)
         # That other mechanisms with the guarantee lack a notion of another kind says nothing of this one.

@@ -210,6 +210,11 @@ class CompositeMechanism(CellWindow):
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         at, lattice = self.placed(x)
+        if lattice.whole and max(map(abs, self.exact_range)) >= 2**62:
+            told = (
+                "at this eps and width unbiased answers lie beyond 64-bit integers; pass floats, or narrow the domain"
+            )
+            raise ValueError(f"x is not allowed to be integers: {told}")
         rng = as_rng(rng)
         place = at.reshape(-1) - lattice.first
         from_base = coin(self.floor_coins, COINS, place.shape, rng)

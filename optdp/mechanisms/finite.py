@@ -13,7 +13,20 @@ from numpy.typing import ArrayLike
 from optdp.exact import Check, Log, Seed, Within, as_rng, dyadic, enclosures, work
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms.base import Mechanism
-from optdp.problem import LDP, Alphabet, Average, Loss, LossLike, Objective, Privacy, WorstCase, as_loss, places
+from optdp.problem import (
+    LDP,
+    Alphabet,
+    Apart,
+    Average,
+    Loss,
+    LossLike,
+    MetricLDP,
+    Objective,
+    Privacy,
+    WorstCase,
+    as_loss,
+    places,
+)
 
 
 class TableMechanism(Mechanism):
@@ -81,6 +94,11 @@ class FiniteMechanism(TableMechanism):
             before = np.cumsum(room[order]) - room[order]
             row[order] = base[order] + np.minimum(np.maximum(rest - before, 0), room[order])
         return cls(domain, tuple(outputs), Table(weights))
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        if not isinstance(privacy, MetricLDP) or isinstance(privacy.metric, Apart):
+            return super().check_privacy(privacy)
+        return [privacy.check_rows(self.table.weights), self.table.check_mass()]
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         return self.atoms()[self.table.draw(self.domain.index(x), as_rng(rng))]

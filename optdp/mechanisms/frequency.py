@@ -123,6 +123,13 @@ class FrequencyOracle(Mechanism):
             raise ValueError("messages are not allowed: there are some that this mechanism never sends")
         return rows
 
+    def _messages(self, y: ArrayLike) -> np.ndarray:
+        """`y` as numbers along a last axis of a message's shape."""
+        sent = np.asarray(y)
+        if sent.dtype.kind not in "iuf" or (self.message and sent.shape[-1:] != self.message):
+            raise ValueError(f"y is not allowed: messages are integers, {self.message or 1} to each")
+        return sent
+
     @abstractmethod
     def _within(self, rows: np.ndarray) -> bool:
         """Whether messages are not too large."""
@@ -294,7 +301,7 @@ class SubsetOracle(FrequencyOracle):
         from scipy.special import gammaln
 
         m, w, own = self.universe, self.size, self.coins / COINS
-        sent, inputs = np.asarray(y), self.domain.check(x)
+        sent, inputs = self._messages(y), self.domain.check(x)
         inside = sent == inputs if w == 1 else (sent == inputs[..., None]).any(axis=-1)
 
         def sets(k: int) -> float:  # log of the number of sets of k others
@@ -351,7 +358,7 @@ class AffineOracle(SubsetOracle):
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """The probability of the message `y` = (a, b) along the last axis for the category `x`."""
-        sent, inputs, own = np.asarray(y), self.domain.check(x), self.coins / COINS
+        sent, inputs, own = self._messages(y), self.domain.check(x), self.coins / COINS
         q, w = self.universe, self.size
         inside = (sent[..., 0] * inputs + sent[..., 1]) % q < w
         return np.where(inside, own / w, (1 - own) / (q - w)) / (q - 1)

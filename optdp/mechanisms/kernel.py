@@ -257,7 +257,7 @@ class KernelMechanism(CellWindow):
         span = high[k] - low[k]
         inside = (outputs >= low[k]) & (outputs <= high[k]) & (span > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            place = self._edges[k] + np.array(self.cells)[k] * (outputs - low[k]) / span
+            place = self._edges[k] + np.array(self.cells)[k] * ((outputs - low[k]) / span)
             floor = self.floor_mass * np.array(self.cells)[k] / CELLS / span
         first = self._first_cell(inputs)
         near = (place >= first) & (place <= first + self.width_cells)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import Alias, Check, Log, Seed, Within, as_rng, enclosures, require, work
-from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.base import Mechanism, asked_for
 from optdp.problem import LDP, LIP, Aggregate, Alphabet, BayesRisk, LossLike, Objective, Prior, Privacy, places
 
 #: Probabilities are multiples of 2^-124.
@@ -321,6 +321,7 @@ class LIPMechanism(Mechanism):
         """Exact for LDP, and for LIP with any prior on the mechanism's categories."""
         if isinstance(privacy, LDP | LIP):
             return self.check_privacy(privacy)[0].passed
+        asked_for(privacy)
         ratio = self.likelihood_ratio
         return None if ratio is None else privacy.implied_by(LDP(Log(ratio)))
 
@@ -342,7 +343,8 @@ class LIPMechanism(Mechanism):
         return f" at category {self.prior.categories[i]!r}, output {self.labels[y]!r}"
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        return self.probabilities[self._positions(y), self.prior.positions(x)]
+        outputs, inputs = np.broadcast_arrays(self._positions(y), self.prior.positions(x))
+        return self.probabilities[outputs, inputs]
 
     def atoms(self) -> np.ndarray:
         """The outputs, in their order."""

@@ -2,9 +2,23 @@
 
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
 from optdp.problem.density import Density
-from optdp.problem.domains import Alphabet, Circle, Domain, DomainLike, Integers, Interval, Line, as_domain, as_interval
+from optdp.problem.domains import (
+    Alphabet,
+    Ball,
+    Box,
+    Circle,
+    Domain,
+    DomainLike,
+    Integers,
+    Interval,
+    Line,
+    Sphere,
+    as_domain,
+    as_interval,
+)  # fmt: skip
 from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise, Rule, Windows
 from optdp.problem.losses import Absolute, DistanceLoss, Loss, LossLike, Squared, as_loss
+from optdp.problem.metrics import Apart, Distances, Graph, Metric, MetricLDP, Points, as_metric
 from optdp.problem.objectives import At, Average, BayesRisk, Objective, WorstCase
 from optdp.problem.priors import Prior, PriorLike, places
 from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Divergence, Privacy, Profile
@@ -13,9 +27,11 @@ from optdp.problem.shapes import Quartic, Rectangle, Shape, Steps, Triangle, bas
 from optdp.problem.tasks import Aggregate
 
 __all__ = [
-    "GDP", "KL", "LDP", "LIP", "RDP", "Absolute", "Additive", "AffineWindow", "Aggregate", "AllMechanisms", "Alphabet",
-    "ApproxDP", "At", "Average", "BayesRisk", "Circle", "Composite", "Constraint", "Density", "DistanceLoss", "Divergence",
-    "Domain", "DomainLike", "Family", "Integers", "Interval", "Line", "Loss", "LossLike", "Objective", "Outputs",
-    "Piecewise", "Prior", "PriorLike", "Privacy", "Problem", "Profile", "Quartic", "Rectangle", "Rule", "Shape", "Squared",
-    "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval", "as_loss", "base_name", "places",
+    "GDP", "KL", "LDP", "LIP", "RDP", "Absolute", "Additive", "AffineWindow", "Aggregate", "AllMechanisms",
+    "Alphabet", "Apart", "ApproxDP", "At", "Average", "Ball", "BayesRisk", "Box", "Circle", "Composite",
+    "Constraint", "Density", "DistanceLoss", "Distances", "Divergence", "Domain", "DomainLike", "Family", "Graph",
+    "Integers", "Interval", "Line", "Loss", "LossLike", "Metric", "MetricLDP", "Objective", "Outputs", "Piecewise",
+    "Points", "Prior", "PriorLike", "Privacy", "Problem", "Profile", "Quartic", "Rectangle", "Rule", "Shape",
+    "Sphere", "Squared", "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval",
+    "as_loss", "as_metric", "base_name", "places",
 ]  # fmt: skip

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -206,6 +207,10 @@ class Integers(Domain):
         return "the integers"
 
 
+#: Symbols that an alphabet may be asked for by their number.
+MOST = 10**7
+
+
 @dataclass(frozen=True)
 class Alphabet(Domain):
     """A finite set of inputs, written as their number d or as a list of distinct symbols (strings or numbers).
@@ -219,7 +224,7 @@ class Alphabet(Domain):
     def __post_init__(self) -> None:
         symbols = self.symbols
         if isinstance(symbols, int) and not isinstance(symbols, bool):
-            symbols = tuple(range(require.integer("symbols", symbols, low=2)))
+            symbols = tuple(range(require.integer("symbols", symbols, low=2, high=MOST)))
         if not isinstance(symbols, tuple | list):
             raise TypeError(f"symbols = {symbols!r} is not allowed: symbols must be an integer or a list")
         readable = all(isinstance(s, str | int) or (isinstance(s, float) and math.isfinite(s)) for s in symbols)
@@ -318,6 +323,158 @@ class OneHot(Domain):
 
     def __str__(self) -> str:
         return f"the one-hot vectors of {self.d} categories"
+
+
+class _Vectors(Domain):
+    """What sets of vectors share: the last axis of an array of inputs runs over the coordinates."""
+
+    def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+        """The Euclidean norm of y - x, over the last axis."""
+        found: np.ndarray = np.linalg.norm(np.subtract(y, x, dtype=float), axis=-1)
+        return found
+
+    def _vectors(self, x: ArrayLike, name: str) -> np.ndarray:
+        raw = np.asarray(require.unmasked(x, name))
+        array = raw if raw.dtype == np.float32 else _real(raw, name, str(self))
+        if array.ndim == 0 or array.shape[-1] != self.dimension:
+            allowed = f"its last axis must have length {self.dimension}"
+            raise ValueError(f"{name} of shape {array.shape} is not allowed: {allowed}")
+        return array
+
+    def _norms(self, array: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found: np.ndarray = np.sqrt(np.einsum("...i,...i->...", array, array, dtype=float))
+            return found
+
+
+@dataclass(frozen=True)
+class Sphere(_Vectors):
+    """The unit vectors of R^dim. An input counts by its direction: its norm may differ from 1 by up to `SLACK`, for rounding.
+
+    >>> print(Sphere(3))
+    the unit sphere in R^3
+    """
+
+    tag = "sphere"
+    #: Of norms: unit vectors in single precision are this close to 1.
+    SLACK: ClassVar[float] = 1e-5
+    dim: Annotated[int, Within(1, 10**9)]
+
+    def __post_init__(self) -> None:
+        require.integer("dim", self.dim, low=1, high=10**9)
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """dim."""
+        return self.dim
+
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
+        array = self._vectors(x, name)
+        with np.errstate(invalid="ignore"):
+            _inside(np.abs(self._norms(array) - 1) <= self.SLACK, array[..., 0], name, f"{name} must have norm 1")
+        return array
+
+    def latex(self) -> str:
+        return rf"\{{x \in \mathbb{{R}}^{{{self.dim}}} : \|x\|_2 = 1\}}"
+
+    def __str__(self) -> str:
+        return f"the unit sphere in R^{self.dim}"
+
+
+@dataclass(frozen=True)
+class Ball(_Vectors):
+    """The vectors of R^dim with Euclidean norm at most 1 (up to `Sphere.SLACK` more is taken for 1, for rounding)."""
+
+    tag = "ball"
+    dim: Annotated[int, Within(1, 10**9)]
+
+    def __post_init__(self) -> None:
+        require.integer("dim", self.dim, low=1, high=10**9)
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """dim."""
+        return self.dim
+
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
+        array = self._vectors(x, name)
+        with np.errstate(invalid="ignore"):
+            _inside(self._norms(array) <= 1 + Sphere.SLACK, array[..., 0], name, f"{name} must have norm at most 1")
+        return array
+
+    def latex(self) -> str:
+        return rf"\{{x \in \mathbb{{R}}^{{{self.dim}}} : \|x\|_2 \le 1\}}"
+
+    def __str__(self) -> str:
+        return f"the unit ball in R^{self.dim}"
+
+
+@dataclass(frozen=True)
+class Box(_Vectors):
+    """The vectors between two corners: the product of the intervals [lower_i, upper_i].
+
+    **Arguments:** `lower`, `upper`: the corners, of one length, from 1 to 10^6. `Box.cube(dim)` is [-1, 1]^dim.
+
+        >>> print(Box((0, 0), (4, 3)), "and", Box.cube(5))
+        [0, 4] x [0, 3] and [-1, 1]^5
+    """
+
+    tag = "box"
+    lower: Annotated[tuple[float, ...], Within(least=1)]
+    upper: Annotated[tuple[float, ...], Within(least=1)]
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            corner = np.asarray(getattr(self, name))
+            if corner.ndim != 1 or corner.dtype.kind not in "iuf" or not 1 <= corner.size <= 10**6:
+                raise ValueError(f"{name} is not allowed: the {name} corner must be a list of 1 to 10^6 numbers")
+            object.__setattr__(self, name, tuple((corner.astype(float) + 0.0).tolist()))
+        if len(self.lower) != len(self.upper):
+            given = f"lower has {len(self.lower)} entries and upper {len(self.upper)}"
+            raise ValueError(f"{given}, which is not allowed: both corners must have the same length")
+        for ends in set(zip(self.lower, self.upper, strict=True)):
+            Interval(*ends)  # refuses what is no interval
+
+    @classmethod
+    def cube(cls, dim: int, lower: float = -1.0, upper: float = 1.0) -> Box:
+        """[lower, upper]^dim."""
+        require.integer("dim", dim, low=1, high=10**6)
+        return cls((lower,) * dim, (upper,) * dim)
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """The number of coordinates."""
+        return len(self.lower)
+
+    @property
+    def sides(self) -> tuple[Interval, ...]:
+        """The interval of each coordinate."""
+        return tuple(Interval(*ends) for ends in zip(self.lower, self.upper, strict=True))
+
+    @property
+    def is_cube(self) -> bool:
+        """Whether it is [-1, 1]^dim."""
+        return set(self.lower) == {-1.0} and set(self.upper) == {1.0}
+
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
+        array = self._vectors(x, name)
+        with np.errstate(invalid="ignore"):
+            good = ((array >= np.array(self.lower)) & (array <= np.array(self.upper))).all(axis=-1)
+        _inside(np.asarray(good), array[..., 0], name, f"{name} must lie in {self}")
+        return array
+
+    def latex(self) -> str:
+        return re.sub(r"\^(\d+)", r"^{\1}", str(self)).replace(" x ", r" \times ")
+
+    def __str__(self) -> str:
+        ends = set(zip(self.lower, self.upper, strict=True))
+        if self.dimension <= 4 and (len(ends) > 1 or self.dimension == 1):
+            return " x ".join(map(str, self.sides))
+        if len(ends) == 1:
+            return f"{Interval(*ends.pop())}^{self.dimension}"
+        digest = hashlib.sha256(json.dumps([self.lower, self.upper]).encode()).hexdigest()[:16]
+        shown = " x ".join(str(Interval(*pair)) for pair in list(zip(self.lower, self.upper, strict=True))[:3])
+        return f"the box {shown} x ... in R^{self.dimension} with sha256 {digest}"
 
 
 def _shown(symbol: str | float) -> str:

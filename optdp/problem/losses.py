@@ -554,8 +554,13 @@ class CustomLoss(_Session, DistanceLoss):
         slack = np.arange(CELLS + 1) * (cell * noise)
         object.__setattr__(self, "_values", ends)
         object.__setattr__(self, "_noise", 2 * noise)
-        object.__setattr__(self, "_below", np.concatenate(([0.0], np.cumsum(low) * cell)) - slack)
-        object.__setattr__(self, "_above", np.concatenate(([0.0], np.cumsum(high) * cell)) + slack)
+        with np.errstate(over="ignore"):  # whether it overflows is asked where the domain is known
+            object.__setattr__(self, "_below", np.concatenate(([0.0], np.cumsum(low) * cell)) - slack)
+            object.__setattr__(self, "_above", np.concatenate(([0.0], np.cumsum(high) * cell)) + slack)
+        if not np.isfinite(self._above).all():
+            raise ValueError(
+                f"loss = {self.name!r} is not allowed: its integral overflows on [0, {self.reach:g}]; use smaller units"
+            )
 
     @property
     def convex(self) -> bool:  # type: ignore[override]

@@ -60,6 +60,10 @@ class Privacy(Tagged, root=True):
     def _implied_by(self, other: Privacy) -> bool | None:
         return True if type(self) is type(other) and self._parameters() == other._parameters() else None
 
+    def on(self, domain: Any) -> Privacy:
+        """The notion with everything that it takes checked against the domain. **Raises** ValueError where it does not fit."""
+        return self
+
     def delta_at(self, eps: Number) -> Fraction | None:
         """A delta for which the guarantee implies (eps, delta)-differential privacy for its neighbours; None: none is known."""
         return None

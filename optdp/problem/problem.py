@@ -59,6 +59,7 @@ class Problem(Tagged, root=True):
         ):
             raise ValueError("constraints: outputs are not allowed to be bounded here: they are no numbers")
         object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "privacy", self.privacy.on(domain))
         object.__setattr__(self, "objective", objective.on(domain))
         object.__setattr__(self, "constraints", tuple(sorted(constraints, key=lambda c: c.tag)))
 

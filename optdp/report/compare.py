@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optdp.design import registry
 from optdp.exact import require
-from optdp.exact.numbers import Number, below
+from optdp.exact.numbers import Number, above, below
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.density import Density
-from optdp.problem.domains import DomainLike, Interval, as_domain
+from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
 from optdp.problem.families import AllMechanisms, Piecewise
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import At, Average, Objective, WorstCase
@@ -22,6 +23,7 @@ from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.report.plots import figure_of, plot_losses, titled
 from optdp.report.report import Column, Report
+from optdp.solution import Solution
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,12 +74,18 @@ def compare(
     else:
         notes.append("No design solves this problem: there is no optimum to compare with.")
     rows = [_row(name, mechanism, problem) for name, mechanism in shown.items()]
+    anyone = isinstance(problem.family, AllMechanisms)
+    everyone = None if best is None or anyone else best_of_all(problem, rtol, time_limit)
     if best is not None:
         rows[0]["value"] = best.value
         for row in rows:
             row["ratio"] = row["value"] / best.value if best.value else None
+            if everyone is not None:
+                row["of all"] = row["value"] / everyone.value if everyone.value else None
+    if everyone is not None:
+        proven = f"at least {below(everyone.lower_bound, 9)}, and {above(everyone.value, 9)} is attained"
+        notes.append(f"Best of all: {everyone.problem.statement()} is {proven}.")
     rows.sort(key=lambda row: row["value"])
-    anyone = isinstance(problem.family, AllMechanisms)
     if best is not None and not all(row["family"] == "yes" for row in rows):
         notes.append("in the family: the bound holds for these only; other mechanisms may go below it.")
     if any(row["numbers"] == "numerical" for row in rows):
@@ -85,7 +93,8 @@ def compare(
     worst = isinstance(problem.objective, WorstCase) and isinstance(problem.domain, Interval)
     columns = [
         Column("mechanism", "mechanism"), Column("value", problem.objective.name),
-        *([] if best is None else [Column("ratio", "/ optimum", ".4f")]),
+        *([] if best is None else [Column("ratio", "/ optimum" if anyone else "/ best of family", ".4f")]),
+        *([] if everyone is None else [Column("of all", "/ best of all", ".4f")]),
         *([Column("average", "uniform average"), Column("worst_input", "worst input", ".4g")] if worst else []),
         Column("numbers", "numbers"), Column("guarantee", str(problem.privacy)),
         *([] if anyone else [Column("family", "in the family")]),
@@ -96,6 +105,14 @@ def compare(
         return figure_of(titled(plot_losses(shown, problem.loss), title))
 
     return Report(title, columns, rows, notes, figure if isinstance(problem.domain, Interval) else None)
+
+
+def best_of_all(problem: Problem, rtol: float, time_limit: float) -> Solution | None:
+    """The optimum over all mechanisms in place of the problem's family; None where no design finds it, or it is the same."""
+    wider = replace(problem, family=AllMechanisms())
+    if isinstance(problem.domain, Circle) or all(design.accepts(wider) is not None for design in registry.designs()):
+        return None
+    return registry.solve(wider, rtol, time_limit)
 
 
 def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Problems with a report of their own: `optdp.report.<name>.gap_report(**spec)`.
-PROBLEMS = ("piecewise", "kernel", "unbiased", "additive", "lip")
+PROBLEMS = ("piecewise", "kernel", "unbiased", "composite", "additive", "lip", "vector")
 
 #: One number or several.
 Levels = Number | str | Iterable[Number | str]
@@ -84,36 +84,49 @@ def values(mechanisms: Mapping[str, Mechanism], problem: Problem, proven: dict[s
 
 def table(
     solutions: Sequence[Solution], title: str, rivals: Callable[[Problem], dict[str, Mechanism]], *more: Column,
-    note: str | None = None,
+    note: str | None = None, everyone: Sequence[Solution] = (),
 ) -> Report:  # fmt: skip
     """The brackets of solutions, each rival's objective as a ratio to the value, and a figure over epsilon.
 
     **Arguments:** `rivals`: the mechanisms beside the optimum of a problem; `more`: further columns; `note`: what follows the
-    statement of the first problem in the notes.
+    statement of the first problem in the notes; `everyone`: for each solution the best of all mechanisms, for a family.
     """
+    to = "best of family" if everyone else "value"
     rows: list[dict[str, Any]] = []
     proven: dict[str, bool] = {}
-    for solution in solutions:
+    for k, solution in enumerate(solutions):
         problem = solution.problem
-        row = {"eps": None if problem.eps is None else float(problem.eps), "lower": solution.lower_bound,
+        row: dict[str, Any] = {"eps": None if problem.eps is None else float(problem.eps), "lower": solution.lower_bound,
                "value": solution.value, "gap": solution.gap, "verified": bool(solution.verify()),
                "seconds": solution.program.seconds, "problem": problem.statement()}  # fmt: skip
+        if everyone:
+            best = everyone[k]
+            row |= {"all lower": best.lower_bound, "all value": best.value, "of all": solution.value / best.value}
         for name, value in values(rivals(problem), problem, proven).items():
             row[name] = value / solution.value if solution.value else None
         rows.append(row)
     columns = [
         Column("eps", "eps", "g"), Column("lower", "lower bound", ".9g", "down"), Column("value", "value", ".9g", "up"),
-        Column("gap", "gap", ".1e"), *(Column(name, f"{name} / value", ".4f") for name in proven),
+        Column("gap", "gap", ".1e"),
+        *([Column("all lower", "all: bound", ".6g", "down"), Column("all value", "all: attained", ".6g", "up"),
+           Column("of all", "value / best of all", ".4f")] if everyone else []),
+        *(Column(name, f"{name} / {to}", ".4f") for name in proven),
         Column("verified", "verified"), Column("seconds", "seconds", ".3g"), *more,
     ]  # fmt: skip
     first = solutions[0].problem
     notes = [] if note is None else [f"At eps = {first.eps}: {first.statement()} {note}"]
+    if everyone:
+        notes.append(
+            f"all: {everyone[0].problem.statement()}, at the first eps, is between its bound and what is attained."
+        )
     notes.append("gap = (value - lower bound) / value; verified: checked again without the solver.")
     if not all(proven.values()):
         notes.append(NUMERICAL)
-    ratios = {name: [row.get(name) for row in rows] for name in proven}
+    ratios: dict[str, object] = {name: [row.get(name) for row in rows] for name in proven}
+    if everyone:
+        ratios = {"best of all": [1 / row["of all"] for row in rows], **ratios}
     known = all(row["eps"] for row in rows)
-    figure = ratio_figure(title, rows, ratios, "value", "objective / value")
+    figure = ratio_figure(title, rows, ratios, to, f"{first.objective.name} / {to}")
     return Report(title, columns, rows, notes, figure if ratios and known else None)
 
 

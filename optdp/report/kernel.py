@@ -72,6 +72,8 @@ def plot_floor(mechanism: KernelMechanism, ax: Axes | None = None) -> Axes:
         jumps = 2 * np.flatnonzero(y[1:, 0] > y[:-1, 1]) + 2
         ax.plot(np.insert(y.reshape(-1), jumps, np.nan), np.insert(level, jumps, np.nan), color=COLOURS[0], lw=1.4)
         ax.set_yscale("log")
+        if level.max() < 2 * level.min():  # else the ticks of a constant say nothing
+            ax.set_ylim(level.min() / 3, level.max() * 3)
     _atoms(ax, low[flat], masses[flat])
     ax.set(xlabel="output y", ylabel="density of the floor")
     return ax

@@ -133,7 +133,7 @@ def simulation_report(simulation: Simulation) -> Report:
         labels = {n: f"{n}, theory" if np.isfinite(y).any() else f"{n}: below 1e-6" for n, y in theory.items()}
         drawn = {labels[name]: y for name, y in theory.items()}
         ylabel = "root of squared error / users"
-        axes = curves(levels, drawn, logs="y", marker="", legend="inside", xlabel="epsilon", ylabel=ylabel)
+        axes = curves(levels, drawn, logs="y", marker=False, legend="inside", xlabel="epsilon", ylabel=ylabel)
         for line, name in zip(list(axes.lines), theory, strict=True):
             axes.plot(levels, roots(name, "empirical"), "o", color=line.get_color(), ms=5, mfc="none")
         return figure_of(titled(axes, f"{title} (circles: simulated)"))

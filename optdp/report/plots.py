@@ -64,7 +64,9 @@ def figure_of(ax: Axes) -> Figure:
 
 def line(k: int) -> dict[str, Any]:
     """The style of the k-th curve: the first one thick, neighbours dashed in turn, so that none hides another."""
-    return {"color": COLOURS[k % len(COLOURS)], "lw": 1.4 if k else 2.6, "ls": "--" if k and k % 2 == 0 else "-"}
+    again, colour = divmod(k, len(COLOURS))
+    dashes = ("-", "--", ":", "-.")[k % 2 == 0 and k > 0 if again == 0 else 2 + k % 2]
+    return {"color": COLOURS[colour], "lw": 1.4 if k else 2.6, "ls": dashes}
 
 
 def log_ticks(ax: Axes, x: Sequence[float]) -> None:
@@ -75,7 +77,7 @@ def log_ticks(ax: Axes, x: Sequence[float]) -> None:
 
 
 def curves(
-    x: Sequence[float], drawn: Mapping[str, Any], *, ax: Axes | None = None, logs: str = "", marker: str = "o",
+    x: Sequence[float], drawn: Mapping[str, Any], *, ax: Axes | None = None, logs: str = "", marker: bool = True,
     legend: str | None = "outside", **labels: Any,
 ) -> Axes:  # fmt: skip
     """One labelled line over `x` for each entry, the first one thick. Returns the axes.
@@ -85,7 +87,8 @@ def curves(
     """
     ax = new_axes(ax, size=(7.2, 4.4))
     for k, (label, y) in enumerate(drawn.items()):
-        ax.plot(x, y, marker=marker, ms=4, label=label, **line(k))
+        shape = "os^D"[k // len(COLOURS) % 4] if marker else ""
+        ax.plot(x, y, marker=shape, ms=4, label=label, **line(k))
     if "x" in logs:
         log_ticks(ax, x)
     if "y" in logs:
@@ -123,8 +126,12 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 MECHANISMS = {
     "AdditiveNoise": ("optdp.report.plots", "plot_noise"),
     "KernelMechanism": ("optdp.report.kernel", "plot_kernel"),
+    "MetricMechanism": ("optdp.report.places", "plot_map"),
     "FiniteMechanism": ("optdp.report.kernel", "plot_table"),
     "LIPMechanism": ("optdp.report.lip", "plot_kernel"),
+    "CapMechanism": ("optdp.report.vector", "plot_cap"),
+    "SignMechanism": ("optdp.report.vector", "plot_signs"),
+    "ProductMechanism": ("optdp.report.vector", "plot_product"),
     "Mechanism": ("optdp.report.plots", "plot_densities"),
 }
 
@@ -207,4 +214,4 @@ def plot_losses(mechanisms: Mapping[str, Mechanism], loss: LossLike = "abs", *, 
     x = np.linspace(domain.lower, domain.upper, 401)
     drawn = {name: mechanism.expected_loss(x, loss) for name, mechanism in mechanisms.items()}
     ylabel = f"expected loss ({loss})"
-    return curves(x.tolist(), drawn, ax=ax, marker="", xlabel="input x", ylabel=ylabel, ylim=(0, None))
+    return curves(x.tolist(), drawn, ax=ax, marker=False, xlabel="input x", ylabel=ylabel, ylim=(0, None))

@@ -47,7 +47,7 @@ class Column:
 class Report:
     """A table of results: `rows` hold exact numbers, `columns` say how they are shown, `notes` how to read them.
 
-    `to_text()`, `to_markdown()`, `to_html()`, `to_frame()`, `to_json()`, `plot()`, and `save(path)` by file ending.
+    `to_text()`, `to_markdown()`, `to_html()`, `to_latex()`, `to_frame()`, `to_json()`, `plot()`, and `save(path)` by file ending.
     """
 
     title: str
@@ -63,16 +63,37 @@ class Report:
         return [all(isinstance(r.get(c.key), int | float | None) for r in self.rows) for c in self.columns]
 
     def to_text(self) -> str:
-        """The table for a terminal: numbers right-aligned under their headings."""
-        cells = self._cells()
-        widths, numeric = [max(map(len, column)) for column in zip(*cells, strict=True)], self._numeric()
+        """The table for a terminal: numbers right-aligned under their headings, which take two lines in a wide table."""
+        (head, *cells), numeric = self._cells(), self._numeric()
+        heads = [head]
+        if sum(map(len, head)) + 2 * len(head) > WIDE:
+            parts = [cell.partition(" / ") for cell in head]
+            heads = [[first for first, _, _ in parts], [slash.lstrip() + rest for _, slash, rest in parts]]
+        widths = [max(map(len, column)) for column in zip(*heads, *cells, strict=True)]
 
         def line(row: list[str]) -> str:
             parts = [t.rjust(w) if n else t.ljust(w) for t, w, n in zip(row, widths, numeric, strict=True)]
             return "  ".join(parts).rstrip()
 
-        head, *body = map(line, cells)
-        return "\n".join([self.title, "", head, "-" * max(map(len, [head, *body])), *body, "", *self.notes]).rstrip()
+        above, body = list(map(line, heads)), list(map(line, cells))
+        bar = "-" * max(map(len, [*above, *body]))
+        return "\n".join([self.title, "", *above, bar, *body, "", *self.notes]).rstrip()
+
+    def to_latex(self) -> str:
+        """The table as a LaTeX `tabular` with rules of the package booktabs, the title and the notes as comments."""
+        head, *body = ([_escaped(cell) for cell in row] for row in self._cells())
+        align = "".join("r" if numeric else "l" for numeric in self._numeric())
+        rows = [" & ".join(row) + r" \\" for row in (head, *body)]
+        lines = [
+            rf"\begin{{tabular}}{{{align}}}",
+            r"\toprule",
+            rows[0],
+            r"\midrule",
+            *rows[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+        return "\n".join([f"% {self.title}", *lines, *(f"% {note}" for note in self.notes)]) + "\n"
 
     def to_markdown(self) -> str:
         """The table in GitHub Markdown."""
@@ -83,14 +104,17 @@ class Report:
 
     def to_html(self, *, page: bool = True) -> str:
         """One self-contained page (or, with `page=False`, its body), with the figure as inline SVG."""
+        parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg(), self._html_table()]
+        content = "\n".join(part for part in parts if part)
+        return html_page(self.title, content) if page else content
+
+    def _html_table(self) -> str:
+        """The table and the notes under it."""
         head, *body = ([html.escape(cell) for cell in row] for row in self._cells())
         rows = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
         headings = "".join(f"<th>{cell}</th>" for cell in head)
         table = f"<table><thead><tr>{headings}</tr></thead><tbody>\n{rows}\n</tbody></table>"
-        parts = [f"<h2>{html.escape(self.title)}</h2>", self._svg(), f"<div class='wide'>{table}</div>"]
-        parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
-        content = "\n".join(part for part in parts if part)
-        return html_page(self.title, content) if page else content
+        return "\n".join([f"<div class='wide'>{table}</div>", *(f"<p>{html.escape(note)}</p>" for note in self.notes)])
 
     def _svg(self) -> str:
         if self.figure is None:
@@ -132,7 +156,7 @@ class Report:
         return self.figure()
 
     def save(self, path: str | Path) -> None:
-        """Write .md, .html, .json, .csv, .txt, or the figure as .png, .svg or .pdf, atomically."""
+        """Write .md, .html, .tex, .json, .csv, .txt, or the figure as .png, .svg or .pdf, atomically."""
         suffix = Path(path).suffix.lower()
         if suffix in (".png", ".svg", ".pdf"):
             from optdp.report.plots import save_figure
@@ -140,7 +164,7 @@ class Report:
             save_figure(self.plot(), path)
             return
         writers: dict[str, Callable[[], str]] = {
-            ".md": self.to_markdown, ".html": self.to_html, ".json": self.to_json,
+            ".md": self.to_markdown, ".html": self.to_html, ".tex": self.to_latex, ".json": self.to_json,
             ".csv": self.to_csv, ".txt": lambda: self.to_text() + "\n",
         }  # fmt: skip
         if suffix not in writers:
@@ -155,7 +179,19 @@ class Report:
         return f"<Report '{self.title}': {len(self.rows)} rows x {len(self.columns)} columns>"
 
     def _repr_html_(self) -> str:
-        return self.to_html(page=False)
+        return f"<p><b>{html.escape(self.title)}</b></p>\n{self._html_table()}"  # `plot()` draws the figure
+
+
+#: A table of more characters gets headings of two lines.
+WIDE = 110
+
+
+def _escaped(text: str) -> str:
+    """Plain text for LaTeX."""
+    marks = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+        c: f"\\{c}" for c in "&%$#_{}"
+    }
+    return "".join(marks.get(c, c) for c in text).replace("<", "$<$").replace(">", "$>$").replace("|", "$|$")
 
 
 def html_page(title: str, body: str) -> str:

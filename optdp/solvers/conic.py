@@ -47,6 +47,17 @@ def _limits(low: Any, high: Any) -> list[tuple[np.ndarray, int]]:
     return [(which, sign) for which, sign in kinds if which.any()]
 
 
+def solved(model: cp.Problem, **options: Any) -> str:
+    """Solve with Clarabel; cvxpy's word for how it ended, or what was raised: whatever it is, there is no point then."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.solve(solver="CLARABEL", **options)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+    return str(model.status)
+
+
 @dataclass(frozen=True)
 class Clarabel(LinearSolver):
     """Clarabel, an interior-point method for conic programs, through cvxpy: slower than HiGHS, and independent of it."""
@@ -54,19 +65,13 @@ class Clarabel(LinearSolver):
     name = "cvxpy, Clarabel"
 
     def solve(self, program: LinearProgram, *, time_limit: float = math.inf) -> LinearResult:
-        import cvxpy as cp
-
         model = as_cvxpy(program)
-        limit = {"time_limit": time_limit} if math.isfinite(time_limit) else {}
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Solution may be inaccurate")
-            try:
-                model.solve(solver="CLARABEL", **TIGHT, **limit)
-            except cp.SolverError as error:
-                return LinearResult(LinearStatus.FAILED, message=str(error), program=program)
-        status = STATUS_OF_CVXPY.get(model.status, LinearStatus.FAILED)
+        ended = solved(model, **TIGHT, **({"time_limit": time_limit} if math.isfinite(time_limit) else {}))
+        status = STATUS_OF_CVXPY.get(ended, LinearStatus.FAILED)
         if status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE):
-            return LinearResult(status, message=model.status, program=program)
+            return LinearResult(status, message=ended, program=program)
+        if model.variables()[0].value is None or any(limit.dual_value is None for limit in model.constraints):
+            return LinearResult(LinearStatus.FAILED, message=f"{ended}, without a point", program=program)
         # cvxpy's dual of an equation is minus the change of a minimum per unit of its right side, and plus that of a maximum.
         duals, side = np.zeros(program.rows.shape[0]), 1.0 if program.maximise else -1.0
         for (which, sign), limit in zip(_limits(program.row_lower, program.row_upper), model.constraints, strict=False):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from optdp.solvers.conic import solved
 
 #: (index of x, factor) of one side of a pair of masses.
 Side = tuple[np.ndarray, np.ndarray]
@@ -36,13 +37,10 @@ def solve(
         budgets.append(cp.sum(z) <= 1)
         cones.append(cp.constraints.PowCone3D(z, math.exp(bound) * q, p, 1 / alpha))
     model = cp.Problem(cp.Minimize(price @ x), [weight @ x == 1, *budgets, *cones])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            model.solve(solver="CLARABEL")
-        except cp.SolverError:
-            return None
-    if x.value is None or model.status not in ("optimal", "optimal_inaccurate"):
+    if solved(model) not in ("optimal", "optimal_inaccurate"):
+        return None
+    parts = [x.value, model.value, *(budget.dual_value for budget in budgets)]
+    if any(part is None or not np.isfinite(part).all() for part in parts):
         return None
     unit = 1.0 if alpha is None else math.exp((alpha - 1) * bound)
     duals = np.array([max(float(np.sum(budget.dual_value)), 0.0) for budget in budgets]) / unit

@@ -9,8 +9,8 @@ import enum
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,6 +200,79 @@ class Session:
     def solve(self, *, time_limit: float = math.inf, method: str | None = None) -> LinearResult:
         """Solve the program as it stands (`method`: another one of the solver's methods, this time)."""
         return self.solver.solve(self.program, time_limit=time_limit)
+
+
+class Guarded(LinearSolver):
+    """Another solver, of which nothing is expected: what it raises, or returns instead of a `LinearResult`, is a failed solve.
+
+    `asked`: whether it has been asked anything.
+    """
+
+    def __init__(self, inner: LinearSolver) -> None:
+        self.inner, self.name, self.asked = inner, str(inner.name)[:100], False
+
+    def solve(self, program: LinearProgram, *, time_limit: float = math.inf) -> LinearResult:
+        return self.session(program).solve(time_limit=time_limit)
+
+    def session(self, program: LinearProgram) -> Session:
+        return _GuardedSession(self, program)
+
+
+class _GuardedSession(Session):
+    """Another session beside the plain program, until it raises: then every solve has failed."""
+
+    solver: Guarded
+
+    def __init__(self, solver: Guarded, program: LinearProgram) -> None:
+        super().__init__(solver, program)
+        self.failure = ""
+        self.inner: Any = None
+        own = replace(program, rows=program.rows.copy())  # what both would grow
+        self._tried(lambda: setattr(self, "inner", solver.inner.session(own)))
+
+    def _tried(self, call: Callable[[], Any]) -> Any:
+        if not self.failure:
+            try:
+                return call()
+            except Exception as error:
+                log.debug("%s failed", self.solver.name, exc_info=True)
+                self.failure = f"{self.solver.name} raised {type(error).__name__}: {error}"
+        return None
+
+    def add_columns(self, cost: ArrayLike, columns: csr_matrix, lower: Limits = None, upper: Limits = None) -> None:
+        super().add_columns(cost, columns, lower, upper)
+        self._tried(lambda: self.inner.add_columns(cost, columns, lower, upper))
+
+    def add_rows(self, rows: csr_matrix, row_lower: ArrayLike, row_upper: ArrayLike) -> None:
+        super().add_rows(rows, row_lower, row_upper)
+        self._tried(lambda: self.inner.add_rows(rows, row_lower, row_upper))
+
+    def change(self, index: Where, *, cost: Limits = None, lower: Limits = None, upper: Limits = None) -> None:
+        super().change(index, cost=cost, lower=lower, upper=upper)
+        self._tried(lambda: self.inner.change(index, cost=cost, lower=lower, upper=upper))
+
+    def solve(self, *, time_limit: float = math.inf, method: str | None = None) -> LinearResult:
+        self.solver.asked = True
+        found = self._tried(lambda: self.inner.solve(time_limit=time_limit, method=method))
+        program, message = self.program, self.failure
+        if isinstance(found, LinearResult) and isinstance(found.status, LinearStatus):
+            made = self._tried(lambda: _as_arrays(found, program))
+            if made is not None:
+                complete = (made.row_dual.shape, made.x.shape) == (program.row_lower.shape, program.cost.shape)
+                if (complete and made.usable) or found.status not in (LinearStatus.OPTIMAL, LinearStatus.IMPRECISE):
+                    return made
+                message = f"{self.solver.name} called a point {found.status.value} that is not finite or not complete"
+        elif not self.failure:
+            message = f"{self.solver.name} returned a {type(found).__name__} and not a LinearResult"
+        return LinearResult(LinearStatus.FAILED, message=message or self.failure, program=program)
+
+
+def _as_arrays(found: LinearResult, program: LinearProgram) -> LinearResult:
+    """A result of somebody else's with arrays of its own; raises where its parts are no numbers."""
+    x, dual, reduced = (np.array(v, dtype=float) for v in (found.x, found.row_dual, found.reduced_cost))
+    return LinearResult(
+        found.status, float(found.objective), x, dual, reduced, int(found.iterations), str(found.message), program
+    )
 
 
 @dataclass(frozen=True)

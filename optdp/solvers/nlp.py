@@ -60,6 +60,16 @@ def solve(
         solver.config.rel_gap = rel_gap
     solver.config.raise_exception_on_nonoptimal_result = False
     solver.config.load_solutions = False
+    try:
+        return _solved(solver, model, name)
+    except Exception as error:  # whatever a solver may raise: there is no point then
+        log.debug("%s failed", name, exc_info=True)
+        return NonlinearResult(False, None, None, f"{name} raised {type(error).__name__}: {error}", False)
+
+
+def _solved(solver: Any, model: ConcreteModel, name: str) -> NonlinearResult:
+    from pyomo.environ import Var
+
     result = solver.solve(model)
     message = f"{result.termination_condition.name}, {result.solution_status.name}"
     log.debug("%s: %s", name, message)
@@ -69,7 +79,10 @@ def solve(
     if result.incumbent_objective is None:
         return NonlinearResult(False, None, bound, message, late)
     result.solution_loader.load_vars()
-    return NonlinearResult(True, float(result.incumbent_objective), bound, message, late)
+    values = [float(result.incumbent_objective), *(float(v.value) for v in model.component_data_objects(Var))]
+    if not all(map(math.isfinite, values)):
+        return NonlinearResult(False, None, bound, f"{message}, a point that is not finite", late)
+    return NonlinearResult(True, values[0], bound, message, late)
 
 
 def ipopt(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache, wraps
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,25 @@ from optdp.problem.priors import places
 
 #: Cells of the outputs' continuous part, and points at which the density is averaged in each.
 CELLS, POINTS = 256, 64
+#: Outputs that are drawn once for a mechanism: cells are narrow where there are many, and hold the atoms among them.
+DRAWS = 20_000
+#: Cells of the outputs for the mean: an average loses little by them.
+MEAN_CELLS = 128
+
+
+def kept(function: Any) -> Any:
+    """A function of a mechanism that remembers its last results, if the mechanism can be hashed."""
+    remembered = lru_cache(maxsize=64)(function)
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        try:
+            hash(arguments)
+        except TypeError:
+            return function(*arguments)
+        return remembered(*arguments)
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -24,6 +44,7 @@ class Channel:
     - `atoms`: outputs of positive probability; `edges`: ends of the cells of the continuous part, empty if there is none;
       `scale`: 0, or, where outputs are unbounded, the s for which edges are those of t in y = middle + s t/(1 - t^2).
     - `rest`: whether a last cell stands for all other outputs of a discrete mechanism that has infinitely many.
+    - `fixed`: whether the cells are the same whatever the outputs are: not for integers, whose domain has no ends.
 
     Continuous outputs are only known by their cell, which costs little: 256 cells.
     """
@@ -36,12 +57,19 @@ class Channel:
     rest: bool
 
     @classmethod
-    def of(
-        cls, mechanism: Mechanism, outputs: ArrayLike = (), span: tuple[float, float] | None = None, cells: int = CELLS
-    ) -> Channel:
-        """**Arguments:** `outputs`: some that occurred, to find the atoms of discrete mechanisms that have infinitely many;
-        `span`: of the inputs, where the domain is unbounded.
-        """
+    def of(cls, mechanism: Mechanism, outputs: ArrayLike = (), span: tuple[float, float] | None = None) -> Channel:
+        """**Arguments:** `outputs`: some that occurred, where the domain has no ends; `span`: of the inputs, there."""
+        found: Channel = _made(mechanism, CELLS, span)
+        return found if found.fixed or not np.size(outputs) else cls._of(mechanism, outputs, span, CELLS)
+
+    @classmethod
+    def coarse(cls, mechanism: Mechanism) -> Channel:
+        """With fewer cells: for the mean."""
+        found: Channel = _made(mechanism, MEAN_CELLS, None)
+        return found
+
+    @classmethod
+    def _of(cls, mechanism: Mechanism, outputs: ArrayLike, span: tuple[float, float] | None, cells: int) -> Channel:
         atoms, none = mechanism.atoms(), np.empty(0)
         if isinstance(mechanism.domain, Alphabet):
             return cls(mechanism, atoms, none, 0.0, 0.0, False)
@@ -60,16 +88,18 @@ class Channel:
             if np.isfinite(low) and np.isfinite(high):
                 edges = np.linspace(low, high, cells + 1)
                 if finite:
-                    edges = _graded(mechanism, np.linspace(first, last, 20_000), low, high, cells)
+                    edges = _graded(mechanism, np.linspace(first, last, DRAWS), low, high, cells)
                 return cls(mechanism, atoms, edges, middle, 0.0, False)
             inputs = [first, last] if finite else [-1.0, 1.0]
             spread = float(np.sqrt(np.max(mechanism.variance(np.array(inputs)))))
             scale = max(spread, (last - first) if finite else 0.0)
             edges = np.linspace(-1, 1, cells + 1)
             if finite:
-                edges = _graded(mechanism, np.linspace(first, last, 20_000), -1.0, 1.0, cells, middle, scale)
+                edges = _graded(mechanism, np.linspace(first, last, DRAWS), -1.0, 1.0, cells, middle, scale)
             return cls(mechanism, atoms, edges, middle, scale, False)
         known = np.asarray(outputs, dtype=float).reshape(-1)
+        if finite and span is None:  # the same cells whatever the outputs are
+            known = mechanism.randomize(np.linspace(first, last, DRAWS), np.random.default_rng(0))
         probes = np.array([first, middle, last] if finite else [0.0])
         if span is not None and mechanism.domain.tag == "integers":  # all of the span, and as far as the noise reaches
             reach = 12 * float(np.sqrt(np.max(mechanism.variance(np.array(span))))) + 1
@@ -85,6 +115,19 @@ class Channel:
     def cells(self) -> int:
         """How many cells there are: those of the density, the atoms, the rest."""
         return max(self.edges.size - 1, 0) + len(self.atoms) + self.rest
+
+    @property
+    def fixed(self) -> bool:
+        """See above."""
+        return self.edges.size > 0 or bool(np.isfinite(getattr(self.mechanism.domain, "lower", 0.0)))
+
+    def same(self, other: Channel) -> bool:
+        """Whether another channel of the mechanism has the same cells."""
+        return self is other or (
+            self.cells == other.cells
+            and np.array_equal(self.edges, other.edges)
+            and np.array_equal(self.atoms, other.atoms)
+        )
 
     def matrix(self, inputs: ArrayLike) -> np.ndarray:
         """P(cell | input), shape (cells, inputs).
@@ -173,6 +216,11 @@ class Channel:
     def counts(self, outputs: ArrayLike) -> np.ndarray:
         """How many outputs lie in each cell."""
         return np.bincount(self.place(outputs), minlength=self.cells)
+
+
+@kept
+def _made(mechanism: Mechanism, cells: int, span: tuple[float, float] | None) -> Channel:
+    return Channel._of(mechanism, (), span, cells)
 
 
 def _compact(y: np.ndarray, middle: float, scale: float) -> np.ndarray:

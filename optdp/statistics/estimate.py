@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, wraps
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,12 +29,13 @@ from numpy.typing import ArrayLike
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
-from optdp.problem.domains import Alphabet, Circle, Interval
+from optdp.problem.domains import Alphabet, Box, Circle, Interval
 from optdp.problem.priors import Prior, PriorLike
 from optdp.statistics import bayes
-from optdp.statistics.channel import Channel, mixed
+from optdp.statistics.channel import Channel, kept, mixed
 from optdp.statistics.likelihood import maximise
 from optdp.statistics.tables import frame
+from optdp.statistics.tally import Sample, Tally
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +49,6 @@ FEWEST = 5
 RANK = 1e-7
 #: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
 GRID, BASIS, CHECKED = 257, 16, 512
-#: Cells of the outputs for the mean: an average loses little by them.
-MEAN_CELLS = 128
 POPULATION = "the inputs are independent draws from one population, whose {} is estimated"
 
 
@@ -135,7 +134,7 @@ def _name(point: Any) -> str:
 
 
 def estimate(
-    mechanism: Mechanism, outputs: ArrayLike, what: str = "mean", *, q: float | None = None,
+    mechanism: Mechanism, outputs: ArrayLike | Tally, what: str = "mean", *, q: float | None = None,
     bins: int | ArrayLike | None = None, level: float = 0.95, categories: ArrayLike | None = None,
     prior: PriorLike | str | None = None, strength: float = 1.0, progress: bool = False,
 ) -> Estimate:  # fmt: skip
@@ -144,7 +143,7 @@ def estimate(
     **Arguments:**
 
     - `mechanism`: the one that gave the outputs (`optdp.Mechanism.load` reads a saved one).
-    - `outputs`: what it gave, any shape; for frequency oracles messages, for vectors rows.
+    - `outputs`: what it gave, any shape; for frequency oracles messages, for vectors rows; or an `optdp.Tally` of it.
     - `what`: "mean"; "quantile" (with `q`); "cdf": the distribution function at the upper ends of the bins, or at the symbols of
       an alphabet of numbers; "histogram": probabilities of bins; "frequencies": probabilities of categories.
     - `q`: the level of the quantile, in (0, 1): 0.5 is the median.
@@ -191,15 +190,22 @@ def estimate(
     if categories is not None and not oracle:
         raise ValueError("categories is not allowed here: it is for frequency oracles")
     ask = _Ask(what, level, q, prior, require.real("strength", strength, low=0.0, open_low=True))
-    if isinstance(mechanism, FrequencyOracle):
-        return _oracle(mechanism, outputs, ask, categories, progress)
-    if not isinstance(mechanism, Mechanism):
+    if isinstance(outputs, Tally) and not (outputs.mechanism is mechanism or outputs.mechanism == mechanism):
+        raise ValueError("outputs is not allowed: it is a tally of another mechanism's")
+    vectors = isinstance(mechanism, Mechanism) and domain is not None and domain.dimension is not None
+    if not oracle and (vectors or not isinstance(mechanism, Mechanism)):
         return _coordinates(mechanism, outputs, ask)
+    data = outputs if isinstance(outputs, Tally) else Sample(mechanism, outputs)
+    if isinstance(mechanism, FrequencyOracle):
+        return _oracle(mechanism, data, ask, categories, progress)
     if symbols:
-        return _symbols(mechanism, outputs, ask)
+        return _symbols(mechanism, data, ask)
     if what == "mean" and prior is None:
-        return _direction(mechanism, outputs, ask) if isinstance(domain, Circle) else _mean(mechanism, outputs, ask)
-    return _binned(mechanism, outputs, ask, bins)
+        return _direction(mechanism, data, ask) if isinstance(domain, Circle) else _mean(mechanism, data, ask)
+    return _binned(mechanism, data, ask, bins)
+
+
+Data = Sample | Tally
 
 
 @dataclass(frozen=True)
@@ -326,31 +332,36 @@ def _reason(matrix: np.ndarray, names: Any) -> str:
 
 def simultaneous(cov: np.ndarray, level: float) -> float:
     """The c with P(max |Z_i| <= c) = level for normal Z with this covariance: simulated up to 400 numbers, else Sidak's bound."""
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     deviation = np.sqrt(np.maximum(np.diag(cov), 0.0))
     live = deviation > 1e-12 * deviation.max(initial=0.0)
     k = int(live.sum())
-    sidak = float(norm.ppf((1 + level ** (1 / max(k, 1))) / 2))
+    sidak = float(ndtri((1 + level ** (1 / max(k, 1))) / 2))
     if k <= 1 or k > 400:
         return sidak
     correlation = cov[np.ix_(live, live)] / np.outer(deviation[live], deviation[live])
     values, vectors = np.linalg.eigh(correlation)
-    draws = np.random.default_rng(0).standard_normal((20_000, k)) * np.sqrt(np.maximum(values, 0.0))
-    found = np.quantile(np.abs(draws @ vectors.T).max(axis=1), level)
-    return float(min(max(found, norm.ppf((1 + level) / 2)), sidak))
+    drawn = (vectors * np.sqrt(np.maximum(values, 0.0))).astype(np.float32) @ _normals(k)
+    found = np.quantile(np.abs(drawn, out=drawn).max(axis=0), level)
+    return float(min(max(found, ndtri((1 + level) / 2)), sidak))
+
+
+@lru_cache(maxsize=16)
+def _normals(k: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((k, 20_000), dtype=np.float32)
 
 
 def _z(level: float, n: int = 10**9) -> float:
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    return float(t.ppf((1 + level) / 2, max(n - 1, 1)))
+    return float(stdtrit(max(n - 1, 1), (1 + level) / 2))
 
 
 # --- categories, symbols, bins
 
 
-def _symbols(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask) -> Estimate:
+def _symbols(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     """Finite alphabets: frequencies, and for numbers the mean, distribution function and quantiles."""
     domain: Any = mechanism.domain
     symbols = domain.symbols
@@ -360,7 +371,7 @@ def _symbols(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask) -> Estimate:
             f"what = {ask.what!r} is not allowed for {domain}: its symbols are no numbers; use 'frequencies'"
         )
     channel = Channel.of(mechanism)
-    counts, matrix = channel.counts(outputs), channel.matrix(_array(symbols))
+    counts, matrix = data.counts(channel), channel.matrix(_array(symbols))
     order = np.argsort(np.array(symbols)) if numeric and ask.what != "frequencies" else np.arange(len(symbols))
     matrix, symbols = matrix[:, order], tuple(symbols[i] for i in order)
     if ask.what == "mean":
@@ -435,20 +446,20 @@ def _edges(mechanism: Mechanism, bins: Any) -> np.ndarray | None:
     return ends
 
 
-def _binned(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask, bins: Any) -> Estimate:
+def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
     """Numbers in bins: histogram, distribution function, quantiles; the mean for Bayesian users."""
     edges = _edges(mechanism, bins)
     span = None if np.isfinite(mechanism.domain.lower) or edges is None else (float(edges[0]), float(edges[-1]))
-    channel = Channel.of(mechanism, outputs, span)
-    counts = channel.counts(outputs)
-    if channel.rest or span is not None:  # its cells depend on the outputs
+    channel = Channel.of(mechanism, () if isinstance(data, Tally) else data.outputs, span)
+    counts = data.counts(channel)
+    if channel.fixed:
+        if edges is None:
+            edges = np.array(_chosen(mechanism, int(counts.sum()), ask.what))
+        matrix = _mixed(mechanism, tuple(edges.tolist()), span)
+    else:
         if edges is None:
             edges = choose_bins(channel, int(counts.sum()), ask.what)
         matrix = mixed(channel, edges)
-    else:
-        if edges is None:
-            edges = np.array(_chosen(mechanism, int(counts.sum()), ask.what))
-        matrix = _mixed(mechanism, tuple(edges.tolist()))
     used = matrix.max(axis=1) > 0
     if counts[~used].any():
         raise ValueError("outputs are not allowed: there must be at least one, all of them outputs of this mechanism")
@@ -463,24 +474,9 @@ def _binned(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask, bins: Any) -> E
     return _functionals(matrix, counts, wanted, points, names, ask, told)
 
 
-def kept(function: Any) -> Any:
-    """A function of a mechanism that remembers its last results, if the mechanism can be hashed."""
-    remembered = lru_cache(maxsize=32)(function)
-
-    @wraps(function)
-    def call(*arguments: Any) -> Any:
-        try:
-            hash(arguments)
-        except TypeError:
-            return function(*arguments)
-        return remembered(*arguments)
-
-    return call
-
-
 @kept
-def _mixed(mechanism: Mechanism, edges: tuple[float, ...]) -> np.ndarray:
-    return mixed(Channel.of(mechanism), np.array(edges))
+def _mixed(mechanism: Mechanism, edges: tuple[float, ...], span: tuple[float, float] | None) -> np.ndarray:
+    return mixed(Channel.of(mechanism, (), span), np.array(edges))
 
 
 @kept
@@ -576,13 +572,11 @@ def _ordered_quantile(matrix: np.ndarray, counts: np.ndarray, symbols: np.ndarra
     return ask.answer(n, "maximum likelihood; the interval inverts score tests", told, here, spread, reach, reach)
 
 
-def _oracle(oracle: FrequencyOracle, outputs: ArrayLike, ask: _Ask, categories: Any, progress: bool) -> Estimate:
+def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, progress: bool) -> Estimate:
     """Frequencies from the sums of T_c."""
     if ask.prior is not None:
         raise ValueError("prior is not allowed here: it is for mechanisms on an alphabet or an interval")
-    sums, n = oracle.tally(outputs, categories, progress=progress)
-    if not n:
-        raise ValueError("outputs are not allowed: there must be at least one")
+    sums, squares, n = data.supports(categories, progress)
     labels = oracle.domain.labels if categories is None else np.ravel(np.asarray(categories)).tolist()
     value = oracle.frequencies(sums / n)
     every = categories is None
@@ -595,7 +589,7 @@ def _oracle(oracle: FrequencyOracle, outputs: ArrayLike, ask: _Ask, categories: 
         interval, band = ([np.clip(oracle.frequencies(e), 0.0, 1.0) for e in pair] for pair in ends)
         method = "counts of supporting messages, corrected; exact binomial intervals"
     else:
-        error = np.sqrt(np.maximum(oracle.second(outputs, categories) - (sums / n) ** 2, 0.0) / n) / (own - other)
+        error = np.sqrt(np.maximum(squares / n - (sums / n) ** 2, 0.0) / n) / (own - other)
         interval, band = (
             [np.clip(value + s * _z(p) * error, 0.0, 1.0) for s in (-1, 1)] for p in (ask.level, sidak)
         )  # fmt: skip
@@ -610,12 +604,11 @@ def _oracle(oracle: FrequencyOracle, outputs: ArrayLike, ask: _Ask, categories: 
 
 def clopper_pearson(successes: np.ndarray, n: int, level: float) -> tuple[np.ndarray, np.ndarray]:
     """The exact interval for the probability of a success."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
-    tail = (1 - level) / 2
-    with np.errstate(invalid="ignore"):
-        low = np.where(successes > 0, beta.ppf(tail, successes, n - successes + 1), 0.0)
-        high = np.where(successes < n, beta.ppf(1 - tail, successes + 1, n - successes), 1.0)
+    tail, k = (1 - level) / 2, np.asarray(successes, dtype=float)
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1), n - k + 1, tail), 0.0)
+    high = np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1), 1 - tail), 1.0)
     return low, high
 
 
@@ -630,6 +623,7 @@ def project(values: np.ndarray) -> np.ndarray:
 # --- means
 
 
+@kept
 def affine_mean(mechanism: Mechanism) -> tuple[float, float] | None:
     """(a, b) if E[Y | x] = a + b x with b != 0 at every x tried, else None."""
     domain = mechanism.domain
@@ -643,51 +637,46 @@ def affine_mean(mechanism: Mechanism) -> tuple[float, float] | None:
     return float(means[0] - slope * x[0]), float(slope)
 
 
-def _mean(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask) -> Estimate:
+def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     """The corrected average where E[Y | x] is affine, or the average of a better function of the output."""
-    raw = np.asarray(outputs)
-    if raw.dtype.kind not in "iuf":
-        raise TypeError(f"outputs are of type {raw.dtype}, which is not allowed: they must be real numbers")
-    y = raw.astype(float).reshape(-1)
-    domain, line = mechanism.domain, affine_mean(mechanism)
-    bounded = isinstance(domain, Interval)
-    channel = Channel.of(mechanism, y) if bounded or line is None else None
-    if channel is None or channel.rest:
+    line = affine_mean(mechanism)
+    if not isinstance(mechanism.domain, Interval) or Channel.coarse(mechanism).rest:
         if line is None:
             raise NotIdentified("the mean is not identified: E[Y | x] is not affine in the input")
-        if not y.size or not np.isfinite(y).all():
-            raise ValueError("outputs are not allowed: there must be at least one, all finite")
-        return _average((y - line[0]) / line[1], mechanism, ask, "average of the outputs" + _correction(line), 0.0)
-    channel = Channel.of(mechanism, cells=MEAN_CELLS)
-    tables = mean_tables(mechanism)
-    counts = channel.counts(y)
+        return _corrected(mechanism, data, ask, line)
+    tables, counts = mean_tables(mechanism), data.counts(Channel.coarse(mechanism))
+    n = int(counts.sum())
     shares, cells = tables.fitted(counts)
     plain = np.inf if line is None else tables.plain_variance(shares, line)
-    found = tables.function(cells, int(counts.sum()))
-    if found.bias > math.sqrt(found.variance / counts.sum()) or not found.variance < 0.98 * plain:
+    found = tables.function(cells, n)
+    if found.bias > math.sqrt(found.variance / n) or not found.variance < 0.98 * plain:
         if line is None:
             raise NotIdentified(
                 "the mean is not identified by the outputs, however many there are: populations with different means have the "
                 f"same distribution of outputs. The best function of the output misses the input by up to {found.bias:.3g} (its "
-                f"standard error is {math.sqrt(found.variance / counts.sum()):.3g}); use an unbiased mechanism"
+                f"standard error is {math.sqrt(found.variance / n):.3g}); use an unbiased mechanism"
             )
-        return _average((y - line[0]) / line[1], mechanism, ask, "average of the outputs" + _correction(line), 0.0)
-    scores = found.function[channel.place(y)]
-    return _average(scores, mechanism, ask, "average of the function of the output with the least variance", found.bias)
+        return _corrected(mechanism, data, ask, line)
+    g = found.function
+    mean = float(counts @ g) / n
+    method = "average of the function of the output with the least variance"
+    return _average((n, mean, float(counts @ (g - mean) ** 2)), mechanism, ask, method, found.bias)
 
 
-def _correction(line: tuple[float, float]) -> str:
-    return (
-        ""
-        if abs(line[0]) < 1e-9 and abs(line[1] - 1) < 1e-9
-        else f", corrected for E[Y | x] = {line[0]:.6g} + {line[1]:.6g} x"
-    )
+def _corrected(mechanism: Mechanism, data: Data, ask: _Ask, line: tuple[float, float]) -> Estimate:
+    """The average of (y - a)/b."""
+    (n, mean, squares), (a, b) = data.moments(), line
+    same = abs(a) < 1e-9 and abs(b - 1) < 1e-9
+    method = "average of the outputs" + ("" if same else f", corrected for E[Y | x] = {a:.6g} + {b:.6g} x")
+    return _average((n, (mean - a) / b, squares / b**2), mechanism, ask, method, 0.0)
 
 
-def _average(scores: np.ndarray, mechanism: Mechanism, ask: _Ask, method: str, bias: float) -> Estimate:
-    n, domain = scores.size, mechanism.domain
-    value = float(scores.mean())
-    error = float(scores.std(ddof=1) / math.sqrt(n)) if n > 1 else math.inf
+def _average(
+    moments: tuple[int, float, float], mechanism: Mechanism, ask: _Ask, method: str, bias: float
+) -> Estimate:  # fmt: skip
+    """**Arguments:** `moments`: (number, mean, sum of squared deviations) of the numbers whose average is the estimate."""
+    (n, value, squares), domain = moments, mechanism.domain
+    error = math.sqrt(squares / (n - 1) / n) if n > 1 else math.inf
     half = _z(ask.level, n) * error + bias
     low, high = (np.clip(v, domain.lower, domain.upper) for v in (value - half, value + half))
     value = float(np.clip(value, domain.lower, domain.upper))
@@ -772,7 +761,7 @@ class MeanTables:
 @kept
 def mean_tables(mechanism: Mechanism) -> MeanTables:
     """The tables of a mechanism on an interval."""
-    channel, domain = Channel.of(mechanism, cells=MEAN_CELLS), mechanism.domain
+    channel, domain = Channel.coarse(mechanism), mechanism.domain
     x = np.linspace(domain.lower, domain.upper, GRID)
     between = domain.lower + (domain.upper - domain.lower) * (np.arange(CHECKED) + 0.5) / CHECKED
     some = x[::4]
@@ -780,22 +769,19 @@ def mean_tables(mechanism: Mechanism) -> MeanTables:
     return MeanTables(x, channel.matrix(x), between, channel.matrix(between), means, variances)
 
 
-def _direction(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask) -> Estimate:
+def _direction(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     """The mean direction on a circle: noise that turns with the input shortens the mean vector and does not turn it."""
     domain: Any = mechanism.domain
     turn = 2 * np.pi / domain.period
-    angles = turn * (domain.check(np.asarray(outputs, dtype=float), "outputs").reshape(-1) - domain.start)
-    if not angles.size:
-        raise ValueError("outputs are not allowed: there must be at least one")
-    c, s, n = float(np.cos(angles).mean()), float(np.sin(angles).mean()), angles.size
+    n, sums = data.directions()
+    c, s, cc, ss, sc = (sums / n).tolist()
     middle = math.atan2(s, c)
-    across = np.sin(angles - middle)
-    error = float(np.sqrt(np.mean(across**2) / n) / math.hypot(c, s))
+    across = ss * math.cos(middle) ** 2 + cc * math.sin(middle) ** 2 - 2 * sc * math.sin(middle) * math.cos(middle)
+    error = math.sqrt(max(across, 0.0) / n) / math.hypot(c, s)
     # All directions whose normal component of the mean vector is not rejected; everything where its length is not either.
     around = np.linspace(-np.pi, np.pi, 4097)
     phi = middle + around
     normal = s * np.cos(phi) - c * np.sin(phi)  # the average of sin(angle - phi), and that of its square
-    ss, cc, sc = np.mean(np.sin(angles) ** 2), np.mean(np.cos(angles) ** 2), np.mean(np.sin(angles) * np.cos(angles))
     second = ss * np.cos(phi) ** 2 + cc * np.sin(phi) ** 2 - 2 * sc * np.sin(phi) * np.cos(phi)
     kept = around[(normal**2 * n <= _z(ask.level, n) ** 2 * (second - normal**2)) & (np.abs(around) < np.pi / 2)]
     low, high = (float(kept.min()), float(kept.max())) if kept.size else (0.0, 0.0)
@@ -812,20 +798,31 @@ def _direction(mechanism: Mechanism, outputs: ArrayLike, ask: _Ask) -> Estimate:
     )
 
 
-def _coordinates(mechanism: Any, outputs: ArrayLike, ask: _Ask) -> Estimate:
-    """Vectors: each coordinate's average."""
-    if not hasattr(mechanism, "d") or ask.what != "mean" or ask.prior is not None:
-        raise TypeError(
-            f"mechanism = {mechanism!r} is not allowed with what = {ask.what!r}: it must be an optdp mechanism"
-        )
+def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
+    """Vectors: each coordinate's average; the band is a region for the whole vector."""
+    d = mechanism.domain.dimension if isinstance(mechanism, Mechanism) else getattr(mechanism, "d", None)
+    if d is None or ask.what != "mean" or ask.prior is not None:
+        allowed = "it must be 'mean', without a prior" if d is not None else "it must be an optdp mechanism"
+        raise TypeError(f"mechanism = {mechanism!r} is not allowed with what = {ask.what!r}: {allowed}")
+    if isinstance(mechanism, Mechanism) and not _keeps_mean(mechanism):
+        raise NotIdentified("the mechanism is not known to be unbiased: the average of its outputs says nothing exact")
     y = np.asarray(outputs, dtype=float)
-    if y.ndim < 2 or y.shape[-1] != mechanism.d or not y.size or not np.isfinite(y).all():
-        raise ValueError(f"outputs are not allowed: they must be finite vectors, with {mechanism.d} as their last axis")
-    rows = y.reshape(-1, mechanism.d)
+    if y.ndim < 2 or y.shape[-1] != d or not y.size or not np.isfinite(y).all():
+        raise ValueError(f"outputs are not allowed: they must be finite vectors, with {d} as their last axis")
+    rows = y.reshape(-1, d)
     n, value = len(rows), rows.mean(axis=0)
-    error = rows.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(mechanism.d, np.inf)
-    factors = _z(ask.level, n), _z(ask.level ** (1 / mechanism.d), n)
+    error = rows.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(d, np.inf)
+    factors = _z(ask.level, n), _z(ask.level ** (1 / d), n)
     interval, band = ((value - f * error, value + f * error) for f in factors)
-    return ask.answer(
-        n, "average of the outputs", POPULATION.format("mean"), value, error, interval, band, range(mechanism.d)
-    )
+    return ask.answer(n, "average of the outputs", POPULATION.format("mean"), value, error, interval, band, range(d))
+
+
+def _keeps_mean(mechanism: Mechanism) -> bool:
+    """Whether E[Y | x] = x at a few vectors x."""
+    domain: Any = mechanism.domain
+    if isinstance(domain, Box):
+        low, high = np.array(domain.lower), np.array(domain.upper)
+        points = np.stack([low, low + 0.3 * (high - low), high])
+    else:
+        points = np.concatenate([np.eye(1, domain.dimension), -np.eye(1, domain.dimension)])
+    return bool(np.allclose(mechanism.mean(points), points, rtol=1e-9, atol=1e-9))

@@ -18,10 +18,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ from optdp.statistics import tables
 from optdp.statistics.estimate import Estimate, estimate, simultaneous
 from optdp.statistics.recommend import RTOL, candidates, unit_error
 from optdp.statistics.schema import Category, Column
+from optdp.statistics.tally import Tally
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,6 +158,9 @@ class Plan:
     ) -> Any:
         """The private table, of the same kind, with the same index and names.
 
+        Whoever sees the private rows of two calls sees two answers of everybody: call it once. A dask DataFrame is evaluated
+        here, on its cluster, for that reason.
+
         **Arguments:** `table`: a pandas or polars frame, a pyarrow table, a dict of arrays, a dask DataFrame, or a path of a CSV
         or Parquet file, which is streamed in constant memory to `target`, written whole or not at all; `rng` as in
         `Mechanism.randomize`; `progress`: a bar on stderr for files.
@@ -166,18 +171,33 @@ class Plan:
         **Raises** ValueError for columns that the plan does not know or that are not there, and naming column and row for entries
         that the schema refuses, without their values.
         """
-        rng = as_rng(rng)
+        given, rng = rng, as_rng(rng)
         if isinstance(table, str | Path):
             if target is None:
                 raise ValueError("target = None is not allowed for a file: it must be the path of the private one")
             if Path(table).resolve() == Path(target).resolve():
                 raise ValueError("target is not allowed to be the table itself")
             return tables.map_file(table, target, lambda part: self._columns(part, rng), progress)
-        if hasattr(table, "map_partitions"):
-            return table.map_partitions(self.randomize, meta=self.randomize(table._meta_nonempty))
+        if hasattr(table, "to_delayed"):
+            return self._on_cluster(table, None if given is None else rng)
         return tables.like(table, self._columns(table, rng))
 
-    def _columns(self, table: Any, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def _on_cluster(self, table: Any, rng: np.random.Generator | None) -> Any:
+        """A dask DataFrame, partition by partition where they are; evaluated once, for a second evaluation would be a second
+        answer of everybody.
+        """
+        import dask
+        from dask import dataframe
+
+        parts = table.to_delayed()
+        seeds = [None] * len(parts) if rng is None else rng.integers(2**63, size=len(parts)).tolist()
+        empty: dict[str, np.ndarray] = {name: np.array([], dtype=_kind(self[name])) for name in self._known(table)}
+        private = [dask.delayed(self.randomize)(part, seed) for part, seed in zip(parts, seeds, strict=True)]
+        meta = tables.like(table._meta, empty)
+        return dataframe.from_delayed(private, meta=meta, divisions=table.divisions, verify_meta=False).persist()
+
+    def _known(self, table: Any) -> list[str]:
+        """The names of the columns of a table. **Raises** ValueError unless they are those of the plan."""
         found = tables.names(table)
         unknown, gone = [c for c in found if c not in self.names], [c for c in self.names if c not in found]
         if unknown or gone:
@@ -185,6 +205,10 @@ class Plan:
             raise ValueError(
                 f"the table {what}, which is not allowed: the plan is for {', '.join(map(repr, self.names))} alone"
             )
+        return found
+
+    def _columns(self, table: Any, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        found = self._known(table)
         inputs = {part.name: part.column.encode(tables.column(table, part.name), part.name) for part in self.parts}
         rows = {values.size for values in inputs.values()}
         if len(rows) > 1:
@@ -210,14 +234,15 @@ class Plan:
     def estimate(self, private: Any, *, level: float = 0.95) -> Answers:
         """What the private table says: `plan.estimate(private)["age"]` is an `optdp.Estimate` of what the goal asks.
 
-        **Arguments:** `private`: what `randomize` gave (or the path of the file); `level`: of the intervals.
+        **Arguments:** `private`: what `randomize` gave, or the path of the file; files and dask DataFrames are tallied part by
+        part, in constant memory or on the cluster; `level`: of the intervals.
         """
-        table = tables.read_file(private) if isinstance(private, str | Path) else private
-        if hasattr(table, "compute"):
-            table = table.compute()
-        return Answers(
-            self, {part.name: _received(part, tables.column(table, part.name)) for part in self.parts}, level
-        )
+        look = partial(_tallied if tables.streamed(private) else _outputs, self)
+        parts = list(tables.each(private, look))
+        if not parts:  # a Parquet file without rows
+            parts = [{part.name: (None, Tally(part.mechanism)) for part in self.parts}]
+        told = parts[0] if len(parts) == 1 else {name: (None, _sum(p[name][1] for p in parts)) for name in self.names}
+        return Answers(self, told, level, private)
 
     # --- telling
 
@@ -362,6 +387,10 @@ def _words(part: Part, inputs: np.ndarray) -> np.ndarray:
     return names[inputs]
 
 
+def _kind(part: Part) -> type:
+    return object if isinstance(part.mechanism, FrequencyOracle) else float
+
+
 def _sent(part: Part, private: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """Outputs as a column: numbers with nan, or texts with None, for who does not report it."""
     if not isinstance(part.mechanism, FrequencyOracle):
@@ -375,10 +404,35 @@ def _sent(part: Part, private: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return out
 
 
+def _outputs(plan: Plan, table: Any) -> dict[str, Any]:
+    """What each column of a private table holds: see `_received`."""
+    found = tables.names(table)
+    for name in plan.names:
+        if name not in found:
+            raise ValueError(f"the table has no column {name!r}, which is not allowed: the plan reports it")
+    return {part.name: _received(part, tables.column(table, part.name)) for part in plan.parts}
+
+
+def _tallied(plan: Plan, table: Any) -> dict[str, Any]:
+    """The same, as tallies."""
+    found = _outputs(plan, table)
+    return {part.name: (None, Tally(part.mechanism).add(found[part.name][1])) for part in plan.parts}
+
+
+def _sum(parts: Iterable[Any]) -> Any:
+    return reduce(operator.add, parts)
+
+
 def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(which rows report the column, their outputs): the inverse of `_sent`."""
     if not isinstance(part.mechanism, FrequencyOracle):
-        numbers = np.array([math.nan if v is None or v == "" else float(v) for v in column.tolist()])
+        if column.dtype.kind == "f":
+            numbers = column
+        else:
+            try:
+                numbers = np.array([math.nan if v is None or v == "" else float(v) for v in column.tolist()])
+            except (TypeError, ValueError):
+                raise ValueError(f"column {part.name!r} holds entries that this plan does not send") from None
         there = ~np.isnan(numbers)
         return there, numbers[there]
     there = np.array([isinstance(v, str) and v != "" for v in column.tolist()], dtype=bool)
@@ -393,13 +447,27 @@ def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"column {part.name!r} holds entries that this plan does not send") from None
 
 
+def _products(parts: list[Part], table: Any) -> tuple[int, np.ndarray, np.ndarray]:
+    """(how many report both categories; sums of the products of their unbiased indicators, and of the squares of these)."""
+    sent = [_received(part, tables.column(table, part.name)) for part in parts]
+    both, sides = sent[0][0] & sent[1][0], []
+    for part, (there, outputs) in zip(parts, sent, strict=True):
+        oracle: Any = part.mechanism
+        sides.append(oracle.frequencies(oracle.supports(outputs[both[there]], np.arange(oracle.domain.d))))
+    first, second = sides
+    return len(first), first.T @ second, (first**2).T @ second**2
+
+
 @dataclass(frozen=True, repr=False)
 class Answers(Mapping[str, Estimate]):
     """Estimates from a private table: a mapping from columns to `optdp.Estimate`, each made when it is asked for."""
 
     plan: Plan
-    outputs: dict[str, tuple[np.ndarray, np.ndarray]]
+    #: (which rows report the column, their outputs); or (None, a tally), where the table was looked at part by part.
+    outputs: dict[str, tuple[Any, Any]]
     level: float
+    #: The private table, for questions about pairs of columns.
+    table: Any = None
 
     def __getitem__(self, name: str) -> Estimate:
         part = self.plan[name]
@@ -421,21 +489,17 @@ class Answers(Mapping[str, Estimate]):
 
         The noises of two columns are independent, so that the products of their unbiased indicators are unbiased for the pairs.
         """
-        parts, sent = [self.plan[name] for name in (one, two)], [self.outputs[name] for name in (one, two)]
-        both = sent[0][0] & sent[1][0]
-        if one == two or not both.any() or not all(isinstance(p.mechanism, FrequencyOracle) for p in parts):
+        parts = [self.plan[name] for name in (one, two)]
+        n, sums, squares = 0, np.zeros((1, 1)), np.zeros((1, 1))
+        if one != two and all(isinstance(p.mechanism, FrequencyOracle) for p in parts):
+            for each in tables.each(self.table, partial(_products, parts)):
+                n, sums, squares = n + each[0], sums + each[1], squares + each[2]
+        if not n:
             raise ValueError(
                 f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
             )
-        sides = []
-        for part, (there, outputs) in zip(parts, sent, strict=True):
-            oracle: Any = part.mechanism
-            numbers = np.arange(oracle.domain.d)
-            sides.append(oracle.frequencies(oracle.supports(outputs[both[there]], numbers)))
-        first, second = sides
-        n = len(first)
-        value = (first.T @ second / n).reshape(-1)
-        error = np.sqrt(np.maximum(((first**2).T @ second**2 / n).reshape(-1) - value**2, 0.0) / n)
+        value = (sums / n).reshape(-1)
+        error = np.sqrt(np.maximum((squares / n).reshape(-1) - value**2, 0.0) / n)
         from scipy.stats import norm
 
         factors = norm.ppf((1 + self.level) / 2), simultaneous(np.eye(value.size), self.level)

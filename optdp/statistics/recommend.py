@@ -37,7 +37,7 @@ from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.statistics.channel import Channel, mixed
-from optdp.statistics.estimate import MEAN_CELLS, NotIdentified, affine_mean, mean_tables, unbiased
+from optdp.statistics.estimate import NotIdentified, affine_mean, mean_tables, unbiased
 from optdp.statistics.tables import frame
 
 if TYPE_CHECKING:
@@ -203,17 +203,15 @@ def _ranked(
     area: Any, eps: Number, goal: str, n: int | None, error: float | None, prior: Any, q: float, tell: Progress, *, quick: bool
 ) -> Recommendation:  # fmt: skip
     population = _population(area, prior, goal)
-    units, refused = [], []
-    for name, kind, make in candidates(area, eps, goal, quick):
-        tell(f"{goal}: {name}")
-        mechanism = make()
-        if mechanism is None:
-            continue
-        try:
-            units.append((_unit(mechanism, goal, population, q), name, kind, mechanism))
-        except NotIdentified as reason:
-            refused.append((name, str(reason)))
-    units.sort(key=lambda row: row[0])
+    key = area, eps, goal, q, quick
+    if population is not None:
+        units, refused = _rated(area, eps, goal, population, q, tell, quick=quick)
+    elif key in _RATED:
+        units, refused = _RATED[key]
+    else:
+        if len(_RATED) >= 8:
+            _RATED.clear()
+        units, refused = _RATED[key] = _rated(area, eps, goal, population, q, tell, quick=quick)
     squared = 1.0 if goal == "answers" else 0.5
     best = next(unit for unit, _, _, mechanism in units if _sent(mechanism, eps))
 
@@ -239,6 +237,27 @@ def _ranked(
         goal, eps, n, f"{what} about {n} people {told}, eps = {float(eps):g}", rows, tuple(refused),
         None if bound is None else bound / root,
     )  # fmt: skip
+
+
+#: The last answers for the worst case, which depend on nothing else.
+_RATED: dict[Any, tuple[list[Any], list[Any]]] = {}
+
+
+def _rated(
+    area: Any, eps: Number, goal: str, population: Any, q: float, tell: Progress, *, quick: bool
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    """([(error times the square root of n, name, kind, mechanism)], best first; [(name, why the goal is not identified)])."""
+    units, refused = [], []
+    for name, kind, make in candidates(area, eps, goal, quick):
+        tell(f"{goal}: {name}")
+        mechanism = make()
+        if mechanism is None:
+            continue
+        try:
+            units.append((_unit(mechanism, goal, population, q), name, kind, mechanism))
+        except NotIdentified as reason:
+            refused.append((name, str(reason)))
+    return sorted(units, key=lambda row: row[0]), refused
 
 
 def _sent(mechanism: Mechanism, eps: Number) -> bool:
@@ -330,7 +349,7 @@ def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
     if goal == "mean":
         return math.sqrt(mean_variance(mechanism, population))
     domain: Any = mechanism.domain
-    channel = Channel.of(mechanism, () if not _discrete(mechanism) else _drawn(mechanism))
+    channel = Channel.of(mechanism)
     if goal == "distribution":
         matrix = mixed(channel, np.linspace(domain.lower, domain.upper, BINS + 1))
         shares = None if population is None else _binned(population, domain, BINS)
@@ -344,16 +363,6 @@ def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
     inside = (q - shares[:k].sum()) / shares[k]
     wanted = np.concatenate([np.ones(k), [inside], np.zeros(bins - k - 1)])[None]
     return math.sqrt(noise(matrix, wanted, shares)) / (shares[k] * bins) * domain.width
-
-
-def _discrete(mechanism: Mechanism) -> bool:
-    return type(mechanism).density is Mechanism.density
-
-
-def _drawn(mechanism: Mechanism) -> np.ndarray:
-    """Outputs of a discrete mechanism, for its atoms where it has infinitely many."""
-    domain: Any = mechanism.domain
-    return mechanism.randomize(np.linspace(domain.lower, domain.upper, 20_000), 0)
 
 
 def _binned(population: Any, domain: Any, bins: int) -> np.ndarray:
@@ -400,9 +409,9 @@ def mean_variance(mechanism: Mechanism, population: Any = None) -> float:
     if line is not None:
         each = tables.variances if p is None else np.asarray(mechanism.variance(points))
         plain = float(each.max() if p is None else p @ each) / line[1] ** 2
-    if _discrete(mechanism) and Channel.of(mechanism, cells=MEAN_CELLS).rest:
+    if Channel.coarse(mechanism).rest:
         return plain
-    matrix = tables.matrix if p is None else Channel.of(mechanism, cells=MEAN_CELLS).matrix(points)
+    matrix = tables.matrix if p is None else Channel.coarse(mechanism).matrix(points)
     worst_bias = [0.0]
 
     def variances(shares: np.ndarray) -> np.ndarray:

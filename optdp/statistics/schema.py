@@ -41,8 +41,17 @@ def _refuse(bad: np.ndarray, name: str, why: str) -> None:
 
 
 def _missing(values: Any) -> np.ndarray:
-    """Which entries of an array of objects are None, NaN, NaT or an empty text."""
-    return np.array([v is None or v == "" or v != v for v in values], dtype=bool)
+    """Which entries of an array of objects are None, NaN, NaT, pandas.NA or an empty text."""
+    return np.array([_is_missing(v) for v in values], dtype=bool)
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or isinstance(value, str):
+        return not value
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA: comparisons with it have no truth value
+        return True
 
 
 def _objects(values: Any) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from optdp import files
 if TYPE_CHECKING:
     import pandas as pd
 
+Part = TypeVar("Part")
 #: Rows of a file at a time.
 CHUNK = 65_536
 
@@ -83,6 +84,28 @@ def map_file(
     return done
 
 
+def each(table: Any, function: Callable[[Any], Part]) -> Iterator[Part]:
+    """`function` of each part of a table: of the chunks of a file, of the partitions of a dask DataFrame (on its cluster), or of
+    the table itself.
+    """
+    if isinstance(table, str | Path):
+        suffix = Path(table).suffix.lower()
+        if suffix not in (".csv", ".parquet"):
+            raise ValueError(f"file {table} is not allowed: it must be .csv or .parquet")
+        yield from map(function, _batches(table) if suffix == ".parquet" else _chunks(table))
+    elif hasattr(table, "to_delayed"):
+        import dask
+
+        yield from dask.compute(*map(dask.delayed(function), table.to_delayed()))
+    else:
+        yield function(table)
+
+
+def streamed(table: Any) -> bool:
+    """Whether a table is looked at part by part: a file, or a dask DataFrame."""
+    return isinstance(table, str | Path) or hasattr(table, "to_delayed")
+
+
 def read_file(source: str | Path) -> dict[str, np.ndarray]:
     """A whole CSV or Parquet file as columns: texts, or what Parquet holds; or all parts in a folder that `collect` filled."""
     if Path(source).is_dir():
@@ -90,10 +113,7 @@ def read_file(source: str | Path) -> dict[str, np.ndarray]:
         if not found:
             raise ValueError(f"{source} is not allowed: there are no parts in it")
         return {name: np.concatenate([np.asarray(part[name], dtype=object) for part in found]) for name in found[0]}
-    if Path(source).suffix.lower() == ".parquet":
-        table = _arrow().read_table(source)
-        return {name: column(table, name) for name in table.column_names}
-    parts = list(_chunks(source))
+    parts = list(each(source, lambda part: part))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
 
@@ -118,6 +138,12 @@ def write_file(target: str | Path, columns: Mapping[str, np.ndarray]) -> None:
 def parquet_file(source: str | Path) -> Any:
     """A Parquet file that is open. **Raises** RuntimeError without pyarrow."""
     return _arrow().ParquetFile(source)
+
+
+def _batches(source: str | Path) -> Iterator[dict[str, np.ndarray]]:
+    with _arrow().ParquetFile(source, pre_buffer=False) as file:
+        for batch in file.iter_batches(batch_size=CHUNK):
+            yield {name: column(batch, name) for name in batch.schema.names}
 
 
 def _chunks(source: str | Path) -> Iterator[dict[str, np.ndarray]]:
@@ -162,11 +188,11 @@ def _parquet(source: Any, target: Any, change: Any) -> Iterator[int]:
 
     with files.replacing(target, "wb") as sink:
         writer = None
-        for batch in parquet.ParquetFile(source).iter_batches(batch_size=CHUNK):
-            out = pa.Table.from_pydict(change({k: column(batch, k) for k in batch.schema.names}))
+        for part in _batches(source):
+            out = pa.Table.from_pydict(change(part))
             writer = writer or parquet.ParquetWriter(sink, out.schema)
             writer.write_table(out.cast(writer.schema))
-            yield batch.num_rows
+            yield out.num_rows
         if writer is not None:
             writer.close()
 

@@ -29,21 +29,25 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
-from optdp.design import finite_kernel
+from optdp.design import finite_kernel, metric_line
+from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
 from optdp.design.kernel.task import Task, grid
+from optdp.design.piecewise import optimal_window
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import require
-from optdp.exact.numbers import Number, plain
+from optdp.exact.numbers import Number, number, plain
 from optdp.mechanisms.kernel import KernelMechanism
+from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
 from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, as_domain
 from optdp.problem.families import AllMechanisms
 from optdp.problem.losses import LossLike
+from optdp.problem.metrics import MetricLDP, MetricLike, as_metric
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior, PriorLike
 from optdp.problem.privacy import LDP
@@ -57,14 +61,19 @@ log = logging.getLogger("optdp")
 
 #: Refinements, and nodes of a mesh, after which the bracket is taken as it is: counted, whatever the clock says.
 LEVELS, FINEST = 14, 1200
+#: The least eps for unbiased mechanisms: multipliers of means grow as 1/eps^2.
+FAINTEST = 1e-6
+#: Losses of powers over the whole domain below this have no digits to spare.
+SMALLEST = 1e-280
 #: At most how many pieces a floor is cut into.
 PIECES = 8192
 
 
 def solve_kernel(
     eps: Number | str, loss: LossLike | None = None, *, domain: DomainLike = (0.0, 1.0), unbiased: bool = False,
-    outputs: Sequence[float] | None = None, prior: PriorLike | str | None = None, rtol: float = 1e-3,
-    time_limit: float = 60.0, backend: str = "auto", solver: LinearSolver | None = None, progress: ProgressLike = None,
+    outputs: Sequence[float] | None = None, prior: PriorLike | str | None = None, metric: MetricLike | None = None,
+    rtol: float = 1e-3, time_limit: float = 60.0, backend: str = "auto",
+    solver: LinearSolver | None = None, progress: ProgressLike = None,
 ) -> Solution:  # fmt: skip
     """The best of all eps-LDP mechanisms, with a bracket that holds for the continuum of inputs and outputs.
 
@@ -82,6 +91,10 @@ def solve_kernel(
     - `prior`: None for the worst case over all inputs. On an interval, to minimise the average loss: a pair (points,
       probabilities), an `optdp.Prior`, an `optdp.Density` or "uniform"; on a circle: "uniform"; on an alphabet: one
       probability for each symbol, or "uniform".
+    - `metric`: None for the guarantee eps-LDP; with an `optdp.Alphabet` the distances d between its symbols, for the guarantee
+      K(y|x) <= e^(eps d(x, x')) K(y|x'): a matrix, `optdp.Points(places, "haversine")`, `optdp.Graph(edges)`; on an
+      interval "abs", for d = |x - x'| and the worst case of "abs" or "squared". `eps` is then per unit of distance, any
+      number > 0, and `loss` may be a function of the distance too: outputs are then the symbols.
     - `rtol`: refine until (value - lower_bound)/value is at most this.
     - `time_limit`: seconds after which no finer program is begun: the bracket is then wider, and the status says so. Nothing
       else depends on the clock.
@@ -103,7 +116,7 @@ def solve_kernel(
         >>> best.lower_bound <= float(best.closed_form.subs(eps, 1.0)) <= best.value
         True
     """
-    privacy = LDP(require.exact_epsilon(eps))
+    privacy = LDP(require.exact_epsilon(eps)) if metric is None else MetricLDP(_positive(eps), as_metric(metric))
     require.choice("backend", backend, (*METHODS, *finite_kernel.METHODS))
     if not isinstance(unbiased, bool):
         raise TypeError(f"unbiased = {unbiased!r} is not allowed: it must be True or False")
@@ -119,6 +132,9 @@ def solve_kernel(
             raise TypeError(f"outputs = {outputs!r} is not allowed: outputs must be a pair (lowest, highest)")
         constraints.append(Outputs(*outputs))
     if isinstance(area, Alphabet):
+        if isinstance(privacy, MetricLDP):
+            privacy.on(area)
+            loss = finite_metric.loss_of_distances(loss, privacy.metric)
         objective = finite_kernel.objective(loss, area, prior)
     else:
         law = loss if loss is not None else "squared" if unbiased else "abs"
@@ -126,12 +142,23 @@ def solve_kernel(
             raise TypeError(f"prior = {prior!r} is not allowed: prior must be a pair (points, probabilities) of lists")
         objective = WorstCase(law) if prior is None else Average(law, prior)
     problem = Problem(privacy, area, objective, AllMechanisms(), tuple(constraints))
-    if isinstance(area, Circle):
+    if isinstance(area, Circle) and metric is None:
         return solve(problem, rtol, time_limit, progress=progress)
+    if metric is not None:
+        reason = (finite_metric if isinstance(area, Alphabet) else metric_line).accepts(problem)
+        if reason is not None:
+            raise ValueError(f"{reason}; asked for was {problem.statement()}")
+        return solve(problem, rtol, time_limit, backend, solver, progress)
     refused = (accepts if isinstance(area, Interval) else finite_kernel.accepts)(problem)
     if refused is not None:
         raise ValueError(f"{refused}; asked for was {problem.statement()}")
     return solve(problem, rtol, time_limit, backend, solver, progress)
+
+
+def _positive(eps: Number | str) -> Number:
+    found = number(eps, "eps")
+    require.real("eps", float(found), low=0.0, open_low=True)
+    return found
 
 
 def accepts(problem: Problem) -> str | None:
@@ -152,8 +179,12 @@ def accepts(problem: Problem) -> str | None:
         )
     if isinstance(objective, Average) and isinstance(objective.prior, Prior) and len(objective.prior) > ATOMS // 8:
         return f"prior is not allowed: it must be one of at most {ATOMS // 8} points, or a density"
+    if not max(float(loss.of(0.0, domain.width)), float(loss.of(domain.width, 0.0))) > SMALLEST:
+        return f"loss = {loss.name!r} is not allowed on {domain}: it is 0 there, or underflows; use larger units"
     if problem.unbiased and loss.exponent != 2:
         return f"loss = {loss.name!r} is not allowed: for unbiased mechanisms it must be the variance, 'squared'"
+    if problem.unbiased and float(privacy.eps) < FAINTEST:
+        return f"eps must be in [{FAINTEST:g}, 30] for unbiased mechanisms: outputs lie about 1/eps domains away"
     if any(c.tag not in ("unbiased", "outputs") for c in problem.constraints):
         return "constraints must be Unbiased() and Outputs(low, high)"
     if problem.outputs is None:
@@ -204,7 +235,7 @@ class _Search:
         if task.prior is None:
             self.certificate = two_atoms(task)
             self.bound = self.certificate.bound(run.problem).value
-        self.mechanism = self._simple()
+        self.mechanism: KernelMechanism | PiecewiseMechanism = self._simple()
         self.value = self.mechanism.enclose(run.problem.objective)[1]
         self.message, self.stopped = "", False
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
@@ -273,6 +304,7 @@ class _Search:
                     self._keep_value(found)
                 break
             y, inputs = self._refined(found, program, dual, y, inputs)
+        self._keep_piecewise()
         arguments = (
             self.run.problem,
             tuple(y.tolist()),
@@ -289,6 +321,19 @@ class _Search:
             objective=None if found is None else found.value * scale, message=self.message, stopped=self.stopped,
             build=build_model, arguments=arguments,
         )  # fmt: skip
+
+    def _keep_piecewise(self) -> None:
+        """The best piecewise mechanism, where it is better than what was found (within the tolerance nobody asks)."""
+        problem = self.run.problem
+        area, law = problem.domain, problem.loss
+        if self.gap <= self.run.rtol or self.task.prior is not None or problem.constraints or law.form != "distance":
+            return
+        if law.monotone:
+            window = optimal_window(float(problem.eps), law, float(area.exact_reach))  # type: ignore[arg-type]
+            made = PiecewiseMechanism.private(problem.eps, window, area)  # type: ignore[arg-type]
+            value = made.enclose(problem.objective)[1]
+            if value < self.value:
+                self.mechanism, self.value = made, value
 
     def _first(self, inputs: np.ndarray) -> Cuts:
         """Windows as wide as the best piecewise mechanism's, or (unbiased, small eps) as its outputs are far."""

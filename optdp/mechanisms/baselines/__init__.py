@@ -41,7 +41,7 @@ class Baseline:
     - `name`: what it is called in tables and on the command line; unique.
     - `source`: authors, title, venue and year.
     - `privacy`: the tags of the notions that it can be built for: "ldp", "approx".
-    - `domains`: the tags of the domains: "interval", "circle", "line", "integers".
+    - `domains`: the tags of the domains: "interval", "circle", "line", "integers", "one-hot", "sphere", "ball", "box".
     - `unbiased`: whether E[Y | x] = x at every input.
     - `make`: takes a `Problem` with such a privacy notion and domain, and gives the mechanism with that guarantee on that
       domain; None where the parameters do not allow it (noise that needs delta > 0, say).
@@ -100,9 +100,11 @@ def applicable(problem: Problem) -> dict[str, Mechanism]:
     Those with outputs where the problem does not allow them are left out, and biased ones if it asks for unbiased ones. Whether
     they belong to the problem's family is not asked: the family is the author's choice, and they may do better than its best.
     """
-    low, high = problem.outputs or (-math.inf, math.inf)
     known = baselines(problem.domain.tag, problem.privacy.tag, True if problem.unbiased else None)
     made = {name: baseline.make(problem) for name, baseline in known.items()}
+    if problem.outputs is None:
+        return {name: mechanism for name, mechanism in made.items() if mechanism is not None}
+    low, high = problem.outputs
     built = {name: (mechanism, *mechanism.support()) for name, mechanism in made.items() if mechanism is not None}
     return {name: mechanism for name, (mechanism, least, most) in built.items() if low <= least and most <= high}
 
@@ -127,6 +129,17 @@ def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism | No
     return _find(where)(float_below(eps) if floats else eps, problem.domain)
 
 
+def _of_metric(where: str) -> Callable[[Problem], Mechanism | None]:
+    """The constructor `where` with the problem's privacy and domain, where outputs are the symbols."""
+
+    def make(problem: Problem) -> Mechanism | None:
+        rows = getattr(problem.objective.loss, "rows", ((),))
+        made: Mechanism | None = _find(where)(problem.privacy, problem.domain) if len(rows) == len(rows[0]) else None
+        return made
+
+    return make
+
+
 def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
     """Additive noise with the problem's eps, delta and sensitivity; on an interval, only if all of its inputs are neighbours."""
     noise: Any = _find(f"noise:{kind}")
@@ -143,6 +156,13 @@ def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
 
 def _staircase(problem: Problem) -> Mechanism | None:
     return _noise("Staircase", problem, steps="squared" if problem.loss.exponent == 2 else "abs")
+
+
+def _cut_staircase(problem: Problem) -> Mechanism | None:
+    """Only where it ends within reasonable bounds, and there is a delta."""
+    from optdp.mechanisms.staircase import noise_of
+
+    return next((noise for noise in noise_of(problem) if noise.cut), None)
 
 
 def _classical(problem: Problem) -> Mechanism | None:
@@ -172,6 +192,7 @@ _ZHAO = (
     "Zhao et al., Local differential privacy-based federated learning for Internet of Things, IEEE Internet of Things Journal "
     "8(11), 2021 (arXiv 2004.08856, 2020)"
 )
+_DUCHI = "Duchi, Jordan and Wainwright, Minimax optimal procedures for locally private estimation, JASA 113(521), 2018"
 _MA = (
     "Ma, Zhu and Wang, OPTT: Optimal piecewise transformation technique for analyzing numerical data under local differential "
     "privacy, arXiv 2112.04745, 2021"
@@ -204,7 +225,7 @@ _add("classical Gaussian", "Dwork and Roth, The algorithmic foundations of diffe
      _classical, "approx", "interval line")
 _add("uniform noise", "Geng and Viswanath, Optimal noise adding mechanisms for approximate differential privacy, IEEE "
      "Trans. Inf. Theory 62(2), 2016", partial(_noise, "UniformNoise"), "approx", "interval line")
-_add("Duchi", "Duchi, Jordan and Wainwright, Minimax optimal procedures for locally private estimation, JASA 113(521), 2018",
+_add("Duchi", _DUCHI,
      partial(_local, "unbiased:duchi", floats=True))
 _add("Gaussian", "Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical calibration and "
      "optimal denoising, ICML 2018", partial(_noise, "Gaussian"), "approx", "interval line")
@@ -212,6 +233,8 @@ _add("PM", _WANG, "unbiased:piecewise")
 _add("HM", _WANG, partial(_local, "unbiased:hybrid", floats=True))
 _add("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
      "differential privacy, AISTATS 2020", partial(_noise, "TruncatedLaplacian"), "approx", "interval line")
+_add("truncated staircase", "the staircase of Geng and Viswanath, 2014, cut off where delta allows it, in exact arithmetic: "
+     "optdp, discovery D-TLAP-2", _cut_staircase, "approx", "line")
 _add("discrete Gaussian", "Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020",
      partial(_noise, "DiscreteGaussian"), "approx", "integers")
 _add("PM-SUB", _ZHAO, "unbiased:pm_sub")
@@ -236,4 +259,21 @@ _add("HR", "Acharya, Sun and Zhang, Hadamard response: estimating distributions 
      "communication, AISTATS 2019", "frequency:hadamard", domains="one-hot")
 _add("SS", "Ye and Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, IEEE "
      "Trans. Inf. Theory 64(8), 2018", "frequency:subset", domains="one-hot")
+_add("Duchi l2", _DUCHI + "; vectors in the Euclidean unit ball", "vector:duchi_l2", domains="sphere ball")
+_add("PrivUnit", "Bhowmick, Duchi, Freudiger, Kapoor and Rogers, Protection against reconstruction and its applications in "
+     "private federated learning, arXiv 1812.00984, 2018; with the parameters of its theorem", "vector:priv_unit",
+     domains="sphere ball")
+_add("vector Laplace", _LAPLACE + "; independent noise on every coordinate", partial(_local, "vector:laplace", floats=True),
+     domains="sphere ball box")
+_add("Euclidean Laplace", "Hardt and Talwar, On the geometry of differential privacy, STOC 2010; the case of the Euclidean norm",
+     partial(_local, "vector:euclidean_laplace", floats=True), domains="sphere ball box")
+_add("Duchi linf", _DUCHI + "; vectors in a cube", "vector:duchi_linf", domains="box")
+_add("PM, k of d", _WANG, "vector:pm_sampled", domains="box")
+_add("HM, k of d", _WANG, "vector:hm_sampled", domains="box")
+_add("OPTT, 1 of d", _MA + "; Algorithm 3", "vector:one_coordinate", domains="box")
+_add("exponential", "McSherry and Talwar, Mechanism design via differential privacy, FOCS 2007; over the symbols, by "
+     "their distance", _of_metric("metric:exponential"), "metric-ldp", "alphabet", unbiased=False)
+_add("planar Laplace", "Andres, Bordenabe, Chatzikokolakis and Palamidessi, Geo-indistinguishability: differential privacy for "
+     "location-based systems, CCS 2013; output moved to the nearest place", _of_metric("metric:planar_laplace"), "metric-ldp",
+     "alphabet", unbiased=False)
 # fmt: on

@@ -34,6 +34,8 @@ def truncated_radius(eps: float, delta: float) -> float:
     >>> round(truncated_radius(1.0, 0.01), 4)
     4.4649
     """
+    if eps > 0 and delta < 1e-200:  # the quotient may overflow
+        return (math.log(math.expm1(eps)) - math.log(delta) - math.log(2)) / eps
     return math.log1p(math.expm1(eps) / (2 * delta)) / eps if eps > 0 else 1 / (2 * delta)
 
 

@@ -1,0 +1,330 @@
+"""Surveys: frequencies and tables beside other libraries, certificates, predicted against measured errors, large files.
+
+    python benchmarks/statistics.py --part peers --peers peers/bin/python    # see benchmarks/peers.py for the other Python
+    python benchmarks/statistics.py --part certificates                      # solve_frequency, d up to 10^6; clients per second
+    python benchmarks/statistics.py --part column                            # the demo's column: error of the mean
+    python benchmarks/statistics.py --part columns                           # plans of 2, 5 and 20 columns
+    python benchmarks/statistics.py --part files --rows 10000000             # memory of files of any size (minutes)
+
+Seconds are CPU seconds of one process; memory is the largest resident set that the system saw of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peers
+
+import optdp
+from optdp.mechanisms import baselines
+from optdp.report.report import Column, Report
+from optdp.statistics.plan import WHAT
+from optdp.statistics.recommend import mean_variance
+
+
+def compared(args: argparse.Namespace) -> Report:
+    """The same data, eps and task as `benchmarks/peers.py`."""
+    told: dict[str, list[list[Any]]] = {}
+    if args.peers:
+        printed = subprocess.run(
+            [args.peers, str(Path(__file__).with_name("peers.py"))], capture_output=True, text=True
+        )
+        told = json.loads(printed.stdout)
+    rows: list[dict[str, Any]] = []
+
+    def add(task: str, name: str, error: float, speed: float, best: float) -> None:
+        rows.append({"task": task, "name": name, "error": error, "ratio": error / best, "speed": speed})
+
+    for d, eps in peers.ONE:
+        task, key = f"{d} categories, eps = {eps:g}", f"{d} {eps}"
+        oracle: Any = optdp.solve_frequency(eps, d).mechanism
+        errors, seconds = [], 0.0
+        for run in range(peers.RUNS):
+            column = peers.people(run, d)[:, 0]
+            began = time.process_time()
+            sent = oracle.randomize(column, run)
+            seconds += time.process_time() - began
+            value = optdp.estimate(oracle, sent, "frequencies").value
+            errors.append(float(((value - peers.shares(column, d)) ** 2).sum()))
+        own = float(np.mean(errors))
+        add(task, "optdp solve_frequency", own, peers.RUNS * peers.PEOPLE / seconds, own)
+        for name, *found in told.get(key, []):
+            if len(found) == 2:
+                add(task, name, found[0], found[1], own)
+    sizes, task = peers.MANY, f"columns of {peers.MANY} categories, eps = {peers.TOTAL:g}"
+    names = [f"c{d}" for d in sizes]
+    schema = {name: optdp.Category(range(d)) for name, d in zip(names, sizes, strict=True)}
+    plan, errors, seconds = optdp.plan(schema, peers.TOTAL, n=peers.PEOPLE), [], 0.0
+    for run in range(peers.RUNS):
+        table = peers.people(run, *sizes)
+        columns = {name: table[:, j] for j, name in enumerate(names)}
+        began = time.process_time()
+        private = plan.randomize(columns, run)
+        seconds += time.process_time() - began
+        answers = plan.estimate(private)
+        errors.append(
+            sum(
+                float(((answers[name].value - peers.shares(columns[name], d)) ** 2).sum())
+                for name, d in zip(names, sizes, strict=True)
+            )
+        )
+    own = float(np.mean(errors))
+    add(
+        task, f"optdp plan ({plan.reported} of {len(sizes)} columns each)", own, peers.RUNS * peers.PEOPLE / seconds, own
+    )  # fmt: skip
+    for name, *found in told.get(f"{'x'.join(map(str, sizes))} {peers.TOTAL}", []):
+        if len(found) == 2:
+            add(task, name, found[0], found[1], own)
+    shown = [
+        Column("task", "task"), Column("name", "library"), Column("error", "sum of squared errors", ".3e"),
+        Column("ratio", "/ optdp", ".2f"), Column("speed", "clients/s", ".3g"),
+    ]  # fmt: skip
+    notes = [
+        f"{peers.PEOPLE} people with Zipf frequencies, means over {peers.RUNS} runs; all clients of one process.",
+        "optdp draws cryptographic bits and proves the ratio of what is sent; the others draw floats of a Mersenne Twister.",
+    ]
+    return Report("Frequencies and tables beside other libraries", shown, rows, notes)
+
+
+def certificates(args: argparse.Namespace) -> Report:
+    """The bracket of `solve_frequency`, and the message of two integers."""
+    rows = []
+    for d in (2, 3, 10, 100, 1000, 10**6):
+        for eps in (0.5, 1.0, 2.0, 4.0, 10.0):
+            began = time.process_time()
+            best, pair = (optdp.solve_frequency(eps, d, message=m) for m in ("set", "pair"))
+            seconds = time.process_time() - began
+            row = {
+                "d": d, "eps": eps, "value": best.value, "bound": best.lower_bound, "gap": best.gap, "pair": pair.gap,
+                "verified": bool(best.verify() and pair.verify()), "ms": 1e3 * seconds,
+            }  # fmt: skip
+            if d <= 10 and args.plain:
+                plain: Any = optdp.solve_frequency(eps, d, backend="plain").program.objective
+                row["plain"] = abs(plain - best.value) / best.value
+            if d == 1000:
+                oracle, x = pair.mechanism, np.random.default_rng(0).integers(0, d, 10**6)
+                oracle.randomize(x[:1000], None)
+                began = time.process_time()
+                oracle.randomize(x, None)
+                row["speed"] = x.size / (time.process_time() - began)
+            rows.append(row)
+    shown = [
+        Column("d", "categories"), Column("eps", "eps", "g"), Column("value", "value (sets)", ".10g"),
+        Column("bound", "certified bound", ".10g"), Column("gap", "gap (sets)", ".1e"),
+        Column("pair", "gap (two integers)", ".1e"), Column("plain", "|plain program - value|", ".1e"),
+        Column("verified", "verified"), Column("ms", "ms", ".1f"), Column("speed", "clients/s (two integers)", ".3g"),
+    ]  # fmt: skip
+    return Report("solve_frequency: certificates", shown, rows)
+
+
+def column(args: argparse.Namespace) -> Report:
+    """The error of the mean on the demo's column: the default of `optdp randomize` beside the published mechanisms."""
+    from optdp.report.evaluate import DATASETS, load_column
+
+    data, described = load_column("randhie", "disea")[0], "Chronic diseases (RAND Health Insurance Experiment)"
+    ends = DATASETS["randhie"]["disea"]
+    problem = optdp.Problem(optdp.LDP(1.0), ends, "abs")
+    best = optdp.recommend(ends, 1.0, "mean", n=data.size).best
+    made = {f"default of randomize: {best.name}": best.mechanism}
+    made["piecewise, linear placement"] = optdp.solve_piecewise(
+        1.0, 3, "squared", domain=ends, placement="linear"
+    ).mechanism
+    made |= {
+        name: m for name, known in baselines.baselines("interval", "ldp").items() if (m := known.make(problem)) is not None
+    }  # fmt: skip
+    values, times = np.unique(data, return_counts=True)
+    rows = []
+    for name, mechanism in made.items():
+        try:
+            predicted = math.sqrt(mean_variance(mechanism, (values, times / data.size)) / data.size)
+        except optdp.NotIdentified:
+            continue
+        errors = [
+            float(optdp.estimate(mechanism, mechanism.randomize(data, np.random.default_rng([7, k]))).value)
+            - data.mean()
+            for k in range(args.runs)
+        ]
+        sent = "exactly" if mechanism.satisfies(problem.privacy) else "in real arithmetic"
+        rows.append(
+            {
+                "name": name, "sent": sent, "predicted": predicted * math.sqrt(2 / math.pi), "measured": np.abs(errors).mean(),
+                "deviation": np.abs(errors).std() / math.sqrt(args.runs),
+            }
+        )  # fmt: skip
+    shown = [
+        Column("name", "mechanism"), Column("sent", "private"), Column("predicted", "predicted E|error|", ".4f"),
+        Column("measured", "measured E|error|", ".4f"), Column("deviation", "+-", ".4f"),
+    ]  # fmt: skip
+    return Report(f"{described}: error of the mean, eps = 1, {args.runs} runs", shown, rows)
+
+
+def columns(args: argparse.Namespace) -> Report:
+    """Each strategy of a plan: its predicted and its measured error, on evenly spread data."""
+    rows, n = [], 2000
+    kinds: dict[str, list[optdp.Category | optdp.Number]] = {
+        "categories": [optdp.Category(range(4))], "numbers": [optdp.Number(0, 1)],
+        "both": [optdp.Category(range(10)), optdp.Number(0, 120), optdp.Flag()],
+    }  # fmt: skip
+    for k in (2, 5, 20):
+        for kind, some in kinds.items():
+            schema = {f"c{j}": some[j % len(some)] for j in range(k)}
+            for eps in (1.0, 4.0):
+                chosen = optdp.plan(schema, eps, n=n)
+                measured, predicted = {}, {}
+                for strategy in ("split", "sample"):
+                    plan = optdp.plan(schema, eps, n=n, strategy=strategy)
+                    predicted[strategy] = min(error for _, error in plan.compared)
+                    measured[strategy] = plan_error(plan, n, args.runs)
+                better = min(measured, key=lambda s: measured[s])
+                took = "split" if chosen.reported == k else "sample"
+                rows.append(
+                    {"k": k, "kind": kind, "eps": eps, "took": took, "better": better}
+                    | {f"{s} predicted": predicted[s] for s in measured}
+                    | {f"{s} measured": measured[s] for s in measured}
+                )
+    shown = [Column("k", "columns"), Column("kind", "of"), Column("eps", "eps", "g")]
+    shown += [Column(f"{s} {w}", f"{s}, {w}", ".4f") for s in ("split", "sample") for w in ("predicted", "measured")]
+    shown += [Column("took", "plan takes"), Column("better", "better measured")]
+    right = sum(row["took"] == row["better"] for row in rows)
+    notes = [
+        f"Root mean square errors in units of the columns' widths, {n} people, {args.runs} runs; sampling with the best number.",
+        f"The plan takes the better one in {right} of {len(rows)} cases.",
+    ]
+    return Report("Splitting the budget or sampling columns", shown, rows, notes)
+
+
+def plan_error(plan: optdp.Plan, n: int, runs: int) -> float:
+    """Measured in the way in which plans predict it, on evenly spread data."""
+    rng, squares = np.random.default_rng(len(plan.parts)), []
+    for _ in range(runs):
+        table, truth = {}, {}
+        for part in plan.parts:
+            kind: Any = part.column
+            if WHAT[part.goal] == "frequencies":
+                table[part.name] = rng.choice(np.array(kind.names), n)
+                truth[part.name] = np.array([np.mean(table[part.name] == name) for name in kind.names])
+            else:
+                table[part.name] = kind.lower + (kind.upper - kind.lower) * rng.random(n)
+                truth[part.name] = table[part.name].mean()
+        answers, each = plan.estimate(plan.randomize(table, rng)), []
+        for part in plan.parts:
+            sent = answers.outputs[part.name][1]
+            oracle: Any = part.mechanism
+            if WHAT[part.goal] == "frequencies":
+                found, width = oracle.decode(sent), 1.0
+            else:
+                found, width = optdp.estimate(oracle, sent).value, oracle.domain.width
+            each.append(np.mean((found - truth[part.name]) ** 2) / width**2)
+        squares.append(np.mean(each))
+    return math.sqrt(float(np.mean(squares)))
+
+
+SCHEMA = {"age": optdp.Number(0, 120), "job": optdp.Category(["a", "b", "c", "d"]), "smoker": optdp.Flag()}
+CHILD = """
+import resource, sys, time, optdp
+plan = optdp.Plan.load(sys.argv[1])
+began = time.process_time()
+rows = plan.randomize(sys.argv[2], target=sys.argv[3])
+middle = time.process_time()
+found = plan.estimate(sys.argv[3])
+low, high = found["age"].interval
+end = time.process_time()
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, middle - began, end - middle, low, high)
+"""
+
+
+def large_files(args: argparse.Namespace) -> Report:
+    """A CSV and a Parquet file made private, and estimated, by a process of its own each."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        optdp.plan(SCHEMA, 2.0, n=args.rows).save(folder / "plan.json")
+        for suffix in ("csv", "parquet"):
+            total = write_people(folder / f"people.{suffix}", args.rows)
+            words = [str(folder / text) for text in ("plan.json", f"people.{suffix}", f"private.{suffix}")]
+            printed = subprocess.run([sys.executable, "-c", CHILD, *words], check=True, capture_output=True, text=True)
+            count, memory, first, second, low, high = map(float, printed.stdout.split())
+            rows.append(
+                {
+                    "kind": suffix, "rows": int(count), "size": (folder / f"people.{suffix}").stat().st_size / 2**20,
+                    "memory": memory, "randomize": first, "estimate": second, "low": low, "truth": total / args.rows,
+                    "high": high,
+                }
+            )  # fmt: skip
+            for path in folder.glob(f"*.{suffix}"):
+                path.unlink()
+    shown = [
+        Column("kind", "file"), Column("rows", "rows"), Column("size", "MB of the file", ".0f"),
+        Column("memory", "peak memory, MB", ".0f"), Column("randomize", "randomize, s", ".0f"),
+        Column("estimate", "estimate, s", ".0f"), Column("low", "mean age: low", ".3f"), Column("truth", "truth", ".3f"),
+        Column("high", "high", ".3f"),
+    ]  # fmt: skip
+    return Report("Files of any size", shown, rows)
+
+
+def write_people(path: Path, rows: int) -> float:
+    """Three columns, in parts. **Returns** the sum of the ages."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng, total, size = np.random.default_rng(0), 0.0, 100_000
+    with path.open("w", newline="") if path.suffix == ".csv" else path.open("wb") as sink:
+        writer: Any = csv.writer(sink) if path.suffix == ".csv" else None
+        if writer is not None:
+            writer.writerow(SCHEMA)
+        for start in range(0, rows, size):
+            count = min(size, rows - start)
+            age = np.round(rng.normal(40, 12, count).clip(0, 120), 1)
+            job, smoker = rng.choice(["a", "b", "c", "d"], count), rng.random(count) < 0.2
+            total += float(age.sum())
+            if path.suffix == ".csv":
+                writer.writerows(zip(age.tolist(), job.tolist(), smoker.tolist(), strict=True))
+            else:
+                table = pa.table({"age": age, "job": job.tolist(), "smoker": smoker})
+                writer = writer or parquet.ParquetWriter(sink, table.schema)
+                writer.write_table(table)
+        if path.suffix == ".parquet":
+            writer.close()
+    return total
+
+
+PARTS = {
+    "peers": compared, "certificates": certificates, "column": column, "columns": columns, "files": large_files,
+}  # fmt: skip
+
+
+def main() -> None:
+    """Print the parts asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=tuple(PARTS), help="only this part")
+    parser.add_argument("--peers", metavar="PYTHON", help="a Python that has multi-freq-ldpy and pure-ldp")
+    parser.add_argument(
+        "--plain", action="store_true", help="certificates: the plain program over all 2^d sets too, d <= 10"
+    )
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the files")
+    parser.add_argument("--runs", type=int, default=100, help="of the measured errors")
+    parser.add_argument("--out", help="also write the tables to this Markdown file")
+    args = parser.parse_args()
+    texts = []
+    for name in [args.part] if args.part else list(PARTS):
+        report = PARTS[name](args)
+        print(report.to_text(), end="\n\n", flush=True)
+        texts.append(report.to_markdown())
+    if args.out:
+        from optdp import files
+
+        files.write_text(args.out, "\n".join(texts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""The least error of unbiased mechanisms for unit vectors: caps of the sphere, enclosed by balls.
+
+For u uniform on the sphere of R^d and a unit vector v let t = <u, v>. Its density is c (1 - t^2)^((d - 3)/2) with
+c = Gamma(d/2)/(sqrt(pi) Gamma((d - 1)/2)), so that the cap {t >= g}, 0 <= g < 1, has
+
+    share   W(g) = P(t >= g)      = I(1 - g^2; (d - 1)/2, 1/2)/2           (I: the regularised incomplete beta function),
+    moment  T(g) = E[t; t >= g]   = c (1 - g^2)^((d - 1)/2)/(d - 1),
+
+and for d = 1, where t = 1 or -1, W = T = 1/2. An output direction with density E on its cap and 1 elsewhere has the mean
+a(g) = (E - 1) T/(1 + (E - 1) W) along v. It is largest where g = a(g), and the least worst-case E|Y - v|^2 is 1/a^2 - 1.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from flint import arb, ctx
+
+from optdp.exact import enclosures
+from optdp.exact.numbers import Number
+from optdp.exact.require import MAX_EPS
+from optdp.problem.domains import Sphere
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from sympy import Expr
+
+#: Bits: 1 - a is as small as e^-30, its square root is taken, and floats carry 53.
+PRECISION = 320
+
+
+def cap(dim: int, height: arb) -> tuple[arb, arb]:
+    """(W, T) of the cap {t >= height}, for a height in [0, 1)."""
+    if dim == 1:
+        return arb(1) / 2, arb(1) / 2
+    half, order, rest = arb(1) / 2, (arb(dim) - 1) / 2, 1 - height * height
+    if height * height * dim < half:  # from the complement: 1 - g^2 may not be told from 1
+        share = half - half * (height * height).beta_lower(half, order, regularized=True)
+    else:
+        share = half * rest.beta_lower(order, half, regularized=True)
+    return share, (_log_density(dim) + order * rest.log()).exp() / (dim - 1)
+
+
+@lru_cache(maxsize=64)
+def _log_constant(dim: int, bits: int) -> arb:
+    with ctx.workprec(bits):
+        return (arb(dim) / 2).lgamma() - ((arb(dim) - 1) / 2).lgamma() - arb.pi().log() / 2
+
+
+def _log_density(dim: int) -> arb:
+    """log c."""
+    return _log_constant(dim, ctx.prec)
+
+
+def second(dim: int, height: arb, inside: arb) -> arb:
+    """E[t^2] where t is in the cap with probability `inside`: over the cap E[t^2; t >= g] = (W + g (d - 1) T)/d, by parts."""
+    share, moment = cap(dim, height)
+    part = (share + height * (dim - 1) * moment) / dim
+    return inside * part / share + (1 - inside) * (arb(1) / dim - part) / (1 - share)
+
+
+def gain(eps: Number, dim: int, height: arb) -> arb:
+    """a(g)."""
+    share, moment = cap(dim, height)
+    ratio = enclosures.exp(eps) - 1
+    return ratio * moment / (1 + ratio * share)
+
+
+def best_height(eps: Number, dim: int) -> float:
+    """The g with g = a(g), nearly. g -> a(g) is Newton's step for (E - 1) E[(t - g)_+] = g, convex in g: it rises to the root."""
+    with ctx.workprec(PRECISION):
+        height = gain(eps, dim, arb(0)).mid()
+        for _ in range(200):
+            better = gain(eps, dim, height).mid()
+            if not better - height > better * arb(2) ** -60:
+                break
+            height = better
+        return min(max(float(height), 0.0), 1 - 2.0**-53)
+
+
+def beaten(eps: Number, dim: int, gained: arb) -> bool:
+    """Whether it is proven that no eps-LDP output direction has a mean of more than `gained` along the input.
+
+    A density k in [m, E m] has the mean int k t / int k <= g iff int k (t - g) <= 0, which is largest at k = E m where t > g
+    and m elsewhere: iff (E - 1) E[(t - g)_+] <= E[g - t] = g.
+    """
+    share, moment = cap(dim, gained)
+    return bool((enclosures.exp(eps) - 1) * (moment - gained * share) <= gained)
+
+
+def optimum(problem: Problem) -> Expr | None:
+    """For d = 1 and d = 3; other dimensions have no elementary form (the root of g = a(g))."""
+    import sympy as sp
+
+    domain, privacy = problem.domain, problem.privacy
+    if not isinstance(domain, Sphere) or not isinstance(privacy, LDP) or domain.dim not in (1, 3):
+        return None
+    if problem.objective.tag != "worst-case" or problem.loss.exponent != 2 or not problem.unbiased:
+        return None
+    if not 0 < float(privacy.eps) <= MAX_EPS or problem.family.clause(problem.eps):
+        return None
+    half = sp.exp(sp.Symbol("eps", positive=True) / 2)
+    if domain.dim == 1:
+        return 4 * half**2 / (half**2 - 1) ** 2
+    # d = 3: t is uniform, so that (E - 1)(1 - g)^2/4 = g, whose root in [0, 1) is (sqrt(E) - 1)/(sqrt(E) + 1).
+    return (half + 1) ** 2 / (half - 1) ** 2 - 1

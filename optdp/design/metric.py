@@ -1,0 +1,213 @@
+"""The best of all mechanisms with metric privacy between finitely many places, for a given matrix of losses.
+
+The plain linear program has a probability for each pair of input and output and n^2 (n - 1) inequalities: the
+optimum of geo-indistinguishability of Bordenabe, Chatzikokolakis and Palamidessi (CCS 2014). Its structure is used
+(`optdp.solvers.lipschitz`): outputs meet in the row sums alone, few inequalities are tight, and those of distant pairs
+nearly follow from those of near ones. The mechanism is the solution lifted to what is exactly private
+(`optdp.mechanisms.metric`), and the bound the multipliers of the inequalities that matter (`optdp.certificates.metric`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optdp.certificates.metric import MetricCertificate, certify
+from optdp.design.finite_kernel import prior_of
+from optdp.design.registry import Run, register
+from optdp.exact import require
+from optdp.exact.rounding import ENTRIES
+from optdp.mechanisms.metric import MetricMechanism
+from optdp.problem.domains import Alphabet
+from optdp.problem.families import AllMechanisms
+from optdp.problem.losses import LossLike, as_loss
+from optdp.problem.metrics import Apart, Metric, MetricLDP
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.problem import Problem
+from optdp.solution import Solution
+from optdp.solvers.lipschitz import Columns, solve_columns
+from optdp.solvers.lp import LinearProgram, SolverFailure, stacked
+
+METHODS = ("auto", "dense")
+
+#: Programs with at most so many inputs are solved to this gap whatever was asked for: it takes a second.
+SMALL, DIGITS = 40, 1e-9
+#: Up to so many inequalities the plain program is solved where the interior point has too few digits.
+PLAIN = 5_000
+#: eps d between the nearest symbols is at least this: below it floats cannot tell private from not private.
+NEAREST = 1e-9
+
+
+def loss_of_distances(loss: LossLike | None, metric: Metric) -> Any:
+    """A loss of the distance ("abs", "squared", `optdp.Power(q)`, ...) as the matrix for outputs that are symbols.
+
+    **Raises** TypeError or ValueError if it is no loss.
+    """
+    far = metric.array
+    law = as_loss("abs" if loss is None else loss)
+    if law.form == "matrix":
+        return law
+    if law.form != "distance":
+        raise TypeError(
+            f"loss = {law.name!r} is not allowed: with a metric it must be a matrix, or a function of the distance"
+        )
+    return as_loss(law.on(float(far.max()))(far))
+
+
+def accepts(problem: Problem) -> str | None:
+    """All mechanisms with metric privacy from an alphabet, worst case or average of a loss matrix."""
+    privacy, domain, asked = problem.privacy, problem.domain, problem.objective
+    if not isinstance(privacy, MetricLDP) or isinstance(privacy.metric, Apart) or not isinstance(domain, Alphabet):
+        return "privacy must be MetricLDP with distances between the symbols of an alphabet"
+    if not isinstance(problem.family, AllMechanisms) or problem.constraints:
+        return "the family must be all mechanisms, without constraints"
+    if not isinstance(asked, WorstCase | Average) or asked.loss.form != "matrix":
+        return "loss is not allowed: it must be the worst case or average of a matrix"
+    if len(asked.loss.rows) != len(domain) or asked.loss.array.size > ENTRIES // 8:
+        return (
+            f"loss is not allowed: it has {len(asked.loss.rows)} rows, and must have one for each of the {len(domain)} symbols "
+            f"of {domain}, and at most {ENTRIES // 8} entries"
+        )
+    near = privacy.metric.array[~np.eye(len(domain), dtype=bool)].min() * float(privacy.eps)
+    if not NEAREST <= near <= require.MAX_EPS:
+        return f"eps is not allowed: eps times the least distance must be in [{NEAREST:g}, {require.MAX_EPS:g}], and is {near:g}"
+    return None
+
+
+def design(run: Run) -> Solution:
+    """See `optdp.solve_kernel`. Outputs are the columns of the loss matrix, 0, 1, ..., or the symbols if it is square."""
+    problem, domain = run.problem, run.problem.domain
+    privacy: Any = problem.privacy
+    losses, prior = problem.loss.array, prior_of(problem)
+    n, m = losses.shape
+    outputs = domain.symbols if m == n else tuple(range(m))
+    dense = run.method == "dense" or run.solver is not None
+    best: list[Any] = []
+    # What anybody has who lets all answer the same, and what is proven without multipliers.
+    constant = np.eye(m)[[int(np.argmin(losses.max(axis=0) if prior is None else prior @ losses))] * n]
+    kept: dict[str, Any] = {"value": np.inf, "bound": -1.0}
+
+    def keep(found: Columns) -> bool:
+        weights = np.full(n, 1 / n) if prior is None else prior
+        if prior is None and found.weights.any():
+            weights = found.weights
+        proof = certify(problem, weights, found.rows, found.flows, run.rtol / 50 if n > SMALL else DIGITS / 50)
+        proven = proof.bound(problem).value
+        if proven > kept["bound"]:
+            kept.update(bound=proven, proof=proof)
+        made = MetricMechanism.of_rows(domain, outputs, found.kernel, privacy, losses)
+        value = made.enclose(problem.objective)[1]
+        if value < kept["value"]:
+            kept.update(value=value, made=made)
+        best[:] = [found]
+        run.progress("inequalities as needed", kept["bound"], kept["value"])
+        return bool(kept["value"] - kept["bound"] <= run.rtol * kept["value"])
+
+    run.progress(f"{n} symbols, {m} outputs")
+    keep(Columns(constant, np.zeros(n), np.zeros((3, 0), dtype=np.int64), np.zeros(0), 0.0, 0.0, 0, 0, False))
+    asked = run.rtol / 4 if n > SMALL else min(run.rtol / 4, DIGITS)
+    if not losses.any():
+        found = best[0]
+    elif dense:
+        found = _plain(run, losses, prior)
+    else:
+        found = solve_columns(
+            losses,
+            privacy.growth,
+            prior,
+            tolerance=asked,
+            left=lambda: run.time_limit - run.seconds,
+            good=keep,
+            pairs=privacy.direct,
+        )
+    if best[0] is not found:
+        keep(found)
+    short = kept["value"] - kept["bound"] > 10 * asked * kept["value"]
+    if short and not dense and losses.any() and n * n * m <= PLAIN and not found.stopped:
+        found = _plain(run, losses, prior)  # a vertex: more digits than an interior point has
+        keep(found)
+    proof: MetricCertificate = kept["proof"]
+    return run.solution(
+        kept["made"], proof,
+        f"{n * m + (prior is None)} columns: probabilities" + (" and the loss" if prior is None else ""),
+        f"{n + n * (prior is None) + found.rows.shape[1]} rows: mass" + (" and loss" if prior is None else "")
+        + " of each input, privacy",
+        run.solver.name if run.solver is not None else "HiGHS (dense)" if dense else "interior point by output",
+        objective=found.value, bound=found.bound, message=f"{found.iterations} iterations, {found.rounds} rounds",
+        stopped=found.stopped, build=build_model, arguments=(problem,),
+    )  # fmt: skip
+
+
+register(
+    "metric kernel",
+    ("MetricLDP", "Alphabet", "WorstCase or Average of a loss matrix", "AllMechanisms", ""),
+    accepts, design, METHODS,
+)  # fmt: skip
+
+
+def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Columns:
+    """The plain linear program."""
+    n, m = losses.shape
+    program = build_model(run.problem)
+    found = program.solve(run.solver, time_limit=max(run.time_limit - run.seconds, 0.1))
+    empty = Columns(
+        np.full((n, m), 1 / m), np.zeros(n), np.zeros((3, 0), dtype=np.int64), np.zeros(0), 0.0, 0.0, 0, 1, True
+    )
+    try:
+        found.checked()
+    except SolverFailure:
+        if run.seconds < run.time_limit:
+            raise
+        return empty
+    rows = _inequalities(run.problem)
+    weights = np.maximum(-found.dual("loss"), 0.0) if prior is None else prior
+    kernel = found.value("kernel").reshape(n, m)
+    flows = np.maximum(-found.dual("privacy"), 0.0)
+    return Columns(kernel, weights, rows, flows, found.objective, found.objective, found.iterations, 1, False)
+
+
+def _inequalities(problem: Problem) -> np.ndarray:
+    """(output, i, j) of all inequalities K_i <= E_ij K_j of the metric's pairs."""
+    privacy: Any = problem.privacy
+    (a, b), m = privacy.metric.pairs, len(problem.loss.rows[0])
+    i, j = np.concatenate([a, b]), np.concatenate([b, a])
+    return np.stack([np.repeat(np.arange(m), i.size), np.tile(i, m), np.tile(j, m)])
+
+
+def build_model(problem: Problem) -> LinearProgram:
+    """The plain linear program: rows "mass", "loss" (worst case) and "privacy"; variables "value" (worst case) and "kernel"
+    (input by input).
+    """
+    from scipy.sparse import csr_matrix, hstack, vstack
+
+    privacy: Any = problem.privacy
+    losses, prior = problem.loss.array, prior_of(problem)
+    (n, m), worst = losses.shape, prior is None
+    inputs = np.repeat(np.arange(n), m)
+    y, i, j = _inequalities(problem)
+    count = np.arange(y.size)
+    factor = np.exp(np.minimum(float(privacy.eps) * privacy.metric.array[i, j], 40.0))
+    blocks = [csr_matrix((np.ones(n * m), (inputs, np.arange(n * m))), shape=(n, n * m))]
+    if worst:
+        blocks.append(csr_matrix((losses.ravel(), (inputs, np.arange(n * m))), shape=(n, n * m)))
+    entries = np.concatenate([np.ones(y.size), -factor])
+    places = np.concatenate([i * m + y, j * m + y])
+    blocks.append(csr_matrix((entries, (np.concatenate([count, count]), places)), shape=(y.size, n * m)))
+    body = vstack(blocks)
+    lower = np.zeros(n * m + worst)
+    if prior is None:
+        top = np.zeros(body.shape[0])
+        top[n : 2 * n] = -1.0
+        body, cost = hstack([csr_matrix(top[:, None]), body]), np.concatenate([np.ones(1), np.zeros(n * m)])
+        lower[0] = -np.inf
+    else:
+        cost = (prior[:, None] * losses).ravel()
+    rest = body.shape[0] - n
+    program = LinearProgram(
+        cost, body, np.concatenate([np.ones(n), np.full(rest, -np.inf)]), np.concatenate([np.ones(n), np.zeros(rest)]), lower,
+        name="metric",
+    )  # fmt: skip
+    program.blocks = stacked([("mass", n), *([("loss", n)] if worst else []), ("privacy", y.size)])
+    program.variables = stacked([*([("value", 1)] if worst else []), ("kernel", n * m)])
+    return program

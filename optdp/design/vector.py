@@ -1,0 +1,124 @@
+"""The optimal unbiased mechanism for vectors of the unit sphere, and of the unit ball.
+
+**The program.** Output directions u and lengths, with densities k_v(y) that differ by at most e^eps between inputs v: minimise
+the worst E|Y - v|^2 over unbiased mechanisms.
+
+**By symmetry and duality** (`optdp.certificates.vector`) an output direction is worth its mean along the input, which is
+largest for a density e^eps on a cap {<u, v> >= g} and 1 elsewhere, with the g that equals that mean. Outputs r u of one length
+with such a density attain the bound on the sphere.
+
+**On the ball** there are two mechanisms, and the better one is taken. The direction x/|x| is reversed with probability
+(1 - |x|)/2: at most 1 worse than the sphere's optimum, which bounds the ball's from below. Or x is lifted to the sphere of one
+dimension more, (x, sqrt(1 - |x|^2)), and the last coordinate of the output is dropped: with the best cap the error is the same
+for all x, and where d is large it is that of the sphere but for a share of about 1/d^2. For d = 1 it is the problem of one
+number, which the kernel design solves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optdp.certificates.base import Certificate
+from optdp.certificates.coordinates import CoordinatesCertificate
+from optdp.certificates.vector import certify
+from optdp.design.kernel import solve_kernel
+from optdp.design.progress import ProgressLike
+from optdp.design.registry import Run, register, solve
+from optdp.exact import enclosures, require
+from optdp.exact.numbers import Number
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.cap import CapMechanism
+from optdp.mechanisms.lifted import LiftedMechanism
+from optdp.mechanisms.product import ProductMechanism
+from optdp.problem.constraints import Unbiased
+from optdp.problem.domains import Ball, Box, Domain, Sphere
+from optdp.problem.objectives import Average, WorstCase
+from optdp.problem.privacy import LDP
+from optdp.problem.problem import Problem
+from optdp.solution import Solution
+
+NORMS = ("l2", "linf")
+INPUTS = ("sphere", "ball")
+
+
+def solve_vector(
+    eps: Number | str, dim: int, *, norm: str = "l2", inputs: str | None = None, rtol: float = 1e-3,
+    progress: ProgressLike = None,
+) -> Solution:  # fmt: skip
+    """The best unbiased eps-LDP mechanism for one vector: the least worst-case E|Y - v|^2, Euclidean.
+
+    **Arguments:**
+
+    - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
+    - `dim`: the dimension, an integer from 1 to 10^9 (10^6 where a certificate enumerates coordinates).
+    - `norm`, `inputs`: "l2" with "sphere" (None): unit vectors, solved exactly; "l2" with "ball": vectors with |v| <= 1, a
+      certified bracket, narrow for d >= 30 or small eps; "linf" with "ball" (None): vectors of the cube [-1, 1]^dim, a bracket.
+    - `rtol`: the gap at which the status is OPTIMAL; `progress`: see `optdp.solve`.
+
+    **Returns** a `Solution`: `mechanism.randomize` takes an array whose last axis has length `dim` and gives private vectors of
+    the same shape; their mean is an unbiased estimate of the mean vector (`optdp.estimate` adds confidence regions).
+
+    **Raises** TypeError or ValueError naming the argument.
+
+    **Source:** see `optdp.mechanisms.cap.CapMechanism`.
+
+        >>> import optdp
+        >>> best = optdp.solve_vector(4.0, 1000)
+        >>> round(best.value, 6), best.gap < 1e-12
+        (434.603316, True)
+        >>> best.mechanism.randomize([[1.0] + [0.0] * 999]).shape
+        (1, 1000)
+    """
+    require.choice("norm", norm, NORMS)
+    domain: Domain
+    inputs = require.choice("inputs", ("sphere" if norm == "l2" else "ball") if inputs is None else inputs, INPUTS)
+    if norm == "linf":
+        if inputs == "sphere":
+            raise ValueError("inputs = 'sphere' is not allowed with norm = 'linf': the cube is inputs = 'ball'")
+        domain = Box.cube(require.integer("dim", dim, low=1, high=10**6))
+    else:
+        domain = (Sphere if inputs == "sphere" else Ball)(require.integer("dim", dim, low=1, high=10**9))
+    problem = Problem(LDP(require.exact_epsilon(eps)), domain, WorstCase("squared"), constraints=(Unbiased(),))
+    return solve(problem, rtol, progress=progress)
+
+
+def accepts(problem: Problem) -> str | None:
+    """Unbiased mechanisms on unit vectors or a ball: the worst case of the squared error (or its average on a sphere)."""
+    privacy, domain, objective = problem.privacy, problem.domain, problem.objective
+    if not isinstance(privacy, LDP) or not 0 < float(privacy.eps) <= require.MAX_EPS:
+        return "privacy must be LDP with eps in (0, 30]"
+    if not isinstance(domain, Sphere | Ball):
+        return "the domain must be a sphere or a ball"
+    averaged = isinstance(domain, Sphere) and isinstance(objective, Average) and objective.prior == "uniform"
+    if not (averaged or isinstance(objective, WorstCase)) or objective.loss.exponent != 2:
+        return "the objective must be the worst case (on a sphere or the uniform average) of the squared error"
+    if not problem.unbiased or problem.family.clause(problem.eps):
+        return "the mechanism must be unbiased, and the family all mechanisms"
+    return None
+
+
+def design(run: Run) -> Solution:
+    """See `solve_vector`."""
+    problem, told = run.problem, "closed form (incomplete beta function)"
+    domain: Any = problem.domain
+    eps: Any = problem.eps
+    if isinstance(domain, Ball) and domain.dim == 1:
+        run.progress("the kernel of one number")
+        inner = solve_kernel(eps, "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol, time_limit=run.time_limit)
+        certificate: Certificate = CoordinatesCertificate(inner.certificate)  # type: ignore[arg-type]
+        return run.solution(ProductMechanism(domain, inner.mechanism), certificate, inner.program.variables,
+                            inner.program.constraints, inner.program.solver, stopped=inner.program.stopped)  # fmt: skip
+    direct = CapMechanism.private(eps, domain)
+    certificate = certify(problem, enclosures.round_down(CapMechanism.private(eps, Sphere(domain.dim)).least - 1))
+    mechanism: Mechanism = direct
+    if isinstance(domain, Ball):
+        lifted = LiftedMechanism.private(eps, domain)
+        mechanism = min((direct, lifted), key=lambda m: m.enclose(problem.objective)[1])
+    return run.solution(mechanism, certificate, "the height of the cap", "1", told)
+
+
+register(
+    "vector",
+    ("LDP", "Sphere or Ball", "WorstCase (Sphere: or uniform Average) of squared", "AllMechanisms", "Unbiased"),
+    accepts, design,
+)  # fmt: skip

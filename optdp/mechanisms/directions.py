@@ -1,0 +1,458 @@
+"""Random vectors r (t v/|v| + sqrt(1 - t^2) w) on a grid, exactly: w uniform on the unit vectors orthogonal to v, t in a cap.
+
+The law is one of real numbers, and it is sampled exactly from integers: a uniform real number is an integer and further bits
+that are drawn when they are needed. Each coordinate is rounded at random to a neighbouring multiple of the grid's step, with
+the odds that keep its mean, so that the output is a function of the real vector and of independent bits: as private as the real
+vector, and with the same mean. Floats serve to find the integers. Where the error bound of a computation leaves one of them
+undecided, the vector is computed again from the same bits, in long doubles and then in balls of growing precision.
+
+The error bounds take for granted that numpy's log, log1p, sin and cos are accurate to 4 units in the last place or so, and
+`_trust` tests that before the first sample is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from flint import arb, ctx
+
+from optdp.exact import enclosures
+from optdp.exact.sampling import BITS, LIMB, Alias
+
+#: Coordinates that are computed at a time.
+BLOCK = 2**18
+#: Words that are further refined: near 0, and near 2^64.
+LOW, HIGH = np.uint64(2**54), np.uint64(2**64 - 2**50)
+#: Balls of at most this many bits decide everything, but for a chance of 2^-3000.
+DEEPEST = 4096
+
+
+@dataclass(frozen=True)
+class Digits:
+    """A uniform number in [0, 1) of which `bits` digits are known: it lies in [word, word + 1]/2^bits."""
+
+    word: int
+    bits: int
+
+    def more(self, rng: np.random.Generator, bits: int) -> Digits:
+        """The same with at least so many digits."""
+        known = self
+        while known.bits < bits:
+            known = Digits((known.word << BITS) + int(rng.integers(0, LIMB)), known.bits + BITS)
+        return known
+
+    def ball(self) -> arb:
+        """An enclosure."""
+        return _hull(arb(self.word), arb(self.word + 1)) * arb(2) ** -self.bits
+
+
+def _hull(a: arb, b: arb) -> arb:
+    return a.union(b)
+
+
+class Heights:
+    """t with the density (1 - t^2)^((d - 3)/2), d >= 2, on [g, 1] and on [-1, g]: exact, by rejection.
+
+    In tau = tan(angle/2), t = (1 - tau^2)/(1 + tau^2), the density is tau^(d - 2)/(1 + tau^2)^(d - 1): it has one mode. Cells on
+    which it varies by a few percent are drawn from integers in proportion to an upper bound, and a point in a cell is accepted
+    at once where the toss is under the lower bound, else by balls. The side [-1, g] is the other one reflected.
+    """
+
+    def __init__(self, dim: int, height: float) -> None:
+        self.dim, self.height = dim, height
+        self._sides = [self._cells(height), self._cells(-height)]
+        rows = [weights for weights, *_ in self._sides]
+        width = max(map(len, rows))
+        self._alias = Alias([row + [0] * (width - len(row)) for row in rows], LIMB)
+        self._edges = np.array([np.resize(edges, width + 1) for _, edges, _, _ in self._sides])
+        self._sure = np.array([sure + [0] * (width - len(sure)) for _, _, sure, _ in self._sides])
+
+    def _log_density(self, tau: arb) -> arb:
+        return (self.dim - 2) * tau.log() - (self.dim - 1) * (1 + tau * tau).log()
+
+    def _density(self, tau: arb, factor: arb) -> arb:
+        """Times a factor for which it is at most 1, nearly."""
+        power = 1 / (1 + tau * tau) if self.dim == 2 else self._log_density(tau).exp()
+        return power * factor
+
+    def _cells(self, height: float) -> tuple[list[int], np.ndarray, list[int], tuple[arb, arb]]:
+        """(weights, edges, sure acceptances of 2^62, (scale, factor of the density)): scale * density * width <= weight."""
+        dim = self.dim
+        with ctx.workprec(128):
+            end = ((1 - arb(height)) / (1 + arb(height))).sqrt()
+            last, mode = enclosures.round_up(end), math.sqrt((dim - 2) / dim)
+            top = min(mode, last)
+
+            def log_density(tau: Any) -> Any:
+                with np.errstate(divide="ignore"):
+                    power = 0.0 if dim == 2 else (dim - 2) * np.log(tau)
+                return power - (dim - 1) * np.log1p(np.square(tau))
+
+            def level(low: float, high: float, peak: float) -> np.ndarray:
+                """Where the density is e^(-k/32) of its peak, between an end `low` where it is less and the peak."""
+                goals = log_density(peak) - np.arange(1, 40 * 32) / 32
+                a, b = np.full(goals.size, low), np.full(goals.size, high)
+                for _ in range(60):
+                    middle = (a + b) / 2
+                    left = log_density(middle) < goals
+                    a, b = np.where(left, middle, a), np.where(left, b, middle)
+                return (a + b) / 2
+
+            points = [np.array([0.0, top, last])]
+            if top > 0:
+                points.append(level(0.0, top, top))
+            if last > mode:
+                right = level(last, top, top) if log_density(last) < log_density(top) else np.empty(0)
+                points.append(right)
+            edges = np.unique(np.clip(np.concatenate(points), 0.0, last))
+            edges[-1] = last
+            factor = (1 / self._density(arb(top), arb(1))).mid() if top > 0 else arb(1)
+            values = [self._density(arb(e), factor) if e > 0 or dim == 2 else arb(0) for e in edges.tolist()]
+            best = self._density(((arb(dim) - 2) / dim).sqrt(), factor) if dim > 2 else factor
+            widths = np.diff(edges).tolist()
+            sups, infs = [], []
+            for i, (low, high) in enumerate(pairwise(values)):
+                inside = edges[i] <= mode * (1 + 1e-12) and edges[i + 1] >= mode * (1 - 1e-12)
+                sups.append(best.max(low).max(high) if inside else low.max(high))
+                infs.append(low.min(high))
+            total = sum((s * w for s, w in zip(sups, map(arb, widths), strict=True)), arb(0))
+            scale = (arb(LIMB - 2 * len(widths)) / total * (1 - arb(2) ** -80)).lower().mid()
+            weights = [math.ceil(enclosures.upper(scale * s * w)) for s, w in zip(sups, map(arb, widths), strict=True)]
+            sure = [
+                max(0, math.floor(enclosures.lower(scale * s * arb(w) / weight * LIMB)))
+                for s, w, weight in zip(infs, widths, weights, strict=True)
+            ]
+            sure[-1] = 0  # the last cell reaches a little beyond the cap's edge
+            spare = LIMB - sum(weights)
+            assert spare >= 0
+            j = int(np.argmax(np.array(weights, dtype=float)))
+            sure[j] = sure[j] * weights[j] // (weights[j] + spare)
+            weights[j] += spare
+        return weights, edges, sure, (scale, factor)
+
+    def draw(self, side: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict[int, Digits]]:
+        """(cells, 64-bit places in them, what more is known of some places) for each entry of `side`: 0 for the cap."""
+        cells, places = np.zeros(side.size, np.int64), np.zeros(side.size, np.uint64)
+        known: dict[int, Digits] = {}
+        left = np.arange(side.size)
+        while left.size:
+            row = side[left]
+            cell = self._alias.draw(row, rng)
+            place = rng.integers(0, 2**64, size=left.size, dtype=np.uint64)
+            toss = rng.integers(0, LIMB, size=left.size)
+            good = toss < self._sure[row, cell]
+            for k in np.flatnonzero(~good).tolist():
+                digits = self._decide(int(row[k]), int(cell[k]), int(place[k]), int(toss[k]), rng)
+                if digits is not None:
+                    good[k] = True
+                    if digits.bits > 64:
+                        known[int(left[k])] = digits
+            cells[left[good]], places[left[good]] = cell[good], place[good]
+            left = left[~good]
+        return cells, places, known
+
+    def _decide(self, side: int, cell: int, place: int, toss: int, rng: np.random.Generator) -> Digits | None:
+        """Whether a point is accepted: the digits of its place, or None."""
+        weights, edges, _, (scale, factor) = self._sides[side]
+        where, chance = Digits(place, 64), Digits(toss, BITS)
+        bits = 128
+        while bits <= DEEPEST:
+            with ctx.workprec(bits):
+                low, width = arb(float(edges[cell])), arb(float(edges[cell + 1])) - arb(float(edges[cell]))
+                tau = low + width * where.ball()
+                bar = scale * self._density(tau, factor) * width / weights[cell]
+                beyond = self._beyond(side, tau)
+                if beyond is True or chance.ball() >= bar:
+                    return None
+                if beyond is False and chance.ball() < bar:
+                    return where
+            bits *= 2
+            where, chance = where.more(rng, bits), chance.more(rng, bits)
+        raise RuntimeError("a random number could not be told from a threshold")
+
+    def _beyond(self, side: int, tau: arb) -> bool | None:
+        """Whether tau is beyond the cap's edge: tau^2 > (1 - g)/(1 + g)."""
+        height = arb(self.height if side == 0 else -self.height)
+        excess = tau * tau * (1 + height) - (1 - height)
+        return True if excess > 0 else False if excess <= 0 else None
+
+    def tau(self, side: np.ndarray, cells: np.ndarray, places: np.ndarray, dtype: Any) -> np.ndarray:
+        """The points as floats."""
+        low, high = self._edges[side, cells].astype(dtype), self._edges[side, cells + 1].astype(dtype)
+        found: np.ndarray = low + (high - low) * (places.astype(dtype) * dtype(2.0**-64))
+        return found
+
+
+@lru_cache(maxsize=64)
+def heights(dim: int, height: float) -> Heights:
+    """The tables, made once."""
+    return Heights(dim, height)
+
+
+@cache
+def _trust() -> None:
+    """Compare numpy's functions with balls at random points. **Raises** RuntimeError where they are too far off."""
+    rng = np.random.default_rng(20)
+    x = np.concatenate([rng.random(500), np.ldexp(1 + rng.random(500), 0 - rng.integers(2, 65, 500))])
+    for dtype, bits in ((np.float64, 49), (np.longdouble, 49 if _SHORT else 58)):
+        points = x.astype(dtype)
+        turn = 2 * _PI(dtype) * points
+        tests = [("log", np.log(points), lambda p: p.log()), ("log1p", np.log1p(0 - points), lambda p: (1 - p).log())]
+        tests += [("cos", np.cos(turn), lambda p: (2 * p).cos_pi()), ("sin", np.sin(turn), lambda p: (2 * p).sin_pi())]
+        with ctx.workprec(192):
+            for name, found, true in tests:
+                for p, y in zip(x.tolist(), found, strict=True):
+                    exact = true(arb(p))
+                    high = float(y)
+                    error = abs(arb(high) + arb(float(y - dtype(high))) - exact)
+                    if not error <= arb(2) ** -bits * (1 if name in ("sin", "cos") else abs(exact)):
+                        raise RuntimeError(f"numpy's {name} is not accurate enough on this machine to sample with")
+
+
+#: Whether long doubles are doubles.
+_SHORT = np.finfo(np.longdouble).nmant < 63
+
+
+def _PI(dtype: Any) -> Any:
+    return dtype(math.pi) + dtype(1.2246467991473532e-16)  # pi - fl(pi)
+
+
+@dataclass
+class Bits:
+    """The random bits of some vectors: `side`, cell and place of t; radii and angles of pairs; rounding."""
+
+    side: np.ndarray
+    cells: np.ndarray
+    places: np.ndarray
+    known: dict[int, Digits]
+    radii: np.ndarray
+    deep: tuple[np.ndarray, np.ndarray, np.ndarray]
+    angles: np.ndarray
+    tosses: np.ndarray
+
+    @classmethod
+    def draw(cls, side: np.ndarray, dim: int, table: Heights | None, rng: np.random.Generator) -> Bits:
+        """For vectors with t in the cap (side 0) or not (1); `table`: None for d = 1."""
+        pairs = (dim + 1) // 2 if dim > 1 else 0
+        if table is None:
+            cells, places = np.zeros(side.size, np.int64), np.zeros(side.size, np.uint64)
+            known: dict[int, Digits] = {}
+        else:
+            cells, places, known = table.draw(side, rng)
+        words = rng.integers(0, 2**64, size=(2, side.size, pairs), dtype=np.uint64)
+        row, column = np.nonzero((words[0] < LOW) | (words[0] >= HIGH))
+        more = rng.integers(0, 2**64, size=row.size, dtype=np.uint64)
+        tosses = rng.integers(0, 2**32, size=(side.size, dim), dtype=np.uint32)
+        return cls(side, cells, places, known, words[0], (row, column, more), words[1], tosses)
+
+    def row(self, i: int) -> Bits:
+        """Those of one vector."""
+        row, column, more = self.deep
+        mine = row == i
+        known = {0: self.known[i]} if i in self.known else {}
+        one = slice(i, i + 1)
+        return Bits(
+            self.side[one], self.cells[one], self.places[one], known, self.radii[one],
+            (row[mine] * 0, column[mine], more[mine]), self.angles[one], self.tosses[one],
+        )  # fmt: skip
+
+
+def multiples(
+    v: np.ndarray, side: np.ndarray, height: float, scale: Any, step: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Integers k, a row for each row of v: step * k has the mean E[t | side] * scale * v/|v|.
+
+    **Arguments:** `v`: float64 rows, none of them 0; `side`: 0 where t >= `height`, 1 elsewhere; `scale`: a function that
+    encloses r at the working precision; `step`: a power of two.
+    """
+    _trust()
+    count, dim = v.shape
+    exponent = np.frexp(np.abs(v).max(axis=1, initial=0.0))[1]
+    if (exponent < -100).any():  # squares of tiny numbers lose their digits; the direction alone matters
+        v = np.ldexp(v, np.where(exponent < -100, -exponent, 0)[:, None])
+    table = heights(dim, height) if dim > 1 else None
+    out = np.empty((count, dim))
+    rows = max(1, BLOCK // dim)
+    for i in range(0, count, rows):
+        part = v[i : i + rows]
+        bits = Bits.draw(side[i : i + rows], dim, table, rng)
+        found, open_ = _floats(part, bits, table, scale, step, np.float64)
+        for k in np.flatnonzero(open_).tolist():
+            found[k] = _one(part[k : k + 1], bits.row(k), table, scale, step, rng)
+        out[i : i + rows] = found
+    return out
+
+
+def _one(v: np.ndarray, bits: Bits, table: Heights | None, scale: Any, step: float, rng: Any) -> np.ndarray:
+    """One vector that doubles left undecided."""
+    if not _SHORT:
+        found, open_ = _floats(v, bits, table, scale, step, np.longdouble)
+        if not open_.any():
+            return found[0]
+    return _balls(v[0], bits, table, scale, step, rng)
+
+
+def _floats(
+    v: np.ndarray, bits: Bits, table: Heights | None, scale: Any, step: float, dtype: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """(integers, whether a row of them is undecided).
+
+    Let u be 2^-45 for doubles, 2^-54 for long doubles, whose elementary functions and roundings err by less than u/16. Then
+    radii and coordinates of the normal vector g err by R u/2 and u/8, |g|^2 by |g|^2 u/2, <g, v> by |g| |v| u/2, the part of
+    g orthogonal to v, which is |g|/q long, by a share of q^2 u/2, and a coordinate of the result by what `error` says.
+    """
+    u = 2.0**-45 if dtype is np.float64 else 2.0**-54
+    with ctx.workprec(128):
+        factor_ball = scale() / arb(step)
+        high = float(factor_ball.mid())
+        factor = dtype(high) + dtype(float((factor_ball - arb(high)).mid()))
+    x = v.astype(dtype, copy=False)
+    length = np.sqrt(_dot(x, x))[:, None]
+    sign = np.where(bits.side[:, None] == 0, dtype(1), dtype(-1))
+    if table is not None:
+        tau = table.tau(bits.side, bits.cells, bits.places, dtype)[:, None]
+        square = tau * tau
+        t, s = sign * (1 - square) / (1 + square), 2 * tau / (1 + square)
+        g, radius = _normal(bits, v.shape[1], dtype)
+        energy, inner = _dot(g, g)[:, None], _dot(g, x)[:, None] / length
+        rest = energy - inner * inner
+        bad = rest <= energy * 2.0**-20
+        rest = np.where(bad, energy, rest)
+        root = np.sqrt(rest)
+        across = factor * s / root
+        along = (factor * t - across * inner) / length
+        # Doubles serve for the error, which is then enlarged for their rounding.
+        size = np.sqrt(energy / rest).astype(float) ** 2 * u * 1.001
+        round_ = size * across.astype(float)
+        slope = size * (across * np.sqrt(energy) + factor * np.abs(t)).astype(float) / length.astype(float)
+        least = float(factor) * u * (s / root).astype(float)
+    low, undecided = np.empty(v.shape), np.zeros(len(v), dtype=bool)
+    wide = max(1, 2**15 // len(v))
+    for i in range(0, v.shape[1], wide):  # in the cache
+        part = slice(i, i + wide)
+        if table is None:
+            lift, error = factor * (sign * x[:, part] / length), np.full(1, float(factor) * u)
+        else:
+            lift = g[:, part] * across
+            lift += along * x[:, part]
+            error = round_ * radius[:, part]
+            error += slope * np.abs(v[:, part])
+            error += least
+        lift += bits.tosses[:, part] * dtype(2.0**-32)
+        floor = np.floor(lift)
+        low[:, part] = floor
+        lift -= floor
+        # The toss is up to 2^-32 more; adding it rounds by less than the error.
+        undecided |= ((lift < error) | (lift + error >= 1 - 2.0**-32)).any(axis=1)
+    if table is not None:
+        undecided |= bad[:, 0] | np.isin(np.arange(len(v)), list(bits.known))
+    return low, undecided
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Inner products of rows: numpy adds pairwise along the last axis, in blocks of 128, so that roundings do not pile up."""
+    return np.asarray((a * b).sum(axis=1))
+
+
+def _normal(bits: Bits, dim: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(standard normal vectors, the radius of the pair of each coordinate as a double), by Box and Muller's method."""
+    count, pairs = bits.radii.shape
+    g, radius = np.empty((count, 2 * pairs), dtype), np.empty((count, 2 * pairs))
+    wide = max(1, 2**15 // count)
+    row, column, more = bits.deep
+    order = np.argsort(column, kind="stable")
+    row, column, more = row[order], column[order], more[order]
+    for i in range(0, pairs, wide):  # in the cache
+        first, last = np.searchsorted(column, [i, i + wide])
+        deep = row[first:last], column[first:last] - i, more[first:last]
+        size = _radii(bits.radii[:, i : i + wide], deep, dtype)
+        angle = bits.angles[:, i : i + wide].astype(dtype)
+        angle *= 2 * _PI(dtype) * dtype(2.0**-64)
+        for k, part in enumerate((np.cos(angle), np.sin(angle))):
+            part *= size
+            here = slice(k * pairs + i, k * pairs + min(i + wide, pairs))
+            g[:, here] = part
+            radius[:, here] = size
+    return g[:, :dim], radius[:, :dim]
+
+
+def _radii(words: np.ndarray, deep: tuple[np.ndarray, np.ndarray, np.ndarray], dtype: Any) -> np.ndarray:
+    """sqrt(-2 log x) for x = (word + 1/2)/2^64, with 64 bits more of the words that are nearly 0 or 2^64."""
+    row, column, more = deep
+    x = words.astype(dtype)
+    x += dtype(0.5)
+    x *= dtype(2.0**-64)
+    if row.size:
+        coarse, fine = words[row, column], (more.astype(dtype) + dtype(0.5)) * dtype(2.0**-128)
+        x[row, column] = coarse.astype(dtype) * dtype(2.0**-64) + fine
+    np.log(x, out=x)
+    near = words > np.uint64(2**64 - 2**58)
+    if near.any():  # the logarithm of numbers near 1, from the complement
+        rest = (~words[near]).astype(dtype) + dtype(0.5)
+        x[near] = np.log1p(-rest * dtype(2.0**-64))
+    if row.size:
+        high = words[row, column] >= HIGH
+        place, tail = (row[high], column[high]), (~more[high]).astype(dtype) + dtype(0.5)
+        x[place] = np.log1p(-((~words[place]).astype(dtype) * dtype(2.0**-64) + tail * dtype(2.0**-128)))
+    x *= dtype(-2)
+    return np.sqrt(x, out=x)
+
+
+def _balls(v: np.ndarray, bits: Bits, table: Heights | None, scale: Any, step: float, rng: Any) -> np.ndarray:
+    """One vector in balls, from as many digits as it takes."""
+    _, column, more = bits.deep
+    finer = dict(zip(column.tolist(), more.tolist(), strict=True))
+    radii = [Digits(w, 64) for w in bits.radii[0].tolist()]
+    radii = [Digits((d.word << 64) + finer[j], 128) if j in finer else d for j, d in enumerate(radii)]
+    angles = [Digits(w, 64) for w in bits.angles[0].tolist()]
+    tosses = [Digits(w, 32) for w in bits.tosses[0].tolist()]
+    place = bits.known.get(0, Digits(int(bits.places[0]), 64))
+    side, precision = int(bits.side[0]), 192
+    while precision <= DEEPEST:
+        place = place.more(rng, precision)
+        radii, angles, tosses = ([d.more(rng, precision) for d in part] for part in (radii, angles, tosses))
+        with ctx.workprec(precision + 32):
+            found = _ball_row(v, side, table, bits, place, radii, angles, tosses, scale() / arb(step))
+        if found is not None:
+            return np.array(found)
+        precision *= 2
+    raise RuntimeError("a random number could not be told from a threshold")
+
+
+def _ball_row(
+    v: np.ndarray, side: int, table: Heights | None, bits: Bits, place: Digits, radii: list[Digits],
+    angles: list[Digits], tosses: list[Digits], factor: arb,
+) -> list[float] | None:  # fmt: skip
+    x = [arb(c) for c in v.tolist()]
+    length = sum((c * c for c in x), arb(0)).sqrt()
+    sign = 1 if side == 0 else -1
+    if table is None:
+        z = [sign * factor * c / length for c in x]
+    else:
+        edges = table._sides[side][1]
+        low, high = arb(float(edges[int(bits.cells[0])])), arb(float(edges[int(bits.cells[0]) + 1]))
+        tau = low + (high - low) * place.ball()
+        square = tau * tau
+        t, s = sign * (1 - square) / (1 + square), 2 * tau / (1 + square)
+        size = [(-2 * d.ball().log()).sqrt() for d in radii]
+        turns = [2 * d.ball() for d in angles]
+        g = [r * a.cos_pi() for r, a in zip(size, turns, strict=True)]
+        g += [r * a.sin_pi() for r, a in zip(size, turns, strict=True)]
+        g = g[: len(x)]
+        inner = sum((a * b for a, b in zip(g, x, strict=True)), arb(0)) / length
+        root = (sum((a * a for a in g), arb(0)) - inner * inner).sqrt()
+        across = factor * s / root
+        along = (factor * t - across * inner) / length
+        z = [across * a + along * b for a, b in zip(g, x, strict=True)]
+    found = []
+    for a, toss in zip(z, tosses, strict=True):
+        k = (a + toss.ball()).floor().unique_fmpz()
+        if k is None:
+            return None
+        found.append(float(int(k)))
+    return found

@@ -1,0 +1,86 @@
+"""Kernels between finite sets with metric privacy: a table of integers whose columns change slowly from place to place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from optdp.exact.rounding import TOTAL, Table
+from optdp.mechanisms.finite import FiniteMechanism
+from optdp.problem import Alphabet, Metric, MetricLDP
+
+#: The design keeps this share of eps away from the limit, so that floats decide most of the exact test.
+SHAVED = 1e-11
+
+
+@dataclass(frozen=True, repr=False)
+class MetricMechanism(FiniteMechanism):
+    """A `FiniteMechanism` between places with distances.
+
+    **Arguments:** as there, and `metric`: the distances between the symbols of the domain.
+    """
+
+    metric: Metric
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.metric) != len(self.domain):
+            raise ValueError(f"metric is not allowed: it must have distances between {len(self.domain)} symbols")
+
+    @classmethod
+    def of_rows(
+        cls, domain: Alphabet, outputs: Sequence[Any], rows: np.ndarray, privacy: MetricLDP, losses: np.ndarray | None = None
+    ) -> Self:  # fmt: skip
+        """The private mechanism next to the given probabilities.
+
+        **Arguments:** `rows`: (inputs, outputs), about private; `losses`: what tells which output takes the rest.
+
+        Each column is lifted to the least one above it that keeps the guarantee, k_x = max_z k_z e^(-eps d(x, z)), and all are
+        scaled by one factor; rounded down to integers, plus g units each, they keep it exactly, as
+        a <= E b implies a + g <= E (b - 1 + g) for g >= E / (E - 1). What a row lacks goes to one output: these lacks nearly
+        agree, and must keep the guarantee too, for which the factor is lowered until they do.
+        """
+        near = float(privacy.growth[~np.eye(len(domain), dtype=bool)].min())
+        shrink = np.exp(privacy.growth * (min(max(SHAVED, 4e-15 / near), 0.5) - 1))
+        lifted = np.stack([(column * shrink).max(axis=1) for column in np.maximum(rows, 0.0).T], axis=1)
+        lifted /= lifted.sum(axis=1).max()
+        units = min(math.ceil(1 / -math.expm1(-near)) + 2, TOTAL // (4 * rows.shape[1]))
+        costs = 1 - lifted.mean(axis=0) if losses is None else losses.max(axis=0)
+        rest, share = int(np.argmin(costs)), 2.0**-44 + 2.0 * units * rows.shape[1] / TOTAL
+        while True:
+            share = min(share, 1.0)
+            weights = np.floor(lifted * ((1 - share) * TOTAL)).astype(np.int64) + units
+            if share == 1.0:
+                weights[:] = 0
+            weights[:, rest] += TOTAL - weights.sum(axis=1)
+            if share == 1.0 or (weights.min() >= 0 and privacy.check_rows(weights[:, [rest]]).passed):
+                break
+            share *= 4
+        return cls(domain, tuple(outputs), Table(weights), privacy.metric)
+
+    def guarantee(self) -> Any:
+        """Metric privacy with about the least eps per unit; None where an output is possible for some inputs alone."""
+        weights = self.table.weights[:, self.table.weights.max(axis=0) > 0]
+        if not weights.all():
+            return None
+        i, j = self.metric.pairs
+        steps = np.zeros(i.size)
+        for column in weights.T:  # differences of integers, as ratios may be next to 1
+            low = np.minimum(column[i], column[j])
+            steps = np.maximum(steps, np.log1p((np.maximum(column[i], column[j]) - low) / low))
+        eps = float((steps / self.metric.array[i, j]).max())
+        excess = 1e-14
+        while True:  # floats guess it, the exact test confirms it
+            found = MetricLDP(eps * (1 + excess), self.metric)
+            if found.check_rows(self.table.weights).passed:
+                return found
+            excess *= 8
+
+    def __repr__(self) -> str:
+        own = self.guarantee()
+        told = "no metric privacy" if own is None else f"eps = {float(own.eps):.6g} per unit of distance"
+        return f"MetricMechanism on {self.domain}: {len(self.outputs)} outputs; {told}"

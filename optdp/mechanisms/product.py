@@ -1,0 +1,123 @@
+"""Every coordinate of a vector by itself, with a share of epsilon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any
+
+import numpy as np
+from flint import ctx
+from numpy.typing import ArrayLike
+
+from optdp.exact import enclosures
+from optdp.exact.check import Check
+from optdp.exact.fields import Within
+from optdp.exact.numbers import Log, Number
+from optdp.exact.sampling import Seed, as_rng
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.domains import Ball, Box, Interval
+from optdp.problem.losses import LossLike
+from optdp.problem.objectives import Objective, WorstCase
+from optdp.problem.privacy import LDP, Privacy
+
+
+@dataclass(frozen=True, repr=False)
+class ProductMechanism(Mechanism):
+    """All d coordinates of a vector of a cube, each by one mechanism for numbers: (d eps)-LDP if that one is eps-LDP.
+
+    **Arguments:** `domain`: an `optdp.Box` with equal sides, or the unit ball of R^1; `part`: a mechanism on that side.
+    """
+
+    domain: Annotated[Any, Within(kind=Box | Ball)]
+    part: Annotated[Any, Within(kind=Mechanism)]
+
+    def __post_init__(self) -> None:
+        line = isinstance(self.domain, Ball) and self.domain.dim == 1
+        if not (line or isinstance(self.domain, Box)) or not isinstance(self.part, Mechanism):
+            raise TypeError("domain and part are not allowed: they must be an optdp.Box and an optdp mechanism")
+        sides = {Interval(-1.0, 1.0)} if line else set(self.domain.sides)
+        if not isinstance(self.part.domain, Interval) or sides != {self.part.domain}:
+            raise ValueError(f"part on {self.part.domain} is not allowed: that must be every side of {self.domain}")
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """That of the part."""
+        return self.part.exact
+
+    @property
+    def dim(self) -> int:
+        """The dimension."""
+        return int(self.domain.dimension)
+
+    def _inputs(self, x: ArrayLike) -> np.ndarray:
+        return np.clip(np.asarray(self.domain.check(x), dtype=float), self.part.domain.lower, self.part.domain.upper)
+
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
+        return np.asarray(self.part.randomize(self._inputs(x), as_rng(rng)))
+
+    def support(self, x: ArrayLike | None = None) -> tuple[Any, Any]:
+        """(lowest, highest) value of a coordinate of Y."""
+        return self.part.support()
+
+    def mean(self, x: ArrayLike) -> np.ndarray:
+        return np.asarray(self.part.mean(self._inputs(x)))
+
+    def variance(self, x: ArrayLike) -> np.ndarray:
+        """The sum of the coordinates' variances."""
+        return np.asarray(self.part.variance(self._inputs(x)).sum(axis=-1))
+
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
+        law = self._loss(loss)
+        if law.exponent != 2:
+            raise ValueError("loss is not allowed here: it must be 'squared'")
+        return np.asarray(self.part.expected_loss(self._inputs(x), law).sum(axis=-1))
+
+    def worst_input(self, loss: LossLike = "squared") -> Any:
+        """The worst input of the part in every coordinate."""
+        return np.full(self.dim, self.part.worst_input(loss))
+
+    def worst_case_loss(self, loss: LossLike = "squared") -> float:
+        return self.dim * self.part.worst_case_loss(loss)
+
+    def average_loss(self, loss: LossLike = "squared") -> float:
+        """Under the uniform distribution on the box."""
+        return self.dim * self.part.average_loss(loss)
+
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """d times that of the part: the coordinates may be at their worst at once."""
+        if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:
+            return super().enclose(objective)
+        low, high = (self.dim * Fraction(end) for end in self.part.enclose(objective))
+        return enclosures.round_down(low), enclosures.round_up(high)
+
+    def guarantee(self) -> Privacy | None:
+        own = self.part.guarantee()
+        if not isinstance(own, LDP):
+            return None
+        if isinstance(own.eps, Log):
+            power: Number = Log(own.eps.argument**self.dim)
+        else:
+            power = Fraction(own.eps) * self.dim
+        whole = LDP(power)
+        return whole.in_real_arithmetic() if own.ideal else whole
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        """Whether the part keeps the d-th part of epsilon."""
+        if not isinstance(privacy, LDP):
+            return super().check_privacy(privacy)
+        return self.part.check_privacy(LDP(share_of(privacy.eps, self.dim)))
+
+    def check_unbiased(self) -> Check:
+        return self.part.check_unbiased()
+
+    def __repr__(self) -> str:
+        return f"ProductMechanism on {self.domain}: each coordinate by {self.part!r}"
+
+
+def share_of(eps: Number, parts: int) -> Number:
+    """eps/parts, exactly, or a rational just below where that has no exact form."""
+    if isinstance(eps, Log):
+        with ctx.workprec(256):
+            return enclosures.lower(enclosures.ball(eps) / parts)
+    return Fraction(eps) / parts

@@ -1,0 +1,306 @@
+"""Vectors of a cube by the signs of some of their coordinates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import ArrayLike
+
+from optdp.closed_forms.cube import best_signs, moment, share
+from optdp.exact import enclosures, require
+from optdp.exact.check import Check
+from optdp.exact.fields import Within
+from optdp.exact.numbers import Log, Number
+from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, coin
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.directions import DEEPEST, Digits
+from optdp.problem.domains import Box
+from optdp.problem.losses import LossLike
+from optdp.problem.objectives import Objective, WorstCase
+from optdp.problem.privacy import LDP, Privacy
+
+#: Probabilities of coins are multiples of 2^-124.
+COINS = 2**124
+#: Bits of the enclosures.
+PRECISION = 320
+
+
+@dataclass(frozen=True, repr=False)
+class SignMechanism(Mechanism):
+    """An unbiased mechanism for vectors of the cube [-1, 1]^d: the signs of k random coordinates, times a number, 0 elsewhere.
+
+    Each coordinate of the input is first rounded at random to -1 or 1 without bias. k coordinates are chosen uniformly, and a
+    sign vector for them: with probability coins/2^124 uniformly from those that agree with the rounded input in at least `least`
+    places, else from the others. Its multiple r that makes the output unbiased is a real number; what is sent are the two floats
+    around it, at random with the mean r. All sampling is exact.
+
+    k = 1 is one coordinate at a time by randomised response; k = d with `least` > d/2 is the mechanism of Duchi et al. for
+    the maximum norm; thresholds further out do better for larger eps.
+
+    **Arguments:** `domain`: the cube, an `optdp.Box`; `k`: in [1, d]; `least`: in [1, k]; `coins`: in [1, 2^124 - 1].
+    """
+
+    exact = True
+    domain: Box
+    k: Annotated[int, Within(1, 10**6)]
+    least: Annotated[int, Within(1, 10**6)]
+    coins: Annotated[int, Within(1, COINS - 1)]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Box) or not self.domain.is_cube:
+            raise ValueError(
+                f"domain = {self.domain} is not allowed: it must be the cube [-1, 1]^d, an optdp.Box.cube(d)"
+            )
+        require.integer("k", self.k, low=1, high=self.domain.dimension)
+        require.integer("least", self.least, low=1, high=self.k)
+        require.integer("coins", self.coins, low=1, high=COINS - 1)
+        with ctx.workprec(PRECISION):
+            if not self._mean() > 0:
+                raise ValueError("coins are not allowed: sign vectors must prefer those that agree")
+
+    @classmethod
+    def private(cls, eps: Number, domain: Box, k: int | None = None, least: int | None = None) -> Self:
+        """The eps-LDP mechanism with k coordinates and this threshold; None: the best ones."""
+        eps = require.exact_epsilon(eps)
+        if k is None:
+            k, least = best_signs(float(eps), domain.dimension or 0)
+        elif least is None:
+            from optdp.closed_forms.cube import threshold
+
+            least = threshold(float(eps), k)[1]
+        assert least is not None
+        with ctx.workprec(PRECISION):
+            inside = share(k, least)
+            odds = enclosures.exp(eps) * inside / (1 - inside)
+            coins = math.floor(enclosures.lower(odds / (1 + odds) * COINS))
+        return cls(domain, k, least, max(1, coins))
+
+    @property
+    def dim(self) -> int:
+        """The dimension."""
+        return int(self.domain.dimension)
+
+    # --- enclosures, at the working precision
+
+    def _mean(self) -> arb:
+        """E[2 N - k], N the number of agreements."""
+        inside, part = share(self.k, self.least), moment(self.k, self.least)
+        chance = arb(self.coins) / COINS
+        return chance * part / inside - (1 - chance) * part / (1 - inside)
+
+    def _scale(self) -> arb:
+        """r: a chosen coordinate agrees with mean E[2 N - k]/k, and is chosen with probability k/d."""
+        return self.dim / self._mean()
+
+    @cached_property
+    def _floats(self) -> tuple[float, float]:
+        """The floats around r."""
+        with ctx.workprec(PRECISION):
+            low = enclosures.round_down(self._scale())
+        return low, math.nextafter(low, math.inf)
+
+    @cached_property
+    def _ratio(self) -> Fraction:
+        """An upper bound on the largest ratio of the probabilities of an output."""
+        with ctx.workprec(PRECISION):
+            inside = share(self.k, self.least)
+            odds = arb(self.coins) / (COINS - self.coins) * (1 - inside) / inside
+            return enclosures.upper(odds.max(1 / odds))
+
+    @cached_property
+    def _square(self) -> tuple[Fraction, Fraction]:
+        """(low, high) around E|Y|^2 = k E[R^2], R one of the two floats with the mean r."""
+        low, high = map(Fraction, self._floats)
+        with ctx.workprec(PRECISION):
+            square = self.k * self._scale() ** 2
+            return enclosures.lower(square), enclosures.upper(square) + self.k * (high - low) ** 2 / 4
+
+    # --- sampling
+
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
+        inputs, rng = np.asarray(self.domain.check(x), dtype=float), as_rng(rng)
+        rows = inputs.reshape(-1, self.dim)
+        out = np.empty(rows.shape)
+        block = max(1, 2**20 // self.dim)
+        for i in range(0, len(rows), block):
+            out[i : i + block] = self._rows(rows[i : i + block], rng)
+        return out.reshape(inputs.shape)
+
+    def _rows(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        count, places = len(x), np.arange(self.dim)
+        agree = self._agreements(count, rng)
+        # n agreements, k - n disagreements and d - k zeros in a uniformly random order.
+        signs = np.where(places < agree[:, None], 1, np.where(places < self.k, -1, 0)).astype(np.int8)
+        rng.permuted(signs, axis=1, out=signs)
+        low, high = self._floats
+        with ctx.workprec(PRECISION):
+            upper = self._below(lambda: (self._scale() - arb(low)) / (arb(high) - arb(low)), count, rng)
+        size = np.where(upper, high, low)
+        return signs * self._vertices(x, rng) * size[:, None]
+
+    def _agreements(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Binomial numbers with the given chance of `least` or more, by inversion."""
+        inside = coin(self.coins, COINS, (count,), rng)
+        toss = rng.integers(0, LIMB, size=count)
+        chance = (toss + 0.5) * 2.0**-BITS
+        # The upper part is counted from above, as k - N has the law of N: small tails keep their digits.
+        goal = np.where(inside, chance * self._tail, chance * (1 - self._tail))
+        rank = np.searchsorted(self._cdf, goal, side="right")
+        found = np.where(inside, self.k - rank, rank)
+        near = self._near(goal, inside, found)
+        for i in np.flatnonzero(near).tolist():
+            found[i] = self._exactly(bool(inside[i]), Digits(int(toss[i]), BITS), rng)
+        return found
+
+    @cached_property
+    def _cdf(self) -> np.ndarray:
+        """P(N <= n) for n = 0, ..., k, to a relative 1e-9."""
+        from scipy.stats import binom
+
+        return np.asarray(binom.cdf(np.arange(self.k + 1), self.k, 0.5))
+
+    @cached_property
+    def _tail(self) -> float:
+        with ctx.workprec(PRECISION):
+            return float(share(self.k, self.least))
+
+    def _near(self, goal: np.ndarray, inside: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Whether the floats leave the place open: they are off by a relative 1e-9 at most."""
+        rank = np.clip(np.where(inside, self.k - found, found), 0, self.k)
+        high = self._cdf[rank]
+        low = np.where(rank > 0, self._cdf[np.maximum(rank - 1, 0)], 0.0)
+        slack = 1e-8 * goal + 1e-300
+        outside = np.where(inside, found < self.least, found >= self.least)
+        return (goal - low < slack) | (high - goal < slack) | outside
+
+    def _exactly(self, inside: bool, toss: Digits, rng: np.random.Generator) -> int:
+        """One number of agreements in balls, by bisection."""
+        k, least = self.k, self.least
+        bits = 192
+        while bits <= DEEPEST:
+            toss = toss.more(rng, bits)
+            with ctx.workprec(bits + 64):
+                part = share(k, least)
+                goal = toss.ball() * (part if inside else 1 - part)
+                # inside: N = k - j for the j with P(N <= j - 1) <= goal < P(N <= j); P(N <= j) = P(N >= k - j).
+                low, high = 0, (k - least if inside else least - 1)
+                known = True
+                while low < high and known:
+                    middle = (low + high) // 2
+                    bar = share(k, k - middle)  # P(N <= middle)
+                    if goal < bar:
+                        high = middle
+                    elif goal >= bar:
+                        low = middle + 1
+                    else:
+                        known = False
+                if known:
+                    return k - low if inside else low
+            bits *= 2
+        raise RuntimeError("a random number could not be told from a threshold")
+
+    @staticmethod
+    def _below(chance: Any, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Coins with a real probability that the function `chance` encloses at the working precision."""
+        whole = math.floor(float((chance() * LIMB).floor().mid()))
+        toss = rng.integers(0, LIMB, size=count)
+        out = toss < whole
+        for i in np.flatnonzero(np.abs(toss - whole) <= 1024).tolist():
+            digits, bits = Digits(int(toss[i]), BITS), 192
+            while bits <= DEEPEST:
+                digits = digits.more(rng, bits)
+                with ctx.workprec(bits + 64):
+                    bar = chance()
+                    if digits.ball() < bar or digits.ball() >= bar:
+                        out[i] = bool(digits.ball() < bar)
+                        break
+                bits *= 2
+            else:
+                raise RuntimeError("a random number could not be told from a threshold")
+        return out
+
+    @staticmethod
+    def _vertices(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """1 with probability (1 + x)/2, else -1, exactly: 53 bits are tossed, and more where they are those of x."""
+        toss = rng.integers(0, 2**53, size=x.shape)
+        wanted = (toss - 2.0**52) * 2.0**-52  # a multiple of 2^-52, exactly
+        up = wanted < x
+        step = 2.0**-52
+        for i in np.flatnonzero(up.ravel() & ((x - wanted).ravel() < step)).tolist():
+            # x lies in the cell of the toss: the place of x in it is the chance.
+            rest = (Fraction(float(x.flat[i])) - Fraction(float(wanted.flat[i]))) / Fraction(step)
+            while True:
+                digit = int(rng.integers(0, LIMB))
+                rest *= LIMB
+                if digit != math.floor(rest):
+                    up.flat[i] = digit < rest
+                    break
+                rest -= digit
+                if rest == 0:
+                    up.flat[i] = False
+                    break
+        return np.where(up, 1.0, -1.0)
+
+    # --- what every mechanism can do
+
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
+        """(lowest, highest) value of a coordinate of Y."""
+        return -self._floats[1], self._floats[1]
+
+    def mean(self, x: ArrayLike) -> np.ndarray:
+        """E[Y | x] = x."""
+        return np.asarray(self.domain.check(x), dtype=float)
+
+    def variance(self, x: ArrayLike) -> np.ndarray:
+        """E|Y - x|^2 = E|Y|^2 - |x|^2."""
+        inputs = self.mean(x)
+        return np.asarray(float(self._square[1]) - np.einsum("...i,...i->...", inputs, inputs))
+
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
+        if self._loss(loss).exponent != 2:
+            raise ValueError("loss is not allowed here: it must be 'squared'")
+        return self.variance(x)
+
+    def worst_input(self, loss: LossLike = "squared") -> Any:
+        """0: E|Y|^2 is the same for all inputs."""
+        return np.zeros(self.dim)
+
+    def worst_case_loss(self, loss: LossLike = "squared") -> float:
+        return float(self.expected_loss(self.worst_input(loss), loss))
+
+    def average_loss(self, loss: LossLike = "squared") -> float:
+        """The expected loss under the uniform distribution on the cube."""
+        return self.worst_case_loss(loss) - self.dim / 3
+
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """(low, high) around E|Y|^2, the error at 0."""
+        if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:
+            return super().enclose(objective)
+        return enclosures.round_down(self._square[0]), enclosures.round_up(self._square[1])
+
+    def guarantee(self) -> LDP:
+        return LDP(Log(self._ratio))
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        """The ratio of the probabilities of a sign vector, in ball arithmetic."""
+        if not isinstance(privacy, LDP):
+            return super().check_privacy(privacy)
+        return [privacy.check(self._ratio)]
+
+    def check_unbiased(self) -> Check:
+        """Every step keeps the mean."""
+        return Check(
+            "unbiased", True, "rounding to a vertex keeps the mean, signs have the mean x/r by symmetry, R the mean r"
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"SignMechanism on {self.domain}: the signs of {self.k} coordinates, at least {self.least} of them right with "
+            f"probability {self.coins / COINS:.6g}, times {self._floats[0]:.6g}; eps = {self.privacy():.6g}"
+        )

@@ -1,0 +1,371 @@
+r"""Staircase noise on a lattice, of few integers at any eps: whole, or cut off where delta allows it.
+
+The noise is g J for an integer J. In units of g a period (the sensitivity, rounded up) has M points; of these the first F
+points have the weight 1 and the others b, and every further period b times as much: with |j| = kM + r, 0 <= r < M,
+
+    w(j) = b^k  for r < F,    b^(k+1)  else.
+
+w does not grow with |j|, and w(|j| + M) = b w(|j|), so that w(j) <= w(j + s)/b for all shifts |s| <= M: the noise is
+log(1/b)-private, whatever F is. Cut off beyond |j| = C, what a shift moves outside is at most the mass of the last M points, and
+there is no other excess: that mass is delta. A mass at 0 that is mixed in adds itself to delta.
+
+Unlike `AdditiveMechanism`, whose cells all have one width, this holds the first step of the optimal noise at any eps: it is about
+e^(-eps/2) of the sensitivity.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, work
+from optdp.exact.sampling import LIMB
+from optdp.mechanisms.noise import AdditiveNoise, added
+from optdp.problem import ApproxDP, At, Average, Line, LossLike, Objective, Privacy, WorstCase
+
+#: A period has between 2^PERIOD and 2^(PERIOD + 1) points; b is a multiple of 2^-FALL.
+PERIOD, FALL = 40, 80
+#: The eps for which periods are drawn one by one, and at most so many of them before a cut.
+LEAST, PERIODS = 0.05, 200
+
+
+@dataclass(frozen=True, repr=False)
+class LatticeStaircase(AdditiveNoise):
+    """Staircase noise whose probabilities are exact rationals: see the module.
+
+    **Arguments:**
+
+    - `domain`: a `Line`; `sensitivity`: how far apart neighbours are.
+    - `decay`: b, in units of 2^-80; `first`: F, in points of the lattice.
+    - `cut`: C, or 0 where the noise is not cut off; `atom`: the mass mixed in at 0, in units of 2^-62.
+
+    `LatticeStaircase.private(eps)` and `.truncated(eps, delta)` choose them. As for `AdditiveMechanism`, inputs are rounded
+    down to the lattice, and a sum is turned into a float at the very end; `enclose` counts the first.
+
+    **Source:** the shape is that of Geng and Viswanath, "The optimal noise-adding mechanism in differential privacy" (2014).
+
+        >>> LatticeStaircase.private(10.0).enclose_loss("abs")     # 1/(2 sinh(5)) = 0.00673825291529454...
+        (0.0067382529152945425, 0.006738252915294543)
+    """
+
+    exact = True
+    domain: Line
+    sensitivity: float
+    decay: Annotated[int, Within(1, 2**FALL)]
+    first: Annotated[int, Within(1, 2 ** (PERIOD + 1))]
+    cut: Annotated[int, Within(0, 2**62)] = 0
+    atom: Annotated[int, Within(0, LIMB)] = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Line):
+            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line()")
+        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
+        require.integer("decay", self.decay, low=1, high=2**FALL - 1)
+        require.integer("first", self.first, low=1, high=self.period)
+        require.integer("cut", self.cut, low=0, high=2**62 - 1)
+        require.integer("atom", self.atom, low=0, high=LIMB - 1)
+        if not math.exp(-require.MAX_EPS) * (1 - 1e-9) <= float(self.fall) <= math.exp(-LEAST) * (1 + 1e-9):
+            raise ValueError(f"decay is not allowed: this noise is for eps from {LEAST} to {require.MAX_EPS:g}")
+        if self.cut // self.period >= PERIODS:
+            raise ValueError(f"cut is not allowed: it must come within {PERIODS} sensitivities")
+        if self.cut and self._rest > 1 - 2.0**-10:  # what is cut off is drawn again
+            raise ValueError("cut is not allowed: hardly any of the noise is left")
+
+    @classmethod
+    def private(
+        cls, eps: Number, sensitivity: float = 1.0, *, share: float | None = None, delta: Number = 0.0, domain: Line | None = None
+    ) -> Self:  # fmt: skip
+        """The noise that keeps eps with delta = 0, or with a mass of delta at 0.
+
+        **Arguments:** `eps`: from 0.05 to 30; `share`: of the sensitivity that the first step takes (default: best for "abs").
+        """
+        eps = require.exact_epsilon(eps)
+        require.real("eps", float(eps), low=LEAST, high=require.MAX_EPS)
+        own = 1 / (1 + math.exp(float(eps) / 2)) if share is None else require.real("share", share, low=0.0, high=1.0)
+        ratio = enclosures.exp_below(eps)
+        decay = -(-(2**FALL) * ratio.denominator // ratio.numerator)
+        atom = int(Fraction(ApproxDP(eps, delta).delta) * LIMB)  # type: ignore[arg-type]
+        area = Line() if domain is None else domain
+        points = _points(require.real("sensitivity", sensitivity, low=1e-150, high=1e150))
+        return cls(area, float(sensitivity), decay, min(max(round(own * points), 1), points), 0, atom)
+
+    @classmethod
+    def truncated(
+        cls, eps: Number, delta: Number, sensitivity: float = 1.0, *, share: float | None = None, domain: Line | None = None
+    ) -> Self:  # fmt: skip
+        """The noise that is cut off as early as delta allows it.
+
+        For "abs" and "squared" it costs less than the truncated Laplacian at every eps and 0 < delta <= 1/2 (`optdp discoveries`,
+        D-TLAP-2).
+
+        **Raises** ValueError where the noise would reach over more than 200 sensitivities.
+        """
+        whole = cls.private(eps, sensitivity, share=share, domain=domain)
+        exact = Fraction(ApproxDP(eps, delta, sensitivity).delta)  # type: ignore[arg-type]
+        if exact <= 0:
+            raise ValueError("delta is not allowed: it must lie strictly between 0 and 1")
+
+        def made(cut: int) -> Any:
+            return cls(whole.domain, whole.sensitivity, whole.decay, whole.first, cut)
+
+        low, high = 0, whole.period
+        while made(high).least_delta > exact:
+            low, high = high, 2 * high
+        while high - low > max(1, high >> 40):
+            middle = (low + high) // 2
+            low, high = (middle, high) if middle == 0 or made(middle).least_delta > exact else (low, middle)
+        found: Self = made(high)
+        return found
+
+    @cached_property
+    def period(self) -> int:
+        """M: points of the lattice per sensitivity, rounded up."""
+        return _points(self.sensitivity)
+
+    @property
+    def step(self) -> float:
+        """g: the distance of lattice points, a power of two."""
+        return _step(self.sensitivity)
+
+    @property
+    def fall(self) -> Fraction:
+        """b."""
+        return Fraction(self.decay, 2**FALL)
+
+    def _sums(self, power: int, last: int | None) -> Fraction:
+        """sum of j^power w(j) over j = 0..last (None: over all j >= 0), exactly, for power 0, 1, 2."""
+        b, m, f = self.fall, self.period, self.first
+
+        def plain(q: int, n: int) -> int:
+            """sum of r^q over r < n."""
+            return (n, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6)[q]
+
+        def within(q: int, n: int) -> Fraction:
+            """sum of r^q w(r) over r < n <= M."""
+            return plain(q, min(n, f)) + b * (plain(q, n) - plain(q, min(n, f)))
+
+        choose = ((1,), (1, 1), (1, 2, 1))[power]
+        if last is None:
+            series = 1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3  # sum_k k^i b^k
+            return sum((c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose)), Fraction(0))
+        total, scale = Fraction(0), Fraction(1)
+        for k in range(last // m + 1):
+            work.count(1e-6 * (k + 10) * 80)
+            n = min(m, last + 1 - k * m)
+            total += scale * sum((c * (k * m) ** i * within(power - i, n) for i, c in enumerate(choose)), Fraction(0))
+            scale *= b
+        return total
+
+    @cached_property
+    def _total(self) -> Fraction:
+        """The sum of all w(j)."""
+        return 2 * self._sums(0, self.cut or None) - 1
+
+    @cached_property
+    def least_delta(self) -> Fraction:
+        """The delta of `guarantee()`: the atom, and of the rest the largest mass that a shift moves beyond the cut."""
+        atom = Fraction(self.atom, LIMB)
+        if not self.cut:
+            return atom
+        start = self.cut - self.period  # the last M points are those after this one
+        edge = self._sums(0, self.cut)
+        if start >= 0:
+            edge -= self._sums(0, start)
+        else:
+            edge += self._sums(0, min(-start - 1, self.cut)) - 1
+        return min(atom + (1 - atom) * edge / self._total, Fraction(1))
+
+    def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
+        """An upper bound on the divergence over all shifts up to `reach`, at most the sensitivity: 1 for ratios below 1/b."""
+        known = ratio >= 1 / self.fall and (reach is None or reach <= self.sensitivity)
+        return self.least_delta if known else Fraction(1)
+
+    def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
+        """An upper bound on the divergence at a shift of at most the sensitivity."""
+        if abs(Fraction(shift)) > Fraction(self.sensitivity):
+            return Fraction(1)
+        return self.exact_delta(ratio) if shift else Fraction(0)
+
+    def moment(self, power: int) -> Fraction:
+        """E|Z|^power for power 1 or 2, exactly."""
+        mean = 2 * self._sums(power, self.cut or None) / self._total
+        return (1 - Fraction(self.atom, LIMB)) * mean * Fraction(self.step) ** power
+
+    def guarantee(self) -> ApproxDP | None:
+        worst = self.least_delta
+        return ApproxDP(Log(1 / self.fall), worst, self.sensitivity) if worst < 1 else None
+
+    def privacy(self) -> float:
+        """The smallest eps, rounded up, of noise that needs no delta. **Raises** ValueError for other noise."""
+        if self.least_delta:
+            raise ValueError("privacy() is ambiguous here: this noise has an eps and a delta; use guarantee()")
+        return enclosures.log_above(1 / self.fall)
+
+    def delta(self, eps: float) -> float:
+        """An upper bound on the privacy profile: the guarantee's delta from its eps on, and 1 below it."""
+        return enclosures.round_up(self.exact_delta(enclosures.exp_below(require.exact_epsilon(eps, zero=True))))
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        if not isinstance(privacy, ApproxDP):
+            return super().check_privacy(privacy)
+        reach = privacy.sensitivity <= self.sensitivity
+        told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
+        steps = enclosures.at_most_exp(1 / self.fall, privacy.eps)
+        return [
+            privacy.check(self.least_delta),
+            Check(
+                "likelihood ratios", steps, f"a period further out the weights are 2^{FALL}/{self.decay} times smaller"
+            ),
+            Check("sensitivity", reach, f"{told}, the noise for {self.sensitivity:g}"),
+        ]
+
+    # --- values
+
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
+            return super().enclose(objective)
+        return self.enclose_loss(objective.loss)
+
+    def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
+        """(low, high) that contain E L(|Y - x|) for "abs" and "squared", exactly, the rounding of the input included.
+
+        With u in [0, g) what is rounded off, E|gJ - u| = E|gJ| + u P(J = 0) and E(gJ - u)^2 = E(gJ)^2 + u^2.
+        """
+        law = self._loss(loss)
+        if law.exponent not in (1, 2):
+            raise TypeError(
+                f"loss = {law.name!r} is not allowed: for staircase noise 'abs' and 'squared' have a proven value"
+            )
+        plain, g, atom = self.moment(int(law.exponent)), Fraction(self.step), Fraction(self.atom, LIMB)
+        more = g * (atom + (1 - atom) / self._total) if law.exponent == 1 else g * g
+        return enclosures.round_down(plain), enclosures.round_up(plain + more)
+
+    def noise_loss(self, loss: LossLike = "abs") -> float:
+        law = self._loss(loss)
+        if law.exponent in (1, 2):
+            return float(self.moment(int(law.exponent)))
+        ends, heights = self._pieces()
+        value = float(np.diff(law.integral(ends * self.step)) @ heights) / float(np.diff(ends) @ heights) / self.step
+        atom = self.atom / LIMB
+        return (1 - atom) * value + atom * float(law(0.0))
+
+    def _pieces(self) -> tuple[np.ndarray, np.ndarray]:
+        """(ends in points, heights) of the positive side, down to a negligible tail."""
+        b, m = float(self.fall), self.period
+        count = math.ceil(45 / -math.log(b)) + 2 if not self.cut else self.cut // m + 1
+        k = np.arange(count)
+        ends = np.append(np.stack([k * float(m), k * float(m) + self.first], axis=1).ravel(), count * float(m))
+        heights = np.stack([b**k, b ** (k + 1.0)], axis=1).ravel()
+        return (np.minimum(ends, self.cut + 0.5) if self.cut else ends), heights
+
+    # --- the law in floats
+
+    def _beyond(self, t: np.ndarray) -> np.ndarray:
+        """P(|Z| > t) before cut and atom."""
+        b, m, share = float(self.fall), self.period * self.step, self.first / self.period
+        step, inside = np.floor(t / m), t / m - np.floor(t / m)
+        used = np.minimum(inside, share) + b * np.maximum(inside - share, 0.0)
+        return b**step * (1 - (1 - b) * used / (share + b * (1 - share)))
+
+    @cached_property
+    def _rest(self) -> float:
+        return float(self._beyond(np.array((self.cut + 0.5) * self.step))) if self.cut else 0.0
+
+    def noise_radius(self) -> float:
+        return self.cut * self.step if self.cut else math.inf
+
+    def noise_density(self, z: ArrayLike) -> np.ndarray:
+        far = np.abs(np.asarray(z, dtype=float))
+        b, m, share = float(self.fall), self.period * self.step, self.first / self.period
+        step, inside = np.floor(far / m), far / m - np.floor(far / m)
+        top = (1 - b) / (2 * m * (share + b * (1 - share))) * (1 - self.atom / LIMB) / (1 - self._rest)
+        return np.where(far <= self.noise_radius(), top * b ** (step + (inside >= share)), 0.0)
+
+    def noise_probability(self, z: ArrayLike) -> np.ndarray:
+        return np.where(np.asarray(z) == 0, self.atom / LIMB, 0.0)
+
+    def cdf(self, z: ArrayLike) -> np.ndarray:
+        points = np.asarray(z, dtype=float)
+        far = (self._beyond(np.abs(points)) - self._rest) / (1 - self._rest)
+        tail = np.clip(far, 0.0, 1.0) * (1 - self.atom / LIMB) / 2
+        return np.where(points >= 0, 1 - tail, tail)
+
+    def quantile(self, level: ArrayLike) -> np.ndarray:
+        sign, tail = self._levels(level)
+        rest = np.minimum(2 * tail / (1 - self.atom / LIMB), 1.0) * (1 - self._rest) + self._rest
+        b, m, share = float(self.fall), self.period * self.step, self.first / self.period
+        step = np.floor(np.log(rest) / math.log(b) + 1e-15)
+        used = (1 - rest / b**step) * (share + b * (1 - share)) / (1 - b)
+        return sign * (step + np.where(used <= share, used, share + (used - share) / b)) * m + 0.0
+
+    # --- sampling
+
+    @cached_property
+    def _alias(self) -> Alias:
+        """The first step of a period or the second."""
+        weights = [self.first << FALL, self.decay * (self.period - self.first)]
+        return Alias([weights], sum(weights))
+
+    def _places(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Draws of J."""
+        count = int(np.prod(shape, dtype=int))
+        out, open_ = np.zeros(count, dtype=np.int64), np.arange(count)
+        if self.atom:
+            open_ = open_[~coin(self.atom, LIMB, open_.shape, rng)]
+        while open_.size:
+            size = open_.size
+            low = self._alias.draw(np.zeros(size, dtype=np.int64), rng) == 1
+            far = np.where(low, self.first + rng.integers(0, max(self.period - self.first, 1), size=size),
+                           rng.integers(0, self.first, size=size))  # fmt: skip
+            going = np.arange(size)
+            while going.size:
+                going = going[coin(self.decay, 2**FALL, going.shape, rng)]
+                far[going] += self.period
+            minus = rng.integers(0, 2, size=size) == 1
+            # 0 has one sign, and what is cut off is drawn again.
+            kept = ~(minus & (far == 0)) & ((far <= self.cut) if self.cut else True)
+            out[open_[kept]] = np.where(minus, -far, far)[kept]
+            open_ = open_[~kept]
+        return out.reshape(shape)
+
+    def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return self._places(shape, rng) * self.step
+
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
+        inputs = self.domain.check(x)
+        return added(inputs, self._places(inputs.shape, as_rng(rng)), self.step)
+
+    def __repr__(self) -> str:
+        reach = f"|z| <= {self.noise_radius():.6g}" if self.cut else "unbounded"
+        atom = f", atom {self.atom / LIMB:.6g} at 0" if self.atom else ""
+        losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
+        return f"LatticeStaircase for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
+
+
+def _step(sensitivity: float) -> float:
+    """The power of two of which the sensitivity is between 2^PERIOD and 2^(PERIOD + 1) times as much."""
+    return math.ldexp(1.0, math.frexp(sensitivity)[1] - 1 - PERIOD)
+
+
+def _points(sensitivity: float) -> int:
+    return math.ceil(Fraction(sensitivity) / Fraction(_step(sensitivity)))
+
+
+def noise_of(problem: Any, share: float | None = None) -> list[LatticeStaircase]:
+    """The staircase noises for a problem with (eps, delta): with an atom, and cut off; none for an eps that is too small."""
+    privacy: Any = problem.privacy
+    if float(privacy.eps) < LEAST:
+        return []
+    options: Any = {"share": share, "domain": problem.domain}
+    found = [LatticeStaircase.private(privacy.eps, privacy.sensitivity, delta=privacy.delta, **options)]
+    if privacy.delta > 0:
+        with contextlib.suppress(ValueError):  # so small a delta that the noise would not end within PERIODS
+            found.append(LatticeStaircase.truncated(privacy.eps, privacy.delta, privacy.sensitivity, **options))
+    return found

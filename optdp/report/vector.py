@@ -1,0 +1,99 @@
+"""The gap report of mechanisms for vectors, and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdp.design.vector import solve_vector
+from optdp.mechanisms.baselines import applicable
+from optdp.mechanisms.cap import CapMechanism
+from optdp.mechanisms.product import ProductMechanism
+from optdp.mechanisms.signs import SignMechanism
+from optdp.report.compare import Own, named
+from optdp.report.gap import Levels, several, table
+from optdp.report.plots import new_axes
+from optdp.report.report import Column, Report
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def gap_report(
+    eps: Levels = (0.5, 1.0, 2.0, 4.0, 8.0), dim: int | Iterable[int] = 100, norm: str = "l2", inputs: str | None = None,
+    *, rtol: float = 1e-3, mechanisms: Own = None,
+) -> Report:  # fmt: skip
+    """The certified bracket for every dimension and epsilon, and the error of each published mechanism as a ratio to the value.
+
+    **Arguments:** `eps`, `dim`: one or several; `norm`, `inputs`, `rtol`: as in `optdp.solve_vector`;
+    `mechanisms`: as in `optdp.gap_report`.
+    """
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    inputs = inputs or ("sphere" if norm == "l2" else "ball")
+    solutions = [solve_vector(e, d, norm=norm, inputs=inputs, rtol=rtol) for d in dims for e in several("eps", eps)]
+    domain = solutions[0].problem.domain
+    title = f"Unbiased vectors on {domain}" if len(dims) == 1 else "Unbiased vectors"
+    note = "is at least the lower bound."
+    report = table(
+        solutions,
+        title,
+        lambda problem: applicable(problem) | named(mechanisms, problem),
+        Column("dim", "d"),
+        note=note,
+    )
+    for row, solution in zip(report.rows, solutions, strict=True):
+        row["dim"] = solution.problem.domain.dimension
+    if len(dims) == 1:
+        return report
+    # A figure over epsilon has no place for several dimensions.
+    return Report(report.title, report.columns, report.rows, report.notes, None)
+
+
+def plot_cap(mechanism: CapMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+    """The density of t = <u, x>, u the direction of the output for a unit vector x, beside that of a uniform direction."""
+    from scipy.special import gammaln
+
+    ax = new_axes(ax)
+    d, g = mechanism.dim, mechanism.height
+    inside = mechanism.coins / 2**124
+    if d == 1:
+        ax.vlines([-1, 1], 0, [1 - inside, inside], lw=3)
+        ax.set(xlabel="direction along the input", ylabel="probability", ylim=(0, 1))
+        return ax
+    reach = min(1.0, max(6 / np.sqrt(d), g + 3 / np.sqrt(d)))
+    t = np.unique(np.concatenate([np.linspace(-reach, reach, 2001)[1:-1], [g - 1e-12, g]]))
+    share = float(mechanism.shares[0])
+    log = gammaln(d / 2) - gammaln((d - 1) / 2) - np.log(np.pi) / 2 + (d - 3) / 2 * np.log1p(-(t**2))
+    uniform = np.exp(log)
+    ax.plot(t, uniform, ":", color="grey", label="uniform direction")
+    ax.plot(t, uniform * np.where(t >= g, inside / share, (1 - inside) / (1 - share)), lw=1.8, label="output")
+    ax.set(xlabel="<u, x>, for the direction u of the output", ylabel="density", ylim=(0, None))
+    ax.legend(frameon=False, loc="upper left")
+    return ax
+
+
+def plot_signs(mechanism: SignMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+    """The distribution of the number of signs that are right, beside that of random signs."""
+    from scipy.stats import binom
+
+    ax = new_axes(ax)
+    k, least = mechanism.k, mechanism.least
+    low = max(0, int(k / 2 - 5 * np.sqrt(k)))
+    high = min(k, int(max(k / 2, least) + 5 * np.sqrt(k)))
+    n = np.arange(low, high + 1)
+    uniform, inside, share = binom.pmf(n, k, 0.5), mechanism.coins / 2**124, binom.sf(least - 1, k, 0.5)
+    ax.plot(n, uniform, ":", marker=".", color="grey", label="random signs")
+    found = uniform * np.where(n >= least, inside / share, (1 - inside) / (1 - share))
+    ax.plot(n, found, marker=".", lw=1.5, label="output")
+    ax.set(xlabel=f"signs of {k} that agree with the input", ylabel="probability", ylim=(0, None))
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_product(mechanism: ProductMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+    """The mechanism of one coordinate."""
+    chosen: dict[str, Any] = {} if inputs is None else {"inputs": inputs}
+    return mechanism.part.plot(ax, **chosen)

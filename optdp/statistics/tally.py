@@ -1,0 +1,192 @@
+"""What estimates need of many outputs: counts of cells and sums, which parts of the outputs add up to.
+
+A `Tally` of a file, of the partitions of a cluster, or of the answers of each day holds a few thousand numbers however many
+outputs there are: `optdp.estimate` takes one in place of the outputs, and gives the same estimate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.frequency import FrequencyOracle
+from optdp.problem.domains import Alphabet, Circle
+from optdp.statistics.channel import Channel
+
+NONE = "outputs are not allowed: there must be at least one"
+
+
+class Sample:
+    """Outputs as they are: of them is computed what a question needs. A `Tally` answers to the same names."""
+
+    def __init__(self, mechanism: Mechanism, outputs: ArrayLike) -> None:
+        self.mechanism, self.outputs = mechanism, np.asarray(outputs)
+
+    def counts(self, channel: Channel) -> np.ndarray:
+        """How many outputs lie in each cell."""
+        return channel.counts(self.outputs)
+
+    def moments(self) -> tuple[int, float, float]:
+        """(number, mean, sum of squared deviations from it) of the outputs. **Raises** ValueError, TypeError."""
+        return _moments(_real(self.outputs))
+
+    def directions(self) -> tuple[int, np.ndarray]:
+        """(number, sums of cos, sin, cos^2, sin^2, cos sin) of the outputs as angles on the domain, a circle."""
+        return _directions(self.mechanism, self.outputs)
+
+    def supports(self, categories: Any, progress: bool) -> tuple[np.ndarray, np.ndarray, int]:
+        """(sums of T_c, sums of T_c^2, number) for the messages of a frequency oracle."""
+        oracle: Any = self.mechanism
+        sums, n = oracle.tally(self.outputs, categories, progress=progress)
+        if not n:
+            raise ValueError(NONE)
+        return sums, sums if oracle.binary else oracle.second(self.outputs, categories) * n, n
+
+
+def _real(outputs: np.ndarray) -> np.ndarray:
+    if outputs.dtype.kind not in "iuf":
+        raise TypeError(f"outputs are of type {outputs.dtype}, which is not allowed: they must be real numbers")
+    y = outputs.astype(float).reshape(-1)
+    if not y.size or not np.isfinite(y).all():
+        raise ValueError(f"{NONE}, all finite")
+    return y
+
+
+def _moments(y: np.ndarray) -> tuple[int, float, float]:
+    mean = float(y.mean())
+    return y.size, mean, float(np.square(y - mean).sum())
+
+
+def _directions(mechanism: Mechanism, outputs: np.ndarray) -> tuple[int, np.ndarray]:
+    domain: Any = mechanism.domain
+    angles = 2 * np.pi / domain.period * (domain.check(outputs.astype(float), "outputs").reshape(-1) - domain.start)
+    if not angles.size:
+        raise ValueError(NONE)
+    c, s = np.cos(angles), np.sin(angles)
+    return angles.size, np.array([c.sum(), s.sum(), (c * c).sum(), (s * s).sum(), (c * s).sum()])
+
+
+class Tally:
+    """What `optdp.estimate` needs of a mechanism's outputs, without the outputs: tallies of parts add up.
+
+    **Arguments:** `mechanism`: the one that gives the outputs, on an interval, a circle, an alphabet, or categories.
+
+    **Raises** TypeError for noise on the line: what is needed of its outputs depends on the bins that are asked for.
+
+        >>> import numpy as np, optdp
+        >>> mechanism = optdp.solve_frequency(1.0, 4).mechanism
+        >>> days = [optdp.Tally(mechanism).add(mechanism.randomize(np.full(500, 2), seed)) for seed in range(3)]
+        >>> found = optdp.estimate(mechanism, sum(days[1:], days[0]), "frequencies")
+        >>> found.n, int(found.value.argmax())
+        (1500, 2)
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism, self.n = mechanism, 0
+        self._oracle = mechanism if isinstance(mechanism, FrequencyOracle) else None
+        self._sums: np.ndarray | None = None  # T_c and T_c^2; or directions
+        self._mean = self._squares = 0.0
+        self._channels: tuple[Channel, ...] = ()
+        self._counts: list[np.ndarray] = []
+        if self._oracle is not None:
+            return
+        domain = getattr(mechanism, "domain", None)
+        if not isinstance(domain, Alphabet) and not np.isfinite(getattr(domain, "lower", np.inf)):
+            raise TypeError(
+                f"mechanism = {mechanism!r} is not allowed: its inputs must be numbers between ends, symbols or categories"
+            )
+        channels = [Channel.of(mechanism)]
+        if not isinstance(domain, Alphabet | Circle):
+            channels.append(Channel.coarse(mechanism))
+        self._channels = tuple(channels)
+        self._counts = [np.zeros(channel.cells, dtype=np.int64) for channel in channels]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether outputs are numbers on an interval, which have a mean."""
+        return self._oracle is None and not isinstance(self.mechanism.domain, Alphabet | Circle)
+
+    def add(self, outputs: ArrayLike) -> Self:
+        """Count more outputs. **Returns** itself. **Raises** TypeError or ValueError for what the mechanism does not send."""
+        array = np.asarray(outputs)
+        if not array.size:
+            return self
+        sample = Sample(self.mechanism, array)
+        if self._oracle is not None:
+            sums, squares, n = sample.supports(None, False)
+            return self._join(n, np.array([sums, squares]), 0.0, 0.0, [])
+        counts = [sample.counts(channel) for channel in self._channels]
+        if self.numeric:
+            n, mean, deviations = sample.moments()
+            return self._join(n, None, mean, deviations, counts)
+        turns: Any = sample.directions()[1] if isinstance(self.mechanism.domain, Circle) else None
+        return self._join(array.size, turns, 0.0, 0.0, counts)
+
+    @classmethod
+    def each(cls, mechanism: Mechanism, outputs: ArrayLike) -> list[Self]:
+        """A tally of each row of the outputs (messages of frequency oracles have more axes): for simulations of many surveys."""
+        rows = np.asarray(outputs)
+        found = [cls(mechanism) for _ in rows]
+        if not found or found[0]._oracle is not None or isinstance(mechanism.domain, Circle):
+            return [tally.add(row) for tally, row in zip(found, rows, strict=True)]
+        places = [channel.place(rows).reshape(rows.shape) for channel in found[0]._channels]
+        for i, tally in enumerate(found):
+            counts = [np.bincount(p[i], minlength=c.cells) for p, c in zip(places, tally._channels, strict=True)]
+            _, mean, squares = _moments(rows[i]) if tally.numeric else (0, 0.0, 0.0)
+            tally._join(rows[i].size, None, mean, squares, counts)
+        return found
+
+    def _join(self, n: int, sums: Any, mean: float, squares: float, counts: list[np.ndarray]) -> Self:
+        """Add what was counted of n other outputs."""
+        if n:
+            move = mean - self._mean
+            self._squares += squares + move**2 * self.n * n / (self.n + n)
+            self._mean += move * n / (self.n + n)
+            self.n += n
+        if sums is not None:
+            self._sums = sums if self._sums is None else self._sums + sums
+        self._counts = [one + two for one, two in zip(self._counts, counts, strict=True)]
+        return self
+
+    def __add__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally) or not (other.mechanism is self.mechanism or other.mechanism == self.mechanism):
+            raise ValueError("a tally can only be added to one of the same mechanism")
+        both = Tally(self.mechanism)
+        for part in (self, other):
+            both._join(part.n, part._sums, part._mean, part._squares, part._counts)
+        return both
+
+    # --- what a Sample answers
+
+    def counts(self, channel: Channel) -> np.ndarray:
+        """How many outputs lie in each cell of a channel of the mechanism."""
+        self._some()
+        return next(c for known, c in zip(self._channels, self._counts, strict=True) if known.same(channel))
+
+    def moments(self) -> tuple[int, float, float]:
+        """As of a `Sample`."""
+        self._some()
+        return self.n, self._mean, self._squares
+
+    def directions(self) -> tuple[int, np.ndarray]:
+        """As of a `Sample`."""
+        self._some()
+        return self.n, np.asarray(self._sums)
+
+    def supports(self, categories: Any, progress: bool) -> tuple[np.ndarray, np.ndarray, int]:
+        """As of a `Sample`."""
+        self._some()
+        sums: Any = self._sums
+        domain: Any = self.mechanism.domain
+        asked: Any = slice(None) if categories is None else np.ravel(domain.check(categories, "categories"))
+        return sums[0][asked], sums[1][asked], self.n
+
+    def _some(self) -> None:
+        if not self.n:
+            raise ValueError(NONE)
+
+    def __repr__(self) -> str:
+        return f"<Tally of {self.n} outputs of {self.mechanism!r}>"

@@ -1,0 +1,203 @@
+"""Extremes one by one: each ends in a bracket that verifies, no worse than the best closed form known, or in a sentence."""
+
+import io
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import optdp
+from optdp.cli import main
+from optdp.design.additive_releases import budgets
+from optdp.exact import enclosures
+from optdp.mechanisms.baselines.noise import truncated_radius
+from tests.faults import Faulty
+
+EPS = (1e-9, 1e-6, 30.0)
+SOLVES = {
+    "piecewise": lambda e: optdp.solve_piecewise(e),
+    "circle": lambda e: optdp.solve_piecewise(e, domain=optdp.Circle(2.0)),
+    "power": lambda e: optdp.solve_piecewise(e, 3, optdp.Power(0.01)),
+    "ptt": lambda e: optdp.solve_ptt(e),
+    "ptt II": lambda e: optdp.solve_ptt(e, "II"),
+    "composite": lambda e: optdp.solve_composite(e, "A2", "B2"),
+    "lip": lambda e: optdp.solve_lip([0.5, 0.3, 0.2], e),
+    "lip of a rare category": lambda e: optdp.solve_lip([1 - 1e-12, 1e-12], e),
+    "frequency": lambda e: optdp.solve_frequency(e, 1000),
+    "finite": lambda e: optdp.solve_kernel(e, 1 - np.eye(4), domain=optdp.Alphabet(4)),
+    "kernel": lambda e: optdp.solve_kernel(e, rtol=0.5),
+    "integers": lambda e: optdp.solve_additive(e, 0.3, discrete=True),
+}
+FAR = [(0, 1e-300), (-1e300, 1e300), (1e15, 1e15 + 1), (2.0**53, 2.0**53 + 2), (0, 1e200), (-1e-300, 1), (0, 5e-324)]
+
+
+def sound(make, *, rtol=None):
+    """The solution if it holds; None after a sentence that says what is allowed."""
+    try:
+        found = make()
+    except (ValueError, TypeError) as refused:
+        assert "allowed" in str(refused) or "must be" in str(refused), str(refused)
+        assert "Refusal" not in type(refused).__name__
+        return None
+    assert found.verify(), str(found.verify())
+    assert 0 <= found.lower_bound <= found.value < math.inf
+    assert rtol is None or found.gap <= rtol
+    return found
+
+
+@pytest.mark.parametrize("eps", EPS)
+@pytest.mark.parametrize("which", list(SOLVES))
+def test_every_solve_works_at_both_ends_of_eps(which, eps):
+    assert sound(lambda: SOLVES[which](eps)) is not None
+
+
+@pytest.mark.parametrize("ends", FAR, ids=str)
+def test_domains_of_all_sizes(ends):
+    width = float(ends[1]) - float(ends[0])
+    for make in (
+        lambda: optdp.solve_piecewise(1.0, domain=ends), lambda: optdp.solve_piecewise(1.0, 3, optdp.Power(1.03), domain=ends),
+        lambda: optdp.solve_composite(1.0, inputs=ends), lambda: optdp.solve_composite(1.0, sensitivity=width),
+        lambda: optdp.solve_piecewise(1.0, domain=optdp.Circle(width)),
+        lambda: optdp.solve_kernel(1.0, "squared", domain=ends, rtol=0.5),
+        lambda: optdp.solve_kernel(1.0, unbiased=True, domain=ends, rtol=0.5),
+        lambda: optdp.solve_additive(1.0, sensitivity=width),
+    ):  # fmt: skip
+        found = sound(make)
+        if found is not None and isinstance(found.mechanism.domain, optdp.Interval):
+            x = np.array([found.mechanism.domain.lower, found.mechanism.domain.upper])
+            assert np.isfinite(found.mechanism.randomize(x, 0)).all()
+
+
+def test_steps_that_underflow_end():
+    """Losses near the least float: once an endless loop."""
+    assert sound(lambda: optdp.solve_piecewise(1, 3, optdp.Power(1.03), domain=(0, 1e-300))) is not None
+    sound(lambda: optdp.solve_composite(1, sensitivity=1e-155))
+    sound(lambda: optdp.solve_piecewise(1e-320))
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--domain", "0", "1e200"), ("--circle", "1e300"), ("--domain", "0", "1e-320"), ("--eps", "2")]
+)
+def test_the_command_line_says_so_in_one_sentence(arguments, capsys):
+    try:
+        status = main(["solve", "piecewise", "--eps", "1", *arguments])
+    except SystemExit as ended:  # of the parser: --eps given twice, of which the first would be forgotten
+        status = ended.code
+    told = capsys.readouterr()
+    assert status in (0, 2) and "Traceback" not in told.err and (status == 0 or "not allowed" in told.err)
+
+
+def test_losses_that_overflow_raise_or_are_constant():
+    def broken(d):
+        raise KeyError("a loss of the user's own")
+
+    for loss in (lambda d: d * 1e308, lambda d: 0 * d + 1.0, lambda d: d * math.nan):
+        sound(lambda loss=loss: optdp.solve_piecewise(1.0, 3, loss))
+    sound(lambda: optdp.solve_additive(1.0, 0.1, optdp.Power(100), time_limit=1.0, rtol=0.5))
+    with pytest.raises((KeyError, ValueError, TypeError)):
+        optdp.solve_piecewise(1.0, 3, broken)
+
+
+def test_a_constant_loss_takes_no_time():
+    found = sound(lambda: optdp.solve_additive(1.0, 0.1, lambda d: 0 * d + 2.0, time_limit=5.0))
+    assert found is None or found.value == pytest.approx(2.0)
+
+
+def test_an_epsilon_just_below_one_is_not_printed_as_one():
+    statement = optdp.solve_piecewise(0.9999999).problem.statement()
+    assert "0.9999999-LDP" in statement and "at most 1 " not in statement
+
+
+def test_what_a_mask_hides_is_not_answered():
+    hidden = np.ma.masked_array([0.25, 0.5], [True, False])
+    with pytest.raises(ValueError, match="masked"):
+        optdp.solve_piecewise(1.0).mechanism.randomize(hidden)
+    with pytest.raises(ValueError, match="masked"):
+        optdp.solve_lip([0.5, 0.5], 1.0).mechanism.randomize(np.ma.masked_array([0, 1], [True, False]))
+
+
+def test_a_byte_order_mark_on_standard_input_and_a_quote_as_delimiter(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\ufeffage\n30\n".encode()), encoding="utf-8"))
+    out = tmp_path / "out.csv"
+    arguments = ["randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "120", "-"]
+    assert main([*arguments, str(out)]) == 0 and out.read_text().splitlines()[0] == "age"
+    try:
+        status = main([*arguments, "--delimiter", '"', str(out), "--only"])
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2 and "Traceback" not in capsys.readouterr().err
+
+
+def test_a_solver_that_answers_zeros():
+    for fault in ("zeros", "nan", "RuntimeError"):
+        sound_or_failure = []
+        for make in (
+            lambda s: optdp.solve_kernel(1.0, rtol=0.1, solver=s, backend="dense"),
+            lambda s: optdp.solve_additive(1.0, 0.1, solver=s, rtol=0.1),
+            lambda s: optdp.solve_lip([0.5, 0.3, 0.2], 1.0, solver=s),
+        ):  # fmt: skip
+            try:
+                sound_or_failure.append(bool(make(Faulty(fault)).verify()))
+            except RuntimeError as failure:
+                assert "faulty" in str(failure)
+        assert all(sound_or_failure)
+
+
+def test_a_solver_must_be_one():
+    with pytest.raises(TypeError, match="LinearSolver"):
+        optdp.solve_kernel(1.0, solver="highs")
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared", optdp.Huber(0.1)])
+def test_a_kernel_is_no_worse_than_the_piecewise_mechanism(loss):
+    for eps, ends in ((1.0, (0, 1)), (30.0, (0, 1)), (1.0, (0, 1e100))):
+        kernel = optdp.solve_kernel(eps, loss, domain=ends, rtol=0.3, time_limit=2.0)
+        best = optdp.solve_piecewise(eps, 3, loss, domain=ends)
+        assert kernel.value <= best.value * (1 + 1e-6) or kernel.gap <= 0.3
+        assert kernel.verify()
+
+
+def test_unbiased_kernels_say_from_which_eps_on():
+    assert sound(lambda: optdp.solve_kernel(1e-6, unbiased=True)) is not None
+    with pytest.raises(ValueError, match=r"\[1e-06, 30\]"):
+        optdp.solve_kernel(1e-7, unbiased=True)
+
+
+def test_tiny_deltas_work():
+    for eps, delta, discrete in ((20.0, 1e-300, False), (0.5, 1e-300, True), (0.5, 1e-12, True), (30.0, 5e-324, True)):
+        found = sound(lambda e=eps, d=delta, i=discrete: optdp.solve_additive(e, d, discrete=i, time_limit=2.0))
+        assert found is not None and math.isfinite(truncated_radius(eps, delta))
+
+
+def test_basic_composition_keeps_the_total():
+    """The share of an eps that is no float is rounded down."""
+    for k in (2, 3, 7, 1000):
+        for eps in (optdp.log(3), 1.0, Fraction(1, 3)):
+            share = budgets(eps, 0, k, 1.0, "basic", lambda *_: None)["basic"].eps
+            assert enclosures.at_most_exp(enclosures.exp_below(Fraction(share) * k), eps)
+            assert Fraction(share) * k * (1 + Fraction(1, 2**50)) >= Fraction(float(eps)) * (1 - Fraction(1, 2**50))
+
+
+def test_unbiased_answers_beyond_64_bits_are_refused():
+    start = 1_700_000_000 * 10**9
+    ends = (float(start), float(start + 86_400 * 10**9))
+    mechanism = optdp.solve_composite(1e-6, inputs=ends).mechanism
+    with pytest.raises(ValueError, match="beyond 64-bit integers") as refused:
+        mechanism.randomize(np.array([start + 1234567890123]))
+    assert "1234567890123" not in str(refused.value)
+    assert np.isfinite(mechanism.randomize(np.array([ends[0]]), 0)).all()
+
+
+def test_messages_and_symbols_of_another_shape_are_refused_by_name():
+    oracle = optdp.solve_frequency(1.0, 12, message="pair").mechanism
+    for wrong in (3, [1, 2, 3], "x"):
+        with pytest.raises(ValueError, match="y is not allowed"):
+            oracle.probability(wrong, 1)
+    with pytest.raises(ValueError, match="broadcast"):
+        optdp.solve_lip([0.5, 0.5], 1.0).mechanism.probability([0, 1, 0], [0, 1])
+    with pytest.raises(ValueError, match="symbols"):
+        optdp.Alphabet(10**400)
+    with pytest.raises(TypeError, match="privacy notion"):
+        optdp.solve_piecewise(1.0).mechanism.satisfies(1.0)

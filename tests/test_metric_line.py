@@ -1,0 +1,107 @@
+"""Metric privacy on an interval: brackets that hold for all inputs and outputs."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import optdp
+from optdp.certificates.base import Refusal
+from optdp.exact.rounding import TOTAL, Table
+from optdp.mechanisms.metric_line import MetricLineMechanism, _heads
+
+
+@pytest.fixture(scope="module")
+def found():
+    return optdp.solve_kernel(2.0, domain=(-1, 1), metric="abs", rtol=0.1)
+
+
+def test_the_bracket_is_proven_and_lies_above_local_privacy(found):
+    assert found.verify(), str(found.verify())
+    assert found.gap <= 0.1
+    # eps-LDP with eps = 2 * 2 is implied: d is at most 2 there.
+    assert found.value >= optdp.solve_kernel(4.0, domain=(-1, 1), rtol=0.01).lower_bound
+    assert not replace(found, lower_bound=found.lower_bound * (1 + 1e-9)).verify()
+    assert not replace(found, problem=replace(found.problem, privacy=optdp.MetricLDP(1.9, "abs"))).verify()
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+def test_brackets_of_several_grids_overlap(loss):
+    """The optimum lies in each of them, whatever the units."""
+    brackets = [
+        optdp.solve_kernel(eps, loss, domain=domain, metric="abs", rtol=rtol)
+        for eps, domain, rtol in ((3.0, (0, 1), 0.3), (3.0, (0, 1), 0.1), (1.5, (0, 2), 0.3))
+    ]
+    unit = 2 if loss == "abs" else 4
+    lows = [s.lower_bound / k for s, k in zip(brackets, (1, 1, unit), strict=True)]
+    highs = [s.value / k for s, k in zip(brackets, (1, 1, unit), strict=True)]
+    assert max(lows) <= min(highs)
+
+
+def test_log_probabilities_are_lipschitz_at_any_two_inputs(found):
+    rng = np.random.default_rng(3)
+    x, other = rng.uniform(-1, 1, (2, 300))
+    outputs = found.mechanism.atoms()
+    first, second = (found.mechanism.probability(outputs, v[:, None]) for v in (x, other))
+    assert (np.abs(np.log(first) - np.log(second)).max(axis=1) <= 2 * np.abs(x - other) + 1e-9).all()
+    assert np.allclose(first.sum(axis=1), 1)
+
+
+def test_no_input_loses_more_than_the_value(found):
+    x = np.linspace(-1, 1, 1001)
+    losses = found.mechanism.expected_loss(x, "abs")
+    assert losses.max() <= found.value * (1 + 1e-9)
+    low, high = found.mechanism.enclose(found.problem.objective)
+    assert low <= losses.max() * (1 + 1e-9) and high == found.value
+
+
+def test_samples_follow_the_mixture(found):
+    x = 0.3712
+    drawn = found.mechanism.randomize(np.full(30_000, x), 5)
+    outputs = found.mechanism.atoms()
+    counts = (drawn[:, None] == outputs).sum(axis=0)
+    expected = found.mechanism.probability(outputs, x) * counts.sum()
+    big = expected > 10
+    observed = np.append(counts[big], counts[~big].sum())
+    wanted = np.append(expected[big], expected[~big].sum())
+    assert chisquare(observed[wanted > 0], wanted[wanted > 0] / wanted.sum() * observed.sum()).pvalue > 1e-4
+
+
+def test_the_coin_is_exact_at_a_tie():
+    rng = np.random.default_rng(0)
+    third = Fraction(1, 3)
+    assert _heads(int(third * 2**62) - 1, third, rng) and not _heads(int(third * 2**62) + 1, third, rng)
+    assert not _heads(2**61, Fraction(1, 2), rng)
+
+
+def test_the_slope_is_the_guarantee():
+    half = TOTAL // 2
+    table = Table(np.array([[half, half], [half + half // 8, half - half // 8]]))
+    made = MetricLineMechanism(optdp.Interval(0, 1), (0.0, 1.0), table)
+    assert made.guarantee().eps == Fraction(1, 7)
+    assert made.check_privacy(optdp.MetricLDP("1/7", "abs"))[0].passed
+    assert not made.check_privacy(optdp.MetricLDP("0.1428", "abs"))[0].passed
+
+
+def test_what_is_not_solved_is_named():
+    for options, words in (
+        ({"loss": optdp.Power(1.5)}, "loss"), ({"prior": "uniform"}, "loss"), ({"domain": optdp.Circle(1.0)}, "interval"),
+        ({"unbiased": True}, "constraints"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            optdp.solve_kernel(1.0, metric="abs", **options)
+    with pytest.raises(ValueError, match="eps"):
+        optdp.solve_kernel(100.0, metric="abs")
+
+
+def test_the_certificate_refuses_other_problems(found):
+    for problem in (
+        replace(found.problem, privacy=optdp.LDP(2.0)),
+        replace(found.problem, objective=optdp.WorstCase(optdp.Power(1.5))),
+        replace(found.problem, constraints=(optdp.Outputs(-2, 2),)),
+        replace(found.problem, constraints=(optdp.Unbiased(),)),
+    ):
+        with pytest.raises(Refusal):
+            found.certificate.bound(problem)

@@ -1,0 +1,144 @@
+"""Staircase noise on a lattice: its law is listed where it is small, and its value is the best known one at every eps."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.audit.tlap.claims import cut_staircase
+from optdp.exact import enclosures
+from optdp.mechanisms import staircase
+from optdp.mechanisms.baselines.noise import Staircase, TruncatedLaplacian
+from optdp.mechanisms.staircase import FALL, LatticeStaircase
+
+
+def listed(noise, reach):
+    """{j: probability} for |j| <= reach, from the definition of the weights; and what they lack of 1."""
+    b, m = noise.fall, noise.period
+
+    def weight(j):
+        k, r = divmod(abs(j), m)
+        return 0 if noise.cut and abs(j) > noise.cut else b ** (k + (r >= noise.first))
+
+    total = sum(weight(j) for j in range(-noise.cut, noise.cut + 1)) if noise.cut else (
+        2 * (noise.first + b * (m - noise.first)) / (1 - b) - 1
+    )  # fmt: skip
+    law = {j: weight(j) / Fraction(total) for j in range(-reach, reach + 1)}
+    atom = Fraction(noise.atom, 2**62)
+    law = {j: (1 - atom) * p for j, p in law.items()}
+    law[0] += atom
+    return law, 1 - sum(law.values())
+
+
+@pytest.fixture
+def coarse(monkeypatch):
+    monkeypatch.setattr(staircase, "PERIOD", 3)
+
+
+CASES = st.tuples(st.floats(0.3, 5), st.sampled_from([1.0, 0.7, 3.0]), st.floats(0.05, 0.95), st.sampled_from([0, 3, 9, 14, 40]),
+                  st.sampled_from([0.0, 0.1]))  # fmt: skip
+
+
+@given(CASES)
+@settings(max_examples=40, deadline=None)
+def test_the_law_is_private_at_every_shift_and_its_moments_are_exact(case):
+    eps, sensitivity, share, cut, delta = case
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staircase, "PERIOD", 3)
+        made = LatticeStaircase.private(eps, sensitivity, share=share, delta=delta)
+        noise = LatticeStaircase(made.domain, sensitivity, made.decay, made.first, cut, made.atom)
+        reach = noise.cut or 30 * noise.period
+        law, rest = listed(noise, reach)
+        assert rest == 0 if cut else 0 <= rest < Fraction(1, 10) ** (3 if eps > 0.3 else 1)
+        for q in (1, 2):
+            sums = sum(p * abs(j) ** q for j, p in law.items()) * Fraction(noise.step) ** q
+            assert noise.moment(q) == sums if cut else sums <= noise.moment(q)
+        ratio, worst = 1 / noise.fall, Fraction(0)
+        assert ratio <= enclosures.exp_above(eps)
+        assert noise.period * Fraction(noise.step) >= Fraction(sensitivity)
+        for s in range(1, noise.period + 1):
+            inside = range(-reach, reach + 1 if cut else reach + 1 - s)
+            worst = max(worst, sum(max(law[j] - ratio * law.get(j + s, 0), Fraction(0)) for j in inside))
+        assert worst <= noise.least_delta <= worst + noise.least_delta * (0 if cut or not noise.atom else 1)
+        low, high = noise.enclose_loss("abs")
+        for x in (0.0, noise.step / 3, noise.step * 0.99):
+            loss = float(sum(p * abs(j * Fraction(noise.step) - Fraction(x)) for j, p in law.items()))
+            assert loss <= high * (1 + 1e-12) and (not cut or loss >= low * (1 - 1e-12))
+
+
+def test_draws_have_the_listed_law(coarse):
+    for noise in (
+        LatticeStaircase.private(1.0),
+        LatticeStaircase.truncated(1.0, 0.2),
+        LatticeStaircase.private(2.0, 1.3, delta=0.1),
+    ):
+        law, _ = listed(noise, noise.cut or 40 * noise.period)
+        j, counts = np.unique(noise._places((40_000,), np.random.default_rng(3)), return_counts=True)
+        assert set(j.tolist()) <= set(law)
+        for k, p in law.items():
+            seen, wanted = int(counts[j == k].sum()), float(p) * 40_000
+            assert abs(seen - wanted) <= 6 * math.sqrt(wanted + 1)
+
+
+@pytest.mark.parametrize("eps", [0.05, 0.5, 2.0, 10.0, 20.0, 30.0])
+def test_the_value_is_that_of_the_optimal_staircase_and_of_the_truncated_one(eps):
+    noise = LatticeStaircase.private(eps)
+    low, high = noise.enclose_loss("abs")
+    assert low <= 1 / (2 * math.sinh(eps / 2)) * (1 + 1e-9) and high == pytest.approx(
+        1 / (2 * math.sinh(eps / 2)), rel=1e-9
+    )
+    for delta in (1e-3, 0.1, 0.5):
+        cut = LatticeStaircase.truncated(eps, delta)
+        assert cut.least_delta <= Fraction(delta)
+        assert cut.enclose_loss("abs")[1] == pytest.approx(float(cut_staircase(1, eps, delta).mid()), rel=1e-9)
+        assert cut.enclose_loss("squared")[1] == pytest.approx(float(cut_staircase(2, eps, delta).mid()), rel=1e-9)
+        assert cut.enclose_loss("abs")[1] < TruncatedLaplacian(eps, delta).noise_loss("abs")
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        LatticeStaircase.private(1.5, 2.0),
+        LatticeStaircase.truncated(1.5, 0.1),
+        LatticeStaircase.private(1.5, delta=0.2),
+    ],
+)
+def test_density_cdf_and_quantile_agree(noise):
+    levels = np.array([0.02, 0.3, 0.5001, 0.75, 0.95, 0.999])
+    z = noise.quantile(levels)
+    inside = z != 0
+    assert noise.cdf(z[inside]) == pytest.approx(levels[inside], abs=1e-9)
+    grid = np.linspace(0, float(z[-1]), 20_001)[1:]
+    area = noise.noise_density((grid[1:] + grid[:-1]) / 2).sum() * (grid[1] - grid[0])
+    assert area == pytest.approx(float(noise.cdf(grid[-1]) - noise.cdf(grid[0])), abs=1e-3)
+    assert LatticeStaircase.from_dict(noise.to_dict()) == noise
+    assert noise.noise_loss(optdp.Power(1.0)) == pytest.approx(float(noise.moment(1)))
+    assert noise.satisfies(noise.guarantee()) and noise.confidence_interval(0.9)[1] > 0
+
+
+@pytest.mark.parametrize(("eps", "loss"), [(16.0, "abs"), (20.0, "squared"), (30.0, "abs"), (30, "squared")])
+def test_additive_noise_is_never_worse_than_the_staircases_at_large_eps(eps, loss):
+    q = {"abs": 1, "squared": 2}[loss]
+    for delta in (0.0, 0.1):
+        found = optdp.solve_additive(eps, delta, loss, rtol=0.01, time_limit=2.0)
+        known = Staircase(eps, steps=loss).noise_loss(loss)
+        if delta:
+            known = min(known, float(cut_staircase(q, eps, delta).mid()))
+        assert found.value <= known * (1 + 1e-6) and found.verify()
+        if not delta:
+            assert found.gap < 1e-6
+
+
+def test_refusals_name_the_argument():
+    for made in (
+        lambda: LatticeStaircase.private(0.01), lambda: LatticeStaircase.private(1.0, 1e300),
+        lambda: LatticeStaircase.truncated(1.0, 0.0), lambda: LatticeStaircase.truncated(0.05, 1e-9),
+        lambda: LatticeStaircase(optdp.Line(), 1.0, 2**FALL, 1), lambda: LatticeStaircase(optdp.Line(), 1.0, 1, 1),
+        lambda: LatticeStaircase(optdp.Line(), 1.0, 2**78, 2**40, 1), lambda: LatticeStaircase(optdp.Integers(), 1.0, 1, 1),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError), match="allowed"):
+            made()

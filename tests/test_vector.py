@@ -1,0 +1,475 @@
+"""`solve_vector` on spheres, balls and cubes: certificates, exact samplers, and the published mechanisms."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta, binom, binomtest, chi2, kstest
+
+import optdp
+from optdp.certificates.base import Refusal
+from optdp.certificates.cube import CubeCertificate
+from optdp.certificates.vector import SphereCertificate
+from optdp.closed_forms import vector as formulas
+from optdp.closed_forms.cube import best_signs, gain, moment, share, threshold
+from optdp.exact.sampling import as_rng
+from optdp.mechanisms import baselines, directions
+from optdp.mechanisms.baselines.vector import SampledCoordinates, published_size
+from optdp.mechanisms.cap import CapMechanism
+from optdp.mechanisms.lifted import LiftedMechanism
+from optdp.mechanisms.signs import SignMechanism
+
+from .conftest import epsilons
+
+DIMS = (1, 2, 3, 10, 100, 1000, 10**5, 10**6)
+
+
+def problem(eps, domain):
+    return optdp.Problem(optdp.LDP(eps), domain, "squared", constraints=[optdp.Unbiased()])
+
+
+# --- the sphere
+
+
+@pytest.mark.parametrize("d", DIMS)
+def test_the_sphere_is_solved_to_twelve_digits(d):
+    for eps in (1e-6, 0.1, 1.0, 4.0, 10.0, 30.0):
+        best = optdp.solve_vector(eps, d)
+        assert best.gap < 1e-12 and best.verify(), (eps, d)
+
+
+def test_small_dimensions_have_known_optima():
+    """d = 1: Duchi's mechanism; d = 3: the closed form; d = 2: a linear program over densities on the circle."""
+    for eps in (0.1, 1.0, 5.0):
+        e = math.exp(eps)
+        assert optdp.solve_vector(eps, 1).value == pytest.approx(((e + 1) / (e - 1)) ** 2 - 1, rel=1e-12)
+        root = math.exp(eps / 2)
+        assert optdp.solve_vector(eps, 3).value == pytest.approx(((root + 1) / (root - 1)) ** 2 - 1, rel=1e-12)
+        for d in (1, 3):
+            best = optdp.solve_vector(eps, d)
+            form = best.closed_form
+            assert float(form.subs(dict.fromkeys(form.free_symbols, eps))) == pytest.approx(best.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("eps", [0.5, 2.0, 4.0])
+def test_the_circle_against_a_plain_linear_program(eps):
+    """Inputs and output directions on n equal angles, outputs of one length, by rotation: max E<u, v> subject to the ratio."""
+    from scipy.optimize import linprog
+
+    n = 720
+    cosine = np.cos(2 * np.pi * np.arange(n) / n)
+    # k_j = density of the direction at angle j from the input, m its floor: m <= k <= E m, sum k = 1.
+    eye = np.eye(n)
+    rows = np.concatenate([np.hstack([-eye, np.ones((n, 1))]), np.hstack([eye, -math.exp(eps) * np.ones((n, 1))])])
+    found = linprog(np.append(-cosine, 0), A_ub=rows, b_ub=np.zeros(2 * n), A_eq=[np.append(np.ones(n), 0)], b_eq=[1])
+    value = 1 / found.fun**2 - 1
+    assert optdp.solve_vector(eps, 2).value == pytest.approx(value, rel=1e-4)
+
+
+@settings(max_examples=25)
+@given(epsilons(1e-4, 29.9), st.integers(1, 10**6), st.floats(0.0, 0.99))
+def test_no_cap_does_better_and_the_certificate_is_sharp(eps, d, height):
+    best = optdp.solve_vector(eps, d)
+    other = CapMechanism.private(eps, optdp.Sphere(d), height * min(1.0, 8 / math.sqrt(d)))
+    assert other.enclose(optdp.WorstCase("squared"))[0] >= best.lower_bound * (1 - 1e-13)
+    assert other.check_privacy(optdp.LDP(eps))[0].passed
+    assert float(other.guarantee().eps) == pytest.approx(float(eps), rel=1e-6)
+    with pytest.raises(Refusal):
+        SphereCertificate(best.value * (1 + 1e-9)).bound(best.problem)
+
+
+def test_caps_have_the_shares_and_moments_of_beta_variables():
+    for d in (2, 3, 4, 17):
+        for g in (0.0, 0.2, 0.7):
+            w, t = formulas.cap(d, arb(g))
+            law = beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
+            assert float(w) == pytest.approx(law.sf(g), rel=1e-9)
+            assert float(t) == pytest.approx(law.expect(lambda x: x, lb=g, ub=1), rel=1e-6)
+
+
+# --- sampling
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 40])
+def test_doubles_long_doubles_and_balls_agree(d):
+    """The same bits give the same integers, except where the doubles say that they do not know."""
+    rng = np.random.default_rng(d)
+    height = 0.5 / math.sqrt(d)
+    table = directions.heights(d, height) if d > 1 else None
+    v = rng.standard_normal((60, d)) * rng.choice([1e-9, 1.0, 1e9], (60, 1))
+    bits = directions.Bits.draw(rng.integers(0, 2, 60), d, table, rng)
+    step = 2.0**-20
+    scale = lambda: arb(7).sqrt()  # noqa: E731
+    plain, open_ = directions._floats(v, bits, table, scale, step, np.float64)
+    fine, still = directions._floats(v, bits, table, scale, step, np.longdouble)
+    assert open_.sum() < 6 and (directions._SHORT or still.sum() == 0)
+    for i in range(60):
+        exact = directions._balls(v[i], bits.row(i), table, scale, step, rng)
+        assert open_[i] or np.array_equal(plain[i], exact)
+        assert still[i] or np.array_equal(fine[i], exact)
+
+
+def test_error_bounds_hold():
+    """With a coarse grid nothing is undecided, with a fine one all is; between, what is decided is right."""
+    rng = np.random.default_rng(5)
+    table = directions.heights(3, 0.2)
+    v = rng.standard_normal((400, 3))
+    bits = directions.Bits.draw(rng.integers(0, 2, 400), 3, table, rng)
+    for power, share_ in ((10, (0.0, 0.01)), (40, (0.01, 0.9)), (50, (0.99, 1.0))):
+        found, open_ = directions._floats(v, bits, table, lambda: arb(1), 2.0**-power, np.float64)
+        assert share_[0] <= open_.mean() <= share_[1]
+        for i in np.flatnonzero(~open_)[:100].tolist():
+            exact = directions._balls(v[i], bits.row(i), table, lambda: arb(1), 2.0**-power, rng)
+            assert np.array_equal(found[i], exact)
+
+
+@pytest.mark.parametrize("d, eps", [(2, 1.0), (3, 6.0), (6, 0.1), (50, 8.0), (400, 25.0)])
+def test_the_height_of_samples_has_its_law(d, eps):
+    """t given the side has the truncated beta law, whichever way it is decided; the rest is uniform around the input."""
+    mechanism = optdp.solve_vector(eps, d).mechanism
+    table, rng, n = directions.heights(d, mechanism.height), np.random.default_rng(3), 4000
+    law = beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
+    for side in (0, 1):
+        cells, places, _ = table.draw(np.full(n, side), rng)
+        tau = table.tau(np.full(n, side), cells, places, np.float64)
+        t = (1 - tau**2) / (1 + tau**2) * (1 if side == 0 else -1)
+        edge = law.sf(mechanism.height)
+        uniform = law.sf(t) / edge if side == 0 else law.cdf(t) / (1 - edge)
+        assert kstest(uniform, "uniform").pvalue > 1e-4
+    x = rng.standard_normal(d)
+    x /= np.linalg.norm(x)
+    y = mechanism.randomize(np.tile(x, (n, 1)), rng)
+    y /= np.linalg.norm(y, axis=1)[:, None]
+    other = rng.standard_normal(d)
+    other -= (other @ x) * x
+    across = y - np.outer(y @ x, x)
+    across /= np.linalg.norm(across, axis=1)[:, None]
+    s = across @ other / np.linalg.norm(other)
+    if d > 2:
+        assert kstest(beta((d - 2) / 2, (d - 2) / 2, loc=-1, scale=2).cdf(s), "uniform").pvalue > 1e-4
+    inside = int(((y @ x) >= mechanism.height).sum())
+    assert binomtest(inside, n, mechanism.coins / 2**124).pvalue > 1e-5
+
+
+def test_points_are_decided_by_balls_as_by_the_density():
+    """The rare path alone: a cell's points are accepted with the probability that the density says."""
+    table, rng = directions.heights(4, 0.3), np.random.default_rng(0)
+    weights, edges, sure, (scale, factor) = table._sides[0]
+    cell, n = len(weights) // 2, 3000
+    kept = sum(
+        table._decide(0, cell, int(rng.integers(0, 2**63)) * 2, int(rng.integers(0, 2**62)), rng) is not None
+        for _ in range(n)
+    )
+    with ctx.workprec(128):
+        heights_ = [
+            table._density(arb(x), factor) for x in np.linspace(edges[cell], edges[cell + 1], 33)[1:-1].tolist()
+        ]
+        chance = float(sum(heights_, arb(0)) / 31 * scale * arb(float(edges[cell + 1] - edges[cell])) / weights[cell])
+    assert binomtest(kept, n, min(chance, 1.0)).pvalue > 1e-4
+    assert sure[-1] == 0 and sum(weights) == 2**62 and all(0 <= s <= 2**62 for s in sure)
+
+
+@pytest.mark.parametrize("eps", [0.2, 5.0])
+@pytest.mark.parametrize("d", [1, 2, 3, 30])
+@pytest.mark.parametrize("kind", ["sphere", "ball"])
+def test_samples_are_unbiased_and_have_the_stated_error(d, eps, kind):
+    mechanism = CapMechanism.private(eps, optdp.Sphere(d) if kind == "sphere" else optdp.Ball(d))
+    rng = np.random.default_rng(d)
+    x = rng.standard_normal(d)
+    x *= (1.0 if kind == "sphere" else 0.6) / np.linalg.norm(x)
+    n = 40_000 // d + 4000
+    y = mechanism.randomize(np.tile(x, (n, 1)), rng)
+    assert np.abs((y.mean(axis=0) - x) / (y.std(axis=0) / math.sqrt(n) + 1e-9)).max() < 4.5
+    error = ((y - x) ** 2).sum(axis=1)
+    assert abs(error.mean() - mechanism.variance(x)) < 4.5 * error.std() / math.sqrt(n) + 1e-5 * error.mean() + 1e-9
+    assert np.array_equal(y / mechanism.step, np.round(y / mechanism.step))
+    low, high = mechanism.support()
+    assert low <= y.min() and y.max() <= high
+
+
+def test_shapes_types_and_refusals():
+    mechanism = optdp.solve_vector(2.0, 4).mechanism
+    x = np.zeros((2, 3, 4), dtype=np.float32)
+    x[..., 1] = 1
+    assert mechanism.randomize(x, 0).shape == (2, 3, 4)
+    assert mechanism.randomize(x[:0], 0).shape == (0, 3, 4)
+    assert np.array_equal(mechanism.randomize(x, 0), mechanism.randomize(x, 0))
+    assert mechanism.randomize([0, 1, 0, 0]).dtype == float
+    for wrong in (2 * x, x[..., :3], x * np.nan, 0 * x, 1.0):
+        with pytest.raises(ValueError, match="not allowed"):
+            mechanism.randomize(wrong)
+    ball = CapMechanism.private(2.0, optdp.Ball(4))
+    for point in (0 * x, x, x * 1e-300, x / 3):
+        assert np.isfinite(ball.randomize(point, 0)).all()
+    tiny = np.array([3e-160, 0.0, -4e-160, 0.0])  # whose squares lose their digits
+    sharp = CapMechanism.private(20.0, optdp.Ball(4))
+    y = sharp.randomize(np.tile(tiny, (400, 1)), 1)
+    assert (np.abs(y @ np.array([0.6, 0, -0.8, 0])) >= 0.99 * sharp.height * np.linalg.norm(y, axis=1)).all()
+    with pytest.raises(ValueError, match="norm at most 1"):
+        ball.randomize(1.1 * x)
+    with pytest.raises(ValueError, match="power of two"):
+        CapMechanism(optdp.Sphere(3), 0.1, 2**123, 0.3)
+    with pytest.raises(ValueError, match="prefer the cap"):
+        CapMechanism(optdp.Sphere(3), 0.1, 2**100, 0.25)
+    for wrong in (
+        {"dim": 0},
+        {"dim": 2, "norm": "l1"},
+        {"dim": 2, "inputs": "x"},
+        {"dim": 2, "norm": "linf", "inputs": "sphere"},
+    ):
+        with pytest.raises(ValueError, match="not allowed"):
+            optdp.solve_vector(1.0, **wrong)
+    with pytest.raises(TypeError):
+        optdp.solve_vector(1.0, 2.5)
+
+
+def test_the_sign_of_the_direction_in_the_ball_is_exact():
+    """Near ties go to rationals: the digits that follow decide as often as they should."""
+    rng = as_rng(4)
+    row = np.array([0.6, 0.0])
+    toss = math.floor((1 + Fraction(0.6)) * 2**61)
+    kept = sum(CapMechanism._below_norm(toss, row, rng) for _ in range(2000))
+    exact = Fraction(0.6) * 2**61 + 2**61 - toss
+    assert binomtest(kept, 2000, float(exact)).pvalue > 1e-4
+    assert CapMechanism._below_norm(0, row, rng) and not CapMechanism._below_norm(2**62 - 1, row, rng)
+
+
+# --- the ball
+
+
+@pytest.mark.parametrize("d", [2, 3, 30, 100, 10**4])
+@pytest.mark.parametrize("eps", [0.1, 1.0, 10.0])
+def test_the_ball_lies_between_the_sphere_and_one_more(d, eps):
+    sphere, ball = optdp.solve_vector(eps, d), optdp.solve_vector(eps, d, inputs="ball")
+    assert ball.verify() and ball.lower_bound == pytest.approx(sphere.value, rel=1e-12)
+    assert ball.value <= sphere.value + 1 + 1e-9 * sphere.value
+    if d >= 100 or (d >= 30 and eps <= 1):
+        assert ball.gap <= 1e-3
+
+
+@pytest.mark.parametrize("eps", [0.3, 2.0])
+def test_in_one_dimension_the_ball_and_the_cube_are_the_interval(eps):
+    line = optdp.solve_kernel(eps, "squared", unbiased=True, domain=(-1, 1), rtol=0.02)
+    for norm in ("l2", "linf"):
+        best = optdp.solve_vector(eps, 1, norm=norm, inputs="ball", rtol=0.02)
+        assert best.verify() and best.gap <= 0.02
+        assert (best.lower_bound, best.value) == pytest.approx((line.lower_bound, line.value), rel=1e-12)
+    x = np.full((50, 1), 0.25)
+    assert best.mechanism.randomize(x, 1).shape == (50, 1)
+
+
+@settings(max_examples=40)
+@given(epsilons(1e-3, 29.9), st.integers(2, 10**5))
+def test_lifted_to_one_dimension_more_the_error_is_the_same_for_all_inputs(eps, d):
+    """With the best cap; and never below the sphere's optimum."""
+    lifted = LiftedMechanism.private(eps, optdp.Ball(d))
+    (zero, _), (one, _), _ = lifted._ends
+    assert float(zero) == pytest.approx(float(one), rel=1e-6)
+    low, high = lifted.enclose(optdp.WorstCase("squared"))
+    assert low <= high <= low * (1 + 1e-6)
+    assert high >= optdp.solve_vector(eps, d).lower_bound
+
+
+@pytest.mark.parametrize("d, eps", [(2, 3.0), (5, 10.0)])
+def test_lifted_samples(d, eps):
+    mechanism, rng, n = LiftedMechanism.private(eps, optdp.Ball(d)), np.random.default_rng(0), 40_000
+    for length in (0.0, 0.7, 1.0):
+        x = rng.standard_normal(d)
+        x *= length / np.linalg.norm(x)
+        y = mechanism.randomize(np.tile(x, (n, 1)), rng)
+        error = ((y - x) ** 2).sum(axis=1)
+        assert abs(error.mean() - mechanism.variance(x)) < 4.5 * error.std() / math.sqrt(n)
+        assert np.abs((y.mean(axis=0) - x) / (y.std(axis=0) / math.sqrt(n))).max() < 4.5
+
+
+# --- the cube
+
+
+def test_agreements_are_binomial():
+    for k, least in ((1, 1), (5, 3), (8, 8), (60, 40)):
+        n = np.arange(least, k + 1)
+        assert float(share(k, least)) == pytest.approx(binom.sf(least - 1, k, 0.5), rel=1e-12)
+        assert float(moment(k, least)) == pytest.approx(((2 * n - k) * binom.pmf(n, k, 0.5)).sum(), rel=1e-12)
+    for eps in (0.5, 3.0, 9.0):
+        k, least = best_signs(eps, 40)
+        found = max((float(gain(eps, j, m)), -j) for j in range(1, 41) for m in range(1, j + 1))
+        assert float(gain(eps, k, least)) == pytest.approx(found[0], rel=1e-12)
+        assert threshold(eps, k)[0] == pytest.approx(found[0], rel=1e-9)
+
+
+def test_two_coordinates_from_where_they_are_better():
+    """One coordinate up to e^eps = 1 + 2 sqrt(2), then two."""
+    bar = math.log(1 + 2 * math.sqrt(2))
+    assert best_signs(bar - 1e-6, 50)[0] == 1 and best_signs(bar + 1e-6, 50)[0] == 2
+
+
+@pytest.mark.parametrize("eps", [0.1, 1.0])
+@pytest.mark.parametrize("d", [2, 10, 1000])
+def test_one_coordinate_at_a_time_is_proven_best_on_the_vertices_up_to_log_3(d, eps):
+    best = optdp.solve_vector(eps, d, norm="linf")
+    assert best.verify() and best.mechanism.k == 1
+    assert best.lower_bound == pytest.approx(best.value - d, rel=1e-4)
+
+
+@pytest.mark.parametrize("d, eps", [(3, 2.0), (10, 8.0), (100, 20.0), (1000, 4.0), (1000, 30.0)])
+def test_brackets_of_the_cube(d, eps):
+    best = optdp.solve_vector(eps, d, norm="linf")
+    assert best.verify() and 0 < best.lower_bound < best.value
+    a = threshold(eps, best_signs(eps, d)[0])[0]
+    assert best.lower_bound <= (d / a) ** 2 - d + 1e-9
+    assert a <= best.certificate.gain < 1.12 * a
+    for name, other in baselines.applicable(best.problem).items():
+        assert other.worst_case_loss("squared") >= best.lower_bound, name
+
+
+def test_the_bound_of_the_cube_holds_for_every_direction():
+    """E[(X - a)_+] by enumeration of the signs, for random, sparse and equal directions."""
+    rng = np.random.default_rng(1)
+    signs = np.array(np.meshgrid(*[[-1, 1]] * 8)).reshape(8, -1).T
+    for eps in (1.0, 3.0, 6.0):
+        certificate = optdp.solve_vector(eps, 8, norm="linf").certificate
+        for _ in range(300):
+            u = rng.standard_normal(8) * (rng.random(8) < rng.random())
+            u = u if u.any() else np.eye(8)[0]
+            u = np.round(u) if rng.random() < 0.5 and np.round(u).any() else u
+            x = signs @ (u / np.linalg.norm(u))
+            assert math.expm1(eps) * np.maximum(x - certificate.gain, 0).mean() <= certificate.gain
+
+
+def test_forged_multipliers_are_refused():
+    best = optdp.solve_vector(3.0, 10, norm="linf")
+    good = best.certificate
+    parts = (good.gain, good.constant, good.square, good.fourth, good.slopes, good.weights)
+    for i, wrong in ((0, good.gain * 0.9), (1, good.constant - 1e-3), (1, good.constant + 1.0), (3, 0.0), (3, -1.0)):
+        with pytest.raises(Refusal):
+            CubeCertificate(*parts[:i], wrong, *parts[i + 1 :]).bound(best.problem)
+    with pytest.raises(Refusal):
+        CubeCertificate(math.sqrt(10) * (1 - 1e-9), 0.0, 0.0, 0.0, (), ()).bound(best.problem)
+    for other in (
+        problem(3.5, optdp.Box.cube(10)),
+        problem(3.0, optdp.Sphere(10)),
+        problem(3.0, optdp.Box.cube(10, 0, 1)),
+    ):
+        with pytest.raises(Refusal):
+            good.bound(other)
+
+
+@pytest.mark.parametrize("d, k, least", [(1, 1, 1), (4, 1, 1), (4, 4, 3), (6, 3, 2)])
+def test_sign_vectors_by_enumeration(d, k, least):
+    """Probabilities of the outputs at vertices, their mean, and samples against them."""
+    mechanism = SignMechanism.private(2.0, optdp.Box.cube(d), k, least)
+    x = np.where(np.arange(d) % 2, 1.0, -1.0)
+    n = 40_000
+    y = mechanism.randomize(np.tile(x, (n, 1)), 1)
+    used = np.abs(y) > 0
+    assert (used.sum(axis=1) == k).all() and set(np.abs(y[used])) <= set(mechanism._floats)
+    agree = ((y * x) > 0).sum(axis=1)
+    inside, tail = mechanism.coins / 2**124, binom.sf(least - 1, k, 0.5)
+    j = np.arange(k + 1)
+    law = binom.pmf(j, k, 0.5) * np.where(j >= least, inside / tail, (1 - inside) / (1 - tail))
+    counts = np.bincount(agree, minlength=k + 1)
+    assert chi2.sf(((counts - n * law) ** 2 / (n * law)).sum(), k) > 1e-4
+    _, patterns = np.unique(np.sign(y) * x, axis=0, return_counts=True)
+    assert len(patterns) == math.comb(d, k) * 2**k
+    assert np.abs(y.mean(axis=0) - x).max() < 4.5 * y.std(axis=0).max() / math.sqrt(n)
+    assert float(np.square(y).sum(axis=1).mean()) == pytest.approx(float(mechanism._square[1]), rel=1e-9)
+    assert mechanism.check_privacy(optdp.LDP(2.0))[0].passed
+    assert optdp.Mechanism.from_dict(mechanism.to_dict()) == mechanism
+
+
+def test_agreements_by_balls_have_the_same_law():
+    mechanism, rng = SignMechanism.private(6.0, optdp.Box.cube(12), 12, 9), as_rng(2)
+    for inside in (True, False):
+        found = [
+            mechanism._exactly(inside, directions.Digits(int(rng.integers(0, 2**62)), 62), rng) for _ in range(3000)
+        ]
+        j = np.arange(9, 13) if inside else np.arange(9)
+        law = binom.pmf(j, 12, 0.5)
+        law = 3000 * law / law.sum()
+        counts = np.bincount(found, minlength=13)[j]
+        few = law > 5
+        assert counts.sum() == 3000
+        assert chi2.sf(((counts - law) ** 2 / law)[few].sum(), few.sum() - 1) > 1e-4
+
+
+def test_rounding_to_vertices_is_exact():
+    rng, n = np.random.default_rng(0), 50_000
+    for x in (0.3, -0.999, 1.0, -1.0, 0.0, 2.0**-60):
+        up = SignMechanism._vertices(np.full((n, 1), x), rng)
+        assert set(np.unique(up)) <= {-1.0, 1.0}
+        assert binomtest(int((up > 0).sum()), n, (1 + x) / 2).pvalue > 1e-5
+
+    class Fixed:  # the first 53 bits are those of x
+        def integers(self, low, high, size=None):
+            return np.full(size, 2**52) if size is not None else int(rng.integers(low, high))
+
+    tied = [SignMechanism._vertices(np.array([[2.0**-53]]), Fixed())[0, 0] > 0 for _ in range(2000)]
+    assert binomtest(sum(tied), 2000, 0.5).pvalue > 1e-4
+
+
+# --- baselines, estimates, command line
+
+
+@pytest.mark.parametrize("eps", [0.5, 8.0])
+def test_no_baseline_is_below_the_bound(eps):
+    for domain in (optdp.Sphere(2), optdp.Sphere(200), optdp.Ball(3), optdp.Box.cube(40)):
+        best = optdp.solve(problem(eps, domain), rtol=0.02)
+        for name, other in baselines.applicable(best.problem).items():
+            assert other.worst_case_loss("squared") >= best.lower_bound * (1 - 1e-12), name
+
+
+@pytest.mark.parametrize("domain", [optdp.Sphere(5), optdp.Ball(4), optdp.Box.cube(5)], ids=str)
+def test_baselines_are_unbiased_and_have_the_stated_error(domain):
+    rng, n = np.random.default_rng(6), 30_000
+    for name, other in baselines.applicable(problem(6.0, domain)).items():
+        x = np.asarray(other.worst_input("squared"))
+        y = other.randomize(np.tile(x, (n, 1)), rng)
+        error = ((y - x) ** 2).sum(axis=1)
+        assert abs(error.mean() - other.worst_case_loss("squared")) < 4.5 * error.std() / math.sqrt(n) + 1e-9, name
+        assert np.abs((y.mean(axis=0) - x) / (y.std(axis=0) / math.sqrt(n) + 1e-12)).max() < 4.5, name
+        if isinstance(other, SampledCoordinates):
+            assert ((y != 0).sum(axis=1) <= other.k).all()
+            assert other.k == (1 if name.startswith("OPTT") else published_size(6.0, domain))
+
+
+def test_mean_vectors_with_regions():
+    """The region for the whole vector and the intervals of the coordinates cover as often as they say."""
+    for best in (optdp.solve_vector(2.0, 6, inputs="ball"), optdp.solve_vector(2.0, 6, norm="linf")):
+        rng = np.random.default_rng(8)
+        inside, single, runs, n = 0, 0, 200, 500
+        people = rng.standard_normal((n, 6)) * 0.1 + [0.3, -0.2, 0, 0, 0.1, 0]
+        people /= np.maximum(1.0, np.linalg.norm(people, axis=1))[:, None]
+        outputs = best.mechanism.randomize(np.tile(people, (runs, 1, 1)), rng)
+        for y in outputs:
+            found = optdp.estimate(best.mechanism, y)
+            good = (found.interval[0] <= people.mean(axis=0)) & (people.mean(axis=0) <= found.interval[1])
+            single += int(good.sum())
+            inside += int(((found.band[0] <= people.mean(axis=0)) & (people.mean(axis=0) <= found.band[1])).all())
+        assert inside >= 0.95 * runs - 4 * math.sqrt(runs * 0.05) and single >= 0.95 * 6 * runs - 4 * math.sqrt(
+            6 * runs * 0.05
+        )
+    with pytest.raises(ValueError, match="6 as their last axis"):
+        optdp.estimate(best.mechanism, outputs[..., :5])
+    with pytest.raises(TypeError, match="'mean'"):
+        optdp.estimate(best.mechanism, outputs, "histogram")
+
+
+def test_reports_and_the_command_line(tmp_path, capsys):
+    from optdp.cli import main
+
+    report = optdp.gap_report({"problem": "vector", "eps": [1.0, 8.0], "dim": [2, 50]})
+    assert len(report.rows) == 4 and all(row["verified"] and row["PrivUnit"] >= 1 for row in report.rows)
+    assert [row["dim"] for row in report.rows] == [2, 2, 50, 50]
+    out = str(tmp_path / "v.json")
+    assert main(["solve", "vector", "--eps", "2", "--dim", "5", "--out", out, "--plot", str(tmp_path / "v.png")]) == 0
+    assert "from the unit sphere in R^5 to R^5" in capsys.readouterr().out
+    assert main(["verify", out]) == 0
+    assert (
+        main(["solve", "vector", "--eps", "2", "--dim", "5", "--norm", "linf", "--plot", str(tmp_path / "c.png")]) == 0
+    )
+    assert main(["report", "vector", "--eps", "1", "--dim", "3", "--norm", "linf", "--markdown"]) == 0
+    assert "OPTT, 1 of d / value" in capsys.readouterr().out
