@@ -25,7 +25,8 @@ class Page(HTMLParser):
 
 def broken(site: Path) -> tuple[int, list[str]]:
     """The number of links within the site, and those that lead nowhere or load something from elsewhere."""
-    pages = {path.resolve(): Page(path) for path in site.rglob("*.html")}
+    found = (path for path in site.rglob("*.html") if "_downloads" not in path.parts)  # files to take away are no pages
+    pages = {path.resolve(): Page(path) for path in found}
     count, wrong = 0, []
     for path, page in pages.items():
         for link in page.links:

@@ -61,7 +61,7 @@ def reference() -> dict[str, str]:
         parts = [f"# {title}", "", about, ""]
         for name in names:
             parts += [f"## {name}", "", "```{eval-rst}", *_directive(name), "```", ""]
-            if name in shown:
+            if name in shown and ">>>" not in (getattr(optdp, name).__doc__ or ""):
                 parts += ["```pycon", shown[name].rstrip(), "```", ""]
         made[page] = "\n".join(parts)
     listed = "\n".join(made)

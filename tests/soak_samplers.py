@@ -117,6 +117,8 @@ def of_lattice(mechanism, x, y):
 def of_density(mechanism, x, y):
     """A density's outputs in bins between its steps, and its atoms; None where floats are too coarse for bins."""
     low, high = mechanism.support(x)
+    if low == high:  # one output for all
+        return [(y == low).sum(), (y != low).sum()], [1.0, 0.0]
     if isinstance(mechanism, KernelMechanism):
         inner = np.concatenate([*mechanism._ends, *(np.atleast_1d(v) for v in mechanism.favoured(np.array(x)))])
     else:

@@ -80,7 +80,6 @@ MAKE = {
     "additive discrete delta=0": lambda: optdp.solve_additive(1.0, discrete=True, rtol=0.05),
     "additive sensitivity 2": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=2.0, rtol=0.05),
     "staircase eps=20": lambda: optdp.solve_additive(20.0),
-    "staircase eps=20 delta": lambda: optdp.solve_additive(20.0, 0.1, rtol=0.5, time_limit=2.0),
     "additive power 1.5": lambda: optdp.solve_additive(1.0, 0.1, optdp.Power(1.5), rtol=0.05),
     # kernels
     "kernel abs": lambda: optdp.solve_kernel(1.0, **KERNEL),
@@ -115,11 +114,10 @@ MAKE = {
     # vectors
     "vector sphere": lambda: optdp.solve_vector(1.0, 4),
     "vector line": lambda: optdp.solve_vector(optdp.log(3), 1),
-    "vector ball": lambda: optdp.solve_vector(2.0, 3, inputs="ball", rtol=0.5),
-    "vector reversed": lambda: optdp.solve_vector(0.1, 2, inputs="ball", rtol=0.5),
+    "vector ball": lambda: optdp.solve_vector(2.0, 10, inputs="ball", rtol=0.01),
+    "vector reversed": lambda: optdp.solve_vector(0.1, 2, inputs="ball", rtol=0.01),
     "vector ball of one": lambda: optdp.solve_vector(1.0, 1, inputs="ball", rtol=0.05),
-    "vector cube": lambda: optdp.solve_vector(4.0, 10, norm="linf", rtol=0.5),
-    "vector product": lambda: optdp.solve_vector(4.0, 2, norm="linf", rtol=0.9),
+    "vector cube": lambda: optdp.solve_vector(2.0, 300, norm="linf", rtol=0.06),
     # information privacy
     "lip sum": lambda: optdp.solve_lip(PRIOR, 1.0),
     "lip sum eps=0.5": lambda: optdp.solve_lip(PRIOR, 0.5),

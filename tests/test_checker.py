@@ -19,7 +19,9 @@ from optdp.exact.fields import FieldError
 from tests.solutions import MAKE, solution
 
 #: Problems that the checker knows.
-KNOWN = [n for n in MAKE if not n.startswith(("ptt", "composite", "kernel", "frequency", "staircase", "vector"))]
+KNOWN = [
+    n for n in MAKE if not n.startswith(("ptt", "composite", "kernel", "frequency", "metric", "staircase", "vector"))
+]
 PARTS = ("problem", "mechanism", "certificate")
 
 

@@ -271,7 +271,7 @@ def misfit(part, entry, sent):
         chance = np.where(np.arange(m.domain.d) == m.domain.check([entry])[0], own, other)
         worst = (np.abs(counts - len(sent) * chance) / np.sqrt(len(sent) * chance * (1 - chance))).max()
         return 2 * m.domain.d * np.exp(-(worst**2) / 2)
-    channel = Channel.of(m, cells=64)
+    channel = Channel.coarse(m)
     chance, counts = channel.matrix([entry])[:, 0], channel.counts(np.array(sent))
     order = np.argsort(-chance)
     kept = order[: max(2, int((chance * len(sent) > 50).sum()))]

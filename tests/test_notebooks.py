@@ -9,7 +9,7 @@ import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 #: Times are those of the machine.
-TIME = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)? ?(?:ms|s|seconds)\b")
+TIME = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)? ?(?:ms|s|seconds|(?:\w+ )?per second)\b")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 

@@ -145,7 +145,8 @@ def test_the_table_of_the_readme_is_true():
     assert len(rows) == 5
     for call, optimum, published in rows:
         solution = eval(call.strip(" `"), {"optdp": optdp})
-        others = [row["value"] for row in optdp.compare(solution.problem).rows if row["mechanism"] != "optimum"]
+        own = ("optimum", "truncated staircase")  # the cut staircase is not published: it is one of the discoveries
+        others = [row["value"] for row in optdp.compare(solution.problem).rows if row["mechanism"] not in own]
         for value, shown in ((solution.value, optimum), (min(others), published)):
             assert value <= float(shown) <= value * (1 + 5e-4)
         assert solution.lower_bound > 0.99 * solution.value

@@ -23,8 +23,12 @@ def test_solutions_are_pickled_and_copied(name):
         assert again.problem == own.problem and again.certificate == own.certificate
         assert again.mechanism.to_dict() == own.mechanism.to_dict()
         assert again.verify() and repr(again) == repr(own)
-        symbols = getattr(own.problem.domain, "symbols", None) or getattr(own.problem.domain, "labels", None)
-        x = np.array(symbols[:2] if symbols else [max(own.problem.domain.lower, 0.0)] * 2)
+        domain = own.problem.domain
+        symbols = getattr(domain, "symbols", None) or getattr(domain, "labels", None)
+        if domain.dimension is not None:
+            x = np.eye(2, domain.dimension)
+        else:
+            x = np.array(symbols[:2] if symbols else [max(domain.lower, 0.0)] * 2)
         assert np.array_equal(again.mechanism.randomize(x, 5), own.mechanism.randomize(x, 5))
 
 

@@ -117,6 +117,10 @@ def test_density_cdf_and_quantile_agree(noise):
     assert area == pytest.approx(float(noise.cdf(grid[-1]) - noise.cdf(grid[0])), abs=1e-3)
     assert LatticeStaircase.from_dict(noise.to_dict()) == noise
     assert noise.noise_loss(optdp.Power(1.0)) == pytest.approx(float(noise.moment(1)))
+    own = noise.guarantee()
+    assert noise.satisfies(optdp.ApproxDP(2.0, own.delta, own.sensitivity)) is True
+    less = noise.satisfies(optdp.ApproxDP(1.0, own.delta, own.sensitivity))
+    assert less is (False if own.delta == 0 else None)  # with a delta it may have other pairs as well
     assert noise.satisfies(noise.guarantee()) and noise.confidence_interval(0.9)[1] > 0
 
 

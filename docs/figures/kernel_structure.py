@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 import optdp
 from optdp.report.kernel import plot_floor, plot_prior, plot_windows
@@ -26,7 +25,9 @@ def structure(name, solutions):
             draw(what, ax)
             ax.set(xlabel="", ylabel="")
         column[0].set_title(rf"$\varepsilon = {float(solution.problem.eps):g}$")
-    for ax, label in zip(axes[:, 0], ("floor over outputs", "favoured outputs over inputs", "prior over inputs"), strict=True):
+    for ax, label in zip(
+        axes[:, 0], ("floor over outputs", "favoured outputs over inputs", "prior over inputs"), strict=True
+    ):
         ax.set_ylabel(label)
     figure.savefig(HERE / f"kernel-structure-{name}.png", dpi=80, metadata={"Software": None})
     plt.close(figure)

@@ -82,7 +82,7 @@ class CubeCertificate(Certificate):
             for s, b in zip(self.slopes, self.weights, strict=True)
         ]
         gain, end = arb(self.gain), root.upper()
-        middle = arb(min(self.gain, float(end))) if gain <= end else end
+        middle = gain if gain <= end else end
         stack = [(arb(0), middle, False), (middle, end, True)]
         seen = 0
         while stack:

@@ -67,8 +67,8 @@ AIM = 0.1
 CHEAP = 10_000
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
-#: By how much noise of another kind than that of the lattice must be better.
-TIE = 5e-10
+#: By how much noise of another kind must be better than that of the lattice, of which more is known.
+TIE = 1e-6
 #: Weights of the mechanism are integers that add up to about 2^BITS.
 BITS = 120
 

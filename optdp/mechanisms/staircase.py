@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, work
 from optdp.exact.sampling import LIMB
+from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import AdditiveNoise, added
 from optdp.problem import ApproxDP, At, Average, Line, LossLike, Objective, Privacy, WorstCase
 
@@ -201,6 +202,20 @@ class LatticeStaircase(AdditiveNoise):
     def guarantee(self) -> ApproxDP | None:
         worst = self.least_delta
         return ApproxDP(Log(1 / self.fall), worst, self.sensitivity) if worst < 1 else None
+
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """True where the guarantee implies it; False without delta alone, where the guarantee's ratio is attained."""
+        asked_for(privacy)
+        own = self.guarantee()
+        if own is not None and privacy.implied_by(own):
+            return True
+        pure = isinstance(privacy, ApproxDP) and privacy.delta == 0 == self.least_delta and self.first > 1
+        return False if pure and privacy.sensitivity >= self.sensitivity else None  # type: ignore[attr-defined]
+
+    @property
+    def atom_mass(self) -> float:
+        """P(Z = 0) from what is mixed in at 0."""
+        return self.atom / LIMB
 
     def privacy(self) -> float:
         """The smallest eps, rounded up, of noise that needs no delta. **Raises** ValueError for other noise."""

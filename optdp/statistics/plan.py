@@ -186,7 +186,7 @@ class Plan:
         """A dask DataFrame, partition by partition where they are; evaluated once, for a second evaluation would be a second
         answer of everybody.
         """
-        import dask
+        import dask  # what dask DataFrames need: optdp[dask]
         from dask import dataframe
 
         parts = table.to_delayed()

@@ -100,7 +100,7 @@ def each(table: Any, function: Callable[[Any], Part]) -> Iterator[Part]:
             raise ValueError(f"file {table} is not allowed: it must be .csv or .parquet")
         yield from map(function, _batches(table) if suffix == ".parquet" else _chunks(table))
     elif hasattr(table, "to_delayed"):
-        import dask
+        import dask  # there is a dask DataFrame, so that it is installed; else: optdp[dask]
 
         yield from dask.compute(*map(dask.delayed(function), table.to_delayed()))
     else:
