@@ -436,14 +436,13 @@ class KernelMechanism(CellWindow):
         low, high = self._ends
         return np.unique(low[low == high])
 
-    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-        """What clients compute with: (first cells of the pieces, their offsets, their slopes, stretches of inputs).
-
-        Their outputs are floats next to Q at the middle of a cell, and not yet the numbers of the lattice that are sent here.
-        """
-        low = self.domain.lower + self.domain.width * np.array(self.lows)
-        slope = self.domain.width * (np.array(self.highs) - self.lows) / np.array(self.cells)
-        return self._edges[:-1], low, slope, self._map
+    def tables(self) -> dict[str, Any]:
+        """What `randomize` computes with for floats: integers, and floats that are rounded once."""
+        found = {"edges": self._edges[:-1].tolist(), "places": self._places, "sent": self._sent}
+        if self.rule == "mean":
+            grids = [self._grid(b - a) for a, b, *_ in self._windows]
+            return found | {"starts": [a for a, *_ in self._windows], "grids": grids}
+        return found | {"slopes": self._line[1].tolist(), "stretches": [part.tolist() for part in self._map[:4]]}
 
     def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""
