@@ -24,13 +24,13 @@ def test_solutions_are_pickled_and_copied(name):
         assert again.mechanism.to_dict() == own.mechanism.to_dict()
         assert again.verify() and repr(again) == repr(own)
         domain = own.problem.domain
-        symbols = getattr(domain, "symbols", None) or getattr(domain, "labels", None)
+        symbols = getattr(domain, "symbols", None) or getattr(domain, "names", None)
         if domain.tag in ("sphere", "ball", "box"):
             x = np.eye(1, domain.dimension).repeat(2, axis=0)
-        elif domain.dimension is not None:
-            x = np.array([0, 1])
+        elif symbols or domain.dimension is not None:
+            x = np.array(symbols[:2] if symbols else [0, 1])
         else:
-            x = np.array(symbols[:2] if symbols else [max(domain.lower, 0.0)] * 2)
+            x = np.array([max(domain.lower, 0.0)] * 2)
         assert np.array_equal(again.mechanism.randomize(x, 5), own.mechanism.randomize(x, 5))
 
 

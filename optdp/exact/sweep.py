@@ -49,6 +49,12 @@ class Branches:
         return Branches(tuple(k * by for k in self.knots), rows)
 
     @property
+    def capped(self) -> Branches:
+        """The pieces on [-1, 1], and beyond the values at these ends."""
+        ends = [(horner(self.rows[0], Fraction(-1)),), (horner(self.rows[-1], Fraction(1)),)]
+        return Branches((Fraction(-1), *self.knots, Fraction(1)), (ends[0], *self.rows, ends[1]))
+
+    @property
     def even(self) -> bool:
         """Whether L(u) = L(-u)."""
         mirrored = tuple(tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in reversed(self.rows))

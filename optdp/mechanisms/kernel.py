@@ -641,9 +641,14 @@ class KernelMechanism(CellWindow):
         if below is None or above is None:
             return super().enclose(objective)
         if below != above:  # they hold as far as they are asked for
-            far += Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
-            below, above = law.branches(unit * far, True), law.branches(unit * far, False)
-            assert below is not None and above is not None
+            wide = far + Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
+            wider = law.branches(unit * wide, True), law.branches(unit * wide, False)
+            if (
+                wider[0] is None or wider[1] is None
+            ):  # not known so far: no number that is sent is farther from its input
+                below, above = below.capped, above.capped
+            else:
+                far, (below, above) = wide, wider
         with ctx.workprec(max(below.bits, above.bits)):
             below, above = below.stretched(far), above.stretched(far)
             steep, top, span = (
