@@ -91,7 +91,8 @@ def picture(mechanism: Mechanism) -> Picture:
         return Picture("output along the input", "probability", (_dots("output", [-1, 1], [1 - inside, inside]),))
     if isinstance(mechanism, SignMechanism):
         n, uniform, found = sign_curves(mechanism)
-        curves = (_line("random signs", n, uniform), _line("output", n, found))
+        made = _dots if n.size <= BINS else _line
+        curves = (made("random signs", n, uniform), made("output", n, found))
         return Picture(f"signs of {mechanism.k} that agree with the input", "probability", curves)
     return _densities(mechanism)
 
