@@ -1,7 +1,7 @@
 // The atlas page: choose a problem, a variant and a level; see the optimum, its mechanism, and the published ones beside it.
 // The data is in atlas-data.js, which docs/generated.py writes from the package's file. No library, no network.
 document.addEventListener("DOMContentLoaded", () => {
-  const root = document.getElementById("atlas");
+  const root = document.getElementById("atlas-chooser");
   const data = window.OPTDP_ATLAS;
   if (!root || !data) return;
   const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#999999"];
