@@ -75,7 +75,11 @@ def picture(mechanism: Mechanism) -> Picture:
         own, other = map(float, mechanism.exact_rates)
         rows = ((_short(own), _short(other)),)
         return Picture(
-            "category", "probability that a message supports it", table=rows, inputs=("",), outputs=("own", "another")
+            "category",
+            "probability that a message supports the category",
+            table=rows,
+            inputs=("",),
+            outputs=("own", "another"),
         )
     if isinstance(mechanism, LiftedMechanism):
         return picture(mechanism.whole)
