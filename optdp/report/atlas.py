@@ -278,7 +278,7 @@ class Atlas:
     >>> known = optdp.atlas()
     >>> point = known.find(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs", optdp.Piecewise(3)))
     >>> point.certified, round(point.value, 4)
-    (True, 0.3776)
+    (True, 0.3775)
     """
 
     version: Annotated[str, Within(most=50)]
