@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import json
 import re
 import shutil
 from pathlib import Path
@@ -20,10 +21,11 @@ REFERENCE = {
 
 
 def write(docs: Path) -> None:
-    """Write docs/api, docs/published.md and docs/notebooks (all ignored by git), if they changed."""
+    """Write docs/api, docs/published.md, docs/notebooks and the atlas's data (all ignored by git), if they changed."""
     for name, text in reference().items():
         _write(docs / "api" / f"{name}.md", text)
     _write(docs / "published.md", published())
+    _write(docs / "_static" / "atlas-data.js", atlas_data())
     (docs / "notebooks").mkdir(exist_ok=True)
     for notebook in (docs.parent / "notebooks").glob("*.ipynb"):
         copy = docs / "notebooks" / notebook.name
@@ -110,6 +112,28 @@ def published() -> str:
         )
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
+
+
+def atlas_data() -> str:
+    """The atlas of the package as a script for docs/atlas.md: browsers do not let pages that are files read other files."""
+    from optdp.exact.fields import written
+    from optdp.exact.numbers import above, below
+    from optdp.report.atlas import CHARTS
+
+    known = optdp.atlas()
+    charts = {}
+    for point in known.points:
+        chart = CHARTS[point.chart]
+        about = {"name": chart.name, "group": chart.group, "variant": chart.variant, "axis": chart.axis, "points": []}
+        shown = {
+            "level": point.level, "statement": point.problem.statement(), "lower": point.lower_bound, "value": point.value,
+            "shownLower": below(point.lower_bound, 7), "shownValue": above(point.value, 7), "gap": point.gap,
+            "rtol": point.rtol, "certified": point.certified, "digest": point.digest, "picture": written(point.picture),
+            "rivals": [written(rival) for rival in point.rivals],
+        }  # fmt: skip
+        charts.setdefault(point.chart, about)["points"].append(shown)
+    made = {"version": known.version, "charts": list(charts.values())}
+    return f"window.OPTDP_ATLAS = {json.dumps(made, separators=(',', ':'))};\n"
 
 
 def prepare(app, name: str, source: list[str]) -> None:

@@ -65,6 +65,7 @@ _HOME = {
         "optdp.statistics.tally": ("Tally",),
         "optdp.statistics.schema": ("Category", "Date", "Flag", "Integer", "Number"),
         "optdp.statistics.simulation": ("lip_simulate",),
+        "optdp.report.atlas": ("Atlas", "atlas"),
         "optdp.report.compare": ("compare",),
         "optdp.report.gap": ("gap_report",),
         "optdp.report.report": ("Report",),
@@ -77,13 +78,13 @@ _HOME = {
 # Written out, because type checkers read it: `_HOME` and two more.
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
-    "ApproxDP", "At", "Average", "Ball", "BayesRisk", "Box", "Category", "Circle", "Composite", "Constraint",
+    "ApproxDP", "At", "Atlas", "Average", "Ball", "BayesRisk", "Box", "Category", "Circle", "Composite", "Constraint",
     "CustomLoss", "Date", "Density", "DistanceLoss", "Distances", "Domain", "Estimate", "Family", "Flag", "GDP",
     "Graph", "Huber", "Integer", "Integers", "Interval", "KL", "LDP", "LIP", "Ledger", "Line", "Loss", "Mechanism",
     "Metric", "MetricLDP", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss", "Pieces", "Piecewise",
     "Pinball", "Plan", "Points", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
     "Recommendation", "Report", "Solution", "Sphere", "Status", "Step", "Tally", "Threshold", "Unbiased",
-    "WorstCase", "check_hypothesis", "collect", "compare", "discoveries", "estimate", "estimate_histogram",
+    "WorstCase", "atlas", "check_hypothesis", "collect", "compare", "discoveries", "estimate", "estimate_histogram",
     "estimate_mean", "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive",
     "solve_composite", "solve_frequency", "solve_kernel", "solve_lip", "solve_piecewise", "solve_ptt",
     "solve_vector",
@@ -127,6 +128,7 @@ if TYPE_CHECKING:
     from optdp.problem.priors import Prior
     from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Privacy, Profile
     from optdp.problem.problem import Problem
+    from optdp.report.atlas import Atlas, atlas
     from optdp.report.compare import compare
     from optdp.report.gap import gap_report
     from optdp.report.report import Report

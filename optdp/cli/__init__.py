@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 #: Modules with a function `register(commands: Commands)`, in the order of the help text.
-MODULES = ("problems", "lip", "survey", "columns", "audit", "tools")
+MODULES = ("problems", "lip", "survey", "columns", "audit", "atlas", "tools")
 
 
 @dataclass(frozen=True)

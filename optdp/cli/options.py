@@ -10,7 +10,9 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -121,6 +123,29 @@ def add_eps(parser: Options, *default: float, required: bool = True) -> None:
 def add_time_limit(parser: Options, text: str = "seconds", default: float = 60.0) -> None:
     """`--time-limit`."""
     option(parser, "--time-limit", default, text)
+
+
+def add_workers(parser: Options) -> None:
+    """`--jobs` and `--dask`, which `workers` reads."""
+    option(parser, "--jobs", 1, "processes")
+    option(parser, "--dask", None, "the address of a dask scheduler instead", metavar="ADDRESS")
+
+
+@contextmanager
+def workers(args: argparse.Namespace) -> Iterator[Executor | None]:
+    """The executor that `--jobs` and `--dask` ask for; None: this process."""
+    if args.dask is not None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise RuntimeError("--dask needs the package distributed: pip install 'optdp[dask]'") from None
+        with Client(args.dask) as client:
+            yield client.get_executor()
+    elif args.jobs > 1:
+        with ProcessPoolExecutor(args.jobs) as pool:
+            yield pool
+    else:
+        yield None
 
 
 def add_domain(parser: Options, *, circle: bool = True) -> None:

@@ -173,33 +173,16 @@ def _collect(commands: Commands) -> None:
     parser.add_argument("--plan", required=True, metavar="FILE", help="the plan of the clients")
     parser.add_argument("--out", required=True, metavar="FOLDER", help="where the records are gathered")
     options.option(parser, "--parts", "csv", "what they are written as", choices=("csv", "parquet"))
-    options.option(parser, "--jobs", 1, "processes")
-    options.option(parser, "--dask", None, "the address of a dask scheduler instead", metavar="ADDRESS")
+    options.add_workers(parser)
     parser.add_argument("input", nargs="+", help="files of JSON lines (.jsonl), .csv or .parquet")
     parser.set_defaults(run=_gather)
 
 
 def _gather(args: argparse.Namespace) -> int:
-    from concurrent.futures import Executor, ProcessPoolExecutor
-    from contextlib import ExitStack
-
     plan = optdp.Plan.load(args.plan)
-    with ExitStack() as stack:
-        pool: Executor | None = None
-        if args.dask is not None:
-            pool = stack.enter_context(_dask(args.dask)).get_executor()
-        elif args.jobs > 1:
-            pool = stack.enter_context(ProcessPoolExecutor(args.jobs))
+    with options.workers(args) as pool:
         print(optdp.collect(plan, args.input, args.out, parts=args.parts, executor=pool))
     return 0
-
-
-def _dask(address: str) -> Any:
-    try:
-        from distributed import Client
-    except ImportError:
-        raise RuntimeError("--dask needs the package distributed: pip install 'optdp[dask]'") from None
-    return Client(address)
 
 
 def _estimate(commands: Commands) -> None:

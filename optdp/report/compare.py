@@ -162,7 +162,7 @@ def _row(name: str, mechanism: Mechanism, problem: Problem) -> dict[str, Any]:
     value, proven = value_of(mechanism, problem.objective)
     row: dict[str, Any] = {
         "mechanism": name, "value": value, "numbers": "proven" if proven else "numerical",
-        "guarantee": _guarantees(mechanism, problem),
+        "guarantee": guarantees(mechanism, problem),
         "family": "yes" if problem.family.contains(mechanism, problem.eps) else "no",
     }  # fmt: skip
     if isinstance(problem.objective, WorstCase) and isinstance(problem.domain, Interval):
@@ -171,8 +171,8 @@ def _row(name: str, mechanism: Mechanism, problem: Problem) -> dict[str, Any]:
     return row
 
 
-def _guarantees(mechanism: Mechanism, problem: Problem) -> str:
-    """Whether the mechanism has the problem's guarantee: exactly, in real arithmetic only, or not."""
+def guarantees(mechanism: Mechanism, problem: Problem) -> str:
+    """Whether a mechanism has the problem's guarantee: "yes" (exactly), "in real arithmetic" (only), "no", "not known"."""
     own = mechanism.guarantee()
     if own is None:
         return "not claimed"

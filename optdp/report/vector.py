@@ -54,43 +54,54 @@ def gap_report(
 
 def plot_cap(mechanism: CapMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """The density of t = <u, x>, u the direction of the output for a unit vector x, beside that of a uniform direction."""
-    from scipy.special import gammaln
-
     ax = new_axes(ax)
-    d, g = mechanism.dim, mechanism.height
-    inside = mechanism.coins / 2**124
-    if d == 1:
+    if mechanism.dim == 1:
+        inside = mechanism.coins / 2**124
         ax.vlines([-1, 1], 0, [1 - inside, inside], lw=3)
         ax.set(xlabel="direction along the input", ylabel="probability", ylim=(0, 1))
         return ax
-    reach = min(1.0, max(6 / np.sqrt(d), g + 3 / np.sqrt(d)))
-    t = np.unique(np.concatenate([np.linspace(-reach, reach, 2001)[1:-1], [g - 1e-12, g]]))
-    share = float(mechanism.shares[0])
-    log = gammaln(d / 2) - gammaln((d - 1) / 2) - np.log(np.pi) / 2 + (d - 3) / 2 * np.log1p(-(t**2))
-    uniform = np.exp(log)
+    t, uniform, found = cap_curves(mechanism)
     ax.plot(t, uniform, ":", color="grey", label="uniform direction")
-    ax.plot(t, uniform * np.where(t >= g, inside / share, (1 - inside) / (1 - share)), lw=1.8, label="output")
+    ax.plot(t, found, lw=1.8, label="output")
     ax.set(xlabel="<u, x>, for the direction u of the output", ylabel="density", ylim=(0, None))
     ax.legend(frameon=False, loc="upper left")
     return ax
 
 
+def cap_curves(mechanism: CapMechanism) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(t, density of <u, x> for a uniform direction u, and for that of the output) of a cap in two dimensions or more."""
+    from scipy.special import gammaln
+
+    d, g, inside = mechanism.dim, mechanism.height, mechanism.coins / 2**124
+    reach = min(1.0, max(6 / np.sqrt(d), g + 3 / np.sqrt(d)))
+    t = np.unique(np.concatenate([np.linspace(-reach, reach, 2001)[1:-1], [g - 1e-12, g]]))
+    share = float(mechanism.shares[0])
+    log = gammaln(d / 2) - gammaln((d - 1) / 2) - np.log(np.pi) / 2 + (d - 3) / 2 * np.log1p(-(t**2))
+    uniform = np.exp(log)
+    return t, uniform, uniform * np.where(t >= g, inside / share, (1 - inside) / (1 - share))
+
+
 def plot_signs(mechanism: SignMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """The distribution of the number of signs that are right, beside that of random signs."""
+    ax = new_axes(ax)
+    n, uniform, found = sign_curves(mechanism)
+    ax.plot(n, uniform, ":", marker=".", color="grey", label="random signs")
+    ax.plot(n, found, marker=".", lw=1.5, label="output")
+    ax.set(xlabel=f"signs of {mechanism.k} that agree with the input", ylabel="probability", ylim=(0, None))
+    ax.legend(frameon=False)
+    return ax
+
+
+def sign_curves(mechanism: SignMechanism) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(n, probability that n random signs are right, that n signs of the output are)."""
     from scipy.stats import binom
 
-    ax = new_axes(ax)
     k, least = mechanism.k, mechanism.least
     low = max(0, int(k / 2 - 5 * np.sqrt(k)))
     high = min(k, int(max(k / 2, least) + 5 * np.sqrt(k)))
     n = np.arange(low, high + 1)
     uniform, inside, share = binom.pmf(n, k, 0.5), mechanism.coins / 2**124, binom.sf(least - 1, k, 0.5)
-    ax.plot(n, uniform, ":", marker=".", color="grey", label="random signs")
-    found = uniform * np.where(n >= least, inside / share, (1 - inside) / (1 - share))
-    ax.plot(n, found, marker=".", lw=1.5, label="output")
-    ax.set(xlabel=f"signs of {k} that agree with the input", ylabel="probability", ylim=(0, None))
-    ax.legend(frameon=False)
-    return ax
+    return n, uniform, uniform * np.where(n >= least, inside / share, (1 - inside) / (1 - share))
 
 
 def plot_product(mechanism: ProductMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
