@@ -262,7 +262,7 @@ def fresh():
         ("amplitude", tlap.limits_of_the_amplitude), ("lower_bound", tlap.amplitude_lower_bound),
         ("lower_bound", tlap.power_lower_bound), ("lower_bound_printed", tlap.amplitude_lower_bound),
         ("lower_bound", tlap.limits_of_the_ratio_amplitude), ("lower_bound", tlap.limits_of_the_ratio_power),
-        ("cut_staircase_amplitude", tlap.optimal),
+        ("cut_staircase_amplitude", tlap.compare_with_the_cut_staircase),
     ],
 )  # fmt: skip
 def test_a_formula_off_by_a_millionth_is_noticed(fresh, monkeypatch, name, decide):

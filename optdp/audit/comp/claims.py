@@ -147,7 +147,8 @@ def every_input_in_the_range() -> Finding:
         Proof.SYMBOLIC,
         "every eps > 0, every choice of H, G, k, m, y",
         numbers,
-        condition="True within the valid input range that Section 3 names, false on the whole of [l, u]. Take the query value l: an output in [l, u] with mean l is l almost surely, and a mechanism "
+        condition="True within the valid input range that Section 3 names, false on the whole of [l, u]. Take the "
+        "query value l: an output in [l, u] with mean l is l almost surely, and a mechanism "
         "that is eps-DP and constant at one input is constant at all. In the six, a(C_p) leaves [-L, L] as soon "
         "as |C_p| > C_max = S1 (L - m/2) < L. The example shipped with the released code (query 30, sensitivity "
         f"10, l = 0, eps = 1, optimised A1B1) is such a case: its unbiased queries lie in [{10 * start:.2f}, "
@@ -446,9 +447,11 @@ def algorithm_one() -> Finding:
         Proof.POINTS,
         "eps = 0.2, 0.3, 0.4, 0.5, 1 (measured); every rational eps > 0 (a finite grid misses the minimum)",
         numbers,
-        condition=f"The authors' own runs ended {settled[least_stuck]:.1%} to {stuck[far]:.1%} above the certified minimum at least, in "
+        condition=f"The authors' own runs ended {settled[least_stuck]:.1%} to {stuck[far]:.1%} above the certified "
+        f"minimum at least, in "
         f"{len(settled)} of {len(stuck)} entries of the B2 columns: the printed H1 and H2 fix t/y and w, whatever C_p, hence the "
-        "variance. Nor can a finite grid reach the minimum: there k = (E - 1) y, since the variance falls strictly in s = c k/y; for rational eps "
+        "variance. Nor can a finite grid reach the minimum: there k = (E - 1) y, since the variance falls strictly in "
+        "s = c k/y; for rational eps "
         "> 0 E is transcendental (Lindemann), so no rational k and y attain it; over B2 there is no minimum, only "
         "an infimum. Below eps = ln(1000/999) the finest grid has no feasible point at all.",
         corrected="As we run it, the enumeration ends between "
@@ -776,7 +779,8 @@ def table_of_bias() -> Finding:
         corrected=f"Table III prints a mean absolute error, as for a query of about {100 / constant:,.0f} Delta. "
         "It shrinks with eps because the noise does, and it says nothing about bias, which is 0 at every eps.",
         note="An empirical bias would scatter about 0 like |N(0, 1)|, not follow the noise to three digits. B2's "
-        "figures agree within one unit of the last place. That Table III shows mean absolute errors is an inference from this fit, "
+        "figures agree within one unit of the last place. That Table III shows mean absolute errors is an inference "
+        "from this fit, "
         "not a statement of the paper, which gives neither query nor sample size; that the bias is 0 is proven."
         " Mean absolute errors are quadratures of the optima's densities.",
         how="exact rationals; one constant fits fifteen figures",
@@ -1509,7 +1513,8 @@ def further_improvement() -> Finding:
         "every eps > 0, every H and G under Definition 3.3, queries mapped to [-C_max, C_max], each C_p and the "
         "worst one",
         numbers,
-        condition="A possibility, so not to be refuted; but it exists only outside Definition 3.3. For given L and inf G no activation and no base has a lower variance at any query than A1B1 "
+        condition="A possibility, so not to be refuted; but it exists only outside Definition 3.3. For given L and "
+        "inf G no activation and no base has a lower variance at any query than A1B1 "
         "with k = (E - 1) y; so none beats the best A1B1, in the middle (COMP-7x) or in the worst case.",
         corrected="A1B1, with its parameters in closed form, is optimal among all composites: the freedom in H "
         "and G only loses. Better ones give up the common floor (COMP-15x).",
@@ -1628,7 +1633,8 @@ def accuracy_loss() -> Finding:
         condition="True of A1B1, and of the order A1B1, A2B1, A3B1. A2B1 or A3B1 has a larger mean absolute error than Laplace "
         f"noise at eps = {', '.join(f'{eps:g}' for eps in lost)}: best parameters included. The largest error is bounded for the "
         "composites and unbounded for the others at every eps.",
-        note="Counts whose range exceeds the sensitivity need a wider output range (COMP-1y); the comparison is made as the paper "
+        note="Counts whose range exceeds the sensitivity need a wider output range (COMP-1y); the comparison is made "
+        "as the paper "
         "makes it. For variances and all eps: COMP-13, COMP-13x, and COMP-14 for the Gaussian.",
     )
 
@@ -1660,7 +1666,8 @@ def stability() -> Finding:
         Proof.POINTS,
         "eps = 0.2, 0.5, 1, 2, 3",
         numbers,
-        condition=f"At eps = {', '.join(f'{e:g}' for e in late)} all three have outliers, and at eps = 3 A3B1 has them more often "
+        condition=f"At eps = {', '.join(f'{e:g}' for e in late)} all three have outliers, and at eps = 3 A3B1 has "
+        f"them more often "
         f"than A1B1. At eps = {', '.join(f'{e:g}' for e in early)} none has any.",
         corrected="Whether a box plot shows outliers says how peaked the law is beside its own quartiles. A3B1 has a larger mean "
         "absolute error (COMP-18), a larger variance (COMP-10) and a wider range than A1B1.",
@@ -1714,12 +1721,15 @@ def descent() -> Finding:
         Proof.POINTS,
         "the printed sensitivities, eps = 0.2 and 5",
         numbers,
-        condition="True within the differences shown of the twelve single figures, as falls divided by the length of the range of "
+        condition="True within the differences shown of the twelve single figures, as falls divided by the length of "
+        "the range of "
         "eps. The four averages are not per unit of eps: they agree with the whole fall from eps = 0.2 to 5, so that they cannot "
         "be compared with the single figures.",
-        corrected="Mean absolute errors are proportional to Delta and variances to its square, at every eps. So a lower sensitivity "
+        corrected="Mean absolute errors are proportional to Delta and variances to its square, at every eps. So a "
+        "lower sensitivity "
         "has a lower rate for every mechanism, and the rates say nothing beyond the errors themselves.",
-        note="Over B2 the least error is an infimum, B1's; the printed difference between the columns of B1 and B2 is that of the "
+        note="Over B2 the least error is an infimum, B1's; the printed difference between the columns of B1 and B2 is "
+        "that of the "
         "searches and samples.",
     )
 
@@ -1755,14 +1765,16 @@ def gains() -> Finding:
         Proof.POINTS,
         "eps = 0.2 and 5, best parameters",
         numbers,
-        condition="The four gains by activation lie between those at the two ends of the range of eps. The two gains of B1 over B2 "
+        condition="The four gains by activation lie between those at the two ends of the range of eps. The two gains "
+        "of B1 over B2 "
         "are of the search only: over B2 the variance has no minimum, but an infimum, and it is B1's (COMP-10x).",
     )
 
 
 @claim("COMP-22", "gains over the Gaussian mechanism in percent", "Section 5.3")
 def gains_over_gaussian() -> Finding:
-    """A1B1 has a lower RE and MSE than the Gaussian mechanism by 85.68 % and 97.55 % on average, A2B1, A2B2, A3B1 and A3B2 a lower
+    """A1B1 has a lower RE and MSE than the Gaussian mechanism by 85.68 % and 97.55 % on average, A2B1, A2B2, A3B1 and A3B2 a
+    lower
     RE by 80.62 %, 80.64 %, 76.53 % and 76.52 %.
     """
     printed = {"A1": 0.8568, "A2": 0.8062, "A3": 0.7653}
@@ -1787,7 +1799,8 @@ def gains_over_gaussian() -> Finding:
         Proof.POINTS,
         "eps = 0.2 and 5, delta = 0.01 and 0.00001",
         numbers,
-        condition="Neither the delta of the Gaussian mechanism nor the eps over which averages are taken is printed. Figures of this "
+        condition="Neither the delta of the Gaussian mechanism nor the eps over which averages are taken is printed. "
+        "Figures of this "
         "size are reached: they lie between those at eps = 0.2 and eps = 5 for delta = "
         f"{' and '.join(f'{delta:g}' for delta, held in fits.items() if held)}.",
         note="That all six have the lower variance for small delta is COMP-14.",
@@ -1821,7 +1834,8 @@ def tuning_is_free() -> Finding:
         Proof.SYMBOLIC,
         "every eps > 0",
         numbers,
-        condition="True as Algorithm 1 does it, at C_p = 0: the variance there is a function of eps, the shapes and (k, m, y) alone, "
+        condition="True as Algorithm 1 does it, at C_p = 0: the variance there is a function of eps, the shapes and "
+        "(k, m, y) alone, "
         "times Delta^2. Tuned at the query's own C_p it would not be: the best parameters move with C_p (COMP-7y), and would "
         "tell of it. The sensitivity and the range must not come from the data either (COMP-1y).",
     )

@@ -274,7 +274,8 @@ def unbiased_pair() -> Finding:
         Proof.SYMBOLIC,
         "every eps > 0, every share f of users who hold 1",
         numbers,
-        condition="True exactly if f < s/(1+s)^2. Only 'optimal for one bit' fails. For every eps and f, randomised response has error E/(E-1)^2 per user and the pair (1/2, 1/(1+E)) "
+        condition="True exactly if f < s/(1+s)^2. Only 'optimal for one bit' fails. For every eps and f, randomised "
+        "response has error E/(E-1)^2 per user and the pair (1/2, 1/(1+E)) "
         "has 4E/(E-1)^2 + f: more than four times as much. Its likelihood ratio is (1+E)/2 only: it leaves budget "
         "unused.",
         corrected="For one bit randomised response is the best eps-LDP pair for every f: the error falls in p if q <= "
@@ -585,7 +586,8 @@ def advantage_of_skew() -> Finding:
         Proof.SYMBOLIC,
         "every eps > 0 (two categories)",
         numbers,
-        condition=f"True exactly for priors 1/(1+E) <= p <= 1/2, false for rarer answers. E = 2: at P1 = {skewed} LIP saves {float(at[skewed]):.1%} of the error of LDP, at P1 = {fair} it saves "
+        condition=f"True exactly for priors 1/(1+E) <= p <= 1/2, false for rarer answers. E = 2: at P1 = {skewed} LIP "
+        f"saves {float(at[skewed]):.1%} of the error of LDP, at P1 = {fair} it saves "
         f"{at[fair]} = {float(at[fair]):.1%}; the absolute saving is smaller too.",
         corrected="The relative saving grows from p = 1/2 down to p = 1/(1+E), where it is largest, 1 - 2 "
         "(2E-1)(E^2+1)/(E^2 (E+1)^2), and then falls to 0 like ((E^2 + 1)(E-1)^2/E^2) p^2: for p <= 1/(1+E) it is c "
@@ -1021,16 +1023,19 @@ def central_program() -> Finding:
         arguments=(
             Argument(
                 "from databases to their sum",
-                "Var(S) is fixed, and the error is Var(S) - Var(E[S|Y]). By symmetry Pr(X_i = 1|S = s) = s/N, hence Pr(X_i = 1|Y) = "
-                "E[S|Y]/N. A mechanism that looks at more than S may be replaced by its average given S: same distribution of (S, "
+                "Var(S) is fixed, and the error is Var(S) - Var(E[S|Y]). By symmetry Pr(X_i = 1|S = s) = s/N, hence "
+                "Pr(X_i = 1|Y) = "
+                "E[S|Y]/N. A mechanism that looks at more than S may be replaced by its average given S: same "
+                "distribution of (S, "
                 "Y), no larger level.",
                 ("Pr(X_i = 1|S = s) = s/N for every N, in symbols", given),
                 (
-                    "for three users and a mechanism on S the error and every user's posterior are those of the databases, exactly",
+                    "for three users and a mechanism on S the error and every user's posterior are those of the "
+                    "databases, exactly",
                     by_sum == by_data and exchange,
                 ),
             ),
-        ),  # fmt: skip
+        ),
     )
 
 
@@ -1521,7 +1526,8 @@ def weighted_sums() -> Finding:
         arguments=(
             Argument(
                 "one error for each user",
-                "Users are independent, so the error of sum w_i X_i + b is the sum of w_i^2 times the error of X_i: each is least for "
+                "Users are independent, so the error of sum w_i X_i + b is the sum of w_i^2 times the error of X_i: "
+                "each is least for "
                 "the mechanism that is best for X_i, and a weight changes no user's guarantee.",
                 ("the plain sum splits into one problem for each user (LIP-4)", split),
                 ("two users: the error of the pair is the weighted sum of theirs, exactly", total == by_user),
@@ -1542,6 +1548,7 @@ def real_data() -> Finding:
         Proof.POINTS,
         "none",
         numbers,
-        condition="The samples, the districts and the estimated priors behind the figure are not given. For the optimal mechanisms "
+        condition="The samples, the districts and the estimated priors behind the figure are not given. For the "
+        "optimal mechanisms "
         "the order holds for every prior (LIP-11).",
     )

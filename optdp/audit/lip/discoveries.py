@@ -145,7 +145,8 @@ def least_information() -> Finding:
         arguments=(
             Argument(
                 "the chord of s ln s",
-                "Given an output, the information is the mean of s ln s over the prior, s = posterior/prior in [1/E, E] with mean 1; "
+                "Given an output, the information is the mean of s ln s over the prior, s = posterior/prior in [1/E, "
+                "E] with mean 1; "
                 "the function is convex, hence below its chord over [1/E, E].",
                 ("chord and convexity, in symbols (LIP-1)", not failed),
                 (
@@ -250,8 +251,10 @@ def central_and_local() -> Finding:
         arguments=(
             Argument(
                 "from the database's budget to each user's",
-                "One budget for the database bounds the posterior of the sum's rarest value, which min(p, 1-p)^N makes as rare as one "
-                "likes; each user's posterior then moves less than a budget of its own would allow. Protecting users only, outputs may tell "
+                "One budget for the database bounds the posterior of the sum's rarest value, which min(p, 1-p)^N "
+                "makes as rare as one "
+                "likes; each user's posterior then moves less than a budget of its own would allow. Protecting users "
+                "only, outputs may tell "
                 "the sum as long as S/N stays in an interval, which it leaves with exponentially small probability.",
                 ("the server against N users, in both readings (LIP-19, LIP-20)", decided),
                 ("certified optima for 2 and 10 users lie above the local error, eps = 1", all(worse)),

@@ -17,7 +17,8 @@ from optdp.mechanisms import baselines
 
 
 def middle_is_worst(ratio: Fraction) -> tuple[Fraction, Fraction]:
-    """(|y - x| at the ends, at the middle) of the piecewise density with windows of length 1/4 at an end, for E = `ratio`, exactly.
+    """(|y - x| at the ends, at the middle) of the piecewise density with windows of length 1/4 at an end, for E = `ratio`,
+    exactly.
 
     The window is [3/4, 1] for x > 1/2 and [0, 1/4] otherwise.
     """
@@ -38,7 +39,8 @@ def worst_case_at_the_ends() -> Finding:
     # Any power: I(u + v) - I(u) - I(v) vanishes at u = 0 and its derivative in u is (u + v)^q - u^q >= 0.
     whole = ((u + v) ** (q + 1) - u ** (q + 1) - v ** (q + 1)) / (q + 1)
     slope = sp.simplify(sp.diff(whole, u) - ((u + v) ** q - u**q)) == 0 and sp.simplify(whole.subs(u, 0)) == 0
-    # Any nondecreasing loss is a mixture of steps 1{d > a}, for which I(d) = (d - a)_+: superadditive in each order of a, u, v, u+v.
+    # Any nondecreasing loss is a mixture of steps 1{d > a}, for which I(d) = (d - a)_+: superadditive in each order of a, u,
+    # v, u+v.
     r = sp.Symbol("r", nonnegative=True)
     gaps = [  # I(u + v) - I(u) - I(v), with u <= v without loss of generality and what is large written as a sum
         sp.expand((u + v - a) - (u - a) - (v - a)).subs(u, a + r),  # a <= u
@@ -64,15 +66,18 @@ def worst_case_at_the_ends() -> Finding:
         "every eps > 0, every m, every loss nondecreasing in the distance",
         numbers,
         condition="True where the window contains the input, as the optimal mechanism's does. In general it is false: with the "
-        f"window [0, 1/4] for x <= 1/2, [3/4, 1] for x > 1/2 and E = {ratio}, |y - x| is {middle} on average at x = 1/2 and {end} "
+        f"window [0, 1/4] for x <= 1/2, [3/4, 1] for x > 1/2 and E = {ratio}, |y - x| is {middle} on average at x = "
+        f"1/2 and {end} "
         "at the ends.",
         note="The reason given in the slides (a convex function of x is largest at an end) is for a density that stays put while "
         "x moves; here the breakpoints move with x, and convexity of L is not needed.",
         arguments=(
             Argument(
                 "from steps to all losses",
-                "A nondecreasing loss is a mixture of a constant and steps 1{d > a}; with I(d) = int_0^d L, I(u + v) - I(u) - I(v) is "
-                "linear in L, so it is >= 0 for the mixture. Seen from an input inside its window, the window splits into lengths "
+                "A nondecreasing loss is a mixture of a constant and steps 1{d > a}; with I(d) = int_0^d L, I(u + v) "
+                "- I(u) - I(v) is "
+                "linear in L, so it is >= 0 for the mixture. Seen from an input inside its window, the window splits "
+                "into lengths "
                 "u and v, and the floor into x and 1 - x: no input loses more than an end.",
                 ("I(u + v) >= I(u) + I(v) for every step, in each order of a, u, v and u + v", steps),
                 ("I(u + v) >= I(u) + I(v) for every power of the distance, in symbols", slope),
@@ -110,9 +115,11 @@ def merging() -> Finding:
         Proof.COUNTEREXAMPLE,
         "pieces in one order: eps = 1; in any order: every eps up to the limit among the numbers",
         numbers,
-        condition="False with pieces in one order for all inputs: on [0, 1] the optimum is 1/2 for m = 1 and for m = 2, yet 1/(s + "
+        condition="False with pieces in one order for all inputs: on [0, 1] the optimum is 1/2 for m = 1 and for m = "
+        "2, yet 1/(s + "
         "1) < 1/2 for m = 3. Two equal values in a row then say nothing about the next. In an order that may depend on x this is "
-        "no counterexample: two pieces, high on the left for small x and on the right for large x, attain the optimum of three as "
+        "no counterexample: two pieces, high on the left for small x and on the right for large x, attain the optimum "
+        "of three as "
         "long as 2 (s - 1)^2 <= s + 1.",
         corrected="For m >= 3 the optimum is the same for every m, by the bathtub certificate (OGPM-3), not by merging.",
     )
@@ -162,8 +169,10 @@ def three_pieces() -> Finding:
         arguments=(
             Argument(
                 "from powers to every loss",
-                "A number t with int (L - t)_+ >= E int (t - L)_+ bounds every density whose values differ by a factor of at most E, "
-                "whatever its number of pieces. The left side minus the right falls continuously in t from above 0 to below 0, so "
+                "A number t with int (L - t)_+ >= E int (t - L)_+ bounds every density whose values differ by a "
+                "factor of at most E, "
+                "whatever its number of pieces. The left side minus the right falls continuously in t from above 0 to "
+                "below 0, so "
                 "that some t has equality; where L is nondecreasing {L < t} is a window at the end from which distances are "
                 "measured, and the density that is E times as high there has three pieces.",
                 ("at equality t is what that density attains, for every loss, in symbols", meets_for_every_loss()),
@@ -226,7 +235,8 @@ def closed_form_circle() -> Finding:
         arguments=(
             Argument(
                 "from the circle to the interval",
-                "Distances from any input are uniform on [0, pi], as they are on [0, 1] from an end: the circle of period P is the "
+                "Distances from any input are uniform on [0, pi], as they are on [0, 1] from an end: the circle of "
+                "period P is the "
                 "interval of width P/2.",
                 (
                     "the stationary window and height of the interval, scaled, are the published ones",
@@ -337,8 +347,10 @@ def lowest_everywhere() -> Finding:
         arguments=(
             Argument(
                 "the same window, better centred",
-                "PM moved to [0, 1] has a window of the same length and height elsewhere. The integral of |y - x| over a window is "
-                "convex in its place and least where its middle is x, or, near the ends, as close to x as the domain allows: there "
+                "PM moved to [0, 1] has a window of the same length and height elsewhere. The integral of |y - x| "
+                "over a window is "
+                "convex in its place and least where its middle is x, or, near the ends, as close to x as the domain "
+                "allows: there "
                 "OGPM has it.",
                 ("its slope in the window's left end l is 2 l + w - 2 x, zero where the middle is x", centred),
                 ("OGPM's error is not above PM's at 21 inputs, eps = 1", min(lead) > -1e-9 and max(lead) > 0.01),
@@ -399,7 +411,8 @@ def lowest_on_the_circle() -> Finding:
         "every eps > 0; every loss nondecreasing in the arc length",
         numbers,
         corrected="More is true: no eps-LDP mechanism on the circle is lower (D-OGPM-5).",
-        note="The Purkayastha mechanism's mean arc length over pi is 1/eps - 1/(E - 1), above 1/(s + 1) since sinh(eps/2) > eps/2. The "
+        note="The Purkayastha mechanism's mean arc length over pi is 1/eps - 1/(E - 1), above 1/(s + 1) since "
+        "sinh(eps/2) > eps/2. The "
         "von Mises-Fisher density is not two-valued, and in the bathtub bound only a two-valued density has equality.",
     )
 

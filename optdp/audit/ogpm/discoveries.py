@@ -55,7 +55,8 @@ def one_number_dual() -> Finding:
             ),
         ),
         note="The certificate that a solver returns for a step lies below the value by what its rounding costs; the closed form "
-        "among the numbers is the value. The dual decides the paper's hypothesis (checked there at 10^4 random eps for two losses) for all eps and monotone losses at once.",
+        "among the numbers is the value. The dual decides the paper's hypothesis (checked there at 10^4 random eps "
+        "for two losses) for all eps and monotone losses at once.",
         how="certificates checked in ball arithmetic besides",
     )
 
@@ -91,7 +92,8 @@ def squared_closed_form() -> Finding:
         Proof.SYMBOLIC,
         "every eps > 0 (acosh is imaginary below eps = ln 2, its cosh a cosine)",
         numbers,
-        note="The window share w = 1/u solves u^3 - 3u - 2(E - 1) = 0 and the value is w^2. At the window published for |y - x|, u = s + 1 "
+        note="The window share w = 1/u solves u^3 - 3u - 2(E - 1) = 0 and the value is w^2. At the window published "
+        "for |y - x|, u = s + 1 "
         f"the left side is {residual}, positive for every s > 1: not stationary.",
     )
 
@@ -179,7 +181,8 @@ def circle_is_optimal() -> Finding:
                 "averaging over rotations",
                 "Rotating input and output by one angle changes neither the guarantee nor the worst case, and the average of all "
                 "rotations of a kernel is again eps-LDP, with a loss not above the worst case. The average is translation "
-                "invariant, K(y|x) = f(y - x), and K(y|x) <= E K(y|x') for all x, x' at one y says f <= E f' for all pairs of its "
+                "invariant, K(y|x) = f(y - x), and K(y|x) <= E K(y|x') for all x, x' at one y says f <= E f' for all "
+                "pairs of its "
                 "values: the densities of the piecewise class.",
                 ("on three points of a circle, for a kernel in rationals, ratio and worst case do not grow", averaged),
                 ("threshold and density of that class meet for every loss, in symbols", meets_for_every_loss()),

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from optdp.audit import ranges
-from optdp.exact import enclosures
 from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim
+from optdp.exact import enclosures
 
 MASS = "E/(k (E - 1)) + 1/(a (E - 1)) = 1"
 
@@ -572,9 +572,11 @@ def rectangle_is_optimal() -> Finding:
         arguments=(
             Argument(
                 "bathtub with a multiplier for the mean",
-                "Fix the range [-B, B] and the floor f = p/E of a PTT. Let f* be E f on [kx - h, kx + h] and f elsewhere, with mass "
+                "Fix the range [-B, B] and the floor f = p/E of a PTT. Let f* be E f on [kx - h, kx + h] and f "
+                "elsewhere, with mass "
                 "1 and mean x: any density between f and E f with the same two moments has ((y - kx)^2 - h^2)(density - f*) >= 0 "
-                "pointwise, hence no smaller second moment. h and k do not depend on x; the window fits, since no such density has "
+                "pointwise, hence no smaller second moment. h and k do not depend on x; the window fits, since no "
+                "such density has "
                 "a mean above (B - h)/k.",
                 ("f* has mass 1 and mean x, for every B, w and E, in symbols", valid),
                 (
@@ -582,7 +584,7 @@ def rectangle_is_optimal() -> Finding:
                     smallest == 0 and bool(free.verify()),
                 ),
             ),
-        ),  # fmt: skip
+        ),
         note="At fixed w = h/B the variance grows with B, so B = k + h: an I-PTT.",
     )
 
@@ -623,8 +625,10 @@ def none_dominates_duchi() -> Finding:
         arguments=(
             Argument(
                 "from I-PTTs to all mechanisms",
-                "Hammersley-Chapman-Robbins between x = 1 and -1: Var >= 2^2/chi^2, and for likelihood ratios r in [1/E, E] chi^2 = "
-                "E[r^2] - 1 <= (E - 1)^2/E. Equality forces r in {1/E, E} and outputs affine in r: two outputs, hence Duchi's, at all "
+                "Hammersley-Chapman-Robbins between x = 1 and -1: Var >= 2^2/chi^2, and for likelihood ratios r in "
+                "[1/E, E] chi^2 = "
+                "E[r^2] - 1 <= (E - 1)^2/E. Equality forces r in {1/E, E} and outputs affine in r: two outputs, hence "
+                "Duchi's, at all "
                 "inputs.",
                 ("(E - r)(r - 1/E) = (E + 1/E) r - r^2 - 1, of mean (E - 1)^2/E - chi^2 or more, in symbols", chord_ok),
                 ("4/chi^2 at its least is Duchi's variance at x = 1, in symbols", bound),
@@ -971,7 +975,8 @@ def bound_is_tight() -> Finding:
         Proof.SYMBOLIC,
         "every eps > 0",
         numbers,
-        condition=f"True of the order in eps (OPTT-14), false of the value: every I-PTT has Var(1) > 16 t^2/3 + 5 t (OPTT-14), more than 9 t^2/4 + {theta:.4f} t for every eps; as "
+        condition=f"True of the order in eps (OPTT-14), false of the value: every I-PTT has Var(1) > 16 t^2/3 + 5 t "
+        f"(OPTT-14), more than 9 t^2/4 + {theta:.4f} t for every eps; as "
         f"eps -> 0 the optimum is {limit} = {float(limit):.3f} times the bound. It is of the right order, no more.",
         corrected="Tight up to 1/3 + t/3: 16 t^2/3 + 5 t < optimum <= 16 (t^2 + t)/3 + 1/3.",
         note="The bound takes the infimum of a (q = 1), where nothing is left for the floor, and two different eta "
@@ -1166,8 +1171,10 @@ def error_bound_in_d_dimensions() -> Finding:
         arguments=(
             Argument(
                 "Bernstein's inequality and a union over coordinates",
-                "A coordinate has variance v <= d B^2 and deviates by at most M = dB + 1, so it exceeds t with probability at most "
-                "2 exp(-n t^2/(2 v + (2/3) M t)), which t = sqrt(2 v l/n) + (2/3) M l/n makes beta/d, l = log(2d/beta); d of them "
+                "A coordinate has variance v <= d B^2 and deviates by at most M = dB + 1, so it exceeds t with "
+                "probability at most "
+                "2 exp(-n t^2/(2 v + (2/3) M t)), which t = sqrt(2 v l/n) + (2/3) M l/n makes beta/d, l = "
+                "log(2d/beta); d of them "
                 "give beta.",
                 ("n t^2 - l (2 v + (2/3) M t) is a product of positive terms, in symbols", bool(bernstein)),
                 (
@@ -1431,7 +1438,8 @@ def _window_against_ptt() -> tuple[float, float]:
 
 @claim("OPTT-22", "Laplace has the higher error for eps at most 1", "discussion of the Laplace mechanism")
 def laplace_is_higher() -> Finding:
-    """For eps in (0, 1] the error of a mean under Laplace noise, of order 1/(eps sqrt n), is relatively higher than under the best
+    """For eps in (0, 1] the error of a mean under Laplace noise, of order 1/(eps sqrt n), is relatively higher than under
+    the best
     I-PTT.
     """
     import sympy as sp
@@ -1453,6 +1461,7 @@ def laplace_is_higher() -> Finding:
     limit = sp.simplify(ptt.small_eps_limit("I") / 8)
     numbers = {
         "best I-PTT over Laplace, worst case, eps -> 0": f"{limit} = {float(limit):.4f}",
+        "of this from the 1/3 of the bound, eps <= 1, at most": str(most - share),
         "the same, eps <= 1, at most": f"{most} = {float(most):.4f}",
         "ratio of errors of a mean, eps -> 0": float(sp.sqrt(limit)),
     }
@@ -1464,7 +1473,8 @@ def laplace_is_higher() -> Finding:
         Proof.SYMBOLIC,
         "0 < eps <= 1",
         numbers,
-        condition="True of the constant, not of the order: both errors are of order 1/(eps sqrt n). The worst-case variance of the "
+        condition="True of the constant, not of the order: both errors are of order 1/(eps sqrt n). The worst-case "
+        "variance of the "
         f"best I-PTT is at most {most} of Laplace's 8/eps^2, and {share} of it as eps -> 0.",
         note="From OPTT-14: at most 16 (t^2 + t)/3 + 1/3, and t^2 + t = 1/(4 sinh(eps/2)^2) < 1/eps^2; 1/3 is at most 1/24 of "
         "8/eps^2 for eps <= 1.",
@@ -1516,7 +1526,8 @@ def figure_three() -> Finding:
         Proof.COUNTEREXAMPLE,
         "the four settings of the figure",
         numbers,
-        condition="At none of the four settings is the optimum of Theorem 4 a density: its mass q (1 + (eta0 - 1)/E) is not 1. What "
+        condition="At none of the four settings is the optimum of Theorem 4 a density: its mass q (1 + (eta0 - 1)/E) "
+        "is not 1. What "
         "is plotted is not the variance of a mechanism.",
         corrected="For each eps one q is possible (OPTT-6).",
     )

@@ -752,8 +752,10 @@ def discrete_gap() -> Finding:
         arguments=(
             Argument(
                 "from the line to the integers",
-                "The lower bound: the chain of tails (TLAP-7) holds on the integers word for word. The upper: rounding the truncated "
-                "Laplacian at random to a neighbouring integer, without bias, commutes with whole shifts, hence keeps the guarantee, "
+                "The lower bound: the chain of tails (TLAP-7) holds on the integers word for word. The upper: "
+                "rounding the truncated "
+                "Laplacian at random to a neighbouring integer, without bias, commutes with whole shifts, hence keeps "
+                "the guarantee, "
                 "and keeps E|X| (|x| is linear between integers) and adds at most 1/4 to E X^2.",
                 ("the bounds and the chain on the line, in symbols", _gap_identities() and _chain_holds()),
                 ("the certified optimum on the integers at eps = delta = 0.1 lies between the bounds", inside),
@@ -940,7 +942,8 @@ def _gaussian_finding(q: int) -> Finding:
         Proof.CERTIFICATE,
         f"better for every eps > 0 and 0 < delta <= {safe}; worse at delta = 0.49 for every eps in [{low:g}, {high:g}]",
         numbers,
-        condition=f"True for every eps when delta <= {safe}, false at eps = {at}, delta = {fails}: there the Gaussian with the truncated Laplacian's {what} diverges by less "
+        condition=f"True for every eps when delta <= {safe}, false at eps = {at}, delta = {fails}: there the Gaussian "
+        f"with the truncated Laplacian's {what} diverges by less "
         f"than delta, so the optimal Gaussian has a lower {what}. At delta = 0.49 this is so for every eps in "
         f"[{low:g}, {high:g}].",
         corrected=f"The truncated Laplacian has the lower {what} for every eps > 0 when delta <= {safe} (the exact "
@@ -976,7 +979,8 @@ def decay_rate() -> Finding:
     from optdp.audit.tlap import forms
 
     x = sp.Symbol("x", positive=True)
-    # The Gaussian's rate at x is x/sigma^2: above eps from x = eps sigma^2 on, where the other is still positive if that is below A.
+    # The Gaussian's rate at x is x/sigma^2: above eps from x = eps sigma^2 on, where the other is still positive if that is
+    # below A.
     numbers: dict[str, Any] = {}
     holds: dict[tuple[float, float], bool] = {}
     for eps, delta in ((1.0, 1e-6), (0.1, 1e-6), (1.0, 0.01), (0.1, 0.01), (1.0, 0.1), (3.0, 0.01)):
@@ -1001,7 +1005,8 @@ def decay_rate() -> Finding:
         Proof.POINTS,
         "the points listed; the criterion for all eps and delta",
         numbers,
-        condition="True exactly if eps sigma^2 is at least the truncated Laplacian's radius, sigma the optimal Gaussian's standard "
+        condition="True exactly if eps sigma^2 is at least the truncated Laplacian's radius, sigma the optimal "
+        "Gaussian's standard "
         f"deviation{': ' + '; '.join(kept) if kept else ''}. False at {'; '.join(lost)}: between eps sigma^2 and the radius the "
         "Gaussian's rate, x/sigma^2, exceeds eps.",
         note="So it is not the reason for the lower cost, which holds at these points all the same (TLAP-16, TLAP-17).",
@@ -1032,7 +1037,8 @@ def disjoint_ranges() -> Finding:
         Proof.SYMBOLIC,
         "every eps > 0, 0 < delta <= 1/2, every shift up to the sensitivity",
         numbers,
-        note="At d = 1 it is delta: the bound is attained. All of the guarantee's delta is spent on outputs that tell the databases "
+        note="At d = 1 it is delta: the bound is attained. All of the guarantee's delta is spent on outputs that tell "
+        "the databases "
         "apart for certain; inside, the ratio is at most E.",
     )
 
@@ -1135,9 +1141,12 @@ def compare_with_the_cut_staircase() -> Finding:
         arguments=(
             Argument(
                 "whole periods are the worst cut",
-                "E L(|X|) is the mean of L(x(l)) over levels l in (r, 1], x(l) the inverse of P(|X| > x) before the cut. D = x_Laplace "
-                "- x_staircase is 0 at l = b^k and convex in l on each half period; it is positive on the upper half (its slope at "
-                "b^k is (s/(E - 1) - 1/eps)/b^k < 0) and changes sign at most once on the lower. So its integral over (r, 1], with a "
+                "E L(|X|) is the mean of L(x(l)) over levels l in (r, 1], x(l) the inverse of P(|X| > x) before the "
+                "cut. D = x_Laplace "
+                "- x_staircase is 0 at l = b^k and convex in l on each half period; it is positive on the upper half "
+                "(its slope at "
+                "b^k is (s/(E - 1) - 1/eps)/b^k < 0) and changes sign at most once on the lower. So its integral over "
+                "(r, 1], with a "
                 "weight >= 0, is smallest at whole periods.",
                 ("slope, inverse and the integrals over whole periods, in symbols", _cut_staircase_identities()),
                 (
@@ -1147,7 +1156,8 @@ def compare_with_the_cut_staircase() -> Finding:
             ),
         ),
         note="Privacy: inside, the ratio is at most E; the cut-off sensitivity has mass (E r - r)/(2(1 - r)) = "
-        "delta, r = 1/(1 + u). Loss: at whole periods the integral is a multiple of m_1 = 1/eps - 1/(2 sinh(eps/2)) > 0 or of 2k m_1 + m_2, m_2 > 0 by its "
+        "delta, r = 1/(1 + u). Loss: at whole periods the integral is a multiple of m_1 = 1/eps - 1/(2 sinh(eps/2)) > "
+        "0 or of 2k m_1 + m_2, m_2 > 0 by its "
         "power series.",
     )
 
