@@ -21,7 +21,8 @@ lint: .venv/.dev
 soak: .venv/.dev
 	$(RUN) -m soak
 
-# Confidence intervals of all mechanisms, 4,000 surveys in each of some 400 cells: hours (SURVEYS=400 for a shorter look).
+# Confidence intervals of all mechanisms, 4,000 surveys in each of 360 cells: about half an hour on 2 cores (SURVEYS=400: a
+# shorter look, JOBS: processes).
 soak-coverage: .venv/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -s -m soak tests/test_coverage.py
 
@@ -62,7 +63,7 @@ wheel-check:
 	PYTHON=$(PYTHON) tests/wheel_check.sh
 
 bench: .venv/.dev
-	for b in piecewise kernel finite additive unbiased lip vector; do $(BIN)/python benchmarks/$$b.py || exit 1; done
+	for b in piecewise kernel finite additive unbiased lip vector statistics; do $(BIN)/python benchmarks/$$b.py || exit 1; done
 
 # The site, docs/_build/html: warnings are errors, and every link within it is followed. Notebooks are shown as they are stored.
 docs: .venv/.docs

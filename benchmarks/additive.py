@@ -89,9 +89,12 @@ def grid_table(rtol: float, eps: list[float], delta: list[float]) -> Report:
     for e in eps:
         for d in delta:
             for loss in ("abs", "squared"):
-                solution, seconds = timed(lambda e=e, d=d, q=loss: optdp.solve_additive(e, d, q, rtol=rtol))
+                solution, seconds = timed(
+                    lambda e=e, d=d, q=loss: optdp.solve_additive(e, d, q, rtol=rtol, time_limit=600)
+                )
                 check, verify_seconds = timed(solution.verify)
-                rows.append({"eps": e, "delta": d, "loss": loss, "n": solution.mechanism.n, "lower": solution.lower_bound,
+                rows.append({"eps": e, "delta": d, "loss": loss,
+                             "n": getattr(solution.certificate, "n", None), "lower": solution.lower_bound,
                              "value": solution.value, "gap": solution.gap, "reached": bool(solution.gap <= rtol),
                              "verified": bool(check), "seconds": seconds, "verify": verify_seconds})  # fmt: skip
                 print(rows[-1], flush=True)
@@ -128,10 +131,10 @@ def main() -> None:
     parser.add_argument("--grid", action="store_true", help="gap and time over a grid")
     parser.add_argument("--rtol", type=float, default=1e-3, help="tolerance of --grid")
     parser.add_argument(
-        "--eps", type=float, nargs="+", default=[0.05, 0.1, 0.5, 1.0, 2.0, 4.0], help="epsilons of --grid"
+        "--eps", type=float, nargs="+", default=[0.01, 0.1, 1.0, 4.0, 8.0, 16.0], help="epsilons of --grid"
     )
     parser.add_argument(
-        "--delta", type=float, nargs="+", default=[0.0, 1e-8, 1e-5, 1e-2, 0.1, 0.3], help="deltas of --grid"
+        "--delta", type=float, nargs="+", default=[1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5], help="deltas of --grid"
     )
     parser.add_argument("--sampling", action="store_true", help="samples per second only")
     parser.add_argument("--out", help="save the table (.md, .csv, .json, .html)")

@@ -59,7 +59,7 @@ def one_attribute(d: int, eps: float) -> Iterator[tuple[str, Callable[[Any], Any
     from multi_freq_ldpy.pure_frequency_oracles import GRR, LH, SS, UE
     from pure_ldp.frequency_oracles.direct_encoding import DEClient, DEServer
     from pure_ldp.frequency_oracles.hadamard_response import HadamardResponseClient, HadamardResponseServer
-    from pure_ldp.frequency_oracles.local_hashing import FastLHClient, FastLHServer, LHClient, LHServer
+    from pure_ldp.frequency_oracles.local_hashing import LHClient, LHServer
     from pure_ldp.frequency_oracles.unary_encoding import UEClient, UEServer
 
     theirs = "multi-freq-ldpy"
@@ -77,12 +77,9 @@ def one_attribute(d: int, eps: float) -> Iterator[tuple[str, Callable[[Any], Any
         return client.privatise, told
 
     index = {"index_mapper": lambda x: x}
-    g = round(np.exp(eps)) + 1
     yield "pure-ldp DE", *pure(DEClient(eps, d, **index), DEServer(eps, d, **index))
     yield "pure-ldp OUE", *pure(UEClient(eps, d, use_oue=True, **index), UEServer(eps, d, use_oue=True, **index))
     yield "pure-ldp OLH", *pure(LHClient(eps, d, use_olh=True, **index), LHServer(eps, d, use_olh=True, **index))
-    fast = FastLHServer(eps, d, 1000, g=g, use_olh=True, **index)
-    yield "pure-ldp FastOLH", *pure(FastLHClient(eps, d, 1000, g=g, use_olh=True, **index), fast)
     server = HadamardResponseServer(eps, d, **index)
     yield "pure-ldp HR", *pure(HadamardResponseClient(eps, d, server.get_hash_funcs(), **index), server)
 

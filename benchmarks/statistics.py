@@ -35,7 +35,9 @@ from optdp.statistics.recommend import mean_variance
 def compared(args: argparse.Namespace) -> Report:
     """The same data, eps and task as `benchmarks/peers.py`."""
     told: dict[str, list[list[Any]]] = {}
-    if args.peers:
+    if args.peers and args.peers.endswith(".json"):
+        told = json.loads(Path(args.peers).read_text())
+    elif args.peers:
         printed = subprocess.run(
             [args.peers, str(Path(__file__).with_name("peers.py"))], capture_output=True, text=True
         )
@@ -307,7 +309,9 @@ def main() -> None:
     """Print the parts asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=tuple(PARTS), help="only this part")
-    parser.add_argument("--peers", metavar="PYTHON", help="a Python that has multi-freq-ldpy and pure-ldp")
+    parser.add_argument(
+        "--peers", metavar="PYTHON", help="a Python that has multi-freq-ldpy and pure-ldp, or what peers.py printed"
+    )
     parser.add_argument(
         "--plain", action="store_true", help="certificates: the plain program over all 2^d sets too, d <= 10"
     )

@@ -3,7 +3,9 @@
 
 This file shares no line with the rest of optdp and needs none of it. It reads the format in docs/format.md, proves the bracket
 again in rational arithmetic, and prints the statement that is then true. e^eps, powers and logarithms are enclosed between
-rationals by their series. It knows piecewise densities, kernels on finite alphabets, additive noise, and information privacy.
+rationals by their series. It knows piecewise densities, kernels on finite alphabets and on intervals (abs and squared errors,
+unbiased or not, worst cases and averages under finitely many points), additive noise, and information privacy. Affine windows,
+composites, frequencies, averages under densities, and kernels with other losses are not known here.
 
 Exit status: 0 proven, 1 not proven, 2 not readable, not known here, or more work than the limit (`--limit`).
 """
@@ -13,6 +15,7 @@ import argparse
 import json
 import math
 import sys
+from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from types import SimpleNamespace as Entry
@@ -146,11 +149,14 @@ KINDS: dict[str, tuple[str, dict[str, str | None]]] = {
         "FiniteMechanism": "domain:domain outputs:*label weights:**whole",
         "AdditiveMechanism": "domain:domain sensitivity:real n:whole weights:*whole atom:whole tail:*whole decay:whole eps:eps",
         "LIPMechanism": "prior:prior kernel:**whole aggregate:task labels:*label",
-        "CompositeMechanism": None, "KernelMechanism": None, "VaryingWindow": None}),
+        "KernelMechanism": "domain:domain cells:*whole lows:*real highs:*real width_cells:whole floor_coins:whole rule:word "
+                           "share:real",
+        "CompositeMechanism": None, "VaryingWindow": None}),
     "certificate": ("type", {
         "bathtub": "threshold:real", "constant": "", "staircase": "threshold:real", "finite": "weights:*real masses:*real",
         "additive": "n:whole rounding:word multipliers:*multiplier", "lip": "method:word nu:*real knots:**real",
-        "kernel": None, "affine-window": None, "composite": None}),
+        "kernel": "mesh:*real densities:**real reaches:**real centres:**real points:*real weights:*real point_reaches:*real "
+                  "point_centres:*real", "affine-window": None, "composite": None}),
     "multiplier": ("", {"": "shift:whole weight:real first:whole values:*real rest:real"}),
     "head": ("", {"": "format:whole version:word"}),
     "solution": ("", {"": "optdp:head problem:problem value:real lower_bound:real mechanism:mechanism "
@@ -285,6 +291,11 @@ def statement(problem: Any) -> str:
     else:
         start = start or f"[{plain(d.lower)}, {plain(d.upper)}]"
         end = start if d.is_a == "interval" else "itself"
+        for limit in problem.constraints:
+            if limit.is_a == "outputs":
+                end = f"[{plain(limit.low)}, {plain(limit.high)}]"
+        if end == start and any(c.is_a == "unbiased" for c in problem.constraints):
+            end = "the real line"
     which = " that add noise which does not depend on the input" * (family.is_a == "additive")
     if family.is_a == "piecewise":
         which = f" whose density at every input consists of {family.m} pieces with the same heights in the same order"
@@ -409,7 +420,8 @@ def check_piecewise(s: Any) -> Pair:
     averaged = circle and p.objective.is_a == "average" and p.objective.prior == "uniform"
     must(p.objective.is_a == "worst-case" or averaged, "the worst case (on a circle, or the average) is asked for")
     for k in p.constraints:
-        must(k.is_a == "outputs" and (k.low, k.high) == (d.lower, d.upper), "no constraint but outputs in the domain")
+        wide = k.is_a == "outputs" and k.low <= d.lower and d.upper <= k.high
+        must(wide and (c.is_a == "kernel" or (k.low == d.lower and k.high == d.upper)), "no constraint but wide outputs")
     must(0 < m.width_cells <= CELLS and 0 < m.floor_coins <= COINS, "the parameters' range")
     mass, width, full = Fraction(m.floor_coins, COINS), Fraction(m.width_cells, CELLS), m.width_cells == CELLS
     pieces = 1 if full else 2 if circle else 3
@@ -786,13 +798,293 @@ class Prices:
             states = [(a + x, b + y, c + z) for a, b, c in states for x, y, z in options]
         return max(cut((square - price * mass) / (mass * mass), True) for mass, square, price in states)
 
+# --- kernels on intervals: floors seen through their quantile function Q, in shares of the domain
+
+def highest(function: Any, marks: list[Fraction], best: Fraction | None = None) -> Fraction:
+    """Not below a function that is continuous, and of degree 4 at most between marks: by Bernstein coefficients, halved."""
+    first, left = function(marks[0]), 4000
+    for a, b in pairwise(marks):
+        f = [first, *(function(a + (b - a) * k / 4) for k in (1, 2, 3)), function(b)]
+        first, fine = f[4], max(map(abs, f)) / 2**70
+        one, two, three = (
+            sum(w * v for w, v in zip(row, f, strict=True)) / 36
+            for row in ((-39, 144, -108, 48, -9), (26, -128, 240, -128, 26), (-9, 48, -108, 144, -39))
+        )
+        best = max(f) if best is None else max(best, *f)
+        todo = [[f[0], one, two, three, f[4]]]
+        while todo:
+            row = todo.pop()
+            if max(row) <= best:
+                continue
+            left -= 1
+            Work.spend(200)
+            if not left or max(row) <= max(row[0], row[-1]) + fine:
+                best = max(row)
+                continue
+            triangle = [row]
+            while len(triangle[-1]) > 1:
+                triangle.append([(u + v) / 2 for u, v in pairwise(triangle[-1])])
+            todo += [[r[0] for r in triangle], [r[-1] for r in reversed(triangle)]]
+    assert best is not None
+    return best
+
+class Quantiles:
+    """Q on `cells`, from `low` to `high` on each piece: integrals of Q and its square over cells, and of |Q - x|."""
+
+    def __init__(self, cells: list[int], ends: list[tuple[Fraction, Fraction]]) -> None:
+        self.cells, self.ends, self.edges = cells, ends, [0, *accumulate(cells)]
+        whole = [[c * (a + b) / 2, c * (a * a + a * b + b * b) / 3] for c, (a, b) in zip(cells, ends, strict=True)]
+        self.sums = [[ZERO, *accumulate(column)] for column in zip(*whole, strict=True)]
+
+    def upto(self, c: Fraction) -> tuple[Fraction, Fraction]:
+        """The integrals over the cells before c."""
+        Work.spend(60)
+        k = min(bisect_right(self.edges, c), len(self.cells)) - 1
+        part, (a, b) = c - self.edges[k], self.ends[k]
+        b = a + (b - a) * part / self.cells[k]
+        return self.sums[0][k] + part * (a + b) / 2, self.sums[1][k] + part * (a * a + a * b + b * b) / 3
+
+    def around(self, c: int, above: bool) -> Fraction:
+        """Q beside a cell's start."""
+        k = min(bisect_right(self.edges, c), len(self.cells)) - 1 if above else max(bisect_left(self.edges, c), 1) - 1
+        a, b = self.ends[k]
+        return a + (b - a) * (c - self.edges[k]) / self.cells[k]
+
+    def below(self, x: Fraction) -> Fraction:
+        """The cells where Q is below x."""
+        k = max(bisect_right(self.ends, x, key=lambda ends: ends[0]) - 1, 0)
+        a, b = self.ends[k]
+        share = min(max((x - a) / (b - a), ZERO), ZERO + 1) if a < b else Fraction(x > a)
+        return self.edges[k] + self.cells[k] * share
+
+    def distance(self, x: Fraction, c: Fraction, under: Fraction, there: Fraction) -> Fraction:
+        """The integral of |Q - x| over the cells before c; Q is below x before `under`, where the integral of Q is `there`."""
+        here = self.upto(c)[0]
+        return x * c - here if c <= under else x * (2 * under - c) - 2 * there + here
+
 def check_kernel(s: Any) -> Pair:
-    """Kernels on intervals: what their mechanism attains, and what their certificate proves."""
-    raise CannotCheck("a mechanism on an interval without a common shape is not known here")
+    """What the mechanism attains at the numbers it sends, and what the certificate proves."""
+    p, m, d = s.problem, s.mechanism, s.problem.domain
+    if m.is_a == "PiecewiseMechanism":
+        return check_piecewise(s)
+    loss, objective, width = p.objective.loss, p.objective, d.width
+    worst, exact = objective.is_a == "worst-case", m.is_a == "KernelMechanism" and m.rule == "mean"
+    must(m.is_a == "KernelMechanism" and p.privacy.is_a == "ldp" and vars(m.domain).items() <= vars(d).items(), "LDP")
+    must(worst or objective.is_a == "average", "the worst case or an average is asked for")
+    must(len(m.cells) == len(m.lows) == len(m.highs) and min(m.cells, default=0) > 0 == sum(m.cells) - CELLS, "cells")
+    must(0 < m.width_cells <= CELLS and 0 < m.floor_coins <= COINS and m.rule in ("ends", "mean"), "the parameters' range")
+    path = [end for both in zip(m.lows, m.highs, strict=True) for end in both]
+    must(all(a <= b for a, b in pairwise(path)) and 0 <= m.share <= 1, "a nondecreasing Q")
+    mass, n = Fraction(m.floor_coins, COINS), m.width_cells
+    must((1 if n == CELLS else 1 + (1 - mass) * CELLS / (mass * n)) <= p.privacy.eps.low, "the likelihood ratio")
+    step, fine = Fraction(2) ** -1074, Fraction(2) ** -1074
+    low, high = (Fraction(d.lower) + width * Fraction(end) for end in (path[0], path[-1]))
+    while max(abs(low), abs(high)) > step * 2**53 or (exact and high - low > step * 2**40):
+        step *= 2
+    while max(abs(d.lower), abs(d.upper)) > fine * 2**53:
+        fine *= 2
+    if loss.is_a != "power" or loss.exponent not in (1, 2) or m.share != 0.5 or (exact and (fine > 1 or not worst)):
+        raise CannotCheck("this loss, share or average, or means on so coarse a lattice, are not known here")
+    if not worst and objective.prior == "uniform":
+        raise CannotCheck("an average under a density is not known here")
+    first, last = sorted((math.ceil(low / step), math.floor(high / step)))
+    limits = [(c.low, c.high) for c in p.constraints if c.is_a == "outputs"]
+    unbiased = any(c.is_a == "unbiased" for c in p.constraints)
+    for a, b in limits or [(d.lower, d.upper)][unbiased:]:
+        must(a <= first * step and last * step <= b, "outputs within the limits")
+    ends = [(Fraction(a), Fraction(b)) for a, b in zip(m.lows, m.highs, strict=True)]
+    if exact:
+        lattice = [[min(max(round((d.lower + width * e) / step), first), last) for e in both] for both in ends]
+        ends = [((a * step - Fraction(d.lower)) / width, (b * step - Fraction(d.lower)) / width) for a, b in lattice]
+    Work.spend(100 * len(ends))
+    q, slope = Quantiles(m.cells, ends), max((b - a) / c for (a, b), c in zip(ends, m.cells, strict=True))
+    starts = sorted({a for e in q.edges for a in (e, e - n) if 0 <= a <= CELLS - n})
+    windows = [(a, b, q.around(a, True), q.around(b, False), q.around(a + n, True), q.around(b + n, False))
+               for a, b in pairwise(starts)]
+    must(exact or not unbiased, "exact means")
+    if exact:
+        must(loss.exponent == 2 and windows, "the variance")
+        value = variance(q, mass, n, windows)
+        added = max((1 - mass) / n * min(g, b - a) ** 2 * max(ra - qa, rb - qb) * (qb - qa + rb - ra) / (b - a) / 4
+                    for a, b, qa, qb, ra, rb in windows
+                    for g in [2 ** max(min(n.bit_length() - 23, (b - a).bit_length() - 13), 0)])
+        off = max(fine / 2, math.ceil(Fraction(d.lower) / fine) * fine - Fraction(d.lower),
+                  Fraction(d.upper) - math.floor(Fraction(d.upper) / fine) * fine)
+        return (value + added) * width**2 + step**2 / 4 + off**2, kernel_bound(s)
+    rows: list[Any] = [((qa + ra) / 2, (qb + rb) / 2, a, b) for a, b, qa, qb, ra, rb in windows]
+    rows = rows or [(ends[0][0], ends[-1][1], 0, 0)]
+    far = max(math.ceil(max(abs(rows[0][0]), abs(rows[-1][1]))), 1)
+    blur = (step + (high - low) / 2**52) / width + Fraction(far, 2**49)
+    unit = Fraction(2) ** (blur.numerator.bit_length() - blur.denominator.bit_length() - 32)
+    blur = math.ceil(blur / unit) * unit
+
+    def expected(x: Fraction) -> Fraction:
+        k = max(bisect_right(rows, x, key=lambda row: row[0]) - 1, 0)
+        x0, x1, a0, a1 = rows[k]
+        a = a0 + (a1 - a0) * (min(max((x - x0) / (x1 - x0), ZERO), 1) if x1 > x0 else Fraction(x > x0))
+        if loss.exponent == 1:
+            under = q.below(x)
+            there = q.upto(under)[0]
+            whole, after, before = (q.distance(x, c, under, there) for c in (Fraction(CELLS), a + n, a))
+        else:
+            whole, after, before = (j - 2 * x * i + x * x * c for c in (Fraction(CELLS), a + n, a) for i, j in [q.upto(c)])
+        return mass * whole / CELLS + (1 - mass) * (after - before) / n
+
+    marks = {x for row in rows for x in row[:2]} | {e for both in ends for e in both}
+
+    def largest(a: Fraction, b: Fraction) -> Fraction:
+        return highest(expected, sorted({a, b, *(x for x in marks if a < x < b)}))
+
+    if worst:
+        value = largest(ZERO, ZERO + 1)
+    else:
+        value = ZERO
+        for point, chance in zip(objective.prior.categories, objective.prior.exact, strict=True):
+            x = (Fraction(point) - Fraction(d.lower)) / width
+            must(0 <= x <= 1, "a prior on the domain")
+            value += chance * largest(max(x - blur, ZERO), min(x + blur, ZERO + 1))
+    reach = max(path[-1], 1 - path[0])
+    far = 1 if path[0] >= 0 and path[-1] <= 1 else 2 ** max(0, math.ceil(reach)).bit_length()
+    if loss.exponent == 1:
+        return (value + blur + 2 * (1 - mass) / n * slope) * width, kernel_bound(s)
+    value = (power(value, Fraction(1, 2), True) + blur) ** 2 + 4 * (1 - mass) / n * slope * (far + blur)
+    return value * width**2, kernel_bound(s)
+
+def variance(q: Quantiles, mass: Fraction, n: int, windows: list[Any]) -> Fraction:
+    """The largest variance where every input is the mean: along the starts of windows."""
+
+    def moments(a: Fraction) -> Any:
+        sums = (q.upto(c) for c in (Fraction(CELLS), a + n, a))
+        return [mass * whole / CELLS + (1 - mass) * (after - before) / n for whole, after, before in zip(*sums, strict=True)]
+
+    def spread(a: Fraction) -> Fraction:
+        mean, square = moments(a)
+        return square - mean * mean
+
+    low, high = Fraction(windows[0][0]), Fraction(windows[-1][1])
+    must(moments(low)[0] <= 0 and moments(high)[0] >= 1, "means that reach both ends of the domain")
+    ends = []
+    for goal, side in ((0, 0), (1, 1)):
+        a, b = low, high
+        for _ in range(160):
+            middle = (a + b) / 2
+            a, b = (middle, b) if moments(middle)[0] <= goal else (a, middle)
+        ends.append((a, b)[side])
+    inner = {Fraction(c) for window in windows for c in window[:2] if ends[0] < c < ends[1]}
+    return highest(spread, sorted({*ends, *inner}))
+
+class Layer:
+    """A density over inputs, linear between nodes, with thresholds: those of y favour it where |y - centre| < reach."""
+
+    def __init__(self, x: list[Fraction], rows: list[list[Fraction]], q: int) -> None:
+        self.q, self.x, self.rows, (_, reach, centre) = q, x, rows, rows
+        self.low, self.high = ([c + sign * t for c, t in zip(centre, reach, strict=True)] for sign in (-1, 1))
+        must(all(a <= b for ends in (self.low, self.high) for a, b in pairwise(ends)), "favoured outputs that move upwards")
+        parts = [self.part(i, b) for i, b in enumerate(x[1:])]
+        self.sums = [[ZERO, *accumulate(column)] for column in zip(*parts, strict=True)]
+
+    def part(self, i: int, z: Fraction) -> list[Fraction]:
+        """From node i to z: the integrals of the density times 1, the centre, its square, the reach^q, (x - centre)^2."""
+        Work.spend(200)
+        a, found = self.x[i], [ZERO] * 5
+        for at, weight in ((a, 1), ((a + z) / 2, 4), (z, 1)):  # Simpson's rule is exact for cubic polynomials
+            share = (at - a) / (self.x[i + 1] - a)
+            w, t, c = (row[i] + (row[i + 1] - row[i]) * share for row in self.rows)
+            values: list[Any] = [1, c, c * c, t**self.q, (at - c) ** 2]
+            found = [old + w * weight * v for old, v in zip(found, values, strict=True)]
+        return [v * (z - a) / 6 for v in found]
+
+    def upto(self, z: Fraction) -> list[Fraction]:
+        i = min(max(bisect_right(self.x, z) - 1, 0), len(self.x) - 2)
+        return [s[i] + v for s, v in zip(self.sums, self.part(i, min(max(z, self.x[0]), self.x[-1])), strict=True)]
+
+    def where(self, ends: list[Fraction], y: Fraction) -> Fraction:
+        """The input whose window ends at y."""
+        i = min(max(bisect_right(ends, y) - 1, 0), len(ends) - 2)
+        share = (y - ends[i]) / (ends[i + 1] - ends[i]) if ends[i] < ends[i + 1] else Fraction(y > ends[i])
+        return self.x[i] + (self.x[i + 1] - self.x[i]) * min(max(share, ZERO), ZERO + 1)
+
+    def at(self, y: Fraction) -> Pair:
+        """The integral of r(x, y) over all inputs, and over those that favour y."""
+        split = self.upto(y) if self.q == 1 else []
+
+        def total(z: Fraction) -> Fraction:
+            mass, first, second, level, _ = self.upto(z)
+            if self.q == 2:
+                return y * y * mass - 2 * y * first + second - level
+            return (y * mass - first if z <= y else 2 * (y * split[0] - split[1]) - y * mass + first) - level
+
+        return total(self.x[-1]), total(self.where(self.low, y)) - total(self.where(self.high, y))
 
 def kernel_bound(s: Any) -> Fraction:
-    """What the certificate of kernels on intervals proves, for piecewise densities too."""
-    raise CannotCheck("a kernel certificate is not known here")
+    """What the certificate proves for every mechanism on the interval: int g dm >= 0 for the floor m, g as below."""
+    p, c, d, eps = s.problem, s.certificate, s.problem.domain, s.problem.privacy.eps
+    loss, objective = p.objective.loss, p.objective
+    if loss.is_a != "power" or loss.exponent not in (1, 2):
+        raise CannotCheck("a kernel certificate for this loss is not known here")
+    q = int(loss.exponent)
+    must(c.is_a == "kernel" and d.is_a == "interval" and p.privacy.is_a == "ldp", "multipliers for kernels on an interval")
+    must(eps.low <= exp(Fraction(30), True) and objective.is_a in ("worst-case", "average"), "eps up to 30")
+    tilted, x = bool(c.centres or c.point_centres), list(map(Fraction, c.mesh))
+    unbiased = any(k.is_a == "unbiased" for k in p.constraints)
+    must(not tilted or (unbiased and q == 2), "centres for unbiased mechanisms alone")
+    must(len(c.densities) == len(c.reaches) <= 8 and len(c.centres) == len(c.densities) * tilted, "complete layers")
+    must(all(len(row) == len(x) >= 2 for row in (*c.densities, *c.reaches, *c.centres)), "a number at each node")
+    must(len(c.points) == len(c.weights) == len(c.point_reaches) <= 4096 >= len(x), "complete atoms")
+    must(len(c.point_centres) == len(c.points) * tilted, "complete centres")
+    must(all(a < b for a, b in pairwise(x)) and all(0 <= v <= 1 for v in (*x, *c.points)), "inputs in the domain")
+    tables = [v for row in (*c.densities, *c.reaches, c.weights, c.point_reaches) for v in row]
+    centres = [abs(v) for row in (*c.centres, c.point_centres) for v in row]
+    must(min(tables, default=0) >= 0 and max([0, *tables, *centres]) <= 2.0**60, "the multipliers' range")
+    points, weights, total = list(map(Fraction, c.points)), list(map(Fraction, c.weights)), ZERO + 1
+    if objective.is_a == "average":
+        if objective.prior == "uniform":
+            raise CannotCheck("an average under a density is not known here")
+        shares = [(Fraction(v) - Fraction(d.lower)) / d.width for v in objective.prior.categories]
+        places = {float(v): (v, chance) for v, chance in zip(shares, objective.prior.exact, strict=True)}
+        must(not c.densities and all(v in places for v in c.points), "points of the prior alone")
+        for name, (_, chance) in places.items():
+            must(sum(w for v, w in zip(c.points, weights, strict=True) if v == name) <= chance, "the prior's probabilities")
+        points = [places[v][0] for v in c.points]
+    reaches, middles = list(map(Fraction, c.point_reaches)), list(map(Fraction, c.point_centres)) or points
+    layers = [Layer(x, [list(map(Fraction, row)) for row in rows], q)
+              for rows in zip(c.densities, c.reaches, c.centres or [c.mesh] * len(c.densities), strict=True) if any(rows[0])]
+    atoms = [a for a in zip(weights, reaches, middles, points, strict=True) if a[0]]
+    value = sum((w * (t**q - (at - m) ** 2) for w, t, m, at in atoms), ZERO)
+    for layer in layers:
+        value += layer.sums[3][-1] - layer.sums[4][-1]
+    if objective.is_a == "worst-case":
+        total = sum(weights, ZERO) + sum((layer.sums[0][-1] for layer in layers), ZERO)
+        must(total > 0, "a prior with positive mass")
+    growth = cut(eps.high, True) - 1
+
+    def g(y: Fraction) -> Fraction:
+        Work.spend(100 + 20 * len(atoms))
+        r = [w * (abs(y - m) ** q - t**q) for w, t, m, _ in atoms]
+        both = [layer.at(y) for layer in layers]
+        return -(sum(r) + sum(a for a, _ in both) + growth * (sum(v for v in r if v < 0) + sum((b for _, b in both), ZERO)))
+
+    marks = {v for _, t, m, _ in atoms for v in (m - t, m, m + t)}
+    marks |= {v for layer in layers for ends in (layer.low, layer.high, layer.rows[2]) for v in ends}
+    low, high = ZERO, ZERO + 1
+    limits = [[(Fraction(v) - Fraction(d.lower)) / d.width for v in (k.low, k.high)]
+              for k in p.constraints if k.is_a == "outputs"]
+    if limits:
+        low, high = limits[0]
+    if not tilted:
+        low, high = (min(max(v, ZERO), ZERO + 1) for v in (low, high))
+    else:
+        first, last = min(marks), max(marks)
+        mass = sum((w for w, *_ in atoms), ZERO) + sum((layer.sums[0][-1] for layer in layers), ZERO)
+        mean = sum((w * m for w, _, m, _ in atoms), ZERO) + sum((layer.sums[1][-1] for layer in layers), ZERO)
+        closed = g(first) <= 0 >= g(last) and mass * first <= mean <= mass * last
+        must(closed or (limits and unbiased), "outputs far away")
+        if closed and not limits:
+            low, high = first, last
+        elif closed:
+            low, high = min(max(low, first), last), max(min(high, last), first)
+    inner = sorted({low, high, *(v for v in marks if low < v < high)})
+    return (value - highest(g, inner if len(inner) > 1 else [low, low + Fraction(1, 2**80)], ZERO)) / total * d.width**q
 
 # --- what is said
 
@@ -819,8 +1111,8 @@ def check(raw: bytes, limit: int = LIMIT) -> tuple[int, str]:
     Work.left = limit
     try:
         s = load(raw)
-        value, bound = prove(s)
         must(0 <= s.lower_bound <= s.value, f"lower_bound = {s.lower_bound!r} <= value = {s.value!r}")
+        value, bound = prove(s)
         must(value <= s.value, f"the mechanism attains value = {s.value!r}")
         must(Fraction(s.lower_bound) <= max(bound, ZERO), f"the optimum is at least lower_bound = {s.lower_bound!r}")
     except NotProven as error:

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import pickle
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -697,3 +698,28 @@ def test_without_delta_the_bracket_closes_on_the_staircase(eps, loss):
     with pytest.raises(Refusal, match="too high"):
         replace(solution.certificate, threshold=closed * (1 + 1e-9)).bound(solution.problem)
     assert optdp.Solution.from_dict(solution.to_dict()).verify()
+
+
+# --- large eps: most of the noise in a narrow peak -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("eps", "delta", "loss"), [(8.0, 0.1, "abs"), (8.0, 1e-6, "squared"), (12.0, 0.5, "abs")])
+def test_a_narrow_peak(eps, delta, loss):
+    """The staircase with an atom of delta is within 1e-3 of the best, which is proven: (1 - delta) times the staircase's loss."""
+    found = optdp.solve_additive(eps, delta, loss)
+    pure = optdp.solve_additive(eps, 0.0, loss)
+    assert found.gap <= 1e-3 and found.verify(), str(found.verify())
+    assert found.value <= (1 - delta) * pure.value * (1 + 1e-6)
+    assert found.lower_bound <= pure.value
+    assert optdp.Solution.from_dict(found.to_dict()).verify()
+
+
+def test_bounds_of_a_narrow_peak_agree_with_all_rows():
+    """Where a lattice can still hold all rows: a bound for the same optimum, not above the noise found there nor far below it."""
+    from optdp.design import additive, additive_narrow
+
+    problem = optdp.Problem(optdp.ApproxDP(4.0, 0.1), optdp.Line(), "abs", optdp.Additive())
+    task = additive._Task(problem, time.perf_counter() + 60, "auto", None)
+    proven = additive_narrow.certificate(problem, task.costs, 4, task.deadline).bound(problem).value
+    whole = optdp.solve_additive(4.0, 0.1)
+    assert whole.value * 0.97 <= proven <= whole.value

@@ -203,6 +203,32 @@ def test_ties_and_rejections_are_drawn_on(tmp_path):
     assert int(run_js(tmp_path, COMPARE, tmp_path / "vectors.jsonl")) == len(streams)
 
 
+@pytest.mark.parametrize(("eps", "ends"), [(0.05, (-3, 120)), (1.0, (-0.001, 2e6)), (3.0, (0, 1))])
+def test_floats_and_integers_start_windows_alike(eps, ends, tmp_path):
+    """At inputs where stretches meet and anywhere, for tosses around the one from which the other start is taken."""
+    column = optdp.Number(*ends)
+    mechanism = optdp.solve_kernel(eps, unbiased=True, domain=column.domain, rtol=0.01).mechanism
+    plan = Plan((Part("x", column, "mean", eps, mechanism, 1.0, 1.0),), 1, eps, 10)
+    here, rng = made(plan, tmp_path), random.Random(3)
+    data = here._PLAN["columns"][0]["mechanism"]
+    inputs = [min(max(mean * data["step"], ends[0]), ends[1]) for mean in data["means"]]
+    inputs += [*ends, *(rng.uniform(*ends) for _ in range(12))]
+    for x in inputs:
+        at = min(max(round(x / data["read"]), data["first"]), data["last"])
+
+        def exact(toss, at=at):
+            return here._exact_start(data, at, toss, iter([0] * 9))
+
+        low, high = 0, 2**62 - 1
+        if exact(low) != exact(high):
+            while high - low > 1:
+                low, high = (low, middle) if exact(middle := (low + high) // 2) != exact(0) else (middle, high)
+        for far in (0, 1, 2**10, 2**25, 2**40, 2**55):
+            for toss in (max(low - far, 0), min(high + far, 2**62 - 1)):
+                assert here._start(data, at, toss, iter([0] * 9)) == exact(toss)
+    compare(plan, [{"x": x} for x in inputs], tmp_path)
+
+
 def test_a_tape_draws_uniform_integers():
     rng = np.random.default_rng(3)
     tape = Tape(rng.bytes)
@@ -245,7 +271,7 @@ def misfit(part, entry, sent):
         chance = np.where(np.arange(m.domain.d) == m.domain.check([entry])[0], own, other)
         worst = (np.abs(counts - len(sent) * chance) / np.sqrt(len(sent) * chance * (1 - chance))).max()
         return 2 * m.domain.d * np.exp(-(worst**2) / 2)
-    channel = Channel.of(m, cells=64)
+    channel = Channel.coarse(m)
     chance, counts = channel.matrix([entry])[:, 0], channel.counts(np.array(sent))
     order = np.argsort(-chance)
     kept = order[: max(2, int((chance * len(sent) > 50).sum()))]

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -327,3 +328,44 @@ def test_recommendations_for_other_goals():
     ):
         with pytest.raises((ValueError, TypeError)):
             optdp.recommend((0, 1), **{"eps": 1.0, **bad})
+
+
+@pytest.mark.parametrize("name", ["unbiased kernel", "lattice", "circle", "alphabet", "sets", "HR"])
+def test_tallies_of_parts_say_what_the_outputs_say(name):
+    """Added up, sent between processes, and row by row."""
+    one_hot = optdp.Problem(optdp.LDP(1.0), optdp.OneHot(6), "squared", constraints=[optdp.Unbiased()])
+    mechanism = {
+        "unbiased kernel": lambda: optdp.solve_kernel(1.0, unbiased=True, rtol=0.01).mechanism,
+        "lattice": lambda: baselines.get("discrete Laplace on a lattice").make(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs")),
+        "circle": lambda: optdp.solve_piecewise(1.0, domain=optdp.Circle(1.0)).mechanism,
+        "alphabet": lambda: response(6, 1.0), "sets": lambda: optdp.solve_frequency(1.0, 6).mechanism,
+        "HR": lambda: baselines.get("HR").make(one_hot),
+    }[name]()  # fmt: skip
+    rng = np.random.default_rng(0)
+    x = rng.beta(2, 5, 3000) if name in ("unbiased kernel", "lattice", "circle") else rng.choice(6, 3000)
+    y = mechanism.randomize(x, rng)
+    parts = [optdp.Tally(mechanism).add(part) for part in (y[:1000], y[1000:1000], y[1000:])]
+    parts[2] = pickle.loads(pickle.dumps(parts[2]))
+    added, (row,) = parts[0] + parts[1] + parts[2], optdp.Tally.each(mechanism, y[None])
+    assert added.n == row.n == 3000 and parts[0].n == 1000
+    numbers = name in ("unbiased kernel", "lattice", "circle")
+    for what, options in (("mean", {}), ("histogram", {"bins": 3})) if numbers else (("frequencies", {}),):
+        whole = optdp.estimate(mechanism, y, what, **options)
+        for told in (added, row):
+            found = optdp.estimate(mechanism, told, what, **options)
+            for field in ("value", "standard_error", "interval", "band"):
+                assert np.allclose(getattr(whole, field), getattr(found, field), rtol=1e-9, atol=1e-12), what
+    if name in ("sets", "HR"):
+        some = [optdp.estimate(mechanism, told, "frequencies", categories=[4, 1]) for told in (y, added)]
+        assert np.allclose(some[0].interval, some[1].interval)
+    with pytest.raises(ValueError, match="another mechanism"):
+        optdp.estimate(response(3, 1.0), added, "frequencies")
+    with pytest.raises(ValueError, match="at least one"):
+        optdp.estimate(mechanism, optdp.Tally(mechanism), "mean" if numbers else "frequencies")
+    with pytest.raises(ValueError, match="same mechanism"):
+        added + optdp.Tally(response(3, 1.0))
+
+
+def test_there_are_no_tallies_of_noise_on_the_line():
+    with pytest.raises(TypeError, match="numbers between ends"):
+        optdp.Tally(optdp.solve_additive(1.0, 0.1, rtol=0.05).mechanism)

@@ -160,7 +160,7 @@ def test_counts_grow_with_the_work(name):
     assert small == again
     larger = {
         "additive discrete": lambda: optdp.solve_additive(1.0, 0.01, discrete=True, sensitivity=5, rtol=0.05),
-        "additive": lambda: optdp.solve_additive(0.5, 0.001, rtol=0.05),
+        "additive": lambda: optdp.solve_additive(1.0, 0.1, rtol=0.002),
         "finite ordered": lambda: optdp.solve_kernel(
             1.0, [[abs(i - j) for i in range(8)] for j in range(8)], domain=optdp.Alphabet(8)
         ),

@@ -93,7 +93,7 @@ def test_errors_are_one_line_and_status_2(capsys, arguments, words):
 def test_report_shows_ratios_above_one(capsys, tmp_path):
     status, out, _ = run(capsys, "report", "kernel", "--eps", 0.5, 1, "--rtol", 0.01, "--plot", tmp_path / "r.png")
     assert status == 0
-    assert "best piecewise / value" in out and "moved PM / value" in out
+    assert "best piecewise" in out and "moved PM" in out and out.count("/ value") > 5
     assert "At eps = 0.5: the least worst-case E|Y - x| over all 0.5-LDP mechanisms from [0, 1] to [0, 1]" in out
     report = optdp.gap_report({"problem": "kernel", "eps": [1.0], "unbiased": True, "rtol": 0.01})
     row = report.rows[0]

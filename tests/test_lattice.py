@@ -88,9 +88,9 @@ def test_a_tie_is_tossed_on():
     share = Fraction(1, 3)
     cut = math.floor(share * 2**62)
     rest = share * 2**62 - cut
-    assert module._below(cut, share, Tosses(math.floor(rest * 2**62) - 1)) is True
-    assert module._below(cut, share, Tosses(math.floor(rest * 2**62) + 1)) is False
-    assert module._below(2**61, Fraction(1, 2), Tosses()) is False  # never a toss more than is needed
+    assert module.tossed(cut, share, Tosses(math.floor(rest * 2**62) - 1)) is True
+    assert module.tossed(cut, share, Tosses(math.floor(rest * 2**62) + 1)) is False
+    assert module.tossed(2**61, Fraction(1, 2), Tosses()) is False  # never a toss more than is needed
 
 
 def law(mechanism, x):

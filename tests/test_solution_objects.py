@@ -25,8 +25,10 @@ def test_solutions_are_pickled_and_copied(name):
         assert again.verify() and repr(again) == repr(own)
         domain = own.problem.domain
         symbols = getattr(domain, "symbols", None) or getattr(domain, "labels", None)
-        if domain.dimension is not None:
-            x = np.eye(2, domain.dimension)
+        if domain.tag in ("sphere", "ball", "box"):
+            x = np.eye(1, domain.dimension).repeat(2, axis=0)
+        elif domain.dimension is not None:
+            x = np.array([0, 1])
         else:
             x = np.array(symbols[:2] if symbols else [max(domain.lower, 0.0)] * 2)
         assert np.array_equal(again.mechanism.randomize(x, 5), own.mechanism.randomize(x, 5))

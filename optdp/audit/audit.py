@@ -37,7 +37,7 @@ def _place(id: str) -> tuple[int, int, str]:
     """Sorts by paper, then by number: "D-OGPM-10" after "D-OGPM-9", "COMP-10x" after "COMP-10"."""
     *_, paper, number = id.split("-")
     digits = "".join(c for c in number if c.isdigit())
-    return list(PAPERS).index(paper), int(digits), number
+    return ([*PAPERS].index(paper) if paper in PAPERS else len(PAPERS)), int(digits or 0), number
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ import numpy as np
 from optdp.certificates import additive as proof
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath
 from optdp.certificates.staircase import StaircaseCertificate
+from optdp.design import additive_narrow
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import enclosures, require
@@ -59,6 +60,9 @@ METHODS = ("auto", "simplex", "ipm", "structured")
 SIMPLEX_ROWS = 1500
 #: The structured method is used for supports up to this.
 LARGEST = 30_000
+#: Peaks below this are resolved by `optdp.design.additive_narrow`; its lattices have so
+#: many points in the peak at first, and at most.
+NARROW, FIRST, LIMIT = 0.1, 8, 24
 #: Lattices with more points, or programs with more rows, are not tried.
 MAX_POINTS = 60_000
 MAX_ROWS = 120_000
@@ -106,14 +110,15 @@ class LatticeProgram:
 
     def __init__(
         self, eps: float, delta: float, n: int, costs: np.ndarray, *, points: int | None = None, geometric: bool = False,
-        atom: bool = False, method: str = "auto", solver: LinearSolver | None = None,
+        atom: bool = False, short: bool = False, method: str = "auto", solver: LinearSolver | None = None,
     ) -> None:  # fmt: skip
         self.eps, self.delta, self.n, self.geometric, self.atom = eps, delta, n, geometric, atom
         self.ratio = math.exp(eps)
         self.size, self.costs = costs.size if points is None else points, costs
         self.method, self.solver = method, solver
         #: Indices of rows stay below this: with a geometric tail, rows within it would repeat for ever.
-        self.reach = self.size - n if geometric else self.size
+        self.reach = self.size - n if geometric or short else self.size
+        self.short = short
         index = np.arange(self.size)
         multiplicity = np.where(index == 0, 1.0, 2.0)
         price = costs[: self.size].copy()
@@ -351,6 +356,8 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
         rest = weight
         if program.geometric:
             dense, rest = (np.concatenate([dense, tail]), float(tail[-1])) if s == n else (dense, 0.0)
+        elif program.short:
+            rest = 0.0
         used, ends = np.flatnonzero(dense), np.flatnonzero(dense != rest)
         first = int(used[0]) if used.size else dense.size
         keep = max(int(ends[-1]) + 1 if ends.size else 0, first)
@@ -385,6 +392,10 @@ class _Task:
         self.privacy, self.loss, self.discrete = privacy, problem.objective.loss, isinstance(problem.domain, Integers)
         self.eps, self.delta, self.width = float(privacy.eps), float(privacy.delta), privacy.sensitivity
         self.radius = truncated_radius(self.eps, self.delta) if self.delta > 0 else 40 / self.eps
+        q = self.loss.exponent
+        #: Where the optimal noise is close to a narrow peak: how wide that is.
+        self.peak = additive_narrow.peak(self.eps, int(q)) if q in (1, 2) else 1.0
+        self.narrow = self.peak < NARROW and self.delta > 0 and not self.discrete
 
     def about(self, **changes: Any) -> _Task:
         """The same task for a changed problem."""
@@ -543,17 +554,20 @@ def _solve_with_slack(
 ) -> _Bracket | None:
     """delta > 0. `coarse`: the program of a coarser lattice, for its rows and support."""
     eps, delta = task.eps, task.delta
-    plain = truncated_radius(eps, delta)
-    radius = plain * 1.02 + 0.25 if coarse is None else (coarse.size + 1) / coarse.n
+    plain, peak = truncated_radius(eps, delta), task.peak
+    radius = 2 + 4 * peak if task.narrow else plain * 1.02 + 0.25 if coarse is None else (coarse.size + 1) / coarse.n
     while True:
         size = math.ceil(radius * n) + 1
         task = task.on(radius + 4)
         costs = task.costs(n, size)
-        program = task.lattice(n, costs, delta, points=size, atom=not task.discrete)
+        program = task.lattice(n, costs, delta, points=size, atom=not task.discrete, short=task.narrow)
         if every_shift:
             pairs = {s: np.arange(-size - s, size) for s in range(1, n + 1)}
         elif coarse is not None and coarse.n >= 12:
             pairs = _refined_pairs(coarse, n, size)
+        elif task.narrow:  # points under the peak, and the chain of all points for shift n
+            pairs = {s: np.arange(-math.ceil(1.25 * peak * n), math.ceil(1.25 * peak * n) + 1) for s in range(1, n + 1)}
+            pairs[n] = np.arange(-n // 2, size - n)
         else:  # the longer shifts (all of them on a small lattice), from a little left of the centre on
             first = 1 if n <= 6 or size <= 2 * n else max(1, (11 * n) // 20)
             pairs = {s: np.arange(-(s + n) // 2, size) for s in range(first, n + 1)}
@@ -561,6 +575,8 @@ def _solve_with_slack(
         solved = program.solve(tolerance, task.deadline)
         if not program.primal.size:
             return None
+        if task.narrow:
+            break
         t, _, lam = program.duals()
         needed = t + math.expm1(eps) * sum(lam.values()) / 2
         if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40:
@@ -720,10 +736,17 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         small = task.delta <= TINY or negligible
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
+    if task.narrow and not fixed and not every_shift and task.solver is None:
+        best, small = _narrow(task, rtol), False
+        if best.gap <= rtol:
+            return best
+        points = math.ceil(FIRST / task.peak)
     if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
-    while points * 2 * (radius + 2) <= MAX_POINTS and (small or points**2 * radius < 2 * MAX_ROWS):
+    while points * 2 * (radius + 2) <= MAX_POINTS and (
+        small or points**2 * radius < (2.5 if task.narrow else 2) * MAX_ROWS
+    ):
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         if small and q is not None:
             found, coarse = _solve_geometric(task, points), None
@@ -742,8 +765,8 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if best.gap <= rtol and cheap <= points:
             break
         goal = min(wanted, max(cheap, needed if best.gap > rtol else 0))
-        points = min(max(goal, points + 1), 6 * points)
-        if points > 400:
+        points = min(max(goal, points + 1), (2 if task.narrow else 6) * points)
+        if points > (640 if task.narrow else 400):
             break
     if best is None:
         best = _closed_form_bracket(task)
@@ -751,6 +774,19 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         best = _proven(best, task, geng_viswanath(task.problem))
     if task.eps > 0 and not task.discrete and q in (1, 2) and n is None:
         best = _with_staircase(best, task)
+    return best
+
+
+def _narrow(task: _Task, rtol: float) -> _Bracket:
+    """The staircase with an atom, and the bound of finer and finer lattices that resolve the peak."""
+    best, most = _with_staircase(_closed_form_bracket(task), task), int(additive_narrow.FINEST * task.peak)
+    points, used = min(FIRST, most), 0
+    while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
+        found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)
+        if found is None:
+            break
+        best, used = _proven(best, task, found), points
+        points = min(max(math.ceil(points * math.sqrt(best.gap / (0.85 * rtol))), points + 1), 3 * points, LIMIT, most)
     return best
 
 

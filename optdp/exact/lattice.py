@@ -63,6 +63,14 @@ class Lattice:
         return max(self.first * self.step - Fraction(lower), Fraction(upper) - self.last * self.step)
 
 
+def nearest(q: Fraction) -> float:
+    """The nearest float; infinite beyond the largest."""
+    try:
+        return float(q)
+    except OverflowError:
+        return math.inf if q > 0 else -math.inf
+
+
 def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random.Generator) -> np.ndarray:
     """One of the two integers around offset + index factor, at random such that its mean is exactly that number.
 
@@ -100,11 +108,11 @@ def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random
         out[here] = math.floor(exact)
         up[here] = toss[here] < (cut := math.floor(share * LIMB))
         for i in np.flatnonzero(here & (toss == cut)):
-            up.flat[i] = _below(cut, share, rng)
+            up.flat[i] = tossed(cut, share, rng)
     return np.asarray(out + up)
 
 
-def _below(toss: int, share: Fraction, rng: np.random.Generator) -> bool:
+def tossed(toss: int, share: Fraction, rng: np.random.Generator) -> bool:
     """Whether a uniform number, of which `toss` holds the first 62 bits, is below `share`: with exactly that probability."""
     while toss == (cut := share.numerator * LIMB // share.denominator) and share * LIMB != cut:
         share, toss = share * LIMB - cut, int(rng.integers(0, LIMB))

@@ -63,6 +63,63 @@ class Branches:
     def __call__(self, u: Fraction) -> Fraction:
         return horner(self.row(u), u)
 
+    # For losses that do not fall on the way from 0 to both sides:
+
+    def top(self, reach: Fraction) -> Fraction:
+        """The largest value up to `reach` from 0."""
+        return max(horner(self.rows[0], -reach), horner(self.rows[-1], reach))
+
+    def slope(self, reach: Fraction) -> Fraction:
+        """No derivative up to `reach` from 0 is larger."""
+        ends = [-reach, *(max(min(k, reach), -reach) for k in self.knots), reach]
+        far = [max(map(abs, pair)) for pair in pairwise(ends)]
+        return max(
+            sum((k * abs(a) * end ** (k - 1) for k, a in enumerate(row) if k), Fraction(0))
+            for row, end in zip(self.rows, far, strict=True)
+        )
+
+    @property
+    def power(self) -> tuple[Fraction, int] | None:
+        """(c, q) if it is c u^q."""
+        held = [k for k, a in enumerate(self.rows[0]) if a]
+        return (self.rows[0][held[0]], held[0]) if len(self.rows) == 1 and len(held) == 1 and held[0] else None
+
+    def divided(self, share: Fraction) -> bool:
+        """Whether L(-share d) = L((1 - share) d) for all d >= 0."""
+        left, right = bisect_left(self.knots, 0), bisect_right(self.knots, 0)
+        near = [[a * (-share) ** k for k, a in enumerate(row)] for row in reversed(self.rows[: left + 1])]
+        far = [[a * (1 - share) ** k for k, a in enumerate(row)] for row in self.rows[right:]]
+        knots = [k * (share - 1) for k in reversed(self.knots[:left])], [k * share for k in self.knots[right:]]
+        return 0 < share < 1 and near == far and knots[0] == knots[1]
+
+    def widened(self, by: Fraction) -> Branches:
+        """Not below L anywhere up to `by` from u; for `by` < 0: not above L anywhere up to -`by` from u."""
+        left, right = bisect_left(self.knots, 0), bisect_right(self.knots, 0)
+        low, high = [k + by for k in self.knots[:left]], [k - by for k in self.knots[right:]]
+        before, after = (
+            [_moved(row, -by) for row in self.rows[: left + 1]],
+            [_moved(row, by) for row in self.rows[right:]],
+        )
+        if by < 0:
+            least = min(horner(self.rows[left], Fraction(0)), horner(self.rows[right], Fraction(0)))
+            return Branches((*low, by, -by, *high), (*before, (least,), *after))
+        while low and low[-1] >= 0:
+            low.pop(), before.pop()
+        while high and high[0] <= 0:
+            high, after = high[1:], after[1:]
+        more = abs(after[0][0] - before[-1][0])  # between -by and by the other side counts
+        return Branches((*low, Fraction(0), *high), tuple((row[0] + more, *row[1:]) for row in (*before, *after)))
+
+
+def _moved(row: Sequence[Fraction], by: Fraction) -> tuple[Fraction, ...]:
+    """The coefficients of sum_k row[k] (u + by)^k."""
+    work.count(len(row) ** 2 * work.rational(work.words(row) + len(row) * work.words([by])))
+    out = list(row)
+    for i in range(len(out) - 1):
+        for k in range(len(out) - 2, i - 1, -1):
+            out[k] += by * out[k + 1]
+    return tuple(out)
+
 
 def exact(number: float | Fraction) -> fmpq:
     """The number as a rational of FLINT, whose arithmetic is many times faster than that of `fractions`."""

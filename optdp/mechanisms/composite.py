@@ -17,7 +17,7 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require, show
-from optdp.exact.lattice import Lattice, dither
+from optdp.exact.lattice import Lattice, dither, nearest
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow
 from optdp.problem import LDP, At, DomainLike, Interval, Objective, Privacy, Rule, WorstCase, as_interval
 from optdp.problem.losses import DistanceLoss, LossLike
@@ -191,7 +191,7 @@ class CompositeMechanism(CellWindow):
     @property
     def _halfwidth(self) -> float:
         low, high = self.exact_range
-        return float(self.exact_window * (high - low) / 2)
+        return nearest(self.exact_window * (high - low) / 2)
 
     def _centre(self, x: np.ndarray) -> np.ndarray:
         low, high = self.support()
@@ -240,7 +240,7 @@ class CompositeMechanism(CellWindow):
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         sent = self._sent()
-        return float(sent.first * sent.step), float(sent.last * sent.step)
+        return nearest(sent.first * sent.step), nearest(sent.last * sent.step)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         low, high = self.support()

@@ -6,7 +6,7 @@ import functools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -20,8 +20,9 @@ from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.check import Check
 from optdp.exact.enclosures import ball
 from optdp.exact.fields import Within
+from optdp.exact.lattice import Lattice, nearest, tossed
 from optdp.exact.numbers import Number
-from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.exact.sampling import LIMB, Seed, as_rng, coin
 from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow, least_floor
 from optdp.problem.domains import DomainLike, Interval, as_interval
@@ -34,6 +35,12 @@ from optdp.problem.privacy import LDP, Privacy
 PIECES = 2**15
 #: Bits of the table that leads from a cell to its piece.
 GUIDE = 14
+#: Where means are exact: outputs are numbers of a lattice of at most 2^STEPS steps, and windows start at multiples of a power of
+#: two, about 2^-STARTS of their width, or 2^-STRETCH of the way on which both ends move linearly. Coarse enough for floats to
+#: decide nearly all roundings, and fine enough to cost nothing.
+STEPS, STARTS, STRETCH = 40, 22, 12
+#: Windows placed by their ends are those of an input this share of the largest number (in domains) away, by rounding of floats.
+READ = Fraction(1, 2**49)
 
 Rule = Literal["ends", "mean"]
 
@@ -59,9 +66,12 @@ class KernelMechanism(CellWindow):
 
     Use `KernelMechanism.private(eps, ...)` to build one from real numbers.
 
-    **Exactness.** Masses and ratios are exact rationals; `randomize` draws a cell of 2^-50 with integers alone and names it by Q
-    at its middle. Values and means are those of the distribution on the continuum, from which outputs differ by less than half
-    a cell of their piece; inputs are read to 2^-50 of the floor's mass.
+    **Exactness.** Masses and ratios are exact rationals; `randomize` draws a cell of 2^-50 with integers alone, and what it sends
+    for a cell is a number of a lattice: a multiple of one power of two that is a float (or an integer, for integers on a domain
+    whose floats are coarser). "ends": the number next to Q at the cell's middle. "mean": the pieces' ends are numbers of the
+    lattice, an input is read as the nearest float of the domain's lattice, its window starts at one of two places and one of
+    the two numbers around Q at the cell's middle is sent, both at random with exact probabilities, so that E[Y | x] = x
+    for the numbers sent. `enclose` is about the numbers sent: the law on the continuum, and what all that can add to it.
     """
 
     domain: Interval
@@ -133,18 +143,84 @@ class KernelMechanism(CellWindow):
             late = late[cell[late] >= self._edges[1:][piece[late]]]
         return piece
 
+    def _lattice(self, whole: bool = False) -> Lattice:
+        """What the outputs are numbers of; `whole`: integers."""
+        low, high = self.exact_ends
+        lattice = Lattice.between(low, high, whole)
+        step = lattice.step
+        while self.rule == "mean" and high - low > step * 2**STEPS:
+            step *= 2
+        first, last = math.ceil(low / step), math.floor(high / step)
+        return Lattice(step, min(first, last), max(first, last))  # exchanged where no number is between the ends
+
+    @cached_property
+    def _sent(self) -> Lattice:
+        return self._lattice()
+
+    @cached_property
+    def _whole(self) -> KernelMechanism | None:
+        """The mechanism for integers on a domain whose floats are coarser than integers, if there are any."""
+        ends = self.domain.lower, self.domain.upper
+        lattice = self._lattice(True)
+        far = max(abs(Fraction(end)) for end in (*ends, lattice.first * lattice.step, lattice.last * lattice.step))
+        if Lattice.between(*ends).step <= 1 or far >= 2**62:
+            return None
+        twin = replace(self)
+        twin.__dict__["_sent"] = lattice
+        return twin
+
+    @cached_property
+    def _places(self) -> list[tuple[int, int]]:
+        """The ends of each piece: the nearest numbers of the lattice."""
+        work.count(
+            4 * len(self.cells) * work.rational(2 + work.words(map(Fraction, (self.domain.lower, self.domain.upper))))
+        )
+        lower, width, sent = Fraction(self.domain.lower), self.domain.exact_width, self._sent
+
+        def place(end: float) -> int:
+            return min(max(round((lower + width * Fraction(end)) / sent.step), sent.first), sent.last)
+
+        return [(place(low), place(high)) for low, high in zip(self.lows, self.highs, strict=True)]
+
+    @cached_property
+    def _shares(self) -> list[tuple[fmpq, fmpq]]:
+        """The ends of each piece in exact shares: as given, or where means are exact those of the lattice."""
+        if self.rule == "ends":
+            return [(exact(a), exact(b)) for a, b in zip(self.lows, self.highs, strict=True)]
+        unit = exact(self._sent.step / self.domain.exact_width)
+        start = exact(Fraction(self.domain.lower) / self.domain.exact_width)
+        return [(a * unit - start, b * unit - start) for a, b in self._places]
+
     @cached_property
     def _line(self) -> tuple[np.ndarray, np.ndarray]:
-        """(offset, slope): a cell's output is offset + slope (cell + 1/2) on its piece, in units of the domain."""
-        low = self.domain.lower + self.domain.width * np.array(self.lows)
-        slope = self.domain.width * (np.array(self.highs) - self.lows) / np.array(self.cells)
-        return low, slope
+        """(first, slope): the number sent for the middle of a cell is about first + slope (2 cell + 1) on its piece, in steps."""
+        first = np.array([a for a, _ in self._places], dtype=np.int64)
+        if self.rule == "mean":
+            spans = [Fraction(b - a) for a, b in self._places]
+        else:
+            scale = self.domain.exact_width / self._sent.step
+            spans = [(Fraction(b) - Fraction(a)) * scale for a, b in zip(self.lows, self.highs, strict=True)]
+        return first, np.array([float(span / (2 * cells)) for span, cells in zip(spans, self.cells, strict=True)])
 
-    def _quantile(self, cell: np.ndarray) -> np.ndarray:
+    def _quantile(self, cell: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
+        """The number sent for each cell, in steps: the nearest one; with `rng` one of two, so that the mean is exact."""
         flat = cell.reshape(-1)
         piece = self._piece(flat)
-        low, slope = self._line
-        return np.asarray(low[piece] + slope[piece] * ((flat - self._edges[piece]) + 0.5)).reshape(cell.shape)
+        first, slope = self._line
+        middle = 2 * (flat - self._edges[piece]) + 1
+        along = slope[piece] * middle
+        if rng is None:
+            near = np.rint(along).astype(np.int64) + first[piece]
+            return np.clip(near, self._sent.first, self._sent.last, out=near).reshape(cell.shape)
+        toss = rng.integers(0, LIMB, size=flat.shape)
+        moved = along + toss / LIMB
+        out = first[piece] + np.floor(moved).astype(np.int64)
+        # `along` has two roundings, the toss one, the sum one.
+        for i in np.flatnonzero(np.abs(moved - np.rint(moved)) < 2.0**-51 * (moved + 1)).tolist():
+            low, high = self._places[piece[i]]
+            down, rest = divmod((high - low) * int(middle[i]), whole := 2 * self.cells[piece[i]])
+            out[i] = low + down + tossed(LIMB - 1 - int(toss[i]), Fraction(rest, whole), rng)
+        return out.reshape(cell.shape)
 
     @cached_property
     def _windows(self) -> list[tuple[int, int, fmpq, fmpq, fmpq, fmpq]]:
@@ -168,12 +244,13 @@ class KernelMechanism(CellWindow):
                 )
             )
         if not out:  # the window is everything
-            out.append((0, 0, exact(self.lows[0]), exact(self.lows[0]), exact(self.highs[-1]), exact(self.highs[-1])))
+            low, high = self._shares[0][0], self._shares[-1][1]
+            out.append((0, 0, low, low, high, high))
         return out
 
     def _at(self, piece: int, cell: int) -> fmpq:
         """Q on a piece, or at its ends, in exact shares."""
-        low, high = exact(self.lows[piece]), exact(self.highs[piece])
+        low, high = self._shares[piece]
         return low + (high - low) * fmpq(cell - int(self._edges[piece]), self.cells[piece])
 
     @cached_property
@@ -196,7 +273,7 @@ class KernelMechanism(CellWindow):
             at = end
         return found
 
-    @property
+    @cached_property
     def _growth(self) -> fmpq:
         """(1 - M)/w: the density of the window beyond the floor's, per unit of floor."""
         return exact((1 - self.exact_floor_mass) / self.exact_window)
@@ -204,12 +281,12 @@ class KernelMechanism(CellWindow):
     def _mean_from(self, start: int) -> fmpq:
         """E[Y] with the window at the first cell (`start` = 0), in exact shares."""
         mass = exact(self.exact_floor_mass)
-        twice = [exact(a) + exact(b) for a, b in zip(self.lows, self.highs, strict=True)]
+        twice = [a + b for a, b in self._shares]
         whole = sum((m * c for m, c in zip(twice, self.cells, strict=True)), fmpq(0)) / (2 * CELLS)
         near, left = fmpq(0), self.width_cells
         for k, count in enumerate(self.cells):
             part = min(count, left)
-            near += part * (exact(self.lows[k]) + self._at(k, int(self._edges[k]) + part)) / 2
+            near += part * (self._shares[k][0] + self._at(k, int(self._edges[k]) + part)) / 2
             left -= part
             if not left:
                 break
@@ -223,32 +300,114 @@ class KernelMechanism(CellWindow):
         rate = np.array([[_float(ra - qa), _float(rb - qb)] for _, _, qa, qb, ra, rb in self._windows])
         return x[:, 0], x[:, 1], a[:, 0], a[:, 1], rate[:, 0], rate[:, 1]
 
-    def _first_cell(self, inputs: np.ndarray) -> np.ndarray:
-        """The first cell of each input's window."""
-        x = (inputs - self.domain.lower) / self.domain.width
-        left, right, start, end, r0, r1 = self._map
+    def _stretch(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(which stretch, how far along from 0 to 1): where windows of inputs start, given as shares."""
+        left, right, _, _, r0, r1 = self._map
         k = np.clip(np.searchsorted(left, x, side="right") - 1, 0, left.size - 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = (x - left[k]) / (right[k] - left[k])
             if self.rule == "mean":  # r0 t + (r1 - r0) t^2/2 is the share t of (r0 + r1)/2
                 c = t * (r0[k] + r1[k]) / 2
                 t = 2 * c / (r0[k] + np.sqrt(np.maximum(r0[k] ** 2 + 2 * (r1[k] - r0[k]) * c, 0.0)))
-        t = np.clip(np.nan_to_num(t, nan=0.0), 0.0, 1.0)
+        return k, np.clip(np.nan_to_num(t, nan=0.0), 0.0, 1.0)
+
+    def _start(self, x: np.ndarray) -> np.ndarray:
+        """The first cell of each input's window (where means are exact: next to which it is), for shares."""
+        k, t = self._stretch(x)
+        _, _, start, end, _, _ = self._map
         cell = start[k] + t * (end[k] - start[k])
         return np.clip(cell.astype(np.int64), 0, CELLS - self.width_cells)
 
+    def _first_cell(self, inputs: np.ndarray) -> np.ndarray:
+        return self._start((inputs - self.domain.lower) / self.domain.width)
+
+    def _grid(self, length: int) -> int:
+        """Where means are exact windows start at multiples of so many cells on a stretch of starts, and at its ends."""
+        return int(2 ** max(min(self.width_cells.bit_length() - 1 - STARTS, length.bit_length() - 1 - STRETCH), 0))
+
+    @cached_property
+    def _rates(self) -> tuple[np.ndarray, ...]:
+        """On each stretch, for floats: `_grid`, and how fast the mean moves with the start, and how fast that changes."""
+        _, _, start, end, r0, r1 = self._map
+        unit = _float(self._growth) / CELLS
+        grids = np.array([float(self._grid(b - a)) for a, b, *_ in self._windows])
+        return grids, unit * r0, unit * (r1 - r0) / np.maximum(2 * (end - start), 1)
+
+    def _tossed_start(self, at: np.ndarray, lattice: Lattice, rng: np.random.Generator) -> np.ndarray:
+        """The first cell of each input's window, one of two, so that the mean of the output is the input exactly."""
+        lower, width = Fraction(self.domain.lower), self.domain.exact_width
+        offset, unit = (lattice.first * lattice.step - lower) / width, lattice.step / width
+        x = float(offset) + (at - lattice.first) * float(unit)
+        k, t = self._stretch(x)
+        left, right, start, end, *_ = (part[k] for part in self._map)
+        grid, rate, bend = (part[k] for part in self._rates)
+        low = np.floor(t * (end - start) / grid) * grid
+        high = np.minimum(low + grid, end - start)
+        toss = rng.integers(0, LIMB, size=at.shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = (high - low) * (rate + bend * (low + high))
+            chance = (x - left - low * (rate + bend * low)) / step
+            excess = toss / LIMB - chance
+            # At most 8 roundings of numbers like x, 64 of numbers like the stretch, each by a share of 2^-53.
+            margin = (np.maximum(np.abs(x), np.abs(left)) / 8 + right - left) * 2.0**-47 / step + 2.0**-50
+            sure = (np.abs(excess) > margin) & (chance > margin) & (chance < 1 - margin)
+        cell = np.asarray(start + np.where(excess < 0, high, low)).astype(np.int64)
+        unsure = np.flatnonzero(~sure)
+        places, which = np.unique(at.reshape(-1)[unsure], return_inverse=True)
+        nodes = [self._nodes(exact(offset + (place - lattice.first) * unit)) for place in places.tolist()]
+        for i, (first, second, share) in zip(unsure.tolist(), (nodes[j] for j in which.tolist()), strict=True):
+            cell.flat[i] = second if tossed(int(toss.flat[i]), share, rng) else first
+        return cell
+
+    def _nodes(self, x: fmpq) -> tuple[int, int, Fraction]:
+        """Two starts between whose means x lies, and the chance of the second one with which the mean is x; x a share."""
+        k = max(bisect_right(self._targets, x, key=lambda ends: ends[0]) - 1, 0)
+        from_mean, (a, b, qa, qb, ra, rb) = self._targets[k][0], self._windows[k]
+        if a == b or x <= from_mean:
+            return a, a, Fraction(0)
+
+        def rise(cell: int) -> fmpq:
+            return self._growth * fmpq(cell, CELLS) * (ra - qa + (rb - qb - ra + qa) * fmpq(cell, 2 * (b - a)))
+
+        grid = self._grid(b - a)
+        nodes = range(-(-(b - a) // grid))
+        low = (bisect_right(nodes, x - from_mean, key=lambda j: rise(j * grid)) - 1) * grid
+        high = min(low + grid, b - a)
+        step = rise(high) - rise(low)
+        share = (x - from_mean - rise(low)) / step if step else fmpq(0)
+        return a + low, a + high, min(Fraction(int(share.p), int(share.q)), Fraction(1))
+
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs = self.domain.check(x)
+        raw, domain = np.asarray(x), self.domain
+        whole = raw.dtype.kind in "iu" and self._whole is not None
+        law: KernelMechanism = self._whole if whole else self  # type: ignore[assignment]
+        inputs = domain.check_integers(raw) if whole else domain.check(x)
         rng = as_rng(rng)
         cell = rng.integers(0, CELLS, size=inputs.shape)
         within = ~coin(self.floor_coins, COINS, inputs.shape, rng)
-        near = self._first_cell(inputs) + rng.integers(0, self.width_cells, size=inputs.shape)
-        return self._quantile(np.where(within, near, cell))
+        if self.rule == "mean":
+            lattice = Lattice.between(domain.lower, domain.upper, whole)
+            start = law._tossed_start(lattice.index(inputs), lattice, rng)
+        else:
+            base = math.floor(domain.lower) if whole else domain.lower
+            start = law._start(
+                ((inputs - base) - (domain.lower - base)) / domain.width if whole else (inputs - base) / domain.width
+            )
+        near = start + rng.integers(0, self.width_cells, size=inputs.shape)
+        sent = law._quantile(np.where(within, near, cell), rng if self.rule == "mean" else None)
+        return sent * (int(law._sent.step) if whole else float(law._sent.step))
 
     @cached_property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        width = self.domain.width
-        return self.domain.lower + width * np.array(self.lows), self.domain.lower + width * np.array(self.highs)
+        """The outputs at the ends of each piece; of atoms, and where means are exact, the numbers that are sent."""
+        if self.rule == "mean":
+            low, high = np.array(self._places, dtype=float).T * float(self._sent.step)
+            return low, high
+        flat = np.equal(self.lows, self.highs)
+        atoms = np.array([a for a, _ in self._places], dtype=float) * float(self._sent.step)
+        ends = (self.domain.lower + self.domain.width * np.array(share) for share in (self.lows, self.highs))
+        low, high = (np.where(flat, atoms, end) for end in ends)
+        return low, high
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         outputs, inputs = np.broadcast_arrays(np.asarray(y, dtype=float), self.domain.check(x))
@@ -277,9 +436,13 @@ class KernelMechanism(CellWindow):
         low, high = self._ends
         return np.unique(low[low == high])
 
-    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-        """What `randomize` computes with: (first cells of the pieces, their offsets, their slopes, stretches of inputs)."""
-        return self._edges[:-1], *self._line, self._map
+    def tables(self) -> dict[str, Any]:
+        """What `randomize` computes with for floats: integers, and floats that are rounded once."""
+        found = {"edges": self._edges[:-1].tolist(), "places": self._places, "sent": self._sent}
+        if self.rule == "mean":
+            grids = [self._grid(b - a) for a, b, *_ in self._windows]
+            return found | {"starts": [a for a, *_ in self._windows], "grids": grids}
+        return found | {"slopes": self._line[1].tolist(), "stretches": [part.tolist() for part in self._map[:4]]}
 
     def floor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs): the pieces of the floor with their outputs; masses sum to `floor_mass`."""
@@ -287,15 +450,23 @@ class KernelMechanism(CellWindow):
 
     def favoured(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """The ends of each input's window: the least and the largest output that it favours."""
-        first = self._first_cell(self.domain.check(x))
-        return self._quantile(first), self._quantile(first + (self.width_cells - 1))
+        first, step = self._first_cell(self.domain.check(x)), float(self._sent.step)
+        return self._quantile(first) * step, self._quantile(first + (self.width_cells - 1)) * step
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
-        return float(self._ends[0][0]), float(self._ends[1][-1])
+        low, high = self.exact_support()
+        return nearest(low), nearest(high)
 
-    def exact_support(self) -> tuple[Fraction, Fraction]:
+    @property
+    def exact_ends(self) -> tuple[Fraction, Fraction]:
+        """The ends of Q, exactly."""
         low, width = Fraction(self.domain.lower), self.domain.exact_width
         return low + width * Fraction(self.lows[0]), low + width * Fraction(self.highs[-1])
+
+    def exact_support(self) -> tuple[Fraction, Fraction]:
+        """(lowest, highest) number that is sent."""
+        both = [self._sent] if self._whole is None else [self._sent, self._whole._sent]
+        return min(one.first * one.step for one in both), max(one.last * one.step for one in both)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
@@ -349,38 +520,52 @@ class KernelMechanism(CellWindow):
         """Whether E[Y|x] = x for all x: by the rule, if windows reach far enough, which is decided in exact rationals."""
         if self.rule != "mean":
             return Check("unbiased", False, "windows are placed by their ends")
-        low, high = self._targets[0][0], self._targets[-1][1]
+        laws = [self] if self._whole is None else [self, self._whole]
+        low, high = max(law._targets[0][0] for law in laws), min(law._targets[-1][1] for law in laws)
+        step = float(Lattice.between(self.domain.lower, self.domain.upper).step)
         return Check(
             "unbiased", low <= 0 and high >= 1,
-            f"every mean in the domain is reached: they go from share {_float(low):.9g} to {_float(high):.9g}",
+            f"every mean in the domain is reached: they go from share {_float(low):.9g} to {_float(high):.9g}, for the numbers "
+            f"sent and every multiple x of {step!r}; other inputs are read as the nearest one",
         )  # fmt: skip
 
     def _sweep(self, branches: Branches) -> Sweep:
         edges = [fmpq(int(e), CELLS) for e in self._edges]
         cells = []
         for k, (a, b) in enumerate(pairwise(edges)):
-            low, high = exact(self.lows[k]), exact(self.highs[k])
+            low, high = self._shares[k]
             slope = (high - low) / (b - a)
             cells.append(Cell(a, b, (low - slope * a, slope), (fmpq(1),)))
         return Sweep(cells, branches, 1, 3 * self._words + 1)
 
-    def _stretches(self) -> Iterator[tuple[fmpq, fmpq, int, int]]:
-        """Inputs from x to x' (shares) whose windows start from a to a' (cells), linearly or by their means, over [0, 1]."""
+    def _stretches(self) -> Iterator[tuple[fmpq, fmpq, int, int, list[tuple[fmpq, fmpq]]]]:
+        """Inputs from x to x' (shares) whose windows start from a to a' (cells), linearly or by their means, over [0, 1].
+
+        And from where to where the ends of their windows move.
+        """
+        edges, count = self._edges.tolist(), len(self.cells) - 1
+
+        def still(a: int) -> list[tuple[fmpq, fmpq]]:
+            """The ends of a window that stays; on both sides of a gap of Q."""
+            at = {(max(bisect_left(edges, c) - 1, 0), c) for c in (a, a + self.width_cells)}
+            at |= {(min(bisect_right(edges, c) - 1, count), c) for c in (a, a + self.width_cells)}
+            return [(end := self._at(piece, c), end) for piece, c in at]
+
         before = (fmpq(0), 0)
-        for (x0, x1), (a, b, *_) in zip(self._targets, self._windows, strict=True):
+        for (x0, x1), (a, b, qa, qb, ra, rb) in zip(self._targets, self._windows, strict=True):
             if x0 > before[0]:
-                yield before[0], x0, a, a  # Q jumps here: the window stays
-            yield x0, x1, a, b
+                yield before[0], x0, a, a, still(a)  # Q jumps here: the window stays
+            yield x0, x1, a, b, [(qa, qb), (ra, rb)]
             before = max(x1, before[0]), b
         if before[0] < 1:
-            yield before[0], fmpq(1), before[1], before[1]
+            yield before[0], fmpq(1), before[1], before[1], still(before[1])
 
     @cached_property
     def _symmetric(self) -> bool:
         """Whether inputs x and 1 - x have outputs Y and 1 - Y, exactly."""
         even = self.rule == "mean" or self.share == 0.5
-        pairs = zip(self.lows, reversed(self.highs), strict=True)
-        return even and self.cells == self.cells[::-1] and all(exact(a) + exact(b) == 1 for a, b in pairs)
+        pairs = zip(self._shares, reversed(self._shares), strict=True)
+        return even and self.cells == self.cells[::-1] and all(a + b == 1 for (a, _), (_, b) in pairs)
 
     def _losses(self, branches: Branches, top: fmpq) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
         """(x, x', x(s), J(s)): the expected loss on stretches of inputs that cover [0, top], polynomials in s from 0 to 1."""
@@ -390,7 +575,7 @@ class KernelMechanism(CellWindow):
         marks = sorted({q - o for q in (*over.lows, *over.highs) for o in over.offsets})
         between = 0 if self.rule == "mean" else bisect_left(marks, top) - bisect_right(marks, fmpq(0))
         work.count((len(self._windows) + between) * (over.each + 20 * number))
-        for x0, x1, a, b in self._stretches():
+        for x0, x1, a, b, ends in self._stretches():
             if x1 <= 0 or x0 >= top or x0 == x1:
                 continue
             curved = self.rule == "mean" and a != b
@@ -398,6 +583,12 @@ class KernelMechanism(CellWindow):
                 cuts = [(fmpq(0), fmpq(1))]
             else:
                 inner = marks[bisect_right(marks, max(x0, fmpq(0))) : bisect_right(marks, min(x1, top))]
+                for start, end in ends if over.offsets else ():  # where a window's end passes a knot of the loss
+                    apart, change = start - x0, end - start - (x1 - x0)
+                    passed = [x0 + (x1 - x0) * (o - apart) / change for o in over.offsets if change]
+                    more = [x for x in passed if x0 < x < x1]
+                    work.count(len(more) * (over.each + 20 * number))
+                    inner += more
                 cuts = [((p - x0) / (x1 - x0), (q - x0) / (x1 - x0))
                         for p, q in sweep.pieces(inner, max(x0, fmpq(0)), min(x1, top))]  # fmt: skip
             for s0, s1 in cuts:
@@ -429,23 +620,99 @@ class KernelMechanism(CellWindow):
     def enclose(self, objective: Objective) -> tuple[float, float]:
         """(low, high) proven to contain the worst-case expected loss over all inputs, or the average one under a prior.
 
-        Along a stretch of inputs the expected loss is a polynomial in the place (unbiased: in the window's start), with
-        coefficients in balls; the largest value is found by Bernstein coefficients. A loss that is not piecewise polynomial is
-        replaced by pieces above it and below it.
+        Along a stretch of inputs the expected loss of the law on the continuum is a polynomial in the place (unbiased: in the
+        window's start), with coefficients in balls; the largest value is found by Bernstein coefficients. A loss that is not
+        piecewise polynomial is replaced by pieces above it and below it. What is sent for a cell, and the input for which the
+        window is placed, are elsewhere by at most `_blur`, which the loss is widened by; what else the rounding to cells
+        can add is added (`_roundings`).
         """
         if not isinstance(objective, WorstCase | Average):
             return super().enclose(objective)
-        law, unit = objective.loss, self.domain.exact_width
+        if self.rule == "mean":
+            if objective.loss.exponent != 2:
+                return super().enclose(objective)
+            both = [law._variances(objective) for law in ([self] if self._whole is None else [self, self._whole])]
+            return min(low for low, _ in both), max(high for _, high in both)
+        law, unit, blur = objective.loss, self.domain.exact_width, self._blur
         far = Fraction(2 ** max(0, math.ceil(max(self.highs[-1], 1 - self.lows[0])).bit_length()))
         if self.lows[0] >= 0 and self.highs[-1] <= 1:
             far = Fraction(1)
         below, above = law.branches(unit * far, True), law.branches(unit * far, False)
-        if below is None or above is None or (self.rule == "mean" and (below.knots or above.knots)):
+        if below is None or above is None:
             return super().enclose(objective)
-        ends = [below] if below == above else [below, above]
-        with ctx.workprec(max(e.bits for e in ends)):
-            found = [self._value(objective, e.stretched(far)) for e in ends]
-            return enclosures.round_down(found[0]), enclosures.round_up(found[-1])
+        if below != above:  # they hold as far as they are asked for
+            far += Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
+            below, above = law.branches(unit * far, True), law.branches(unit * far, False)
+            assert below is not None and above is not None
+        with ctx.workprec(max(below.bits, above.bits)):
+            below, above = below.stretched(far), above.stretched(far)
+            steep, top, span = (
+                above.slope(far + blur),
+                above.top(far + blur),
+                Fraction(self.highs[-1]) - Fraction(self.lows[0]),
+            )
+            most = ball(self.exact_floor_mass / CELLS + (1 - self.exact_floor_mass) / self.width_cells)
+            near = ball((1 - self.exact_floor_mass) / self.width_cells)
+            smooth = law.convex and above.divided(Fraction(self.share))
+            sloped = [b - a for a, b in self._shares if a < b]
+            slope = max(
+                (ball((b - a) / count) for (a, b), count in zip(self._shares, self.cells, strict=True)), key=float
+            )
+            start = 2 * near * ball(steep) * slope if smooth else 2 * near * ball(top)
+            cells = 2 * most * ball(top) if sloped and not law.convex else arb(0)
+            power = above.power
+            if power is not None:
+                value = self._value(objective, above, blur)
+                high = ((value / ball(power[0])).root(power[1]) + ball(blur)) ** power[1] * ball(power[0])
+            else:
+                high = self._value(objective, above.widened(blur), blur)
+            if smooth and below == above:
+                # Along inputs, too, the loss changes by at most `steep` times their distance.
+                unseen = Lattice.between(self.domain.lower, self.domain.upper).step / unit
+                low = high - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * span)
+            else:
+                low = self._value(objective, below.widened(-blur), blur, least=True) - start - 2 * most * ball(top)
+            return max(enclosures.round_down(low), 0.0), enclosures.round_up((high + start + cells).min(ball(top)))
+
+    @cached_property
+    def _blur(self) -> Fraction:
+        """How far what is sent is from Q, and the input for which the window is placed from x, together at most, in shares.
+
+        Of what is sent the piece's end and the place on the piece are rounded by half a step each, after two roundings of floats.
+        """
+        (low, high), ends = self.exact_ends, (*self._targets[0], *self._targets[-1])
+        span = (self._sent.step + (high - low) / 2**52) / self.domain.exact_width
+        return _short(span + READ * max(math.ceil(_float(max(map(abs, ends)))), 1))
+
+    def _variances(self, objective: WorstCase | Average) -> tuple[float, float]:
+        """`enclose` where means are exact: the variance on the continuum, and what four roundings add to it."""
+        unit, sent = self.domain.exact_width, self._sent
+        lattice = Lattice.between(self.domain.lower, self.domain.upper)
+        off = max(lattice.step / 2, lattice.slack(self.domain.lower, self.domain.upper))
+        low, high = (Fraction(int(end.p), int(end.q)) for end in (self._shares[0][0], self._shares[-1][1]))
+        with ctx.workprec(sweep.BITS):
+            branches = objective.loss.branches(unit, True)
+            assert branches is not None
+            value = self._value(objective, branches, Fraction(0))
+            # A start between two others, with means m and sums h = Q(a) + Q(a + w) of the window's ends, adds the chance of
+            # one times that of the other times the differences of m and h, at most a quarter of these.
+            starts = arb(0)
+            for a, b, qa, qb, ra, rb in self._windows:
+                if step := min(self._grid(b - a), b - a):
+                    rise = ball((1 - self.exact_floor_mass) * step / self.width_cells) * arb(max(ra - qa, rb - qb))
+                    starts = starts.max(rise * arb((qb - qa + rb - ra) * step / (b - a)) / 4)
+            # A number next to Q adds a quarter of the step's square, the reading its own square, and in averages the change
+            # of the variance from one input to the other.
+            reach = max(high, 1 - low) * unit
+            moved = 2 * reach * off if isinstance(objective, Average) else Fraction(0)
+            added = starts * ball(unit**2) + ball(sent.step**2 / 4 + off**2 + moved)
+            # Cells in place of the continuum: less by the variance within a cell.
+            slope = max(
+                (ball((b - a) / count) for (a, b), count in zip(self._shares, self.cells, strict=True)), key=float
+            )
+            most = ball(self.exact_floor_mass / CELLS + (1 - self.exact_floor_mass) / self.width_cells)
+            lost = most * slope * ball((high - low) * unit**2) / 12 + ball(4 * reach * off)
+            return max(enclosures.round_down(value - lost), 0.0), enclosures.round_up(value + added)
 
     def _jumps(self, branches: Branches) -> dict[fmpq, arb]:
         """Where the loss jumps at atoms: by how much the expected loss at single inputs may exceed its limits there."""
@@ -462,43 +729,74 @@ class KernelMechanism(CellWindow):
                     found[x] = found.get(x, arb(0)) + (most * cells).min(arb(1)) * ball(height)
         return found
 
-    def _value(self, objective: WorstCase | Average, branches: Branches) -> arb:
+    def _value(self, objective: WorstCase | Average, branches: Branches, blur: Fraction, *, least: bool = False) -> arb:
+        """A ball whose upper end is not below the value where windows are those of inputs up to `blur` away; `least`: whose
+        lower end is not above it.
+        """
         half = isinstance(objective, WorstCase) and self._symmetric and branches.even
         stretches = list(self._losses(branches, fmpq(1, 2) if half else fmpq(1)))
         if isinstance(objective, Average):
-            if isinstance(objective.prior, Prior):
-                low, width = Fraction(self.domain.lower), self.domain.exact_width
-                points = [
-                    (exact((Fraction(p) - low) / width), c)
-                    for p, c in zip(objective.prior.categories, objective.prior.exact, strict=True)
-                ]
-                work.count(len(points) * (20 + 0.2 * len(stretches)))
-                jumps = self._jumps(branches)
-                return sum((ball(c) * (_evaluate(stretches, x) + jumps.get(x, arb(0))) for x, c in points), arb(0))
-            total = arb(0)
-            prior = [
-                (exact(a), exact(b), arb_poly([ball(c) for c in row])) for a, b, row in objective.density(self.domain)
-            ]
-            terms = max(len(row) for *_, row in prior) + max((len(loss) for *_, loss in stretches), default=0)
-            pairs = len(stretches) + len(prior)  # that overlap
-            terms *= 2 if self.rule == "mean" else 1
-            work.count(len(stretches) * len(prior) + 0.4 * pairs * sweep.integration(terms, terms))
-            for p, q, v, loss in stretches:
-                for start, end, row in prior:
-                    low, high = max(p, start), min(q, end)
-                    if low < high:
-                        primitive = (row(v) * loss * v.derivative()).integral()
-                        total += primitive(_place(p, q, v, high)) - primitive(_place(p, q, v, low))
-            return total
+            return self._average(objective, branches, stretches, exact(blur), -1 if least else 1)
         best: arb | None = None
+        if least:  # inputs on one stretch with all that is near
+            unseen = Lattice.between(self.domain.lower, self.domain.upper).step / self.domain.exact_width
+            best = arb(0)
+            for p, q, _, loss in stretches:
+                off, fine = exact(2 * blur + unseen) / (q - p), abs(loss(arb(0.5))) * 2.0**-40
+                if off < fmpq(1, 8):
+                    drop = sum((k * abs(c) for k, c in enumerate(loss.coeffs())), arb(0)) * 4 * arb(off)
+                    best = best.max(sweep.most(loss, fine) - fine - drop)
+            return best
         for _, _, _, loss in sorted(stretches, key=lambda piece: -float(piece[3](arb(0.5)).mid())):
-            top = sweep.most(loss, abs(loss(arb(0.5))) * 2.0**-40, best)
+            top = sweep.most(loss, abs(loss(arb(0.5))) * 2.0**-60, best)
             best = top if best is None else best.max(top)
         assert best is not None
         for x, more in self._jumps(branches).items():
             sides = [loss(_place(p, q, v, x)) for p, q, v, loss in stretches if p <= x <= q]
             best = best.max(functools.reduce(arb.max, sides) + more) if sides else best
         return best
+
+    def _average(self, objective: Average, branches: Branches, stretches: list[Any], blur: fmpq, sign: int) -> arb:
+        """The same under a prior."""
+        total = arb(0)
+        if isinstance(objective.prior, Prior):
+            low, width = Fraction(self.domain.lower), self.domain.exact_width
+            chances = zip(objective.prior.categories, objective.prior.exact, strict=True)
+            points = [(exact((Fraction(p) - low) / width), c) for p, c in chances]
+            work.count(len(points) * (20 + 0.2 * len(stretches)))
+            jumps = self._jumps(branches)
+            for x, c in points:
+                best: arb | None = None
+                for p, q, v, loss in stretches:
+                    if p - blur <= x <= q + blur:
+                        start, end = (_place(p, q, v, min(max(x + side, p), q)) for side in (-blur, blur))
+                        around = loss(arb_poly([start, end - start])) if blur else loss(arb_poly([start]))
+                        found = -sweep.most(sign * around, abs(loss(start)) * 2.0**-60) * -sign
+                        best = found if best is None else best.max(found) if sign > 0 else best.min(found)
+                assert best is not None
+                total += ball(c) * sum((sign * more for at, more in jumps.items() if abs(at - x) <= blur), best)
+            return total
+        prior = [(exact(a), exact(b), arb_poly([ball(c) for c in row])) for a, b, row in objective.density(self.domain)]
+        terms = max(len(row) for *_, row in prior) + max((len(loss) for *_, loss in stretches), default=0)
+        pairs = len(stretches) + len(prior)  # that overlap
+        terms *= 2 if self.rule == "mean" else 1
+        work.count(len(stretches) * len(prior) + 0.4 * pairs * sweep.integration(terms, terms))
+        for p, q, v, loss in stretches:
+            for start, end, row in prior:
+                low, high = max(p, start), min(q, end)
+                if low < high:
+                    primitive = (row(v) * loss * v.derivative()).integral()
+                    total += primitive(_place(p, q, v, high)) - primitive(_place(p, q, v, low))
+        if not blur:
+            return total
+        # A function of x, seen at places up to `blur` away, changes its integral by that times twice its variation.
+        variation, last = arb(0), None
+        for *_, loss in stretches:
+            variation += sum((abs(c) for c in loss.coeffs()[1:]), arb(0))
+            variation += abs(loss(arb(0)) - last) if last is not None else arb(0)
+            last = loss(arb(1))
+        densest = max((sum((abs(c) for c in row.coeffs()), arb(0)) for *_, row in prior), key=lambda c: float(c.mid()))
+        return total + sign * 2 * arb(blur) * variation * densest
 
     def worst_input(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
@@ -516,8 +814,21 @@ class KernelMechanism(CellWindow):
         )
 
 
+def spacing(domain: Interval, low: float, high: float) -> float:
+    """How far the numbers are apart that an unbiased mechanism with outputs between these shares can send, as a share."""
+    start, width = Fraction(domain.lower), domain.exact_width
+    step = Lattice.between(start + width * Fraction(low), start + width * Fraction(high)).step / width
+    return max(float(step), (high - low) * 2.0 ** (1 - STEPS))
+
+
 def _float(q: fmpq) -> float:
     return float(Fraction(int(q.p), int(q.q)))
+
+
+def _short(q: Fraction) -> Fraction:
+    """A rational of 32 bits not below q > 0: short numbers are fast to calculate with."""
+    unit = Fraction(2) ** (q.numerator.bit_length() - q.denominator.bit_length() - 32)
+    return math.ceil(q / unit) * unit
 
 
 def _between(law: Any, low: np.ndarray, high: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -531,12 +842,6 @@ def _between(law: Any, low: np.ndarray, high: np.ndarray, x: np.ndarray) -> np.n
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = (primitive(high - x) - primitive(low - x)) / span
     return np.where(flat, law(np.abs((low + high) / 2 - x)), mean)
-
-
-def _evaluate(stretches: list[tuple[fmpq, fmpq, arb_poly, arb_poly]], x: fmpq) -> arb:
-    """The expected loss at x, from the stretch that contains it."""
-    p, q, v, loss = next(piece for piece in stretches if piece[0] <= x <= piece[1])
-    return loss(_place(p, q, v, x))
 
 
 def _place(p: fmpq, q: fmpq, v: arb_poly, x: fmpq) -> arb:

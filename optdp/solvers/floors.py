@@ -82,8 +82,10 @@ class Bathtubs:
         return -math.expm1(-self.eps)
 
     def scaled(self, v: np.ndarray) -> np.ndarray:
-        """A multiple of v that leaves room for rows of mass 1: 1 <= sum v <= E."""
+        """A multiple of v that leaves room for rows of mass 1: 1 <= sum v <= E; an even floor for one without mass."""
         total = float(v.sum())
+        if not total > 0:
+            return np.full(v.shape, 1 / v.size)
         return np.asarray(v * (min(max(total, 1.0), 1 / self.low) / total))
 
     def rows(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

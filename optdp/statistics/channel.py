@@ -16,6 +16,8 @@ from optdp.problem.priors import places
 
 #: Cells of the outputs' continuous part, and points at which the density is averaged in each.
 CELLS, POINTS = 256, 64
+#: Densities are evaluated in blocks of this size: small enough for the cache, and for any memory.
+BLOCK = 2**17
 #: Outputs that are drawn once for a mechanism: cells are narrow where there are many, and hold the atoms among them.
 DRAWS = 20_000
 #: Cells of the outputs for the mean: an average loses little by them.
@@ -138,7 +140,7 @@ class Channel:
         parts = []
         if self.edges.size:
             y, weight = self._nodes()
-            each = max(1, 2**22 // y.size)
+            each = max(1, BLOCK // y.size)
             for i in range(0, x.size, each):
                 values = self.mechanism.density(y[:, None], x[None, i : i + each]) * weight[:, None]
                 parts.append(values.reshape(self.edges.size - 1, POINTS, -1).sum(axis=1))

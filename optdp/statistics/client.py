@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from optdp.exact import enclosures, require
+from optdp.exact.lattice import Lattice
 from optdp.exact.sampling import LIMB, Tape
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle
@@ -124,19 +125,29 @@ def _piecewise(m: PiecewiseMechanism) -> dict[str, Any]:
 
 
 def _kernel(m: KernelMechanism) -> dict[str, Any]:
-    edges, low, slope, stretches = m.tables()
-    return {
-        "kind": "kernel",
-        "lower": m.domain.lower,
-        "width": m.domain.width,
-        "mean": m.rule == "mean",
-        "map": [column.tolist() for column in stretches],
-        "edges": edges.tolist(),
-        "low": low.tolist(),
-        "slope": slope.tolist(),
+    made, sent = m.tables(), m.tables()["sent"]
+    own = {
+        "step": float(sent.step),
+        "edges": made["edges"],
         "window": _halves(m.width_cells - 1),
         "floor": _cuts(m.floor_coins),
     }
+    if m.rule == "ends":
+        own |= {"kind": "ends", "first": sent.first, "last": sent.last, "starts": [a for a, _ in made["places"]]}
+        return own | {
+            "slopes": made["slopes"],
+            "map": made["stretches"],
+            "lower": m.domain.lower,
+            "width": m.domain.width,
+        }
+    read = Lattice.between(m.domain.lower, m.domain.upper)
+    own |= {"kind": "mean", "read": float(read.step), "first": read.first, "last": read.last}
+    own |= {
+        "lows": [a for a, _ in made["places"]],
+        "highs": [b for _, b in made["places"]],
+        "coins": str(m.floor_coins),
+    }
+    return own | {"starts": made["starts"], "grids": made["grids"]}
 
 
 def _set(m: SubsetOracle) -> dict[str, Any]:

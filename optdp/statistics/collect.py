@@ -371,20 +371,18 @@ def sends(mechanism: Mechanism, y: np.ndarray) -> np.ndarray:
     """Which of these numbers, infinity among them, a mechanism can send; of one that is not known here: its support."""
     if isinstance(mechanism, PiecewiseMechanism):
         lattice = mechanism.tables()[0]
-        with np.errstate(over="ignore"):
-            place = y / float(lattice.step)
-        return (place == np.rint(place)) & (place >= lattice.first) & (place <= lattice.last)
-    low, high = mechanism.support()
-    inside = np.asarray((y >= low) & (y <= high))
-    if isinstance(mechanism, KernelMechanism):
-        _, starts, slope, _ = mechanism.tables()
-        counts, found = np.array(mechanism.cells), np.zeros(y.shape, dtype=bool)
-        last = np.maximum(np.searchsorted(starts, y, side="right") - 1, 0)
-        for piece in (last, np.maximum(last - 1, 0)):  # an end of a piece may be rounded to the next one's
-            with np.errstate(all="ignore"):
-                near = np.nan_to_num((y - starts[piece]) / slope[piece] - 0.5)
-            for step in range(-2, 3):
-                cell = np.clip(np.rint(near) + step, 0, counts[piece] - 1)
-                found |= y == starts[piece] + slope[piece] * (cell + 0.5)
-        inside &= found
-    return inside
+    elif isinstance(mechanism, KernelMechanism):
+        lattice = mechanism.tables()["sent"]
+    else:
+        low, high = mechanism.support()
+        return np.asarray((y >= low) & (y <= high))
+    with np.errstate(over="ignore"):
+        place = y / float(lattice.step)
+    good = np.asarray((place == np.rint(place)) & (place >= lattice.first) & (place <= lattice.last))
+    if isinstance(
+        mechanism, KernelMechanism
+    ):  # between two pieces there may be a gap; roundings reach one number beyond
+        lows, highs = np.array(mechanism.tables()["places"]).T
+        piece = np.maximum(np.searchsorted(lows, place + 1, side="right") - 1, 0)
+        good &= (place <= highs[piece] + 1) & (place >= lows[piece] - 1)
+    return good

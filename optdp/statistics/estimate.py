@@ -533,10 +533,20 @@ def _quantile(matrix: np.ndarray, counts: np.ndarray, edges: np.ndarray, names: 
     found = Averages.of(matrix, counts, wanted, names)
     here = _crossing(found.values[steps::steps], edges, q)
     low, high = found.intervals(_z(ask.level))
-    inside = places[(low <= q) & (q <= high)]
-    reach = float(inside.min(initial=here)), float(inside.max(initial=here))
+    first, last = int(np.argmax(high >= q)), at.size - 1 - int(np.argmax(low[::-1] <= q))
+    reach = (
+        min(here, _between(places, high, max(first - 1, 0), q)),
+        max(here, _between(places, low, min(last, at.size - 2), q)),
+    )
     spread = (reach[1] - reach[0]) / (2 * _z(ask.level))
     return ask.answer(n, "maximum likelihood; the interval inverts score tests", told, here, spread, reach, reach)
+
+
+def _between(places: np.ndarray, ends: np.ndarray, k: int, q: float) -> float:
+    """Where ends of intervals reach q between two neighbouring places, of which the first is number k."""
+    rise = ends[k + 1] - ends[k]
+    share = (q - ends[k]) / rise if rise > 0 else 0.0
+    return float(places[k] + min(max(share, 0.0), 1.0) * (places[k + 1] - places[k]))
 
 
 def _crossing(cdf: np.ndarray, edges: np.ndarray, q: float) -> float:

@@ -20,7 +20,7 @@ export const columns = (PLAN.columns ?? []).map(({ mechanism, eps, texts, ...res
 /** A record that the plan does not allow, or an answer beyond what it promised; the message holds no value. */
 export class Refused extends Error {}
 
-const HALF = 2 ** 32, CELLS = 2 ** 50;
+const HALF = 2 ** 32, CELLS = 2 ** 50, LIMB = 2 ** 62, TOP = 2 ** 30 - 1;
 
 // --- random integers
 
@@ -110,25 +110,36 @@ const draw = {
     return (floor ? far : start + upper * HALF + more) * m.step;
   },
 
-  /** A uniform cell of the floor, or of a window that the input places, and the output that the cell stands for. */
-  kernel(m, x) {
+  /** A cell of the floor, or of a window whose ends the input divides, and the number of the lattice that it stands for. */
+  ends(m, x) {
     const low = below(CELLS / HALF - 1, HALF - 1);
     let cell = upper * HALF + low;
-    const floor = coin(m.floor);
-    const share = (x - m.lower) / m.width;
-    const [left, right, start, end, fast, slow] = m.map;
-    const k = Math.max(upTo(left, share) - 1, 0);
-    let t = (share - left[k]) / (right[k] - left[k]);
-    if (m.mean) {
-      const c = (t * (fast[k] + slow[k])) / 2, r = fast[k];
-      t = (2 * c) / (r + Math.sqrt(Math.max(r * r + 2 * (slow[k] - r) * c, 0)));
-    }
-    t = Number.isNaN(t) ? 0 : clip(t, 0, 1);
-    const near = clip(Math.trunc(start[k] + t * (end[k] - start[k])), 0, m.final);
+    const floor = coin(m.floor), share = (x - m.lower) / m.width, [left, right, start, end] = m.map;
+    const k = Math.max(upTo(left, share) - 1, 0), t = (share - left[k]) / (right[k] - left[k]);
+    const near = clip(Math.trunc(start[k] + (Number.isNaN(t) ? 0 : clip(t, 0, 1)) * (end[k] - start[k])), 0, m.final);
     const more = below(m.window[0], m.window[1]);
     if (!floor) cell = near + upper * HALF + more;
     const piece = upTo(m.edges, cell) - 1;
-    return m.low[piece] + m.slope[piece] * (cell - m.edges[piece] + 0.5);
+    return clip(m.starts[piece] + nearest(m.slopes[piece] * (2 * (cell - m.edges[piece]) + 1)), m.first, m.last) * m.step;
+  },
+
+  /**
+   * A cell of the floor, or of a window that makes the input the mean, and a number of the lattice next to it. Where the window
+   * starts, and which of two numbers is sent, are coins with exact chances; floats toss them where they are sure.
+   */
+  mean(m, x) {
+    const low = below(CELLS / HALF - 1, HALF - 1);
+    let cell = upper * HALF + low;
+    const floor = coin(m.floor), start = startOf(m, clip(nearest(x / m.read), m.first, m.last));
+    const more = below(m.window[0], m.window[1]);
+    if (!floor) cell = start + upper * HALF + more;
+    const last = below(TOP, HALF - 1), first = upper, toss = (first * HALF + last) / LIMB;
+    const piece = upTo(m.edges, cell) - 1, rise = m.highs[piece] - m.lows[piece], middle = 2 * (cell - m.edges[piece]) + 1;
+    const moved = (rise / (2 * m.cells[piece])) * middle + toss;
+    if (Math.abs(moved - Math.round(moved)) >= (moved + 1) * 2 ** -49) return (m.lows[piece] + Math.floor(moved)) * m.step;
+    const along = BigInt(rise) * BigInt(middle), whole = 2n * BigInt(m.cells[piece]);
+    const up = tossed(2n ** 62n - 1n - big(first, last), along % whole, whole);
+    return (m.lows[piece] + Number(along / whole) + up) * m.step;
   },
 
   /** A set of categories with the own one in it or not, the others uniform (Floyd's algorithm); sorted. */
@@ -160,6 +171,126 @@ const draw = {
     return [slope, b < 0 ? b + q : b];
   },
 };
+
+// --- windows with exact means
+
+const big = (high, low) => BigInt(high) * 2n ** 32n + BigInt(low);
+
+/** Whether a uniform number with these 62 leading bits is below top/bottom; a tie is tossed on. */
+function tossed(toss, top, bottom) {
+  for (;;) {
+    const cut = (top << 62n) / bottom;
+    top = (top << 62n) % bottom;
+    if (toss !== cut || top === 0n) return toss < cut;
+    const low = below(TOP, HALF - 1);
+    toss = big(upper, low);
+  }
+}
+
+/** The first cell of a window: one of the two nodes around the input, such that the mean is the input. */
+function startOf(m, at) {
+  const last = below(TOP, HALF - 1), first = upper, toss = (first * HALF + last) / LIMB;
+  const mean = at / m.scale, k = upTo(m.means, mean) - 1;
+  if (k >= 0) {
+    const left = m.means[k], rate = m.rates[k], bend = m.bends[k], length = m.lengths[k], beyond = mean - left;
+    const root = rate + Math.sqrt(Math.max(rate * rate + 4 * bend * beyond, 0));
+    const low = Math.min(Math.floor(Math.min((2 * beyond) / root, length) / m.grids[k]) * m.grids[k], length);
+    const high = Math.min(low + m.grids[k], length), step = (high - low) * (rate + bend * (low + high));
+    if (step > 0) {
+      const chance = (beyond - low * (rate + bend * low)) / step;
+      const size = Math.abs(mean) + Math.abs(left) + (rate + Math.abs(bend) * length) * length;
+      const margin = (size * 2 ** -44) / step + 2 ** -45;
+      if (Math.abs(toss - chance) > margin && chance > margin && chance < 1 - margin) {
+        return m.starts[k] + (toss < chance ? high : low);
+      }
+    }
+  }
+  return exactStart(m, BigInt(at), big(first, last));
+}
+
+/** The same in integers. */
+function exactStart(m, at, toss) {
+  const mean = at * m.unit;
+  const reached = (start) => {
+    const [top, bottom] = exactMean(m, start);
+    return top <= mean * bottom;
+  };
+  /** The number of nodes from the first one on that are reached; all after them are not. */
+  const count = (size, node) => {
+    let low = 0, high = size;
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (reached(node(middle))) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  const k = count(m.starts.length, (i) => m.starts[i]) - 1;
+  if (k < 0) return m.starts[0];
+  const start = m.starts[k], grid = m.grids[k], length = m.lengths[k], [first, bottom] = exactMean(m, start);
+  if (first === mean * bottom || length === 0) return start;
+  const low = (count(Math.ceil(length / grid), (i) => start + i * grid) - 1) * grid, high = Math.min(low + grid, length);
+  const [a, b] = exactMean(m, start + low), [c, d] = exactMean(m, start + high);
+  const top = (mean * b - a) * d, all = c * b - a * d;
+  return start + (all > 0n && tossed(toss, top < all ? top : all, all) ? high : low);
+}
+
+/** The mean of what is sent with the window at a cell, times `unit`, as a fraction. */
+function exactMean(m, start) {
+  const [a, b] = under(m, start), [c, d] = under(m, start + m.size);
+  return [m.far * b * d + m.near * (c * b - a * d), b * d];
+}
+
+/** Twice the sum over all cells before this one of what they stand for, as a fraction. */
+function under(m, cell) {
+  const piece = upTo(m.edges, cell) - 1, low = BigInt(m.lows[piece]), rise = BigInt(m.highs[piece]) - low;
+  const count = BigInt(m.cells[piece]), within = BigInt(cell - m.edges[piece]);
+  return [m.sums[piece] * count + within * (2n * low * count + rise * within), count];
+}
+
+/** How far apart the ends of a window are, from a cell in piece i to one in piece j, as a fraction. */
+function apart(m, i, j, low, high) {
+  const [[a, n], [b, k]] = [[i, low], [j, high]].map(([piece, cell]) => {
+    const first = BigInt(m.lows[piece]), count = BigInt(m.cells[piece]);
+    return [first * count + (BigInt(m.highs[piece]) - first) * BigInt(cell - m.edges[piece]), count];
+  });
+  return [b * n - a * k, n * k];
+}
+
+/** A quotient of integers of any size as a number, to 2^-60 of itself. */
+function quotient(top, bottom) {
+  if (top < 0n) return -quotient(-top, bottom);
+  if (top === 0n) return 0;
+  const shift = 64 - top.toString(2).length + bottom.toString(2).length;
+  return shift >= 0 ? Number((top << BigInt(shift)) / bottom) / 2 ** shift : Number(top / (bottom << BigInt(-shift))) * 2 ** -shift;
+}
+
+/** What `mean` looks up: sums in integers, and on each stretch of starts how the mean moves, in floats. */
+function readyMean(m) {
+  const after = (a, last) => a.map((v, i) => (i + 1 < a.length ? a[i + 1] : last) - v);
+  m.size = m.window[0] * HALF + m.window[1] + 1;
+  m.cells = after(m.edges, CELLS);
+  m.lengths = after(m.starts, m.final);
+  m.scale = m.step / m.read;
+  m.sums = [0n];
+  m.cells.forEach((count, i) => m.sums.push(m.sums[i] + (BigInt(m.lows[i]) + BigInt(m.highs[i])) * BigInt(count)));
+  const coins = BigInt(m.coins), width = BigInt(m.size), scale = BigInt(m.scale), all = 2n ** 124n;
+  // The mean is coins/2^124 times the floor's, which is the last sum/(2 cells), and the rest times the window's.
+  m.far = coins * width * m.sums.pop() * scale;
+  m.near = (all - coins) * BigInt(CELLS) * scale;
+  m.unit = 2n * all * BigInt(CELLS) * width;
+  const speed = quotient(all - coins, all * width);
+  m.means = m.starts.map((start) => {
+    const [top, bottom] = exactMean(m, start);
+    return quotient(top, bottom * m.unit * scale);
+  });
+  const ends = m.starts.map((start, k) => {
+    const [i, j] = [start, start + m.size].map((cell) => upTo(m.edges, cell) - 1);
+    return [0, m.lengths[k]].map((moved) => apart(m, i, j, start + moved, start + moved + m.size));
+  });
+  m.rates = ends.map(([[top, bottom]]) => speed * quotient(top, bottom));
+  m.bends = ends.map(([[a, b], [c, d]], k) => (m.lengths[k] ? (speed * quotient(c * b - a * d, b * d)) / (2 * m.lengths[k]) : 0));
+}
 
 // --- entries
 
@@ -226,7 +357,8 @@ for (const column of PLAN.columns ?? []) {
     m.final = m.last - m.window[0] * HALF - m.window[1];
     m.half = m.window[0] * (HALF / 2) + Math.floor((m.window[1] + 1) / 2);
   }
-  if (m.kind === "kernel") m.final = CELLS - 1 - m.window[0] * HALF - m.window[1];
+  if (m.kind === "ends" || m.kind === "mean") m.final = CELLS - 1 - m.window[0] * HALF - m.window[1];
+  if (m.kind === "mean") readyMean(m);
 }
 
 const names = new Set(columns.map((column) => column.name));

@@ -18,8 +18,9 @@ import numbers
 import os
 import re
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from itertools import accumulate
 from typing import Any
 
 PLAN: dict[str, Any] = {}
@@ -29,6 +30,8 @@ STATEMENT: str = PLAN.get("statement", "")
 DIGEST: str = PLAN.get("digest", "")
 COLUMNS: tuple[str, ...] = tuple(column["name"] for column in PLAN.get("columns", ()))
 
+#: Kernels are drawn from so many cells; tosses have 62 bits.
+_CELLS, _LIMB = 2**50, 2**62
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ].*)?")
 _WORDS = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
@@ -68,10 +71,15 @@ def _coin(cuts: list[int] | None, words: Iterator[int]) -> bool:
     """True with the probability whose two halves of 62 bits are `cuts`; always for None."""
     if cuts is None:
         return True
-    toss = next(words) >> 2 << 32 | next(words)
+    toss = _toss(words)
     if toss != cuts[0] or not cuts[1]:
         return toss < cuts[0]
-    return (next(words) >> 2 << 32 | next(words)) < cuts[1]
+    return _toss(words) < cuts[1]
+
+
+def _toss(words: Iterator[int]) -> int:
+    """62 bits."""
+    return next(words) >> 2 << 32 | next(words)
 
 
 # --- mechanisms: (their data, the input, words) -> what is sent
@@ -98,25 +106,145 @@ def _over(a: float, b: float) -> float:
     return a / b if b else a * math.inf
 
 
-def _kernel(m: dict[str, Any], x: float, words: Iterator[int]) -> float:
-    """A uniform cell of the floor, or of a window that the input places, and the output that the cell stands for."""
-    cell = _below(2**50 - 1, words)
+def _ends(m: dict[str, Any], x: float, words: Iterator[int]) -> float:
+    """A cell of the floor, or of a window whose ends the input divides, and the number of the lattice that it stands for."""
+    cell = _below(_CELLS - 1, words)
     floor = _coin(m["floor"], words)
     share = (x - m["lower"]) / m["width"]
-    left, right, start, end, fast, slow = m["map"]
+    left, right, start, end = m["map"]
     k = max(bisect_right(left, share) - 1, 0)
     t = _over(share - left[k], right[k] - left[k])
-    if m["mean"]:
-        c, r, s = t * (fast[k] + slow[k]) / 2, fast[k], slow[k]
-        inner = r * r + 2 * (s - r) * c
-        t = _over(2 * c, r + math.sqrt(max(inner, 0.0)))
     t = min(max(t, 0.0), 1.0) if t == t else 0.0
-    near = min(max(int(start[k] + t * (end[k] - start[k])), 0), 2**50 - 1 - m["window"])
+    near = min(max(int(start[k] + t * (end[k] - start[k])), 0), _CELLS - 1 - m["window"])
     near += _below(m["window"], words)
     if not floor:
         cell = near
     piece = bisect_right(m["edges"], cell) - 1
-    return float(m["low"][piece] + m["slope"][piece] * ((cell - m["edges"][piece]) + 0.5))
+    place = m["starts"][piece] + round(m["slopes"][piece] * (2 * (cell - m["edges"][piece]) + 1))
+    return float(min(max(place, m["first"]), m["last"]) * m["step"])
+
+
+def _mean(m: dict[str, Any], x: float, words: Iterator[int]) -> float:
+    """A cell of the floor, or of a window that makes the input the mean, and a number of the lattice next to it.
+
+    Where the window starts, and which of two numbers is sent, are coins with exact chances; floats toss them where they are sure.
+    """
+    cell = _below(_CELLS - 1, words)
+    floor = _coin(m["floor"], words)
+    at = min(max(round(x / m["read"]), m["first"]), m["last"])
+    near = _start(m, at, _toss(words), words) + _below(m["window"], words)
+    if not floor:
+        cell = near
+    toss = _toss(words)
+    piece = bisect_right(m["edges"], cell) - 1
+    edge, low, rise, whole, slope = m["pieces"][piece]
+    middle = 2 * (cell - edge) + 1
+    moved = slope * middle + toss / _LIMB
+    if abs(moved - round(moved)) < (moved + 1) * 2**-49:
+        down, rest = divmod(rise * middle, whole)
+        return float((low + down + _tossed(_LIMB - 1 - toss, rest, whole, words)) * m["step"])
+    return float((low + math.floor(moved)) * m["step"])
+
+
+def _tossed(toss: int, top: int, bottom: int, words: Iterator[int]) -> bool:
+    """Whether a uniform number with these 62 leading bits is below top/bottom; a tie is tossed on."""
+    while True:
+        cut, top = divmod(top * _LIMB, bottom)
+        if toss != cut or not top:
+            return toss < cut
+        toss = _toss(words)
+
+
+def _start(m: dict[str, Any], at: int, toss: int, words: Iterator[int]) -> int:
+    """The first cell of a window: one of the two nodes around the input, such that the mean is the input."""
+    mean = at / m["scale"]
+    k = bisect_right(m["means"], mean) - 1
+    if k >= 0:
+        start, left, rate, bend, length, grid, size = m["stretches"][k]
+        beyond = mean - left
+        root = rate + math.sqrt(max(rate * rate + 4 * bend * beyond, 0.0))
+        low = min(math.floor(min(_over(2 * beyond, root), length) / grid) * grid if root else 0, length)
+        high = min(low + grid, length)
+        step = (high - low) * (rate + bend * (low + high))
+        if step > 0:
+            chance, drawn = (beyond - low * (rate + bend * low)) / step, toss / _LIMB
+            margin = (abs(mean) + size) * 2**-44 / step + 2**-45
+            if abs(drawn - chance) > margin and margin < chance < 1 - margin:
+                return int(start + (high if drawn < chance else low))
+    return _exact_start(m, at, toss, words)
+
+
+def _exact_start(m: dict[str, Any], at: int, toss: int, words: Iterator[int]) -> int:
+    """The same in integers."""
+    mean = at * m["unit"]
+
+    def reached(start: int) -> bool:
+        top, bottom = _exact_mean(m, start)
+        return top <= mean * bottom
+
+    k = bisect_left(m["starts"], True, key=lambda start: not reached(start)) - 1
+    if k < 0:
+        return int(m["starts"][0])
+    start, grid, length = m["starts"][k], m["grids"][k], m["lengths"][k]
+    top, bottom = _exact_mean(m, start)
+    if top == mean * bottom:
+        return int(start)
+    nodes = range(0, length, grid)
+    low = nodes[bisect_left(nodes, True, key=lambda node: not reached(start + node)) - 1] if length else 0
+    high = min(low + grid, length)
+    (a, b), (c, d) = _exact_mean(m, start + low), _exact_mean(m, start + high)
+    top, bottom = (mean * b - a) * d, c * b - a * d
+    up = bottom > 0 and _tossed(toss, min(top, bottom), bottom, words)
+    return int(start + (high if up else low))
+
+
+def _exact_mean(m: dict[str, Any], start: int) -> tuple[int, int]:
+    """The mean of what is sent with the window at a cell, times `unit`, as a fraction."""
+    (a, b), (c, d) = _under(m, start), _under(m, start + m["window"] + 1)
+    bottom = b * d
+    return m["far"] * bottom + m["near"] * (c * b - a * d), bottom
+
+
+def _under(m: dict[str, Any], cell: int) -> tuple[int, int]:
+    """Twice the sum over all cells before this one of what they stand for, as a fraction."""
+    piece = bisect_right(m["edges"], cell) - 1
+    low, rise, count = m["lows"][piece], m["highs"][piece] - m["lows"][piece], m["cells"][piece]
+    within = cell - m["edges"][piece]
+    return m["sums"][piece] * count + within * (2 * low * count + rise * within), count
+
+
+def _ready_mean(m: dict[str, Any]) -> None:
+    """What `_mean` looks up: sums in integers, and on each stretch of starts how the mean moves, in floats."""
+    m["cells"] = [b - a for a, b in zip(m["edges"], [*m["edges"][1:], _CELLS], strict=True)]
+    pieces = zip(m["lows"], m["highs"], m["cells"], strict=True)
+    m["sums"] = [0, *accumulate((low + high) * count for low, high, count in pieces)]
+    last, coins, width = _CELLS - 1 - m["window"], int(m["coins"]), m["window"] + 1
+    m["lengths"] = [b - a for a, b in zip(m["starts"], [*m["starts"][1:], last], strict=True)]
+    m["scale"] = int(m["step"] / m["read"])
+    # The mean is coins/2^124 times the floor's, which is sums[-1]/(2 cells), and the rest times the window's.
+    m["far"] = coins * width * m["sums"].pop() * m["scale"]
+    m["near"] = (2**124 - coins) * _CELLS * m["scale"]
+    m["unit"] = 2 * 2**124 * _CELLS * width
+    spans = zip(m["edges"], m["lows"], m["highs"], m["cells"], strict=True)
+    m["pieces"] = [(edge, low, high - low, 2 * n, (high - low) / (2 * n)) for edge, low, high, n in spans]
+    m["means"], m["stretches"] = [], []
+    for start, length, grid in zip(m["starts"], m["lengths"], m["grids"], strict=True):
+        top, bottom = _exact_mean(m, start)
+        i, j = (bisect_right(m["edges"], cell) - 1 for cell in (start, start + width))
+        first, final = (_apart(m, i, j, start + moved, start + moved + width) for moved in (0, length))
+        speed = (2**124 - coins) / (2**124 * width)
+        left, rate = top / (bottom * m["unit"] * m["scale"]), speed * (first[0] / first[1])
+        change = final[0] * first[1] - first[0] * final[1]
+        bend = speed * (change / (first[1] * final[1])) / (2 * length) if length else 0.0
+        m["means"].append(left)
+        m["stretches"].append((start, left, rate, bend, length, grid, abs(left) + (rate + abs(bend) * length) * length))
+
+
+def _apart(m: dict[str, Any], i: int, j: int, low: int, high: int) -> tuple[int, int]:
+    """How far apart the ends of a window are, from a cell in piece i to one in piece j, as a fraction."""
+    (a, n), (b, k) = ((m["lows"][p] * m["cells"][p] + (m["highs"][p] - m["lows"][p]) * (cell - m["edges"][p]), m["cells"][p])
+                      for p, cell in ((i, low), (j, high)))  # fmt: skip
+    return b * n - a * k, n * k
 
 
 def _set(m: dict[str, Any], x: int, words: Iterator[int]) -> list[int]:
@@ -145,7 +273,13 @@ def _affine(m: dict[str, Any], x: int, words: Iterator[int]) -> list[int]:
     return [slope, ((inside if own else outside) - slope * x) % q]
 
 
-_DRAW: dict[str, Callable[..., Any]] = {"piecewise": _piecewise, "kernel": _kernel, "set": _set, "affine": _affine}
+_DRAW: dict[str, Callable[..., Any]] = {
+    "piecewise": _piecewise,
+    "ends": _ends,
+    "mean": _mean,
+    "set": _set,
+    "affine": _affine,
+}
 
 
 # --- entries
@@ -221,8 +355,10 @@ def _ready(plan: dict[str, Any]) -> dict[str, Any]:
         m = column["mechanism"]
         for name in {"floor", "own"} & set(m):
             m[name] = m[name] and [m[name][0] << 32 | m[name][1], m[name][2] << 32 | m[name][3]]
-        if m["kind"] in ("piecewise", "kernel"):
+        if "window" in m:
             m["window"] = m["window"][0] << 32 | m["window"][1]
+        if m["kind"] == "mean":
+            _ready_mean(m)
     return plan
 
 

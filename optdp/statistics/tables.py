@@ -85,10 +85,16 @@ def map_file(
 
 
 def each(table: Any, function: Callable[[Any], Part]) -> Iterator[Part]:
-    """`function` of each part of a table: of the chunks of a file, of the partitions of a dask DataFrame (on its cluster), or of
-    the table itself.
+    """`function` of each part of a table: of the chunks of a file or of the parts in a folder that `collect` filled, of the
+    partitions of a dask DataFrame (on its cluster), or of the table itself.
     """
-    if isinstance(table, str | Path):
+    if isinstance(table, str | Path) and Path(table).is_dir():
+        found = sorted(Path(table).glob("part-*"))
+        if not found:
+            raise ValueError(f"{table} is not allowed: there are no parts in it")
+        for part in found:
+            yield from each(part, function)
+    elif isinstance(table, str | Path):
         suffix = Path(table).suffix.lower()
         if suffix not in (".csv", ".parquet"):
             raise ValueError(f"file {table} is not allowed: it must be .csv or .parquet")
@@ -108,11 +114,6 @@ def streamed(table: Any) -> bool:
 
 def read_file(source: str | Path) -> dict[str, np.ndarray]:
     """A whole CSV or Parquet file as columns: texts, or what Parquet holds; or all parts in a folder that `collect` filled."""
-    if Path(source).is_dir():
-        found = [read_file(part) for part in sorted(Path(source).glob("part-*"))]
-        if not found:
-            raise ValueError(f"{source} is not allowed: there are no parts in it")
-        return {name: np.concatenate([np.asarray(part[name], dtype=object) for part in found]) for name in found[0]}
     parts = list(each(source, lambda part: part))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 

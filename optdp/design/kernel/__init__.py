@@ -41,7 +41,7 @@ from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import require
 from optdp.exact.numbers import Number, number, plain
-from optdp.mechanisms.kernel import KernelMechanism
+from optdp.mechanisms.kernel import KernelMechanism, spacing
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
 from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, as_domain
@@ -250,7 +250,8 @@ class _Search:
         task, problem = self.task, self.run.problem
         low, high = task.span
         if task.cost.tilted:
-            reach = (1 + 2 / task.growth) / 2 * (1 + 1e-12)
+            reach = (1 + 2 / task.growth) / 2
+            reach += 1e-12 * reach + 2 * reach * spacing(problem.domain, 0.5 - reach, 0.5 + reach)
             ends = [0.5 - reach, 0.5 + reach]
             return KernelMechanism.private(problem.eps, [1.0, 1.0], ends, ends, 0.5, problem.domain, "mean")  # type: ignore[arg-type]
         return self._mechanism(np.ones(1), np.array([low]), np.array([high]), task.width)
@@ -269,7 +270,11 @@ class _Search:
         found: Master | None = None
         dual: Dual | None = None
         shrink = 0.0
-        for level in range(LEVELS if self.gap > rtol else 0):
+        # Where the numbers that can be sent are this far apart a finer program makes the value no better.
+        coarse = spacing(self.run.problem.domain, 0.0, 1.0) > rtol * task.width / 4
+        if coarse:
+            self.message = "the domain's floats are too far apart for a narrower bracket"
+        for level in range((2 if coarse else LEVELS) if self.gap > rtol else 0):
             left = self.run.time_limit - self.run.seconds
             if left <= 0:
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
@@ -289,7 +294,7 @@ class _Search:
                 y.size, inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink,
                 self.run.seconds,
             )  # fmt: skip
-            last = level == LEVELS - 1 or max(y.size, inputs.size) > FINEST
+            last = level == (1 if coarse else LEVELS - 1) or max(y.size, inputs.size) > FINEST
             if dual is not None:
                 near = 1 - dual.value * (1 - 2 * shrink) / found.attained
                 if near <= (0.95 if task.has_density else 0.6) * rtol or last:
@@ -299,7 +304,8 @@ class _Search:
             if self.gap <= rtol:
                 break
             if last:
-                self.message = "the finest mesh was reached before the tolerance"
+                if not coarse:
+                    self.message = "the finest mesh was reached before the tolerance"
                 if dual is None:
                     self._keep_value(found)
                 break
@@ -454,7 +460,8 @@ class _Search:
         if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
             floor = of_pieces(*best[1])
             a, b = max(floor.lowest_mean(task.growth), 0.0), min(floor.lowest_mean(task.growth, highest=True), 1.0)
-            lows, highs = (0.5 + ((v - a) / (b - a) - 0.5) * (1 + 2.0**-30) for v in (lows, highs))
+            room = 2.0**-30 + 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
+            lows, highs = (0.5 + ((v - a) / (b - a) - 0.5) * (1 + room) for v in (lows, highs))
             if task.problem.outputs is not None:
                 lows, highs = (np.clip(v, *task.span) for v in (lows, highs))
         log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)

@@ -1,0 +1,189 @@
+"""What kernels send: numbers of a lattice, with the guarantee, the value and the mean that are stated, for those very numbers."""
+
+import math
+from bisect import bisect_left
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.exact.lattice import Lattice
+from optdp.exact.sampling import LIMB
+from optdp.mechanisms import kernel as module
+from optdp.mechanisms.kernel import KernelMechanism
+from optdp.mechanisms.piecewise import CELLS
+from optdp.problem.losses import as_loss
+from tests.kernels import mechanisms, unbiased
+from tests.test_lattice import Tosses
+
+#: Domains with few floats, so that the law of what is sent can be listed.
+COARSE = [(1e15, 1e15 + 1), (2.0**53, 2.0**53 + 2), (2.0**50 - 0.3, 2.0**50 + 7), (1.7e18, 1.7e18 + 1e4)]
+NANOSECONDS = 1_700_000_000_000_000_000
+
+
+def counts(mechanism, first, last):
+    """How many cells from `first` up to `last` send each number of the lattice: by bisection, as Q does not decrease."""
+    sent = mechanism._sent
+    cells = range(first, last)
+    below = [
+        bisect_left(cells, k, key=lambda cell: int(mechanism._quantile(np.array([cell]))[0]))
+        for k in range(sent.first, sent.last + 2)
+    ]
+    return [b - a for a, b in pairwise(below)]
+
+
+def law(mechanism, x):
+    """The exact probabilities of the numbers that are sent for the float x."""
+    start, n, mass = int(mechanism._first_cell(np.array([x]))[0]), mechanism.width_cells, mechanism.exact_floor_mass
+    far, near = counts(mechanism, 0, CELLS), counts(mechanism, start, start + n)
+    found = [mass * a / CELLS + (1 - mass) * b / n for a, b in zip(far, near, strict=True)]
+    assert sum(found) == 1
+    return found
+
+
+@settings(max_examples=8)
+@given(
+    mechanisms(beyond=False, domain=(0.0, 1.0)), st.sampled_from(COARSE), st.sampled_from(["abs", "squared", "huber"])
+)
+def test_value_and_privacy_are_those_of_the_numbers_sent(made, ends, loss):
+    """On domains of few floats the law is listed: its ratios and its loss at every float are as stated."""
+    fields = {name: getattr(made, name) for name in made.__dataclass_fields__}
+    mechanism = KernelMechanism(**(fields | {"domain": optdp.Interval(*ends)}))
+    cost = as_loss(optdp.Huber((ends[1] - ends[0]) / 5) if loss == "huber" else loss)
+    lattice, sent = Lattice.between(*ends), mechanism._sent
+    k = np.unique(np.linspace(lattice.first, lattice.last, 7).astype(np.int64))
+    inputs = {float(v) for v in lattice.sent(k)} | set(ends)
+    inputs |= {math.nextafter(x, side) for x in list(inputs) for side in (0, math.inf)}
+    laws = {x: law(mechanism, x) for x in inputs if ends[0] <= x <= ends[1]}
+    for column in zip(*laws.values(), strict=True):
+        assert max(column) <= mechanism.exact_ratio * min(column)
+    high = mechanism.enclose(optdp.WorstCase(cost))[1]
+    for x, row in laws.items():
+        places = [k * sent.step for k in range(sent.first, sent.last + 1)]
+        losses = [Fraction(float(cost(float(abs(y - Fraction(x)))))) for y in places]
+        assert sum(p * v for p, v in zip(row, losses, strict=True)) <= Fraction(high) * (1 + Fraction(1, 2**50))
+
+
+def mean_of(mechanism, start):
+    """E[Y] in exact rationals with the window at a cell: from the pieces' ends on the lattice, piece by piece."""
+    n, mass, sent = mechanism.width_cells, mechanism.exact_floor_mass, mechanism._sent
+
+    def total(low, high):
+        edge, out = 0, Fraction(0)
+        for count, (a, b) in zip(mechanism.cells, mechanism._places, strict=True):
+            i, j = max(low - edge, 0), min(high - edge, count)
+            if i < j:  # the middles of cells i, ..., j - 1
+                out += (j - i) * a + Fraction((b - a) * (j * j - i * i), 2 * count)
+            edge += count
+        return out
+
+    return sent.step * (mass * total(0, CELLS) / CELLS + (1 - mass) * total(start, start + n) / n)
+
+
+@settings(max_examples=25)
+@given(unbiased(), st.floats(0, 1), st.integers(0, LIMB - 1))
+def test_the_mean_of_what_is_sent_is_the_input_exactly(mechanism, share, toss):
+    """The two starts have means around x, and the toss takes the second one with the probability that makes the mean x."""
+    domain = mechanism.domain
+    lattice = Lattice.between(domain.lower, domain.upper)
+    place = lattice.first + round(share * (lattice.count - 1))
+    x = place * lattice.step
+    first, second, chance = mechanism._nodes(module.exact((x - Fraction(domain.lower)) / domain.exact_width))
+    assert 0 <= first <= second <= CELLS - mechanism.width_cells and 0 <= chance <= 1
+    assert (1 - chance) * mean_of(mechanism, first) + chance * mean_of(mechanism, second) == x
+    cut = math.floor(chance * LIMB)
+    for tried in {toss, max(cut - 1, 0), min(cut + 1, LIMB - 1)} - {cut}:
+        start = int(mechanism._tossed_start(np.array([place]), lattice, Tosses(tried))[0])
+        assert start == (second if tried < cut else first)
+
+
+@settings(max_examples=25)
+@given(unbiased(), st.integers(0, CELLS - 1), st.integers(0, LIMB - 1))
+def test_the_mean_of_what_is_sent_for_a_cell_is_q_at_its_middle(mechanism, cell, toss):
+    k = int(mechanism._piece(np.array([cell]))[0])
+    (a, b), count = mechanism._places[k], mechanism.cells[k]
+    exactly = a + Fraction((b - a) * (2 * (cell - int(mechanism._edges[k])) + 1), 2 * count)
+    share = exactly - math.floor(exactly)
+    cut = math.floor(share * LIMB)
+    for tried in {toss, max(cut - 1, 0), min(cut + 1, LIMB - 1)} - {cut}:
+        found = int(mechanism._quantile(np.array([cell]), Tosses(LIMB - 1 - tried))[0])
+        assert found == math.floor(exactly) + (tried < cut)
+
+
+@cache
+def solved(ends, eps, exact):
+    return optdp.solve_kernel(eps, domain=ends, unbiased=exact, rtol=0.02)
+
+
+FAR = [(1e15, 1e15 + 1), (0.1, 0.7), (-3.0, 1e-9), (NANOSECONDS, NANOSECONDS + 10**6), (1e-100, 2e-100)]
+
+
+@pytest.mark.parametrize("ends", [*FAR, (-1e150, 1e150)])
+@pytest.mark.parametrize("eps", [0.01, 4.0])
+def test_solutions_on_far_domains_are_true_or_wide(ends, eps):
+    """Verified; numbers of the lattice alone; and as good as stated at the ends and inside."""
+    solution = solved(ends, eps, False)
+    assert solution.verify(), str(solution.verify())
+    domain = solution.mechanism.domain
+    step = getattr(solution.mechanism, "_sent", Lattice.between(*ends)).step  # or a piecewise one
+    assert solution.gap <= 0.02 or Lattice.between(*ends).count < 2**20
+    for share in (0.0, 0.31, 1.0):
+        x = min(domain.lower + share * domain.width, domain.upper)
+        y = solution.mechanism.randomize(np.full(20_000, x), 1)
+        assert all((Fraction(v) / step).denominator == 1 for v in y[:50].tolist())
+        assert ((y >= ends[0]) & (y <= ends[1])).all()
+        error = np.abs(y / solution.value - x / solution.value)
+        assert error.mean() <= 1 + 5 * error.std() / math.sqrt(error.size)
+
+
+@pytest.mark.parametrize("ends", FAR[:4])
+@pytest.mark.parametrize("eps", [0.01, 4.0])
+def test_far_unbiased_solutions_are_unbiased(ends, eps):
+    solution = solved(ends, eps, True)
+    assert solution.verify(), str(solution.verify())
+    domain = solution.mechanism.domain
+    for share in (0.0, 0.31, 1.0):
+        x = min(domain.lower + share * domain.width, domain.upper)
+        error = (solution.mechanism.randomize(np.full(100_000, x), 1) - x) / math.sqrt(solution.value)
+        assert abs(error.mean()) < 5 / math.sqrt(error.size)
+        assert np.mean(error**2) < 1 + 5 * np.std(error**2) / math.sqrt(error.size)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("wide", [10**6, 3 * 10**16])
+def test_integers_are_answered_by_integers(exact, wide):
+    """Nanoseconds: floats there are 256 apart, the integers are read and sent as they are."""
+    solution = solved((NANOSECONDS, NANOSECONDS + wide), 1.0, exact)
+    x = np.full(100_000, NANOSECONDS + wide // 3 + 1, dtype=np.int64)
+    y = solution.mechanism.randomize(x, 1)
+    assert y.dtype == np.int64 and solution.verify()
+    step = int(solution.mechanism._whole._sent.step)
+    assert step == 1 or (exact and wide / step >= 2**37)
+    assert set((y // step % 8).tolist()) == set(range(8)) and (y % step == 0).all()
+    error = (y - x).astype(float)
+    if exact:
+        assert abs(error.mean()) < 5 * error.std() / math.sqrt(error.size)
+    loss = error**2 if exact else np.abs(error)
+    assert loss.mean() < solution.value + 5 * loss.std() / math.sqrt(loss.size)
+    with pytest.raises(ValueError, match="entry 1"):
+        solution.mechanism.randomize(np.array([NANOSECONDS, NANOSECONDS - 1]))
+
+
+def test_a_knot_of_the_loss_under_a_window_that_stays():
+    """Windows end inside a piece: the expected loss changes its polynomial where an input is a knot away from there."""
+    mechanism = KernelMechanism.private(4.0, [1.0], [0.0], [1.0], 0.75, share=0.0)
+    law = optdp.Huber(0.2)
+    low, high = mechanism.enclose(optdp.WorstCase(law))
+    brute = float(mechanism.expected_loss(np.linspace(0, 1, 1001), law).max())
+    assert low <= brute * (1 + 1e-9) and brute <= high * (1 + 1e-12) and high <= brute * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_where_losses_overflow_the_solve_says_so(exact):
+    with pytest.raises(ValueError, match="it overflows there; use smaller units"):
+        optdp.solve_kernel(1.0, domain=(-1e300, 1e300), unbiased=exact)
