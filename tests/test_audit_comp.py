@@ -21,14 +21,16 @@ from optdp.mechanisms.baselines.unbiased import duchi, piecewise
 from optdp.problem.shapes import ACTIVATIONS, as_base
 
 VERDICTS = {
-    "COMP-1": Verdict.VERIFIED, "COMP-1x": Verdict.REFUTED, "COMP-1y": Verdict.REFUTED, "COMP-2": Verdict.VERIFIED,
+    "COMP-1": Verdict.VERIFIED, "COMP-1x": Verdict.CONDITIONAL, "COMP-1y": Verdict.REFUTED, "COMP-2": Verdict.VERIFIED,
     "COMP-3": Verdict.VERIFIED, "COMP-3x": Verdict.REFUTED, "COMP-4": Verdict.VERIFIED, "COMP-5": Verdict.VERIFIED,
     "COMP-6": Verdict.REFUTED, "COMP-7": Verdict.REFUTED, "COMP-7x": Verdict.REFUTED, "COMP-7y": Verdict.REFUTED,
     "COMP-8": Verdict.REFUTED, "COMP-8x": Verdict.REFUTED, "COMP-8y": Verdict.CONDITIONAL, "COMP-9": Verdict.REFUTED,
     "COMP-8z": Verdict.CONDITIONAL, "COMP-10": Verdict.CONDITIONAL, "COMP-10x": Verdict.VERIFIED, "COMP-10y": Verdict.REFUTED,
     "COMP-11": Verdict.CONDITIONAL, "COMP-12": Verdict.REFUTED, "COMP-13": Verdict.VERIFIED, "COMP-13x": Verdict.CONDITIONAL,
     "COMP-13y": Verdict.CONDITIONAL, "COMP-14": Verdict.CONDITIONAL, "COMP-15": Verdict.REFUTED, "COMP-15x": Verdict.REFUTED,
-    "COMP-16": Verdict.REFUTED, "COMP-17": Verdict.NOT_TESTABLE,
+    "COMP-16": Verdict.CONDITIONAL, "COMP-17": Verdict.NOT_TESTABLE, "COMP-18": Verdict.CONDITIONAL, "COMP-19": Verdict.REFUTED,
+    "COMP-20": Verdict.CONDITIONAL, "COMP-21": Verdict.CONDITIONAL, "COMP-22": Verdict.NOT_TESTABLE,
+    "COMP-23": Verdict.CONDITIONAL,
 }  # fmt: skip
 
 

@@ -19,13 +19,14 @@ from optdp.design.lip import solve_lip
 
 VERDICTS = {
     "LIP-1": Verdict.VERIFIED, "LIP-2": Verdict.VERIFIED, "LIP-3": Verdict.VERIFIED, "LIP-4": Verdict.VERIFIED,
-    "LIP-5": Verdict.REFUTED, "LIP-6": Verdict.CONDITIONAL, "LIP-7": Verdict.CONDITIONAL, "LIP-8": Verdict.CONDITIONAL,
+    "LIP-5": Verdict.CONDITIONAL, "LIP-6": Verdict.CONDITIONAL, "LIP-7": Verdict.CONDITIONAL, "LIP-8": Verdict.CONDITIONAL,
     "LIP-8x": Verdict.CONDITIONAL, "LIP-9": Verdict.CONDITIONAL, "LIP-10": Verdict.VERIFIED, "LIP-11": Verdict.VERIFIED,
-    "LIP-12": Verdict.REFUTED, "LIP-13": Verdict.CONDITIONAL, "LIP-14": Verdict.REFUTED, "LIP-15": Verdict.VERIFIED,
+    "LIP-12": Verdict.CONDITIONAL, "LIP-13": Verdict.CONDITIONAL, "LIP-14": Verdict.REFUTED, "LIP-15": Verdict.VERIFIED,
     "LIP-16": Verdict.CONDITIONAL, "LIP-17": Verdict.VERIFIED, "LIP-17x": Verdict.CONDITIONAL, "LIP-18": Verdict.VERIFIED,
     "LIP-19": Verdict.CONDITIONAL,
     "LIP-20": Verdict.CONDITIONAL, "LIP-21": Verdict.VERIFIED, "LIP-22": Verdict.REFUTED, "LIP-23": Verdict.VERIFIED,
     "LIP-24": Verdict.REFUTED, "LIP-25": Verdict.REFUTED, "LIP-26": Verdict.REFUTED,
+    "LIP-27": Verdict.CONDITIONAL, "LIP-28": Verdict.VERIFIED, "LIP-29": Verdict.VERIFIED, "LIP-30": Verdict.NOT_TESTABLE,
 }  # fmt: skip
 
 THIRD, HALF = Fraction(1, 3), Fraction(1, 2)

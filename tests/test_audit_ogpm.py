@@ -16,8 +16,9 @@ from optdp.audit.ogpm import claims as ogpm
 from optdp.mechanisms.baselines.clamped import ClampedStaircase
 
 VERDICTS = {
-    "OGPM-1": Verdict.VERIFIED, "OGPM-2": Verdict.REFUTED, "OGPM-3": Verdict.VERIFIED, "OGPM-4": Verdict.VERIFIED,
-    "OGPM-5": Verdict.VERIFIED, "OGPM-6": Verdict.REFUTED, "OGPM-6x": Verdict.REFUTED, "OGPM-7": Verdict.REFUTED,
+    "OGPM-1": Verdict.CONDITIONAL, "OGPM-2": Verdict.CONDITIONAL, "OGPM-3": Verdict.VERIFIED, "OGPM-4": Verdict.VERIFIED,
+    "OGPM-5": Verdict.VERIFIED, "OGPM-6": Verdict.CONDITIONAL, "OGPM-6x": Verdict.REFUTED,
+    "OGPM-8": Verdict.VERIFIED, "OGPM-9": Verdict.CONDITIONAL, "OGPM-10": Verdict.CONDITIONAL,
 }  # fmt: skip
 
 

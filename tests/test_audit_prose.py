@@ -8,7 +8,8 @@ from fractions import Fraction
 import pytest
 
 import optdp
-from optdp.audit.audit import PAPERS, Row
+from optdp.audit.audit import PAPERS, AuditReport, Row
+from optdp.audit.claim import Argument, Finding, Proof, Verdict
 
 DECIMAL = re.compile(r"(?<![\w.^])\d+\.\d{2,}(?![\d^])")
 NUMBER = re.compile(r"\d+\.?\d*(?:e[-+]?\d+)?")
@@ -50,3 +51,24 @@ def stray(row: Row) -> list[str]:
 def test_numbers_in_prose_are_computed(paper):
     rows = [*optdp.audit(paper, progress=False).rows, *optdp.discoveries(paper, progress=False).rows]
     assert {row.id: missing for row in rows if (missing := stray(row))} == {}
+
+
+def test_a_step_whose_end_fails_unsettles_its_claim():
+    for start, end in ((True, False), (False, True), (True, True)):
+        step = Argument("a name", "Words.", ("what was known", start), ("what follows", end))
+        found = Finding(Verdict.VERIFIED, Proof.SYMBOLIC, "every eps", arguments=(step,))
+        assert (found.verdict is Verdict.VERIFIED) == step.holds == (start and end)
+        row = Row("OGPM-1", "t", "s", "Statement.", found, 0.0)
+        told = AuditReport((row,)).to_markdown()
+        assert ("(failed)" in told) != step.holds and "Argument (a name)" in told
+
+
+def test_counts_by_kind_of_proof_are_told_and_nothing_depends_on_the_clock():
+    report = optdp.audit(["OGPM-4", "OGPM-10", "LIP-28"], progress=False)
+    verdicts, proofs = report.counts()
+    assert sum(verdicts.values()) == sum(proofs.values()) == 3
+    assert proofs == {Proof.SYMBOLIC.value: 2, Proof.COUNTEREXAMPLE.value: 1}
+    assert f"2 {Proof.SYMBOLIC.value}" in report.to_markdown()
+    again = optdp.audit(["OGPM-4", "OGPM-10", "LIP-28"], progress=False)
+    assert again.to_markdown() == report.to_markdown() and again.to_json_rows() == report.to_json_rows()
+    assert all("arXiv" in row["citation"] and row["source"] for row in report.to_json_rows())

@@ -11,7 +11,7 @@ import pytest
 
 import optdp
 from optdp.audit.audit import PAPERS, AuditReport, Row, load_claims
-from optdp.audit.claim import CLAIMS, DISCOVERIES, Finding, Verdict
+from optdp.audit.claim import CLAIMS, DISCOVERIES, Finding, Proof, Verdict
 from optdp.audit.pages import _anchor, pages, typeset
 from optdp.mechanisms import baselines
 
@@ -125,9 +125,7 @@ def test_every_claim_has_its_section(kind, book):
 
 
 def test_pages_of_the_audit_link_to_their_sections():
-    finding = Finding(
-        Verdict.REFUTED, "exact | certificate", "every eps <= 1", {"a*b": 0.5, "q": "E**2"}, "E_1 < e^(eps/2)"
-    )
+    finding = Finding(Verdict.REFUTED, Proof.SYMBOLIC, "every | eps <= 1", {"a*b": 0.5, "q": "E**2"}, "E_1 < e^(eps/2)")
     row = Row("OGPM-1", "p_i < E * p_j for |x| > 1", "Eq. 1", "A [claim] of $5", finding, 0.0)
     made = pages(AuditReport((row,)))
     assert set(made) == {"index.md", "ogpm.md"}

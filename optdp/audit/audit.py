@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from optdp.audit import comp, lip, ogpm, optt, tlap
-from optdp.audit.claim import CLAIMS, DISCOVERIES, Finding, Paper, Verdict
+from optdp.audit.claim import CLAIMS, DISCOVERIES, Finding, Paper, Proof, Verdict
 from optdp.design.sweep import sweep
 from optdp.report.report import Column, Report
 
@@ -66,23 +66,33 @@ class AuditReport:
     title: ClassVar[str] = "The published claims, decided by program"
 
     def to_report(self) -> Report:
-        """The table: id, claim, verdict, how."""
+        """The table: id, claim, verdict, kind of proof; below it how many there are of each."""
         rows = [
-            {"id": r.id, "title": r.title, "verdict": r.finding.verdict.value, "how": r.finding.how, "range": r.finding.range,
-             "seconds": r.seconds}
+            {"id": r.id, "title": r.title, "verdict": r.finding.verdict.value, "proof": r.finding.proof.value,
+             "range": r.finding.range}
             for r in self.rows
         ]  # fmt: skip
-        columns = [Column("id", "id"), Column("verdict", "verdict"), Column("title", "claim"), Column("how", "how"),
+        columns = [Column("id", "id"), Column("verdict", "verdict"), Column("title", "claim"), Column("proof", "kind of proof"),
                    Column("range", "range")]  # fmt: skip
-        counts = {v: sum(r.finding.verdict is v for r in self.rows) for v in Verdict}
-        summary = ", ".join(f"{n} {v.value}" for v, n in counts.items() if n)
-        return Report(self.title, columns, rows, [f"{len(rows)} row{'s' * (len(rows) != 1)}: {summary}."])
+        verdicts, proofs = (", ".join(f"{n} {name}" for name, n in found.items()) for found in self.counts())
+        steps = sum(len(r.finding.arguments) for r in self.rows)
+        notes = [f"{len(rows)} row{'s' * (len(rows) != 1)}: {verdicts}.", f"Kinds of proof: {proofs}."]
+        if steps:
+            notes.append(f"Steps that words carry, each with both ends checked: {steps}.")
+        return Report(self.title, columns, rows, notes)
+
+    def counts(self) -> tuple[dict[str, int], dict[str, int]]:
+        """How many rows have each verdict, and each kind of proof."""
+        verdicts = {v.value: sum(r.finding.verdict is v for r in self.rows) for v in Verdict}
+        proofs = {p.value: sum(r.finding.proof is p for r in self.rows) for p in Proof}
+        return {k: n for k, n in verdicts.items() if n}, {k: n for k, n in proofs.items() if n}
 
     def to_json_rows(self) -> list[dict[str, Any]]:
         """Plain data, one entry per claim."""
         return [
-            {"id": r.id, "title": r.title, "source": r.source, "statement": r.statement, "seconds": r.seconds,
-             **asdict(r.finding), "verdict": r.finding.verdict.value}
+            {"id": r.id, "title": r.title, "source": r.source, "statement": r.statement, **asdict(r.finding),
+             "verdict": r.finding.verdict.value, "proof": r.finding.proof.value,
+             "citation": PAPERS[r.id.removeprefix("D-").split("-")[0]].citation}
             for r in self.rows
         ]  # fmt: skip
 
@@ -106,17 +116,26 @@ class AuditReport:
 def _section(row: Row, command: str = "audit") -> list[str]:
     found = row.finding
     lines = [f"### {row.id} · {row.title}: **{found.verdict.value}**", "", f"*{row.source}.* {row.statement}", ""]
-    labels = [
-        ("How", found.how),
-        ("Range", found.range),
-        ("Witness" if found.verdict is Verdict.REFUTED else "Condition", found.condition),
-        ("True instead", found.corrected),
-        ("Argument", found.note),
-    ]
-    lines += [f"- **{label}:** {text}" for label, text in labels if text]
+    lines += [f"- **{label}:** {text}" for label, text in told(found)]
     if found.numbers:
         lines.append("- **Numbers:** " + "; ".join(f"{k}: {_number(v)}" for k, v in found.numbers.items()))
     return [*lines, f"- **Recompute:** `optdp {command} --claim {row.id}`", ""]
+
+
+def told(found: Finding) -> list[tuple[str, str]]:
+    """What a finding says in words, each part with its label."""
+    parts = [
+        ("Kind of proof", "; ".join(filter(None, [found.proof.value, found.how]))),
+        ("Range", found.range),
+        ("Witness" if found.verdict is Verdict.REFUTED else "Condition", found.condition),
+        ("True instead", found.corrected),
+    ]
+    for step in found.arguments:
+        ends = " ".join(f"{place}: {text} ({'checked' if held else 'failed'})." for place, (text, held) in
+                        (("From", step.start), ("To", step.end)))  # fmt: skip
+        parts.append((f"Argument ({step.name})", f"{step.words} {ends}"))
+    parts.append(("Remark", found.note))
+    return [(label, text) for label, text in parts if text]
 
 
 def _number(value: Any) -> str:

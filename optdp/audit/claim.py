@@ -8,11 +8,12 @@ A new claim is a function in the file of its paper (`optdp/audit/<paper>/claims.
         ...
         if not proven:
             return Finding.unsettled("what failed", numbers={...})
-        return Finding(Verdict.VERIFIED, how="symbolic proof", range="every eps > 0", numbers={...}, note=...)
+        return Finding(Verdict.VERIFIED, Proof.SYMBOLIC, "every eps > 0", numbers={...}, note=...)
 
-Its docstring is the claim in our own words. It computes both sides; the verdict follows from the numbers or the
-symbols, by an `if`, never typed in. A claim "for all eps" rests on a symbolic identity, on
-`optdp.audit.ranges.positive`, or on a monotonicity argument that its note gives.
+Its docstring is the claim in our own words, with its conditions. It computes both sides; the verdict follows from the numbers
+or the symbols, by an `if`, never typed in. A claim "for all eps" rests on a symbolic identity, on
+`optdp.audit.ranges.positive`, or on a monotonicity argument. A step that words carry is an `Argument`: the program checks the
+statement that it starts from and the one that it arrives at, and where either fails the claim is unsettled.
 """
 
 from __future__ import annotations
@@ -56,32 +57,68 @@ class Verdict(enum.Enum):
     UNSETTLED = "unsettled"  # a check of ours failed: an error to be mended, never a result
 
 
+class Proof(enum.Enum):
+    """What kind of proof a verdict rests on."""
+
+    SYMBOLIC = "symbolic for all parameters"  # identities and signs of polynomials, in symbols
+    CERTIFICATE = "certificate for all parameters"  # inequalities in ball arithmetic over the whole range
+    COUNTEREXAMPLE = "exact counterexample"  # a witness in rationals or closed form
+    POINTS = "certificate at stated points"  # certified numbers at the points that the range names
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A step of a proof that words carry, between two statements that the program checks.
+
+    - `name`: what the step is called.
+    - `words`: the step.
+    - `start`, `end`: what it starts from and what it arrives at, each with whether the program's check of it went through.
+    """
+
+    name: str
+    words: str
+    start: tuple[str, bool]
+    end: tuple[str, bool]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the checks at both ends went through."""
+        return self.start[1] and self.end[1]
+
+
 @dataclass(frozen=True)
 class Finding:
     """What a claim's function found.
 
-    - `verdict`.
-    - `how`: how it was established: "symbolic proof", "exact certificate", "ball arithmetic over a range",
-      "counterexample in exact arithmetic", ... in a few words.
+    - `verdict`. Where the check at either end of an argument failed it is `Verdict.UNSETTLED`, whatever was given.
+    - `proof`: the kind of proof.
     - `range`: for which parameters it is established.
     - `numbers`: both sides, by name, as floats or short exact strings: what a reader recomputes.
     - `condition`: for "conditional", exactly when it is true; for "refuted", the witness.
     - `corrected`: the statement that is true instead, if one is known.
-    - `note`: the argument in words, where symbols and numbers alone do not tell it.
+    - `note`: what symbols and numbers alone do not tell.
+    - `how`: by which means, in a few words, where the kind of proof does not say it.
+    - `arguments`: the steps that words carry.
     """
 
     verdict: Verdict
-    how: str
+    proof: Proof
     range: str
     numbers: dict[str, Any] = field(default_factory=dict)
     condition: str = ""
     corrected: str = ""
     note: str = ""
+    how: str = ""
+    arguments: tuple[Argument, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not all(argument.holds for argument in self.arguments):
+            object.__setattr__(self, "verdict", Verdict.UNSETTLED)
 
     @staticmethod
     def unsettled(why: str, numbers: dict[str, Any] | None = None) -> Finding:
         """What a claim's function returns when its own check does not go through: never a verdict by default."""
-        return Finding(Verdict.UNSETTLED, "a check did not go through", "", numbers or {}, note=why)
+        return Finding(Verdict.UNSETTLED, Proof.POINTS, "", numbers or {}, note=why, how="a check did not go through")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from optdp.audit.claim import Finding, Verdict, discovery
+from optdp.audit.claim import Finding, Proof, Verdict, discovery
 from optdp.audit.comp import claims as comp
 
 
@@ -23,7 +23,7 @@ def best_composite() -> Finding:
     """Among all activations and bases under the paper's privacy condition, the rectangle over a constant with k = (E - 1) y has
     the least variance at every query; its parameters are a curve in closed form.
     """
-    return _established(comp.further_improvement, Verdict.REFUTED)
+    return _established(comp.further_improvement, Verdict.CONDITIONAL)
 
 
 @discovery("D-COMP-2", "two and three outputs beat every composite in the middle, at every eps", "COMP")
@@ -36,7 +36,7 @@ def few_outputs() -> Finding:
         return Finding.unsettled("an interval of eps is left over", numbers)
     return Finding(
         Verdict.VERIFIED,
-        "ball arithmetic over a range, proof at both ends",
+        Proof.CERTIFICATE,
         "every eps > 0, C_p = 0",
         numbers,
         note="Three outputs -b, 0, b, b = (Delta/2)(E + 2)/(E - 1), with P(0) = E/(E + 2) at the middle query and P(b) = "
@@ -44,6 +44,7 @@ def few_outputs() -> Finding:
         "on and smaller ones before, to lower the worst case (COMP-15x). By COMP-16 it is enough to compare with best A1B1. "
         "Its ratio to Duchi falls (COMP-15), its ratio to the three outputs rises from eps = 0.42 on: a + b > (E - 1)/(E + 2) "
         "with a, b as in COMP-13x, by balls up to E = 50 and by a + b >= 1 beyond.",
+        how="ball arithmetic over a range, proof at both ends",
     )
 
 
@@ -60,4 +61,4 @@ def range_law() -> Finding:
     """Unbiased answers to queries in an interval of length Delta need outputs in an interval of length at least Delta/tanh(eps/2)
     under eps-DP, and at least Delta/tanh(eps/4) with a floor shared by all inputs.
     """
-    return _established(comp.every_input_in_the_range, Verdict.REFUTED)
+    return _established(comp.every_input_in_the_range, Verdict.CONDITIONAL)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from optdp.audit.claim import Finding, Verdict, discovery
+from optdp.audit.claim import Finding, Proof, Verdict, discovery
 from optdp.audit.optt import claims as optt
 
 
@@ -141,12 +141,13 @@ def limit_for_large_eps() -> Finding:
         return Finding.unsettled("; ".join(failed), numbers)
     return Finding(
         Verdict.VERIFIED,
-        "symbolic identities, inequalities over the whole range by ball arithmetic",
+        Proof.CERTIFICATE,
         "limit and rates: eps >= 8; the mechanism's mean and variance: every eps and w with w < T < pi/2",
         numbers,
         note="An unbiased mechanism's variance is its squared error, so that the bound for all mechanisms holds. The mean "
         "of sin(p) over a window [a - w, a + w] is sin(a) sin(w)/w and the mean of sin(p)^2 is affine in sin(a)^2: the share "
         "1 - w cot w of the floor is the one for which the variance does not depend on x.",
+        how="symbolic identities, inequalities over the whole range by ball arithmetic",
     )
 
 
@@ -177,7 +178,7 @@ def best_unbiased_mechanism_with_a_split_middle() -> Finding:
         return Finding.unsettled("; ".join(failed), numbers)
     return Finding(
         Verdict.VERIFIED,
-        "symbolic proof, inequalities over the range by ball arithmetic",
+        Proof.CERTIFICATE,
         "1.393028 <= eps <= 2.016032",
         numbers,
         note="Dual: a density around 0, one towards each end, atoms at the ends; the reduced cost is 0 on the floor's support, "
@@ -186,4 +187,5 @@ def best_unbiased_mechanism_with_a_split_middle() -> Finding:
         "give way to one another, with rising sums of what leaves and what enters, so that the variance first falls, then rises, "
         "and is below that at both sides. The mechanism closes, and its variance meets the bound, where the bound is stationary "
         "in its parameter: that is the equation for t.",
+        how="symbolic proof, inequalities over the range by ball arithmetic",
     )
