@@ -490,6 +490,7 @@ def test_signals_leave_nothing_behind(here, number):
     child = subprocess.Popen(
         [sys.executable, "-m", "optdp", *COMMON, "--save-mechanism", "m.json", "in.csv", "out.csv"],
         stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # what runs in the background may ignore SIGINT
     )
     until = time.monotonic() + 60
     while not (parts := [n for n in os.listdir(here) if n.startswith(".out.csv") and os.path.getsize(n) > 0]):
