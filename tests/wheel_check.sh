@@ -22,7 +22,7 @@ optdp="$place/env/bin/optdp"
 printf 'id,age\n1,30\n2,61\n' >in.csv
 "$optdp" plan --eps 1 --number age:0:120 --flag smoker --out plan.json
 for language in js python; do "$optdp" client --plan plan.json --language "$language" --out "client.$language"; done
-"$optdp" randomize --eps "log(3)" --column age --lower 0 --upper 120 in.csv out.csv
+"$optdp" randomize --eps "log(3)" --column age --lower 0 --upper 120 --keep id in.csv out.csv
 # What is missing is named with the extra that brings it.
 ! "$optdp" solve piecewise --eps 1 --plot figure.png 2>error.txt
 grep -F "optdp[plot]" error.txt
