@@ -74,12 +74,18 @@ def test_the_circle_against_a_plain_linear_program(eps):
 @given(epsilons(1e-4, 29.9), st.integers(1, 10**6), st.floats(0.0, 0.99))
 def test_no_cap_does_better_and_the_certificate_is_sharp(eps, d, height):
     best = optdp.solve_vector(eps, d)
-    other = CapMechanism.private(eps, optdp.Sphere(d), height * min(1.0, 8 / math.sqrt(d)))
+    other = CapMechanism.private(eps, optdp.Sphere(d), height * min(1.0, 4 / math.sqrt(d)))
     assert other.enclose(optdp.WorstCase("squared"))[0] >= best.lower_bound * (1 - 1e-13)
     assert other.check_privacy(optdp.LDP(eps))[0].passed
     assert float(other.guarantee().eps) == pytest.approx(float(eps), rel=1e-6)
     with pytest.raises(Refusal):
         SphereCertificate(best.value * (1 + 1e-9)).bound(best.problem)
+
+
+def test_caps_too_small_for_the_coins_are_refused():
+    for eps, d in ((1.0, 62), (1.0, 52), (math.exp(-2.0), 65), (1.0, 10**6)):
+        with pytest.raises(ValueError, match=r"height = .* is not allowed in dimension"):
+            CapMechanism.private(eps, optdp.Sphere(d), 0.98)
 
 
 def test_caps_have_the_shares_and_moments_of_beta_variables():

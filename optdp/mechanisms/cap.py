@@ -80,10 +80,13 @@ class CapMechanism(Mechanism):
             share, _ = cap(dim, arb(height))
             odds = enclosures.exp(eps) * share / (1 - share)
             coins = math.floor(enclosures.lower(odds / (1 + odds) * COINS))
+            if coins < 2**24:  # the ratio would be e^eps to less than seven digits, or more than it
+                told = f"e^eps times the cap's share is {float(odds):.1e}, too small for {COINS} coins"
+                raise ValueError(f"height = {height!r} is not allowed in dimension {dim}: {told}")
             # E|Y - x|^2 is r^2 - 1 and at most dim step^2/4 more.
-            error = 1 / _mean(dim, height, max(1, coins)) ** 2 - (1 if isinstance(domain, Sphere) else 0)
+            error = 1 / _mean(dim, height, coins) ** 2 - (1 if isinstance(domain, Sphere) else 0)
             step = math.sqrt(4 * ROUNDING * float(error) / dim)
-        return cls(domain, height, max(1, coins), 2.0 ** math.floor(math.log2(step)))
+        return cls(domain, height, coins, 2.0 ** math.floor(math.log2(step)))
 
     @property
     def dim(self) -> int:
