@@ -210,7 +210,10 @@ def noise() -> dict[str, list[float]]:
         told[name] = [float(error.mean()), float(error.std() / math.sqrt(ANSWERS)), ANSWERS / seconds]
     response = dp.m.make_randomized_response(list(range(10)), prob=math.e / (math.e + 9))  # eps = 1
     y, seconds = timed(lambda: [response(3) for _ in range(ANSWERS // 10)])
-    told["randomised response, 10 categories"] = [float(np.mean(np.array(y) != 3)), 0.0, len(y) / seconds]
+    wrong = np.array(y) != 3
+    told["randomised response, 10 categories"] = [
+        float(wrong.mean()), float(wrong.std() / math.sqrt(wrong.size)), wrong.size / seconds,
+    ]  # fmt: skip
     return told
 
 
