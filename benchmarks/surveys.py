@@ -39,7 +39,7 @@ def compared(args: argparse.Namespace) -> Report:
         told = json.loads(Path(args.peers).read_text())
     elif args.peers:
         words = [args.peers, str(Path(__file__).with_name("peers.py")), "--part", "frequencies"]
-        told = json.loads(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout)
+        told = json.loads(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
     return frequencies(told.get("frequencies", {}))
 
 

@@ -174,7 +174,7 @@ def child(group: str, budget: float) -> None:
         try:
             exec(setup, names)
             code, best, spent, count = compile(call, name, "eval"), float("inf"), 0.0, 0
-            while (count < 3 and spent < 2.0) or (spent < budget and count < 50):
+            while (count < 2 and spent < 1.0) or (spent < budget and count < 50):
                 began = time.process_time()
                 eval(code, names)
                 seconds = time.process_time() - began

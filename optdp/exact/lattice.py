@@ -20,7 +20,7 @@ LARGEST = 2**53
 #: below 2^-46 of a unit for an index below 2^61. Floats decide where they are further than MARGIN from a tie.
 BITS, LIMBS, MARGIN = 27, 4, 2.0**-30
 #: Indices that `dither` takes at a time: what stands between fits into a cache.
-BLOCK = 1 << 14
+BLOCK = 1 << 13
 
 
 @dataclass(frozen=True)
