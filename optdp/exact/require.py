@@ -58,10 +58,12 @@ def epsilon(value: object, *, zero: bool = False, name: str = "eps") -> float:
     return real(name, value, low=0.0, high=MAX_EPS, open_low=not zero)
 
 
-def exact_epsilon(value: object, *, zero: bool = False) -> Number:
-    """A privacy parameter in (0, 30] (or [0, 30]) as an exact number: a float, Fraction, decimal string or `optdp.log`."""
+def exact_epsilon(value: object, *, zero: bool = False, least: float = 0.0) -> Number:
+    """A privacy parameter in (0, 30] (or [0, 30], [least, 30]) as an exact number: a float, Fraction, decimal string or
+    `optdp.log`.
+    """
     found = number(value, "eps")
-    epsilon(float(found), zero=zero)
+    real("eps", float(found), low=least, high=MAX_EPS, open_low=not (zero or least))
     return found
 
 
