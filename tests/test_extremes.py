@@ -219,3 +219,23 @@ def test_probabilities_of_symbols_of_other_shapes_are_refused():
     assert mechanism.probability([[0], [1]], [0, 1]).shape == (2, 2)
     with pytest.raises(ValueError, match="shape"):
         mechanism.probability([0, 1, 0], [])
+
+
+@pytest.mark.parametrize(
+    "far", [10**400, [-(10**400)], "a", 1j, [[0.0], [0.0, 1.0]]], ids=["huge", "list", "text", "complex", "ragged"]
+)
+def test_outputs_that_are_not_floats_are_refused_without_a_word_of_them(far):
+    made = [
+        optdp.solve_piecewise(1.0),
+        optdp.solve_kernel(1.0, rtol=0.05),
+        optdp.solve_ptt(1.0),
+        optdp.solve_composite(1.0),
+    ]
+    made += [optdp.solve_additive(1.0), optdp.solve_additive(1.0, 0.1, rtol=0.1)]
+    for mechanism in (solution.mechanism for solution in made):
+        x = mechanism.domain.lower if np.isfinite(mechanism.domain.lower) else 0.0
+        with pytest.raises((TypeError, ValueError), match=r"^y is not allowed: y must be"):
+            mechanism.density(far, x)
+    circle = optdp.solve_piecewise(1.0, domain=optdp.Circle(1.0)).mechanism
+    with pytest.raises((TypeError, ValueError)):
+        optdp.estimate(circle, far)

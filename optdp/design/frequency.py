@@ -78,9 +78,8 @@ def solve_frequency(
         ((2,), True)
     """
     names = categories if isinstance(categories, int) else tuple(categories)
-    problem = Problem(
-        LDP(require.exact_epsilon(eps, least=FAINTEST)), OneHot(names), WorstCase("squared"), constraints=(Unbiased(),)
-    )  # type: ignore[arg-type]
+    privacy, domain = LDP(require.exact_epsilon(eps, least=FAINTEST)), OneHot(names)  # type: ignore[arg-type]
+    problem = Problem(privacy, domain, WorstCase("squared"), constraints=(Unbiased(),))
     return solve(problem, rtol, method=require.choice("backend", backend, METHODS), progress=progress, message=message)
 
 

@@ -75,6 +75,16 @@ def choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     raise kind(f"{name} = {value!r} is not allowed: {name} must be one of {', '.join(map(repr, allowed))}")
 
 
+def reals(values: ArrayLike, name: str) -> np.ndarray:
+    """An array of floats. **Raises** TypeError if they are not real numbers, ValueError if one is beyond all floats."""
+    try:
+        return np.asarray(values, dtype=float)
+    except OverflowError:
+        raise ValueError(f"{name} is not allowed: {name} must be numbers within the range of floats") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is not allowed: {name} must be real numbers, in an array of one shape") from None
+
+
 def unmasked(x: ArrayLike, name: str = "x") -> ArrayLike:
     """`x`, if no entry of it is masked: what a mask hides would be answered, and shown, as if it were data."""
     hidden = np.ma.getmaskarray(x).reshape(-1) if isinstance(x, np.ma.MaskedArray) else np.zeros(0, dtype=bool)
