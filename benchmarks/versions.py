@@ -191,7 +191,8 @@ def measured(checkout: Path, group: str, budget: float) -> dict[str, Any]:
     words = [sys.executable, __file__, "--child", group, "--budget", str(budget)]
     done = subprocess.run(words, env=os.environ | alone, cwd=checkout, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"group {group} in {checkout}: {done.stderr.strip().splitlines()[-1]}")
+        last = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+        raise RuntimeError(f"group {group} in {checkout}: {last}")
     return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
 
 
