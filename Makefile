@@ -62,7 +62,7 @@ solvers: .venv/.dev .venv/.gurobi,ipopt,dask
 wheel-check:
 	PYTHON=$(PYTHON) tests/wheel_check.sh
 
-# docs/benchmarks.md: about 15 minutes on an idle machine. PARTS="kernel growth": these alone; the others as they were.
+# docs/benchmarks.md, on an otherwise idle machine; each part prints its CPU seconds. PARTS="kernel growth": these alone; the others as they were.
 bench: .venv/.dev .venv/.notebooks .venv/.gurobi,ipopt .venv/.peers
 	$(ONE) benchmarks/page.py --peers .venv/peers/bin/python --parts $(PARTS)
 
