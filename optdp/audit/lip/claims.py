@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from optdp.audit import ranges
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, near
 from optdp.audit.lip import exact, forms
 from optdp.closed_forms import lip as optima
 from optdp.design.lip import solve_lip
@@ -625,7 +625,9 @@ def output_law() -> Finding:
         "P(Y = 1) at the optimum, eps = 1": float(min(found.mechanism.output)),
         "1/(1+E)": 1 / (1 + math.e),
     }
-    if not (same and _zero(weight - 1 / (1 + ratio))) or abs(min(found.mechanism.output) - 1 / (1 + math.e)) > 1e-9:
+    if not (same and _zero(weight - 1 / (1 + ratio))) or not near(
+        float(min(found.mechanism.output)), 1 / (1 + math.e), 1e-9
+    ):
         return Finding.unsettled("the distribution of the optimal output did not come out", numbers)
     return Finding(
         Verdict.CONDITIONAL,

@@ -16,7 +16,7 @@ from typing import Any
 from flint import arb, ctx
 
 from optdp.audit import ranges
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, discovery
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, claim, discovery, near
 from optdp.audit.ranges import Cover
 from optdp.certificates.additive import geng_viswanath
 from optdp.design.additive import solve_additive
@@ -378,7 +378,7 @@ def _lower_bound_finding(q: int, eps: float = 1.0, delta: float = 0.01) -> Findi
     same = dual_bound(q, 1.0, whole)
     if not (_chain_holds() and _is_zero(closed - wanted) and _real_n_is_below_floor(q)):
         return Finding.unsettled("the chain of tails or its sum did not simplify", numbers)
-    if not (printed <= proven and abs(same - _at(closed, 1.0, whole)) < 1e-9):
+    if not (printed <= proven and near(same, _at(closed, 1.0, whole), 1e-9)):
         return Finding.unsettled("the exact dual point does not confirm the bound", numbers)
     text = {
         1: "Delta (1/(E - 1) - A/u), A = n = log(1 + u)/eps",
@@ -399,7 +399,7 @@ def _lower_bound_finding(q: int, eps: float = 1.0, delta: float = 0.01) -> Findi
                 ("the least tails drop by a b^j and end at n, in symbols", _chain_holds()),
                 (
                     "an exact certificate, which knows nothing of tails, proves the same bound at whole n and no less at another",
-                    printed <= proven and abs(same - _at(closed, 1.0, whole)) < 1e-9,
+                    printed <= proven and near(same, _at(closed, 1.0, whole), 1e-9),
                 ),
             ),
         ),
