@@ -140,13 +140,16 @@ def every_input_in_the_range() -> Finding:
         "least unbiased query, in Delta above l": start,
         "shipped example: unbiased queries": f"{10 * start:.2f} to {10 * start + 10:.2f}",
     }
-    # Of two distributions with ratios in [1/E, E] the total variation is at most (E - 1)/(E + 1): a on a set, b = E a at most there,
+    # Of two distributions with ratios in [1/E, E] the total variation is at most (E - 1)/(E + 1): a on a set, b = E a at
+    # most there,
     # and of the complements 1 - a = E (1 - b) at most. Duchi's outputs +-(Delta/2) coth(eps/2) have just this range.
     rise, far = sp.symbols("a b", positive=True)
     at = sp.solve([far - forms.E * rise, 1 - rise - forms.E * (1 - far)], [rise, far], dict=True)[0]
     apart = sp.simplify(at[far] - at[rise] - (forms.E - 1) / (forms.E + 1)) == 0
     duchi = sp.simplify(((forms.E + 1) / (forms.E - 1)) * (at[far] - at[rise]) - 1) == 0
-    if not (room and stationary and attained and apart and duchi and found.domain.width < (high - low) * math.tanh(0.25)):
+    if not (
+        room and stationary and attained and apart and duchi and found.domain.width < (high - low) * math.tanh(0.25)
+    ):
         return Finding.unsettled("the usable share did not come out", numbers)
     return Finding(
         Verdict.CONDITIONAL,
@@ -166,16 +169,16 @@ def every_input_in_the_range() -> Finding:
         arguments=(
             Argument(
                 "means and total variation",
-                "The means at two inputs differ by at most u - l times the total variation of the outputs; under eps-DP a set and its "
-                "complement both have ratios of at most E, which bounds it.",
+                "The means at two inputs differ by at most u - l times the total variation of the outputs; under "
+                "eps-DP a set and its complement both have ratios of at most E, which bounds it.",
                 ("the largest difference that both ratios allow is (E - 1)/(E + 1), in symbols", apart),
                 ("Duchi's two outputs, u - l = Delta coth(eps/2) apart, have means Delta apart, in symbols", duchi),
             ),
         ),
-        note="The paper does name a valid input range [C_p^min, C_p^max] within [-L, L]; the abstract and "
-        "Definition 3.2 do without. With densities between f "
-        "and E f the largest mean puts E f on the outermost m = 2 L w: C_max/L = (1 - w) u/(1 + u), u = (E - 1) "
-        "w, largest at w = 1/(sqrt E + 1), of value (sqrt E - 1)/(sqrt E + 1).",
+        note="The paper does name a valid input range [C_p^min, C_p^max] within [-L, L]; the abstract and Definition "
+        "3.2 do without. With densities between f and E f the largest mean puts E f on the outermost m = 2 L w: "
+        "C_max/L = (1 - w) u/(1 + u), u = (E - 1) w, largest at w = 1/(sqrt E + 1), of value (sqrt E - 1)/(sqrt E + "
+        "1).",
     )
 
 
@@ -234,10 +237,13 @@ def private() -> Finding:
         arguments=(
             Argument(
                 "from outputs to sets",
-                "What holds for the densities at every output holds for the probability of every set, by integration; both densities "
-                "have the same range [l, u], and the map back multiplies both by the same C.",
+                "What holds for the densities at every output holds for the probability of every set, by integration; "
+                "both densities have the same range [l, u], and the map back multiplies both by the same C.",
                 ("P <= E P' at every output, from sup P <= E inf P', in symbols", pointwise),
-                ("the optima of all six at eps = 1 are private by an exact check, whose largest ratio is at most E", passed and tight <= 1),
+                (
+                    "the optima of all six at eps = 1 are private by an exact check, whose largest ratio is at most E",
+                    passed and tight <= 1,
+                ),
             ),
         ),
         note="It holds for every pair of admissible inputs, so it is local privacy.",
@@ -478,9 +484,8 @@ def algorithm_one() -> Finding:
         f"minimum at least, in "
         f"{len(settled)} of {len(stuck)} entries of the B2 columns: the printed H1 and H2 fix t/y and w, whatever C_p, hence the "
         "variance. Nor can a finite grid reach the minimum: there k = (E - 1) y, since the variance falls strictly in "
-        "s = c k/y; for rational eps "
-        "> 0 E is transcendental (Lindemann), so no rational k and y attain it; over B2 there is no minimum, only "
-        "an infimum. Below eps = ln(1000/999) the finest grid has no feasible point at all.",
+        "s = c k/y; for rational eps > 0 E is transcendental (Lindemann), so no rational k and y attain it; over B2 "
+        "there is no minimum, only an infimum. Below eps = ln(1000/999) the finest grid has no feasible point at all.",
         corrected="As we run it, the enumeration ends between "
         f"{min(excess.values()):.3%} and {excess[worst]:.2%} above the certified minimum over the thirty entries of Table "
         "II. The exact minimum is the positive root of a quartic in w (COMP-7x).",
@@ -808,10 +813,9 @@ def table_of_bias() -> Finding:
         corrected=f"Table III prints a mean absolute error, as for a query of about {100 / constant:,.0f} Delta. "
         "It shrinks with eps because the noise does, and it says nothing about bias, which is 0 at every eps.",
         note="An empirical bias would scatter about 0 like |N(0, 1)|, not follow the noise to three digits. B2's "
-        "figures agree within their rounding and two percent. That Table III shows mean absolute errors is an inference "
-        "from this fit, "
-        "not a statement of the paper, which gives neither query nor sample size; that the bias is 0 is proven."
-        " Mean absolute errors are quadratures of the optima's densities.",
+        "figures agree within their rounding and two percent. That Table III shows mean absolute errors is an "
+        "inference from this fit, not a statement of the paper, which gives neither query nor sample size; that the "
+        "bias is 0 is proven. Mean absolute errors are quadratures of the optima's densities.",
         how="exact rationals; one constant fits fifteen figures",
     )
 
@@ -867,10 +871,13 @@ def order_of_activations() -> Finding:
         arguments=(
             Argument(
                 "equal height and area",
-                "Replace one activation by another of the same height k and area S1. Base, L, u and the ratio stay; the width is m = "
-                "S1/(k c) and the second moment about the centre S1 (m/2)^2 v = S1^3 v/(4 k^2 c^2), so that a larger c and a "
-                "smaller v/c^2 are strictly better.",
-                ("c falls and v/c^2 rises from A1 to A2 to A3, the variance rises in w and in v w^2, in symbols", bool(order and rising)),
+                "Replace one activation by another of the same height k and area S1. Base, L, u and the ratio stay; "
+                "the width is m = S1/(k c) and the second moment about the centre S1 (m/2)^2 v = S1^3 v/(4 k^2 c^2), "
+                "so that a larger c and a smaller v/c^2 are strictly better.",
+                (
+                    "c falls and v/c^2 rises from A1 to A2 to A3, the variance rises in w and in v w^2, in symbols",
+                    bool(order and rising),
+                ),
                 ("certified optima at eps = 1: A1B1 < A2B1 < A3B1", in_order),
             ),
         ),
@@ -912,9 +919,7 @@ def order_of_bases() -> Finding:
     where = ", ".join(f"{name} = {value}" for name, value in settings.items())
     equal = {base: variance_at("A1", base, **settings) for base in ("B1", "B2")}
     numbers |= {f"A1{base} with {where}, Delta = 2": str(value) for base, value in equal.items()}
-    if not (
-        proven and meets and numbers["A1B2 with t = 0.8 y"] > numbers["A1B1"]
-    ):
+    if not (proven and meets and numbers["A1B2 with t = 0.8 y"] > numbers["A1B1"]):
         return Finding.unsettled("the sign of a derivative is not certain", numbers)
     if equal["B1"] <= equal["B2"]:
         return Finding.unsettled("the two bases are in order at equal (k, m, y) too", numbers)
@@ -930,14 +935,18 @@ def order_of_bases() -> Finding:
         arguments=(
             Argument(
                 "every term falls in e = t/y",
-                "At fixed w every term of the variance falls in s, the odds' slope, and the one with the base's second moment mu at "
-                "least as fast as mu/s: where ln s rises faster in e than ln mu, all of the variance falls up to e = 1, which is B1.",
+                "At fixed w every term of the variance falls in s, the odds' slope, and the one with the base's "
+                "second moment mu at least as fast as mu/s: where ln s rises faster in e than ln mu, all of the "
+                "variance falls up to e = 1, which is B1.",
                 (
-                    "d ln s/de - (1/e - 1/(4 + e)) = 1/(e (E e - 1)) > 0 and (1/e - 1/(4 + e)) - d ln mu/de = 4/(e (3e + 4)) > 0, in "
-                    "symbols",
+                    "d ln s/de - (1/e - 1/(4 + e)) = 1/(e (E e - 1)) > 0 and (1/e - 1/(4 + e)) - d ln mu/de = 4/(e "
+                    "(3e + 4)) > 0, in symbols",
                     bool(proven),
                 ),
-                ("certified at eps = 1: the infimum over B2 is B1's optimum for A1, A2 and A3, and t = 4 y/5 is above it", meets),
+                (
+                    "certified at eps = 1: the infimum over B2 is B1's optimum for A1, A2 and A3, and t = 4 y/5 is above it",
+                    meets,
+                ),
             ),
         ),
     )
@@ -1015,10 +1024,13 @@ def order_by_h1() -> Finding:
         arguments=(
             Argument(
                 "how the best u moves",
-                "With u = 1/H1 and kappa = v/s^2 the best u is the one zero of d ln V/du (COMP-7x), which rises where that slope "
-                "falls and falls where it rises: it rises in s = c (E - 1) and falls in kappa = (v/c^2)/(E - 1)^2, and A1, A2, A3 "
-                "are ordered in both (COMP-10).",
-                ("d/dkappa of the slope is 3 mu u^2/(mu + kappa u^3)^2 > 0, d/ds is -2/(s - u)^2 < 0, in symbols", signs),
+                "With u = 1/H1 and kappa = v/s^2 the best u is the one zero of d ln V/du (COMP-7x), which rises where "
+                "that slope falls and falls where it rises: it rises in s = c (E - 1) and falls in kappa = (v/c^2)/(E "
+                "- 1)^2, and A1, A2, A3 are ordered in both (COMP-10).",
+                (
+                    "d/dkappa of the slope is 3 mu u^2/(mu + kappa u^3)^2 > 0, d/ds is -2/(s - u)^2 < 0, in symbols",
+                    signs,
+                ),
                 ("the optima at eps = 1: H1 and variance rise from A1 to A2 to A3", ranked),
             ),
         ),
@@ -1598,18 +1610,25 @@ def further_improvement() -> Finding:
         "worst one",
         numbers,
         condition="A possibility, so not to be refuted; but it exists only outside Definition 3.3. For given L and "
-        "inf G no activation and no base has a lower variance at any query than A1B1 "
-        "with k = (E - 1) y; so none beats the best A1B1, in the middle (COMP-7x) or in the worst case.",
+        "inf G no activation and no base has a lower variance at any query than A1B1 with k = (E - 1) y; so none "
+        "beats the best A1B1, in the middle (COMP-7x) or in the worst case.",
         corrected="A1B1, with its parameters in closed form, is optimal among all composites: the freedom in H "
         "and G only loses. Better ones give up the common floor (COMP-15x).",
         arguments=(
             Argument(
                 "bathtub with a multiplier for the mean",
-                "Definition 3.3 asks for densities between a common floor f and E f. Against the one that is E f on an interval of "
-                "length m = (1 - 2Lf)/((E - 1) f) any other of the same mass loses pointwise: no mean is above that of the outermost "
-                "interval, and at a given mean no second moment is smaller.",
-                ("largest mean and least second moment are those of A1B1 with k = (E - 1) y, in symbols", bool(same and meets)),
-                ("twelve densities in steps, E = 3: none has a higher mean, or a smaller second moment at its mean, in rationals", _steps_lose()),
+                "Definition 3.3 asks for densities between a common floor f and E f. Against the one that is E f on "
+                "an interval of length m = (1 - 2Lf)/((E - 1) f) any other of the same mass loses pointwise: no mean "
+                "is above that of the outermost interval, and at a given mean no second moment is smaller.",
+                (
+                    "largest mean and least second moment are those of A1B1 with k = (E - 1) y, in symbols",
+                    bool(same and meets),
+                ),
+                (
+                    "twelve densities in steps, E = 3: none has a higher mean, or a smaller second moment at its mean, "
+                    "in rationals",
+                    _steps_lose(),
+                ),
             ),
         ),
         note="With N the part of the second moment that does not move, the variance is N/C^2 + "
@@ -1730,8 +1749,7 @@ def accuracy_loss() -> Finding:
         f"noise at eps = {', '.join(f'{eps:g}' for eps in lost)}: best parameters included. The largest error is bounded for the "
         "composites and unbounded for the others at every eps.",
         note="Counts whose range exceeds the sensitivity need a wider output range (COMP-1y); the comparison is made "
-        "as the paper "
-        "makes it. For variances and all eps: COMP-13, COMP-13x, and COMP-14 for the Gaussian.",
+        "as the paper makes it. For variances and all eps: COMP-13, COMP-13x, and COMP-14 for the Gaussian.",
     )
 
 
@@ -1817,16 +1835,14 @@ def descent() -> Finding:
         Proof.POINTS,
         "the printed sensitivities, eps = 0.2 and 5",
         numbers,
-        condition="True of the twelve single figures, within their rounding and one percent, as falls divided by the length of "
-        "the range of "
-        "eps. The four averages are not per unit of eps: they agree with the whole fall from eps = 0.2 to 5, so that they cannot "
-        "be compared with the single figures.",
+        condition="True of the twelve single figures, within their rounding and one percent, as falls divided by the "
+        "length of the range of eps. The four averages are not per unit of eps: they agree with the whole fall from "
+        "eps = 0.2 to 5, so that they cannot be compared with the single figures.",
         corrected="Mean absolute errors are proportional to Delta and variances to its square, at every eps. So a "
-        "lower sensitivity "
-        "has a lower rate for every mechanism, and the rates say nothing beyond the errors themselves.",
+        "lower sensitivity has a lower rate for every mechanism, and the rates say nothing beyond the errors "
+        "themselves.",
         note="Over B2 the least error is an infimum, B1's; the printed difference between the columns of B1 and B2 is "
-        "that of the "
-        "searches and samples.",
+        "that of the searches and samples.",
     )
 
 
@@ -1856,7 +1872,9 @@ def gains() -> Finding:
         leads = []
         for eps in (0.2, 1.0, 5.0):
             first, second = best(eps, name), best(eps, name, "B2")
-            values = [middle_error(s.mechanism) for s in (first, second)] if what == "RE" else [first.value, second.value]
+            values = (
+                [middle_error(s.mechanism) for s in (first, second)] if what == "RE" else [first.value, second.value]
+            )
             leads.append(1 - values[0] / values[1])
             tie &= near(values[0], values[1], figure / 1000)
         numbers[f"{name}B1 over {name}B2 at best parameters, {what}, eps = 0.2, 1, 5: at most; printed"] = (
@@ -1870,8 +1888,8 @@ def gains() -> Finding:
         "eps = 0.2 and 5, best parameters",
         numbers,
         condition="The four gains by activation lie between those at the two ends of the range of eps. The two gains "
-        "of B1 over B2 "
-        "are of the search only: over B2 the variance has no minimum, but an infimum, and it is B1's (COMP-10x).",
+        "of B1 over B2 are of the search only: over B2 the variance has no minimum, but an infimum, and it is B1's "
+        "(COMP-10x).",
     )
 
 
@@ -1881,7 +1899,13 @@ def gains_over_gaussian() -> Finding:
     lower
     RE by 80.62 %, 80.64 %, 76.53 % and 76.52 %.
     """
-    printed = {("A1", "B1"): 0.8568, ("A2", "B1"): 0.8062, ("A2", "B2"): 0.8064, ("A3", "B1"): 0.7653, ("A3", "B2"): 0.7652}
+    printed = {
+        ("A1", "B1"): 0.8568,
+        ("A2", "B1"): 0.8062,
+        ("A2", "B2"): 0.8064,
+        ("A3", "B1"): 0.7653,
+        ("A3", "B2"): 0.7652,
+    }
     square = 0.9755  # MSE, A1B1
     numbers: dict[str, Any] = {}
     fits: dict[float, bool] = {}
@@ -1897,7 +1921,9 @@ def gains_over_gaussian() -> Finding:
             )
         ends = [1 - best(eps, "A1").value * eps**2 / noise for eps in (0.2, 5.0)]
         fits[delta] &= ends[0] < square < ends[1]
-        numbers[f"A1B1, MSE, delta = {delta:g}: at eps = 0.2 and 5; printed"] = f"{ends[0]:.2%} to {ends[1]:.2%}; {square:.2%}"
+        numbers[f"A1B1, MSE, delta = {delta:g}: at eps = 0.2 and 5; printed"] = (
+            f"{ends[0]:.2%} to {ends[1]:.2%}; {square:.2%}"
+        )
     # What does not depend on delta: the ratio of two mechanisms' mean errors, at the two ends of the range of eps.
     between = True
     for name in ("A2", "A3"):
@@ -1916,7 +1942,8 @@ def gains_over_gaussian() -> Finding:
         numbers,
         condition="Neither the delta of the Gaussian mechanism nor the eps over which averages are taken is printed. All six "
         "figures lie between those at eps = 0.2 and eps = 5 for delta = "
-        f"{' and '.join(f'{delta:g}' for delta, held in fits.items() if held)}, and so do the ratios between mechanisms, which do "
+        f"{' and '.join(f'{delta:g}' for delta, held in fits.items() if held)}, and so do the ratios between "
+        f"mechanisms, which do "
         "not depend on delta.",
         note="That all six have the lower variance for small delta is COMP-14.",
     )
@@ -1950,7 +1977,7 @@ def tuning_is_free() -> Finding:
         "every eps > 0",
         numbers,
         condition="True as Algorithm 1 does it, at C_p = 0: the variance there is a function of eps, the shapes and "
-        "(k, m, y) alone, "
-        "times Delta^2. Tuned at the query's own C_p it would not be: the best parameters move with C_p (COMP-7y), and would "
-        "tell of it. The sensitivity and the range must not come from the data either (COMP-1y).",
+        "(k, m, y) alone, times Delta^2. Tuned at the query's own C_p it would not be: the best parameters move with "
+        "C_p (COMP-7y), and would tell of it. The sensitivity and the range must not come from the data either "
+        "(COMP-1y).",
     )

@@ -116,9 +116,9 @@ def exact_sandwich() -> Finding:
         arguments=(
             Argument(
                 "nothing better",
-                "Each bound is attained at every prior. LDP: randomised response on 'is it the rarest category'. LIP: a posterior "
-                "that the guarantee allows and whose likelihoods have the ratio in question; any such posterior occurs, with "
-                "probability 1/(1+E), in a mechanism of two outputs.",
+                "Each bound is attained at every prior. LDP: randomised response on 'is it the rarest category'. LIP: "
+                "a posterior that the guarantee allows and whose likelihoods have the ratio in question; any such "
+                "posterior occurs, with probability 1/(1+E), in a mechanism of two outputs.",
                 (
                     "the bounds themselves, in symbols (LIP-2, LIP-3); every posterior that is allowed occurs, in symbols",
                     not failed and occurs,
@@ -157,8 +157,7 @@ def least_information() -> Finding:
             Argument(
                 "the chord of s ln s",
                 "Given an output, the information is the mean of s ln s over the prior, s = posterior/prior in [1/E, "
-                "E] with mean 1; "
-                "the function is convex, hence below its chord over [1/E, E].",
+                "E] with mean 1; the function is convex, hence below its chord over [1/E, E].",
                 ("chord and convexity, in symbols (LIP-1)", not failed),
                 (
                     "six categories, E = 2: the bound is attained, in rationals",
@@ -276,14 +275,18 @@ def central_and_local() -> Finding:
         arguments=(
             Argument(
                 "the rarest sum",
-                "Database protected: the server loses (2/E - 1/E^2) Var(S), which the users attain, and (1 - 1/E)^2 times the mean "
-                "of Var(S|l), l <= (1+E) P (LIP-13). The rarest sum is at an end, all others at least 1 away, its share of l is at "
-                "most (1+E) q and q on average.",
+                "Database protected: the server loses (2/E - 1/E^2) Var(S), which the users attain, and (1 - 1/E)^2 "
+                "times the mean of Var(S|l), l <= (1+E) P (LIP-13). The rarest sum is at an end, all others at least "
+                "1 away, its share of l is at most (1+E) q and q on average.",
                 (
-                    "the server against N users (LIP-19, LIP-20); Var(S|l) >= l(1 - l) >= (1 - c) l for a share l <= c, in symbols",
+                    "the server against N users (LIP-19, LIP-20); Var(S|l) >= l(1 - l) >= (1 - c) l for a share l <= "
+                    "c, in symbols",
                     bool(decided and split and least),
                 ),
-                ("certified optima for 2 and 10 users are above the local error by more than the stated amount, eps = 1", all(worse)),
+                (
+                    "certified optima for 2 and 10 users are above the local error by more than the stated amount, eps = 1",
+                    all(worse),
+                ),
             ),
             lip._pool(pooled, falls),
         ),

@@ -76,10 +76,9 @@ def worst_case_at_the_ends() -> Finding:
             Argument(
                 "from steps to all losses",
                 "A nondecreasing loss is a mixture of a constant and steps 1{d > a}; with I(d) = int_0^d L, I(u + v) "
-                "- I(u) - I(v) is "
-                "linear in L, so it is >= 0 for the mixture. Seen from an input inside its window, the window splits "
-                "into lengths "
-                "u and v, and the floor into x and 1 - x: no input loses more than an end.",
+                "- I(u) - I(v) is linear in L, so it is >= 0 for the mixture. Seen from an input inside its window, "
+                "the window splits into lengths u and v, and the floor into x and 1 - x: no input loses more than an "
+                "end.",
                 ("I(u + v) >= I(u) + I(v) for every step, in each order of a, u, v and u + v", steps),
                 ("I(u + v) >= I(u) + I(v) for every power of the distance, in symbols", slope),
             ),
@@ -117,11 +116,9 @@ def merging() -> Finding:
         "pieces in one order: eps = 1; in any order: every eps up to the limit among the numbers",
         numbers,
         condition="False with pieces in one order for all inputs: on [0, 1] the optimum is 1/2 for m = 1 and for m = "
-        "2, yet 1/(s + "
-        "1) < 1/2 for m = 3. Two equal values in a row then say nothing about the next. In an order that may depend on x this is "
-        "no counterexample: two pieces, high on the left for small x and on the right for large x, attain the optimum "
-        "of three as "
-        "long as 2 (s - 1)^2 <= s + 1.",
+        "2, yet 1/(s + 1) < 1/2 for m = 3. Two equal values in a row then say nothing about the next. In an order "
+        "that may depend on x this is no counterexample: two pieces, high on the left for small x and on the right "
+        "for large x, attain the optimum of three as long as 2 (s - 1)^2 <= s + 1.",
         corrected="For m >= 3 the optimum is the same for every m, by the bathtub certificate (OGPM-3), not by merging.",
     )
 
@@ -171,11 +168,10 @@ def three_pieces() -> Finding:
             Argument(
                 "from powers to every loss",
                 "A number t with int (L - t)_+ >= E int (t - L)_+ bounds every density whose values differ by a "
-                "factor of at most E, "
-                "whatever its number of pieces. The left side minus the right falls continuously in t from above 0 to "
-                "below 0, so "
-                "that some t has equality; where L is nondecreasing {L < t} is a window at the end from which distances are "
-                "measured, and the density that is E times as high there has three pieces.",
+                "factor of at most E, whatever its number of pieces. The left side minus the right falls continuously "
+                "in t from above 0 to below 0, so that some t has equality; where L is nondecreasing {L < t} is a "
+                "window at the end from which distances are measured, and the density that is E times as high there "
+                "has three pieces.",
                 ("at equality t is what that density attains, for every loss, in symbols", meets_for_every_loss()),
                 ("certificates of m = 9 for the square and for a step, eps = 1", certified),
             ),
@@ -237,8 +233,7 @@ def closed_form_circle() -> Finding:
             Argument(
                 "from the circle to the interval",
                 "Distances from any input are uniform on [0, pi], as they are on [0, 1] from an end: the circle of "
-                "period P is the "
-                "interval of width P/2.",
+                "period P is the interval of width P/2.",
                 (
                     "the stationary window and height of the interval, scaled, are the published ones",
                     (half_width, height) == (0, 0),
@@ -266,11 +261,13 @@ def middle_is_worst_for_clamped_noise() -> Argument:
     for eps in (0.2, 1.0, 5.0):
         for noise in (ClampedStaircase(eps), ClampedLaplace(eps)):
             errors = np.asarray(noise.expected_loss(inputs, "abs"))
-            held &= bool(np.all(np.diff(errors[:51]) >= -1e-12) and np.allclose(errors, errors[::-1], rtol=1e-9, atol=0))
+            held &= bool(
+                np.all(np.diff(errors[:51]) >= -1e-12) and np.allclose(errors, errors[::-1], rtol=1e-9, atol=0)
+            )
     return Argument(
         "the middle is the worst input",
-        "With the output clamped to [0, 1] the error at x is the integral of P(Z > t) over [0, x] and over [0, 1 - x]. Its slope P(Z > "
-        "x) - P(Z > 1 - x) is not negative for x <= 1/2, as the tail falls; the rest is symmetry.",
+        "With the output clamped to [0, 1] the error at x is the integral of P(Z > t) over [0, x] and over [0, 1 - "
+        "x]. Its slope P(Z > x) - P(Z > 1 - x) is not negative for x <= 1/2, as the tail falls; the rest is symmetry.",
         ("the slope of the error, for any tail, in symbols", bool(slope and rises)),
         ("clamped staircase and clamped Laplace, eps = 0.2, 1, 5: the error rises over 51 inputs up to 1/2", held),
     )
@@ -328,14 +325,16 @@ def lowest_worst_case() -> Finding:
         arguments=(
             Argument(
                 "one floor for all inputs",
-                "The bound of OGPM-3 is for every density between a floor that all inputs share and E times it: PM, SW and PTT are "
-                "such densities, moved to [0, 1] or not.",
-                ("PM, SW and I-PTT have the heights p/E and p for every eps, in symbols (OGPM-9); the bound, in symbols", two and meets_for_every_loss()),
+                "The bound of OGPM-3 is for every density between a floor that all inputs share and E times it: PM, "
+                "SW and PTT are such densities, moved to [0, 1] or not.",
+                (
+                    "PM, SW and I-PTT have the heights p/E and p for every eps, in symbols (OGPM-9); the bound, in symbols",
+                    two and meets_for_every_loss(),
+                ),
                 ("eps = 1: none of the four is below the bound, and moved PM is at it", above),
             ),
         ),
-        note="The slides compare no staircase "
-        "whose output is clamped to [0, 1]; it is better (D-OGPM-3).",
+        note="The slides compare no staircase whose output is clamped to [0, 1]; it is better (D-OGPM-3).",
     )
 
 
@@ -382,10 +381,8 @@ def lowest_everywhere() -> Finding:
             Argument(
                 "the same window, better centred",
                 "PM moved to [0, 1] has a window of the same length and height elsewhere. The integral of |y - x| "
-                "over a window is "
-                "convex in its place and least where its middle is x, or, near the ends, as close to x as the domain "
-                "allows: there "
-                "OGPM has it.",
+                "over a window is convex in its place and least where its middle is x, or, near the ends, as close to "
+                "x as the domain allows: there OGPM has it.",
                 ("its slope in the window's left end l is 2 l + w - 2 x, zero where the middle is x", centred),
                 ("OGPM's error is not above PM's at 21 inputs, eps = 1", min(lead) > -1e-9 and max(lead) > 0.01),
             ),
@@ -431,10 +428,18 @@ def lowest_on_the_circle() -> Finding:
     threshold = 1 / (sp.exp(h) + 1)
     bound = sp.simplify(sp.exp(-h) * (1 - threshold) ** 2 / 2 - sp.exp(h) * threshold**2 / 2) == 0
     # Both rivals fall strictly from e^h to e^-h (up to a factor) as d goes from 0 to 1: only a jump would attain the bound.
-    falls = sp.simplify(sp.diff(sp.exp(h * sp.cos(sp.pi * d)), d) + h * sp.pi * sp.sin(sp.pi * d) * sp.exp(h * sp.cos(sp.pi * d))) == 0
+    falls = (
+        sp.simplify(
+            sp.diff(sp.exp(h * sp.cos(sp.pi * d)), d) + h * sp.pi * sp.sin(sp.pi * d) * sp.exp(h * sp.cos(sp.pi * d))
+        )
+        == 0
+    )
     ends = [sp.exp(h * sp.cos(sp.pi * place)) for place in (0, 1)] == [sp.exp(h), sp.exp(-h)]
     ours = solve_piecewise(1.0, 3, "abs", domain=Circle(2.0))
-    numbers: dict[str, Any] = {"OGPM, eps = 1, over pi": ours.value, "bound for every eps-LDP mechanism on the circle": ours.lower_bound}
+    numbers: dict[str, Any] = {
+        "OGPM, eps = 1, over pi": ours.value,
+        "bound for every eps-LDP mechanism on the circle": ours.lower_bound,
+    }
     above = ours.verify().passed
     for eps in (0.1, 1.0, 5.0, 20.0):
         best, purkayastha, mises = circle_errors(eps)
@@ -454,10 +459,14 @@ def lowest_on_the_circle() -> Finding:
         arguments=(
             Argument(
                 "a density without a jump",
-                "With h = eps/2 both rivals' densities lie between e^-h and e^h times a constant. Such a density has a mean distance "
-                "of at least t, at which (d - t) times the density is smallest pointwise; a density that does not jump from e^h to "
-                "e^-h at t is larger there, so that both lose strictly.",
-                ("the bound is 0 at t = 1/(e^h + 1), OGPM's mean distance, for every h; von Mises-Fisher falls from e^h to e^-h, in symbols", bool(bound and falls and ends)),
+                "With h = eps/2 both rivals' densities lie between e^-h and e^h times a constant. Such a density has "
+                "a mean distance of at least t, at which (d - t) times the density is smallest pointwise; a density "
+                "that does not jump from e^h to e^-h at t is larger there, so that both lose strictly.",
+                (
+                    "the bound is 0 at t = 1/(e^h + 1), OGPM's mean distance, for every h; von Mises-Fisher falls from "
+                    "e^h to e^-h, in symbols",
+                    bool(bound and falls and ends),
+                ),
                 ("both rivals' mean distances are above OGPM's at four eps, in ball arithmetic", above),
             ),
         ),
@@ -525,7 +534,9 @@ def instances() -> Finding:
     # Outputs beyond [-1, 1]: k + a - 1 with eta = 1 + v, E = 1 + z is a quotient with positive coefficients.
     v, z = sp.symbols("v z", positive=True)
     reach = (ptt.constants("I")["k"] + ptt.constants("I")["a"] - 1).subs({ptt.eta: 1 + v, ptt.E: 1 + z})
-    beyond = all(c > 0 for part in sp.fraction(sp.cancel(sp.together(reach))) for c in sp.Poly(sp.expand(part), v, z).coeffs())
+    beyond = all(
+        c > 0 for part in sp.fraction(sp.cancel(sp.together(reach))) for c in sp.Poly(sp.expand(part), v, z).coeffs()
+    )
     if not (two_heights() and built and sloped and beyond):
         return Finding.unsettled("a density has other heights", numbers)
     return Finding(
@@ -535,8 +546,9 @@ def instances() -> Finding:
         numbers,
         condition="True of PM, SW and I-PTT. PTT is a family, of which I-PTT alone has two heights: II-PTT's density is not "
         "piecewise constant. PM and PTT have outputs beyond the input's domain, and are in the class on [0, 1] only when moved.",
-        note="PM is the I-PTT with eta = s + 1 (OPTT-5). SW has p = E/(2bE + 1) within b of the input and 1/(2bE + 1) elsewhere on "
-        "[-b, 1 + b], mass 1 for every b. The mechanisms of this package have these heights at three eps (numbers, moved to [0, 1]).",
+        note="PM is the I-PTT with eta = s + 1 (OPTT-5). SW has p = E/(2bE + 1) within b of the input and 1/(2bE + 1) "
+        "elsewhere on [-b, 1 + b], mass 1 for every b. The mechanisms of this package have these heights at three eps "
+        "(numbers, moved to [0, 1]).",
     )
 
 
@@ -565,7 +577,9 @@ def staircase_is_optimal() -> Finding:
         "difference, s = 1 + z": str(lead),
     }
     if not (positive and by_mechanism):
-        return Finding.unsettled("the difference has a coefficient that is not positive, or the mechanism another error", numbers)
+        return Finding.unsettled(
+            "the difference has a coefficient that is not positive, or the mechanism another error", numbers
+        )
     return Finding(
         Verdict.CONDITIONAL,
         Proof.SYMBOLIC,

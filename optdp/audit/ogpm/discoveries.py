@@ -6,11 +6,7 @@ import math
 from fractions import Fraction
 
 from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery
-from optdp.audit.ogpm.claims import (
-    _clamped_staircase_at_half,
-    meets_for_every_loss,
-    middle_is_worst_for_clamped_noise,
-)
+from optdp.audit.ogpm.claims import _clamped_staircase_at_half, meets_for_every_loss, middle_is_worst_for_clamped_noise
 from optdp.design.piecewise import solve_piecewise, value_at_height
 from optdp.mechanisms import baselines
 from optdp.problem.losses import LossLike
@@ -191,11 +187,10 @@ def circle_is_optimal() -> Finding:
         arguments=(
             Argument(
                 "averaging over rotations",
-                "Rotating input and output by one angle changes neither the guarantee nor the worst case, and the average of all "
-                "rotations of a kernel is again eps-LDP, with a loss not above the worst case. The average is translation "
-                "invariant, K(y|x) = f(y - x), and K(y|x) <= E K(y|x') for all x, x' at one y says f <= E f' for all "
-                "pairs of its "
-                "values: the densities of the piecewise class.",
+                "Rotating input and output by one angle changes neither the guarantee nor the worst case, and the "
+                "average of all rotations of a kernel is again eps-LDP, with a loss not above the worst case. The "
+                "average is translation invariant, K(y|x) = f(y - x), and K(y|x) <= E K(y|x') for all x, x' at one y "
+                "says f <= E f' for all pairs of its values: the densities of the piecewise class.",
                 ("on three points of a circle, for a kernel in rationals, ratio and worst case do not grow", averaged),
                 ("threshold and density of that class meet for every loss, in symbols", meets_for_every_loss()),
             ),

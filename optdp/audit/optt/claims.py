@@ -69,7 +69,8 @@ def _roots_between(where: str, below: str, above: str, one: bool, counted: bool)
     return Argument(
         "roots come and go at the discriminant",
         "3 (eta - 1)^2 (Var - Duchi) is a quartic in eta with coefficients in t. As t moves, the number of its roots above 1 can "
-        "change only where the leading coefficient, the value at eta = 1 or the discriminant is 0; where it has none it is positive.",
+        "change only where the leading coefficient, the value at eta = 1 or the discriminant is 0; where it has none "
+        "it is positive.",
         (f"for t > 0 this happens once, at {where}, by exact roots", one),
         (f"two roots above 1 at {below} and none at {above}, by Sturm's theorem", counted),
     )
@@ -238,8 +239,12 @@ def one_crossing() -> Finding:
     slope = sp.diff(sp.coth(u) ** 2 - 2 / u**2, u) * u**3 * sp.sinh(u) ** 3  # eps = 2u
     turned = sp.simplify((slope - 2 * (2 * sp.sinh(u) ** 3 - u**3 * sp.cosh(u))).rewrite(sp.exp)) == 0
     series = sp.series(2 * sp.sinh(u) ** 3 - u**3 * sp.cosh(u), u, 0, 16).removeO()
-    listed = all(series.coeff(u, 2 * j + 1) * sp.factorial(2 * j + 1) == (ours - theirs).subs(n, j) for j in range(1, 8))
-    limits = sp.limit(sp.coth(u) ** 2 - 2 / u**2, u, 0) == -sp.oo and sp.limit(sp.coth(u) ** 2 - 2 / u**2, u, sp.oo) == 1
+    listed = all(
+        series.coeff(u, 2 * j + 1) * sp.factorial(2 * j + 1) == (ours - theirs).subs(n, j) for j in range(1, 8)
+    )
+    limits = (
+        sp.limit(sp.coth(u) ** 2 - 2 / u**2, u, 0) == -sp.oo and sp.limit(sp.coth(u) ** 2 - 2 / u**2, u, sp.oo) == 1
+    )
     # At |x| = 1: 1/sinh(u)^2 - 2/u^2 < 0, because sinh u > u.
     at_end = float(1 / sp.sinh(5) ** 2 - sp.Rational(8, 100))
     crossing = float(sp.nsolve(sp.coth(u / 2) ** 2 - 8 / u**2, u, 2))
@@ -259,11 +264,17 @@ def one_crossing() -> Finding:
         arguments=(
             Argument(
                 "term by term",
-                "With u = eps/2 the slope is positive iff 2 sinh(u)^3 > u^3 cosh(u). The coefficient of u^(2n+1)/(2n+1)! is "
-                "(3^(2n+1) - 3)/2 against (2n+1)(2n)(2n-1): larger at n = 1, 2, 3, then it grows 9-fold per step, or more, and the "
-                "other by less.",
-                ("the slope, the first three coefficients and both rates of growth, for every n, in symbols", first and grows and slower and turned),
-                ("the two series as expanded agree with these coefficients up to u^15; the limits at 0 and infinity", listed and limits),
+                "With u = eps/2 the slope is positive iff 2 sinh(u)^3 > u^3 cosh(u). The coefficient of "
+                "u^(2n+1)/(2n+1)! is (3^(2n+1) - 3)/2 against (2n+1)(2n)(2n-1): larger at n = 1, 2, 3, then it grows "
+                "9-fold per step, or more, and the other by less.",
+                (
+                    "the slope, the first three coefficients and both rates of growth, for every n, in symbols",
+                    first and grows and slower and turned,
+                ),
+                (
+                    "the two series as expanded agree with these coefficients up to u^15; the limits at 0 and infinity",
+                    listed and limits,
+                ),
             ),
         ),
     )
@@ -489,7 +500,11 @@ def error_bound() -> Finding:
         "bound at n = 10^6, beta = 1/20, eps = 0.1, eta = 2": two * math.sqrt(2 * math.log(40) / 1e6),
         "lim eps^4 Var(1), eta = E": str(escape),
     }
-    if not (as_expected and exponent and inside and half) or sp.simplify(bounded - eta**2 / (eta - 1)) != 0 or escape != sp.Rational(1, 3):
+    if (
+        not (as_expected and exponent and inside and half)
+        or sp.simplify(bounded - eta**2 / (eta - 1)) != 0
+        or escape != sp.Rational(1, 3)
+    ):
         return Finding.unsettled("the range or the variance of the family did not come out as expected", numbers)
     return Finding(
         Verdict.CONDITIONAL,
@@ -503,13 +518,21 @@ def error_bound() -> Finding:
         arguments=(
             Argument(
                 "Hoeffding's inequality",
-                "For outputs in [-(k + a), k + a] it needs no limit of eps and no condition on n, which Bernstein's second term would "
-                "ask for: the mean of n is off by r with probability at most 2 exp(-2 n r^2/(2B)^2), B = k + a.",
-                ("B = eta (1 + eta t)/(eta - 1) is at most eta (eps + eta)/((eta - 1) eps), as t <= 1/eps, in symbols", as_expected and inside),
-                ("that probability is beta at the stated r, and log(2/beta) <= 2 log(1/beta) for beta <= 1/2, in symbols", exponent and half),
+                "For outputs in [-(k + a), k + a] it needs no limit of eps and no condition on n, which Bernstein's "
+                "second term would ask for: the mean of n is off by r with probability at most 2 exp(-2 n "
+                "r^2/(2B)^2), B = k + a.",
+                (
+                    "B = eta (1 + eta t)/(eta - 1) is at most eta (eps + eta)/((eta - 1) eps), as t <= 1/eps, in symbols",
+                    as_expected and inside,
+                ),
+                (
+                    "that probability is beta at the stated r, and log(2/beta) <= 2 log(1/beta) for beta <= 1/2, in symbols",
+                    exponent and half,
+                ),
             ),
         ),
-        note="No other families: eps^2 Var(1) > (eps t)^2 eta^4/(3 (eta - 1)^2). (Eq. (B.1) has the absolute value inside the sum: a slip.)",
+        note="No other families: eps^2 Var(1) > (eps t)^2 eta^4/(3 (eta - 1)^2). (Eq. (B.1) has the absolute value "
+        "inside the sum: a slip.)",
     )
 
 
@@ -619,11 +642,9 @@ def rectangle_is_optimal() -> Finding:
             Argument(
                 "bathtub with a multiplier for the mean",
                 "Fix the range [-B, B] and the floor f = p/E of a PTT. Let f* be E f on [kx - h, kx + h] and f "
-                "elsewhere, with mass "
-                "1 and mean x: any density between f and E f with the same two moments has ((y - kx)^2 - h^2)(density - f*) >= 0 "
-                "pointwise, hence no smaller second moment. h and k do not depend on x; the window fits, since no "
-                "such density has "
-                "a mean above (B - h)/k.",
+                "elsewhere, with mass 1 and mean x: any density between f and E f with the same two moments has ((y - "
+                "kx)^2 - h^2)(density - f*) >= 0 pointwise, hence no smaller second moment. h and k do not depend on "
+                "x; the window fits, since no such density has a mean above (B - h)/k.",
                 ("f* has mass 1 and mean x, for every B, w and E, in symbols", valid),
                 (
                     "at the least B its variance is the I-PTT's, in symbols; the certificate of kind 'free' at eps = 1",
@@ -672,10 +693,8 @@ def none_dominates_duchi() -> Finding:
             Argument(
                 "from I-PTTs to all mechanisms",
                 "Hammersley-Chapman-Robbins between x = 1 and -1: Var >= 2^2/chi^2, and for likelihood ratios r in "
-                "[1/E, E] chi^2 = "
-                "E[r^2] - 1 <= (E - 1)^2/E. Equality forces r in {1/E, E} and outputs affine in r: two outputs, hence "
-                "Duchi's, at all "
-                "inputs.",
+                "[1/E, E] chi^2 = E[r^2] - 1 <= (E - 1)^2/E. Equality forces r in {1/E, E} and outputs affine in r: "
+                "two outputs, hence Duchi's, at all inputs.",
                 ("(E - r)(r - 1/E) = (E + 1/E) r - r^2 - 1, of mean (E - 1)^2/E - chi^2 or more, in symbols", chord_ok),
                 ("4/chi^2 at its least is Duchi's variance at x = 1, in symbols", bound),
             ),
@@ -730,7 +749,11 @@ def some_beat_duchi() -> Finding:
         corrected="The I-PTT with eta = 2, where k = a = coth(eps/2), has worst-case variance 4/(3 sinh(eps/2)^2) + "
         f"1/3: below Duchi's exactly for eps > ln(2 + sqrt 3) = {float(repaired):.6f}. No eta at all helps up to "
         f"{float(threshold):.6f}.",
-        arguments=(_roots_between("16 t^4 + 16 t^3 + 4 t^2 - 4 t - 1 = 0", "t = 1/4", "t = 1", right_root, (below, above) == (2, 0)),),
+        arguments=(
+            _roots_between(
+                "16 t^4 + 16 t^3 + 4 t^2 - 4 t - 1 = 0", "t = 1/4", "t = 1", right_root, (below, above) == (2, 0)
+            ),
+        ),
         note="The paper's proof puts a at its infimum (q = 1, OPTT-12y), which is a lower bound of Eq. "
         "(26) where an upper one is needed.",
     )
@@ -1100,9 +1123,12 @@ def order_of_three() -> Finding:
         corrected="As eps -> 0: Duchi 4/eps^2 < best I-PTT (16/3)/eps^2 < Laplace 8/eps^2. At x = 0 an I-PTT beats "
         f"Duchi exactly for eps > {threshold:.6f}; at x = +-1 never (OPTT-11); in the worst case from "
         f"{float(optt.duchi_threshold()):.6f} on.",
-        arguments=(_roots_between("one root of its discriminant", "t = 1", "t = 2", found is not None, (below, above) == (2, 0)),),
-        note="The difference at x exceeds that at 0 "
-        "by (1 + eta t) x^2.",
+        arguments=(
+            _roots_between(
+                "one root of its discriminant", "t = 1", "t = 2", found is not None, (below, above) == (2, 0)
+            ),
+        ),
+        note="The difference at x exceeds that at 0 by (1 + eta t) x^2.",
     )
 
 
@@ -1170,10 +1196,16 @@ def multidimensional() -> Finding:
         arguments=(
             Argument(
                 "one coordinate for all of the budget",
-                "j does not depend on the data, and given j the density is that of one report, scaled: the likelihood ratio for j is "
-                "that of the report, and the probability of j cancels.",
-                ("mean, variance and likelihood ratio of a coordinate, for every d, in symbols", bool(mean == x and ratio == high / low)),
-                ("d = 3, eps = 1: the mechanism is private by an exact check and has these variances", same and private),
+                "j does not depend on the data, and given j the density is that of one report, scaled: the likelihood "
+                "ratio for j is that of the report, and the probability of j cancels.",
+                (
+                    "mean, variance and likelihood ratio of a coordinate, for every d, in symbols",
+                    bool(mean == x and ratio == high / low),
+                ),
+                (
+                    "d = 3, eps = 1: the mechanism is private by an exact check and has these variances",
+                    same and private,
+                ),
             ),
         ),
         note="Variance d (V(x_j) + x_j^2) - x_j^2 per coordinate, outputs in [-Bd, Bd]. (Step 5 needs a density: OPTT-1x.)",
@@ -1225,10 +1257,8 @@ def error_bound_in_d_dimensions() -> Finding:
             Argument(
                 "Bernstein's inequality and a union over coordinates",
                 "A coordinate has variance v <= d B^2 and deviates by at most M = dB + 1, so it exceeds t with "
-                "probability at most "
-                "2 exp(-n t^2/(2 v + (2/3) M t)), which t = sqrt(2 v l/n) + (2/3) M l/n makes beta/d, l = "
-                "log(2d/beta); d of them "
-                "give beta.",
+                "probability at most 2 exp(-n t^2/(2 v + (2/3) M t)), which t = sqrt(2 v l/n) + (2/3) M l/n makes "
+                "beta/d, l = log(2d/beta); d of them give beta.",
                 ("n t^2 - l (2 v + (2/3) M t) is a product of positive terms, in symbols", bool(bernstein)),
                 (
                     "with v = d B^2 and M <= d (B + 1), t is at most the stated bound where d l <= n, in symbols",
@@ -1352,19 +1382,25 @@ def gain_of_a_free_window() -> Finding:
         arguments=(
             Argument(
                 "weak duality",
-                "The worst variance is at least its average with the weights w, and a density between m(y) and E m(y) cannot cost less "
-                "than m(y) times the reduced cost of y: where no reduced cost is negative, the multipliers bound every unbiased "
-                "mechanism.",
-                ("the reduced cost on the support, beside it and at 0, and the signs of what it rests on, in symbols", bool(identities and integrals and signs and at_zero and low and high)),
-                ("the bound is the window's variance, in symbols; the mechanism of this package has it at eps = 1/2", bool(met)),
+                "The worst variance is at least its average with the weights w, and a density between m(y) and E m(y) "
+                "cannot cost less than m(y) times the reduced cost of y: where no reduced cost is negative, the "
+                "multipliers bound every unbiased mechanism.",
+                (
+                    "the reduced cost on the support, beside it and at 0, and the signs of what it rests on, in symbols",
+                    bool(identities and integrals and signs and at_zero and low and high),
+                ),
+                (
+                    "the bound is the window's variance, in symbols; the mechanism of this package has it at eps = 1/2",
+                    bool(met),
+                ),
             ),
         ),
         note="A dual point in closed form: weights w = (lam/(2 tau))(x^2 + lam)^(-3/2) on (-1, 1) and atoms (1 - "
         "tanh(tau)/tau)/2 at x = +-1, lam = 1/sinh(tau)^2. The reduced cost of an output y is identically 0 for |y| "
         "in [coth tau - 1, coth tau + 1] and, outside, a nonnegative multiple of (|y| - coth tau +- 1)^2 or at least "
         "its value at y = 0, whose sign is that of 1 - tau - 2 tanh tau. That 2 tanh(tau)^2 + tau <= 1 follows, tanh "
-        "tau being less than 1/2. Beyond the threshold an output at 0 has a negative "
-        "reduced cost, and this proof ends.",
+        "tau being less than 1/2. Beyond the threshold an output at 0 has a negative reduced cost, and this proof "
+        "ends.",
     )
 
 
@@ -1438,8 +1474,15 @@ def gain_beyond_a_window() -> Finding:
                 "weak duality",
                 "As for OPTT-20x, with another support: where no reduced cost is negative, the multipliers bound every unbiased "
                 "mechanism.",
-                ("the reduced cost on the support, beside it and at 0, in symbols", bool(dual and slope and low and high)),
-                ("mass, mean and variance of the mechanism, and bound = variance, in symbols; the mechanism of this package at eps = 1", bool(primal and equal and met)),
+                (
+                    "the reduced cost on the support, beside it and at 0, in symbols",
+                    bool(dual and slope and low and high),
+                ),
+                (
+                    "mass, mean and variance of the mechanism, and bound = variance, in symbols; the mechanism of this "
+                    "package at eps = 1",
+                    bool(primal and equal and met),
+                ),
             ),
         ),
         note="Primal: the varying window up to |x| = z, then atoms at 0, +-E z and +-(E + 2) z take over; mass, mean "
@@ -1606,7 +1649,6 @@ def figure_three() -> Finding:
         "the four settings of the figure",
         numbers,
         condition="At none of the four settings is the optimum of Theorem 4 a density: its mass q (1 + (eta0 - 1)/E) "
-        "is not 1. What "
-        "is plotted is not the variance of a mechanism.",
+        "is not 1. What is plotted is not the variance of a mechanism.",
         corrected="For each eps one q is possible (OPTT-6).",
     )

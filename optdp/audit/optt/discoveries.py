@@ -48,7 +48,11 @@ def varying_window_beats_duchi() -> Finding:
     2.14.
     """
     found = _proven_by(optt.varying_windows, "every eps > 0")
-    return replace(found, proof=Proof.CERTIFICATE, how="symbolic identities; beyond ln 5 the comparison with I-PTTs by ball arithmetic")
+    return replace(
+        found,
+        proof=Proof.CERTIFICATE,
+        how="symbolic identities; beyond ln 5 the comparison with I-PTTs by ball arithmetic",
+    )
 
 
 @discovery("D-OPTT-4", "nothing unbiased beats Duchi at an end of the domain", "OPTT")

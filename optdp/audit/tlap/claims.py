@@ -93,7 +93,8 @@ def guarantee_on_the_noise() -> Finding:
                 "A set's probability adds up over its points (or integrates), so that what holds at every point holds for every "
                 "set: the guarantee is the condition, set by set, and its left side is largest where f(x) > E f(x + d).",
                 (
-                    "f(D1) + x in T iff x in S, f(D2) + x in T iff x in S + d, and 1_S v <= v_+ with equality on v > 0, in symbols",
+                    "f(D1) + x in T iff x in S, f(D2) + x in T iff x in S + d, and 1_S v <= v_+ with equality on v > "
+                    "0, in symbols",
                     bool(moved and below and equal),
                 ),
                 (
@@ -102,8 +103,8 @@ def guarantee_on_the_noise() -> Finding:
                 ),
             ),
         ),
-        note="For integer queries only whole d count: noise on the "
-        "integers that is (ln 2, 3/16)-private at shift 1 hides nothing at shift 1/2.",
+        note="For integer queries only whole d count: noise on the integers that is (ln 2, 3/16)-private at shift 1 "
+        "hides nothing at shift 1/2.",
     )
 
 
@@ -183,8 +184,8 @@ def privacy() -> Finding:
                 ("the mass of (A - d, A] is the stated divergence, rising in d, in symbols", bool(matches and rising)),
             ),
         ),
-        note="The mass is delta (e^(eps d) - 1)/(E - 1), rising in d and equal to delta at d = Delta. The guarantee also holds for 1/2 "
-        "< delta < 1, with room to spare: the divergence is then delta - (E - 1 - u)^2/(2 u E).",
+        note="The mass is delta (e^(eps d) - 1)/(E - 1), rising in d and equal to delta at d = Delta. The guarantee "
+        "also holds for 1/2 < delta < 1, with room to spare: the divergence is then delta - (E - 1 - u)^2/(2 u E).",
     )
 
 
@@ -230,9 +231,8 @@ def limits_of_the_amplitude() -> Finding:
         Proof.SYMBOLIC,
         "the three limits",
         numbers,
-        note="E|X| is 1/eps times a function of u alone, and u "
-        "tends to infinity, to eps/(2 delta) -> 0, and to 1/2. In the second case the density tends to delta/Delta "
-        "on [-Delta/(2 delta), Delta/(2 delta)].",
+        note="E|X| is 1/eps times a function of u alone, and u tends to infinity, to eps/(2 delta) -> 0, and to 1/2. "
+        "In the second case the density tends to delta/Delta on [-Delta/(2 delta), Delta/(2 delta)].",
     )
 
 
@@ -394,8 +394,9 @@ def _lower_bound_finding(q: int, eps: float = 1.0, delta: float = 0.01) -> Findi
         arguments=(
             Argument(
                 "from tails to the loss",
-                "The guarantee on [j Delta, oo) bounds each tail T_j by the one before; E L(X) is a sum of tails times steps of L, "
-                "which do not fall, so that the least tails give the least loss, for every noise, atoms included (TLAP-7).",
+                "The guarantee on [j Delta, oo) bounds each tail T_j by the one before; E L(X) is a sum of tails "
+                "times steps of L, which do not fall, so that the least tails give the least loss, for every noise, "
+                "atoms included (TLAP-7).",
                 ("the least tails drop by a b^j and end at n, in symbols", _chain_holds()),
                 (
                     "an exact certificate, which knows nothing of tails, proves the same bound at whole n and no less at another",
@@ -403,9 +404,8 @@ def _lower_bound_finding(q: int, eps: float = 1.0, delta: float = 0.01) -> Findi
                 ),
             ),
         ),
-        note="b^n = 1/(1 + u) makes n the "
-        "length A/Delta of the truncated Laplacian itself, so for whole n the bound is the mean of L(floor |X|) "
-        "over that very noise.",
+        note="b^n = 1/(1 + u) makes n the length A/Delta of the truncated Laplacian itself, so for whole n the bound "
+        "is the mean of L(floor |X|) over that very noise.",
     )
 
 
@@ -464,7 +464,10 @@ def whole_n() -> Finding:
                     "Q'^2 - Q Q'' and Q have positive coefficients in 1/b - 1, N - 1 and theta, and the ends agree, in symbols",
                     concave,
                 ),
-                (f"exact certificates with floor(n) at {len(points)} points, |x| and x^2, are not below the printed bounds", kept),
+                (
+                    f"exact certificates with floor(n) at {len(points)} points, |x| and x^2, are not below the printed bounds",
+                    kept,
+                ),
             ),
         ),
     )
@@ -562,9 +565,12 @@ def limits_of_the_ratio_power() -> Finding:
         arguments=(
             Argument(
                 "Jensen's inequality",
-                "upper_2 - lower_2 = 2 g upper_1 + c with 2 g < 1 and c < 0 is below Delta upper_1, and upper_2 >= upper_1^2: the "
-                "share that is missing is below Delta/upper_1.",
-                ("the difference, the signs of 1 - 2 g and c, and upper_1 >= 1/(2 (2 delta + E - 1)), in symbols", _gap_identities()),
+                "upper_2 - lower_2 = 2 g upper_1 + c with 2 g < 1 and c < 0 is below Delta upper_1, and upper_2 >= "
+                "upper_1^2: the share that is missing is below Delta/upper_1.",
+                (
+                    "the difference, the signs of 1 - 2 g and c, and upper_1 >= 1/(2 (2 delta + E - 1)), in symbols",
+                    _gap_identities(),
+                ),
                 (f"lower/upper is at least 1 - 2 (2 delta + E - 1) at {len(points)} points", above),
             ),
         ),
@@ -833,7 +839,8 @@ def _rounding() -> dict[str, bool]:
     return {
         "|x| for x >= 0": _is_zero((1 - f) * k + f * (k + 1) - (k + f)),
         "|x| for x < 0": _is_zero((1 - f) * (k + 1) + f * k - (k + 1 - f)),
-        "x^2": _is_zero(spread - f * (1 - f)) and _is_zero(sp.Rational(1, 4) - f * (1 - f) - (f - sp.Rational(1, 2)) ** 2),
+        "x^2": _is_zero(spread - f * (1 - f))
+        and _is_zero(sp.Rational(1, 4) - f * (1 - f) - (f - sp.Rational(1, 2)) ** 2),
         "commutes": sp.floor(x + whole) - sp.floor(x) == whole,
         "positive parts": all(part.is_nonnegative for part in parts),
     }
@@ -896,15 +903,19 @@ def discrete_gap() -> Finding:
             ),
             Argument(
                 "rounding keeps the guarantee",
-                "The truncated Laplacian, rounded at random to a neighbouring integer without bias, is noise on the integers. The "
-                "kernel of the rounding commutes with whole shifts, so that the rounded noise's divergence at a whole shift is a "
-                "sum of positive parts of means, at most the mean of the positive parts.",
+                "The truncated Laplacian, rounded at random to a neighbouring integer without bias, is noise on the "
+                "integers. The kernel of the rounding commutes with whole shifts, so that the rounded noise's "
+                "divergence at a whole shift is a sum of positive parts of means, at most the mean of the positive "
+                "parts.",
                 (
                     "E|X| stays, E X^2 grows by f(1 - f) <= 1/4, rounding commutes with whole shifts, and the positive part of a "
                     "sum is at most the sum of the positive parts, in symbols",
                     rounding,
                 ),
-                ("four noises of steps, E = 4: moments and divergence of the rounded noise, in rationals", _rounding_examples()),
+                (
+                    "four noises of steps, E = 4: moments and divergence of the rounded noise, in rationals",
+                    _rounding_examples(),
+                ),
             ),
         ),
         note="So lower/upper >= 2 - E - 2 delta for |x| here as well.",
@@ -1184,8 +1195,7 @@ def disjoint_ranges() -> Finding:
         "every eps > 0, 0 < delta <= 1/2, every shift up to the sensitivity",
         numbers,
         note="At d = 1 it is delta: the bound is attained. All of the guarantee's delta is spent on outputs that tell "
-        "the databases "
-        "apart for certain; inside, the ratio is at most E.",
+        "the databases apart for certain; inside, the ratio is at most E.",
     )
 
 
@@ -1285,7 +1295,9 @@ def _one_sign_change() -> bool:
     start = _is_zero(above.subs(level, 1)) and _is_zero(sp.expand_log(below.subs(level, b), force=True))
     limit = -sp.diff(upper, level).subs(level, 1)  # of D/(1 - l) at l = 1
     positive = _is_zero((limit - 1 / eps + additive.staircase(1)).rewrite(sp.exp))  # 1/eps - 1/(2 sinh(eps/2))
-    sinh = (sp.sinh(t) - t).subs(t, 0) == 0 and sp.expand(sp.diff(sp.sinh(t) - t, t) - 2 * sp.sinh(t / 2) ** 2).rewrite(sp.exp).expand() == 0
+    sinh = (sp.sinh(t) - t).subs(t, 0) == 0 and sp.expand(sp.diff(sp.sinh(t) - t, t) - 2 * sp.sinh(t / 2) ** 2).rewrite(
+        sp.exp
+    ).expand() == 0
     ends = _is_zero(sp.expand_log(lower.subs(level, b), force=True)) and upper.subs(level, 1) == 0
     meet = _is_zero(sp.expand_log((upper - lower).subs(level, 1 / s), force=True))
     return bool(bent and moves and start and positive and sinh and ends and meet)
@@ -1366,15 +1378,19 @@ def compare_with_the_cut_staircase() -> Finding:
             ),
             Argument(
                 "privacy of a falling density",
-                "The density falls with the distance, by exactly E per sensitivity, so that f(x) <= E f(x + d) for d <= 1 wherever "
-                "f(x + d) is not cut off: only the last d of the support counts, at most its last sensitivity.",
+                "The density falls with the distance, by exactly E per sensitivity, so that f(x) <= E f(x + d) for d "
+                "<= 1 wherever f(x + d) is not cut off: only the last d of the support counts, at most its last "
+                "sensitivity.",
                 ("the mass of the last sensitivity is delta, in symbols", _cut_staircase_identities()),
-                ("six cuts at E = 4: the divergence at shift 1 is delta, and at eleven others at most that, in rationals", private),
+                (
+                    "six cuts at E = 4: the divergence at shift 1 is delta, and at eleven others at most that, in rationals",
+                    private,
+                ),
             ),
         ),
-        note="The last sensitivity has mass (E r - r)/(2(1 - r)) = delta, r = 1/(1 + u). At whole periods the integral is a multiple of m_1 = 1/eps - 1/(2 sinh(eps/2)) > "
-        "0 or of 2k m_1 + m_2, m_2 > 0 by its "
-        "power series.",
+        note="The last sensitivity has mass (E r - r)/(2(1 - r)) = delta, r = 1/(1 + u). At whole periods the "
+        "integral is a multiple of m_1 = 1/eps - 1/(2 sinh(eps/2)) > 0 or of 2k m_1 + m_2, m_2 > 0 by its power "
+        "series.",
     )
 
 
