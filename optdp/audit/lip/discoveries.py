@@ -252,7 +252,7 @@ def central_and_local() -> Finding:
     split = sp.expand(rarest * mean**2 + (1 - rarest) * (rest + (rarest * apart) ** 2) - total) == 0
     least = sp.expand((rarest * (1 - rarest) - (1 - cap) * rarest).subs(cap, rarest + slack)) == rarest * slack
     failed = _rests_on(lip.central_is_better, lip.central_gap)
-    numbers = {}
+    numbers: dict[str, Any] = {}
     decided, worse = not failed, []
     for users in (2, 10):
         found = solve_lip(exact.binomial(users, Fraction(1, 2)), 1.0)

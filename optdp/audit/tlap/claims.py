@@ -1295,9 +1295,8 @@ def _one_sign_change() -> bool:
     start = _is_zero(above.subs(level, 1)) and _is_zero(sp.expand_log(below.subs(level, b), force=True))
     limit = -sp.diff(upper, level).subs(level, 1)  # of D/(1 - l) at l = 1
     positive = _is_zero((limit - 1 / eps + additive.staircase(1)).rewrite(sp.exp))  # 1/eps - 1/(2 sinh(eps/2))
-    sinh = (sp.sinh(t) - t).subs(t, 0) == 0 and sp.expand(sp.diff(sp.sinh(t) - t, t) - 2 * sp.sinh(t / 2) ** 2).rewrite(
-        sp.exp
-    ).expand() == 0
+    # sinh t > t: both are 0 at t = 0, and the difference of the slopes is 2 sinh(t/2)^2.
+    sinh = _is_zero((sp.diff(sp.sinh(t) - t, t) - 2 * sp.sinh(t / 2) ** 2).rewrite(sp.exp))
     ends = _is_zero(sp.expand_log(lower.subs(level, b), force=True)) and upper.subs(level, 1) == 0
     meet = _is_zero(sp.expand_log((upper - lower).subs(level, 1 / s), force=True))
     return bool(bent and moves and start and positive and sinh and ends and meet)
