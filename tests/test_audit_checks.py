@@ -72,6 +72,54 @@ def test_words_that_carry_a_proof_are_named():
         assert "proof in words" not in source and "proof in the argument" not in source, entry.id
 
 
+def comparisons(tree):
+    """The comparisons of numbers and the checks by name in a function's body, outside of its prose."""
+    prose = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for inner in ast.walk(node)}
+
+    def counts(node):
+        if isinstance(node, ast.Call):
+            return getattr(node.func, "id", "") in ("_zero", "_is_zero", "_positive", "near")
+        orders = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+        return isinstance(node, ast.Compare) and all(
+            isinstance(op, orders) and not (isinstance(to, ast.Constant) and isinstance(to.value, str))
+            for op, to in zip(node.ops, node.comparators, strict=True)
+        )
+
+    return [node for node in ast.walk(tree) if counts(node) and id(node) not in prose]
+
+
+class Denied(ast.NodeTransformer):
+    """One node, denied."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def visit(self, node):
+        return ast.UnaryOp(ast.Not(), node) if node is self.target else self.generic_visit(node)
+
+
+#: Rows whose every comparison is denied in turn: the quick ones of those that the review asked for.
+QUICK = [
+    "COMP-2", "COMP-18", "COMP-19", "COMP-20", "COMP-21", "COMP-22", "COMP-23", "LIP-3", "LIP-4", "LIP-9", "LIP-15", "LIP-17",
+    "LIP-17x", "LIP-23", "LIP-28", "LIP-29", "TLAP-1", "OPTT-2", "OPTT-18",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("id", QUICK)
+def test_every_comparison_of_a_row_decides_its_verdict(id):
+    """With any one comparison denied the verdict is another one: none of them is without effect."""
+    decide = CLAIMS[id].decide
+    source, verdict = textwrap.dedent(inspect.getsource(decide)), decide().verdict
+    for place in range(len(comparisons(ast.parse(source)))):
+        tree = ast.parse(source)
+        tree.body[0].decorator_list = []
+        node = comparisons(tree)[place]
+        told = ast.unparse(node)
+        scope = dict(decide.__globals__)
+        exec(compile(ast.fix_missing_locations(Denied(node).visit(tree)), id, "exec"), scope)
+        assert scope[decide.__name__]().verdict is not verdict, told
+
+
 # --- rows that the review asked for: a slight change of what each rests on ------------------------------------------------------
 
 #: Row -> a piece of its source, and a version of it that is wrong.
