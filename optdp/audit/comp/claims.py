@@ -1840,7 +1840,7 @@ def descent() -> Finding:
         numbers,
         condition="True of the twelve single figures, within their rounding and one percent, as falls divided by the "
         "length of the range of eps. The four averages are not per unit of eps: they agree with the whole fall from "
-        "eps = 0.2 to 5, so that they cannot be compared with the single figures.",
+        "eps = 0.2 to 5 within 3.5 percent, so that they cannot be compared with the single figures.",
         corrected="Mean absolute errors are proportional to Delta and variances to its square, at every eps. So a "
         "lower sensitivity has a lower rate for every mechanism, and the rates say nothing beyond the errors "
         "themselves.",

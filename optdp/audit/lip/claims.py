@@ -1429,7 +1429,9 @@ def _pooling_is_legal() -> bool:
     mean = (out * q + (out * k / inside) * (p - out * q)) / (out + out * k)
     stated = (q - p) * (1 - out * k / inside) / (1 + k)
     identity = _zero((mean - p - stated).subs(inside, 1 - out))
-    return bool(identity and _positive(g - (1 / (1 + k)).subs(k, 1 / g), g))
+    # The share A k/B is at most 1 once A (1 + 1/g) is.
+    at_most = _zero((1 - out * (1 + 1 / g)) * g - (g * (1 - out) - out))
+    return bool(identity and at_most and _positive(g - (1 / (1 + k)).subs(k, 1 / g), g))
 
 
 def pool_of_rare_sums(users: int, p: Fraction, ratio: Fraction) -> tuple[Fraction, Fraction, Fraction, Fraction]:
@@ -1471,7 +1473,7 @@ def _pool(legal: bool, examples: bool) -> Argument:
     return Argument(
         "a pool of rare sums",
         "Users protected: by Hoeffding's inequality S/N leaves [p - g, p + g], within the allowed interval, with a "
-        "probability of at most 2 e^(-2 N g^2). The server publishes S in it, and one symbol outside of it and for a "
+        "probability of at most 2 exp(-2 N g^2). The server publishes S in it, and one symbol outside of it and for a "
         "share of what is inside, which brings the symbol's posterior into the interval; only the symbol costs "
         "anything, at most N^2.",
         ("the symbol's mean is off p by less than g, in symbols", legal),
@@ -1528,7 +1530,7 @@ def central_gap() -> Finding:
         "keeps every user's posterior within [1/4, 3/4], as ln 2-LIP asks, and for 100 fair bits its error is below 10^-5 of "
         "the local one.",
         corrected="Protecting the database, the server saves at most a share (1 - 1/E)^2 of the local error, for every N, eps "
-        "and p. Protecting users, the central error is at most 2 N^2 (1 + 1/g) e^(-2 N g^2) as soon as that is below N^2, g "
+        "and p. Protecting users, the central error is at most 2 N^2 (1 + 1/g) exp(-2 N g^2) as soon as that is below N^2, g "
         "the distance from p to the ends of the allowed interval of posteriors, while the local one grows like N.",
         arguments=(
             Argument(
@@ -2004,7 +2006,7 @@ def real_data() -> Finding:
         condition="True of the optimal mechanisms, whatever the data: for every prior in which all values occur the error under "
         "eps-LIP is strictly below that under eps-LDP, so also for those estimated from the two data sets. The figure itself is "
         "not decided: samples, districts and estimated priors are not given, and the LIP kernel that it is computed with is "
-        "not eps-LIP where a value is rarer than 1/(1+E) (LIP-13, LIP-16), as it is under the priors among the numbers.",
+        "not eps-LIP where a value is rarer than 1/(1+E) (LIP-13, LIP-16): that is so under both priors among the numbers.",
         corrected="With m = min P, optimal eps-LIP explains at least (1 + m/(E (1 - m)))^2 times the variance that "
         "optimal eps-LDP explains.",
         arguments=(

@@ -93,8 +93,8 @@ def guarantee_on_the_noise() -> Finding:
                 "A set's probability adds up over its points (or integrates), so that what holds at every point holds for every "
                 "set: the guarantee is the condition, set by set, and its left side is largest where f(x) > E f(x + d).",
                 (
-                    "f(D1) + x in T iff x in S, f(D2) + x in T iff x in S + d, and 1_S v <= v_+ with equality on v > "
-                    "0, in symbols",
+                    "f(D1) + x in T iff x in S, f(D2) + x in T iff x in S + d; b v <= max(v, 0) for b = 0 and 1, with equality "
+                    "for b = 1 on v > 0, in symbols",
                     bool(moved and below and equal),
                 ),
                 (
