@@ -16,14 +16,13 @@ from optdp.closed_forms.vector import PRECISION, best_height, cap
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
 from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
+from optdp.exact.numbers import Number
 from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, coin
 from optdp.mechanisms.directions import multiples
 from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below
 from optdp.problem.domains import Ball, Sphere
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Average, Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
 
 #: The share of the error that rounding to the grid may add.
 ROUNDING = 2.0**-40

@@ -16,14 +16,13 @@ from optdp.closed_forms.cube import best_signs, moment, share
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
 from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
+from optdp.exact.numbers import Number
 from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, coin
 from optdp.mechanisms.directions import DEEPEST, Digits
 from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below
 from optdp.problem.domains import Box
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
 
 #: Bits of the enclosures.
 PRECISION = 320
@@ -292,6 +291,8 @@ def _trust(k: int, cdf: np.ndarray) -> None:
         for n in places.tolist():
             true, found = share(k, k - n), float(cdf[n])
             if not abs(arb(found) - true) <= arb("1e-9") * true + arb("1e-300"):
-                raise RuntimeError("scipy's binomial distribution is not accurate enough on this machine to sample with")
+                raise RuntimeError(
+                    "scipy's binomial distribution is not accurate enough on this machine to sample with"
+                )
     if (np.diff(cdf) < 0).any():
         raise RuntimeError("scipy's binomial distribution is not increasing on this machine")

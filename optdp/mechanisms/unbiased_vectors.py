@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
 
 import numpy as np
@@ -36,9 +37,12 @@ def coins_below(eps: Number, share: arb, refused: str, whose: str) -> int:
 
 
 class UnbiasedVectors(Mechanism):
-    """An unbiased mechanism for vectors with two values of the density: a subclass has an upper bound on their `_ratio`."""
+    """An unbiased mechanism for vectors with two values of the density."""
 
-    _ratio: Fraction
+    @property
+    @abstractmethod
+    def _ratio(self) -> Fraction:
+        """An upper bound on their ratio."""
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         """E[Y | x] = x."""

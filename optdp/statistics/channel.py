@@ -165,7 +165,7 @@ class Channel:
         return np.asarray(found / total)
 
     def _between(self, x: np.ndarray) -> np.ndarray:
-        """P(cell | input) of the continuous part of a kernel, whose pieces may be much narrower than a cell: its atoms left out."""
+        """P(cell | input) without the atoms, for a kernel, whose pieces may be much narrower than a cell."""
         mechanism: Any = self.mechanism
         parts = np.diff(mechanism.cumulative(self.edges[:, None], x[None, :]), axis=0)
         inside = np.searchsorted(self.edges, self.atoms, side="left") - 1

@@ -410,20 +410,22 @@ def noise(matrix: np.ndarray, wanted: np.ndarray, shares: np.ndarray | None) -> 
         g = unbiased(matrix, matrix @ p, wanted)
         return np.asarray(((g**2).T @ matrix - (g.T @ matrix) ** 2).sum(axis=0))
 
-    return _worst(variances, matrix.shape[1]) if shares is None else float(shares @ variances(shares))
+    return _worst(variances, matrix.shape[1])[0] if shares is None else float(shares @ variances(shares))
 
 
-def _worst(variances: Callable[[np.ndarray], np.ndarray], count: int) -> float:
-    """max_P sum_x P(x) v_P(x), by multiplicative steps towards the inputs with the largest variance v_P."""
-    p, best = np.full(count, 1 / count), 0.0
+def _worst(variances: Callable[[np.ndarray], np.ndarray], count: int) -> tuple[float, np.ndarray]:
+    """(max_P sum_x P(x) v_P(x), this P), by multiplicative steps towards the inputs with the largest variance v_P."""
+    p = np.full(count, 1 / count)
+    best, worst = 0.0, p
     for _ in range(STEPS):
         v = variances(p)
-        best = max(best, float(p @ v))
+        if p @ v > best:
+            best, worst = float(p @ v), p
         if v.max() <= best * (1 + GAP):  # min_g max_x is at most v.max(): nothing more is left to gain
             break
         p = p * (v / v.max()) ** 2
         p = 0.9999 * p / p.sum() + 0.0001 / count
-    return best
+    return best, worst
 
 
 def mean_variance(mechanism: Mechanism, population: Any = None) -> float:
@@ -431,16 +433,22 @@ def mean_variance(mechanism: Mechanism, population: Any = None) -> float:
 
     **Raises** `NotIdentified` where a bias of more than a thousandth of the domain cannot be avoided.
     """
+    return worst_mean(mechanism, population)[0]
+
+
+def worst_mean(mechanism: Mechanism, population: Any = None) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
+    """(the same, the population that it is about): the given one, or the worst one, as (points, probabilities)."""
     domain: Any = mechanism.domain
     line = affine_mean(mechanism)
     tables = mean_tables(mechanism)
     points, p = (tables.inputs, None) if population is None else population
-    plain = math.inf
+    plain, about = math.inf, np.full(points.size, 1 / points.size) if p is None else p
     if line is not None:
         each = tables.variances if p is None else np.asarray(mechanism.variance(points))
-        plain = float(each.max() if p is None else p @ each) / line[1] ** 2
+        about = np.eye(1, points.size, int(each.argmax()))[0] if p is None else p
+        plain = float(about @ each) / line[1] ** 2
     if Channel.coarse(mechanism).rest:
-        return plain
+        return plain, (points, about)
     matrix = tables.matrix if p is None else Channel.coarse(mechanism).matrix(points)
     worst_bias = [0.0]
 
@@ -453,6 +461,6 @@ def mean_variance(mechanism: Mechanism, population: Any = None) -> float:
     if worst_bias[0] > 2e-3 * domain.width:
         if line is None:
             raise NotIdentified("the mean is not identified by the outputs")
-        return plain
-    efficient = _worst(variances, points.size) if p is None else float(p @ first)
-    return efficient if efficient < 0.98 * plain else plain
+        return plain, (points, about)
+    efficient, worst = _worst(variances, points.size) if p is None else (float(p @ first), p)
+    return (efficient, (points, worst)) if efficient < 0.98 * plain else (plain, (points, about))
