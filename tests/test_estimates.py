@@ -337,7 +337,9 @@ def test_under_a_prior_the_mechanism_designed_for_it_is_recommended(goal, prior)
 
 
 def test_cells_of_a_kernel_with_narrow_pieces_have_the_probabilities_of_its_outputs():
-    mechanism = optdp.solve_kernel(1.0, unbiased=True, prior=([0.1, 0.2, 0.5, 0.9], [0.3, 0.3, 0.3, 0.1]), rtol=0.01).mechanism
+    mechanism = optdp.solve_kernel(
+        1.0, unbiased=True, prior=([0.1, 0.2, 0.5, 0.9], [0.3, 0.3, 0.3, 0.1]), rtol=0.01
+    ).mechanism
     for found in (mechanism, optdp.solve_kernel(2.0, rtol=0.01).mechanism):
         channel, x = Channel.of(found), found.domain.lower + 0.3 * found.domain.width
         chances = channel.matrix(np.array([x]))[:, 0]
