@@ -245,10 +245,14 @@ def _vector(commands: Commands) -> None:
 
 
 def _frequency(commands: Commands) -> None:
-    parser = solve_command(commands, "frequency", "the best mechanism for one of d categories, for their frequencies (LDP)")
+    parser = solve_command(
+        commands, "frequency", "the best mechanism for one of d categories, for their frequencies (LDP)"
+    )
     text = "how many, or their names: 1000 or red,green,blue"
     parser.add_argument("--categories", type=_categories, required=True, help=text)
-    text = "a set of categories (optimal), two integers (a certified factor above it), or what is shortest within --rtol"
+    text = (
+        "a set of categories (optimal), two integers (a certified factor above it), or what is shortest within --rtol"
+    )
     option(parser, "--message", "auto", text, choices=("auto", "set", "pair"))
     text = "plain: the conic program over all 2^d sets, d at most 10"
     option(parser, "--backend", "auto", text, choices=("auto", "plain"))
