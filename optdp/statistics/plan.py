@@ -432,7 +432,8 @@ def _truth(unit: tuple[Part, ...]) -> int:
 
 def _joint_ratio(unit: tuple[Part, ...]) -> Fraction:
     """1 + D c/(1 - c), exactly."""
-    c, combinations = _truth(unit), math.prod(len(part.column.domain.labels) for part in unit)  # type: ignore[union-attr]
+    sizes: list[int] = [getattr(part.mechanism, "universe") for part in unit]  # noqa: B009
+    c, combinations = _truth(unit), math.prod(sizes)
     return 1 + Fraction(combinations * c, COINS - c)
 
 
@@ -540,7 +541,7 @@ def _combinations(parts: list[Part], sent: list[Any]) -> tuple[int, np.ndarray, 
     there = sent[0][0]
     if not np.array_equal(there, sent[1][0]):
         raise ValueError(f"columns {parts[0].name!r}, {parts[1].name!r}: this plan sends both or none")
-    sizes: Any = [part.mechanism.domain.d for part in parts]  # type: ignore[union-attr]
+    sizes: Any = [part.mechanism.domain.d for part in parts]
     oracle: Any = parts[0].mechanism
     true = (sizes[0] * oracle.coins - COINS) / ((sizes[0] - 1) * COINS)
     other = (1 - true) / math.prod(sizes)
