@@ -373,7 +373,7 @@ class Loss:
             starts, rows = loss.breaks, [row or [ZERO] for row in loss.coefficients]
         must(len(rows) == len(starts) <= 1000 and max(map(len, rows)) <= 32 and starts[0] == 0, "a row for each piece")
         last = rows[0][0]  # L before each start; far beyond the domain it does not matter what it does
-        for row, start, end in zip(rows, starts, [*starts[1:], max(starts[-1], reach) + reach], strict=True):
+        for row, start, end in zip(rows, starts, [*starts[1:], max(starts[-1], reach) + 3 * reach], strict=True):
             slope = [k * a for k, a in enumerate(row)][1:] or [ZERO]
             rises = highest(lambda d, slope=slope: -horner(slope, d), [start, end], ZERO, len(row), 20) == 0
             must(start < end and 0 <= last <= horner(row, start) and rises, "a loss >= 0 that does not fall")
@@ -1010,7 +1010,9 @@ def prove(raw: bytes) -> str:
     kind, interval = p.domain.is_a, p.domain.is_a == "interval" and p.family.is_a == "all"
     must((kind == "alphabet") == (loss.is_a in ("", "matrix")), "an objective for this domain")
     p.q = int(loss.exponent) if loss.is_a == "power" and loss.exponent in (1, 2) else 0
-    must(p.q or (not interval and s.certificate.is_a != "kernel"), "kernels with this loss are not known here", 2)
+    dense = interval and getattr(p.objective, "prior", None) == "uniform"
+    known = (p.q and not dense) or (not interval and s.certificate.is_a != "kernel")
+    must(known, "kernels with this loss, or for a prior with a density, are not known here", 2)
     small = s.certificate.is_a in ("bathtub", "constant", "finite") or p.privacy.eps.low <= exp(ONE * 30, True)
     must(small, "eps up to 30")
     routine = check_kernel if interval else check_piecewise
