@@ -102,7 +102,7 @@ loss matrix rows:**real -- [L(x, Y) with L = [{rows}]]
 loss pieces breaks:*rational coefficients:**rational
 family all
 family additive -- that add noise which does not depend on the input
-family piecewise m:whole -- whose density at every input consists of {m} pieces with the same heights in the same order
+family piecewise m:pieces -- whose density at every input consists of {m} pieces with the same heights in the same order
 constraint unbiased
 constraint outputs low:real high:real -- [{low}, {high}]
 mechanism PiecewiseMechanism domain:domain width_cells:cells floor_coins:coins placement:text
@@ -125,7 +125,7 @@ multiplier - shift:shift weight:positive first:index values:*positive rest:posit
 """
 RANGES: dict[str, Any] = {
     "real": (-1.7e308, 1.7e308), "positive": (0.0, 1.7e308), "scale": (1e-150, 1e150), "exponent": (0.01, 100.0),
-    "share": (0.0, 1.0), "height": (0.0, 2.0**60), "place": (-(2.0**60), 2.0**60), "count": (1, 10**6), "whole": (0, COINS),
+    "share": (0.0, 1.0), "height": (0.0, 2.0**60), "place": (-(2.0**60), 2.0**60), "count": (1, 10**6), "pieces": (2, 10**6), "whole": (0, COINS),
     "cells": (1, CELLS), "coins": (1, COINS), "limb": (0, LIMB - 1), "fall": (1, 2**80 - 1), "shift": (1, 10**5),
     "index": (-200_000, 200_000), "rational": (-ONE * 2**1000, ONE * 2**1000),
 }  # fmt: skip
@@ -324,7 +324,7 @@ def crossing(holds: Any, low: Fraction, high: Fraction) -> tuple[Fraction, Fract
     """Two numbers next to each other, between which what holds at `low` ceases to hold."""
     for _ in range(BITS):
         middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (middle if (kept := holds(middle)) else low), (high if kept else middle)
     return low, high
 
 
@@ -671,7 +671,8 @@ def check_lip(p: Any, m: Any, c: Any) -> tuple[Fraction, Fraction]:
     must(all(len(row) == d and any(row) for row in m.kernel), "the kernel's shape")
     must(len(set(m.labels)) == len(m.labels) == len(m.kernel), "a name for each output")
     must(all(sum(column) == COINS for column in zip(*m.kernel, strict=True)), "probabilities that sum to 1")
-    must(len(x) == (d if task.kind == "sum" else 0) and task.kind in ("sum", "histogram"), "a value for each category")
+    must({task.kind, m.aggregate.kind} <= {"sum", "histogram"}, "a sum or a histogram")
+    must(len(x) == (d if task.kind == "sum" else 0), "a value for each category")
     centre = Fraction(float(dot(prior.exact, x))) if x else ZERO
     x = [v - centre for v in x]  # the format measures values from the float next to their mean
     value = second = dot(prior.exact, [v * v for v in x]) if x else ONE
@@ -764,14 +765,14 @@ def vertices(prior: Any, nu: list[Fraction], e: Any, low: list[Fraction], high: 
 
     Of the categories of one weight those of low price are high: how many of each group is all that matters.
     """
-    groups: dict[int, list[int]] = {}
+    alike: dict[int, list[int]] = {}
     for i in sorted(range(len(nu)), key=lambda i: nu[i]):
-        groups.setdefault(prior.weights[i], []).append(i)
+        alike.setdefault(prior.weights[i], []).append(i)
     if e:
         low, high = prior.exact, [e * w for w in prior.exact]
     widest, later, found = max(b - a for a, b in zip(low, high, strict=True)), sum(high) - sum(low), []
     states: list[Any] = [(sum(low), dot(low, low), dot(nu, low), ())]
-    for _, group in sorted(groups.items(), reverse=True):
+    for _, group in sorted(alike.items(), reverse=True):
         a, b = low[group[0]], high[group[0]]
         prices, later = [ZERO, *accumulate(nu[i] * (b - a) for i in group)], later - len(group) * (b - a)
         spend(20 * len(states) * len(prices))
@@ -1038,14 +1039,14 @@ def check(raw: bytes, limit: int = LIMIT) -> tuple[int, str]:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    command = argparse.ArgumentParser(
         description="Check a saved solution of optdp: exit status 0 proven, 1 not, 2 neither."
     )
-    parser.add_argument("file")
-    parser.add_argument(
+    command.add_argument("file")
+    command.add_argument(
         "--limit", type=float, default=LIMIT / 1e6, help="millions of steps (default: 10, some seconds)"
     )
-    arguments = parser.parse_args()
+    arguments = command.parse_args()
     try:
         with open(arguments.file, "rb") as stream:
             status, said = check(stream.read(SIZE + 1), int(arguments.limit * 1e6))
