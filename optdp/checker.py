@@ -126,8 +126,8 @@ multiplier - shift:shift weight:positive first:index values:*positive rest:posit
 RANGES: dict[str, Any] = {
     "real": (-1.7e308, 1.7e308), "positive": (0.0, 1.7e308), "scale": (1e-150, 1e150), "exponent": (0.01, 100.0),
     "share": (0.0, 1.0), "height": (0.0, 2.0**60), "place": (-(2.0**60), 2.0**60), "count": (1, 10**6),
-    "pieces": (2, 10**6), "whole": (0, COINS), "cells": (1, CELLS), "coins": (1, COINS), "limb": (0, LIMB - 1), "fall": (1, 2**80 - 1), "shift": (1, 10**5),
-    "index": (-200_000, 200_000), "rational": (-ONE * 2**1000, ONE * 2**1000),
+    "pieces": (2, 10**6), "whole": (0, COINS), "cells": (1, CELLS), "coins": (1, COINS), "limb": (0, LIMB - 1),
+    "fall": (1, 2**80 - 1), "shift": (1, 10**5), "index": (-200_000, 200_000), "rational": (-ONE * 2**1000, ONE * 2**1000),
 }  # fmt: skip
 TEXTS = {int: "-?[0-9]{1,2600}", Fraction: "[+-]?([0-9]+(/0*[1-9][0-9]*)?|[0-9]*[.][0-9]+)", float: "(?!)"}
 PARTS: dict[str, Any] = {}
