@@ -33,18 +33,20 @@ from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
 from optdp.solvers import divergence, noise
 
-#: Lattices with more masses, or pairs of masses that are compared, are not tried.
-VARIABLES, PAIRS = 1600, 2_500_000
+#: Lattices with more masses are not tried.
+VARIABLES = 1500
 #: Refinement goes on to a gap of AIM times rtol.
 AIM = 0.8
 #: How far variables reach, in standard deviations of the Gaussian that spends as much and at most in likelihood ratios of e^bound.
-REACH, RATIOS = 6.0, 32.0
+REACH, RATIOS = 6.0, 16.0
+#: The logarithm of how rare outcomes are whose likelihood ratios matter, for Renyi divergences.
+RARE = 15.0
 #: What is kept back of the bound, one after the other; how exactly the program is solved.
 SHARES, EXACT = (1e-7, 1e-5, 1e-3), 1e-8
 #: How much longer the certificate's reference is than the program's noise.
 FURTHER = 3.0
-#: Up to so many shifts are compared from the start; multipliers below SMALL of the largest are left out of the certificate.
-EVERY, SMALL = 40, 1e-5
+#: The smallest multipliers, up to this share of the value in all, are left out of the certificate.
+SMALL = 1e-5
 
 
 class _Task:
@@ -62,11 +64,12 @@ class _Task:
         self.bound = float(privacy.bound)
         #: The standard deviation of the Gaussian that spends as much, in sensitivities.
         self.scale = math.sqrt((self.alpha or 1.0) / (2 * self.bound))
-        #: About the largest likelihood ratio, per sensitivity, that the noise has, and how far it reaches.
-        self.steep = REACH / self.scale if self.alpha is None else min(REACH / self.scale, self.bound)
+        #: About the logarithm of the largest likelihood ratio that the noise has, per sensitivity, and how far it reaches.
+        self.steep = REACH / self.scale
         self.radius = REACH * self.scale + 1
         if self.alpha is not None:
-            self.radius = min(self.radius, RATIOS / self.bound + 2)
+            self.steep = max(self.bound, min(self.steep, self.bound + RARE / (self.alpha - 1)))
+            self.radius = min(self.radius, RATIOS / self.bound + 1)
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
@@ -84,45 +87,39 @@ class _Task:
 
     def start(self, program: noise.Program) -> np.ndarray:
         """Logarithms of masses that keep the bound with some room: a Gaussian with exponential tails, as narrow as may be."""
-        x, slope = np.arange(program.size) / program.n, 0.98 * self.steep
+        x = np.arange(program.size) / program.n
 
-        def shape(deviation: float) -> np.ndarray:
+        def shape(deviation: float, slope: float) -> np.ndarray:
             inner, knee = x / deviation, slope * deviation
             u = -np.where(inner < knee, inner**2 / 2, knee * (inner - knee / 2))
             return u - math.log(float(program.weight @ np.exp(u)))
 
-        low, high = 1e-3 * self.scale, 4 * self.scale
-        for _ in range(30):
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if program.excess(shape(middle)).max() < -0.1 else (middle, high)
-        return shape(high)
+        made, near = [], 0.98
+        if self.alpha is not None:
+            near = max(near, 1 - 0.5 / ((self.alpha - 1) * self.bound))
+        for slope in (0.98 * self.steep, near * self.bound):
+            low, high = 1e-3 * self.scale, 10 * self.scale
+            for _ in range(30):
+                middle = math.sqrt(low * high)
+                low, high = (low, middle) if program.excess(shape(middle, slope)).max() < -0.1 else (middle, high)
+            made.append(shape(high, slope))
+        for rate in (0.9, near):  # staircases, which keep rate times the bound whatever the order
+            share = 1 / (1 + math.exp(rate * self.bound / self.loss.exponent / 1.5))
+            for width in (0.5, 1.0, 2.0):
+                u = -rate * self.bound * np.ceil(x - min(width * share, 0.5) - 1e-9)
+                made.append(u - math.log(float(program.weight @ np.exp(u))))
+        kept = [u for u in made if program.excess(u).max() < 0] or made
+        return min(kept, key=lambda u: float(program.cost @ np.exp(u)))
 
     def solve(self, n: int, size: int, deadline: float, share: float) -> _Point | None:
-        """The program with masses p_0..p_(size-1), for the bound times 1 - share; shifts are added as needed."""
+        """The program with masses p_0..p_(size-1), for the bound times 1 - share."""
         fall = math.exp(-self.steep)
         price, weight = self.data(n, size, fall)
-        every = np.arange(1, n + 1)
-        shifts = every if n <= EVERY else np.unique(np.rint(np.geomspace(1, n, EVERY)).astype(int))
-
-        def made(shifts: np.ndarray) -> noise.Program:
-            return noise.Program(price, weight, n, fall, self.alpha, self.bound * (1 - share), shifts)
-
-        program = made(shifts)
-        u = self.start(program)
-        for _ in range(6):
-            found = program.solve(u, EXACT, deadline)
-            if found is None:
-                return None
-            over = np.concatenate([made(part).excess(np.log(found.p)) for part in np.array_split(every, -(-n // 50))])
-            broken = every[over > 1e-6]
-            if not broken.size:
-                break
-            worst = broken[np.argsort(-over[broken - 1])][:EVERY]
-            shifts = np.union1d(shifts, worst)
-            program, u = made(shifts), np.log(found.p)
-        multipliers = np.zeros(n)
-        multipliers[shifts - 1] = found.multipliers
-        return _Point(found.p, fall, multipliers, found.level, found.value, n, program)
+        program = noise.Program(
+            price, weight, n, fall, self.alpha, self.bound * (1 - share), np.arange(1, n + 1)
+        )
+        found = program.solve(self.start(program), EXACT, deadline)
+        return None if found is None else _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps)
 
     def plain(self, n: int, size: int, fall: float) -> tuple[np.ndarray, np.ndarray, float, Any] | None:
         """The same program in cvxpy: (masses, multipliers of the divergences, least value, the cvxpy problem)."""
@@ -162,11 +159,12 @@ class _Task:
     def certificate(self, found: _Point) -> DivergenceCertificate:
         """The multipliers, with the reference that proves most among some that follow the noise to some depth."""
         n, size = found.n, found.p.size
-        most = float(found.multipliers.max())
-        multipliers = np.where(found.multipliers > SMALL * most, found.multipliers, 0.0)
-        multipliers[-1] = max(multipliers[-1], SMALL * most)
+        multipliers, order = found.multipliers.copy(), np.argsort(found.multipliers)
+        little = np.cumsum(multipliers[order]) < SMALL * found.value
+        multipliers[order[little]] = 0.0
+        multipliers[-1] = max(multipliers[-1], SMALL * found.value)
         made, used = [], np.union1d([1], np.flatnonzero(multipliers) + 1)
-        for periods in (2, 4):
+        for periods in (2, 3):
             w = self._longer(found, max(size - periods * n, n + 1))
             for _ in range(2):
                 weight = np.where(np.arange(w.size) == 0, 1.0, 2.0)
@@ -237,7 +235,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Point:
-    """Masses p_0..p_K, the fall of what follows, the multipliers of the shifts, what a unit of mass costs, and the value."""
+    """Masses p_0..p_K, the fall of what follows, the multipliers of the shifts, what a unit of mass costs, the value, steps taken."""
 
     p: np.ndarray
     fall: float
@@ -245,7 +243,7 @@ class _Point:
     level: float
     value: float
     n: int
-    program: noise.Program
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -263,7 +261,7 @@ class _Bracket:
 
 def _bracket(task: _Task, n: int, deadline: float) -> _Bracket | None:
     size = math.ceil(n * task.radius) + n
-    if size > VARIABLES or min(n, 2 * EVERY) * size * 2 > PAIRS:
+    if size > VARIABLES:
         return None
     for share in SHARES:
         found = task.solve(n, size, deadline, share)
@@ -321,7 +319,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     point = best.point
     told = Program(
         f"{point.p.size} masses on a lattice of {point.n} points per sensitivity, with geometric tails",
-        f"divergences at shifts 1..{point.n}, {point.program.shifts.size} of them in the program", "Newton's method (optdp)",
+        f"divergences at shifts 1..{point.n}", f"Newton's method (optdp), {point.steps} steps on the last lattice",
         run.seconds, run.rtol, point.value, stopped=run.seconds > run.time_limit, build=_model, arguments=(problem, point.n),
     )  # fmt: skip
     return Solution(problem, best.value, best.lower, best.mechanism, best.certificate, told)

@@ -17,6 +17,10 @@ import numpy as np
 
 #: Newton steps; no logarithm of a mass changes by more than this in one.
 STEPS, FAR = 200, 2.0
+#: How much steps are damped far from the optimum.
+DAMPED = 0.1
+#: Masses below this do not hold up the others.
+RARE = 1e-12
 #: Newton steps of `polished`; see there.
 POLISH, LOOSE = 25, 1e-3
 
@@ -131,13 +135,15 @@ class Program:
             level = float(gradient.sum() / share.sum()) if step == 0 else level
             defect = gradient - level * share
             gap = float(lam @ z)
-            error = max(gap / value, float(over.max()), float(np.abs(defect / share).max()) / value, abs(share.sum() - 1))
+            error = max(gap / value, float(over.max()), float(np.abs(defect).sum()) / value, abs(share.sum() - 1))
             if np.isfinite(error) and (best is None or error < best.error):
                 best = Point(p, lam, level, value, error, step)
             if error < tolerance or time.perf_counter() > deadline:
                 break
-            stretch = np.maximum(lam / z - curved, 0.0)
+            stretch = np.maximum(lam / z - curved, 0.1 * lam / z)
             matrix = self.laplacian(bent[self.row] * stiff) + d.T @ (stretch[:, None] * d)
+            # Far from the optimum pairs may hold hardly any mass together: steps are damped there.
+            matrix[np.diag_indices(self.size)] += DAMPED * min(1.0, error) * value * share
             unit = 1 / np.sqrt(matrix.diagonal())
             matrix *= unit[:, None] * unit
             matrix[np.diag_indices(self.size)] += 1e-15
@@ -160,11 +166,12 @@ class Program:
                 return v, lam / z * (d @ v - e), -over - z - d @ v, dt
 
             v, dlam, dz, dt = direction(np.zeros_like(lam))
-            ahead = min(1.0, _reach(lam, dlam), _reach(z, dz), FAR / max(float(np.abs(v).max()), 1e-300))
+            ahead = min(1.0, _reach(lam, dlam), _reach(z, dz), FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300))
             after = float((lam + ahead * dlam) @ (z + ahead * dz))
             centre = max((max(after, 0.0) / gap) ** 3, 1e-4) * gap / lam.size if ahead > 0.1 else gap / lam.size
             v, dlam, dz, dt = direction(centre - (dlam * dz if ahead > 0.3 else 0.0))
-            far = min(1.0, FAR / max(float(np.abs(v).max()), 1e-300), 0.95 * _reach(lam, dlam), 0.95 * _reach(z, dz))
+            far = min(1.0, FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300), 0.95 * _reach(lam, dlam), 0.95 * _reach(z, dz))
+            v = np.clip(v, -FAR / far, FAR / far)
             before = float(np.maximum(over + z, 0.0).max())
             while far > 1e-6 and float((self.excess(u + far * v) + z + far * dz).max()) > before + 0.5:
                 far /= 2
