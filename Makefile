@@ -5,7 +5,7 @@ RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m 
 
 ONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python
 
-.PHONY: demo test lint soak soak-client soak-coverage soak-files soak-calls soak-faults soak-brackets soak-samplers notebooks solvers wheel-check bench docs docs-data atlas clean
+.PHONY: demo test lint soak soak-client soak-coverage soak-files soak-calls soak-faults soak-brackets soak-samplers soak-noise notebooks solvers wheel-check bench docs docs-data atlas clean
 
 demo: .venv/.demo
 	MPLBACKEND=agg $(BIN)/optdp demo
@@ -52,6 +52,10 @@ soak-brackets: .venv/.dev
 soak-samplers: .venv/.dev
 	$(ONE) -m tests.soak_samplers --count 200000
 
+# the guarantee of additive noise, from its saved form alone
+soak-noise: .venv/.dev
+	$(ONE) -m tests.soak_noise --count 1000
+
 notebooks: .venv/.dev .venv/.notebooks
 	$(RUN) -m notebook
 
@@ -63,7 +67,7 @@ wheel-check:
 	PYTHON=$(PYTHON) tests/wheel_check.sh
 
 bench: .venv/.dev
-	for b in piecewise kernel finite additive unbiased lip vector statistics; do $(BIN)/python benchmarks/$$b.py || exit 1; done
+	for b in piecewise kernel finite additive notions unbiased lip vector statistics; do $(BIN)/python benchmarks/$$b.py || exit 1; done
 
 # The site, docs/_build/html: warnings are errors, and every link within it is followed. Notebooks are shown as they are stored.
 docs: .venv/.docs

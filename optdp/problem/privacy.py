@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
-from statistics import NormalDist
 from typing import Annotated, Any, Self
 
 from flint import arb, ctx
@@ -524,10 +523,12 @@ def gauss_tail(x: arb) -> arb:
 
 def _under_gaussian(alpha: int, beta: int, total: int, mu: arb) -> bool:
     """Whether alpha/total <= Phi(z + mu) for a z with Phi(z) <= beta/total, proven; z is found in floats."""
+    from scipy.special import ndtri
+
     level = beta / total
     if not 1e-300 < level < 1:
         return False
-    z = NormalDist().inv_cdf(level) if level < 0.5 else -NormalDist().inv_cdf((total - beta) / total)
+    z = float(ndtri(level)) if level < 0.5 else -float(ndtri((total - beta) / total))
     point = arb(z - 1e-13 * (1 + abs(z)))
     small, power = gauss_tail(-point) * total <= beta, gauss_tail(point + mu) * total <= total - alpha
     return bool(small) and bool(power)
