@@ -20,6 +20,7 @@ import numpy as np
 from optdp.certificates.additive import SCALE, lattice_costs, not_noise
 from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
+from optdp.design import additive_narrow
 from optdp.design.additive import as_weights
 from optdp.design.registry import Run, register
 from optdp.exact import require
@@ -43,8 +44,12 @@ REACH, RATIOS = 6.0, 16.0
 RARE = 15.0
 #: What is kept back of the bound, one after the other; how exactly the program is solved.
 SHARES, EXACT = (1e-7, 1e-5, 1e-3), 1e-8
-#: How much longer the certificate's reference is than the program's noise.
-FURTHER = 3.0
+#: The largest bound of Renyi divergences.
+STEEPEST = 12.0
+#: How much longer the certificate's reference is than the program's noise, for Renyi divergences and for KL.
+FURTHER = (2.0, 3.0)
+#: Lattices that may fail.
+FAILURES = 3
 #: The smallest multipliers, up to this share of the value in all, are left out of the certificate.
 SMALL = 1e-5
 
@@ -197,7 +202,7 @@ class _Task:
         recursion from far out inwards, where A and B are those of the certificate.
         """
         n, lam = found.n, float(found.multipliers[-1])
-        last = math.ceil(FURTHER * kept)
+        last = math.ceil(FURTHER[self.alpha is None] * kept)
         end = 2 * last
         worth = 2 * (self.costs(n, end + n) - found.level) / lam
         logs = np.full(end + n, math.nan)
@@ -281,6 +286,9 @@ def accepts(problem: Problem) -> str | None:
         return reason
     if not isinstance(problem.privacy, KL | RDP):
         return "the privacy must be KL or RDP"
+    if isinstance(problem.privacy, RDP) and float(problem.privacy.bound) > STEEPEST:
+        peak = "the noise has a peak of about e^(-bound/2) sensitivities, which lattices do not resolve"
+        return f"the bound of RDP must be at most {STEEPEST:g}: {peak}"
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
     if problem.objective.loss.exponent is None or not problem.objective.loss.convex:
@@ -298,12 +306,19 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     task = _Task(problem)
     fixed = n is not None or task.discrete
     points = n or (int(task.width) if task.discrete else max(2, math.ceil(3 / task.scale)))
+    if not fixed and task.alpha is not None:  # the peak is resolved from the start
+        points = max(points, math.ceil(1.5 / additive_narrow.peak(task.bound, 1 if task.loss.exponent < 2 else 2)))
     best: _Bracket | None = None
+    failed = 0
     while True:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         found = _bracket(task, points, deadline)
-        if found is None:
-            break
+        if found is None:  # another lattice may do
+            failed += 1
+            if fixed or failed > FAILURES or time.perf_counter() > deadline:
+                break
+            points = math.ceil(0.85 * points) if best else math.ceil(1.3 * points)
+            continue
         best = found if best is None else _better(best, found)
         if fixed or best.gap <= rtol or time.perf_counter() > deadline:
             break
@@ -340,6 +355,6 @@ def _model(problem: Problem, n: int) -> Any:
 
 register(
     "additive divergence",
-    ("KL, RDP", "Line, Integers", "WorstCase(Power(q >= 1))", "Additive", "Unbiased"),
+    (f"KL, RDP with bound <= {STEEPEST:g}", "Line, Integers", "WorstCase(Power(q >= 1))", "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

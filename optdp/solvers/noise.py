@@ -144,6 +144,8 @@ class Program:
             matrix = self.laplacian(bent[self.row] * stiff) + d.T @ (stretch[:, None] * d)
             # Far from the optimum pairs may hold hardly any mass together: steps are damped there.
             matrix[np.diag_indices(self.size)] += DAMPED * min(1.0, error) * value * share
+            if not np.isfinite(matrix).all() or not float(matrix.diagonal().min()) > 0:
+                break
             unit = 1 / np.sqrt(matrix.diagonal())
             matrix *= unit[:, None] * unit
             matrix[np.diag_indices(self.size)] += 1e-15
@@ -201,6 +203,8 @@ class Program:
             if error < 1e-10 or not math.isfinite(error):
                 break
             matrix = self.laplacian(stiffer[self.row] * stiff)
+            if not np.isfinite(matrix).all() or not float(matrix.diagonal().min()) > 0:
+                break
             unit = 1 / np.sqrt(matrix.diagonal())
             matrix *= unit[:, None] * unit
             matrix[np.diag_indices(self.size)] += 1e-14
