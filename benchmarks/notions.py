@@ -1,10 +1,12 @@
-"""Additive noise under Gaussian DP, KL, Renyi DP, profiles and for many releases: gap, time, and the value over the Gaussian's.
+"""Additive noise under Gaussian DP, KL, Renyi DP, profiles and for many releases: gap, time, and the value over the
+Gaussian's.
 
     python benchmarks/notions.py                  # every table
     python benchmarks/notions.py gdp kl --rtol 2e-3
 
-CPU seconds (process time) of one call of `optdp.solve_additive`; `verified`: `solution.verify()`; `/Gaussian`: the value over the loss
-of the Gaussian that spends the same budget (for pairs and releases: the least of the Gaussians that keep the budget).
+CPU seconds (process time) of one call of `optdp.solve_additive`; `verified`: `solution.verify()`; `/Gaussian`: the
+value over the loss of the Gaussian that spends the same budget (for pairs and releases: the least of the Gaussians
+that keep the budget).
 """
 
 from __future__ import annotations
@@ -111,7 +113,12 @@ def releases(rtol: float, limit: float) -> Iterator[dict[str, Any]]:
             solve = lambda k=k, q=loss: optdp.solve_additive(*TOTAL, q, releases=k, rtol=rtol, time_limit=limit)  # noqa: E731
             found = row("releases", f"{k} releases", loss, gaussian(loss, deviation), solve)
             if "solution" in found:
-                print("   ", found["solution"].problem.privacy, composed_delta(found["solution"].mechanism, TOTAL[0], k), flush=True)
+                print(
+                    "   ",
+                    found["solution"].problem.privacy,
+                    composed_delta(found["solution"].mechanism, TOTAL[0], k),
+                    flush=True,
+                )
             yield found
 
 

@@ -2,9 +2,9 @@
 
     python -m tests.soak_noise --count 1000
 
-No line is shared with the library's accounting: masses come from the file, a shift by any real number is taken by intersecting cells,
-and the sums are compared with the definitions: hockey-stick divergences at random eps for (eps, delta), profiles and Gaussian DP,
-relative entropies and moments for KL and Renyi DP.
+No line is shared with the library's accounting: masses come from the file, a shift by any real number is taken by
+intersecting cells, and the sums are compared with the definitions: hockey-stick divergences at random eps for (eps,
+delta), profiles and Gaussian DP, relative entropies and moments for KL and Renyi DP.
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ def judged(solution, rng):
     n, whole = int(noise["n"]), isinstance(problem.domain, optdp.Integers)
     steps = int(rng.integers(1, n + 1)) * PARTS if whole or rng.random() < 0.2 else int(rng.integers(1, n * PARTS + 1))
     eps = float(rng.uniform(0, 4 * float(getattr(problem.privacy, "mu", 1.0))))
-    return kept(problem.privacy, noise, steps, eps), f"{problem.statement()}: shift {steps / PARTS} of {n} cells, eps = {eps}"
+    return kept(
+        problem.privacy, noise, steps, eps
+    ), f"{problem.statement()}: shift {steps / PARTS} of {n} cells, eps = {eps}"
 
 
 def main():

@@ -71,5 +71,7 @@ def test_noise():
         other = optdp.solve_additive(weaker, rtol=0.05).mechanism.to_dict()
         cells = int(other["n"])
         assert not all(
-            soak_noise.kept(notion, other, s * soak_noise.PARTS, e) for s in range(1, cells + 1) for e in (0.0, 0.5, 1.0, 2.0)
+            soak_noise.kept(notion, other, s * soak_noise.PARTS, e)
+            for s in range(1, cells + 1)
+            for e in (0.0, 0.5, 1.0, 2.0)
         )

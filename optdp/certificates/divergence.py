@@ -36,7 +36,7 @@ from flint import arb, ctx
 
 from optdp.certificates.additive import SCALE, lattice_costs, not_noise
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import Number, Within, enclosures, plain, work
+from optdp.exact import Within, enclosures, plain, work
 from optdp.problem import KL, RDP, Integers, Problem
 
 #: What a file may ask of the proof: points of the reference, and points times shifts.
@@ -63,8 +63,8 @@ def supports(privacy: KL | RDP) -> Callable[[arb], tuple[arb, arb]]:
 class DivergenceCertificate(Certificate):
     """Multipliers of the shifts and a reference noise on a lattice of n points per sensitivity.
 
-    **Arguments:** `multipliers`: lam_1..lam_n of F_s/limit, in units in which the sensitivity is 1 and the loss L(sensitivity x), over
-    sensitivity^q for a power; `reference`: w_0, w_1, ..., w_K > 0; `level`: see above.
+    **Arguments:** `multipliers`: lam_1..lam_n of F_s/limit, in units in which the sensitivity is 1 and the loss is
+    L(sensitivity x), over sensitivity^q for a power; `reference`: w_0, w_1, ..., w_K > 0; `level`: see above.
     """
 
     tag = "divergence"

@@ -177,8 +177,6 @@ class TailProgram:
         self.seen: set[tuple[tuple[int, ...], int, int]] = set()
         self.values, self.dual = np.zeros(size + 1), np.zeros(self.base)
         self.objective = math.nan
-        #: (multiplier, cut), where the solution is not that of the linear program's solver.
-        self.found: list[tuple[float, Cut]] = []
 
     def _rows(
         self, rows: Sequence[tuple[Sequence[tuple[int, float]], float]], stuck: Sequence[float]
@@ -344,8 +342,6 @@ class TailProgram:
 
     def active(self) -> list[tuple[float, Cut]]:
         """(multiplier, cut) of the rows that hold with equality and cost something."""
-        if self.found:
-            return self.found
         dual = (
             np.maximum(-self.dual[self.base : self.base + len(self.cuts)], 0.0)
             / self.norms[: self.dual.size - self.base]
@@ -355,13 +351,7 @@ class TailProgram:
 
 
 def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multiplier]:
-    """The dual as multipliers: those of sets, and a geometric tail's own."""
-    out = set_multipliers(program, exact)
-    return out + _tail_multiplier(program, out, exact) if program.fall else out
-
-
-def set_multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multiplier]:
-    """One for each shift and eps, where sets add up."""
+    """The dual as multipliers: one for each shift and eps, where sets add up; and a geometric tail's own."""
     groups: dict[tuple[int, float], list[tuple[float, Cut]]] = {}
     for value, cut in program.active():
         groups.setdefault((cut.shift, cut.eps), []).append((value, cut))
@@ -376,6 +366,8 @@ def set_multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multi
         weight = math.nextafter(max(sum(value for value, _ in members), float(values.max())), math.inf)
         rest = float(values[-1]) if any(len(cut.ends) % 2 for _, cut in members) else 0.0
         out.append(Multiplier(shift, weight, first, tuple(values[:-1].tolist()), rest, exact.get(eps, eps)))
+    if program.fall:
+        out += _tail_multiplier(program, out, exact)
     return out
 
 

@@ -1,11 +1,12 @@
 """The optimal additive noise under KL or Renyi differential privacy: a smooth convex program on a lattice.
 
-Minimise sum c_i p_i over symmetric masses p on hZ, h = Delta/n, with sum_i f(p_i, p_(i+s)) <= limit for s = 1..n: relative
-entropies for KL(r), moments p^alpha q^(1-alpha) with limit e^((alpha-1) r) for RDP(alpha, r). `optdp.solvers.noise` solves it by
-Newton's method in the logarithms of the masses, where nothing overflows and tails keep their digits; `plain` is the same program
-in cvxpy (`optdp.solvers.divergence`), for comparison. Beyond the last variables masses fall by a constant factor each sensitivity,
-because bounded noise has infinite divergence. The lower bound is `optdp.certificates.divergence`: its reference is the solution as
-far as it goes. The mechanism is tested exactly, and the bound drawn in until it passes.
+Minimise sum c_i p_i over symmetric masses p on hZ, h = Delta/n, with sum_i f(p_i, p_(i+s)) <= limit for s = 1..n:
+relative entropies for KL(r), moments p^alpha q^(1-alpha) with limit e^((alpha-1) r) for RDP(alpha, r).
+`optdp.solvers.noise` solves it by Newton's method in the logarithms of the masses, where nothing overflows and tails
+keep their digits; `plain` is the same program in cvxpy (`optdp.solvers.divergence`), for comparison. Beyond the last
+variables masses fall by a constant factor each sensitivity, because bounded noise has infinite divergence. The lower
+bound is `optdp.certificates.divergence`: its reference is the solution as far as it goes. The mechanism is tested
+exactly, and the bound drawn in until it passes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from optdp.solvers import divergence, noise
 VARIABLES = 1500
 #: Refinement goes on to a gap of AIM times rtol.
 AIM = 0.8
-#: How far variables reach, in standard deviations of the Gaussian that spends as much and at most in likelihood ratios of e^bound.
+#: How far variables reach: in standard deviations of the Gaussian that spends as much, and in sensitivities times the bound.
 REACH, RATIOS = 6.0, 16.0
 #: The logarithm of how rare outcomes are whose likelihood ratios matter, for Renyi divergences.
 RARE = 15.0
@@ -120,11 +121,13 @@ class _Task:
         """The program with masses p_0..p_(size-1), for the bound times 1 - share."""
         fall = math.exp(-self.steep)
         price, weight = self.data(n, size, fall)
-        program = noise.Program(
-            price, weight, n, fall, self.alpha, self.bound * (1 - share), np.arange(1, n + 1)
-        )
+        program = noise.Program(price, weight, n, fall, self.alpha, self.bound * (1 - share), np.arange(1, n + 1))
         found = program.solve(self.start(program), EXACT, deadline)
-        return None if found is None else _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps)
+        return (
+            None
+            if found is None
+            else _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps)
+        )
 
     def plain(self, n: int, size: int, fall: float) -> tuple[np.ndarray, np.ndarray, float, Any] | None:
         """The same program in cvxpy: (masses, multipliers of the divergences, least value, the cvxpy problem)."""
@@ -240,7 +243,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Point:
-    """Masses p_0..p_K, the fall of what follows, the multipliers of the shifts, what a unit of mass costs, the value, steps taken."""
+    """Masses p_0..p_K, the fall of what follows, the shifts' multipliers, what a unit of mass costs, the value, the steps."""
 
     p: np.ndarray
     fall: float
@@ -323,7 +326,10 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         if fixed or best.gap <= rtol or time.perf_counter() > deadline:
             break
         most = int(VARIABLES / (task.radius + 1))
-        points, last = min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 4 * points, most), points
+        points, last = (
+            min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 4 * points, most),
+            points,
+        )
         if points <= last:
             break
     if best is None or best.lower <= 0:

@@ -1,10 +1,11 @@
 """Symmetric masses on a lattice whose shifts are close in KL or Renyi divergence: a primal-dual method in relative steps.
 
-Minimise cost p over p_0, p_1, ... > 0 with weight p = 1 and F_s(p)/limit <= 1 for each shift s. The F_s are sums of f(p_i, p_(i+s)) over
-the lattice; f is convex and homogeneous of degree 1, so that in relative steps v = dp/p the Hessian of sum_s lam_s F_s is the
-Laplacian of the graph that joins i and i + s: nonnegative definite, and graded like the masses, which a Cholesky factorisation with
-scaled diagonal resolves however small they are. Renyi moments are kept as exponents: ratios to their limits never overflow. Beyond
-the last mass they fall by a constant factor each sensitivity.
+Minimise cost p over p_0, p_1, ... > 0 with weight p = 1 and F_s(p)/limit <= 1 for each shift s. The F_s are sums of
+f(p_i, p_(i+s)) over the lattice; f is convex and homogeneous of degree 1, so that in relative steps v = dp/p the
+Hessian of sum_s lam_s F_s is the Laplacian of the graph that joins i and i + s: nonnegative definite, and graded like
+the masses, which a Cholesky factorisation with scaled diagonal resolves however small they are. Renyi moments are
+kept as exponents: ratios to their limits never overflow. Beyond the last mass they fall by a constant factor each
+sensitivity.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +30,7 @@ POLISH, LOOSE = 25, 1e-3
 
 @dataclass(frozen=True)
 class Point:
-    """Masses, multipliers of F_s/limit <= 1 (for all shifts), what a unit of mass costs at the optimum (`level`), and the error."""
+    """Masses, multipliers of F_s/limit <= 1, what a unit of mass costs at the optimum (`level`), and the error."""
 
     p: np.ndarray
     multipliers: np.ndarray
@@ -37,12 +40,47 @@ class Point:
     steps: int
 
 
+@dataclass(frozen=True)
+class _Newton:
+    """The factorised Newton system at a point."""
+
+    lam: np.ndarray
+    z: np.ndarray
+    over: np.ndarray
+    d: np.ndarray
+    defect: np.ndarray
+    share: np.ndarray
+    factor: Any
+    unit: np.ndarray
+
+    def inverse(self, r: np.ndarray) -> np.ndarray:
+        """The solution of the system in the relative steps alone."""
+        from scipy.linalg import cho_solve
+
+        found: np.ndarray = self.unit * cho_solve(self.factor, self.unit * r, check_finite=False)
+        return found
+
+    @cached_property
+    def border(self) -> np.ndarray:
+        """What the multiplier of the mass moves."""
+        return self.inverse(self.share)
+
+    def step(self, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Moves of log p, lam, z and the level towards products lam z of `target`."""
+        stretch, e = self.lam / self.z, -self.over - target / self.lam
+        base = self.inverse(-self.defect + self.d.T @ (stretch * e))
+        dt = float((1 - self.share.sum() - self.share @ base) / (self.share @ self.border))
+        v = base + dt * self.border
+        moved = self.d @ v
+        return v, stretch * (moved - e), -self.over - self.z - moved, dt
+
+
 class Program:
     """The program of one lattice.
 
     **Arguments:** `cost`, `weight`: of the masses, their tails included; `n`: points per sensitivity; `fall`: of the tail;
-    `alpha`: the order, None for KL; `bound`: of the divergence; `shifts`: those that are compared; `cut`: whether there is nothing beyond
-    the last mass.
+    `alpha`: the order, None for KL; `bound`: of the divergence; `shifts`: those that are compared; `cut`: whether there is
+    nothing beyond the last mass.
     """
 
     def __init__(
@@ -116,7 +154,7 @@ class Program:
 
         **Arguments:** `tolerance`: relative, of the gap and of what brackets differ by.
         """
-        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+        from scipy.linalg import LinAlgError, cho_factor
 
         u = u - math.log(float(self.weight @ np.exp(u)))
         z = np.maximum(-self.excess(u), 1e-3)
@@ -154,25 +192,18 @@ class Program:
             except LinAlgError:
                 break
 
-            def inverse(r: np.ndarray, factor=factor, unit=unit) -> np.ndarray:
-                return unit * cho_solve(factor, unit * r, check_finite=False)
-
-            border = inverse(share)
-
-            def direction(target: np.ndarray, u0=(lam, z, over, d, defect, share, border)) -> tuple:
-                lam, z, over, d, defect, share, border = u0
-                e = -over - target / lam
-                base = inverse(-defect + d.T @ (lam / z * e))
-                dt = (1 - share.sum() - share @ base) / (share @ border)
-                v = base + dt * border
-                return v, lam / z * (d @ v - e), -over - z - d @ v, dt
-
-            v, dlam, dz, dt = direction(np.zeros_like(lam))
+            newton = _Newton(lam, z, over, d, defect, share, factor, unit)
+            v, dlam, dz, dt = newton.step(np.zeros_like(lam))
             ahead = min(1.0, _reach(lam, dlam), _reach(z, dz), FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300))
             after = float((lam + ahead * dlam) @ (z + ahead * dz))
             centre = max((max(after, 0.0) / gap) ** 3, 1e-4) * gap / lam.size if ahead > 0.1 else gap / lam.size
-            v, dlam, dz, dt = direction(centre - (dlam * dz if ahead > 0.3 else 0.0))
-            far = min(1.0, FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300), 0.95 * _reach(lam, dlam), 0.95 * _reach(z, dz))
+            v, dlam, dz, dt = newton.step(centre - (dlam * dz if ahead > 0.3 else 0.0))
+            far = min(
+                1.0,
+                FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300),
+                0.95 * _reach(lam, dlam),
+                0.95 * _reach(z, dz),
+            )
             v = np.clip(v, -FAR / far, FAR / far)
             before = float(np.maximum(over + z, 0.0).max())
             while far > 1e-6 and float((self.excess(u + far * v) + z + far * dz).max()) > before + 0.5:
@@ -183,8 +214,8 @@ class Program:
     def polished(self, u: np.ndarray, lam: np.ndarray) -> np.ndarray:
         """Logarithms of masses nearer to where, for given multipliers, a unit of mass costs the same everywhere.
 
-        Multipliers that are 0 join no points, which leaves directions undetermined: in the matrix, not in the gradient, they count
-        as `LOOSE` of the largest.
+        Multipliers that are 0 join no points, which leaves directions undetermined: in the matrix, not in the gradient, they
+        count as `LOOSE` of the largest.
         """
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
