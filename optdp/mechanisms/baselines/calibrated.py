@@ -38,6 +38,8 @@ from optdp.problem.privacy import Divergence, gauss_tail
 STEPS = 56
 #: The largest standard deviation on the integers.
 WIDEST = 10**6
+#: The least eps of noise that is summed up step by step.
+LEAST = 1e-4
 
 
 @dataclass(frozen=True, repr=False)
@@ -281,7 +283,7 @@ def discrete_gaussian(problem: Problem) -> GaussianNoise | None:
 
 def pure(notion: Any) -> ApproxDP | None:
     """The (eps, 0)-differential privacy with the largest eps that is proven to imply the notion."""
-    eps = largest(lambda e: notion.implied_by(ApproxDP(e, 0.0, notion.sensitivity)) is True, require.MAX_EPS)
+    eps = largest(lambda e: notion.implied_by(ApproxDP(e, 0.0, notion.sensitivity)) is True, require.MAX_EPS, LEAST)
     return None if eps is None else ApproxDP(eps, 0.0, notion.sensitivity)
 
 
