@@ -63,7 +63,7 @@ wheel-check:
 	PYTHON=$(PYTHON) tests/wheel_check.sh
 
 bench: .venv/.dev
-	for b in piecewise kernel finite additive unbiased lip vector statistics; do $(BIN)/python benchmarks/$$b.py || exit 1; done
+	for b in piecewise kernel finite additive releases unbiased lip vector statistics; do $(BIN)/python benchmarks/$$b.py || exit 1; done
 
 # The site, docs/_build/html: warnings are errors, and every link within it is followed. Notebooks are shown as they are stored.
 docs: .venv/.docs

@@ -32,9 +32,7 @@ def reference(noise: Any, eps: float, count: int) -> float:
     if isinstance(noise, AdditiveMechanism):
         pair = noise.pair(noise.n)
         shared = [k for k, (p, q) in enumerate(zip(pair.p, pair.q, strict=True)) if p or q]
-        logs = [
-            {k: math.log(part[k]) - math.log(pair.total) for k in shared if part[k]} for part in (pair.q, pair.p)
-        ]
+        logs = [{k: math.log(part[k]) - math.log(pair.total) for k in shared if part[k]} for part in (pair.q, pair.p)]
         one = pld.from_two_probability_mass_functions(*logs, value_discretization_interval=FINE / count)
     else:
         one = pld.from_gaussian_mechanism(noise.sigma, value_discretization_interval=FINE / count)

@@ -240,7 +240,9 @@ def _additive(commands: Commands) -> None:
     text = "optimum and published noises over the parameter of Gaussian DP, KL or Renyi DP"
     parser = report_command(commands.report, "notions", text)
     option(parser, "--notion", "gdp", "which", choices=("gdp", "kl", "rdp"))
-    option(parser, "--at", None, "its parameters: mu, or bounds", type=options.parse_number, nargs="+", metavar="NUMBER")
+    option(
+        parser, "--at", None, "its parameters: mu, or bounds", type=options.parse_number, nargs="+", metavar="NUMBER"
+    )
     option(parser, "--alpha", 2.0, "the order, for rdp", type=options.parse_number)
     _additive_problem(parser, loss="squared", rtol=0.05)
 

@@ -110,7 +110,8 @@ def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Figure] | No
 def profile_report(solution: Solution, eps: Sequence[float] | None = None) -> Report:
     """The privacy profile of the optimal noise and of the baselines with the same guarantee: delta at other eps.
 
-    **Arguments:** `solution`: from `optdp.solve_additive`; `eps`: where (default: 0 to twice the largest that is guaranteed, or to 4).
+    **Arguments:** `solution`: from `optdp.solve_additive`; `eps`: where (default: 0 to twice the largest that is guaranteed, or
+    to 4).
     """
     privacy: Any = solution.problem.privacy
     told = [(privacy.eps, privacy.delta)] if isinstance(privacy, ApproxDP) else list(getattr(privacy, "pairs", ()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from optdp.design.additive import solve_additive
 from optdp.exact import require
-from optdp.exact.numbers import Number
+from optdp.exact.numbers import Number, number
 from optdp.mechanisms.baselines import applicable, baselines
 from optdp.problem.losses import LossLike, as_loss
 from optdp.problem.privacy import GDP, KL, RDP, Privacy
@@ -18,7 +18,8 @@ from optdp.report.report import Column, Report
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Notions with one parameter, and where they are reported by default: for "kl" what Gaussian noise of variance 4, 1 and 1/4 spends.
+#: Notions with one parameter, and where they are reported by default: for "kl" what Gaussian noise of variance 4, 1 and 1/4
+#: spends.
 NOTIONS = ("gdp", "kl", "rdp")
 AT: dict[str, tuple[float, ...]] = {"gdp": (0.5, 1.0, 2.0, 3.0), "kl": (0.125, 0.5, 2.0), "rdp": (1.0, 2.0, 4.0)}
 
@@ -49,8 +50,8 @@ def gap_report(
             row[name] = losses.get(name)
             row[f"{name} / optimum"] = losses[name] / best.value if name in losses else None
         rows.append(row)
-    parameter = {"gdp": "mu", "kl": "KL bound", "rdp": f"bound at order {float(best.problem.privacy.alpha):g}"  # type: ignore[attr-defined]
-                 if kind == "rdp" else ""}[kind]  # fmt: skip
+    told = {"gdp": "mu", "kl": "KL bound", "rdp": f"bound at order {float(number(alpha, 'alpha')):g}"}
+    parameter = told[kind]
     columns = [
         Column("at", parameter, "g"), Column("lower", "lower bound", rounding="down"),
         Column("value", "optimum", rounding="up"), Column("gap", "gap", ".1e"),
@@ -59,8 +60,8 @@ def gap_report(
     title = f"Additive noise on {best.problem.domain} under {kind.upper()}: {best.problem.objective.name}"
     notes = [
         f"In the last row: {best.problem.statement()}.",
-        "optimum: the loss of a noise that is proven to keep the notion; lower bound: a dual point checked in exact arithmetic. A ratio "
-        "below 1 is within the gap.",
+        "optimum: the loss of a noise that is proven to keep the notion; lower bound: a dual point checked in exact "
+        "arithmetic. A ratio below 1 is within the gap.",
         "Published noises are made to keep the same notion; their losses are computed in floating point.",
     ]
     if kind == "kl" and not discrete:
@@ -79,7 +80,10 @@ def _figure(rows: list[dict[str, Any]], names: list[str], parameter: str, title:
 
     def figure() -> Figure:
         x = [row["at"] for row in rows]
-        shown: dict[str, object] = {"optimum": [1.0] * len(x), "lower bound": [row["lower"] / row["value"] for row in rows]}
+        shown: dict[str, object] = {
+            "optimum": [1.0] * len(x),
+            "lower bound": [row["lower"] / row["value"] for row in rows],
+        }
         shown |= {name: [row[f"{name} / optimum"] for row in rows] for name in names}
         axes = curves(x, shown, logs="xy", xlabel=parameter, ylabel="expected loss / optimum")
         return figure_of(titled(axes, title))

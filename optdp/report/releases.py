@@ -25,7 +25,7 @@ def gap_report(
     eps: Number | str = 1.0, delta: Number | str = 1e-6, releases: int | Iterable[int] = (1, 10, 100),
     loss: LossLike = "squared", *, sensitivity: float = 1.0, discrete: bool = False, rtol: float = 0.02,
 ) -> Report:  # fmt: skip
-    """For every number of releases and way of accounting: the optimum for one release, and the Gaussian that spends the same total.
+    """For every number of releases and way of accounting: the optimum for one release, and the Gaussian with that total.
 
     **Arguments:** `eps`, `delta` > 0: the total budget; `releases`: one number or several; the others as in
     `optdp.solve_additive`, with a loss in closed form.
@@ -49,7 +49,7 @@ def gap_report(
         mu = gaussian_budget(total, share, k)
         for name, privacy in budgets(total, share, k, sensitivity, "best", trial).items():
             found = trial(privacy, rtol)
-            rival = GaussianNoise(mu, sensitivity, found.problem.domain).noise_loss(law)  # type: ignore[arg-type]
+            rival = GaussianNoise(mu, sensitivity, found.problem.domain).noise_loss(law)
             rows.append({
                 "releases": k, "accounting": name, "privacy": _told(privacy), "lower": found.lower_bound,
                 "value": found.value, "gap": found.gap, "gaussian": rival, "ratio": found.value / rival,
@@ -64,12 +64,12 @@ def gap_report(
     ]  # fmt: skip
     title = f"{law.name} of one of k releases that are ({float(total):g}, {float(share):g})-DP together"
     notes = [
-        "basic: (eps/k, delta/k) for each; gaussian: mu/sqrt(k)-GDP for each, mu-GDP implying the total; numerical: the largest mu for "
-        "which the noise itself, composed numerically, keeps the total.",
-        "optimum: of one release, proven for what is in the third column. Gaussian: rounded to integers where noise is; the least one "
-        "whose composition, which is exact, keeps the total.",
-        "delta: of all releases together, by numerical composition of the noise found: what is left of delta shows what the accounting "
-        "gives away.",
+        "basic: (eps/k, delta/k) for each; gaussian: mu/sqrt(k)-GDP for each, mu-GDP implying the total; numerical: the "
+        "largest mu for which the noise itself, composed numerically, keeps the total.",
+        "optimum: of one release, proven for what is in the third column. Gaussian: rounded to integers where noise is; the "
+        "least one whose composition, which is exact, keeps the total.",
+        "delta: of all releases together, by numerical composition of the noise found: what is left of delta shows what the "
+        "accounting gives away.",
     ]
     return Report(title, columns, rows, notes, _figure(rows, title) if len(counts) > 1 else None)
 

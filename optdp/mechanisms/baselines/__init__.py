@@ -162,7 +162,7 @@ _ALSO = " " + " ".join(DIVERGENCES)
 
 
 def _for_notion(kind: str, problem: Problem) -> Mechanism | None:
-    """Additive noise for a profile, Gaussian DP, Renyi DP or KL: by its own proof, or by a pair (eps, delta) that implies the notion.
+    """Additive noise for a profile, Gaussian DP, Renyi DP or KL: by its own proof, or by a pair (eps, delta) that implies it.
 
     Where several pairs do, the one with the least loss.
     """
@@ -180,7 +180,9 @@ def _for_notion(kind: str, problem: Problem) -> Mechanism | None:
     return min(found, key=lambda noise: noise.worst_case_loss(problem.loss), default=None)
 
 
-def _either(kind: str, make: Callable[[Problem], Mechanism | None] | None = None) -> Callable[[Problem], Mechanism | None]:
+def _either(
+    kind: str, make: Callable[[Problem], Mechanism | None] | None = None
+) -> Callable[[Problem], Mechanism | None]:
     """`make` (by default `_noise`) where there is an eps, else `_for_notion`."""
 
     def made(problem: Problem) -> Mechanism | None:

@@ -8,18 +8,20 @@ differ by integers, which is post-processing that moves with the input. What mu-
 
 - KL: t + e^-t - 1; Renyi moment: (alpha e^((alpha-1)t) + (alpha-1) e^(-alpha t))/(2 alpha - 1), whose derivative in t is >= 0;
 - delta(e) = 1 - e^((e - t)/2);
-- GDP: eps <= -2 log(2 Phi(-mu/2)). The test at level e^-a/2, 0 <= a <= eps, has power 1 - e^(a-eps)/2, so that mu must be at least
-  h(a) + h(eps - a), h(a) = Phi^-1(1 - e^-a/2); h is concave (its derivative is the Mills ratio at h, which falls), so that the sum is
-  largest at a = eps/2. At levels outside the likelihood ratio is constant, and the Gaussian's curve, which is concave, is above.
+- GDP: eps <= -2 log(2 Phi(-mu/2)). The test at level e^-a/2, 0 <= a <= eps, has power 1 - e^(a-eps)/2, so that mu must be at
+  least h(a) + h(eps - a), h(a) = Phi^-1(1 - e^-a/2); h is concave (its derivative is the Mills ratio at h, which falls), so
+  that the sum is largest at a = eps/2. At levels outside the likelihood ratio is constant, and the Gaussian's curve, which is
+  concave, is above.
 
-**All others** are built for one pair (eps, delta) that implies the notion: the guarantee of the pair is theirs, the notion follows.
+**All others** are built for one pair (eps, delta) that implies the notion: the guarantee of the pair is theirs, the notion
+follows.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -46,8 +48,8 @@ LEAST = 1e-4
 class GaussianNoise(AdditiveNoise):
     """N(0, (sensitivity/mu)^2); on the integers rounded to the nearest one, or the discrete Gaussian with this parameter.
 
-    **Arguments:** `mu` in (0, 8]; `sensitivity`; `domain`: a `Line` or the `Integers`; `kind`: "gaussian", or "discrete" (integers);
-    `order`: at which `guarantee()` of the discrete one states its Renyi divergence; 1: the Kullback-Leibler divergence.
+    **Arguments:** `mu` in (0, 8]; `sensitivity`; `domain`: a `Line` or the `Integers`; `kind`: "gaussian", or "discrete"
+    (integers); `order`: at which `guarantee()` of the discrete one states its Renyi divergence; 1: KL.
 
     **Source:** Dong, Roth, Su, "Gaussian differential privacy" (2022); "discrete": Canonne, Kamath, Steinke, "The discrete
     Gaussian for differential privacy" (2020).
@@ -252,12 +254,11 @@ def gaussian(problem: Problem) -> GaussianNoise | None:
         if any(delta == 0 for _, delta in notion.pairs):
             return None
         sigma = max(Gaussian(eps, delta).sigma for eps, delta in notion.pairs)
-        mu: float | None = min(8.0, 1 / sigma)
+        mu = min(8.0, 1 / sigma)
         while notion.implied_by(GDP(mu, notion.sensitivity)) is not True:
-            mu = math.nextafter(mu, 0.0)  # type: ignore[arg-type]
+            mu = math.nextafter(mu, 0.0)
         return _of(mu, problem)
-    mu = largest(lambda m: notion.implied_by(GDP(m, notion.sensitivity)) is True, 8.0)
-    return _of(mu, problem)
+    return _of(largest(lambda m: notion.implied_by(GDP(m, notion.sensitivity)) is True, 8.0), problem)
 
 
 def _of(mu: float | None, problem: Problem, **more: Any) -> GaussianNoise | None:
@@ -265,7 +266,7 @@ def _of(mu: float | None, problem: Problem, **more: Any) -> GaussianNoise | None
     width, domain = getattr(problem.privacy, "sensitivity", 1.0), problem.domain
     if mu is None or (isinstance(domain, Integers) and width > (1 - 1e-9) * WIDEST * mu):
         return None
-    return GaussianNoise(mu, width, domain, **more)  # type: ignore[arg-type]
+    return GaussianNoise(mu, width, domain, **more)
 
 
 def discrete_gaussian(problem: Problem) -> GaussianNoise | None:
@@ -274,10 +275,10 @@ def discrete_gaussian(problem: Problem) -> GaussianNoise | None:
     order = getattr(notion, "alpha", 1)
 
     def made(mu: float) -> GaussianNoise:
-        return GaussianNoise(mu, notion.sensitivity, problem.domain, "discrete", order)  # type: ignore[arg-type]
+        return GaussianNoise(mu, notion.sensitivity, problem.domain, "discrete", order)
 
     least = notion.sensitivity / WIDEST * (1 + 1e-6)
-    mu = largest(lambda m: notion.implied_by(replace(made(m).guarantee(), ideal=False)) is True, 8.0, least)
+    mu = largest(lambda m: notion.in_real_arithmetic().implied_by(made(m).guarantee()) is True, 8.0, least)
     return None if mu is None else made(mu)
 
 
@@ -288,9 +289,10 @@ def pure(notion: Any) -> ApproxDP | None:
 
 
 def pairs(notion: Any) -> list[ApproxDP]:
-    """(eps, delta) with delta > 0 that imply a profile: each of its eps with the least delta from there on, where that is enough."""
+    """(eps, delta) with delta > 0 that imply a profile: each of its eps with the least delta from there on, if that is enough."""
     if not isinstance(notion, Profile):
         return []
-    least = [min(Fraction(d) for _, d in notion.pairs[j:]) for j in range(len(notion.pairs))]  # type: ignore[arg-type]
+    deltas: list[Any] = [delta for _, delta in notion.pairs]
+    least = [min(map(Fraction, deltas[j:])) for j in range(len(deltas))]
     made = [ApproxDP(eps, d, notion.sensitivity) for (eps, _), d in zip(notion.pairs, least, strict=True) if d > 0]
     return [pair for pair in made if notion.implied_by(pair) is True]
