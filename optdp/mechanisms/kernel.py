@@ -410,7 +410,7 @@ class KernelMechanism(CellWindow):
         return low, high
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        outputs, inputs = np.broadcast_arrays(np.asarray(y, dtype=float), self.domain.check(x))
+        outputs, inputs = np.broadcast_arrays(require.reals(y, "y"), self.domain.check(x))
         low, high = self._ends
         k = np.clip(np.searchsorted(low, outputs, side="right") - 1, 0, low.size - 1)
         span = high[k] - low[k]
@@ -423,7 +423,7 @@ class KernelMechanism(CellWindow):
         return np.where(inside, floor * np.where(near, float(self.exact_ratio), 1.0), 0.0)
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        outputs, inputs = np.broadcast_arrays(np.asarray(y, dtype=float), self.domain.check(x))
+        outputs, inputs = np.broadcast_arrays(require.reals(y, "y"), self.domain.check(x))
         first, total = self._first_cell(inputs), np.zeros(outputs.shape)
         low, high = self._ends
         for k in np.flatnonzero(low == high):

@@ -62,7 +62,7 @@ def _moments(y: np.ndarray) -> tuple[int, float, float]:
 
 def _directions(mechanism: Mechanism, outputs: np.ndarray) -> tuple[int, np.ndarray]:
     domain: Any = mechanism.domain
-    angles = 2 * np.pi / domain.period * (domain.check(outputs.astype(float), "outputs").reshape(-1) - domain.start)
+    angles = 2 * np.pi / domain.period * (domain.check(outputs, "outputs").reshape(-1) - domain.start)
     if not angles.size:
         raise ValueError(NONE)
     c, s = np.cos(angles), np.sin(angles)
