@@ -164,7 +164,7 @@ def test_the_report_on_releases():
     for k in (1, 20):  # what exact composition buys beyond Gaussian DP
         assert rows[k, "numerical"]["mu"] >= rows[k, "gaussian"]["mu"]
     assert report.plot() is not None
-    for bad in ({"delta": 0}, {"releases": (0,)}):
+    for bad in ({"delta": 0}, {"releases": (0,)}, {"releases": ()}):
         with pytest.raises(ValueError, match=r"delta|releases"):
             releases.gap_report(**bad)
 
@@ -176,8 +176,9 @@ def test_the_report_on_notions():
     (whole,) = notions.gap_report("kl", 0.5, discrete=True, rtol=0.2).rows
     assert {"discrete Gaussian", "rounded Gaussian", "discrete Laplace"} <= set(whole)
     assert optdp.gap_report({"problem": "notions", "at": 2, "rtol": 0.2}).rows[0]["verified"]
-    with pytest.raises(ValueError, match="notion"):
-        notions.gap_report("zcdp")
+    for bad, named in ((("zcdp",), "notion"), (("gdp", ()), "at")):
+        with pytest.raises(ValueError, match=named):
+            notions.gap_report(*bad)
     ranked = optdp.compare(problem(optdp.GDP(3.0), loss="abs"), rtol=0.1).rows
     assert [row["mechanism"] for row in ranked] == ["optimum", "Laplace", "Gaussian", "staircase"]
     assert ranked[1]["guarantee"] == "in real arithmetic"

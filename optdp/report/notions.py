@@ -39,7 +39,10 @@ def gap_report(
     names = list(baselines("integers" if discrete else "line", kind))
     rows: list[dict[str, Any]] = []
     proven: dict[str, bool] = {}
-    for level in several("at", AT[kind] if at is None else at):
+    levels = several("at", AT[kind] if at is None else at)
+    if not levels:
+        raise ValueError("at = () is not allowed: it must be one parameter or several")
+    for level in levels:
         best = solve_additive(_notion(kind, level, alpha, sensitivity), loss=law, discrete=discrete, rtol=rtol)
         row: dict[str, Any] = {
             "at": float(level), "lower": best.lower_bound, "value": best.value, "gap": best.gap,

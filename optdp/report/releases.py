@@ -39,6 +39,8 @@ def gap_report(
     if float(share) == 0:
         raise ValueError("delta = 0 is not allowed here: only basic composition keeps it")
     counts = [releases] if isinstance(releases, int) else list(releases)
+    if not counts:
+        raise ValueError("releases = () is not allowed: it must be one number or several")
 
     def trial(privacy: Privacy, gap: float) -> Solution:
         return solve_additive(privacy, loss=law, rtol=gap, discrete=discrete)
