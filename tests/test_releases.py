@@ -81,7 +81,7 @@ def test_laplace_spends_its_divergence(notion, alpha):
     assert spent == pytest.approx(float(notion.bound), rel=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(mu=st.floats(0.2, 3.0), width=st.integers(1, 3), eps=st.floats(0.0, 4.0))
 def test_rounded_and_discrete_gaussians(mu, width, eps):
     rounded = GaussianNoise(mu, width, optdp.Integers())
@@ -249,7 +249,7 @@ def test_discoveries_are_decided_by_their_checks(monkeypatch):
     assert all(row.finding.verdict is Verdict.UNSETTLED for row in optdp.discoveries(ids, progress=False).rows)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(mu=st.floats(0.3, 4.0))
 def test_the_bounds_hold_for_private_noise_that_is_not_optimal(mu):
     """Laplace noise for mu-GDP, and the half-line bounds against plain sums in floats."""
