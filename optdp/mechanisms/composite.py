@@ -221,8 +221,9 @@ class CompositeMechanism(CellWindow):
         slope = (self.last_cell - self.first_cell) / self.domain.exact_width
         start = self.first_cell + slope * (lattice.first * lattice.step - Fraction(self.domain.lower))
         cell = dither(place, start, slope * lattice.step, rng)
-        cell[~from_base] += self.activation.draw(self.width_cells, int((~from_base).sum()), rng)
-        cell[from_base] = self.base.draw(CELLS, int(from_base.sum()), rng)
+        near, far = np.flatnonzero(~from_base), np.flatnonzero(from_base)
+        cell[near] += self.activation.draw(self.width_cells, near.size, rng)
+        cell[far] = self.base.draw(CELLS, far.size, rng)
         low, high = self.exact_range
         sent = self._sent(lattice.whole)
         unit = (high - low) / CELLS / sent.step

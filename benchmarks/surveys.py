@@ -1,11 +1,11 @@
 """Surveys: frequencies and tables beside other libraries, certificates, predicted against measured errors, large files.
 
-    python benchmarks/statistics.py --part peers --peers peers/bin/python    # see benchmarks/peers.py for the other Python
-    python benchmarks/statistics.py --part certificates                      # solve_frequency, d up to 10^6; clients per second
-    python benchmarks/statistics.py --part mean --runs 2000                  # every mechanism for a mean: bias, error (minutes)
-    python benchmarks/statistics.py --part column --runs 2000                # the demo's column: error of the mean (minutes)
-    python benchmarks/statistics.py --part columns                           # plans of 2, 5 and 20 columns
-    python benchmarks/statistics.py --part files --rows 10000000             # memory of files of any size (minutes)
+    python benchmarks/surveys.py --part peers --peers peers/bin/python    # see benchmarks/peers.py for the other Python
+    python benchmarks/surveys.py --part certificates                      # solve_frequency, d up to 10^6; clients per second
+    python benchmarks/surveys.py --part mean --runs 2000                  # every mechanism for a mean: bias, error (minutes)
+    python benchmarks/surveys.py --part column --runs 2000                # the demo's column: error of the mean (minutes)
+    python benchmarks/surveys.py --part columns                           # plans of 2, 5 and 20 columns
+    python benchmarks/surveys.py --part files --rows 10000000             # memory of files of any size (minutes)
 
 Seconds are CPU seconds of one process; memory is the largest resident set that the system saw of it.
 """
@@ -35,15 +35,18 @@ from optdp.statistics.recommend import mean_variance, worst_mean
 
 
 def compared(args: argparse.Namespace) -> Report:
-    """The same data, eps and task as `benchmarks/peers.py`."""
-    told: dict[str, list[list[Any]]] = {}
+    """The same data, eps and task as `benchmarks/peers.py`, which another Python runs, or whose output a file has."""
+    told: dict[str, Any] = {}
     if args.peers and args.peers.endswith(".json"):
         told = json.loads(Path(args.peers).read_text())
     elif args.peers:
-        printed = subprocess.run(
-            [args.peers, str(Path(__file__).with_name("peers.py"))], capture_output=True, text=True
-        )
-        told = json.loads(printed.stdout)
+        words = [args.peers, str(Path(__file__).with_name("peers.py")), "--part", "frequencies"]
+        told = json.loads(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
+    return frequencies(told.get("frequencies", {}))
+
+
+def frequencies(told: dict[str, list[list[Any]]]) -> Report:
+    """optdp beside what `peers.frequencies` found: task -> rows [name, error, clients per second] or [name, what went wrong]."""
     rows: list[dict[str, Any]] = []
 
     def add(task: str, name: str, error: float, speed: float, best: float) -> None:
