@@ -791,8 +791,8 @@ class MeanTables:
             used = squares > threshold**2 * squares[-1]
             g = centre + weight * (vectors[:, used] @ (parts[used] / squares[used]))
             bias = float(np.abs(g @ self.elsewhere - self.between).max())
-            tried.append(MeanFunction(g, bias, float(cells @ g**2 - (cells @ g) ** 2)))
-        return min(tried, key=lambda found: 1.96 * math.sqrt(max(found.variance, 0.0) / n) + found.bias)
+            tried.append(MeanFunction(g, bias, float(cells @ (g - cells @ g) ** 2)))
+        return min(tried, key=lambda found: 1.96 * math.sqrt(found.variance / n) + found.bias)
 
 
 @kept
