@@ -52,8 +52,8 @@ Numbers = Annotated[tuple[float, ...], Within(0.0, LARGEST, 1, INPUTS)]
 class PlaneCertificate(Certificate):
     """Inputs with weights and thresholds, each standing for its four mirror images, that bound every mechanism on a rectangle.
 
-    **Arguments:** `points`: shares of the two sides in [0, 1/2]; `weights`: >= 0, of the four images together; `thresholds`: in units
-    of the longer side, to the power of the loss.
+    **Arguments:** `points`: shares of the two sides in [0, 1/2]; `weights`: >= 0, of the four images together; `thresholds`: in
+    units of the longer side, to the power of the loss.
 
     **Proves** bounds for the worst case of |Y - x| and |Y - x|^2, Euclidean, over mechanisms with the guarantee eps-LDP.
     """
@@ -79,12 +79,16 @@ class PlaneCertificate(Certificate):
         total = sum(map(Fraction, self.weights), Fraction(0))
         if not total:
             self._refuse("a worst case needs a prior with positive mass")
-        worth = sum((Fraction(w) * Fraction(t) for w, t in zip(self.weights, self.thresholds, strict=True)), Fraction(0))
+        worth = sum(
+            (Fraction(w) * Fraction(t) for w, t in zip(self.weights, self.thresholds, strict=True)), Fraction(0)
+        )
         dual, power = Prices.of(self, problem), int(objective.loss.exponent)
         unit = max(side.exact_width for side in domain.sides)
         value = (worth - Fraction(dual.shortfall(CLOSE * float(worth)))) / total * unit**power
         size = f"{len(self.points)} inputs and their mirror images"
-        return Bound(max(0.0, enclosures.round_down(value)), f"plane dual, {size}, all outputs, floats with error bounds")
+        return Bound(
+            max(0.0, enclosures.round_down(value)), f"plane dual, {size}, all outputs, floats with error bounds"
+        )
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,9 @@ class Prices:
         counts = np.maximum(1, np.round(16 * self.sides)).astype(int)
         half = self.sides / counts / 4
         ways = [h * (2 * np.arange(k) + 1) for h, k in zip(half, counts, strict=True)]
-        centres = np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2)  # a quarter: the rest is its image
+        centres = np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(
+            -1, 2
+        )  # a quarter: the rest is its image
         least, proven, done, n = 0.0, 0.0, 0, len(self.inputs)
         while len(centres):
             work.count(0.2 * len(centres) * n)
@@ -158,12 +164,10 @@ class Prices:
             across, up = (centres[:, None, k] - self.inputs[:, k] for k in (0, 1))
             far = np.sqrt(across * across + up * up)
             if self.power == 1:
-                slopes = np.where(far > 0, 1 / np.maximum(far, 1e-300), 0.0)
-                reduced = far - self.thresholds
+                turned = np.maximum(far, 1e-300)
+                across, up, reduced = across / turned, up / turned, far - self.thresholds
             else:
-                slopes = 2.0
-                reduced = far * far - self.thresholds
-            across, up = slopes * across, slopes * up
+                across, up, reduced = 2 * across, 2 * up, far * far - self.thresholds
         reach = np.abs(across) * half[0] + np.abs(up) * half[1]
         low, high = reduced - reach, reduced + reach
         # The chord of phi from low to high: its slope, and its value in the middle.

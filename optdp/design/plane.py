@@ -96,14 +96,17 @@ def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
 
 
 def build_model(problem: Problem, cells: int) -> LinearProgram:
-    """The plain linear program of inputs on a grid and outputs on one that is twice as fine, without the symmetry: a relaxation but for
-    outputs in between.
+    """The plain linear program of inputs on a grid and outputs on one that is twice as fine, without the symmetry: a relaxation
+    but for outputs in between.
     """
     domain: Any = problem.domain
     widths = [float(side.exact_width) for side in domain.sides]
     counts = [2 * max(1, round(cells * w / max(widths) / 2)) for w in widths]
     inputs, outputs = (
-        np.stack(np.meshgrid(*(np.linspace(0, w, k * n + 1) for w, n in zip(widths, counts, strict=True)), indexing="ij"), axis=-1)
+        np.stack(
+            np.meshgrid(*(np.linspace(0, w, k * n + 1) for w, n in zip(widths, counts, strict=True)), indexing="ij"),
+            axis=-1,
+        )
         for k in (1, 2)
     )
     losses = np.linalg.norm(inputs.reshape(-1, 1, 2) - outputs.reshape(-1, 2), axis=2) ** problem.loss.exponent

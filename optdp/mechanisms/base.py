@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MODULES = (
     "additive", "cap", "composite", "finite", "frequency", "kernel", "lifted", "lip", "metric", "metric_line",
     "piecewise", "plane", "product", "signs", "staircase", "varying_window", "baselines.clamped", "baselines.frequency",
-    "baselines.noise", "baselines.unbiased", "baselines.vector",
+    "baselines.noise", "baselines.plane", "baselines.unbiased", "baselines.vector",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Kernels from a rectangle of the plane to finitely many of its points: a floor, and the nearest outputs favoured.
 
-An output has a probability between its floor and its top for every input, so that the likelihood ratios are at most the largest top over
-its floor, whatever the inputs. Within these limits an input gives its mass to the outputs that are nearest to it: the best
+An output has a probability between its floor and its top for every input, so that the likelihood ratios are at most the largest
+top over its floor, whatever the inputs. Within these limits an input gives its mass to the outputs that are nearest to it: the best
 row for every loss that does not fall with the distance.
 
 **The value.** Rows are the best among those within the limits, which are the same for all inputs. So the row of a cell's centre
@@ -41,8 +41,7 @@ Pair = Annotated[tuple[float, ...], Within(least=2, most=2)]
 
 @dataclass(frozen=True, repr=False)
 class PlaneMechanism(Mechanism):
-    """For an input x of a rectangle the j-th output with a probability of at least `floors[j] / 2^62` and at most `tops[j] / 2^62`:
-    the mass that floors leave goes to the nearest outputs first.
+    """For an input x of a rectangle the j-th output with a probability between `floors[j] / 2^62` and `tops[j] / 2^62`: the mass that floors leave goes to the nearest outputs first.
 
     **Arguments:** `domain`: an `optdp.Box` with two sides; `outputs`: different points of it; `floors`, `tops`: integers with
     1 <= floors[j] <= tops[j], that sum to at most, and to at least, 2^62.
@@ -75,7 +74,7 @@ class PlaneMechanism(Mechanism):
 
     @classmethod
     def of_floors(cls, domain: Box, outputs: ArrayLike, floors: np.ndarray, ratio: Fraction) -> PlaneMechanism:
-        """The mechanism with these floors (numbers >= 0, scaled if no distribution lies above them) and tops `ratio` times as high."""
+        """The mechanism with these floors (>= 0, scaled if no distribution lies above them) and tops `ratio` times as high."""
         points = np.asarray(outputs, dtype=float)
         low = integer_floors(floors, ratio)
         kept = [j for j, m in enumerate(low) if m]
@@ -212,14 +211,20 @@ class PlaneMechanism(Mechanism):
             raise ValueError(f"loss is not allowed on {self.domain}: it must be a function of the distance")
         return law
 
-    def _grid(self, cells: int) -> np.ndarray:
-        """Inputs on a grid, in rows."""
-        ways = [np.linspace(a, b, cells + 1) for a, b in zip(self.domain.lower, self.domain.upper, strict=True)]
+    def _grid(self, cells: int, around: np.ndarray | None = None, reach: float = 1.0) -> np.ndarray:
+        """Inputs on a grid, in rows: of the rectangle, or of so many of its sides `around` an input."""
+        low, high = np.array(self.domain.lower), np.array(self.domain.upper)
+        if around is not None:
+            low, high = np.maximum(around - reach * (high - low), low), np.minimum(around + reach * (high - low), high)
+        ways = [np.linspace(a, b, cells + 1) for a, b in zip(low, high, strict=True)]
         return np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2)
 
     def worst_input(self, loss: LossLike = "abs") -> Any:
-        """The worst point of a grid of 64 cells each way."""
+        """The worst point of a grid of 64 cells each way, refined around it."""
         grid = self._grid(64)
+        for reach in (1 / 64, 1 / 512, 1 / 4096):
+            best = grid[int(np.argmax(self.expected_loss(grid, loss)))]
+            grid = np.concatenate([best[None], self._grid(16, best, reach)])
         return grid[int(np.argmax(self.expected_loss(grid, loss)))]
 
     def average_loss(self, loss: LossLike = "abs") -> float:

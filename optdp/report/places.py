@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optdp.design.kernel import solve_kernel
 from optdp.exact.rounding import TOTAL
+from optdp.mechanisms.baselines.plane import SidesMechanism
 from optdp.mechanisms.metric import MetricMechanism
 from optdp.mechanisms.plane import PlaneMechanism
+from optdp.mechanisms.product import share_of
+from optdp.problem.problem import Problem
 from optdp.report.kernel import plot_table
 from optdp.report.plots import COLOURS, OUTSIDE, new_axes, titled
 
@@ -47,9 +51,18 @@ def plot_map(mechanism: MetricMechanism, ax: Axes | None = None, inputs: ArrayLi
     return titled(ax, repr(mechanism))
 
 
+def each_side(problem: Problem, rtol: float = 1e-3) -> SidesMechanism:
+    """For a rectangle the optimal mechanisms of its two sides, each with half of epsilon: what one has without planar ones.
+
+    **Arguments:** `problem`: one that `optdp.solve_kernel` takes on an `optdp.Box`; `rtol`: of the two solves.
+    """
+    half = share_of(problem.eps, 2)  # type: ignore[arg-type]
+    parts = [solve_kernel(half, problem.loss, domain=side, rtol=rtol).mechanism for side in problem.domain.sides]
+    return SidesMechanism(problem.domain, *parts)
+
+
 def plot_plane(mechanism: PlaneMechanism, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
-    """The floor as grey discs, whose areas are probabilities, and for a few inputs (crosses) the outputs that they favour. Returns
-    the axes.
+    """The floor as grey discs, whose areas are probabilities, and for a few inputs (crosses) what they favour. Returns the axes.
 
     **Arguments:** `inputs`: rows of two coordinates; None: three points of the rectangle.
     """

@@ -139,9 +139,9 @@ def solve_floors(
 ) -> Floors:  # fmt: skip
     """The best floor for losses >= 0 (inputs, outputs), at the worst input or on average over a `prior` without zeros.
 
-    **Arguments:** `tolerance`: the relative gap at which to stop; `copies`: the outputs come in so many blocks that are images of each
-    other under symmetries of the problem, and the floor is found for one block; `left`: the seconds that are left; `tell`: told
-    each bracket.
+    **Arguments:** `tolerance`: the relative gap at which to stop; `copies`: the outputs come in so many blocks that are images of
+    each other under symmetries of the problem, and the floor is found for one block; `left`: the seconds that are left; `tell`:
+    told each bracket.
     """
     from scipy.sparse import csr_matrix
 

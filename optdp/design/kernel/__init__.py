@@ -84,8 +84,8 @@ def solve_kernel(
       `optdp.Pieces(...)` or a nondecreasing function of the distance; for an `optdp.Alphabet`, a matrix with
       the loss of each output (column) for each input (row). With `unbiased=True` it is the variance: "squared", also
       the default then. On a circle any loss that `optdp.solve_piecewise` takes; on a box "abs" or "squared", Euclidean.
-    - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`; an `optdp.Box` with two sides, for
-      places in a rectangle.
+    - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`; an `optdp.Box` with two
+      sides, for places in a rectangle.
     - `unbiased`: ask for E[Y | x] = x at every x of the interval.
     - `outputs`: a pair (lowest, highest) that outputs must stay between; None: the domain itself, or, if unbiased, no
       limit.
