@@ -1,8 +1,8 @@
 """Kernels from a rectangle of the plane to finitely many of its points: a floor, and the nearest outputs favoured.
 
-An output has a probability between its floor and its top for every input, so that the likelihood ratios are at most the largest
-top over its floor, whatever the inputs. Within these limits an input gives its mass to the outputs that are nearest to it: the best
-row for every loss that does not fall with the distance.
+An output has a probability between its floor and its top for every input, so that the likelihood ratios are at most the
+largest top over its floor, whatever the inputs. Within these limits an input gives its mass to the outputs that are nearest to
+it: the best row for every loss that does not fall with the distance.
 
 **The value.** Rows are the best among those within the limits, which are the same for all inputs. So the row of a cell's centre
 bounds the expected loss of every input x in the cell, and for a loss that is convex in x its mean is largest at a corner. What
@@ -41,7 +41,8 @@ Pair = Annotated[tuple[float, ...], Within(least=2, most=2)]
 
 @dataclass(frozen=True, repr=False)
 class PlaneMechanism(Mechanism):
-    """For an input x of a rectangle the j-th output with a probability between `floors[j] / 2^62` and `tops[j] / 2^62`: the mass that floors leave goes to the nearest outputs first.
+    """For an input x of a rectangle the j-th output with a probability between `floors[j] / 2^62` and `tops[j] / 2^62`: the mass
+    that floors leave goes to the nearest outputs first.
 
     **Arguments:** `domain`: an `optdp.Box` with two sides; `outputs`: different points of it; `floors`, `tops`: integers with
     1 <= floors[j] <= tops[j], that sum to at most, and to at least, 2^62.

@@ -29,7 +29,7 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
-from optdp.design import finite_kernel, metric_line, plane
+from optdp.design import finite_kernel, metric_circle, metric_line, plane
 from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
@@ -94,8 +94,8 @@ def solve_kernel(
       probability for each symbol, or "uniform".
     - `metric`: None for the guarantee eps-LDP; with an `optdp.Alphabet` the distances d between its symbols, for the guarantee
       K(y|x) <= e^(eps d(x, x')) K(y|x'): a matrix, `optdp.Points(places, "haversine")`, `optdp.Graph(edges)`; on an
-      interval "abs", for d = |x - x'| and the worst case of "abs" or "squared". `eps` is then per unit of distance, any
-      number > 0, and `loss` may be a function of the distance too: outputs are then the symbols.
+      interval or a circle "abs", for d = |x - x'| or the arc, and the worst case of "abs" or "squared". `eps` is then per unit of
+      distance, any number > 0, and `loss` may be a function of the distance too: outputs are then the symbols.
     - `rtol`: refine until (value - lower_bound)/value is at most this.
     - `time_limit`: seconds after which no finer program is begun: the bracket is then wider, and the status says so. Nothing
       else depends on the clock.
@@ -151,7 +151,8 @@ def solve_kernel(
             raise ValueError(f"{reason}; asked for was {problem.statement()}")
         return solve(problem, rtol, time_limit, backend, solver, progress)
     if metric is not None:
-        reason = (finite_metric if isinstance(area, Alphabet) else metric_line).accepts(problem)
+        chosen = {Alphabet: finite_metric, Circle: metric_circle}.get(type(area), metric_line)
+        reason = chosen.accepts(problem)
         if reason is not None:
             raise ValueError(f"{reason}; asked for was {problem.statement()}")
         return solve(problem, rtol, time_limit, backend, solver, progress)
