@@ -1,7 +1,7 @@
 """Why nothing with metric privacy on a circle is narrower than the density that falls exponentially with the arc.
 
 The mean over all rotations of the circle of a mechanism turned back is private too, has the same loss for all inputs, and that
-is the mean of the losses of the mechanism, which is at most the largest. So let K(.|x) be one distribution turned by x. Its density k
+is the mean of the losses of the mechanism, at most the largest. So let K(.|x) be one distribution turned by x. Its density k
 then has a logarithm with slopes of at most eps, and so has the mean of k and its mirror image. On an arc from 0 to b, b half the
 circle, k(t) e^(eps t) does not fall: a loss that does not fall with the arc is at least that of the density c e^(-eps t),
 

@@ -30,10 +30,10 @@ MOST = 2**124
 
 @dataclass(frozen=True, repr=False)
 class MetricCircleMechanism(Mechanism):
-    """At a point of a grid of 2 m steps the outputs j steps away, on both sides, have probabilities in proportion to `weights[j]`;
+    """At a point of a grid of 2 m steps the outputs j steps away, on both sides, have probabilities proportional to `weights[j]`;
     in between the two nearest distributions are mixed by the distance from both.
 
-    **Arguments:** `domain`: an `optdp.Circle`; `weights`: m + 1 integers >= 1, of the input's own place first, of the opposite one
+    **Arguments:** `domain`: an `optdp.Circle`; `weights`: m + 1 positive integers, of the own place first, of the opposite one
     last.
     """
 
@@ -161,7 +161,7 @@ class MetricCircleMechanism(Mechanism):
         return [Check("privacy", kept, f"{told}: the most is {float(self._slope):.17g} times (exact rational)")]
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
-        """Between two points of the grid both expected losses lie below their chords, as arcs from a third point are convex there:
+        """Between two points of the grid both expected losses lie below their chords, as arcs from a third are convex there:
         the mixture lies below a parabola. The numbers sent are the floats next to the points of the grid.
         """
         if not isinstance(objective, WorstCase) or objective.loss.exponent not in (1, 2):
