@@ -62,8 +62,15 @@ solvers: .venv/.dev .venv/.gurobi,ipopt,dask
 wheel-check:
 	PYTHON=$(PYTHON) tests/wheel_check.sh
 
-bench: .venv/.dev
-	for b in piecewise kernel finite additive unbiased lip vector statistics; do $(BIN)/python benchmarks/$$b.py || exit 1; done
+# docs/benchmarks.md, on an otherwise idle machine; each part prints its CPU seconds. PARTS="kernel growth": these alone; the others as they were.
+bench: .venv/.dev .venv/.notebooks .venv/.gurobi,ipopt .venv/.peers
+	$(ONE) benchmarks/page.py --peers .venv/peers/bin/python --parts $(PARTS)
+
+# The libraries that are compared with, in an environment of their own.
+.venv/.peers: benchmarks/requirements.txt
+	test -x .venv/peers/bin/python || $(PYTHON) -m venv .venv/peers
+	.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # The site, docs/_build/html: warnings are errors, and every link within it is followed. Notebooks are shown as they are stored.
 docs: .venv/.docs

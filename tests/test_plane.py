@@ -170,7 +170,8 @@ def test_what_is_not_solved_is_named():
     for options, words in (
         ({"loss": optdp.Power(1.5)}, "loss"), ({"prior": "uniform"}, "loss"), ({"domain": optdp.Box.cube(3)}, "two sides"),
         ({"unbiased": True}, "unbiased"), ({"outputs": (0, 1)}, "outputs"), ({"backend": "dense"}, "method"),
-        ({"metric": "abs"}, "metric"), ({"eps": 13.0}, "eps"),
+        ({"metric": "abs"}, "metric"),
+        ({"domain": optdp.Box((0, 0), (1e200, 1))}, "units"), ({"eps": 13.0}, "eps"),
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match=words):
             optdp.solve_kernel(**{"eps": 1.0, "domain": SQUARE, **options})

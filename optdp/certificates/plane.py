@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: Most inputs; the largest eps; the largest weight and threshold.
 INPUTS, MOST, LARGEST = 1024, 12.0, 2.0**20
 #: Cells are halved until what is left is this share of the bound, or so many pairs of cell and input have been computed.
-CLOSE, PAIRS = 2.0**-15, 2**27
+CLOSE, PAIRS = 2.0**-15, 2**23
 #: Cells along the longer half of a grid of outputs.
 FINE = 64
 #: Pairs that are computed at once.

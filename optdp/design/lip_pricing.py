@@ -54,8 +54,11 @@ def _distinct(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Only the rows that improve, each once."""
     keep = np.flatnonzero(reduced > ENTER)
-    _, first = np.unique(np.round(posteriors[keep] / p, 9), axis=0, return_index=True)
-    keep = keep[first]
+    if keep.size > 1:
+        rows = np.round(posteriors[keep] / p, 9)
+        order = np.lexsort(rows.T[::-1])
+        new = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
+        keep = keep[order[np.append(True, new)]]
     return posteriors[keep], gains[keep], reduced[keep]
 
 
@@ -153,7 +156,7 @@ class BoxSum(Sum):
                 meet = (h[wide + 1] - 2 * means[wide + 1] * t[wide + 1] - h[wide] + 2 * means[wide] * t[wide]) / bend
             inside = (meet > t[wide] + 1e-13 * gap[wide]) & (meet < t[wide + 1] - 1e-13 * gap[wide]) & (bend < 0)
             new = np.unique(np.concatenate([meet[inside], np.clip(means[wide], *self._ends)]))
-            new = np.setdiff1d(new, t)
+            new = new[t[np.minimum(np.searchsorted(t, new), t.size - 1)] != new]  # not there yet
             if not inside.any() or not new.size:
                 break
             more = self._knapsack(nu, new)

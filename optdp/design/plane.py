@@ -29,8 +29,8 @@ from optdp.solvers.lp import LinearProgram
 
 #: Cells of the grids of inputs along the longer side, from the first to the last; those of outputs are half as wide.
 LEVELS = (8, 16, 24, 32, 48)
-#: The least eps: ratios are those of integers over 2^62.
-LEAST = 1e-6
+#: The least eps: ratios are those of integers over 2^62. The shortest and the longest side: squares neither overflow nor underflow.
+LEAST, SHORTEST, LONGEST = 1e-6, 1e-100, 1e100
 
 
 def accepts(problem: Problem) -> str | None:
@@ -44,6 +44,8 @@ def accepts(problem: Problem) -> str | None:
         return "the family must be all mechanisms, without constraints"
     if not isinstance(asked, WorstCase) or asked.loss.exponent not in (1, 2):
         return f"loss = {problem.loss.name!r} is not allowed: it must be the worst case of 'abs' or 'squared'"
+    if not SHORTEST <= max(side.width for side in domain.sides) <= LONGEST:
+        return f"the longer side of {domain} must be between {SHORTEST:g} and {LONGEST:g}: use other units"
     return None
 
 

@@ -19,6 +19,8 @@ LARGEST = 2**53
 #: Bits of a limb where products of integers are taken apart, and limbs behind the point of a factor: what is cut off is
 #: below 2^-46 of a unit for an index below 2^61. Floats decide where they are further than MARGIN from a tie.
 BITS, LIMBS, MARGIN = 27, 4, 2.0**-30
+#: Indices that `dither` takes at a time: what stands between fits into a cache.
+BLOCK = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,9 @@ class Lattice:
 
     def index(self, x: np.ndarray) -> np.ndarray:
         """k of the nearest number to each float (integers as they are): dividing by a power of two is exact."""
-        near = x if x.dtype.kind in "iu" else np.rint(x / float(self.step))
-        return np.clip(near.astype(np.int64), self.first, self.last)
+        near = x if x.dtype.kind in "iu" else np.asarray(x / float(self.step))
+        k = (near if near is x else np.rint(near, out=near)).astype(np.int64)
+        return np.minimum(np.maximum(k, self.first, out=k), self.last, out=k)  # np.clip is slower
 
     def sent(self, k: np.ndarray) -> np.ndarray:
         """k step, exactly: integers where the step is 1 and they are not all floats."""
@@ -82,13 +85,27 @@ def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random
     whole = math.floor(offset)
     parts = [offset - whole, factor]
     fixed = [math.floor(part * (1 << (BITS * LIMBS))) for part in parts]
-    low, high = index & ((1 << BITS) - 1), index >> BITS
     limbs = [[(f >> (BITS * k)) & ((1 << BITS) - 1) for k in range(LIMBS)] + [f >> (BITS * LIMBS)] for f in fixed]
+    toss = rng.integers(0, LIMB, size=index.shape)
+    out, places, tosses = np.empty(index.size, dtype=np.int64), index.reshape(-1), np.asarray(toss).reshape(-1)
+    for start in range(0, index.size, BLOCK):
+        part = slice(start, start + BLOCK)
+        out[part] = _dithered(places[part], tosses[part], offset, factor, whole, limbs, rng)
+    return out.reshape(index.shape)
+
+
+def _dithered(
+    index: np.ndarray, toss: np.ndarray, offset: Fraction, factor: Fraction, whole: int, limbs: list[list[int]],
+    rng: np.random.Generator,
+) -> np.ndarray:  # fmt: skip
+    """A block of `dither`."""
+    low, high = index & ((1 << BITS) - 1), index >> BITS
     # Position k counts units of 2^(BITS (k - LIMBS)); the first positions are of no use but for their carry.
-    carry = np.zeros(index.shape, dtype=np.int64)
-    digits = []
+    carry, digits = np.zeros(index.shape, dtype=np.int64), []
     for k in range(LIMBS + 1):
-        total = carry + low * limbs[1][k] + limbs[0][k]
+        total = low * limbs[1][k]
+        total += carry
+        total += limbs[0][k]
         if k:
             total += high * limbs[1][k - 1]
         if k == LIMBS:
@@ -97,10 +114,9 @@ def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random
         carry = total >> BITS
         digits.append(total & ((1 << BITS) - 1))
     rest = (digits[LIMBS - 1] + digits[LIMBS - 2] / 2.0**BITS) / 2.0**BITS
-    toss = rng.integers(0, LIMB, size=index.shape)
     excess = toss / LIMB - rest
-    up, out = np.asarray(excess < 0), np.asarray(digits[LIMBS] + whole)
-    unsure = np.asarray((np.abs(excess) < MARGIN) | (rest < MARGIN) | (rest > 1 - MARGIN))
+    up, out = excess < 0, digits[LIMBS] + whole
+    unsure = (np.abs(excess) < MARGIN) | (rest < MARGIN) | (rest > 1 - MARGIN)
     for place in np.unique(index[unsure]).tolist():
         exact = offset + place * factor
         here = unsure & (index == place)
@@ -108,8 +124,9 @@ def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random
         out[here] = math.floor(exact)
         up[here] = toss[here] < (cut := math.floor(share * LIMB))
         for i in np.flatnonzero(here & (toss == cut)):
-            up.flat[i] = tossed(cut, share, rng)
-    return np.asarray(out + up)
+            up[i] = tossed(cut, share, rng)
+    out += up
+    return out
 
 
 def tossed(toss: int, share: Fraction, rng: np.random.Generator) -> bool:

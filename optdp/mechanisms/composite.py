@@ -221,15 +221,16 @@ class CompositeMechanism(CellWindow):
         slope = (self.last_cell - self.first_cell) / self.domain.exact_width
         start = self.first_cell + slope * (lattice.first * lattice.step - Fraction(self.domain.lower))
         cell = dither(place, start, slope * lattice.step, rng)
-        cell[~from_base] += self.activation.draw(self.width_cells, int((~from_base).sum()), rng)
-        cell[from_base] = self.base.draw(CELLS, int(from_base.sum()), rng)
+        near, far = np.flatnonzero(~from_base), np.flatnonzero(from_base)
+        cell[near] += self.activation.draw(self.width_cells, near.size, rng)
+        cell[far] = self.base.draw(CELLS, far.size, rng)
         low, high = self.exact_range
         sent = self._sent(lattice.whole)
         unit = (high - low) / CELLS / sent.step
         return sent.sent(dither(cell, low / sent.step + unit / 2, unit, rng)).reshape(at.shape)
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
+        inputs, outputs = self.domain.check(x), require.reals(y, "y")
         low, high = self.support()
         reach, half = (high - low) / 2, self._halfwidth
         far = self.base.height(np.clip((outputs - (low + high) / 2) / reach, -1.0, 1.0))

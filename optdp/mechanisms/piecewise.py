@@ -177,23 +177,26 @@ class PiecewiseMechanism(CellWindow):
 
         It always holds the input.
         """
-        near, last = at - lattice.first, lattice.count - self._numbers(lattice)
+        near, last = np.asarray(at - lattice.first), lattice.count - self._numbers(lattice)
         if self.placement == "linear":
-            start = (near * self._slope(lattice)).astype(np.int64)
-            return np.clip(start, np.maximum(near + 1 - self._numbers(lattice), 0), np.minimum(near, last))
-        start = near - self._numbers(lattice) // 2
-        return start if isinstance(self.domain, Circle) else np.clip(start, 0, last)
+            start = np.asarray(near * self._slope(lattice)).astype(np.int64)
+            np.maximum(start, np.maximum(near + 1 - self._numbers(lattice), 0), out=start)
+            return np.minimum(start, np.minimum(near, last), out=start)
+        near -= self._numbers(lattice) // 2
+        return near if isinstance(self.domain, Circle) else np.minimum(np.maximum(near, 0, out=near), last, out=near)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         at, lattice = self.placed(x)
         rng = as_rng(rng)
-        place = rng.integers(0, lattice.count, size=at.shape)
-        within = ~coin(self.floor_coins, COINS, at.shape, rng)
-        near = self._first(at, lattice) + rng.integers(0, self._numbers(lattice), size=at.shape)
-        place = np.where(within, near, place)
+        place = np.asarray(rng.integers(0, lattice.count, size=at.shape))
+        from_floor = coin(self.floor_coins, COINS, at.shape, rng)
+        near = self._first(at, lattice)
+        near += rng.integers(0, self._numbers(lattice), size=at.shape)
+        np.copyto(near, place, where=from_floor)
         if isinstance(self.domain, Circle):
-            place %= lattice.count
-        return lattice.sent(place + lattice.first)
+            near %= lattice.count
+        near += lattice.first
+        return lattice.sent(near)
 
     def _window_start(self, x: np.ndarray) -> np.ndarray:
         a, span = self.domain.lower, self.domain.width
@@ -203,7 +206,7 @@ class PiecewiseMechanism(CellWindow):
         return start if isinstance(self.domain, Circle) else np.clip(start, a, a + (span - self.window))
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
+        inputs, outputs = self.domain.check(x), require.reals(y, "y")
         offset = outputs - self._window_start(inputs)
         if isinstance(self.domain, Circle):
             offset = np.mod(offset, self.domain.period)

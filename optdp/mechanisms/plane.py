@@ -31,7 +31,7 @@ OUTPUTS = 4096
 #: Distances between inputs and outputs that are computed at once.
 BLOCK = 2**20
 #: Cells are halved until what is left is this share of the value, or so many distances have been computed.
-CLOSE, DISTANCES = 2.0**-15, 2**27
+CLOSE, DISTANCES = 2.0**-15, 2**24
 #: Coordinates in units of the longer side, their differences and norms: floats are within this of the exact numbers, and so are
 #: distances and their squares.
 ROUNDING = 2.0**-47
