@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from optdp.certificates.plane import MOST, certify, images
+from optdp.certificates.plane import certify, images
 from optdp.design.finite_kernel import plain_program
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures
@@ -29,8 +29,9 @@ from optdp.solvers.lp import LinearProgram
 
 #: Cells of the grids of inputs along the longer side, from the first to the last; those of outputs are half as wide.
 LEVELS = (8, 16, 24, 32, 48)
-#: The least eps: ratios are those of integers over 2^62. The shortest and the longest side: squares neither overflow nor underflow.
-LEAST, SHORTEST, LONGEST = 1e-6, 1e-100, 1e100
+#: The least eps: ratios are those of integers over 2^62. The largest: grids are too coarse beyond. The shortest and the longest
+#: side: squares neither overflow nor underflow.
+LEAST, MOST, SHORTEST, LONGEST = 1e-6, 8.0, 1e-100, 1e100
 
 
 def accepts(problem: Problem) -> str | None:
