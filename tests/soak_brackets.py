@@ -21,7 +21,10 @@ from scipy.optimize import linprog, minimize_scalar
 from scipy.sparse import csr_matrix, hstack, identity, vstack
 
 import optdp
+from tests import checkers
 
+#: What the two checkers said of the solutions.
+COMPARED: Counter[str] = Counter()
 #: What solvers and quadrature are trusted with, relatively.
 TRUST = 1e-6
 
@@ -300,10 +303,12 @@ def judged(kind, number):
     rng = np.random.default_rng([KINDS.index(kind), number])
     found, low, high, told = kind(rng)
     verified = bool(found.verify(60.0))
-    held = verified and found.lower_bound <= high and found.value >= low
+    both = checkers.compared(found, verified)
+    COMPARED[both] += 1
+    held = verified and both != checkers.DISAGREE and found.lower_bound <= high and found.value >= low
     return (
         "held" if held else "missed"
-    ), f"{kind.__name__} {number}: [{found.lower_bound}, {found.value}] beside [{low}, {high}]: {told}"
+    ), f"{kind.__name__} {number} ({both}): [{found.lower_bound}, {found.value}] beside [{low}, {high}]: {told}"
 
 
 def main():
@@ -324,6 +329,7 @@ def main():
         f"{sum(count.values())} brackets beside independent optima ({parts}): missed {missed} "
         f"({time.process_time() - began:.0f} s of CPU)"
     )
+    print(checkers.summary(COMPARED))
     return 1 if missed else 0
 
 

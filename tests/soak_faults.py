@@ -21,7 +21,7 @@ import numpy as np
 
 import optdp
 from optdp.solvers.lp import SolverFailure
-from tests import faults
+from tests import checkers, faults
 
 HAMMING = np.ones((4, 4)) - np.eye(4)
 LETTERS = optdp.Alphabet(4)
@@ -75,6 +75,8 @@ CONIC = {
     "lip cvxpy": lambda: optdp.solve_lip(PRIOR, 1.0, backend="cvxpy"),
     "frequency plain": lambda: optdp.solve_frequency(1.0, 4, backend="plain"),
 }
+#: What the two checkers said of the solutions.
+COMPARED: Counter[str] = Counter()
 #: Calls before the first fault, one in how many.
 RHYTHMS = ((0, 1), (0, 2), (1, 1), (2, 3), (5, 1))
 
@@ -131,6 +133,10 @@ def judged(name, kind, fault, rhythm, number):
             return "wrong", traceback.format_exc()
         true = sound(name)
         verdict = found.verify()
+        both = checkers.compared(found, verdict)
+        COMPARED[both] += 1
+    if both == checkers.DISAGREE:
+        return "wrong", f"{both}: the first says {verdict}"
     if not verdict:
         return "wrong", str(verdict)
     if not 0 <= found.lower_bound <= found.value < math.inf:
@@ -166,6 +172,7 @@ def main():
         f"({time.process_time() - began:.0f} s of CPU; "
         f"the slowest took {slowest[0]:.1f} s: {slowest[1]})"
     )
+    print(checkers.summary(COMPARED))
     return 1 if wrong else 0
 
 

@@ -33,6 +33,7 @@ import optdp
 from optdp.certificates.base import Refusal
 from optdp.exact.fields import FieldError, Fields
 from optdp.exact.work import Overwork
+from tests import checkers
 from tests.solutions import MAKE, solution
 
 #: Seconds of this process that a file may take: what the default limit counts as 10, on a machine that is not the fastest.
@@ -316,7 +317,9 @@ class Tally:
             self.problems.append(f"{kind}: {told}")
 
 
-BAD = ("wrong accepted", "uncaught", "unclear", "over the limit")
+BAD = ("wrong accepted", "uncaught", "unclear", "over the limit", checkers.DISAGREE)
+#: Steps of the second checker for most files; every twentieth may take what it takes by default.
+QUICK, FULL = 300_000, 20
 
 
 def is_clear(text: str, name: str) -> bool:
@@ -326,22 +329,27 @@ def is_clear(text: str, name: str) -> bool:
 
 
 def judge(raw: bytes, path: Path, tally: Tally, label: str, solve: bool) -> None:
-    """What `optdp verify` does with these bytes."""
+    """What `optdp verify` does with these bytes, and whether the second checker says the same."""
     path.write_bytes(raw)
     began = time.process_time()
+    first: bool | None = False
     try:
         made = optdp.Solution.load(path)
         verification = made.verify()
         told = f"{made.problem.statement()} {made.mechanism!r} {verification}"
         told.encode()
     except (FieldError, Overwork) as error:
+        # Nothing rests on how a solution was found, and the second checker does not read it.
+        first = None if isinstance(error, Overwork) or f"{path.name}.program" in str(error) else False
         clear = is_clear(str(error), path.name) or (isinstance(error, Overwork) and is_clear(str(error), "this proof"))
         tally.counts["refused" if isinstance(error, FieldError) else "more work than allowed"] += 1
         if not clear:
             tally.wrong("unclear", f"{label}: {str(error)[:300]}")
     except Exception as error:
+        first = None
         tally.wrong("uncaught", f"{label}: {type(error).__name__}: {str(error)[:300]}")
     else:
+        first = bool(verification)
         tally.counts["accepted" if verification else "not verified"] += 1
         if verification:
             low, high = known(made.problem, solve)
@@ -357,6 +365,13 @@ def judge(raw: bytes, path: Path, tally: Tally, label: str, solve: bool) -> None
     tally.slowest = max(tally.slowest, seconds)
     if seconds > SLOW:
         tally.wrong("over the limit", f"{label}: {seconds:.1f} s")
+    if first is not None:
+        options = {} if tally.counts["files"] % FULL == 0 else {"limit": QUICK}
+        verdict = checkers.compared(raw, first, **options)
+        if verdict == checkers.DISAGREE:
+            tally.wrong(verdict, f"{label}: the first says {first}")
+        else:
+            tally.counts[verdict] += 1
 
 
 @cache
@@ -420,6 +435,7 @@ def main() -> int:
                 flush=True,
             )
     print(f"{len(originals())} solutions, {total.counts['files']} files, {time.perf_counter() - began:.0f} s")
+    print(f"  {checkers.summary(total.counts)}")
     for kind in sorted(set(total.counts) - {"files", *BAD}):
         print(f"  {kind:34} {total.counts[kind]:7}")
     print(f"  {'slowest file, seconds of a core':34} {total.slowest:7.2f}")
