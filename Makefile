@@ -5,7 +5,7 @@ RUN := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m 
 
 ONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python
 
-.PHONY: demo test lint soak soak-client soak-coverage soak-files soak-calls soak-faults soak-brackets soak-samplers notebooks solvers wheel-check bench docs docs-data atlas clean
+.PHONY: demo test lint soak soak-client soak-coverage soak-files soak-calls soak-faults soak-brackets soak-samplers soak-noise notebooks solvers wheel-check bench docs docs-data atlas clean
 
 demo: .venv/.demo
 	MPLBACKEND=agg $(BIN)/optdp demo
@@ -51,6 +51,10 @@ soak-brackets: .venv/.dev
 # Every sampler against its law, 200,000 outputs in each of some 350 cells.
 soak-samplers: .venv/.dev
 	$(ONE) -m tests.soak_samplers --count 200000
+
+# the guarantee of additive noise, from its saved form alone
+soak-noise: .venv/.dev
+	$(ONE) -m tests.soak_noise --count 1000
 
 notebooks: .venv/.dev .venv/.notebooks
 	$(RUN) -m notebook

@@ -228,3 +228,62 @@ def test_releases():
         optdp.solve_additive(1.0, 0.0, releases=2, accounting="gaussian")
     with pytest.raises(TypeError, match="sensitivity"):
         optdp.solve_additive(optdp.GDP(1.0), sensitivity=2.0)
+
+
+@pytest.mark.parametrize(
+    ("notion", "loss", "n"),
+    [(optdp.KL(0.5), "squared", 5), (optdp.KL(1.0), "abs", 4), (optdp.RDP(2, 1.0), "abs", 4), (optdp.RDP(4, 0.5), "squared", 3)],
+)  # fmt: skip
+def test_newton_agrees_with_cones(notion, loss, n):
+    """The same program on the same lattice by cvxpy: two solvers, two ways of writing the divergence, one least value."""
+    from optdp.design.additive_divergence import _Task
+
+    task = _Task(optdp.Problem(notion, optdp.Line(), optdp.WorstCase(loss), optdp.Additive()))
+    size = math.ceil(n * task.radius) + n
+    own, plain = task.solve(n, size, math.inf, 0.0), task.plain(n, size, math.exp(-task.steep))
+    assert plain is not None and own.value == pytest.approx(plain[2], rel=1e-4)
+    # The multipliers add up to what the bound is worth: level - sum is the value, by homogeneity.
+    assert own.level - own.multipliers.sum() == pytest.approx(own.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+@pytest.mark.parametrize(
+    ("notions", "rtol"),
+    [([optdp.KL(0.5 / v) for v in (0.25, 1.0, 4.0)], 5e-3), ([optdp.RDP(2, 1 / v) for v in (0.25, 1.0, 4.0)], 5e-3),
+     ([optdp.RDP(16, 8 / v) for v in (2.0, 4.0)], 5e-3), ([optdp.RDP(64, 32 / v) for v in (5.0, 16.0)], 2e-2)],
+)  # fmt: skip
+def test_divergences_that_gaussians_spend(notions, rtol, loss):
+    """The optimum is below the Gaussian's loss and grows with its variance; exponents (alpha - 1) bound up to 400 and more."""
+    found = [optdp.solve_additive(notion, loss=loss, rtol=rtol) for notion in notions]
+    assert all(s.gap <= rtol and s.verify() for s in found)
+    assert all(a.value < b.lower_bound for a, b in pairwise(found))
+    for s in found:
+        privacy = s.problem.privacy
+        variance = float(getattr(privacy, "alpha", 1)) / (2 * float(privacy.bound))
+        gauss = variance if loss == "squared" else math.sqrt(2 * variance / math.pi)
+        assert s.lower_bound < gauss and s.value < gauss * (1 + rtol)
+        assert optdp.Solution.from_dict(s.to_dict()).verify()
+
+
+def test_steep_divergences():
+    """Where the noise is a narrow peak; and what is refused."""
+    steep = optdp.solve_additive(optdp.RDP(64, 8.0), loss="squared", rtol=2e-2)
+    pure = optdp.solve_additive(8.0, 0.0, "squared").value
+    assert steep.gap <= 2e-2 and steep.verify() and steep.lower_bound < pure  # 8-DP implies the notion
+    with pytest.raises(ValueError, match="at most 12"):
+        optdp.solve_additive(optdp.RDP(2, 13.0))
+
+
+def test_a_divergence_bound_is_for_its_notion():
+    """A certificate proves something for the notion that it is handed, never more than its optimum."""
+    made = {
+        p: optdp.solve_additive(p, rtol=0.03)
+        for p in (optdp.KL(0.5), optdp.KL(0.7), optdp.RDP(3, 0.9), optdp.RDP(3, 1.2))
+    }
+    for one in made.values():
+        for other in made.values():
+            try:
+                proven = one.certificate.bound(other.problem).value
+            except ValueError:
+                continue
+            assert proven <= other.value

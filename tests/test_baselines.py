@@ -226,6 +226,7 @@ PROBLEMS = {
     "line": optdp.Problem(optdp.ApproxDP(0.5, 1e-5, 2.0), optdp.Line(), "squared"),
     "pure line": optdp.Problem(optdp.ApproxDP("5/2", 0, 2.0), optdp.Line(), "abs"),
     "integers": optdp.Problem(optdp.ApproxDP(optdp.log(2), "0.001", 2.0), optdp.Integers(), "abs"),
+    "whole notion": optdp.Problem(optdp.RDP(4, 2.0), optdp.Integers(), "abs"),
     "far": optdp.Problem(optdp.ApproxDP(0.5, 1e-5, 2.0), (-1, 1), "squared", constraints=[optdp.Unbiased()]),
     "near": optdp.Problem(optdp.ApproxDP(0.5, 1e-5, 0.25), (-1, 1), "squared", constraints=[optdp.Unbiased()]),
     "categories": optdp.Problem(optdp.LDP(1.0), optdp.OneHot(10), "squared", constraints=[optdp.Unbiased()]),
@@ -243,6 +244,7 @@ EXPECTED = {
              "truncated staircase"},
     "pure line": {"Laplace", "staircase"},
     "integers": {"discrete Laplace", "discrete Gaussian"},
+    "whole notion": {"discrete Laplace", "discrete Gaussian", "rounded Gaussian"},
     "far": {"Laplace", "staircase", "classical Gaussian", "uniform noise", "Gaussian", "truncated Laplacian",
             "central piecewise"},
     "near": {"central piecewise"},
@@ -286,7 +288,7 @@ def test_every_registered_baseline_is_built_for_some_problem_and_has_a_source():
     assert built == set(baselines.baselines())
     for known in baselines.baselines().values():
         assert len(known.source) > 20
-        assert set(known.privacy) <= {"ldp", "approx", "metric-ldp"}
+        assert set(known.privacy) <= {"ldp", "approx", "metric-ldp", "profile", "gdp", "rdp", "kl"}
 
 
 def test_no_two_baselines_are_the_same_mechanism():

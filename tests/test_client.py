@@ -29,7 +29,7 @@ from optdp.statistics import client, tables
 from optdp.statistics.channel import Channel
 from optdp.statistics.collect import sends
 from optdp.statistics.ledger import Exhausted
-from optdp.statistics.plan import Part, Plan
+from optdp.statistics.plan import Part, Plan, _together
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "survey"
 #: Chance that a test of random bits fails where nothing is wrong.
@@ -91,8 +91,11 @@ def everything(eps, reported=None, repeat="once"):
         columns[name] = many, "frequencies", oracle.private(eps, many.domain, size)
     flag = optdp.Flag()
     columns["flag"] = flag, "frequencies", SubsetOracle.private(eps, flag.domain, 1)
-    parts = tuple(Part(name, column, goal, eps, m, 1.0, 1.0) for name, (column, goal, m) in columns.items())
-    return Plan(parts, reported or len(parts), eps * len(parts), 1000, (), repeat)
+    parts = [Part(name, column, goal, eps, m, 1.0, 1.0) for name, (column, goal, m) in columns.items()]
+    groups = [{"left": flag, "right": flag}, {"first": many, "second": optdp.Category(["a", 2, 3]), "third": flag}]
+    (left, right), three = (_together(group, eps, dict.fromkeys(group, 1.0), k) for k, group in enumerate(groups, 1))
+    parts = (left, *parts, *three, right)  # what is answered together need not stand together
+    return Plan(parts, reported or len(parts) - 3, eps * len(parts), 1000, (), repeat)
 
 
 def records(plan, count, seed=0):
@@ -107,7 +110,8 @@ def records(plan, count, seed=0):
             elif isinstance(column, optdp.Flag):
                 record[part.name] = rng.choice([True, False, "Yes", " no", 1, 0, "TRUE"])
             elif isinstance(column, optdp.Category):
-                record[part.name] = rng.choice([*LABELS, "unknown", None, ""])
+                unknown = ["unknown", None, ""] if column.other == "category" else []
+                record[part.name] = rng.choice([*column.values, *unknown])
             else:
                 low, high = domain.lower, domain.upper
                 inner = min(max(low + (high / 2 - low / 2) * rng.random() * 2, low), high)

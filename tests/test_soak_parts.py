@@ -1,10 +1,13 @@
-"""A bounded part of each soak: `make soak-calls`, `soak-faults`, `soak-brackets` and `soak-samplers` run the whole."""
+"""A bounded part of each soak: `make soak-calls`, `soak-faults`, `soak-brackets`, `soak-samplers` and
+`soak-noise` run the whole."""
 
 import itertools
 
+import numpy as np
 import pytest
 
-from tests import faults, soak_brackets, soak_calls, soak_faults, soak_samplers
+import optdp
+from tests import faults, soak_brackets, soak_calls, soak_faults, soak_noise, soak_samplers
 
 
 def test_calls():
@@ -52,3 +55,23 @@ def test_brackets():
 def test_samplers():
     sound, told = soak_samplers.summary(1000, every=7)
     assert sound, told
+
+
+def test_noise():
+    """Random eps and shifts; and the same check notices noise that keeps a slightly weaker promise only."""
+    rng = np.random.default_rng(0)
+    for notion, weaker in (
+        (optdp.GDP(1.1), optdp.GDP(1.2)), (optdp.KL(0.4), optdp.KL(0.44)), (optdp.RDP(3.5, 0.7), optdp.RDP(3.5, 0.75)),
+        (optdp.Profile([(1.2, 0.02), (0.5, 0.08)]), optdp.Profile([(1.2, 0.025), (0.5, 0.09)])),
+    ):  # fmt: skip
+        solution = optdp.solve_additive(notion, rtol=0.05)
+        for _ in range(8):
+            good, told = soak_noise.judged(solution, rng)
+            assert good, told
+        other = optdp.solve_additive(weaker, rtol=0.05).mechanism.to_dict()
+        cells = int(other["n"])
+        assert not all(
+            soak_noise.kept(notion, other, s * soak_noise.PARTS, e)
+            for s in range(1, cells + 1)
+            for e in (0.0, 0.5, 1.0, 2.0)
+        )

@@ -18,7 +18,7 @@ from optdp.report.report import Column, Report
 PAPERS: dict[str, Paper] = {paper.PAPER.name: paper.PAPER for paper in (optt, ogpm, tlap, lip, comp)}
 
 #: Papers with a module `discoveries` of their own.
-DISCOVERED_IN = ("OGPM", "OPTT", "LIP", "COMP")
+DISCOVERED_IN = ("OGPM", "OPTT", "TLAP", "LIP", "COMP")
 
 
 def load_claims() -> None:

@@ -11,18 +11,19 @@ convex and homogeneous of degree 1, so that for every ratio rho > 0, and all p, 
 
     f(p, q) >= A(rho) p + B(rho) q,      A = log rho + 1, B = -rho   (KL),      A = alpha rho^(alpha-1), B = -(alpha-1) rho^alpha.
 
-With multipliers lam_s >= 0 and any ratio for each pair (i, i+s), the same at (-i, -i-s), a = |i|,
+Divided by the limit, which for Renyi divergences may be e^10000, all of this is of order 1: F_s(p)/limit <= 1, and A and B are
+divided by the limit, too. With multipliers lam_s >= 0 and any ratio for each pair (i, i+s), the same at (-i, -i-s), a = |i|,
 
-    E L(X) >= sum_a p_a [c_a + sum_s lam_s/2 (A's and B's of the four pairs that a is in)] - limit sum_s lam_s,
+    E L(X) >= sum_a p_a [c_a + sum_s lam_s/2 (A's and B's of the four pairs that a is in)] - sum_s lam_s,
 
-so that the least bracket minus limit sum_s lam_s is a lower bound. There is nothing to be feasible. Up to a distance K the ratios
-are w_i/w_(i+s) for a reference noise w. A pair that reaches beyond K has the ratio sigma_s outwards and 1/sigma_s inwards, except
-outward pairs of shift n: their ratio R_a, from a to a + n, makes B(R_a) cost just what c_(a+n) exceeds `level` by,
+so that the least bracket minus sum_s lam_s is a lower bound. There is nothing to be feasible. Up to a distance K the ratios
+are w_i/w_(i+s) for a reference noise w. A pair that reaches beyond K has the ratio 1, except those of shift n: sigma^-1 inwards,
+where sigma = w_(K-n)/w_K, and outwards R_a, from a to a + n, which makes B(R_a) cost just what c_(a+n) exceeds `level` by,
 
     lam_n (-B(R_a)) = 2 (c_(a+n) - level) + C,
 
-C being what all other pairs put on a point beyond K, counting A(sigma_n) for A(R_(a+n)). The bracket of a + n is then
-level + lam_n (A(R_(a+n)) - A(sigma_n))/2, at least `level` if R >= sigma_n: R_a grows with a, and A with R. So the minimum is
+C being what all other pairs put on a point beyond K, counting A(sigma) for A(R_(a+n)). The bracket of a + n is then
+level + lam_n (A(R_(a+n)) - A(sigma))/2, at least `level` if R >= sigma: R_a grows with a, and A with R. So the minimum is
 that over a <= K, or `level`.
 """
 
@@ -35,7 +36,7 @@ from flint import arb, ctx
 
 from optdp.certificates.additive import SCALE, lattice_costs, not_noise
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import Number, Within, enclosures, plain, work
+from optdp.exact import Within, enclosures, plain, work
 from optdp.problem import KL, RDP, Integers, Problem
 
 #: What a file may ask of the proof: points of the reference, and points times shifts.
@@ -44,14 +45,15 @@ POINTS, MOST = 20_000, 2_000_000
 BITS = 128
 
 
-def supports(alpha: Number | None) -> Callable[[arb], tuple[arb, arb]]:
-    """rho -> (A, B), the linear function below f, for the KL divergence (alpha None) or the moment of order alpha."""
-    if alpha is None:
-        return lambda rho: (rho.log() + 1, -rho)
-    order = enclosures.ball(alpha)
+def supports(privacy: KL | RDP) -> Callable[[arb], tuple[arb, arb]]:
+    """rho -> (A, B), the linear function below f, over the limit: for the KL divergence or the moment of the notion's order."""
+    bound = enclosures.ball(privacy.bound)
+    if isinstance(privacy, KL):
+        return lambda rho: ((rho.log() + 1) / bound, -rho / bound)
+    order = enclosures.ball(privacy.alpha)
 
     def linear(rho: arb) -> tuple[arb, arb]:
-        power = (rho.log() * (order - 1)).exp()
+        power = ((rho.log() - bound) * (order - 1)).exp()
         return order * power, (1 - order) * power * rho
 
     return linear
@@ -61,8 +63,8 @@ def supports(alpha: Number | None) -> Callable[[arb], tuple[arb, arb]]:
 class DivergenceCertificate(Certificate):
     """Multipliers of the shifts and a reference noise on a lattice of n points per sensitivity.
 
-    **Arguments:** `multipliers`: lam_1..lam_n, in units in which the sensitivity is 1 and the loss L(sensitivity x), over
-    sensitivity^q for a power; `reference`: w_0, w_1, ..., w_K > 0; `level`: see above.
+    **Arguments:** `multipliers`: lam_1..lam_n of F_s/limit, in units in which the sensitivity is 1 and the loss is
+    L(sensitivity x), over sensitivity^q for a power; `reference`: w_0, w_1, ..., w_K > 0; `level`: see above.
     """
 
     tag = "divergence"
@@ -97,7 +99,7 @@ class DivergenceCertificate(Certificate):
         return Bound(max(0.0, found), f"convexity and homogeneity of the divergence on {where}, ball arithmetic")
 
     def _ball(self, problem: Problem) -> arb:
-        """t - limit sum lam for sensitivity 1, at the working precision."""
+        """t - sum lam for sensitivity 1, at the working precision."""
         privacy: Any = problem.privacy
         n, edge = self.n, len(self.reference) - 1
         discrete = isinstance(problem.domain, Integers)
@@ -105,9 +107,8 @@ class DivergenceCertificate(Certificate):
         exact = lattice_costs(problem.objective.loss, privacy.sensitivity, n, edge + n, discrete)
         costs = [arb(int(c)) / 2**SCALE for c in exact]
         w, level = [arb(x) for x in self.reference], arb(self.level)
-        alpha = None if isinstance(privacy, KL) else privacy.alpha
-        linear = supports(alpha)
-        sigma = [w[edge - s] / w[edge] for s in range(1, n + 1)]
+        linear = supports(privacy)
+        sigma = [*[arb(1)] * (n - 1), w[edge - n] / w[edge]]
         far = [(linear(x), linear(1 / x)) for x in sigma]  # of pairs beyond K: outwards, inwards
         put = sum(
             (lam * (a + b + c + d) for lam, ((a, b), (c, d)) in zip(self.multipliers[:-1], far[:-1], strict=True)),
@@ -129,17 +130,20 @@ class DivergenceCertificate(Certificate):
                 own = outward[0]
                 if s == n:
                     least = (2 * (costs[there] - level) + put) / lam
-                    own = self._outer(least, alpha, sigma[-1])
+                    own = self._outer(least, privacy, sigma[-1])
                 total[a] += lam * (own + inward[1]) * (2 if a == 0 else 1)
         brackets = [c + x / 2 for c, x in zip(costs, total, strict=False)]
-        limit = enclosures.ball(privacy.bound) if isinstance(privacy, KL) else privacy.limit()
         least = min([*map(enclosures.lower, brackets), enclosures.lower(level)])
-        return enclosures.ball(least) - limit * sum(map(arb, self.multipliers), arb(0))
+        return enclosures.ball(least) - sum(map(arb, self.multipliers), arb(0))
 
-    def _outer(self, worth: arb, alpha: Number | None, least: arb) -> arb:
+    def _outer(self, worth: arb, privacy: KL | RDP, least: arb) -> arb:
         """A(R) for the ratio R with -B(R) = worth. Refused unless R is at least `least`."""
-        order = None if alpha is None else enclosures.ball(alpha)
-        ratio = worth if order is None else (worth / (order - 1)).max(arb(0)) ** (1 / order)
+        bound = enclosures.ball(privacy.bound)
+        if isinstance(privacy, KL):
+            ratio = worth * bound
+        else:
+            order = enclosures.ball(privacy.alpha)
+            ratio = ((worth / (order - 1)).max(arb(0)) * ((order - 1) * bound).exp()) ** (1 / order)
         if not ratio >= least:
             self._refuse("beyond the reference the costs do not exceed the level by enough")
-        return supports(alpha)(ratio)[0]
+        return supports(privacy)(ratio)[0]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import optdp
 from optdp.cli import Commands, options
 from optdp.cli.options import option, report_command, solve_command
 from optdp.problem.privacy import Privacy
+
+if TYPE_CHECKING:
+    from optdp.exact.numbers import Number
 
 
 def register(commands: Commands) -> None:
@@ -226,8 +230,14 @@ def _additive(commands: Commands) -> None:
     text = (
         "another notion in place of (eps, delta): gdp:MU, kl:BOUND, rdp:ALPHA:BOUND or profile:EPS:DELTA,EPS:DELTA,..."
     )
-    option(parser, "--notion", None, text, type=_notion)
-    option(parser, "--profile", False, "also print delta at other epsilons, beside the baselines")
+    group = parser.add_argument_group("other notions, in place of --eps and --delta").add_mutually_exclusive_group()
+    option(group, "--gdp", None, "Gaussian differential privacy", type=options.parse_number, metavar="MU")
+    option(group, "--kl", None, "Kullback-Leibler divergence at most BOUND", type=options.parse_number, metavar="BOUND")
+    text_of_rdp = "Renyi divergence of order ALPHA at most BOUND"
+    option(group, "--rdp", None, text_of_rdp, type=options.parse_number, nargs=2, metavar=("ALPHA", "BOUND"))
+    option(group, "--notion", None, text, type=_notion)
+    text = "several pairs at once, as a notion; without any: also print delta at other epsilons, beside the baselines"
+    option(parser, "--profile", None, text, type=_pair, nargs="*", metavar="EPS:DELTA")
     parser.set_defaults(run=_solve_additive)
 
     text = "bounds, optimum and published noises over a grid of (eps, delta)"
@@ -235,6 +245,23 @@ def _additive(commands: Commands) -> None:
     options.add_eps(parser, 0.1, 0.5, 1.0, 2.0, 4.0)
     option(parser, "--delta", [1e-6, 1e-4, 1e-2, 0.1], "deltas", type=options.parse_number, nargs="+")
     _additive_problem(parser)
+
+    text = "optimum and published noises over the parameter of Gaussian DP, KL or Renyi DP"
+    parser = report_command(commands.report, "notions", text)
+    option(parser, "--notion", "gdp", "which", choices=("gdp", "kl", "rdp"))
+    option(
+        parser, "--at", None, "its parameters: mu, or bounds", type=options.parse_number, nargs="+", metavar="NUMBER"
+    )
+    option(parser, "--alpha", 2.0, "the order, for rdp", type=options.parse_number)
+    _additive_problem(parser, loss="squared", rtol=0.05)
+
+    text = "what each way of accounting leaves for one of several releases"
+    parser = report_command(commands.report, "releases", text)
+    options.add_eps(parser, required=False)
+    parser.set_defaults(eps=1.0)
+    option(parser, "--delta", 1e-6, "the total delta, > 0", type=options.parse_number)
+    option(parser, "--releases", [1, 10, 100], "how many", type=options.parse_integer, nargs="+")
+    _additive_problem(parser, loss="squared", rtol=0.02)
 
 
 def _vector(commands: Commands) -> None:
@@ -299,26 +326,49 @@ def _notion(text: str) -> Privacy:
         raise argparse.ArgumentTypeError(f"{text!r} is not a notion: {reason}") from None
 
 
-def _additive_problem(parser: argparse.ArgumentParser) -> None:
-    options.add_loss(parser, "abs, squared or power:Q, Q >= 1")
+def _pair(text: str) -> tuple[Number, Number]:
+    """EPS:DELTA."""
+    eps, colon, delta = text.partition(":")
+    if not colon:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a pair: write EPS:DELTA, e.g. 1:1e-6")
+    return options.parse_number(eps), options.parse_number(delta)
+
+
+def _additive_problem(parser: argparse.ArgumentParser, loss: str = "abs", rtol: float = 1e-3) -> None:
+    option(parser, "--loss", loss, "abs, squared or power:Q, Q >= 1", type=options.parse_loss)
     option(parser, "--sensitivity", 1.0, "how far neighbouring values are apart")
     option(parser, "--discrete", False, "noise on the integers (integer sensitivity)")
-    option(parser, "--rtol", 1e-3, "relative gap to reach")
+    option(parser, "--rtol", rtol, "relative gap to reach")
+
+
+def _asked_notion(args: argparse.Namespace) -> Privacy | None:
+    """The notion that stands in place of (eps, delta)."""
+    if args.profile:
+        if any(x is not None for x in (args.gdp, args.kl, args.rdp, args.notion)):
+            raise ValueError("--profile EPS:DELTA is not allowed beside another notion")
+        return optdp.Profile(args.profile)
+    if args.gdp is not None:
+        return optdp.GDP(args.gdp)
+    if args.kl is not None:
+        return optdp.KL(args.kl)
+    if args.rdp is not None:
+        return optdp.RDP(*args.rdp)
+    notion: Privacy | None = args.notion
+    return notion
 
 
 def _solve_additive(args: argparse.Namespace) -> int:
-    if args.notion is None:
+    notion: Any = _asked_notion(args)
+    if notion is None:
         if args.eps is None:
-            raise ValueError("eps is missing: give --eps, or --notion")
+            raise ValueError("eps is missing: give --eps, or another notion such as --gdp MU")
         solution = options.solve(args)
     else:
         if args.eps is not None or args.delta != 0:
-            raise ValueError("eps and delta are not allowed beside --notion: it has its own parameters")
-        solution = options.solve(
-            args, eps=replace(args.notion, sensitivity=args.sensitivity), delta=0.0, sensitivity=1.0
-        )
+            raise ValueError("eps and delta are not allowed beside another notion: it has its own parameters")
+        solution = options.solve(args, eps=replace(notion, sensitivity=args.sensitivity), delta=0.0, sensitivity=1.0)
     status = options.show_solution(solution, args)
-    if args.profile:
+    if args.profile == []:
         from optdp.report.additive import profile_report
 
         print(f"\n{profile_report(solution)}")

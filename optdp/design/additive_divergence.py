@@ -1,10 +1,12 @@
-"""The optimal additive noise under KL or Renyi differential privacy: a conic program on a lattice.
+"""The optimal additive noise under KL or Renyi differential privacy: a smooth convex program on a lattice.
 
-Minimise sum c_i p_i over symmetric masses p on hZ, h = Delta/n, with sum_i f(p_i, p_(i+s)) <= limit for s = 1..n: relative
-entropies for KL(r), power cones p <= z^(1/alpha) q^(1 - 1/alpha) with sum z <= e^((alpha-1) r) for RDP(alpha, r), by cvxpy and
-Clarabel. Beyond the last variables masses fall by a constant factor each sensitivity, because bounded noise has infinite
-divergence. The lower bound is `optdp.certificates.divergence`: its reference is the solver's noise as far as its masses are
-reliable, and falls geometrically from there. The mechanism is tested exactly, and the bound drawn in until it passes.
+Minimise sum c_i p_i over symmetric masses p on hZ, h = Delta/n, with sum_i f(p_i, p_(i+s)) <= limit for s = 1..n:
+relative entropies for KL(r), moments p^alpha q^(1-alpha) with limit e^((alpha-1) r) for RDP(alpha, r).
+`optdp.solvers.noise` solves it by Newton's method in the logarithms of the masses, where nothing overflows and tails
+keep their digits; `plain` is the same program in cvxpy (`optdp.solvers.divergence`), for comparison. Beyond the last
+variables masses fall by a constant factor each sensitivity, because bounded noise has infinite divergence. The lower
+bound is `optdp.certificates.divergence`: its reference is the solution as far as it goes. The mechanism is tested
+exactly, and the bound drawn in until it passes.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import numpy as np
 from optdp.certificates.additive import SCALE, lattice_costs, not_noise
 from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
+from optdp.design import additive_narrow
 from optdp.design.additive import as_weights
 from optdp.design.registry import Run, register
 from optdp.exact import require
@@ -30,30 +33,31 @@ from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import KL, RDP
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
-from optdp.solvers import divergence
+from optdp.solvers import divergence, noise
 
-#: Lattices with more variables, or more cones, are not tried.
-VARIABLES, CONES = 2000, 40_000
+#: Lattices with more masses are not tried.
+VARIABLES = 1500
 #: Refinement goes on to a gap of AIM times rtol.
 AIM = 0.8
-#: How far variables reach, in standard deviations of the Gaussian that spends as much; what is kept back of the bound at first.
-REACH, SHARE = 5.0, 1e-6
-#: How much longer the certificate's reference is than the program's noise.
-FURTHER = 2.0
-
-
-@dataclass(frozen=True)
-class _Point:
-    """Masses p_0..p_K, the fall of what follows, and the multipliers of the shifts."""
-
-    p: np.ndarray
-    fall: float
-    multipliers: np.ndarray
-    value: float
-    model: Any
+#: How far variables reach: in standard deviations of the Gaussian that spends as much, and in sensitivities times the bound.
+REACH, RATIOS = 6.0, 16.0
+#: The logarithm of how rare outcomes are whose likelihood ratios matter, for Renyi divergences.
+RARE = 15.0
+#: What is kept back of the bound, one after the other; how exactly the program is solved.
+SHARES, EXACT = (1e-7, 1e-5, 1e-3), 1e-8
+#: The largest bound of Renyi divergences.
+STEEPEST = 12.0
+#: How much longer the certificate's reference is than the program's noise, for Renyi divergences and for KL.
+FURTHER = (2.0, 3.0)
+#: Lattices that may fail.
+FAILURES = 3
+#: The smallest multipliers, up to this share of the value in all, are left out of the certificate.
+SMALL = 1e-5
 
 
 class _Task:
+    """A problem in the numbers that the search works with."""
+
     def __init__(self, problem: Problem) -> None:
         privacy: Any = problem.privacy
         self.problem, self.privacy = problem, privacy
@@ -66,36 +70,78 @@ class _Task:
         self.bound = float(privacy.bound)
         #: The standard deviation of the Gaussian that spends as much, in sensitivities.
         self.scale = math.sqrt((self.alpha or 1.0) / (2 * self.bound))
-        self.limit = self.bound if self.alpha is None else math.exp((self.alpha - 1) * self.bound)
+        #: About the logarithm of the largest likelihood ratio that the noise has, per sensitivity, and how far it reaches.
+        self.steep = REACH / self.scale
+        self.radius = REACH * self.scale + 1
+        if self.alpha is not None:
+            self.steep = max(self.bound, min(self.steep, self.bound + RARE / (self.alpha - 1)))
+            self.radius = min(self.radius, RATIOS / self.bound + 1)
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
         return np.array([float(c) for c in lattice_costs(self.loss, self.width, n, last, self.discrete)]) / 2.0**SCALE
 
-    def solve(self, n: int, size: int, fall: float, share: float) -> _Point | None:
-        """The conic program with variables p_0..p_(size-1), for the bound times 1 - share."""
+    def data(self, n: int, size: int, fall: float) -> tuple[np.ndarray, np.ndarray]:
+        """(cost, weight) of the masses, with those of the tail beyond them."""
         periods = math.ceil(40 / -math.log(fall)) + 1
         costs = self.costs(n, size + periods * n)
         weight = np.where(np.arange(size) == 0, 1.0, 2.0)
         price = weight * costs[:size]
-        powers = fall ** np.arange(periods)
-        price[-n:] = 2 * powers @ costs[size - n : size + (periods - 1) * n].reshape(periods, n)
+        price[-n:] = 2 * fall ** np.arange(periods) @ costs[size - n : size + (periods - 1) * n].reshape(periods, n)
         weight[-n:] /= 1 - fall
+        return price, weight
+
+    def start(self, program: noise.Program) -> np.ndarray:
+        """Logarithms of masses that keep the bound with some room: a Gaussian with exponential tails, as narrow as may be."""
+        x = np.arange(program.size) / program.n
+
+        def shape(deviation: float, slope: float) -> np.ndarray:
+            inner, knee = x / deviation, slope * deviation
+            u = -np.where(inner < knee, inner**2 / 2, knee * (inner - knee / 2))
+            return u - math.log(float(program.weight @ np.exp(u)))
+
+        made, near = [], 0.98
+        if self.alpha is not None:
+            near = max(near, 1 - 0.5 / ((self.alpha - 1) * self.bound))
+        for slope in (0.98 * self.steep, near * self.bound):
+            low, high = 1e-3 * self.scale, 10 * self.scale
+            for _ in range(30):
+                middle = math.sqrt(low * high)
+                low, high = (low, middle) if program.excess(shape(middle, slope)).max() < -0.1 else (middle, high)
+            made.append(shape(high, slope))
+        for rate in (0.9, near):  # staircases, which keep rate times the bound whatever the order
+            share = 1 / (1 + math.exp(rate * self.bound / self.loss.exponent / 1.5))
+            for width in (0.5, 1.0, 2.0):
+                u = -rate * self.bound * np.ceil(x - min(width * share, 0.5) - 1e-9)
+                made.append(u - math.log(float(program.weight @ np.exp(u))))
+        kept = [u for u in made if program.excess(u).max() < 0] or made
+        return min(kept, key=lambda u: float(program.cost @ np.exp(u)))
+
+    def solve(self, n: int, size: int, deadline: float, share: float) -> _Point | None:
+        """The program with masses p_0..p_(size-1), for the bound times 1 - share."""
+        fall = math.exp(-self.steep)
+        price, weight = self.data(n, size, fall)
+        program = noise.Program(price, weight, n, fall, self.alpha, self.bound * (1 - share), np.arange(1, n + 1))
+        found = program.solve(self.start(program), EXACT, deadline)
+        return (
+            None
+            if found is None
+            else _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps)
+        )
+
+    def plain(self, n: int, size: int, fall: float) -> tuple[np.ndarray, np.ndarray, float, Any] | None:
+        """The same program in cvxpy: (masses, multipliers of the divergences, least value, the cvxpy problem)."""
+        price, weight = self.data(n, size, fall)
         # Variables are masses over about what they are, so that the solver sees numbers of order 1.
         reach = np.arange(size) / n
-        unit = np.maximum(
-            np.exp(-np.minimum(reach**2 / (2 * self.scale**2), 30.0)), np.exp(-reach / (0.25 * self.scale + 0.25))
-        )
-        unit = np.maximum(unit, 1e-9) / (weight @ unit)
+        unit = np.exp(-np.minimum(reach**2 / (2 * self.scale**2), 30.0))
+        unit = np.maximum(np.maximum(unit, np.exp(-reach / (0.25 * self.scale + 0.25))), 1e-9) / (weight @ unit)
         pairs = []
         for shift in range(1, n + 1):
             first, second = ((k, factor * unit[k]) for k, factor in self._sides(n, size, shift, fall))
             pairs.append((first, second))
-        found = divergence.solve(price * unit, weight * unit, pairs, self.alpha, self.bound * (1 - share))
-        if found is None:
-            return None
-        x, multipliers, value, model = found
-        return _Point(x * unit, fall, multipliers, value, model)
+        found = divergence.solve(price * unit, weight * unit, pairs, self.alpha, self.bound)
+        return None if found is None else (found[0] * unit, *found[1:])
 
     @staticmethod
     def _sides(n: int, size: int, s: int, fall: float) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -108,32 +154,9 @@ class _Task:
             sides.append((place - beyond * n, times * fall ** beyond.astype(float)))
         return sides
 
-    def tail(self, found: _Point, n: int) -> float:
-        """The fall of the tail at which its reduced cost just beyond the variables vanishes."""
-        size = found.p.size
-        room = float(self.costs(n, size)[-1]) - found.value - self.limit * float(found.multipliers.sum())
-        shares = np.arange(1, n + 1) / n
-
-        def reduced(log_ratio: float) -> float:
-            u = log_ratio * shares
-            if self.alpha is None:
-                both = 2 - 2 * np.cosh(u)
-            else:
-                a = self.alpha
-                both = 2 * a * np.cosh((a - 1) * u) - 2 * (a - 1) * np.cosh(a * u)
-            return room + float(found.multipliers @ both) / 2
-
-        low, high = 1e-3, 1e-3
-        while reduced(high) > 0 and high < 60 / (self.alpha or 1):
-            low, high = high, 1.5 * high
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if reduced(middle) > 0 else (low, middle)
-        return math.exp(-low)
-
-    def mechanism(self, found: _Point, n: int) -> AdditiveMechanism:
+    def mechanism(self, found: _Point) -> AdditiveMechanism:
         """The masses as exact noise, not yet tested."""
-        p, fall = found.p, found.fall
+        p, fall, n = found.p, found.fall, found.n
         whole = np.concatenate([p[:-n], p[-n:] / (1 - fall)])
         weights = [max(w, 1) for w in as_weights(whole, float(whole[0] + 2 * whole[1:].sum()))]
         domain: Any = self.problem.domain
@@ -141,73 +164,75 @@ class _Task:
             domain, self.width, n, tuple(weights[:-n]), 0, tuple(weights[-n:]), int(fall * LIMB), notion=self.privacy
         )  # fmt: skip
 
-    def certificate(self, found: _Point, n: int) -> DivergenceCertificate:
-        """The multipliers, with the reference that proves most among some that follow the solver's noise to some depth."""
-        found = replace(found, multipliers=np.maximum(found.multipliers, [0.0] * (n - 1) + [1e-9]))
-        longer = self._longer(found, n)
-        found = replace(longer, p=self._polished(longer, n))
-        level = self.level(found)
-        tried = [max(round(found.p.size * share), n + 1) for share in (1.0, 0.95, 0.8)]
-        made = [
-            DivergenceCertificate(n, tuple(found.multipliers.tolist()), tuple(found.p[:kept].tolist()), level)
-            for kept in tried
-        ]
+    def certificate(self, found: _Point) -> DivergenceCertificate:
+        """The multipliers, with the reference that proves most among some that follow the noise to some depth."""
+        n, size = found.n, found.p.size
+        multipliers, order = found.multipliers.copy(), np.argsort(found.multipliers)
+        little = np.cumsum(multipliers[order]) < SMALL * found.value
+        multipliers[order[little]] = 0.0
+        multipliers[-1] = max(multipliers[-1], SMALL * found.value)
+        made, used = [], np.union1d([1], np.flatnonzero(multipliers) + 1)
+        for periods in (2, 3):
+            w = self._longer(found, max(size - periods * n, n + 1))
+            for _ in range(2):
+                weight = np.where(np.arange(w.size) == 0, 1.0, 2.0)
+                cost = weight * self.costs(n, w.size - 1)
+                cost[-n:] += self._outer(multipliers, w, found.level)
+                program = noise.Program(cost, weight, n, 0.5, self.alpha, self.bound, used, cut=True)
+                w = np.exp(program.polished(np.log(w), multipliers[used - 1]))
+            made.append(DivergenceCertificate(n, tuple(multipliers.tolist()), tuple(w.tolist()), found.level))
         return max(made, key=self._proves)
 
-    def _longer(self, found: _Point, n: int) -> _Point:
-        """The noise with a longer tail, whose ratios grow as costs do: where brackets would be equal at large ratios."""
-        last = found.p.size + math.ceil(FURTHER * found.p.size)
-        costs, p = self.costs(n, last + n), list(found.p[: -n // 2])
-        lam, level = float(found.multipliers[-1]), self.level(found)
-        least = p[-n - 1] / p[-1]
-        while len(p) < last and p[-1] > 1e-200:
-            worth = 2 * (costs[len(p)] - level) / lam + 2
-            ratio = worth if self.alpha is None else max(worth / (self.alpha - 1), 1.0) ** (1 / self.alpha)
-            least = max(least, ratio)
-            p.append(p[-n] / least)
-        return replace(found, p=np.array(p), fall=p[-1] / p[-n - 1])
+    def _outer(self, multipliers: np.ndarray, w: np.ndarray, level: float) -> np.ndarray:
+        """What pairs that reach beyond the reference add to its last n brackets, as in the certificate."""
+        n, r, lam = multipliers.size, self.bound, float(multipliers[-1])
+        ratio = math.log(w[-1 - n] / w[-1])
+        worth = 2 * (self.costs(n, w.size + n - 1)[-n:] - level) / lam
+        if self.alpha is None:
+            worth = worth + (2 - math.exp(-ratio)) / r
+            return lam * (np.log(np.maximum(worth * r, 1.0)) + 1 - math.exp(-ratio)) / r
+        a = self.alpha
+        inward = -(a - 1) * math.exp(-a * ratio - (a - 1) * r)
+        worth = worth + a * (math.exp((a - 1) * (ratio - r)) + math.exp(-(a - 1) * (ratio + r))) + inward
+        worth = worth + 2 * math.exp(-(a - 1) * r) * float(multipliers[:-1].sum()) / lam
+        logs = (np.log(np.maximum(worth, 1e-300) / (a - 1)) + (a - 1) * r) / a
+        return lam * (a * np.exp((a - 1) * (logs - r)) + inward)
 
-    def level(self, found: _Point) -> float:
-        """What brackets are worth at the optimum."""
-        return found.value + self.limit * float(found.multipliers.sum())
+    def _longer(self, found: _Point, kept: int) -> np.ndarray:
+        """The first masses, continued by those with equal brackets for the multiplier of shift n alone.
 
-    def _polished(self, found: _Point, n: int) -> np.ndarray:
-        """The masses after some steps of Newton's method towards equal brackets for these multipliers.
-
-        In the logarithms of the masses the Hessian of sum_s lam_s F_s is the Laplacian of a graph that joins i and i + s.
+        With R_a = p_a/p_(a+n) that is 2 (c_(a+n) - level) + lam (B(R_a) + A(1/R_a) + A(R_(a+n)) + B(1/R_(a+n))) = 0, a
+        recursion from far out inwards, where A and B are those of the certificate.
         """
-        size, w = found.p.size, found.p.copy()
-        periods = math.ceil(40 / -math.log(found.fall)) + 1
-        costs = self.costs(n, size + periods * n)
-        price = np.where(np.arange(size) == 0, 1.0, 2.0) * costs[:size]
-        weight = np.where(np.arange(size) == 0, 1.0, 2.0)
-        price[-n:] = (
-            2 * found.fall ** np.arange(periods) @ costs[size - n : size + (periods - 1) * n].reshape(periods, n)
-        )
-        weight[-n:] /= 1 - found.fall
-        for _ in range(30):
-            gradient, laplacian = price * w, np.zeros((size, size))
-            for s, lam in enumerate(found.multipliers, 1):
-                (first, p), (second, q) = ((k, u * w[k]) for k, u in self._sides(n, size, s, found.fall))
+        n, lam = found.n, float(found.multipliers[-1])
+        last = math.ceil(FURTHER[self.alpha is None] * kept)
+        end = 2 * last
+        worth = 2 * (self.costs(n, end + n) - found.level) / lam
+        logs = np.full(end + n, math.nan)
+        r = self.bound
+        a = 1.0 if self.alpha is None else self.alpha
+        ahead = np.zeros(n)
+        for high in range(end, kept - n, -n):
+            low = max(high - n, kept - n)
+            later = ahead[: high - low] if high == end else logs[low + n : high + n]
+            cost = np.maximum(worth[low + n : high + n], 1e-3)
+            here = np.zeros(high - low)
+            for _ in range(20):
                 if self.alpha is None:
-                    a, b, stiff = p * (np.log(p / q) + 1), -p, p
+                    both = (later - here + 2 - np.exp(-later)) / r if high < end else 0.0
+                    here = np.log(np.maximum((cost + both) * r, 1.0))
                 else:
-                    moment = p * (p / q) ** (self.alpha - 1)
-                    a, b, stiff = self.alpha * moment, (1 - self.alpha) * moment, self.alpha * (self.alpha - 1) * moment
-                np.add.at(gradient, first, lam * a)
-                np.add.at(gradient, second, lam * b)
-                for k, m, sign in ((first, first, 1), (second, second, 1), (first, second, -1), (second, first, -1)):
-                    np.add.at(laplacian, (k, m), sign * lam * stiff)
-            share = weight * w
-            residual = gradient - share * gradient.sum() / share.sum()
-            scale = 1 / np.sqrt(np.maximum(laplacian.diagonal(), 1e-300))
-            step = scale * np.linalg.lstsq(scale[:, None] * laplacian * scale, -scale * residual, rcond=1e-14)[0]
-            if not np.isfinite(step).all():
-                return found.p
-            w *= np.exp(np.clip(step, -1, 1))
-            if np.abs(step).max() < 1e-12:
-                break
-        return w / (weight @ w)
+                    both = (
+                        a * np.exp((a - 1) * (later - r)) + a * np.exp((a - 1) * (-here - r))
+                        - (a - 1) * np.exp(-a * later - (a - 1) * r) if high < end else 0.0
+                    )  # fmt: skip
+                    here = np.maximum((np.log((cost + both) / (a - 1)) + (a - 1) * r) / a, 0.0)
+            logs[low:high] = here
+        w = np.concatenate([np.log(found.p[:kept]), np.zeros(last - kept)])
+        for low in range(kept, last, n):
+            high = min(low + n, last)
+            w[low:high] = w[low - n : high - n] - logs[low - n : high - n]
+        return np.exp(w[w > -650])
 
     def _proves(self, certificate: DivergenceCertificate) -> float:
         try:
@@ -217,13 +242,25 @@ class _Task:
 
 
 @dataclass(frozen=True)
+class _Point:
+    """Masses p_0..p_K, the fall of what follows, the shifts' multipliers, what a unit of mass costs, the value, the steps."""
+
+    p: np.ndarray
+    fall: float
+    multipliers: np.ndarray
+    level: float
+    value: float
+    n: int
+    steps: int
+
+
+@dataclass(frozen=True)
 class _Bracket:
     mechanism: AdditiveMechanism
     value: float
     certificate: DivergenceCertificate
     lower: float
     point: _Point
-    n: int
 
     @property
     def gap(self) -> float:
@@ -231,34 +268,19 @@ class _Bracket:
 
 
 def _bracket(task: _Task, n: int, deadline: float) -> _Bracket | None:
-    size = math.ceil(n * (REACH * task.scale + 1)) + n
-    if size > VARIABLES or n * size * 2 > CONES:
+    size = math.ceil(n * task.radius) + n
+    if size > VARIABLES:
         return None
-    fall, best = math.exp(-REACH / task.scale), None
-    lower: tuple[float, DivergenceCertificate] | None = None
-    share = SHARE
-    for attempt in range(8):
-        found = task.solve(n, size, fall, share)
+    for share in SHARES:
+        found = task.solve(n, size, deadline, share)
         if found is None:
-            break
-        certificate = task.certificate(found, n)
-        proven = max(task._proves(certificate), 0.0)
-        if lower is None or proven > lower[0]:
-            lower = proven, certificate
-        mechanism = task.mechanism(found, n)
+            return None
+        mechanism = task.mechanism(found)
         if mechanism.admitted(task.privacy):
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
-            if best is None or value < best.value:
-                best = _Bracket(mechanism, value, certificate, proven, found, n)
-        else:
-            share *= 10
-        settled = attempt >= 2 and best is not None
-        if settled or time.perf_counter() > deadline:
-            break
-        fall = task.tail(found, n)
-    if best is None or lower is None:
-        return None
-    return replace(best, certificate=lower[1], lower=min(lower[0], best.value))
+            certificate = task.certificate(found)
+            return _Bracket(mechanism, value, certificate, min(max(task._proves(certificate), 0.0), value), found)
+    return None
 
 
 def accepts(problem: Problem) -> str | None:
@@ -267,8 +289,9 @@ def accepts(problem: Problem) -> str | None:
         return reason
     if not isinstance(problem.privacy, KL | RDP):
         return "the privacy must be KL or RDP"
-    if isinstance(problem.privacy, RDP) and (float(problem.privacy.alpha) - 1) * float(problem.privacy.bound) > 100:
-        return "(alpha - 1) bound must be at most 100: beyond, moments of the likelihood ratio exceed what solvers can hold"
+    if isinstance(problem.privacy, RDP) and float(problem.privacy.bound) > STEEPEST:
+        peak = "the noise has a peak of about e^(-bound/2) sensitivities, which lattices do not resolve"
+        return f"the bound of RDP must be at most {STEEPEST:g}: {peak}"
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
     if problem.objective.loss.exponent is None or not problem.objective.loss.convex:
@@ -285,37 +308,59 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     problem, deadline = run.problem, run.began + run.time_limit
     task = _Task(problem)
     fixed = n is not None or task.discrete
-    points = n or (int(task.width) if task.discrete else max(2, math.ceil(2 / task.scale)))
+    points = n or (int(task.width) if task.discrete else max(2, math.ceil(3 / task.scale)))
+    if not fixed and task.alpha is not None:  # the peak is resolved from the start
+        points = max(points, math.ceil(1.5 / additive_narrow.peak(task.bound, 1 if task.loss.exponent < 2 else 2)))
     best: _Bracket | None = None
+    failed = 0
     while True:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         found = _bracket(task, points, deadline)
-        if found is None:
-            break
-        if best is None or found.gap < best.gap:
-            best = found
+        if found is None:  # another lattice may do
+            failed += 1
+            if fixed or failed > FAILURES or time.perf_counter() > deadline:
+                break
+            points = math.ceil(0.85 * points) if best else math.ceil(1.3 * points)
+            continue
+        best = found if best is None else _better(best, found)
         if fixed or best.gap <= rtol or time.perf_counter() > deadline:
             break
-        points = min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 3 * points)
-    if best is None or task._proves(best.certificate) < 0:
-        raise ValueError(
-            f"{problem.privacy.adjective} is not allowed: the conic program on {points} points per sensitivity has no usable "
-            "solution; raise the bound, or scale the data to another sensitivity"
+        most = int(VARIABLES / (task.radius + 1))
+        points, last = (
+            min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 4 * points, most),
+            points,
         )
+        if points <= last:
+            break
+    if best is None or best.lower <= 0:
+        raise ValueError(
+            f"{problem.privacy.adjective} is not allowed: the program on {points} points per sensitivity has no usable "
+            "solution; raise or lower the bound, or scale the data to another sensitivity"
+        )
+    point = best.point
     told = Program(
-        f"{best.point.p.size} masses on a lattice of {best.n} points per sensitivity, with geometric tails",
-        f"divergences at shifts 1..{best.n}", "cvxpy, Clarabel", run.seconds, run.rtol, best.point.value,
-        stopped=run.seconds > run.time_limit, build=_model, arguments=(best.point.model,),
+        f"{point.p.size} masses on a lattice of {point.n} points per sensitivity, with geometric tails",
+        f"divergences at shifts 1..{point.n}", f"Newton's method (optdp), {point.steps} steps on the last lattice",
+        run.seconds, run.rtol, point.value, stopped=run.seconds > run.time_limit, build=_model, arguments=(problem, point.n),
     )  # fmt: skip
     return Solution(problem, best.value, best.lower, best.mechanism, best.certificate, told)
 
 
-def _model(model: Any) -> Any:
-    return model
+def _better(old: _Bracket, new: _Bracket) -> _Bracket:
+    """The better of both sides."""
+    attained, proven = (new if new.value <= old.value else old), (new if new.lower >= old.lower else old)
+    return replace(attained, certificate=proven.certificate, lower=min(proven.lower, attained.value))
+
+
+def _model(problem: Problem, n: int) -> Any:
+    """The program in cvxpy, solved."""
+    task = _Task(problem)
+    found = task.plain(n, math.ceil(n * task.radius) + n, math.exp(-task.steep))
+    return None if found is None else found[3]
 
 
 register(
     "additive divergence",
-    ("KL, RDP with (alpha - 1) bound <= 100", "Line, Integers", "WorstCase(Power(q >= 1))", "Additive", "Unbiased"),
+    (f"KL, RDP with bound <= {STEEPEST:g}", "Line, Integers", "WorstCase(Power(q >= 1))", "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

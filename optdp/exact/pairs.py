@@ -78,7 +78,8 @@ class Pair:
     @cached_property
     def _ratios(self) -> tuple[list[tuple[int, int]], bool]:
         """(outcomes of both distributions, whether P has outcomes that Q lacks)."""
-        return [pq for pq in self._ordered if pq[0] and pq[1]], any(a and not b for a, b in self._ordered)
+        both = [(int(a), int(b)) for a, b in zip(self.p, self.q, strict=True) if a and b]
+        return both, any(a and not b for a, b in zip(self.p, self.q, strict=True))
 
     def kl(self) -> arb:
         """An enclosure of sum_k P(k) log(P(k)/Q(k)); infinity where P has what Q lacks."""

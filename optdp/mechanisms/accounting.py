@@ -26,6 +26,10 @@ from optdp.problem.privacy import GDP, ApproxDP
 
 #: What is added to a composed delta for the rounding of floats.
 ROUNDING = 1e-12
+#: Losses beyond this count as lost.
+FURTHEST = 60.0
+#: By which share of what bounded noise keeps for ever delta may still fall where losses end.
+LEFT = 1e-4
 
 
 def gaussian_budget(eps: Number, delta: Number, releases: int = 1) -> float:
@@ -73,11 +77,15 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     """
     eps = require.real("eps", eps, low=0.0)
     releases = require.integer("releases", releases, low=1, high=10**6)
-    # How far losses reach: to where a single release's delta no longer matters.
-    reach = 1.0
-    while reach < 60 and float(profile(noise, np.array([reach]))[0]) > 1e-15 / releases:
-        reach *= 1.3
+    # How far losses reach: to where a single release's delta falls no further (bounded noise keeps some for ever).
+    furthest = FURTHEST if isinstance(noise, AdditiveMechanism) else require.MAX_EPS
+    kept, reach = (1 + LEFT) * float(profile(noise, np.array([furthest]))[0]) + 1e-15 / releases, 0.05
+    while reach < furthest and float(profile(noise, np.array([reach]))[0]) > kept:
+        reach = min(1.3 * reach, furthest)
     step = min(reach / 2000, 0.05 / math.sqrt(releases) * reach / 10) if step is None else step
+    if eps > 0:  # profiles have kinks where the guarantee is, at eps or eps/releases: points of the grid lie just above
+        unit = eps / releases if 4 * eps / releases >= step else eps
+        step = unit / math.ceil(unit / step) * (1 + 1e-13)
     count = math.ceil(reach / step)
     grid = step * np.arange(count + 1)
     positive = np.minimum.accumulate(profile(noise, grid))

@@ -497,10 +497,14 @@ class GDP(Divergence):
     def admits(self, pair: Pair) -> bool | None:
         """At every corner of the power curve: between them the curve is straight, and the Gaussian's is concave."""
         known = True
-        work.count(60 * len(pair.p))
+        corners = [(alpha, beta) for alpha, beta in pair.powers() if 0 < alpha > beta < pair.total]
+        work.count(15 * len(corners))
+        with ctx.workprec(96):  # most are decided at once
+            corners = [c for c in corners if not _under_gaussian(*c, pair.total, enclosures.ball(self.mu))]
+        work.count(60 * len(corners))
         with ctx.workprec(enclosures.PRECISION):
             mu = enclosures.ball(self.mu)
-            for alpha, beta in pair.powers():
+            for alpha, beta in corners:
                 if (least := mu_between(alpha, beta, pair.total)) is None:
                     continue
                 if least > mu:
@@ -515,6 +519,19 @@ class GDP(Divergence):
 def gauss_tail(x: arb) -> arb:
     """1 - Phi(x), at the working precision."""
     return (x / arb(2).sqrt()).erfc() / 2
+
+
+def _under_gaussian(alpha: int, beta: int, total: int, mu: arb) -> bool:
+    """Whether alpha/total <= Phi(z + mu) for a z with Phi(z) <= beta/total, proven; z is found in floats."""
+    from scipy.special import ndtri
+
+    level = beta / total
+    if not 1e-300 < level < 1:
+        return False
+    z = float(ndtri(level)) if level < 0.5 else -float(ndtri((total - beta) / total))
+    point = arb(z - 1e-13 * (1 + abs(z)))
+    small, power = gauss_tail(-point) * total <= beta, gauss_tail(point + mu) * total <= total - alpha
+    return bool(small) and bool(power)
 
 
 def mu_between(alpha: int, beta: int, total: int) -> arb | None:

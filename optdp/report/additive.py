@@ -11,6 +11,7 @@ from optdp.certificates.additive import geng_viswanath
 from optdp.design.additive import solve_additive
 from optdp.mechanisms.baselines import applicable, baselines
 from optdp.problem.losses import LossLike, as_loss
+from optdp.problem.privacy import ApproxDP
 from optdp.report.gap import Levels, several, values
 from optdp.report.plots import curves, figure_of, pyplot, titled
 from optdp.report.report import Column, Report
@@ -109,11 +110,13 @@ def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Figure] | No
 def profile_report(solution: Solution, eps: Sequence[float] | None = None) -> Report:
     """The privacy profile of the optimal noise and of the baselines with the same guarantee: delta at other eps.
 
-    **Arguments:** `solution`: from `optdp.solve_additive`; `eps`: where (default: 0 to twice the guaranteed one).
+    **Arguments:** `solution`: from `optdp.solve_additive`; `eps`: where (default: 0 to twice the largest that is guaranteed, or
+    to 4).
     """
     privacy: Any = solution.problem.privacy
-    at, level = float(privacy.eps), float(privacy.delta)
-    points = np.linspace(0.0, 2 * max(at, 0.5), 9) if eps is None else np.asarray(eps, dtype=float)
+    told = [(privacy.eps, privacy.delta)] if isinstance(privacy, ApproxDP) else list(getattr(privacy, "pairs", ()))
+    at, level = ([float(x) for x in column] for column in zip(*told, strict=True)) if told else ([], [])
+    points = np.linspace(0.0, 2 * max([*at, 0.5] if at else [2.0]), 9) if eps is None else np.asarray(eps, dtype=float)
     noises: dict[str, Any] = {"optimal": solution.mechanism, **applicable(solution.problem)}
     rows = [{"eps": float(e), **{name: noise.delta(float(e)) for name, noise in noises.items()}} for e in points]
     columns = [Column("eps", "eps", ".4g"), *(Column(name, name, ".4g") for name in noises)]
@@ -122,7 +125,8 @@ def profile_report(solution: Solution, eps: Sequence[float] | None = None) -> Re
     def figure() -> Figure:
         shown = {name: [max(row[name], 1e-16) for row in rows] for name in noises}
         axes = curves(points.tolist(), shown, logs="y", marker=False, legend=None, xlabel="epsilon", ylabel="delta")
-        axes.plot([at], [max(level, 1e-16)], "ks", ms=5, label="the guarantee")
+        if at:
+            axes.plot(at, np.maximum(level, 1e-16), "ks", ms=5, label="the guarantee")
         axes.legend(frameon=False, fontsize=8)
         return figure_of(titled(axes, title))
 

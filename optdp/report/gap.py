@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Problems with a report of their own: `optdp.report.<name>.gap_report(**spec)`.
-PROBLEMS = ("piecewise", "kernel", "unbiased", "composite", "additive", "lip", "vector")
+PROBLEMS = ("piecewise", "kernel", "unbiased", "composite", "additive", "notions", "releases", "lip", "vector")
 
 #: One number or several.
 Levels = Number | str | Iterable[Number | str]

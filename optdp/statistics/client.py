@@ -20,7 +20,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import COINS, PiecewiseMechanism
-from optdp.statistics.plan import Part, Plan
+from optdp.statistics.plan import Part, Plan, truth, unit_ratio
 from optdp.statistics.schema import MISSING, OTHER, Category, Date, Flag, Integer, Number
 
 #: The file without a plan, and the line of it that the plan replaces.
@@ -50,24 +50,23 @@ def source(plan: Plan, language: str = "js") -> str:
 
 def form(plan: Plan) -> dict[str, Any]:
     """The plan as its clients read it. **Raises** ValueError naming the column that they cannot answer."""
-    for part in plan.parts:
-        if part.group:
-            raise _refuse(
-                part, "it is answered together with others; make the plan with strategy = 'sample' or 'split'"
-            )
-    columns = [_column(part) | {"eps": _eps(part), "mechanism": mechanism_form(part)} for part in plan.parts]
+    columns = [_column(part) | {"mechanism": mechanism_form(part)} for part in plan.parts]
     return {
         "digest": plan.digest,
         "statement": plan.statement(),
         "repeat": plan.repeat,
         "reported": plan.reported,
         "columns": columns,
+        "units": [_unit(plan, unit) for unit in plan.units],
     }
 
 
-def _eps(part: Part) -> float:
-    own: Any = part.mechanism.guarantee()
-    return enclosures.log_above(own.eps.argument)
+def _unit(plan: Plan, unit: tuple[Part, ...]) -> dict[str, Any]:
+    """Columns that are reported together: their places, their guarantee, and if there are several the coin that says if all
+    are true.
+    """
+    own = {"columns": [plan.parts.index(part) for part in unit], "eps": enclosures.log_above(unit_ratio(unit))}
+    return own if len(unit) == 1 else own | {"true": _cuts(truth(unit))}
 
 
 def _refuse(part: Part, why: str) -> ValueError:

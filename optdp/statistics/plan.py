@@ -159,13 +159,7 @@ class Plan:
 
     def ratio(self, names: Collection[str]) -> Fraction:
         """The largest likelihood ratio, exactly, of rows that differ in these columns alone: that of the worst ones reported."""
-        ratios: list[Fraction] = []
-        for unit in self.units:
-            own: Any = unit[0].mechanism.guarantee()
-            if not isinstance(own.eps, Log):
-                raise ValueError(f"column {unit[0].name!r}: its guarantee is not an exact ratio")
-            if any(part.name in names for part in unit):
-                ratios.append(own.eps.argument if len(unit) == 1 else _joint_ratio(unit))
+        ratios = [unit_ratio(unit) for unit in self.units if any(part.name in names for part in unit)]
         return math.prod(sorted(ratios)[-self.reported :], start=Fraction(1))
 
     # --- making private
@@ -233,7 +227,7 @@ class Plan:
         count = rows.pop()
         chosen, out = self._chosen(count, rng), {}
         for j, unit in enumerate(self.units):
-            true = coin(_truth(unit), COINS, (count,), rng) if len(unit) > 1 else None
+            true = coin(truth(unit), COINS, (count,), rng) if len(unit) > 1 else None
             for part in unit:
                 if true is None:
                     private = part.mechanism.randomize(_words(part, inputs[part.name]), rng)
@@ -398,7 +392,7 @@ class Plan:
             raise ValueError(f"{fields.where}: it reports more groups of columns than there are")
         for unit in made.units:
             if len(unit) > 1:
-                _truth(unit)
+                truth(unit)
         if not LDP(made.eps).implied_by(made.guarantee()):
             raise ValueError(f"{fields.where}: its mechanisms do not keep {show(made.eps)}-LDP together")
         return made
@@ -413,7 +407,7 @@ class Plan:
         return load(path, cls.read)
 
 
-def _truth(unit: tuple[Part, ...]) -> int:
+def truth(unit: tuple[Part, ...]) -> int:
     """c 2^124 for columns that are answered together, from their mechanisms. **Raises** ValueError unless these agree."""
     found = set()
     for part in unit:
@@ -430,10 +424,16 @@ def _truth(unit: tuple[Part, ...]) -> int:
     return int(c)
 
 
-def _joint_ratio(unit: tuple[Part, ...]) -> Fraction:
-    """1 + D c/(1 - c), exactly."""
+def unit_ratio(unit: tuple[Part, ...]) -> Fraction:
+    """The largest likelihood ratio, exactly: that of the one mechanism, or 1 + D c/(1 - c) for columns answered together."""
+    if len(unit) == 1:
+        own: Any = unit[0].mechanism.guarantee()
+        if not isinstance(own.eps, Log):
+            raise ValueError(f"column {unit[0].name!r}: its guarantee is not an exact ratio")
+        ratio: Fraction = own.eps.argument
+        return ratio
     sizes: list[int] = [getattr(part.mechanism, "universe") for part in unit]  # noqa: B009
-    c, combinations = _truth(unit), math.prod(sizes)
+    c, combinations = truth(unit), math.prod(sizes)
     return 1 + Fraction(combinations * c, COINS - c)
 
 

@@ -386,9 +386,20 @@ function drawn(column, x) {
   return m.kind === "set" && m.size === 1 ? column.texts[y[0]] : y.join(" ");
 }
 
-/** Which columns are reported: a uniform set of as many as the plan says. */
+/** The private entries of columns that are reported together: of one, or all true, or all uniform. */
+function drawnUnit(unit, found) {
+  const own = unit.columns.map((j) => PLAN.columns[j]);
+  if (own.length === 1) return [drawn(own[0], found[0])];
+  const all = coin(unit.true);
+  return own.map((column, i) => {
+    const other = below(0, column.mechanism.universe - 1);
+    return column.texts[all ? found[i] : other];
+  });
+}
+
+/** Which units are reported: a uniform set of as many as the plan says. */
 function choose() {
-  const k = PLAN.columns.length, out = [];
+  const k = PLAN.units.length, out = [];
   let left = PLAN.reported;
   for (let j = 0; j < k; j++) {
     out.push(below(0, k - j - 1) < left);
@@ -413,27 +424,22 @@ function stateOf(storage) {
  */
 export function randomize(record, storage) {
   const found = inputs(record), memoised = PLAN.repeat === "memoised";
-  if (storage === undefined || storage === null) {
-    if (memoised) throw new TypeError("storage is missing: this plan keeps its answers there");
-    const chosen = choose(), out = {};
-    for (let j = 0; j < found.length; j++) {
-      const y = drawn(PLAN.columns[j], found[j]);
-      out[PLAN.columns[j].name] = chosen[j] ? y : null;
-    }
-    return out;
-  }
-  let state = stateOf(storage);
+  const stored = storage !== undefined && storage !== null;
+  if (memoised && !stored) throw new TypeError("storage is missing: this plan keeps its answers there");
+  let state = stored ? stateOf(storage) : null;
   if (state !== null && !memoised) refuse("this plan is answered once, and has been: answered(storage) is what was sent");
-  state ??= { chosen: choose(), kept: Object.fromEntries(PLAN.columns.map((column) => [column.name, {}])) };
+  state ??= { chosen: choose(), kept: PLAN.units.map(() => ({})) };
   const out = {};
-  PLAN.columns.forEach((column, j) => {
-    const kept = state.kept[column.name], key = memoised ? `=${found[j]}` : "=";
-    const y = Object.hasOwn(kept, key) ? kept[key] : drawn(column, found[j]);
-    if (state.chosen[j]) kept[key] = y;
-    out[column.name] = state.chosen[j] ? y : null;
+  for (const column of PLAN.columns) out[column.name] = null;
+  PLAN.units.forEach((unit, j) => {
+    const own = unit.columns.map((i) => found[i]), kept = state.kept[j], key = memoised ? `=${own}` : "=";
+    const sent = Object.hasOwn(kept, key) ? kept[key] : drawnUnit(unit, own);
+    if (!state.chosen[j]) return;
+    kept[key] = sent;
+    unit.columns.forEach((i, place) => { out[PLAN.columns[i].name] = sent[place]; });
   });
   state.last = out;
-  storage.setItem(KEY, JSON.stringify(state)); // first kept, then sent
+  if (stored) storage.setItem(KEY, JSON.stringify(state)); // first kept, then sent
   return out;
 }
 
@@ -456,7 +462,7 @@ export function answered(storage) {
 export function spent(storage) {
   const state = stateOf(storage);
   if (state === null) return 0;
-  return PLAN.columns.reduce((sum, { name, eps }) => sum + Object.keys(state.kept[name]).length * eps, 0);
+  return PLAN.units.reduce((sum, { eps }, j) => sum + Object.keys(state.kept[j]).length * eps, 0);
 }
 
 /** The private record as a line of JSON with the plan's digest, as `optdp collect` reads it. */

@@ -354,12 +354,18 @@ def _ready(plan: dict[str, Any]) -> dict[str, Any]:
             column["first"] = datetime.date.fromisoformat(column["first"]).toordinal()
         m = column["mechanism"]
         for name in {"floor", "own"} & set(m):
-            m[name] = m[name] and [m[name][0] << 32 | m[name][1], m[name][2] << 32 | m[name][3]]
+            m[name] = _words_of(m[name])
         if "window" in m:
             m["window"] = m["window"][0] << 32 | m["window"][1]
         if m["kind"] == "mean":
             _ready_mean(m)
+    for unit in plan.get("units", ()):
+        unit["true"] = _words_of(unit.get("true"))
     return plan
+
+
+def _words_of(cuts: list[int] | None) -> list[int] | None:
+    return cuts and [cuts[0] << 32 | cuts[1], cuts[2] << 32 | cuts[3]]
 
 
 _PLAN = _ready(PLAN)
@@ -390,9 +396,21 @@ def _draw(column: dict[str, Any], x: Any, words: Iterator[int]) -> Any:
     return column["texts"][drawn[0]] if m["kind"] == "set" and m["size"] == 1 else " ".join(map(str, drawn))
 
 
+def _draw_unit(unit: dict[str, Any], inputs: list[Any], words: Iterator[int]) -> list[Any]:
+    """The private entries of columns that are reported together: of one, or all true, or all uniform."""
+    columns = [_PLAN["columns"][j] for j in unit["columns"]]
+    if len(columns) == 1:
+        return [_draw(columns[0], inputs[0], words)]
+    true, sent = _coin(unit["true"], words), []
+    for column, x in zip(columns, inputs, strict=True):
+        other = _below(column["mechanism"]["universe"] - 1, words)
+        sent.append(column["texts"][x if true else other])
+    return sent
+
+
 def _chosen(words: Iterator[int]) -> list[bool]:
-    """Which columns are reported: a uniform set of as many as the plan says."""
-    k, left, out = len(COLUMNS), _PLAN["reported"], []
+    """Which units are reported: a uniform set of as many as the plan says."""
+    k, left, out = len(_PLAN["units"]), _PLAN["reported"], []
     for j in range(k):
         out.append(_below(k - j - 1, words) < left)
         left -= out[-1]
@@ -422,27 +440,23 @@ def _answer(
     record: Mapping[str, Any], storage: MutableMapping[str, str] | None, words: Iterator[int]
 ) -> dict[str, Any]:
     inputs = _inputs(record)
-    columns, memoised = _PLAN["columns"], _PLAN["repeat"] == "memoised"
-    if storage is None:
-        if memoised:
-            raise TypeError("storage is missing: this plan keeps its answers there")
-        chosen = _chosen(words)
-        drawn = [_draw(column, x, words) for column, x in zip(columns, inputs, strict=True)]
-        return {name: y if c else None for name, y, c in zip(COLUMNS, drawn, chosen, strict=True)}
-    state = _state(storage)
+    memoised, out = _PLAN["repeat"] == "memoised", dict.fromkeys(COLUMNS)
+    if storage is None and memoised:
+        raise TypeError("storage is missing: this plan keeps its answers there")
+    state = None if storage is None else _state(storage)
     if state and not memoised:
         raise Refused("this plan is answered once, and has been: answered(storage) is what was sent")
     chosen = state["chosen"] if state else _chosen(words)
-    state = state or {"chosen": chosen, "kept": {name: {} for name in COLUMNS}}
-    out = {}
-    for column, x, asked in zip(columns, inputs, chosen, strict=True):
-        kept, key = state["kept"][column["name"]], repr(x) if memoised else ""
-        y = kept[key] if key in kept else _draw(column, x, words)
+    state = state or {"chosen": chosen, "kept": [{} for _ in chosen]}
+    for unit, kept, asked in zip(_PLAN["units"], state["kept"], chosen, strict=True):
+        found = [inputs[j] for j in unit["columns"]]
+        key = repr(found) if memoised else ""
+        sent = kept[key] if key in kept else _draw_unit(unit, found, words)
         if asked:
-            kept[key] = y
-        out[column["name"]] = y if asked else None
-    state["last"] = out
-    storage[_KEY] = json.dumps(state)  # first kept, then sent
+            kept[key] = sent
+            out.update((COLUMNS[j], y) for j, y in zip(unit["columns"], sent, strict=True))
+    if storage is not None:
+        storage[_KEY] = json.dumps(state | {"last": out})  # first kept, then sent
     return out
 
 
@@ -462,7 +476,7 @@ def spent(storage: MutableMapping[str, str]) -> float:
     state = _state(storage)
     if state is None:
         return 0.0
-    return float(sum(len(state["kept"][column["name"]]) * column["eps"] for column in _PLAN["columns"]))
+    return float(sum(len(kept) * unit["eps"] for unit, kept in zip(_PLAN["units"], state["kept"], strict=True)))
 
 
 def line(record: Mapping[str, Any], storage: MutableMapping[str, str] | None = None) -> str:

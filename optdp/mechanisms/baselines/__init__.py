@@ -18,7 +18,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ class Baseline:
 
     - `name`: what it is called in tables and on the command line; unique.
     - `source`: authors, title, venue and year.
-    - `privacy`: the tags of the notions that it can be built for: "ldp", "approx".
+    - `privacy`: the tags of the notions that it can be built for: "ldp", "approx", "profile", "gdp", "rdp", "kl", "metric-ldp".
     - `domains`: the tags of the domains: "interval", "circle", "line", "integers", "one-hot", "sphere", "ball", "box".
     - `unbiased`: whether E[Y | x] = x at every input.
     - `make`: takes a `Problem` with such a privacy notion and domain, and gives the mechanism with that guarantee on that
@@ -147,11 +147,50 @@ def _noise(kind: str, problem: Problem, **options: Any) -> Mechanism | None:
     eps, delta, reach = (getattr(privacy, name, 0.0) for name in ("eps", "delta", "sensitivity"))
     if (eps == 0 and noise.needs_eps) or (delta == 0 and noise.needs_delta) or float(eps) > require.MAX_EPS:
         return None
+    if kind == "DiscreteGaussian" and _find("noise:Gaussian")(eps, delta, reach).sigma > _find("calibrated:WIDEST"):
+        return None  # its masses are tabulated
     if isinstance(domain, Interval):
         near = privacy.tag == "ldp" or Fraction(reach) >= domain.exact_width
         return noise.local(eps, domain, delta, **options) if near else None
     # No additive noise hides any two numbers of a line from each other.
     return None if privacy.tag == "ldp" else noise(eps, delta, reach, **options)
+
+
+#: Notions for which noise is calibrated in `calibrated`.
+DIVERGENCES = ("profile", "gdp", "rdp", "kl")
+_ALSO = " " + " ".join(DIVERGENCES)
+
+
+def _for_notion(kind: str, problem: Problem) -> Mechanism | None:
+    """Additive noise for a profile, Gaussian DP, Renyi DP or KL: by its own proof, or by a pair (eps, delta) that implies it.
+
+    Where several pairs do, the one with the least loss.
+    """
+    notion, direct = problem.privacy, {"Gaussian": "gaussian", "DiscreteGaussian": "discrete_gaussian"}
+    if kind == "Laplace":
+        laplace: Mechanism | None = _find("calibrated:laplace")(notion)
+        return laplace
+    if kind == "Gaussian" or (kind == "DiscreteGaussian" and notion.tag in ("rdp", "kl")):
+        made: Mechanism | None = _find(f"calibrated:{direct[kind]}")(problem)
+        return made
+    ways = [one for one in [_find("calibrated:pure")(notion)] if one is not None] + _find("calibrated:pairs")(notion)
+    named = {"Staircase": _staircase, "cut": _cut_staircase}
+    make = named.get(kind, partial(_noise, kind))
+    found = [noise for way in ways if (noise := make(replace(problem, privacy=way))) is not None]
+    return min(found, key=lambda noise: noise.worst_case_loss(problem.loss), default=None)
+
+
+def _either(
+    kind: str, make: Callable[[Problem], Mechanism | None] | None = None
+) -> Callable[[Problem], Mechanism | None]:
+    """`make` (by default `_noise`) where there is an eps, else `_for_notion`."""
+
+    def made(problem: Problem) -> Mechanism | None:
+        if problem.privacy.tag in DIVERGENCES:
+            return _for_notion(kind, problem)
+        return (make or partial(_noise, kind))(problem)
+
+    return made
 
 
 def _staircase(problem: Problem) -> Mechanism | None:
@@ -213,30 +252,32 @@ def _add(
 
 
 # fmt: off
-_add("Laplace", _LAPLACE, partial(_noise, "Laplace"), "ldp approx", "interval line")
+_add("Laplace", _LAPLACE, _either("Laplace"), "ldp approx" + _ALSO, "interval line")
 _add("clamped Laplace", _LAPLACE + _CLAMPED, "clamped:clamped_laplace", unbiased=False)
-_add("discrete Laplace", _GEOMETRIC, partial(_noise, "DiscreteLaplace"), "approx", "integers")
+_add("discrete Laplace", _GEOMETRIC, _either("DiscreteLaplace"), "approx" + _ALSO, "integers")
 _add("discrete Laplace on a lattice", _GEOMETRIC + "; input rounded at random to a lattice", "noise:discrete_laplace")
 _add("clamped discrete Laplace", _GEOMETRIC + "; on a lattice, output clamped to the domain", "clamped:clamped_discrete_laplace",
      unbiased=False)
-_add("staircase", _STAIRCASE, _staircase, "ldp approx", "interval line")
+_add("staircase", _STAIRCASE, _either("Staircase", _staircase), "ldp approx" + _ALSO, "interval line")
 _add("clamped staircase", _STAIRCASE + _CLAMPED, "clamped:clamped_staircase", unbiased=False)
 _add("classical Gaussian", "Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem A.1",
      _classical, "approx", "interval line")
 _add("uniform noise", "Geng and Viswanath, Optimal noise adding mechanisms for approximate differential privacy, IEEE "
-     "Trans. Inf. Theory 62(2), 2016", partial(_noise, "UniformNoise"), "approx", "interval line")
+     "Trans. Inf. Theory 62(2), 2016", _either("UniformNoise"), "approx profile", "interval line")
 _add("Duchi", _DUCHI,
      partial(_local, "unbiased:duchi", floats=True))
 _add("Gaussian", "Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical calibration and "
-     "optimal denoising, ICML 2018", partial(_noise, "Gaussian"), "approx", "interval line")
+     "optimal denoising, ICML 2018", _either("Gaussian"), "approx" + _ALSO, "interval line")
 _add("PM", _WANG, "unbiased:piecewise")
 _add("HM", _WANG, partial(_local, "unbiased:hybrid", floats=True))
 _add("truncated Laplacian", "Geng, Ding, Guo and Kumar, Tight analysis of privacy and utility tradeoff in approximate "
-     "differential privacy, AISTATS 2020", partial(_noise, "TruncatedLaplacian"), "approx", "interval line")
+     "differential privacy, AISTATS 2020", _either("TruncatedLaplacian"), "approx profile", "interval line")
 _add("truncated staircase", "the staircase of Geng and Viswanath, 2014, cut off where delta allows it, in exact arithmetic: "
-     "optdp, discovery D-TLAP-2", _cut_staircase, "approx", "line")
+     "optdp, discovery D-TLAP-2", _either("cut", _cut_staircase), "approx profile", "line")
+_add("rounded Gaussian", "Gaussian noise rounded to the nearest integer, which is post-processing: optdp, discovery D-TLAP-9",
+     partial(_for_notion, "Gaussian"), "profile gdp rdp kl", "integers")
 _add("discrete Gaussian", "Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020",
-     partial(_noise, "DiscreteGaussian"), "approx", "integers")
+     _either("DiscreteGaussian"), "approx profile rdp kl", "integers")
 _add("PM-SUB", _ZHAO, "unbiased:pm_sub")
 _add("PM-OPT", _ZHAO + "; the best I-PTT of " + _MA, "unbiased:pm_opt")
 _add("Three-Outputs", _ZHAO, partial(_local, "unbiased:three_outputs", floats=True))

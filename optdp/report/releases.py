@@ -1,0 +1,96 @@
+"""What each way of accounting leaves for one of several releases of the same noise, beside Gaussian noise composed optimally."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from optdp.design.additive import solve_additive
+from optdp.design.additive_releases import budgets
+from optdp.exact import require
+from optdp.exact.numbers import Number, number
+from optdp.mechanisms.accounting import composed_delta, gaussian_budget
+from optdp.mechanisms.baselines.calibrated import GaussianNoise
+from optdp.problem.losses import LossLike, as_loss
+from optdp.problem.privacy import GDP, Privacy
+from optdp.report.plots import curves, figure_of, titled
+from optdp.report.report import Column, Report
+from optdp.solution import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def gap_report(
+    eps: Number | str = 1.0, delta: Number | str = 1e-6, releases: int | Iterable[int] = (1, 10, 100),
+    loss: LossLike = "squared", *, sensitivity: float = 1.0, discrete: bool = False, rtol: float = 0.02,
+) -> Report:  # fmt: skip
+    """For every number of releases and way of accounting: the optimum for one release, and the Gaussian with that total.
+
+    **Arguments:** `eps`, `delta` > 0: the total budget; `releases`: one number or several; the others as in
+    `optdp.solve_additive`, with a loss in closed form.
+
+    Gaussian noise composes exactly, to sqrt(k) mu-GDP: its standard deviation is the least that keeps the total budget.
+    """
+    law = as_loss(loss)
+    if law.exponent is None:
+        raise TypeError(f"loss = {law.name!r} is not allowed here: the report needs abs, squared or optdp.Power(q)")
+    total, share = number(eps, "eps"), number(delta, "delta")
+    if float(share) == 0:
+        raise ValueError("delta = 0 is not allowed here: only basic composition keeps it")
+    counts = [releases] if isinstance(releases, int) else list(releases)
+    if not counts:
+        raise ValueError("releases = () is not allowed: it must be one number or several")
+
+    def trial(privacy: Privacy, gap: float) -> Solution:
+        return solve_additive(privacy, loss=law, rtol=gap, discrete=discrete)
+
+    rows: list[dict[str, Any]] = []
+    for k in counts:
+        require.integer("releases", k, low=1, high=10**6)
+        mu = gaussian_budget(total, share, k)
+        for name, privacy in budgets(total, share, k, sensitivity, "best", trial).items():
+            found = trial(privacy, rtol)
+            rival = GaussianNoise(mu, sensitivity, found.problem.domain).noise_loss(law)
+            rows.append({
+                "releases": k, "accounting": name, "privacy": _told(privacy), "lower": found.lower_bound,
+                "value": found.value, "gap": found.gap, "gaussian": rival, "ratio": found.value / rival,
+                "delta": composed_delta(found.mechanism, float(total), k), "verified": bool(found.verify()),
+                "mu": float(privacy.mu) if isinstance(privacy, GDP) else None,
+            })  # fmt: skip
+    columns = [
+        Column("releases", "releases", "g"), Column("accounting", "accounting"), Column("privacy", "one release is"),
+        Column("lower", "lower bound", ".5g", "down"), Column("value", "optimum", ".5g", "up"), Column("gap", "gap", ".1e"),
+        Column("gaussian", "Gaussian", ".5g"), Column("ratio", "optimum / Gaussian", ".4f"),
+        Column("delta", f"delta at eps = {float(total):g}", ".3g"), Column("verified", "verified"),
+    ]  # fmt: skip
+    title = f"{law.name} of one of k releases that are ({float(total):g}, {float(share):g})-DP together"
+    notes = [
+        "basic: (eps/k, delta/k) for each; gaussian: mu/sqrt(k)-GDP for each, mu-GDP implying the total; numerical: the "
+        "largest mu for which the noise itself, composed numerically, keeps the total.",
+        "optimum: of one release, proven for what is in the third column. Gaussian: rounded to integers where noise is; the "
+        "least one whose composition, which is exact, keeps the total.",
+        "delta: of all releases together, by numerical composition of the noise found: what is left of delta shows what the "
+        "accounting gives away.",
+    ]
+    return Report(title, columns, rows, notes, _figure(rows, title) if len(counts) > 1 else None)
+
+
+def _told(privacy: Any) -> str:
+    """Shorter than the exact adjective."""
+    if isinstance(privacy, GDP):
+        return f"{float(privacy.mu):.5g}-GDP"
+    return f"({float(privacy.eps):.5g}, {float(privacy.delta):.5g})-DP"
+
+
+def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Figure]:
+    def figure() -> Figure:
+        counts = sorted({row["releases"] for row in rows})
+        ways = list(dict.fromkeys(row["accounting"] for row in rows))
+        known = {(row["accounting"], row["releases"]): row["ratio"] for row in rows}
+        shown: dict[str, object] = {"Gaussian, composed exactly": [1.0] * len(counts)}
+        shown |= {way: [known.get((way, k)) for k in counts] for way in ways}
+        axes = curves(counts, shown, logs="xy", xlabel="releases", ylabel="expected loss / Gaussian's")
+        return figure_of(titled(axes, title))
+
+    return figure

@@ -1,0 +1,254 @@
+"""Symmetric masses on a lattice whose shifts are close in KL or Renyi divergence: a primal-dual method in relative steps.
+
+Minimise cost p over p_0, p_1, ... > 0 with weight p = 1 and F_s(p)/limit <= 1 for each shift s. The F_s are sums of
+f(p_i, p_(i+s)) over the lattice; f is convex and homogeneous of degree 1, so that in relative steps v = dp/p the
+Hessian of sum_s lam_s F_s is the Laplacian of the graph that joins i and i + s: nonnegative definite, and graded like
+the masses, which a Cholesky factorisation with scaled diagonal resolves however small they are. Renyi moments are
+kept as exponents: ratios to their limits never overflow. Beyond the last mass they fall by a constant factor each
+sensitivity.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+#: Newton steps; no logarithm of a mass changes by more than this in one.
+STEPS, FAR = 200, 2.0
+#: How much steps are damped far from the optimum.
+DAMPED = 0.1
+#: Masses below this do not hold up the others.
+RARE = 1e-12
+#: Newton steps of `polished`; see there.
+POLISH, LOOSE = 25, 1e-3
+
+
+@dataclass(frozen=True)
+class Point:
+    """Masses, multipliers of F_s/limit <= 1, what a unit of mass costs at the optimum (`level`), and the error."""
+
+    p: np.ndarray
+    multipliers: np.ndarray
+    level: float
+    value: float
+    error: float
+    steps: int
+
+
+@dataclass(frozen=True)
+class _Newton:
+    """The factorised Newton system at a point."""
+
+    lam: np.ndarray
+    z: np.ndarray
+    over: np.ndarray
+    d: np.ndarray
+    defect: np.ndarray
+    share: np.ndarray
+    factor: Any
+    unit: np.ndarray
+
+    def inverse(self, r: np.ndarray) -> np.ndarray:
+        """The solution of the system in the relative steps alone."""
+        from scipy.linalg import cho_solve
+
+        found: np.ndarray = self.unit * cho_solve(self.factor, self.unit * r, check_finite=False)
+        return found
+
+    @cached_property
+    def border(self) -> np.ndarray:
+        """What the multiplier of the mass moves."""
+        return self.inverse(self.share)
+
+    def step(self, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Moves of log p, lam, z and the level towards products lam z of `target`."""
+        stretch, e = self.lam / self.z, -self.over - target / self.lam
+        base = self.inverse(-self.defect + self.d.T @ (stretch * e))
+        dt = float((1 - self.share.sum() - self.share @ base) / (self.share @ self.border))
+        v = base + dt * self.border
+        moved = self.d @ v
+        return v, stretch * (moved - e), -self.over - self.z - moved, dt
+
+
+class Program:
+    """The program of one lattice.
+
+    **Arguments:** `cost`, `weight`: of the masses, their tails included; `n`: points per sensitivity; `fall`: of the tail;
+    `alpha`: the order, None for KL; `bound`: of the divergence; `shifts`: those that are compared; `cut`: whether there is
+    nothing beyond the last mass.
+    """
+
+    def __init__(
+        self, cost: np.ndarray, weight: np.ndarray, n: int, fall: float, alpha: float | None, bound: float, shifts: np.ndarray,
+        *, cut: bool = False,
+    ) -> None:  # fmt: skip
+        self.cost, self.weight, self.n, self.alpha, self.bound, self.shifts = cost, weight, n, alpha, bound, shifts
+        size = self.size = cost.size
+        first, second, one, two, row = [], [], [], [], []
+        log_fall = math.log(fall)
+        for k, s in enumerate(shifts):
+            # Pairs from i to i + s and, by symmetry, back: i from where it is the lower of the two in distance, both directions.
+            # The pair from -s/2 to s/2 is its own mirror image, and counts by half.
+            i = np.arange(-(s // 2), size - s * cut)
+            inside = cut | (i < size - n)  # further out, pairs repeat: a period of them, times 1/(1 - fall)
+            times = np.where(inside, 0.0, -math.log1p(-fall)) - math.log(2) * (2 * i + s == 0)
+            here, there = np.abs(i), i + s
+            beyond = np.maximum(-((size - 1 - there) // n), 0)
+            first.append(here)
+            second.append(there - beyond * n)
+            one.append(times)
+            two.append(times + beyond * log_fall)
+            row.append(np.full(i.size, k))
+        self.first, self.second, self.row = map(np.concatenate, (first, second, row))
+        self.one, self.two = np.concatenate(one), np.concatenate(two)
+        # A pair (i, i + s) and its mirror image are one term in each direction.
+        self.flat = self.first * size + self.second
+
+    def terms(self, u: np.ndarray) -> tuple[np.ndarray, ...]:
+        """For the logarithms u of masses: (f/limit of both directions, its derivatives by log p and log q, the stiffness)."""
+        a, b = u[self.first] + self.one, u[self.second] + self.two
+        p, q, gap = np.exp(a), np.exp(b), a - b
+        if self.alpha is None:
+            r = self.bound
+            return (p - q) * gap / r, (p * (gap + 1) - q) / r, (q * (1 - gap) - p) / r, (p + q) / r
+        m = self.alpha - 1
+        out = np.exp(np.minimum(a + m * (gap - self.bound), 300.0))
+        back = np.exp(np.minimum(b - m * (gap + self.bound), 300.0))
+        stiff = self.alpha * m * (out + back)
+        return out + back, self.alpha * out - m * back, self.alpha * back - m * out, stiff
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """For each shift."""
+        return np.bincount(self.row, weights=values, minlength=self.shifts.size)
+
+    def excess(self, u: np.ndarray) -> np.ndarray:
+        """F_s/limit - 1 for KL, its logarithm for Renyi moments: at most 0 where the bound is kept."""
+        f = self.sums(self.terms(u)[0])
+        return f - 1 if self.alpha is None else np.log(f)
+
+    def derivatives(self, by_p: np.ndarray, by_q: np.ndarray) -> np.ndarray:
+        """(shift, mass): derivatives of the F_s by log masses."""
+        size, count = self.size, self.shifts.size
+        return (
+            np.bincount(self.row * size + self.first, weights=by_p, minlength=count * size)
+            + np.bincount(self.row * size + self.second, weights=by_q, minlength=count * size)
+        ).reshape(count, size)  # fmt: skip
+
+    def laplacian(self, stiff: np.ndarray) -> np.ndarray:
+        """The graph's Laplacian with these weights of the pairs."""
+        size = self.size
+        joined = np.bincount(self.flat, weights=stiff, minlength=size * size).reshape(size, size)
+        joined = joined + joined.T
+        joined[np.diag_indices(size)] = 0.0
+        out: np.ndarray = -joined
+        out[np.diag_indices(size)] = joined.sum(axis=1)
+        return out
+
+    def solve(self, u: np.ndarray, tolerance: float, deadline: float) -> Point | None:
+        """From the logarithms of masses that keep the bounds; None where no point is good to 1e-3.
+
+        **Arguments:** `tolerance`: relative, of the gap and of what brackets differ by.
+        """
+        from scipy.linalg import LinAlgError, cho_factor
+
+        u = u - math.log(float(self.weight @ np.exp(u)))
+        z = np.maximum(-self.excess(u), 1e-3)
+        value = float(self.cost @ np.exp(u))
+        lam = 0.1 * value / self.shifts.size / z
+        level, best = math.nan, None
+        for step in range(STEPS):
+            p = np.exp(u)
+            worth, by_p, by_q, stiff = self.terms(u)
+            f, d = self.sums(worth), self.derivatives(by_p, by_q)
+            over, bent, curved = f - 1, lam, np.zeros_like(lam)
+            if self.alpha is not None:  # in logarithms
+                over, d, bent, curved = np.log(f), d / f[:, None], lam / f, lam
+            value, share = float(self.cost @ p), self.weight * p
+            gradient = self.cost * p + lam @ d
+            level = float(gradient.sum() / share.sum()) if step == 0 else level
+            defect = gradient - level * share
+            gap = float(lam @ z)
+            error = max(gap / value, float(over.max()), float(np.abs(defect).sum()) / value, abs(share.sum() - 1))
+            if np.isfinite(error) and (best is None or error < best.error):
+                best = Point(p, lam, level, value, error, step)
+            if error < tolerance or time.perf_counter() > deadline:
+                break
+            stretch = np.maximum(lam / z - curved, 0.1 * lam / z)
+            matrix = self.laplacian(bent[self.row] * stiff) + d.T @ (stretch[:, None] * d)
+            # Far from the optimum pairs may hold hardly any mass together: steps are damped there.
+            matrix[np.diag_indices(self.size)] += DAMPED * min(1.0, error) * value * share
+            if not np.isfinite(matrix).all() or not float(matrix.diagonal().min()) > 0:
+                break
+            unit = 1 / np.sqrt(matrix.diagonal())
+            matrix *= unit[:, None] * unit
+            matrix[np.diag_indices(self.size)] += 1e-15
+            try:
+                factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                break
+
+            newton = _Newton(lam, z, over, d, defect, share, factor, unit)
+            v, dlam, dz, dt = newton.step(np.zeros_like(lam))
+            ahead = min(1.0, _reach(lam, dlam), _reach(z, dz), FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300))
+            after = float((lam + ahead * dlam) @ (z + ahead * dz))
+            centre = max((max(after, 0.0) / gap) ** 3, 1e-4) * gap / lam.size if ahead > 0.1 else gap / lam.size
+            v, dlam, dz, dt = newton.step(centre - (dlam * dz if ahead > 0.3 else 0.0))
+            far = min(
+                1.0,
+                FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300),
+                0.95 * _reach(lam, dlam),
+                0.95 * _reach(z, dz),
+            )
+            v = np.clip(v, -FAR / far, FAR / far)
+            before = float(np.maximum(over + z, 0.0).max())
+            while far > 1e-6 and float((self.excess(u + far * v) + z + far * dz).max()) > before + 0.5:
+                far /= 2
+            u, lam, z, level = u + far * v, lam + far * dlam, z + far * dz, level + far * dt
+        return best if best is not None and best.error < 1e-3 else None
+
+    def polished(self, u: np.ndarray, lam: np.ndarray) -> np.ndarray:
+        """Logarithms of masses nearer to where, for given multipliers, a unit of mass costs the same everywhere.
+
+        Multipliers that are 0 join no points, which leaves directions undetermined: in the matrix, not in the gradient, they
+        count as `LOOSE` of the largest.
+        """
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+        stiffer, best = np.maximum(lam, LOOSE * lam.max()), (math.inf, u)
+        for _ in range(POLISH):
+            u = u - math.log(float(self.weight @ np.exp(u)))
+            p = np.exp(u)
+            _, by_p, by_q, stiff = self.terms(u)
+            share = self.weight * p
+            gradient = self.cost * p + lam @ self.derivatives(by_p, by_q)
+            level = float(gradient.sum())
+            defect = gradient - level * share
+            error = float(np.abs(defect / share).max()) / level
+            if error < best[0]:
+                best = error, u
+            if error < 1e-10 or not math.isfinite(error):
+                break
+            matrix = self.laplacian(stiffer[self.row] * stiff)
+            if not np.isfinite(matrix).all() or not float(matrix.diagonal().min()) > 0:
+                break
+            unit = 1 / np.sqrt(matrix.diagonal())
+            matrix *= unit[:, None] * unit
+            matrix[np.diag_indices(self.size)] += 1e-14
+            try:
+                factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                break
+            v = -unit * cho_solve(factor, unit * defect, check_finite=False)
+            v -= float(share @ v)
+            u = u + v * min(1.0, 1 / max(float(np.abs(v).max()), 1e-300))
+        return best[1]
+
+
+def _reach(values: np.ndarray, moves: np.ndarray) -> float:
+    down = moves < 0
+    return float((values[down] / -moves[down]).min()) if down.any() else math.inf

@@ -1,0 +1,270 @@
+"""Noise for every promise, as users meet it: baselines with their proofs, several releases, reports, commands, discoveries."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+
+import optdp
+from optdp.audit.claim import Verdict
+from optdp.audit.tlap import discoveries as tlap
+from optdp.cli import main
+from optdp.mechanisms import baselines
+from optdp.mechanisms.accounting import composed_delta, gaussian_budget
+from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.baselines.calibrated import CalibratedLaplace, GaussianNoise, laplace
+from optdp.mechanisms.baselines.noise import Laplace, TruncatedLaplacian
+from optdp.report import notions, releases
+from optdp.report.additive import profile_report
+
+NOTIONS = [
+    optdp.GDP(1.0), optdp.GDP("1/2", 2.0), optdp.KL(0.5), optdp.RDP(4, 2.0), optdp.Profile([(0.5, 0.01), (2.0, 1e-5)]),
+    optdp.Profile([(0.5, 0.01), (2.0, 0)], 3.0),
+]  # fmt: skip
+
+
+def problem(notion, discrete=False, loss="squared"):
+    return optdp.Problem(notion, optdp.Integers() if discrete else optdp.Line(), loss, optdp.Additive())
+
+
+# --- baselines ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("notion", NOTIONS, ids=str)
+def test_baselines_keep_the_notion_and_are_saved(notion, discrete):
+    found = baselines.applicable(problem(notion, discrete))
+    assert ({"discrete Laplace"} if discrete else {"Laplace", "staircase"}) <= set(found)
+    for name, noise in found.items():
+        assert notion.in_real_arithmetic().implied_by(noise.guarantee()) is True, name
+        assert notion.implied_by(noise.guarantee()) is (True if noise.exact else None), name  # floats are sampled
+        assert optdp.Mechanism.from_dict(noise.to_dict()) == noise
+        drawn = noise.randomize(np.zeros(4000), rng=0)
+        spread = noise.noise_loss("squared") ** 0.5
+        assert abs(float(drawn.mean())) < 6 * spread / 4000**0.5
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
+def test_laplace_is_calibrated_to_gaussian_dp_as_far_as_it_goes(mu):
+    """Its profile is under the Gaussian's at every eps, and touches it at eps = 0."""
+    noise = laplace(optdp.GDP(mu))
+    limit = [float(optdp.GDP(mu).delta_at(float(e))) for e in np.linspace(0, 4 * mu, 60)]
+    own = [noise.delta(float(e)) for e in np.linspace(0, 4 * mu, 60)]
+    assert all(a <= b * (1 + 1e-12) + 1e-15 for a, b in zip(own, limit, strict=True))
+    assert own[0] == pytest.approx(limit[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("notion", "alpha"), [(optdp.KL(0.3), 1), (optdp.RDP(3, 0.8), 3), (optdp.RDP("3/2", 2.0), 1.5)]
+)
+def test_laplace_spends_its_divergence(notion, alpha):
+    """By quadrature, at the full shift."""
+    scale = laplace(notion).scale
+
+    def density(z):
+        return math.exp(-abs(z) / scale) / (2 * scale)
+
+    def term(z):
+        p, q = density(z), density(z - 1)
+        return p * math.log(p / q) if alpha == 1 else p**alpha * q ** (1 - alpha)
+
+    total = sum(quad(term, a, b, epsabs=0, epsrel=1e-12)[0] for a, b in ((-50 * scale, 0), (0, 1), (1, 1 + 50 * scale)))
+    spent = total if alpha == 1 else math.log(total) / (alpha - 1)
+    assert spent == pytest.approx(float(notion.bound), rel=1e-9)
+
+
+@settings(max_examples=8, deadline=None)
+@given(mu=st.floats(0.2, 3.0), width=st.integers(1, 3), eps=st.floats(0.0, 4.0))
+def test_rounded_and_discrete_gaussians(mu, width, eps):
+    rounded = GaussianNoise(mu, width, optdp.Integers())
+    half = rounded.noise_probability(np.arange(200))
+    line = np.concatenate([np.zeros(width), half[:0:-1], half, np.zeros(width)])
+    excess = np.maximum(line[:-width] - math.exp(eps) * line[width:], 0.0).sum()
+    assert excess <= float(optdp.GDP(mu).delta_at(eps)) + 1e-13
+    assert line.sum() == pytest.approx(1.0, abs=1e-12)
+    assert rounded.cdf(1.5) == pytest.approx(0.5 + half[0] / 2 + half[1], abs=1e-12)
+    k = rounded.quantile(0.9)
+    assert rounded.cdf(k) >= 0.9 > rounded.cdf(k - 1) and rounded.quantile(0.1) <= 0
+    low = rounded.quantile(0.1)
+    assert rounded.cdf(low) >= 0.1 > rounded.cdf(low - 1)
+    discrete = GaussianNoise(mu, width, optdp.Integers(), "discrete", 2)
+    p = discrete.noise_probability(np.arange(-150, 151))
+    kept = (p[width:] > 1e-250) & (p[:-width] > 1e-250)
+    moment = (p[width:][kept] ** 2 / p[:-width][kept]).sum()
+    assert math.log(moment) <= float(discrete.guarantee().bound) * (1 + 1e-9) + 1e-12
+
+
+def test_wrong_calibrations_are_refused():
+    good = laplace(optdp.GDP(1.0))
+    with pytest.raises(ValueError, match="not proven"):
+        CalibratedLaplace(2 * float(good.eps), notion=optdp.GDP(1.0))
+    forged = good.to_dict() | {"eps": 1.5}
+    with pytest.raises(ValueError, match="not proven"):
+        optdp.Mechanism.from_dict(forged)
+    for bad in (None, optdp.LDP(1.0), optdp.GDP(1.0, 2.0)):
+        with pytest.raises(TypeError, match="notion"):
+            CalibratedLaplace(0.1, notion=bad)
+    with pytest.raises(ValueError, match="kind"):
+        GaussianNoise(1.0, kind="discrete")
+    with pytest.raises(TypeError, match="domain"):
+        GaussianNoise(1.0, domain=optdp.Interval(0, 1))
+    with pytest.raises(ValueError, match="sensitivity"):
+        GaussianNoise(1.0, 1.5, optdp.Integers())
+
+
+# --- several releases ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 10, 100])
+def test_composition_of_gaussians_is_exact(k):
+    for mu in (0.25, 1.0):
+        exact = float(optdp.GDP(mu).delta_at(1.0))
+        found = composed_delta(GaussianNoise(mu / math.sqrt(k)), 1.0, k)
+        assert exact * (1 - 1e-9) <= found <= exact * 1.001
+    spent = composed_delta(GaussianNoise(gaussian_budget(1.0, 1e-6, k)), 1.0, k)
+    assert spent == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_composition_where_a_guarantee_is_a_kink():
+    """Basic composition is exact for what may happen with probability delta: 1 - (1 - delta)^k, and nothing else beyond."""
+    noise = TruncatedLaplacian(0.1, 1e-4)
+    for k in (1, 3, 10):
+        assert composed_delta(noise, 0.1 * k, k) == pytest.approx(1 - (1 - 1e-4) ** k, rel=2e-3)
+    assert composed_delta(Laplace(0.5), 1.0, 2) <= 1e-11
+    assert composed_delta(Laplace(0.5), 0.5, 2) > composed_delta(Laplace(0.5), 0.5, 1)
+
+
+@pytest.mark.parametrize("k", [1, 10, 100])
+def test_composition_agrees_with_dp_accounting(k):
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    mu = gaussian_budget(1.0, 1e-6, k)
+    noise = optdp.solve_additive(optdp.GDP(mu), loss="squared", rtol=0.05).mechanism
+    assert isinstance(noise, AdditiveMechanism)
+    pair = noise.pair(noise.n)
+    logs = [{i: math.log(x) - math.log(pair.total) for i, x in enumerate(part) if x} for part in (pair.q, pair.p)]
+    one = pld.from_two_probability_mass_functions(*logs, value_discretization_interval=2e-4 / k)
+    assert composed_delta(noise, 1.0, k) == pytest.approx(one.self_compose(k).get_delta_for_epsilon(1.0), rel=0.01)
+
+
+def test_the_report_on_releases():
+    report = releases.gap_report(1.0, 1e-3, (1, 20), rtol=0.05, discrete=True)
+    rows = {(row["releases"], row["accounting"]): row for row in report.rows}
+    assert set(rows) == {(k, way) for k in (1, 20) for way in ("basic", "gaussian", "numerical")}
+    for row in report.rows:
+        assert row["verified"] and row["lower"] <= row["value"] and row["delta"] <= 1e-3 * (1 + 1e-6)
+    assert rows[1, "basic"]["ratio"] < rows[1, "gaussian"]["ratio"] and rows[20, "basic"]["ratio"] > 2
+    for k in (1, 20):  # what exact composition buys beyond Gaussian DP
+        assert rows[k, "numerical"]["mu"] >= rows[k, "gaussian"]["mu"]
+    assert report.plot() is not None
+    for bad in ({"delta": 0}, {"releases": (0,)}, {"releases": ()}):
+        with pytest.raises(ValueError, match=r"delta|releases"):
+            releases.gap_report(**bad)
+
+
+def test_the_report_on_notions():
+    report = notions.gap_report("gdp", (2, 3), "abs", rtol=0.1)
+    assert [row["at"] for row in report.rows] == [2, 3] and all(row["verified"] for row in report.rows)
+    assert report.rows[1]["Gaussian / optimum"] > 1.5 and report.plot() is not None
+    (whole,) = notions.gap_report("kl", 0.5, discrete=True, rtol=0.2).rows
+    assert {"discrete Gaussian", "rounded Gaussian", "discrete Laplace"} <= set(whole)
+    assert optdp.gap_report({"problem": "notions", "at": 2, "rtol": 0.2}).rows[0]["verified"]
+    for bad, named in ((("zcdp",), "notion"), (("gdp", ()), "at")):
+        with pytest.raises(ValueError, match=named):
+            notions.gap_report(*bad)
+    ranked = optdp.compare(problem(optdp.GDP(3.0), loss="abs"), rtol=0.1).rows
+    assert [row["mechanism"] for row in ranked] == ["optimum", "Laplace", "Gaussian", "staircase"]
+    assert ranked[1]["guarantee"] == "in real arithmetic"
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--gdp", "3", "--rtol", "0.1", "--profile"), "3.0-GDP"),
+        (("--kl", "1/2", "--rtol", "0.2", "--loss", "squared"), "1/2-KL"),
+        (("--profile", "1:0.1", "2:0.05", "--rtol", "0.1"), "(1.0, 0.1) and (2.0, 0.05)-DP"),
+        (("--eps", "1", "--delta", "1e-3", "--releases", "9", "--accounting", "gaussian", "--rtol", "0.1"), "-GDP"),
+    ],
+)  # fmt: skip
+def test_solve_additive(capsys, given, said):
+    assert main(["solve", "additive", *given]) == 0
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--gdp", "2", "--eps", "1"), "beside another notion"),
+        (("--gdp", "2", "--profile", "1:0.1"), "beside another notion"),
+        (("--gdp", "9"), "mu"), ((), "--gdp"), (("--gdp", "1", "--kl", "1"), "not allowed with"),
+        (("--profile", "1"), "EPS:DELTA"),
+        (("--rdp", "1", "1"), "alpha"),
+    ],
+)  # fmt: skip
+def test_wrong_notions_are_told(capsys, given, said):
+    try:
+        assert main(["solve", "additive", *given]) != 0
+    except SystemExit as error:
+        assert error.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_reports_on_the_command_line(capsys):
+    assert main(["report", "notions", "--at", "3", "--rtol", "0.1"]) == 0
+    assert main(["report", "releases", "--releases", "9", "--delta", "1e-3", "--rtol", "0.1"]) == 0
+    out = capsys.readouterr().out
+    assert "Gaussian / optimum" in out and "numerical" in out
+
+
+def test_profiles_of_other_notions():
+    solution = optdp.solve_additive(optdp.GDP(2.0), rtol=0.1)
+    report = profile_report(solution)
+    for row in report.rows:
+        assert (
+            row["optimal"] <= float(optdp.GDP(2.0).delta_at(row["eps"])) + 1e-9
+            and row["staircase"] <= row["Gaussian"] + 1e-12
+        )
+    assert report.plot() is not None
+
+
+# --- discoveries --------------------------------------------------------------------------------------------------
+
+
+def test_discoveries_are_decided_by_their_checks(monkeypatch):
+    ids = [f"D-TLAP-{k}" for k in range(7, 11)]
+    assert all(row.finding.verdict is Verdict.VERIFIED for row in optdp.discoveries(ids, progress=False).rows)
+    monkeypatch.setattr(tlap, "variance_share", lambda mu: arb(1.2))
+    monkeypatch.setattr(tlap, "half_lines", lambda mu, q: arb(9))
+    monkeypatch.setattr(tlap, "staircase_share", lambda mu: arb("1.01"))
+    assert all(row.finding.verdict is Verdict.UNSETTLED for row in optdp.discoveries(ids, progress=False).rows)
+
+
+@settings(max_examples=5, deadline=None)
+@given(mu=st.floats(0.3, 4.0))
+def test_the_bounds_hold_for_private_noise_that_is_not_optimal(mu):
+    """Laplace noise for mu-GDP, and the half-line bounds against plain sums in floats."""
+    noise = laplace(optdp.GDP(mu))
+    assert noise.noise_loss("squared") >= float(tlap.variance_share(mu)) / mu**2
+    assert noise.noise_loss("abs") >= float(tlap.half_lines(mu, 1))
+    rounded = GaussianNoise(mu, 1.0, optdp.Integers())
+    for q, loss in ((1, "abs"), (2, "squared")):
+        assert float(tlap.half_lines(mu, q)) == pytest.approx(rounded.noise_loss(loss), rel=1e-9)
+
+
+def test_the_benchmark_runs():
+    pytest.importorskip("dp_accounting")
+    path = Path(__file__).parent.parent / "benchmarks" / "releases.py"
+    spec = importlib.util.spec_from_file_location("benchmark_releases", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert all(abs(row["apart"]) < 0.01 for row in module.both(1.0, 1e-6, [10], 0.05).rows)
