@@ -4,6 +4,9 @@
     python benchmarks/places.py --part growth    # seconds as the number of places grows
     python benchmarks/places.py --part large     # brackets for hundreds of places
     python benchmarks/places.py --part cities    # cities of Europe beside the published mechanisms
+    python benchmarks/places.py --part plane     # rectangles under eps-LDP beside noise in the plane and the optima of both sides
+    python benchmarks/places.py --part circle    # metric privacy on a circle: the closed form and what is attained
+    python benchmarks/places.py --part large --large 400 --gaps 0.05
 
 Run it with OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1: seconds are then those of one thread.
 """
@@ -21,6 +24,7 @@ import numpy as np
 import optdp
 from optdp.mechanisms import baselines
 from optdp.problem.metrics import cities
+from optdp.report.places import each_side
 from optdp.report.report import Column, Report
 
 
@@ -132,7 +136,54 @@ def european(args: argparse.Namespace) -> Report:
     return Report("40 cities of Europe, by inhabitants: expected distance in km", columns, rows)
 
 
-PARTS = {"small": small, "growth": growth, "large": large, "cities": european}
+def plane(args: argparse.Namespace) -> Report:
+    """Rectangles beside what there is without planar mechanisms."""
+    rows = []
+    for box in (optdp.Box((0, 0), (1, 1)), optdp.Box((0, 0), (4, 3))):
+        for loss in ("abs", "squared"):
+            for eps in args.eps:
+                found, seconds = timed(
+                    lambda box=box, loss=loss, eps=eps: optdp.solve_kernel(
+                        eps, loss, domain=box, rtol=args.rtol, time_limit=600
+                    )
+                )
+                verified, checking = timed(lambda found=found: found.verify(1e3))
+                noise = baselines.get("clamped planar Laplace").build(found.problem).worst_case_loss(loss)
+                sides = each_side(found.problem).worst_case_loss(loss)
+                assert min(noise, sides) >= found.lower_bound
+                rows.append({"box": str(box), "loss": loss, "eps": eps, "low": found.lower_bound, "value": found.value,
+                             "gap": found.gap, "seconds": seconds, "outputs": len(found.mechanism.outputs), "noise": noise,
+                             "sides": sides, "verified": bool(verified), "checking": checking})  # fmt: skip
+    columns = [
+        Column("box", "rectangle"), Column("loss", "loss"), Column("eps", "eps", "g"), Column("low", "lower bound", ".6g"),
+        Column("value", "value", ".6g"), Column("gap", "gap", ".1e"), Column("outputs", "outputs"),
+        Column("seconds", "seconds", ".2f"), Column("verified", "verified"), Column("checking", "verify, s", ".2f"),
+        Column("noise", "planar Laplace, clamped", ".4g"), Column("sides", "each side with eps/2", ".4g"),
+    ]  # fmt: skip
+    return Report("Places in a rectangle under eps-LDP, Euclidean distance", columns, rows)
+
+
+def circle(args: argparse.Namespace) -> Report:
+    """The closed form."""
+    rows = []
+    for loss in ("abs", "squared"):
+        for eps in (0.1, 0.5, 1.0, 2.0, 5.0):
+            found, seconds = timed(
+                lambda loss=loss, eps=eps: optdp.solve_kernel(
+                    eps, loss, domain=optdp.Circle(2 * np.pi), metric="abs", rtol=args.rtol
+                )
+            )
+            rows.append({"loss": loss, "eps": eps, "low": found.lower_bound, "value": found.value, "gap": found.gap,
+                         "steps": found.mechanism.steps, "seconds": seconds, "verified": bool(found.verify())})  # fmt: skip
+    columns = [
+        Column("loss", "loss"), Column("eps", "eps per radian", "g"), Column("low", "optimum (closed form)", ".10g"),
+        Column("value", "value", ".10g"), Column("gap", "gap", ".1e"), Column("steps", "outputs"),
+        Column("seconds", "seconds", ".2f"), Column("verified", "verified"),
+    ]  # fmt: skip
+    return Report("Metric privacy on the circle of angles", columns, rows)
+
+
+PARTS = {"small": small, "growth": growth, "large": large, "cities": european, "plane": plane, "circle": circle}
 
 
 def main() -> None:
@@ -144,7 +195,10 @@ def main() -> None:
     parser.add_argument(
         "--gaps", type=float, nargs="+", default=[1e-3, 1e-2], help="relative gaps asked for, large part"
     )
-    parser.add_argument("--rtol", type=float, default=1e-3, help="relative gap asked for, growth part")
+    parser.add_argument(
+        "--rtol", type=float, default=1e-3, help="relative gap asked for: growth, plane and circle parts"
+    )
+    parser.add_argument("--eps", type=float, nargs="+", default=[0.5, 1.0, 2.0, 3.0], help="levels, plane part")
     parser.add_argument("--out", help="also write the tables to this Markdown file")
     args = parser.parse_args()
     optdp.solve_kernel(1.0, domain=optdp.Alphabet(3), metric=places(3))

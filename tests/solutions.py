@@ -114,6 +114,9 @@ MAKE = {
     "metric points": lambda: optdp.solve_kernel(1.0, domain=optdp.Alphabet(3), metric=optdp.Points([(0, 0), (1, 0), (0, 2)])),
     "metric prior": lambda: optdp.solve_kernel(1.0, ORDERED, domain=optdp.Alphabet(3), metric=ORDERED, prior=PRIOR),
     "metric graph": lambda: optdp.solve_kernel(optdp.log(2), domain=optdp.Alphabet(3), metric=optdp.Graph([(0, 1), (1, 2)])),
+    "metric circle": lambda: optdp.solve_kernel(1.0, domain=optdp.Circle(3.0, 1.0), metric="abs", rtol=0.05),
+    "plane": lambda: optdp.solve_kernel(1.0, domain=optdp.Box((0, 0), (2, 1)), rtol=0.05),
+    "plane squared": lambda: optdp.solve_kernel(1.0, "squared", domain=optdp.Box((0, 0), (1, 1)), rtol=0.05),
     "metric line": lambda: optdp.solve_kernel(1.0, metric="abs", rtol=0.05),
     # frequencies
     "frequency sets": lambda: optdp.solve_frequency(1.0, 10),

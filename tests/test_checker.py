@@ -19,7 +19,7 @@ from optdp.exact.fields import FieldError
 from tests.solutions import MAKE, solution
 
 #: Problems that the checker knows.
-KNOWN = [n for n in MAKE if not n.startswith(("ptt", "composite", "frequency", "metric", "notion", "vector"))]
+KNOWN = [n for n in MAKE if not n.startswith(("ptt", "composite", "frequency", "metric", "notion", "plane", "vector"))]
 PARTS = ("problem", "mechanism", "certificate")
 #: Their proofs take a second.
 SLOW = ("additive delta=0", "kernel abs", "kernel eps=2", "kernel log(3)", "kernel un", "kernel wide", "kernel [0, 2]")

@@ -18,7 +18,7 @@ import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.finite import FiniteCertificate
 from optdp.exact import enclosures
-from optdp.mechanisms.finite import FiniteMechanism, _integer_floors
+from optdp.mechanisms.finite import FiniteMechanism, integer_floors
 
 
 def extremal_program(eps, loss, prior=None):
@@ -102,7 +102,7 @@ def test_any_floor_gives_a_private_mechanism_with_the_best_rows(d, m, eps, seed)
     ratio = enclosures.exp_below(eps)
     mechanism = FiniteMechanism.of_floors(optdp.Alphabet(d), range(m), floors, loss, ratio)
     assert mechanism.table.check_mass().passed and mechanism.table.exact_ratio() <= ratio
-    low = _integer_floors(floors, ratio)
+    low = integer_floors(floors, ratio)
     for row, cost in zip(mechanism.table.weights.tolist(), loss, strict=True):
         order = np.argsort(cost, kind="stable").tolist()
         state = [row[j] - low[j] for j in order]

@@ -76,7 +76,7 @@ def _hypothesis(args: argparse.Namespace) -> int:
 
 
 def _kernel(commands: Commands) -> None:
-    parser = solve_command(commands, "kernel", "the best of all LDP mechanisms for one bounded number")
+    parser = solve_command(commands, "kernel", "the best of all LDP mechanisms for one bounded number or place")
     _kernel_problem(parser)
     text = "range of the outputs (default: the domain, or free if unbiased)"
     option(parser, "--outputs", None, text, type=options.parse_float, nargs=2, metavar=("LOW", "HIGH"))
@@ -87,6 +87,8 @@ def _kernel(commands: Commands) -> None:
         "square matrix; cities, the places that optdp brings; abs, the distance on the interval"
     )
     option(parser, "--metric", None, text, metavar="FILE")
+    text = "inputs are places in the rectangle [A, B] x [C, D] instead"
+    option(parser, "--box", None, text, type=options.parse_float, nargs=4, metavar=("A", "B", "C", "D"))
     option(parser, "--backend", "auto", "dense: the plain linear program on a small grid", choices=("auto", "dense"))
     text = "draw the loss at every input beside the published mechanisms"
     option(parser, "--errors", None, text, metavar="FILE")
@@ -152,7 +154,13 @@ def _solve_kernel(args: argparse.Namespace) -> int:
     placed = args.metric not in (None, "abs")
     if (args.errors or args.structure) and args.metric is not None:
         raise ValueError("errors and structure are not allowed beside --metric: use --plot")
-    solution = options.solve(args, **(_places(args) if placed else {"prior": _prior(args.prior)}))
+    given: dict[str, object] = _places(args) if placed else {"prior": _prior(args.prior)}
+    if args.box is not None:
+        for name in ("domain", "circle", "metric", "errors", "structure"):
+            if getattr(args, name) is not None:
+                raise ValueError(f"{name} is not allowed beside --box")
+        given["domain"] = optdp.Box(args.box[::2], args.box[1::2])
+    solution = options.solve(args, **given)
 
     def figures() -> None:
         from optdp.report.kernel import plot_errors, plot_structure

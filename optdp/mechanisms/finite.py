@@ -86,7 +86,7 @@ class FiniteMechanism(TableMechanism):
         Each row has `ratio` times the floor (rounded down) at the outputs of its least losses, the floor at the others, and one
         output in between: integers from the start, so that the likelihood ratios are at most `ratio` without any repair.
         """
-        low = _integer_floors(floors, ratio)
+        low = integer_floors(floors, ratio)
         room = np.array([int(ratio * m) - m for m in low], dtype=object)
         base, rest = np.array(low, dtype=object), TOTAL - sum(low)
         weights = np.empty(losses.shape, dtype=np.int64)
@@ -148,7 +148,7 @@ class FiniteMechanism(TableMechanism):
         return f"FiniteMechanism on {self.domain}: {len(self.outputs)} outputs; {self._tail()}"
 
 
-def _integer_floors(floors: np.ndarray, ratio: Fraction) -> list[int]:
+def integer_floors(floors: np.ndarray, ratio: Fraction) -> list[int]:
     """Integers in proportion to `floors`, rounded up, whose sum is at most 2^62, and `ratio` times them at least 2^62.
 
     Rounded up, because what a favoured output lacks is as much as `ratio` units, and goes to an output with a larger loss.

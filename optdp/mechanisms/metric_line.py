@@ -60,7 +60,7 @@ class MetricLineMechanism(Mechanism):
         rows = np.array([low for low, _ in found], dtype=np.int64)
         toss = source.integers(0, LIMB, size=rows.size)
         for k, (_, share) in enumerate(found):
-            rows[k] += _heads(int(toss[k]), share, source)
+            rows[k] += heads(int(toss[k]), share, source)
         drawn = self.table.draw(rows, source)
         return np.asarray(np.array(self.outputs)[drawn].reshape(inputs.shape))
 
@@ -148,7 +148,7 @@ def below(eps: Any) -> Fraction:
     return Fraction(eps)
 
 
-def _heads(toss: int, share: Fraction, rng: np.random.Generator) -> bool:
+def heads(toss: int, share: Fraction, rng: np.random.Generator) -> bool:
     """Whether a uniform number in [0, 1) whose first 62 bits are `toss` is below the share, exactly."""
     while True:
         scaled = share * LIMB

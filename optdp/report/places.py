@@ -1,4 +1,4 @@
-"""Maps of mechanisms between places."""
+"""Maps of mechanisms between places, and on rectangles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optdp.design.kernel import solve_kernel
+from optdp.exact.rounding import TOTAL
+from optdp.mechanisms.baselines.plane import SidesMechanism
 from optdp.mechanisms.metric import MetricMechanism
+from optdp.mechanisms.plane import PlaneMechanism
+from optdp.mechanisms.product import share_of
+from optdp.problem.problem import Problem
 from optdp.report.kernel import plot_table
 from optdp.report.plots import COLOURS, OUTSIDE, new_axes, titled
 
@@ -41,5 +47,40 @@ def plot_map(mechanism: MetricMechanism, ax: Axes | None = None, inputs: ArrayLi
     earth = getattr(mechanism.metric, "kind", "") == "haversine"
     ax.set_aspect(1 / np.cos(np.radians(up.mean())) if earth else "equal")
     ax.set(xlabel="longitude" if earth else "", ylabel="latitude" if earth else "")
+    ax.legend(frameon=False, title="input", **OUTSIDE)
+    return titled(ax, repr(mechanism))
+
+
+def each_side(problem: Problem, rtol: float = 1e-3) -> SidesMechanism:
+    """For a rectangle the optimal mechanisms of its two sides, each with half of epsilon: what one has without planar ones.
+
+    **Arguments:** `problem`: one that `optdp.solve_kernel` takes on an `optdp.Box`; `rtol`: of the two solves.
+    """
+    half = share_of(problem.eps, 2)  # type: ignore[arg-type]
+    parts = [solve_kernel(half, problem.loss, domain=side, rtol=rtol).mechanism for side in problem.domain.sides]
+    return SidesMechanism(problem.domain, *parts)
+
+
+def plot_plane(mechanism: PlaneMechanism, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+    """The floor as grey discs, whose areas are probabilities, and for a few inputs (crosses) what they favour. Returns the axes.
+
+    **Arguments:** `inputs`: rows of two coordinates; None: three points of the rectangle.
+    """
+    ax = new_axes(ax, size=(6.4, 5.2))
+    low, high = np.array(mechanism.domain.lower), np.array(mechanism.domain.upper)
+    shares = np.array([(0.1, 0.15), (0.5, 0.55), (0.85, 0.3)])
+    chosen = low + (high - low) * shares if inputs is None else np.atleast_2d(np.asarray(inputs, dtype=float))
+    across, up = mechanism.atoms().T
+    floors = np.array(mechanism.floors) / TOTAL
+    rows = mechanism.rows(chosen) - floors
+    area = 3000 / max(float(floors.max()), float(rows.max()))
+    area = min(area, 9000.0)
+    ax.scatter(across, up, s=area * floors, color="#999999", alpha=0.6, lw=0, zorder=1)
+    for k, (x, row) in enumerate(zip(chosen, rows, strict=True)):
+        colour = COLOURS[k % len(COLOURS)]
+        ax.scatter(across, up, s=area * row, color=colour, alpha=0.35, lw=0, zorder=2)
+        ax.plot(*x, "x", color=colour, ms=8, mew=2, label=f"({x[0]:.3g}, {x[1]:.3g})", zorder=3)
+    ax.plot(*np.array([low, (high[0], low[1]), high, (low[0], high[1]), low]).T, color="#999999", lw=0.8)
+    ax.set_aspect("equal")
     ax.legend(frameon=False, title="input", **OUTSIDE)
     return titled(ax, repr(mechanism))

@@ -127,6 +127,7 @@ MECHANISMS = {
     "AdditiveNoise": ("optdp.report.plots", "plot_noise"),
     "KernelMechanism": ("optdp.report.kernel", "plot_kernel"),
     "MetricMechanism": ("optdp.report.places", "plot_map"),
+    "PlaneMechanism": ("optdp.report.places", "plot_plane"),
     "FiniteMechanism": ("optdp.report.kernel", "plot_table"),
     "LIPMechanism": ("optdp.report.lip", "plot_kernel"),
     "CapMechanism": ("optdp.report.vector", "plot_cap"),

@@ -57,19 +57,29 @@ class Floors:
 
 @dataclass(frozen=True)
 class Bathtubs:
-    """J and its cuts, for losses (inputs, outputs) at most 1; floors are given as v = E m."""
+    """J and its cuts, for losses (inputs, outputs) at most 1; floors are given as v = E m.
+
+    With `copies` > 1 the outputs come in so many blocks, and those at one place of all blocks share their v evenly.
+    """
 
     loss: np.ndarray
     eps: float
     prior: np.ndarray | None
     order: np.ndarray
     sorted: np.ndarray
+    copies: int = 1
 
     @classmethod
-    def of(cls, loss: np.ndarray, eps: float, prior: np.ndarray | None) -> Bathtubs:
+    def of(cls, loss: np.ndarray, eps: float, prior: np.ndarray | None, copies: int = 1) -> Bathtubs:
         """Sort the losses of each input."""
         order = np.argsort(loss, axis=1, kind="stable")
-        return cls(loss, eps, prior, order, np.take_along_axis(loss, order, axis=1))
+        return cls(loss, eps, prior, order, np.take_along_axis(loss, order, axis=1), copies)
+
+    def folded(self, columns: np.ndarray) -> np.ndarray:
+        """The mean over the blocks along the last axis."""
+        if self.copies == 1:
+            return columns
+        return np.asarray(columns.reshape(*columns.shape[:-1], self.copies, -1).mean(axis=-2))
 
     @property
     def low(self) -> float:
@@ -90,6 +100,7 @@ class Bathtubs:
 
     def rows(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(J, the best nu) for each input."""
+        v = np.tile(v / self.copies, self.copies)
         extra = self.high * v[self.order]
         before = np.cumsum(extra, axis=1) - extra
         rest = 1 - self.low * float(v.sum())
@@ -104,7 +115,7 @@ class Bathtubs:
     def slopes(self, inputs: np.ndarray, nu: np.ndarray) -> np.ndarray:
         """The coefficients of v in the cuts (inputs, outputs)."""
         reduced = self.loss[inputs] - nu[:, None]
-        return self.low * reduced + self.high * np.minimum(reduced, 0.0)
+        return self.folded(self.low * reduced + self.high * np.minimum(reduced, 0.0))
 
     def repaired(self, weights: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Masses less a multiple of the weights such that no output has a negative price: they sum to a lower bound."""
@@ -113,6 +124,7 @@ class Bathtubs:
             favoured = reduced < 0
             prices = self.low * reduced.sum(axis=0) + self.high * np.where(favoured, reduced, 0.0).sum(axis=0)
             slopes = self.low * float(weights.sum()) + self.high * (weights @ favoured)
+            prices, slopes = self.folded(prices), self.folded(slopes)
             # The prices are concave in the multiple: Newton's steps come from below and do not go too far.
             step = float((-prices / slopes).max())
             masses = masses - step * weights
@@ -122,19 +134,22 @@ class Bathtubs:
 
 
 def solve_floors(
-    loss: np.ndarray, eps: float, prior: np.ndarray | None = None, *, tolerance: float = 1e-9,
+    loss: np.ndarray, eps: float, prior: np.ndarray | None = None, *, tolerance: float = 1e-9, copies: int = 1,
     left: Callable[[], float] = lambda: math.inf, tell: Callable[[float, float], None] = lambda bound, value: None,
 ) -> Floors:  # fmt: skip
     """The best floor for losses >= 0 (inputs, outputs), at the worst input or on average over a `prior` without zeros.
 
-    **Arguments:** `tolerance`: the relative gap at which to stop; `left`: the seconds that are left; `tell`: told each bracket.
+    **Arguments:** `tolerance`: the relative gap at which to stop; `copies`: the outputs come in so many blocks that are images of
+    each other under symmetries of the problem, and the floor is found for one block; `left`: the seconds that are left; `tell`:
+    told each bracket.
     """
     from scipy.sparse import csr_matrix
 
-    scale, (d, outputs), worst = float(loss.max()) or 1.0, loss.shape, prior is None
-    tubs = Bathtubs.of(loss / scale, eps, prior)
+    scale, d, outputs, worst = float(loss.max()) or 1.0, len(loss), loss.shape[1] // copies, prior is None
+    tubs = Bathtubs.of(loss / scale, eps, prior, copies)
     # Nobody needs to do worse than with one output for all.
-    constant = tubs.loss.max(axis=0) if prior is None else prior @ tubs.loss
+    constant = tubs.folded(tubs.loss)
+    constant = constant.max(axis=0) if prior is None else prior @ constant
     best, value = np.eye(1, outputs, int(np.argmin(constant)))[0] / tubs.low, float(constant.min())
     weights, masses, bound = np.full(d, 1 / d) if prior is None else prior, np.zeros(d), 0.0
     v = tubs.scaled(np.full(outputs, math.exp(eps / 2) / outputs))

@@ -29,7 +29,7 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
-from optdp.design import finite_kernel, metric_line
+from optdp.design import finite_kernel, metric_circle, metric_line, plane
 from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master
 from optdp.design.kernel.floor import Floor, of_pieces
@@ -44,7 +44,7 @@ from optdp.exact.numbers import Number, number, plain
 from optdp.mechanisms.kernel import KernelMechanism, spacing
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
-from optdp.problem.domains import Alphabet, Circle, DomainLike, Interval, as_domain
+from optdp.problem.domains import Alphabet, Box, Circle, DomainLike, Interval, as_domain
 from optdp.problem.families import AllMechanisms
 from optdp.problem.losses import LossLike
 from optdp.problem.metrics import MetricLDP, MetricLike, as_metric
@@ -70,7 +70,7 @@ PIECES = 8192
 
 
 def solve_kernel(
-    eps: Number | str, loss: LossLike | None = None, *, domain: DomainLike = (0.0, 1.0), unbiased: bool = False,
+    eps: Number | str, loss: LossLike | None = None, *, domain: DomainLike | Box = (0.0, 1.0), unbiased: bool = False,
     outputs: Sequence[float] | None = None, prior: PriorLike | str | None = None, metric: MetricLike | None = None,
     rtol: float = 1e-3, time_limit: float = 60.0, backend: str = "auto",
     solver: LinearSolver | None = None, progress: ProgressLike = None,
@@ -83,8 +83,9 @@ def solve_kernel(
     - `loss`: "abs" (the default), "squared", `optdp.Power(q)`, `optdp.Huber(c)`, `optdp.Threshold(t)`, `optdp.Pinball(tau)`,
       `optdp.Pieces(...)` or a nondecreasing function of the distance; for an `optdp.Alphabet`, a matrix with
       the loss of each output (column) for each input (row). With `unbiased=True` it is the variance: "squared", also
-      the default then. On a circle any loss that `optdp.solve_piecewise` takes.
-    - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`.
+      the default then. On a circle any loss that `optdp.solve_piecewise` takes; on a box "abs" or "squared", Euclidean.
+    - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`; an `optdp.Box` with two
+      sides, for places in a rectangle.
     - `unbiased`: ask for E[Y | x] = x at every x of the interval.
     - `outputs`: a pair (lowest, highest) that outputs must stay between; None: the domain itself, or, if unbiased, no
       limit.
@@ -93,8 +94,8 @@ def solve_kernel(
       probability for each symbol, or "uniform".
     - `metric`: None for the guarantee eps-LDP; with an `optdp.Alphabet` the distances d between its symbols, for the guarantee
       K(y|x) <= e^(eps d(x, x')) K(y|x'): a matrix, `optdp.Points(places, "haversine")`, `optdp.Graph(edges)`; on an
-      interval "abs", for d = |x - x'| and the worst case of "abs" or "squared". `eps` is then per unit of distance, any
-      number > 0, and `loss` may be a function of the distance too: outputs are then the symbols.
+      interval or a circle "abs", for d = |x - x'| or the arc, and the worst case of "abs" or "squared". `eps` is then per unit of
+      distance, any number > 0, and `loss` may be a function of the distance too: outputs are then the symbols.
     - `rtol`: refine until (value - lower_bound)/value is at most this.
     - `time_limit`: seconds after which no finer program is begun: the bracket is then wider, and the status says so. Nothing
       else depends on the clock.
@@ -120,7 +121,7 @@ def solve_kernel(
     require.choice("backend", backend, (*METHODS, *finite_kernel.METHODS))
     if not isinstance(unbiased, bool):
         raise TypeError(f"unbiased = {unbiased!r} is not allowed: it must be True or False")
-    area = domain if isinstance(domain, Alphabet) else as_domain(domain)
+    area = domain if isinstance(domain, Alphabet | Box) else as_domain(domain)
     if not isinstance(area, Interval):
         for name, value in (("unbiased", unbiased), ("outputs", outputs)):
             if value not in (None, False):
@@ -144,8 +145,14 @@ def solve_kernel(
     problem = Problem(privacy, area, objective, AllMechanisms(), tuple(constraints))
     if isinstance(area, Circle) and metric is None:
         return solve(problem, rtol, time_limit, progress=progress)
+    if isinstance(area, Box):
+        reason = plane.accepts(problem)
+        if reason is not None:
+            raise ValueError(f"{reason}; asked for was {problem.statement()}")
+        return solve(problem, rtol, time_limit, backend, solver, progress)
     if metric is not None:
-        reason = (finite_metric if isinstance(area, Alphabet) else metric_line).accepts(problem)
+        chosen = {Alphabet: finite_metric, Circle: metric_circle}.get(type(area), metric_line)
+        reason = chosen.accepts(problem)
         if reason is not None:
             raise ValueError(f"{reason}; asked for was {problem.statement()}")
         return solve(problem, rtol, time_limit, backend, solver, progress)

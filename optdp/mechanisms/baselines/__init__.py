@@ -317,4 +317,7 @@ _add("exponential", "McSherry and Talwar, Mechanism design via differential priv
 _add("planar Laplace", "Andres, Bordenabe, Chatzikokolakis and Palamidessi, Geo-indistinguishability: differential privacy for "
      "location-based systems, CCS 2013; output moved to the nearest place", _of_metric("metric:planar_laplace"), "metric-ldp",
      "alphabet", unbiased=False)
+_add("clamped planar Laplace", "Andres, Bordenabe, Chatzikokolakis and Palamidessi, Geo-indistinguishability: differential "
+     "privacy for location-based systems, CCS 2013; with the diagonal as the largest distance, output clamped to the rectangle",
+     partial(_local, "plane:clamped_planar_laplace", floats=True), domains="box", unbiased=False)
 # fmt: on

@@ -1,0 +1,292 @@
+"""Kernels from a rectangle of the plane to finitely many of its points: a floor, and the nearest outputs favoured.
+
+An output has a probability between its floor and its top for every input, so that the likelihood ratios are at most the
+largest top over its floor, whatever the inputs. Within these limits an input gives its mass to the outputs that are nearest to
+it: the best row for every loss that does not fall with the distance.
+
+**The value.** Rows are the best among those within the limits, which are the same for all inputs. So the row of a cell's centre
+bounds the expected loss of every input x in the cell, and for a loss that is convex in x its mean is largest at a corner. What
+this loses falls with the square of the cell's size. Cells are halved where it matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdp.exact import Check, Log, Seed, Within, as_rng, enclosures, work
+from optdp.exact.rounding import TOTAL
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.finite import integer_floors
+from optdp.problem import LDP, Box, LossLike, Objective, Privacy, WorstCase
+
+#: Most outputs.
+OUTPUTS = 4096
+#: Distances between inputs and outputs that are computed at once.
+BLOCK = 2**20
+#: Cells are halved until what is left is this share of the value, or so many distances have been computed.
+CLOSE, DISTANCES = 2.0**-15, 2**24
+#: Coordinates in units of the longer side, their differences and norms: floats are within this of the exact numbers, and so are
+#: distances and their squares.
+ROUNDING = 2.0**-47
+
+Pair = Annotated[tuple[float, ...], Within(least=2, most=2)]
+
+
+@dataclass(frozen=True, repr=False)
+class PlaneMechanism(Mechanism):
+    """For an input x of a rectangle the j-th output with a probability between `floors[j] / 2^62` and `tops[j] / 2^62`: the mass
+    that floors leave goes to the nearest outputs first.
+
+    **Arguments:** `domain`: an `optdp.Box` with two sides; `outputs`: different points of it; `floors`, `tops`: integers with
+    1 <= floors[j] <= tops[j], that sum to at most, and to at least, 2^62.
+
+    Probabilities are integers over 2^62 and are drawn exactly. Which outputs are nearest is decided in floating point:
+    the guarantee does not depend on it, and `enclose` allows for it.
+    """
+
+    exact = True
+    domain: Box
+    outputs: Annotated[tuple[Pair, ...], Within(least=1, most=OUTPUTS)]
+    floors: Annotated[tuple[int, ...], Within(1, TOTAL, 1, OUTPUTS)]
+    tops: Annotated[tuple[int, ...], Within(1, TOTAL, 1, OUTPUTS)]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Box) or self.domain.dimension != 2:
+            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Box with two sides")
+        for name in ("outputs", "floors", "tops"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "outputs", tuple(tuple(map(float, point)) for point in self.outputs))
+        if not 1 <= len(self.outputs) == len(self.floors) == len(self.tops) <= OUTPUTS:
+            raise ValueError(f"outputs are not allowed: there must be at most {OUTPUTS}, each with a floor and a top")
+        if len(set(self.outputs)) < len(self.outputs):
+            raise ValueError("outputs are not allowed: they must be different")
+        self.domain.check(self.outputs, "outputs")
+        if any(not 1 <= low <= high <= TOTAL for low, high in zip(self.floors, self.tops, strict=True)):
+            raise ValueError("floors are not allowed: they must be at least 1, and at most the tops")
+        if not sum(self.floors) <= TOTAL <= sum(self.tops):
+            raise ValueError("floors and tops are not allowed: 2^62 must lie between their sums")
+
+    @classmethod
+    def of_floors(cls, domain: Box, outputs: ArrayLike, floors: np.ndarray, ratio: Fraction) -> PlaneMechanism:
+        """The mechanism with these floors (>= 0, scaled if no distribution lies above them) and tops `ratio` times as high."""
+        points = np.asarray(outputs, dtype=float)
+        low = integer_floors(floors, ratio)
+        kept = [j for j, m in enumerate(low) if m]
+        tops = [min(int(ratio * low[j]), TOTAL) for j in kept]
+        return cls(domain, tuple(map(tuple, points[kept].tolist())), tuple(low[j] for j in kept), tuple(tops))
+
+    # Everything is computed in units of the longer side, from the lower corner.
+
+    @cached_property
+    def _unit(self) -> Fraction:
+        """The longer side."""
+        return max(side.exact_width for side in self.domain.sides)
+
+    @cached_property
+    def _sides(self) -> np.ndarray:
+        return np.array([float(side.exact_width / self._unit) for side in self.domain.sides])
+
+    @cached_property
+    def _points(self) -> np.ndarray:
+        lower = list(map(Fraction, self.domain.lower))
+        rows = [[float((Fraction(v) - a) / self._unit) for v, a in zip(p, lower, strict=True)] for p in self.outputs]
+        return np.array(rows)
+
+    @cached_property
+    def _floors(self) -> np.ndarray:
+        return np.array(self.floors, dtype=np.int64)
+
+    @cached_property
+    def _room(self) -> np.ndarray:
+        return np.array(self.tops, dtype=np.int64) - self._floors
+
+    @cached_property
+    def _rest(self) -> int:
+        """What the floors leave."""
+        return TOTAL - sum(self.floors)
+
+    def _inputs(self, x: ArrayLike) -> np.ndarray:
+        """Rows of inputs, in these units."""
+        inputs = np.asarray(self.domain.check(x), dtype=float).reshape(-1, 2)
+        with np.errstate(under="ignore"):
+            return np.asarray((inputs - np.array(self.domain.lower)) / float(self._unit))
+
+    def _distances(self, at: np.ndarray) -> np.ndarray:
+        with np.errstate(under="ignore"):
+            across, up = (at[:, None, k] - self._points[:, k] for k in (0, 1))
+            return np.asarray(np.sqrt(across * across + up * up))
+
+    def _favoured(self, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(outputs by distance, what each of them gets beyond its floor)."""
+        order = np.argsort(distances, axis=1, kind="stable")
+        # Tops may sum to more than 63 bits: what lies beyond `rest` does not count.
+        room = np.minimum(self._room, self._rest)[order]
+        before = np.zeros(room.shape, dtype=np.int64)
+        total = np.zeros(len(room), dtype=np.int64)
+        if int(np.minimum(self._room, self._rest).astype(object).sum()) < 2**63:
+            before = np.cumsum(room, axis=1) - room
+        else:
+            for j in range(room.shape[1]):
+                before[:, j] = total
+                total = np.minimum(total, self._rest - room[:, j]) + room[:, j]
+        return order, np.clip(self._rest - before, 0, room)
+
+    def _rows(self, distances: np.ndarray) -> np.ndarray:
+        """Probabilities (inputs, outputs), rounded to floats."""
+        order, more = self._favoured(distances)
+        rows = np.empty(distances.shape)
+        np.put_along_axis(rows, order, (self._floors[order] + more) / TOTAL, axis=1)
+        return rows
+
+    def _blocks(self, rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        step = max(1, BLOCK // len(self.outputs))
+        return np.concatenate([function(rows[i : i + step]) for i in range(0, max(len(rows), 1), step)])
+
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
+        inputs, source = self._inputs(x), as_rng(rng)
+        drawn = source.integers(0, TOTAL, size=len(inputs))
+        place = np.searchsorted(np.cumsum(self._floors), drawn, side="right")
+        far = np.flatnonzero(drawn >= TOTAL - self._rest)
+
+        def nearest(which: np.ndarray) -> np.ndarray:
+            order, more = self._favoured(self._distances(inputs[which]))
+            asked = drawn[which] - (TOTAL - self._rest)
+            column = (np.cumsum(more, axis=1) <= asked[:, None]).sum(axis=1)
+            return np.take_along_axis(order, column[:, None], axis=1)[:, 0]
+
+        if far.size:
+            place[far] = self._blocks(far, nearest)
+        return self.atoms()[place].reshape(np.shape(x))
+
+    def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        """The probability of the output y (two coordinates along the last axis) for the input x."""
+        asked, inputs = np.broadcast_arrays(np.asarray(y, dtype=float), np.asarray(x, dtype=float))
+        known = {point: j for j, point in enumerate(self.outputs)}
+        column = np.array([known.get(tuple(p), -1) for p in asked.reshape(-1, 2).tolist()], dtype=np.int64)
+        at = self._inputs(inputs)
+        rows = self._blocks(at, lambda some: self._rows(self._distances(some)))
+        found = np.where(column >= 0, rows[np.arange(column.size), np.maximum(column, 0)], 0.0)
+        return np.asarray(found.reshape(asked.shape[:-1]))
+
+    def atoms(self) -> np.ndarray:
+        """The outputs, one in each row."""
+        return np.array(self.outputs)
+
+    def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
+        """(lowest, highest) value of a coordinate of Y."""
+        return float(self.atoms().min()), float(self.atoms().max())
+
+    def rows(self, x: ArrayLike) -> np.ndarray:
+        """The probabilities of all outputs (along the last axis) for the inputs x."""
+        found = self._blocks(self._inputs(x), lambda some: self._rows(self._distances(some)))
+        return np.asarray(found.reshape(*np.shape(x)[:-1], len(self.outputs)))
+
+    def mean(self, x: ArrayLike) -> np.ndarray:
+        return np.asarray(self.rows(x) @ self.atoms())
+
+    def variance(self, x: ArrayLike) -> np.ndarray:
+        """E|Y - E[Y]|^2."""
+        lower = np.array(self.domain.lower)
+        rows, y = self.rows(x), self.atoms() - lower
+        return np.asarray(rows @ np.square(y).sum(axis=1) - np.square(rows @ y).sum(axis=-1))
+
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
+        law, unit = self._distance_loss(loss), float(self._unit)
+
+        def mean(some: np.ndarray) -> np.ndarray:
+            far = self._distances(some)
+            return np.asarray((self._rows(far) * law(unit * far)).sum(axis=1))
+
+        return self._blocks(self._inputs(x), mean).reshape(np.shape(x)[:-1])
+
+    def _distance_loss(self, loss: Any) -> Any:
+        law = self._loss(loss)
+        if law.form != "distance":
+            raise ValueError(f"loss is not allowed on {self.domain}: it must be a function of the distance")
+        return law
+
+    def _grid(self, cells: int, around: np.ndarray | None = None, reach: float = 1.0) -> np.ndarray:
+        """Inputs on a grid, in rows: of the rectangle, or of so many of its sides `around` an input."""
+        low, high = np.array(self.domain.lower), np.array(self.domain.upper)
+        if around is not None:
+            low, high = np.maximum(around - reach * (high - low), low), np.minimum(around + reach * (high - low), high)
+        ways = [np.linspace(a, b, cells + 1) for a, b in zip(low, high, strict=True)]
+        return np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2)
+
+    def worst_input(self, loss: LossLike = "abs") -> Any:
+        """The worst point of a grid of 64 cells each way, refined around it."""
+        grid = self._grid(64)
+        for reach in (1 / 64, 1 / 512, 1 / 4096):
+            best = grid[int(np.argmax(self.expected_loss(grid, loss)))]
+            grid = np.concatenate([best[None], self._grid(16, best, reach)])
+        return grid[int(np.argmax(self.expected_loss(grid, loss)))]
+
+    def average_loss(self, loss: LossLike = "abs") -> float:
+        """The mean over the middles of 64 cells each way."""
+        middles = self._grid(128).reshape(129, 129, 2)[1::2, 1::2]
+        return float(self.expected_loss(middles, loss).mean())
+
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        """(what is attained at an input, what no input exceeds): see the top of this file."""
+        if not isinstance(objective, WorstCase) or objective.loss.exponent not in (1, 2):
+            return super().enclose(objective)
+        power, n = int(objective.loss.exponent), len(self.outputs)
+        slack = 4 * ROUNDING + (n + 64) * 2.0**-50
+        counts = np.maximum(1, np.round(16 * self._sides)).astype(int)
+        centres, half = _cells(self._sides, counts)
+        attained, closed, done = 0.0, 0.0, 0
+        while len(centres):
+            work.count(0.4 * len(centres) * n)
+            done += len(centres) * n
+            found = self._blocks(centres, lambda some, half=half: self._cell(some, half, power))  # type: ignore[misc]
+            attained = max(attained, float(found[:, 0].max()))
+            open_ = found[:, 1] > attained * (1 + CLOSE)
+            if done + 4 * int(open_.sum()) * n > DISTANCES:
+                open_[:] = False
+            closed = max(closed, float(found[~open_, 1].max(initial=0.0)))
+            half = half / 2
+            shifts = np.array([(a, b) for a in (-1, 1) for b in (-1, 1)]) * half
+            centres = (centres[open_][:, None] + shifts).reshape(-1, 2)
+        scale = self._unit**power
+        low, high = Fraction(attained) - Fraction(slack), max(Fraction(closed), Fraction(attained)) + Fraction(slack)
+        return max(0.0, enclosures.round_down(low * scale)), enclosures.round_up(high * scale)
+
+    def _cell(self, centres: np.ndarray, half: np.ndarray, power: int) -> np.ndarray:
+        """(expected loss at the centre, the largest at a corner under the centre's row) in each row."""
+        far = self._distances(centres)
+        rows = self._rows(far)
+        at = [(rows * far**power).sum(axis=1)]
+        at += [(rows * self._distances(centres + half * (a, b)) ** power).sum(axis=1) for a in (-1, 1) for b in (-1, 1)]
+        return np.stack([at[0], np.max(at, axis=0)], axis=1)
+
+    def guarantee(self) -> LDP:
+        """LDP with the logarithm of the largest top over its floor."""
+        return LDP(Log(self._ratio))
+
+    @cached_property
+    def _ratio(self) -> Fraction:
+        return max(Fraction(high, low) for low, high in zip(self.floors, self.tops, strict=True))
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        if not isinstance(privacy, LDP):
+            return super().check_privacy(privacy)
+        held = sum(self.floors) <= TOTAL <= sum(self.tops)
+        told = "for every input the mass that the floors leave fits under the tops: rows sum to 1 in exact rationals"
+        return [privacy.check(self._ratio), Check("mass", held, told)]
+
+    def __repr__(self) -> str:
+        return f"PlaneMechanism on {self.domain}: {len(self.outputs)} outputs; eps = {self.privacy():.6g}"
+
+
+def _cells(sides: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(centres, half a cell) of so many cells each way."""
+    half = sides / counts / 2
+    ways = [h * (2 * np.arange(k) + 1) for h, k in zip(half, counts, strict=True)]
+    return np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2), half

@@ -1,0 +1,112 @@
+"""Metric privacy on a circle: the closed form, the plain program beside it, and the mechanism's numbers."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import chisquare
+
+import optdp
+from optdp.certificates.base import Refusal
+from optdp.mechanisms.metric_circle import MetricCircleMechanism
+
+CIRCLE = optdp.Circle(3.0, -1.0)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return optdp.solve_kernel(2.0, domain=CIRCLE, metric="abs", rtol=0.02)
+
+
+@pytest.mark.parametrize(("loss", "power"), [("abs", 1), ("squared", 2)])
+@pytest.mark.parametrize("eps", [1e-5, 0.5, 15.0])
+def test_the_bound_is_the_loss_of_the_exponential_density(eps, loss, power):
+    best = optdp.solve_kernel(eps, loss, domain=CIRCLE, metric="abs", rtol=0.01)
+    mass = quad(lambda t: math.exp(-eps * t), 0, 1.5)[0]
+    assert best.lower_bound == pytest.approx(quad(lambda t: t**power * math.exp(-eps * t), 0, 1.5)[0] / mass, rel=1e-9)
+    assert best.gap <= 0.01 and best.verify()
+
+
+def test_the_plain_program_on_a_cycle_lies_just_below():
+    """Points of a grid as symbols: their optimum bounds the circle's from below, but for outputs in between."""
+    n, eps = 18, 2.0
+    cycle = optdp.Graph([(k, (k + 1) % n) for k in range(n)], [3.0 / n] * n)
+    plain = optdp.solve_kernel(eps, domain=optdp.Alphabet(n), metric=cycle)
+    best = optdp.solve_kernel(eps, domain=CIRCLE, metric="abs", rtol=1e-3)
+    step = 3.0 / n
+    wrapped = np.exp(-eps * np.minimum(np.arange(n), n - np.arange(n)) * step)
+    assert plain.value == pytest.approx(
+        wrapped @ np.minimum(np.arange(n), n - np.arange(n)) * step / wrapped.sum(), rel=1e-6
+    )
+    assert plain.lower_bound <= best.value
+    assert best.value <= plain.value * 1.05
+
+
+def test_the_bracket_is_proven_for_this_problem(found):
+    assert found.verify(), str(found.verify())
+    assert not replace(found, lower_bound=found.lower_bound * (1 + 1e-9)).verify()
+    assert not replace(found, problem=replace(found.problem, privacy=optdp.MetricLDP(1.99, "abs"))).verify()
+    for problem in (
+        replace(found.problem, privacy=optdp.LDP(2.0)),
+        replace(found.problem, domain=optdp.Interval(-1, 2)),
+        replace(found.problem, objective=optdp.WorstCase(optdp.Power(1.5))),
+    ):
+        with pytest.raises(Refusal):
+            found.certificate.bound(problem)
+
+
+def test_probabilities_are_lipschitz_along_the_shorter_arc(found):
+    x, other = np.random.default_rng(3).uniform(-1, 2, (2, 200))
+    x[0], other[0] = -1.0, 2.0  # the same place
+    outputs = found.mechanism.atoms()
+    first, second = (found.mechanism.probability(outputs, v[:, None]) for v in (x, other))
+    change = np.abs(np.log(first) - np.log(second)).max(axis=1)
+    assert (change <= 2 * CIRCLE.distance(x, other) + 1e-9).all()
+    assert np.allclose(first.sum(axis=1), 1)
+
+
+def test_no_input_loses_more_than_the_value(found):
+    x = np.linspace(-1, 2, 701)
+    losses = found.mechanism.expected_loss(x, "abs")
+    outputs = found.mechanism.atoms()
+    direct = found.mechanism.probability(outputs, x[:40, None]) * CIRCLE.distance(x[:40, None], outputs)
+    assert np.allclose(direct.sum(axis=1), losses[:40])
+    low, high = found.mechanism.enclose(found.problem.objective)
+    assert low <= losses.max() * (1 + 1e-12) and losses.max() <= high == found.value
+    assert found.mechanism.worst_case_loss("abs") == pytest.approx(losses.max(), rel=1e-3)
+
+
+def test_samples_follow_the_mixture(found):
+    x = 1.93
+    drawn = found.mechanism.randomize(np.full(30_000, x), 5)
+    outputs = found.mechanism.atoms()
+    counts = np.searchsorted(outputs, drawn)
+    assert (outputs[counts] == drawn).all()
+    counts = np.bincount(counts, minlength=outputs.size)
+    expected = found.mechanism.probability(outputs, x) * drawn.size
+    big = expected > 10
+    assert chisquare(counts[big], expected[big] * counts[big].sum() / expected[big].sum()).pvalue > 1e-4
+
+
+def test_the_slope_is_the_guarantee():
+    made = MetricCircleMechanism(optdp.Circle(2.0), (8, 7, 7))
+    assert made.guarantee().eps == Fraction(2, 7)  # steps of 1/2
+    assert made.check_privacy(optdp.MetricLDP("2/7", "abs"))[0].passed
+    assert not made.check_privacy(optdp.MetricLDP("0.2857", "abs"))[0].passed
+    assert made.probability([0.0, 0.5, 1.0, 1.5], 0.0) == pytest.approx(np.array([8, 7, 7, 7]) / 29)
+    for weights in ((1,), (0, 1), (2**124, 1)):
+        with pytest.raises(ValueError, match="weights"):
+            MetricCircleMechanism(optdp.Circle(2.0), weights)
+
+
+def test_what_is_not_solved_is_named():
+    for options, words in (
+        ({"loss": optdp.Power(1.5)}, "loss"),
+        ({"prior": "uniform"}, "loss"),
+        ({"eps": 100.0}, "eps"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            optdp.solve_kernel(**{"eps": 1.0, "domain": CIRCLE, "metric": "abs", **options})

@@ -1,0 +1,227 @@
+"""Rectangles under local privacy: brackets that hold for all inputs and outputs, and the mechanism's own numbers."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+import optdp
+from optdp.certificates.base import Refusal
+from optdp.certificates.plane import PlaneCertificate, Prices
+from optdp.exact.rounding import TOTAL
+from optdp.mechanisms import baselines
+from optdp.mechanisms.plane import PlaneMechanism
+from optdp.report.places import each_side
+from optdp.solvers.floors import solve_floors
+
+SQUARE, WIDE = optdp.Box((0, 0), (1, 1)), optdp.Box((-1, 2), (3, 5))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return optdp.solve_kernel(3.0, domain=WIDE, rtol=0.03)
+
+
+def test_the_bracket_is_proven(found):
+    assert found.verify(), str(found.verify())
+    assert found.gap <= 0.03 and "R^2" in found.problem.statement()
+    assert not replace(found, lower_bound=found.value * (1 - 1e-3)).verify()
+    assert not replace(found, problem=replace(found.problem, privacy=optdp.LDP(2.99))).verify()
+    assert found.program.model is not None
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+def test_brackets_of_grids_and_units_overlap(loss):
+    """The optimum lies in each of them; places and units do not matter, nor which side is the longer one."""
+    boxes = (WIDE, optdp.Box((0, 0), (4, 3)), optdp.Box((0, 0), (30, 40)))
+    units = (1, 1, 10)
+    cases = [
+        optdp.solve_kernel(2.0, loss, domain=box, rtol=rtol) for box, rtol in zip(boxes, (0.1, 0.01, 0.03), strict=True)
+    ]
+    power = 1 if loss == "abs" else 2
+    lows = [s.lower_bound / k**power for s, k in zip(cases, units, strict=True)]
+    highs = [s.value / k**power for s, k in zip(cases, units, strict=True)]
+    assert max(lows) <= min(highs)
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.0])
+def test_squared_loss_for_small_eps_tells_one_coordinate(eps):
+    """One coordinate by the best mechanism for numbers, E/(1 + E)^2, and the middle for the other one, 1/4."""
+    best = optdp.solve_kernel(eps, "squared", domain=SQUARE, rtol=1e-3)
+    odds = np.exp(eps)
+    assert best.lower_bound <= odds / (1 + odds) ** 2 + 0.25 <= best.value * (1 + 1e-9)
+    assert best.gap <= 1e-3
+
+
+def test_a_thin_rectangle_is_an_interval():
+    thin = optdp.solve_kernel(2.0, domain=optdp.Box((0, 0), (1, 1e-6)), rtol=0.02)
+    line = optdp.solve_kernel(2.0, rtol=1e-3)
+    assert thin.lower_bound <= line.value * (1 + 1e-5) and line.lower_bound <= thin.value
+
+
+def test_nothing_that_is_published_lies_below_the_bound(found):
+    for eps, loss in ((1.0, "abs"), (3.0, "squared")):
+        best = optdp.solve_kernel(eps, loss, domain=SQUARE, rtol=0.04)
+        noise = baselines.get("clamped planar Laplace").build(best.problem)
+        sides = each_side(best.problem, 0.01)
+        for other in (noise, sides):
+            assert other.worst_case_loss(loss) > best.value
+            assert other.satisfies(optdp.LDP(eps).in_real_arithmetic())
+        if loss == "squared":  # the sum of the two
+            assert sides.worst_case_loss(loss) == pytest.approx(2 * sides.first.worst_case_loss(loss), rel=1e-3)
+
+
+def test_noise_and_sides_draw_what_they_say():
+    noise = baselines.get("clamped planar Laplace").build(optdp.Problem(optdp.LDP(2.0), WIDE, "abs"))
+    sides = each_side(optdp.Problem(optdp.LDP(2.0), WIDE, "abs"), 0.05)
+    x = np.array([0.3, 2.5])
+    for mechanism in (noise, sides):
+        drawn = mechanism.randomize(np.tile(x, (40_000, 1)), 3)
+        far = np.linalg.norm(drawn - x, axis=1)
+        assert abs(far.mean() - mechanism.expected_loss(x, "abs")) < 5 * far.std() / 200 + 5e-3
+        assert np.abs(drawn.mean(axis=0) - mechanism.mean(x)).max() < 0.05
+        assert ((drawn >= WIDE.lower) & (drawn <= WIDE.upper)).all()
+
+
+def test_probabilities_lie_between_floors_and_tops_and_sum_to_one(found):
+    mechanism = found.mechanism
+    x = np.random.default_rng(1).uniform(WIDE.lower, WIDE.upper, (500, 2))
+    rows = mechanism.rows(x) * TOTAL
+    assert (rows >= np.array(mechanism.floors) * (1 - 1e-12)).all() and (
+        rows <= np.array(mechanism.tops) * (1 + 1e-12)
+    ).all()
+    assert np.allclose(rows.sum(axis=1), TOTAL)
+    assert np.allclose(mechanism.probability(mechanism.atoms()[:, None], x[:3]), mechanism.rows(x[:3]).T)
+    assert mechanism.probability([0.123456, 3.0], x[0]) == 0
+    assert mechanism.guarantee().eps.argument == max(
+        Fraction(b, a) for a, b in zip(mechanism.floors, mechanism.tops, strict=True)
+    )
+
+
+def test_no_input_loses_more_than_the_value(found):
+    x = np.concatenate([np.random.default_rng(2).uniform(WIDE.lower, WIDE.upper, (4000, 2)), found.mechanism._grid(32)])
+    losses = found.mechanism.expected_loss(x, "abs")
+    low, high = found.mechanism.enclose(found.problem.objective)
+    assert losses.max() <= high and high == found.value
+    assert low <= found.mechanism.worst_case_loss("abs") * (1 + 1e-3)
+    assert low >= high * (1 - 1e-3)
+
+
+def test_samples_follow_the_probabilities(found):
+    mechanism, x = found.mechanism, np.array([0.4, 2.2])
+    drawn = mechanism.randomize(np.tile(x, (30_000, 1)), 7)
+    place = {tuple(p): j for j, p in enumerate(mechanism.atoms().tolist())}
+    counts = np.bincount([place[tuple(p)] for p in drawn.tolist()], minlength=len(place))
+    expected = mechanism.rows(x) * 30_000
+    big = expected > 10
+    assert (counts[expected == 0] == 0).all()
+    assert chisquare(counts[big], expected[big] * counts[big].sum() / expected[big].sum()).pvalue > 1e-4
+    assert np.abs(drawn.mean(axis=0) - mechanism.mean(x)).max() < 0.05
+    assert np.square(drawn - mechanism.mean(x)).sum(axis=1).mean() == pytest.approx(
+        float(mechanism.variance(x)), rel=0.05
+    )
+
+
+points = st.tuples(st.floats(0, 0.5), st.floats(0, 0.5))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(points, st.floats(0.01, 1), st.floats(0, 1)), min_size=1, max_size=5), st.sampled_from(["abs", "squared"]),
+    st.floats(0.1, 5), st.floats(0.05, 1),
+)  # fmt: skip
+def test_no_output_has_a_price_below_the_proven_one(rows, loss, eps, side):
+    """Whatever the multipliers: g at random outputs of the whole rectangle, and beyond, from its definition."""
+    certificate = PlaneCertificate(*zip(*rows, strict=True))
+    problem = optdp.Problem(optdp.LDP(eps), optdp.Box((0, 0), (2, 2 * side)), loss)
+    dual = Prices.of(certificate, problem)
+    proven = -dual.shortfall(1e-3)
+    y = np.random.default_rng(0).uniform(-0.1, 1.1, (400, 2)) * (1, side)
+    y = np.concatenate([y, dual.inputs])
+    total = np.zeros(len(y))
+    for share, weight, threshold in rows:
+        for flip in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            x = [abs(f - s) * w for f, s, w in zip(flip, share, (1, side), strict=True)]
+            r = np.hypot(*(y - x).T) ** (1 if loss == "abs" else 2) - threshold
+            total += weight / 4 * (r + np.expm1(eps) * np.minimum(r, 0))
+    assert total.min() >= proven - 1e-9
+    best = optdp.solve_kernel(eps, loss, domain=problem.domain, rtol=0.3).value if rows[0][1] > 0.99 else np.inf
+    assert certificate.bound(problem).value <= best
+
+
+def test_images_are_solved_as_one_block():
+    """The program with symmetry has the value of the one without."""
+    from optdp.certificates.plane import images
+    from optdp.design.plane import quarter
+
+    shares = quarter([4, 4])
+    outputs = images(shares)
+    folded = solve_floors(np.linalg.norm(shares[:, None] - outputs, axis=2), 2.0, copies=4)
+    every = np.unique(outputs, axis=0)
+    whole = solve_floors(np.linalg.norm(every[:, None] - every, axis=2), 2.0)
+    assert folded.value == pytest.approx(whole.value, rel=1e-7) and folded.bound == pytest.approx(whole.bound, rel=1e-7)
+
+
+def test_what_is_not_solved_is_named():
+    for options, words in (
+        ({"loss": optdp.Power(1.5)}, "loss"), ({"prior": "uniform"}, "loss"), ({"domain": optdp.Box.cube(3)}, "two sides"),
+        ({"unbiased": True}, "unbiased"), ({"outputs": (0, 1)}, "outputs"), ({"backend": "dense"}, "method"),
+        ({"metric": "abs"}, "metric"),
+        ({"domain": optdp.Box((0, 0), (1e200, 1))}, "units"), ({"eps": 13.0}, "eps"),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError), match=words):
+            optdp.solve_kernel(**{"eps": 1.0, "domain": SQUARE, **options})
+
+
+def test_mechanisms_are_checked():
+    whole, half = TOTAL, TOTAL // 2
+    corners = ((0.0, 0.0), (1.0, 1.0))
+    made = PlaneMechanism(SQUARE, corners, (half // 2, half // 2), (half + half // 2, half + half // 2))
+    assert made.guarantee().eps.argument == 3 and made.check_privacy(optdp.LDP(optdp.log(3)))[0].passed
+    assert not made.check_privacy(optdp.LDP(1.09))[0].passed
+    for floors, tops in (
+        ((0, 1), (whole, whole)),
+        ((2, 2), (1, 2)),
+        ((1, 1), (2, 2)),
+        ((whole, whole), (whole, whole)),
+        ((1,), (whole,)),
+    ):
+        with pytest.raises(ValueError, match="not allowed"):
+            PlaneMechanism(SQUARE, corners, floors, tops)
+    with pytest.raises(ValueError, match="not allowed"):
+        PlaneMechanism(SQUARE, ((0.0, 0.0), (2.0, 0.0)), (1, 1), (whole, whole))
+    with pytest.raises(TypeError, match="two sides"):
+        PlaneMechanism(optdp.Box.cube(3), corners, (1, 1), (whole, whole))
+    with pytest.raises(ValueError, match="x"):
+        made.randomize([2.0, 0.0])
+    # Tops may be as large as 2^62 each: sums go beyond 64 bits.
+    wide = PlaneMechanism(SQUARE, (*corners, (0.0, 1.0)), (1, 1, 1), (whole, whole, whole))
+    assert wide.rows([[0.1, 0.1], [0.9, 0.9]]).argmax(axis=1).tolist() == [0, 1]
+
+
+def test_the_certificate_refuses_other_problems(found):
+    for problem in (
+        optdp.Problem(optdp.LDP(3.0), (0, 1), "abs"),
+        replace(found.problem, privacy=optdp.ApproxDP(3.0, 1e-3)),
+        replace(found.problem, objective=optdp.WorstCase(optdp.Power(1.5))),
+        replace(found.problem, privacy=optdp.LDP(20.0)),
+        replace(found.problem, domain=optdp.Box.cube(3)),
+    ):
+        with pytest.raises(Refusal):
+            found.certificate.bound(problem)
+    for wrong in ({"weights": (0.0,) * len(found.certificate.weights)}, {"weights": (1.0,)}):
+        with pytest.raises(Refusal):
+            replace(found.certificate, **wrong).bound(found.problem)
+    # Fewer mechanisms: the bound holds.
+    assert found.certificate.bound(replace(found.problem, constraints=(optdp.Unbiased(),))).value > 0
+
+
+def test_files_and_drawings(found, tmp_path):
+    found.save(tmp_path / "plane.json")
+    again = optdp.Solution.load(tmp_path / "plane.json")
+    assert again == found and again.verify()
+    assert len(found.plot(inputs=[[0.0, 3.0]]).collections) == 2
