@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np

@@ -243,7 +243,9 @@ class Sweep:
     def _moving(self, cell: int, branch: int, t0: fmpq, t1: fmpq) -> arb_poly:
         """The primitive at t0 + t1 v, as a polynomial in v itself."""
         p0, p1 = self.cells[cell].place
-        return self._primitive(cell, branch, _line(t0, t1), _line(self.sign * (p0 + p1 * t0), self.sign * (p1 * t1 - 1)))
+        return self._primitive(
+            cell, branch, _line(t0, t1), _line(self.sign * (p0 + p1 * t0), self.sign * (p1 * t1 - 1))
+        )
 
     @cached_property
     def _sums(self) -> list[list[arb_poly]]:

@@ -689,17 +689,20 @@ class KernelMechanism(CellWindow):
         Both jump, and meet exactly: losses of the numbers sent are decided in rationals, windows as `randomize` places them,
         which is monotone. Between the floats around two neighbouring jumps only the window moves.
         """
-        low, width = Fraction(self.domain.lower), self.domain.exact_width
+        width = self.domain.exact_width
         at = [first * self._sent.step for first, _ in self._places]
         if isinstance(objective, Average):
-            if not isinstance(objective.prior, Prior) or any(Fraction(float(p)) != p for p in objective.prior.categories):
+            if not isinstance(objective.prior, Prior) or any(
+                Fraction(float(p)) != p for p in objective.prior.categories
+            ):
                 return None
             inputs = [float(p) for p in objective.prior.categories]
         else:
             work.count(30 * len(at) * len(law.knots))
-            jumps = [nearest(y - k * width) for y in at for k in law.knots]
-            around = [x for jump in jumps for x in (math.nextafter(jump, -math.inf), jump, math.nextafter(jump, math.inf))]
-            inputs = sorted({self.domain.lower, self.domain.upper, *(x for x in around if self.domain.lower <= x <= self.domain.upper)})
+            floats = {self.domain.lower, self.domain.upper}
+            for jump in (nearest(y - k * width) for y in at for k in law.knots):
+                floats |= {math.nextafter(jump, -math.inf), jump, math.nextafter(jump, math.inf)}
+            inputs = sorted(x for x in floats if self.domain.lower <= x <= self.domain.upper)
         work.count(len(inputs) * len(at) * (2 + 2 * work.rational(4)))
         starts = self._first_cell(np.array(inputs)).tolist()
         edges, size, mass = self._edges.tolist(), self.width_cells, self.exact_floor_mass

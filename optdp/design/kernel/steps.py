@@ -60,5 +60,7 @@ def covers(task: Task, count: int) -> list[KernelMechanism]:
             y[-1] = math.nextafter(y[-1], math.inf)
         window = (CELLS // y.size + 1) / CELLS
         for share in (0.5, 0.5 - 2.0**-53):
-            found.append(KernelMechanism.private(task.problem.eps, np.ones(y.size), y, y, window, domain, "ends", share))  # type: ignore[arg-type]
+            found.append(
+                KernelMechanism.private(task.problem.eps, np.ones(y.size), y, y, window, domain, "ends", share)
+            )  # type: ignore[arg-type]
     return found
