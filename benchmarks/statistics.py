@@ -2,7 +2,8 @@
 
     python benchmarks/statistics.py --part peers --peers peers/bin/python    # see benchmarks/peers.py for the other Python
     python benchmarks/statistics.py --part certificates                      # solve_frequency, d up to 10^6; clients per second
-    python benchmarks/statistics.py --part column                            # the demo's column: error of the mean
+    python benchmarks/statistics.py --part mean --runs 2000                  # every mechanism for a mean: bias, error (minutes)
+    python benchmarks/statistics.py --part column --runs 2000                # the demo's column: error of the mean (minutes)
     python benchmarks/statistics.py --part columns                           # plans of 2, 5 and 20 columns
     python benchmarks/statistics.py --part files --rows 10000000             # memory of files of any size (minutes)
 
@@ -12,6 +13,7 @@ Seconds are CPU seconds of one process; memory is the largest resident set that 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import math
@@ -29,7 +31,7 @@ import optdp
 from optdp.mechanisms import baselines
 from optdp.report.report import Column, Report
 from optdp.statistics.plan import WHAT
-from optdp.statistics.recommend import mean_variance
+from optdp.statistics.recommend import mean_variance, worst_mean
 
 
 def compared(args: argparse.Namespace) -> Report:
@@ -129,6 +131,86 @@ def certificates(args: argparse.Namespace) -> Report:
     return Report("solve_frequency: certificates", shown, rows)
 
 
+#: People asked in `means`, surveys simulated at a time, and how near to the best a prediction is that is measured twice as long.
+PEOPLE, BLOCK, CLOSE = 20_000, 50, 1.035
+
+
+def surveys(mechanism: Any, people: np.ndarray, runs: int) -> np.ndarray:
+    """Errors of the mean of these people in so many surveys, each estimated as users do."""
+    rng, values = np.random.default_rng(7), list[float]()
+    for start in range(0, runs, BLOCK):
+        outputs = mechanism.randomize(np.tile(people, (min(BLOCK, runs - start), 1)), rng)
+        values += [
+            optdp.estimate(mechanism, tally).value for tally in optdp.Tally.each(mechanism, outputs, mean_only=True)
+        ]
+    return np.array(values) - people.mean()
+
+
+def normal() -> tuple[np.ndarray, np.ndarray]:
+    """N(40, 12) clipped to [0, 120], in steps of a half, with its atoms at the ends."""
+    from scipy.stats import norm
+
+    points = np.arange(241) / 2
+    ends = np.concatenate([[-np.inf], points[:-1] + 0.25, [np.inf]])
+    return points, np.diff(norm.cdf((ends - 40) / 12))
+
+
+def asked(points: np.ndarray, probabilities: np.ndarray, count: int) -> np.ndarray:
+    """So many people with this distribution, up to rounding."""
+    place = np.searchsorted(np.cumsum(probabilities), (np.arange(count) + 0.5) / count * (1 - 1e-12))
+    return points[np.minimum(place, points.size - 1)]
+
+
+def mirrored(points: np.ndarray, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Half of the people mirrored in the middle of [0, 120]: as bad for a symmetric mechanism, and no estimate is clipped."""
+    both = np.concatenate([points, 120 - points])
+    order = np.argsort(both, kind="stable")
+    return both[order], np.tile(probabilities / 2, 2)[order]
+
+
+def means(args: argparse.Namespace) -> list[Report]:
+    """Every mechanism that `recommend` offers for a mean on [0, 120] at eps = 1: bias, predicted and measured errors."""
+    return [_means(args, normal(), PEOPLE), _means(args, None, PEOPLE // 10)]
+
+
+def _means(args: argparse.Namespace, prior: Any, count: int) -> Report:
+    """Under a prior; or (None) each mechanism at the population that is the worst one for it."""
+    given = None if prior is None else tuple(values.tolist() for values in prior)
+    ranked, rows = optdp.recommend((0, 120), 1.0, "mean", n=count, prior=given), []
+    for row in ranked.rows:
+        people = asked(*(mirrored(*worst_mean(row.mechanism)[1]) if prior is None else prior), count)
+        values, times = np.unique(people, return_counts=True)
+        predicted = math.sqrt(mean_variance(row.mechanism, (values, times / count)) / count)
+        # Those that are close are told apart by more runs.
+        runs = args.runs * (2 if prior is not None and row.ratio <= CLOSE else 1)
+        errors = surveys(row.mechanism, people, runs)
+        measured = float(np.sqrt(np.mean(errors**2)))
+        rows.append(
+            {
+                "name": row.name, "sent": "exactly" if row.exact else "in real arithmetic",
+                "bias": float(errors.mean()) / measured, "ranked": row.error, "predicted": predicted, "measured": measured,
+                "ratio": measured / predicted, "runs": runs, "best": "recommended" if row is ranked.best else "",
+            }
+        )  # fmt: skip
+        if args.watch:
+            print(rows[-1], file=sys.stderr, flush=True)
+    shown = [
+        Column("name", "mechanism"), Column("sent", "private"), Column("bias", "bias / error", ".3f"),
+        Column("ranked", "error in the ranking", ".4f"), Column("predicted", "predicted error", ".4f"),
+        Column("measured", "measured error", ".4f"), Column("ratio", "measured / predicted", ".3f"), Column("runs", "runs"),
+        Column("best", ""),
+    ]  # fmt: skip
+    least = min(rows, key=lambda r: r["measured"])
+    notes = [
+        f"{count} people; refused because their outputs do not determine the mean: {', '.join(n for n, _ in ranked.refused)}.",
+        f"Chance moves the bias by {1 / math.sqrt(args.runs):.3f} and the measured error by "
+        f"{100 / math.sqrt(2 * args.runs):.1f} % (one standard deviation in {args.runs} runs). "
+        f"The least measured error: {least['name']}; the recommended one: {ranked.best.name}.",
+    ]
+    where = "under the prior N(40, 12), clipped to [0, 120]" if prior else "each at the worst population for it"
+    return Report(f"Error of the mean, eps = 1, {where}", shown, rows, notes)
+
+
 def column(args: argparse.Namespace) -> Report:
     """The error of the mean on the demo's column: the default of `optdp randomize` beside the published mechanisms."""
     from optdp.report.evaluate import DATASETS, load_column
@@ -145,29 +227,30 @@ def column(args: argparse.Namespace) -> Report:
         name: m for name, known in baselines.baselines("interval", "ldp").items() if (m := known.make(problem)) is not None
     }  # fmt: skip
     values, times = np.unique(data, return_counts=True)
-    rows = []
+    predictions: dict[str, float] = {}
     for name, mechanism in made.items():
-        try:
-            predicted = math.sqrt(mean_variance(mechanism, (values, times / data.size)) / data.size)
-        except optdp.NotIdentified:
-            continue
-        errors = [
-            float(optdp.estimate(mechanism, mechanism.randomize(data, np.random.default_rng([7, k]))).value)
-            - data.mean()
-            for k in range(args.runs)
-        ]
-        sent = "exactly" if mechanism.satisfies(problem.privacy) else "in real arithmetic"
+        with contextlib.suppress(optdp.NotIdentified):
+            predictions[name] = math.sqrt(mean_variance(mechanism, (values, times / data.size)) / data.size)
+    rows = []
+    for name, predicted in predictions.items():
+        close = predicted <= CLOSE * min(predictions.values())
+        errors = np.abs(surveys(made[name], data, args.runs * (2 if close else 1)))
+        sent = "exactly" if made[name].satisfies(problem.privacy) else "in real arithmetic"
         rows.append(
             {
-                "name": name, "sent": sent, "predicted": predicted * math.sqrt(2 / math.pi), "measured": np.abs(errors).mean(),
-                "deviation": np.abs(errors).std() / math.sqrt(args.runs),
+                "name": name, "sent": sent, "predicted": predicted * math.sqrt(2 / math.pi), "measured": errors.mean(),
+                "deviation": errors.std() / math.sqrt(errors.size), "runs": errors.size,
             }
         )  # fmt: skip
+        if args.watch:
+            print(rows[-1], file=sys.stderr, flush=True)
     shown = [
         Column("name", "mechanism"), Column("sent", "private"), Column("predicted", "predicted E|error|", ".4f"),
-        Column("measured", "measured E|error|", ".4f"), Column("deviation", "+-", ".4f"),
+        Column("measured", "measured E|error|", ".4f"), Column("deviation", "+-", ".4f"), Column("runs", "runs"),
     ]  # fmt: skip
-    return Report(f"{described}: error of the mean, eps = 1, {args.runs} runs", shown, rows)
+    least = min(rows, key=lambda r: r["measured"])
+    notes = [f"{data.size} people, eps = 1. The least measured error: {least['name']}."]
+    return Report(f"{described}: error of the mean", shown, rows, notes)
 
 
 def columns(args: argparse.Namespace) -> Report:
@@ -183,26 +266,30 @@ def columns(args: argparse.Namespace) -> Report:
             for eps in (1.0, 4.0):
                 chosen = optdp.plan(schema, eps, n=n)
                 measured, predicted = {}, {}
-                for strategy in ("split", "sample"):
+                for strategy in ("split", "sample", "joint"):
+                    if strategy == "joint" and (kind == "numbers" or (kind == "both" and k == 2)):
+                        continue  # fewer than two categories
                     plan = optdp.plan(schema, eps, n=n, strategy=strategy)
                     predicted[strategy] = min(error for _, error in plan.compared)
                     measured[strategy] = plan_error(plan, n, args.runs)
                 better = min(measured, key=lambda s: measured[s])
-                took = "split" if chosen.reported == k else "sample"
+                took = min(chosen.compared, key=lambda row: row[1])[0].split()[0]
                 rows.append(
                     {"k": k, "kind": kind, "eps": eps, "took": took, "better": better}
                     | {f"{s} predicted": predicted[s] for s in measured}
                     | {f"{s} measured": measured[s] for s in measured}
                 )
     shown = [Column("k", "columns"), Column("kind", "of"), Column("eps", "eps", "g")]
-    shown += [Column(f"{s} {w}", f"{s}, {w}", ".4f") for s in ("split", "sample") for w in ("predicted", "measured")]
+    shown += [
+        Column(f"{s} {w}", f"{s}, {w}", ".4f") for s in ("split", "sample", "joint") for w in ("predicted", "measured")
+    ]
     shown += [Column("took", "plan takes"), Column("better", "better measured")]
     right = sum(row["took"] == row["better"] for row in rows)
     notes = [
         f"Root mean square errors in units of the columns' widths, {n} people, {args.runs} runs; sampling with the best number.",
         f"The plan takes the better one in {right} of {len(rows)} cases.",
     ]
-    return Report("Splitting the budget or sampling columns", shown, rows, notes)
+    return Report("Splitting the budget, sampling columns, or answering categories together", shown, rows, notes)
 
 
 def plan_error(plan: optdp.Plan, n: int, runs: int) -> float:
@@ -300,8 +387,8 @@ def write_people(path: Path, rows: int) -> float:
     return total
 
 
-PARTS = {
-    "peers": compared, "certificates": certificates, "column": column, "columns": columns, "files": large_files,
+PARTS: dict[str, Any] = {
+    "peers": compared, "certificates": certificates, "mean": means, "column": column, "columns": columns, "files": large_files,
 }  # fmt: skip
 
 
@@ -317,13 +404,15 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the files")
     parser.add_argument("--runs", type=int, default=100, help="of the measured errors")
+    parser.add_argument("--watch", action="store_true", help="mean, column: tell of each mechanism as it is done")
     parser.add_argument("--out", help="also write the tables to this Markdown file")
     args = parser.parse_args()
     texts = []
     for name in [args.part] if args.part else list(PARTS):
-        report = PARTS[name](args)
-        print(report.to_text(), end="\n\n", flush=True)
-        texts.append(report.to_markdown())
+        told = PARTS[name](args)
+        for report in told if isinstance(told, list) else [told]:
+            print(report.to_text(), end="\n\n", flush=True)
+            texts.append(report.to_markdown())
     if args.out:
         from optdp import files
 

@@ -234,9 +234,10 @@ FORGERIES = [
 
 
 def bytewise(raw: bytearray, rng: random.Random) -> None:
+    """Bytes changed, cut, doubled, put in, swapped; the rest cut off."""
     for _ in range(rng.choice([1, 1, 1, 2, 5])):
         i = rng.randrange(len(raw))
-        match rng.randrange(6):
+        match rng.randrange(7):
             case 0:
                 raw[i] = rng.randrange(256)
             case 1:
@@ -251,6 +252,8 @@ def bytewise(raw: bytearray, rng: random.Random) -> None:
             case 5:
                 j = rng.randrange(len(raw))
                 raw[i], raw[j] = raw[j], raw[i]
+            case 6:
+                del raw[i:]
         if not raw:
             raw[:] = b" "
 

@@ -26,7 +26,7 @@ VERDICTS = {
     "LIP-19": Verdict.CONDITIONAL,
     "LIP-20": Verdict.CONDITIONAL, "LIP-21": Verdict.VERIFIED, "LIP-22": Verdict.REFUTED, "LIP-23": Verdict.VERIFIED,
     "LIP-24": Verdict.REFUTED, "LIP-25": Verdict.REFUTED, "LIP-26": Verdict.REFUTED,
-    "LIP-27": Verdict.CONDITIONAL, "LIP-28": Verdict.VERIFIED, "LIP-29": Verdict.VERIFIED, "LIP-30": Verdict.NOT_TESTABLE,
+    "LIP-27": Verdict.CONDITIONAL, "LIP-28": Verdict.VERIFIED, "LIP-29": Verdict.VERIFIED, "LIP-30": Verdict.CONDITIONAL,
 }  # fmt: skip
 
 THIRD, HALF = Fraction(1, 3), Fraction(1, 2)

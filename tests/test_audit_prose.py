@@ -1,15 +1,20 @@
-"""Decimals and fractions in the prose of verdicts: each stands among the numbers that the verdict computed."""
+"""What the audit tells, row by row: its prose, its stored pages, and the table of what a review of it led to."""
 
 from __future__ import annotations
 
+import functools
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 import optdp
 from optdp.audit.audit import PAPERS, AuditReport, Row
 from optdp.audit.claim import Argument, Finding, Proof, Verdict
+from optdp.audit.pages import pages
+
+DOCS = Path(__file__).parent.parent / "docs"
 
 DECIMAL = re.compile(r"(?<![\w.^])\d+\.\d{2,}(?![\d^])")
 NUMBER = re.compile(r"\d+\.?\d*(?:e[-+]?\d+)?")
@@ -47,10 +52,61 @@ def stray(row: Row) -> list[str]:
     return missing
 
 
+@functools.cache
+def decided(paper):
+    """The claims and the discoveries of a paper, decided once for all tests of this file."""
+    return optdp.audit(paper, progress=False), optdp.discoveries(paper, progress=False)
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_numbers_in_prose_are_computed(paper):
-    rows = [*optdp.audit(paper, progress=False).rows, *optdp.discoveries(paper, progress=False).rows]
+    rows = [row for report in decided(paper) for row in report.rows]
     assert {row.id: missing for row in rows if (missing := stray(row))} == {}
+
+
+def same_up_to_rounding(made, kept):
+    """Whether two texts have the same words, and the same numbers but for what another machine may round otherwise."""
+    split = re.compile(r"(-?\d+\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+)")
+    ours, theirs = split.split(made), split.split(kept)
+    return len(ours) == len(theirs) and all(
+        float(a) == pytest.approx(float(b), rel=1e-6, abs=1e-9) if k % 2 else a == b
+        for k, (a, b) in enumerate(zip(ours, theirs, strict=True))
+    )
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_stored_pages_are_what_the_audit_says(paper):
+    for folder, report in zip(("audit", "discoveries"), decided(paper), strict=True):
+        name = f"{paper.lower()}.md"
+        kept = (DOCS / folder / name).read_text(encoding="utf-8")
+        assert same_up_to_rounding(pages(report)[name], kept), (
+            f"make docs-data: docs/{folder}/{name} is not what is found"
+        )
+
+
+def test_every_line_of_the_review_says_what_is_found_today():
+    """docs/audit-settled.md: each statement once, with its verdict and kind of proof, or said to be removed."""
+    found = {row.id: row.finding for paper in PAPERS for report in decided(paper) for row in report.rows}
+    text = (DOCS / "audit-settled.md").read_text(encoding="utf-8")
+    lines = [re.split(r" ?\| ?", line)[1:5] for line in text.splitlines() if line.startswith("| ")]
+    lines = [line for line in lines if line[0] not in ("statement", "---")]
+    assert len({line[0] for line in lines}) == len(lines) > 55
+    for id, wrong, done, today in lines:
+        assert wrong and done, id
+        if done.startswith("removed"):
+            assert id not in found and today == "removed"
+            assert all(other in found for other in re.findall(r"D-[A-Z]+-\d+", done))
+        elif not id.startswith("notebook"):
+            assert today == f"{found[id].verdict.value}; {found[id].proof.value}", id
+
+
+def test_counts_of_the_stored_index_are_those_of_the_rows():
+    for k, folder in enumerate(("audit", "discoveries")):
+        rows = [row.finding for paper in PAPERS for row in decided(paper)[k].rows]
+        text = (DOCS / folder / "index.md").read_text(encoding="utf-8")
+        for kind in (*Verdict, *Proof):
+            count = sum(kind in (found.verdict, found.proof) for found in rows)
+            assert (f"| {kind.value} | {count} |" in text) == (count > 0)
 
 
 def test_a_step_whose_end_fails_unsettles_its_claim():

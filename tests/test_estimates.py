@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare, norm
 
 import optdp
 from optdp.exact.rounding import TOTAL, Table
@@ -293,7 +294,7 @@ def test_the_worst_population_is_a_saddle_point():
     found = noise(matrix, wanted, None)
     grid = [(a / 40, b / 40, (40 - a - b) / 40) for a in range(1, 40) for b in range(1, 40 - a)]
     assert found == pytest.approx(max(noise(matrix, wanted, np.array(p)) for p in grid), rel=0.02)
-    assert _worst(lambda p: np.array([1.0, 4.0]) * (1 - p), 2) == pytest.approx(
+    assert _worst(lambda p: np.array([1.0, 4.0]) * (1 - p), 2)[0] == pytest.approx(
         max(p * (1 - p) * 5 for p in np.linspace(0, 1, 99)), rel=0.02
     )
 
@@ -307,6 +308,48 @@ def test_recommendations():
     assert not r["Duchi"].exact and r.mechanism.satisfies(optdp.LDP(1.0))
     frame = r.to_frame()
     assert frame["ratio"].iloc[0] == 1 and (frame["to_bound"] >= 1).all()
+
+
+def clipped_normal():
+    """N(40, 12) clipped to [0, 120] on a grid, with its atoms at the ends."""
+    points = np.arange(121.0)
+    ends = np.concatenate([[-np.inf], points[:-1] + 0.5, [np.inf]])
+    return points.tolist(), np.diff(norm.cdf((ends - 40) / 12)).tolist()
+
+
+@pytest.mark.parametrize(
+    "prior", [clipped_normal(), ([0.0, 30.0, 120.0], [0.6, 0.2, 0.2]), optdp.Density.beta(2, 5, (0, 120))]
+)
+@pytest.mark.parametrize("goal", ["mean", "answers"])
+def test_under_a_prior_the_mechanism_designed_for_it_is_recommended(goal, prior):
+    """Nothing that is offered does better; and it is private, and for means unbiased, whatever the prior."""
+    r = optdp.recommend((0, 120), 1.0, goal, prior=prior)
+    assert r.best.kind == "designed" and r.rows[0].error >= 0.999 * r.best.error
+    assert r.mechanism.satisfies(optdp.LDP(1.0))
+    worst = optdp.recommend((0, 120), 1.0, goal)
+    name = worst.best.name
+    assert (
+        r.best.error < r[name].error <= 1.01 * worst.best.error * (1 if goal == "answers" else math.sqrt(worst.n / r.n))
+    )
+    if goal == "mean":
+        assert r.mechanism.check_unbiased().passed
+        assert np.allclose(r.mechanism.mean(np.linspace(0, 120, 50)), np.linspace(0, 120, 50), atol=1e-6)
+
+
+def test_cells_of_a_kernel_with_narrow_pieces_have_the_probabilities_of_its_outputs():
+    mechanism = optdp.solve_kernel(
+        1.0, unbiased=True, prior=([0.1, 0.2, 0.5, 0.9], [0.3, 0.3, 0.3, 0.1]), rtol=0.01
+    ).mechanism
+    for found in (mechanism, optdp.solve_kernel(2.0, rtol=0.01).mechanism):
+        channel, x = Channel.of(found), found.domain.lower + 0.3 * found.domain.width
+        chances = channel.matrix(np.array([x]))[:, 0]
+        counts = channel.counts(found.randomize(np.full(200_000, x), np.random.default_rng(0)))
+        likely = chances * 200_000 > 10
+        rest = np.append(chances[likely], chances[~likely].sum())
+        seen = np.append(counts[likely], counts[~likely].sum())
+        kept = rest > 0
+        assert chances.sum() == pytest.approx(1) and not seen[~kept].any()
+        assert chisquare(seen[kept], rest[kept] * 200_000).pvalue > 1e-5
 
 
 def test_recommendations_for_other_goals():
@@ -364,6 +407,20 @@ def test_tallies_of_parts_say_what_the_outputs_say(name):
         optdp.estimate(mechanism, optdp.Tally(mechanism), "mean" if numbers else "frequencies")
     with pytest.raises(ValueError, match="same mechanism"):
         added + optdp.Tally(response(3, 1.0))
+
+
+def test_tallies_for_means_only():
+    mechanism = optdp.solve_piecewise(1.0, placement="linear").mechanism
+    y = mechanism.randomize(np.full((2, 500), 0.3), 1)
+    whole, small = (optdp.Tally.each(mechanism, y, mean_only=only) for only in (False, True))
+    assert (
+        optdp.estimate(mechanism, small[0] + small[1]).interval
+        == optdp.estimate(mechanism, whole[0] + whole[1]).interval
+    )
+    with pytest.raises(ValueError, match="for the mean only"):
+        optdp.estimate(mechanism, small[0], "histogram", bins=3)
+    with pytest.raises(ValueError, match="another such one"):
+        whole[0] + small[0]
 
 
 def test_there_are_no_tallies_of_noise_on_the_line():

@@ -201,3 +201,41 @@ def test_messages_and_symbols_of_another_shape_are_refused_by_name():
         optdp.Alphabet(10**400)
     with pytest.raises(TypeError, match="privacy notion"):
         optdp.solve_piecewise(1.0).mechanism.satisfies(1.0)
+
+
+@pytest.mark.parametrize(
+    "solve", [lambda eps: optdp.solve_frequency(eps, 100), lambda eps: optdp.solve_vector(eps, 3),
+              lambda eps: optdp.solve_vector(eps, 3, norm="linf"), lambda eps: optdp.solve_vector(eps, 3, inputs="ball"),
+              lambda eps: optdp.solve_lip([0.5, 0.5], eps)],
+)  # fmt: skip
+def test_an_eps_too_faint_for_the_arithmetic_is_refused_with_the_range(solve):
+    assert solve(1e-14).verify()
+    with pytest.raises(ValueError, match=r"^eps = 1e-\d+ is not allowed: eps must be a number in \[1e-\d+, 30\]$"):
+        solve(1e-320)
+
+
+def test_probabilities_of_symbols_of_other_shapes_are_refused():
+    mechanism = optdp.solve_kernel(1.0, [[0, 1], [1, 0]], domain=optdp.Alphabet(2)).mechanism
+    assert mechanism.probability([[0], [1]], [0, 1]).shape == (2, 2)
+    with pytest.raises(ValueError, match="shape"):
+        mechanism.probability([0, 1, 0], [])
+
+
+@pytest.mark.parametrize(
+    "far", [10**400, [-(10**400)], "a", 1j, [[0.0], [0.0, 1.0]]], ids=["huge", "list", "text", "complex", "ragged"]
+)
+def test_outputs_that_are_not_floats_are_refused_without_a_word_of_them(far):
+    made = [
+        optdp.solve_piecewise(1.0),
+        optdp.solve_kernel(1.0, rtol=0.05),
+        optdp.solve_ptt(1.0),
+        optdp.solve_composite(1.0),
+    ]
+    made += [optdp.solve_additive(1.0), optdp.solve_additive(1.0, 0.1, rtol=0.1)]
+    for mechanism in (solution.mechanism for solution in made):
+        x = mechanism.domain.lower if np.isfinite(mechanism.domain.lower) else 0.0
+        with pytest.raises((TypeError, ValueError), match=r"^y is not allowed: y must be"):
+            mechanism.density(far, x)
+    circle = optdp.solve_piecewise(1.0, domain=optdp.Circle(1.0)).mechanism
+    with pytest.raises((TypeError, ValueError)):
+        optdp.estimate(circle, far)

@@ -16,6 +16,7 @@ from optdp.certificates.base import Certificate
 from optdp.exact.fields import FieldError, Fields, parse
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.problem import Problem
+from tests.soak_files import bytewise
 from tests.solutions import MAKE, solution
 
 #: One of each kind of file is damaged field by field.
@@ -182,30 +183,7 @@ def test_three_thousand_random_mutations(no_proofs):
     began = time.perf_counter()
     for _ in range(3000):
         raw = bytearray(texts[rng.choice(small)])
-        for _ in range(rng.choice([1, 1, 1, 2, 5])):
-            i = rng.randrange(len(raw))
-            match rng.randrange(7):
-                case 0:
-                    raw[i] = rng.randrange(256)
-                case 1:
-                    del raw[i : i + rng.randrange(1, 30)]
-                case 2:
-                    raw[i:i] = raw[i : i + rng.randrange(1, 30)]
-                case 3:
-                    del raw[i:]
-                case 4:
-                    raw[i:i] = rng.choice(
-                        [b"-", b"0", b"9", b"e9", b".", b"null", b"[", b"{", b'"', b",", b"1e400", b"NaN", b"\\u0000"]
-                    )
-                case 5:
-                    digits = [k for k, c in enumerate(raw) if 48 <= c <= 57]
-                    if digits:
-                        raw[rng.choice(digits)] = rng.choice(b"0123456789")
-                case 6:
-                    j = rng.randrange(len(raw))
-                    raw[i], raw[j] = raw[j], raw[i]
-            if not raw:
-                raw = bytearray(b" ")
+        bytewise(raw, rng)
         try:
             optdp.Solution.read(parse(bytes(raw), "file.json"))
         except FieldError as error:

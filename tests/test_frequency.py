@@ -188,3 +188,12 @@ def test_names_statements_files(tmp_path):
         optdp.OneHot(3).check([0.5])
     with pytest.raises(ValueError, match="entry 1"):
         optdp.OneHot(3).check([0, 3])
+
+
+def test_the_command_line_solves_it(capsys):
+    from optdp.cli import main
+
+    assert main(["solve", "frequency", "--eps", "1", "--categories", "1000", "--message", "pair"]) == 0
+    assert "AffineOracle for 1000" in capsys.readouterr().out
+    assert main(["solve", "frequency", "--eps", "2", "--categories", "red,green,blue", "--plain"]) == 0
+    assert "Clarabel" in capsys.readouterr().out

@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 
 import optdp
+from optdp.closed_forms.cube import best_signs, gain
 from optdp.exact import enclosures
 from optdp.exact.fields import FieldError
+from optdp.statistics import client
 from optdp.statistics.schema import MISSING, OTHER
 
 RNG = np.random.default_rng(0)
@@ -77,16 +79,19 @@ def test_pairs_of_categories():
         made.estimate(made.randomize(table, 1)).pair("job", "job")
 
 
-@pytest.mark.parametrize("k", [2, 5])
-def test_the_strategy_with_the_least_error_is_taken_and_the_errors_are_as_predicted(k):
+@pytest.mark.parametrize(
+    ("k", "eps", "strategies"),
+    [(2, 2.0, ("split", "sample")), (5, 2.0, ("split", "sample")), (2, 4.0, ("split", "sample", "joint"))],
+)
+def test_the_strategy_with_the_least_error_is_taken_and_the_errors_are_as_predicted(k, eps, strategies):
     """k categories of one kind, measured over 60 runs for each strategy."""
     schema = {f"c{j}": optdp.Category(["u", "v", "w"]) for j in range(k)}
     rng, n, runs = np.random.default_rng(k), 2000, 40
     table = {name: rng.choice(["u", "v", "w"], n) for name in schema}
     truth = {name: np.array([np.mean(table[name] == v) for v in "uvw"]) for name in schema}
-    best, measured = optdp.plan(schema, 2.0, n=n), {}
-    for strategy in ("split", "sample"):
-        made = optdp.plan(schema, 2.0, n=n, strategy=strategy)
+    best, measured = optdp.plan(schema, eps, n=n), {}
+    for strategy in strategies:
+        made = optdp.plan(schema, eps, n=n, strategy=strategy)
         squares = []
         for _ in range(runs):
             answers = made.estimate(made.randomize(table, rng))
@@ -94,10 +99,104 @@ def test_the_strategy_with_the_least_error_is_taken_and_the_errors_are_as_predic
                 oracle, (_, sent) = made[name].mechanism, answers.outputs[name]
                 squares.append(np.mean((oracle.decode(sent) - truth[name]) ** 2))
         measured[strategy] = math.sqrt(np.mean(squares))
-        predicted = made["c0"].errors(n, made.reported / k)
+        predicted = math.sqrt(np.mean([p.errors(n, made.reported / len(made.units)) ** 2 for p in made.parts]))
         assert measured[strategy] == pytest.approx(predicted, rel=4 / math.sqrt(4 * k * runs)), strategy
-    winner = min(measured, key=measured.get)
-    assert best.reported == optdp.plan(schema, 2.0, n=n, strategy=winner).reported
+    winner = optdp.plan(schema, eps, n=n, strategy=min(measured, key=measured.get))
+    assert (best.reported, best.parts) == (winner.reported, winner.parts)
+
+
+@pytest.mark.parametrize("eps", [0.3, 1.3, 1.4, 2.0, 5.0])
+def test_two_flags_are_answered_as_the_signs_of_a_square_are(eps):
+    """Sampling one below log(1 + 2 sqrt 2), both together above: the error of the best signs at the square's vertices, halved."""
+    made = optdp.plan({"a": optdp.Flag(), "b": optdp.Flag()}, eps, n=1000)
+    error, (k, least) = min(e for _, e in made.compared), best_signs(eps, 2)
+    assert 8 * 1000 * error**2 == pytest.approx(4 / float(gain(eps, k, least)) ** 2 - 2, rel=1e-9)
+    assert 3 - len(made.units) == k == (2 if eps > math.log(1 + 2 * math.sqrt(2)) else 1)
+
+
+TOGETHER = {"a": optdp.Flag(), "age": optdp.Number(0, 120), "b": optdp.Flag(), "c": optdp.Category(["x", "y", "z"])}
+
+
+@pytest.fixture(scope="module")
+def joint():
+    return optdp.plan(TOGETHER, 6.0, n=N)
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(4)
+    a, c = rng.random(N) < 0.3, rng.choice(["x", "y", "z"], N, p=[0.6, 0.3, 0.1])
+    return {"a": a, "b": a & (rng.random(N) < 0.5), "c": c, "age": TABLE["age"]}
+
+
+def test_columns_that_are_answered_together_have_the_guarantee_and_the_law_that_is_said(joint, people):
+    """By enumeration: the ratio of the group, each column by itself, and frequencies of what is sent."""
+    group = max(joint.units, key=len)
+    assert [part.name for part in group] == ["a", "b", "c"] and joint.reported == 1
+    oracles, sizes = [part.mechanism for part in group], (2, 2, 3)
+    chance = Fraction(2 * oracles[0].coins - 2**124, 2**124)
+    law = np.full((*sizes, *sizes), (1 - chance) / 12, dtype=object)
+    for x in np.ndindex(sizes):
+        law[x + x] += chance
+    rows = law.reshape(12, 12)
+    assert max(rows.max(axis=0) / rows.min(axis=0)) == joint.ratio(["a"]) == joint.ratio(["a", "b", "c"])
+    assert enclosures.at_most_exp(
+        joint.ratio(joint.names), joint.eps
+    ) and joint.guarantee().eps.argument >= joint.ratio(["b"])
+    assert float(joint.ratio(["a"])) == pytest.approx(math.exp(6), rel=1e-6)
+    for axis, oracle in enumerate(oracles):
+        others = tuple(i for i in range(3) if i != axis)
+        own = law[0, 0, 0].sum(axis=others)
+        assert own[0] == oracle.exact_rates[0] and all(v == oracle.exact_rates[1] for v in own[1:])
+    sent = joint.randomize({name: np.repeat(people[name][:1], 40_000) for name in people}, 3)
+    there = ~pd.isna(sent["a"])
+    assert (there == ~pd.isna(sent["b"])).all() and (there == np.isnan(sent["age"])).all()
+    truth = [str(int(people[name][0])) if name != "c" else people["c"][0] for name in ("a", "b", "c")]
+    same = np.mean(
+        [np.all([sent[n][i] == v for n, v in zip("abc", truth, strict=True)]) for i in np.flatnonzero(there)]
+    )
+    expected = float(chance + (1 - chance) / 12)
+    assert abs(same - expected) < 5 * math.sqrt(expected * (1 - expected) / there.sum())
+
+
+def test_pairs_of_columns_that_are_answered_together(joint, people):
+    found = joint.estimate(joint.randomize(people, 1), level=0.999)
+    truth = np.array([np.mean((people["a"] == a) & (people["b"] == b)) for a in (False, True) for b in (False, True)])
+    pair = found.pair("a", "b")
+    assert (pair.band[0] <= truth).all() and (truth <= pair.band[1]).all() and "of the pairs" in pair.method
+    split = optdp.plan({n: TOGETHER[n] for n in "abc"}, 6.0, n=N, strategy="split")
+    rows = {n: people[n] for n in "abc"}
+    wide = split.estimate(split.randomize(rows, 1)).pair("a", "b").unit_error
+    assert (pair.unit_error < wide).all()
+    assert found["c"].band[0][0] < 0.6 < found["c"].band[1][0] and found["age"].interval[0] < 40.5
+
+
+def test_groups_are_saved_refused_where_they_are_wrong_and_collected(joint, people, tmp_path):
+    data = json.loads(json.dumps(joint.to_dict()))
+    assert optdp.Plan.from_dict(data) == joint and "answered together" in joint.summary()
+    for change, said in (
+        (lambda d: d["parts"][0]["mechanism"].update(coins=d["parts"][0]["mechanism"]["coins"] + 3), "answered together"),
+        (lambda d: d["parts"][1].update(group=1), "answered together"),
+        (lambda d: d.update(eps=5.0), "do not keep"), (lambda d: d.update(reported=3), "more groups"),
+    ):  # fmt: skip
+        wrong = json.loads(json.dumps(data))
+        change(wrong)
+        with pytest.raises(ValueError, match=said):
+            optdp.Plan.from_dict(wrong)
+    with pytest.raises(ValueError, match="answered together with others"):
+        client.source(joint, "js")
+    with pytest.raises(ValueError, match="two categories"):
+        optdp.plan({"a": optdp.Flag()}, 1.0, strategy="joint")
+    private = joint.randomize({name: values[:200] for name, values in people.items()}, 1)
+    rows = [{n: None if pd.isna(private[n][i]) else private[n][i] for n in private} for i in range(200)]
+    rows += [
+        {"a": "1", "b": None, "c": None, "age": None},
+        {"a": "1", "b": "1", "c": "x", "age": rows[0]["age"] or 50.0},
+    ]
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    taken = optdp.collect(joint, [source], tmp_path / "answers")
+    assert taken.rows == 200 and sum(taken.refused.values()) == 2
 
 
 def test_weights_move_the_budget():

@@ -88,6 +88,25 @@ def test_caps_too_small_for_the_coins_are_refused():
             CapMechanism.private(eps, optdp.Sphere(d), 0.98)
 
 
+def test_signs_too_rare_for_the_coins_are_refused():
+    for k in (110, 200, 1000):
+        with pytest.raises(ValueError, match=f"least = {k} of k = {k} signs is not allowed"):
+            SignMechanism.private(1.0, optdp.Box.cube(k), k, k)
+    made = SignMechanism.private(1.0, optdp.Box.cube(95), 95, 95)
+    assert made.privacy() == pytest.approx(1.0, rel=1e-7)
+
+
+@pytest.mark.parametrize("k", [7, 1000, 10**6])
+def test_a_wrong_binomial_distribution_is_seen_before_the_first_draw(k, monkeypatch):
+    from scipy import stats
+
+    wrong = lambda n, k, p, cdf=stats.binom.cdf: cdf(n, k, p) * (1 + 1e-8)  # noqa: E731
+    monkeypatch.setattr(stats.binom, "cdf", wrong)
+    made = SignMechanism.private(4.0, optdp.Box.cube(k), k, k // 2 + 1)
+    with pytest.raises(RuntimeError, match="binomial"):
+        made.randomize(np.zeros(k), 1)
+
+
 def test_caps_have_the_shares_and_moments_of_beta_variables():
     for d in (2, 3, 4, 17):
         for g in (0.0, 0.2, 0.7):

@@ -13,7 +13,8 @@ A new claim is a function in the file of its paper (`optdp/audit/<paper>/claims.
 Its docstring is the claim in our own words, with its conditions. It computes both sides; the verdict follows from the numbers
 or the symbols, by an `if`, never typed in. A claim "for all eps" rests on a symbolic identity, on
 `optdp.audit.ranges.positive`, or on a monotonicity argument. A step that words carry is an `Argument`: the program checks the
-statement that it starts from and the one that it arrives at, and where either fails the claim is unsettled.
+statement that it starts from and the one that it arrives at, and where either fails the claim is unsettled. Numbers are compared
+by `near`, whose tolerance is a share of what is compared.
 """
 
 from __future__ import annotations
@@ -139,6 +140,24 @@ class Claim:
     def statement(self) -> str:
         """The claim in our own words."""
         return " ".join((self.decide.__doc__ or "").split())
+
+
+#: The widest tolerance of a comparison between computed and stated numbers, as a share of the stated one.
+WIDEST = 0.05
+
+
+def near(value: Any, stated: Any, share: float, rounding: Any = 0) -> bool:
+    """Whether a number is the stated one up to a share of it, and up to the rounding with which it is stated.
+
+    Every comparison of the audit that has a tolerance goes through here, so that none is wider than what it compares.
+
+    **Raises** ValueError unless 0 < `share` <= `WIDEST`, and `rounding` is at most half of the stated number.
+    """
+    if not 0 < share <= WIDEST:
+        raise ValueError(f"share = {share!r} is not allowed: it must be positive and at most {WIDEST}")
+    if not 0 <= 2 * rounding <= abs(stated) or stated == 0:
+        raise ValueError(f"rounding = {rounding!r} is not allowed: it must be at most half of the stated {stated!r}")
+    return bool(abs(value - stated) <= rounding + share * abs(stated))
 
 
 #: Every claim by id, in the order in which the files of the papers define them.

@@ -19,6 +19,7 @@ def register(commands: Commands) -> None:
     _unbiased(commands)
     _additive(commands)
     _vector(commands)
+    _frequency(commands)
 
 
 def _piecewise(commands: Commands) -> None:
@@ -241,6 +242,33 @@ def _vector(commands: Commands) -> None:
     option(parser, "--dim", [100], "dimensions", type=options.parse_integer, nargs="+")
     text = "unit vectors, or all up to norm 1 (default: sphere for l2, ball for linf)"
     option(parser, "--inputs", None, text, choices=("sphere", "ball"))
+
+
+def _frequency(commands: Commands) -> None:
+    parser = solve_command(
+        commands, "frequency", "the best mechanism for one of d categories, for their frequencies (LDP)"
+    )
+    text = "how many, or their names: 1000 or red,green,blue"
+    parser.add_argument("--categories", type=_categories, required=True, help=text)
+    text = (
+        "a set of categories (optimal), two integers (a certified factor above it), or what is shortest within --rtol"
+    )
+    option(parser, "--message", "auto", text, choices=("auto", "set", "pair"))
+    text = "plain: the conic program over all 2^d sets, d at most 10"
+    option(parser, "--backend", "auto", text, choices=("auto", "plain"))
+    option(parser, "--plain", False, "the same as --backend plain")
+    option(parser, "--rtol", 1e-3, "relative gap to reach")
+    parser.set_defaults(run=_solve_frequency)
+
+
+def _categories(text: str) -> int | list[str]:
+    return [name.strip() for name in text.split(",")] if "," in text else options.parse_integer(text)
+
+
+def _solve_frequency(args: argparse.Namespace) -> int:
+    if args.plain:
+        args.backend = "plain"
+    return options.show_solution(options.solve(args), args)
 
 
 def _vector_problem(parser: argparse.ArgumentParser) -> None:

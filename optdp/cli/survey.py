@@ -71,7 +71,11 @@ def _plan(commands: Commands) -> None:
     )
     options.option(parser, "--n", None, "the number of people, for the predicted errors", type=int)
     options.option(
-        parser, "--strategy", "auto", "split the budget, or sample the columns", choices=("auto", "split", "sample")
+        parser,
+        "--strategy",
+        "auto",
+        "split the budget, sample the columns, or answer categories together",
+        choices=("auto", "split", "sample", "joint"),
     )
     options.option(
         parser,

@@ -36,13 +36,15 @@ from optdp.solvers.lp import LinearProgram
 
 #: The bound is raised above what the linear program, on points, says: it must hold between them too.
 MARGIN = 1e-5
+#: The least eps, as for vectors of a sphere.
+FAINTEST = 1e-20
 
 
 def accepts(problem: Problem) -> str | None:
     """Unbiased mechanisms on a cube: the worst case of the squared error."""
     privacy, domain, objective = problem.privacy, problem.domain, problem.objective
-    if not isinstance(privacy, LDP) or not 0 < float(privacy.eps) <= require.MAX_EPS:
-        return "privacy must be LDP with eps in (0, 30]"
+    if not isinstance(privacy, LDP) or not FAINTEST <= float(privacy.eps) <= require.MAX_EPS:
+        return f"privacy must be LDP with eps in [{FAINTEST:g}, 30]"
     if not isinstance(domain, Box) or not domain.is_cube:
         return "the domain must be the cube [-1, 1]^d"
     if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:

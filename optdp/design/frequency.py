@@ -42,6 +42,8 @@ METHODS = ("auto", "plain")
 #: The plain program has 2^d sets of d categories.
 PLAIN = 10
 MESSAGES = ("auto", "set", "pair")
+#: The least eps: the dual's multiplier grows as d/eps^2.
+FAINTEST = 1e-20
 
 
 def solve_frequency(
@@ -52,7 +54,7 @@ def solve_frequency(
 
     **Arguments:**
 
-    - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
+    - `eps`: privacy parameter in [1e-20, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `categories`: their number d, from 2 to 10^9, or a list of their names.
     - `message`: "set": a set of categories, exactly optimal; "pair": two integers for any d, optimal for prime d and within a
       certified factor of about q/d else, q the next prime; "auto": one category where sets of one are best, else two
@@ -76,15 +78,16 @@ def solve_frequency(
         ((2,), True)
     """
     names = categories if isinstance(categories, int) else tuple(categories)
-    problem = Problem(LDP(require.exact_epsilon(eps)), OneHot(names), WorstCase("squared"), constraints=(Unbiased(),))  # type: ignore[arg-type]
+    privacy, domain = LDP(require.exact_epsilon(eps, least=FAINTEST)), OneHot(names)  # type: ignore[arg-type]
+    problem = Problem(privacy, domain, WorstCase("squared"), constraints=(Unbiased(),))
     return solve(problem, rtol, method=require.choice("backend", backend, METHODS), progress=progress, message=message)
 
 
 def accepts(problem: Problem) -> str | None:
     """Unbiased mechanisms on one-hot vectors: the worst case (and the uniform average) of the squared error."""
     privacy, objective = problem.privacy, problem.objective
-    if not isinstance(privacy, LDP) or not 0 < float(privacy.eps) <= require.MAX_EPS:
-        return "privacy must be LDP with eps in (0, 30]"
+    if not isinstance(privacy, LDP) or not FAINTEST <= float(privacy.eps) <= require.MAX_EPS:
+        return f"privacy must be LDP with eps in [{FAINTEST:g}, 30]"
     if not isinstance(problem.domain, OneHot):
         return "the domain must be one-hot vectors"
     averaged = isinstance(objective, Average) and objective.prior == "uniform"

@@ -61,6 +61,8 @@ ValuesLike = Mapping[Any, Any] | Sequence[Number] | np.ndarray
 TASKS = ("survey", "sum", "histogram")
 NOTIONS = ("lip", "lip-lower", "ldp")
 METHODS = ("auto", "enumeration", "columns", "cvxpy")
+#: The least eps: e^eps must differ from 1 as a float.
+FAINTEST = 1e-15
 
 #: Up to here "auto" enumerates the extreme posteriors, and up to there it can be asked to.
 ENUMERATED = 8
@@ -84,7 +86,7 @@ def solve_lip(
 
     - `prior`: probabilities of the categories, a sequence or a mapping (dict, pandas Series); they sum to 1 up to 1e-9.
       Categories of prior 0 are left out: the mechanism does not take them, and the problem's statement says so.
-    - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
+    - `eps`: privacy parameter in [1e-15, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `task`: what the curator computes: "survey", how many users answer yes (two categories: no, yes); "sum", the sum of
       the users' values; "histogram", how many users are in each category.
     - `values`: for "sum", the number that each category stands for (default 0, 1, ..., d - 1, or the categories where
@@ -110,7 +112,7 @@ def solve_lip(
         >>> round(optdp.solve_lip([0.9, 0.1], 1.0, task="survey").value, 6)
         0.079138
     """
-    eps = require.exact_epsilon(eps)
+    eps = require.exact_epsilon(eps, least=FAINTEST)
     require.choice("task", task, TASKS)
     require.choice("notion", notion, NOTIONS)
     require.choice("backend", backend, METHODS)
@@ -127,8 +129,8 @@ def accepts(problem: Problem) -> str | None:
     privacy, objective = problem.privacy, problem.objective
     if not isinstance(objective, BayesRisk):
         return "the objective must be BayesRisk(task, prior)"
-    if not isinstance(privacy, LDP | LIP) or not 0 < float(privacy.eps) <= require.MAX_EPS:
-        return "privacy must be LIP or LDP with eps in (0, 30]"
+    if not isinstance(privacy, LDP | LIP) or not FAINTEST <= float(privacy.eps) <= require.MAX_EPS:
+        return f"privacy must be LIP or LDP with eps in [{FAINTEST:g}, 30]"
     if isinstance(privacy, LIP) and privacy.prior != objective.prior:
         return "the prior of the guarantee must be the prior of the objective"
     if not isinstance(problem.domain, Alphabet) or problem.domain.symbols != objective.prior.categories:

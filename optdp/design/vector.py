@@ -39,6 +39,8 @@ from optdp.solution import Solution
 
 NORMS = ("l2", "linf")
 INPUTS = ("sphere", "ball")
+#: The least eps: below, coins that prefer one cap cannot be told from fair ones.
+FAINTEST = 1e-20
 
 
 def solve_vector(
@@ -49,7 +51,7 @@ def solve_vector(
 
     **Arguments:**
 
-    - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
+    - `eps`: privacy parameter in [1e-20, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `dim`: the dimension, an integer from 1 to 10^9 (10^6 where a certificate enumerates coordinates).
     - `norm`, `inputs`: "l2" with "sphere" (None): unit vectors, solved exactly; "l2" with "ball": vectors with |v| <= 1, a
       certified bracket, narrow for d >= 30 or small eps; "linf" with "ball" (None): vectors of the cube [-1, 1]^dim, a bracket.
@@ -78,15 +80,17 @@ def solve_vector(
         domain = Box.cube(require.integer("dim", dim, low=1, high=10**6))
     else:
         domain = (Sphere if inputs == "sphere" else Ball)(require.integer("dim", dim, low=1, high=10**9))
-    problem = Problem(LDP(require.exact_epsilon(eps)), domain, WorstCase("squared"), constraints=(Unbiased(),))
+    problem = Problem(
+        LDP(require.exact_epsilon(eps, least=FAINTEST)), domain, WorstCase("squared"), constraints=(Unbiased(),)
+    )
     return solve(problem, rtol, progress=progress)
 
 
 def accepts(problem: Problem) -> str | None:
     """Unbiased mechanisms on unit vectors or a ball: the worst case of the squared error (or its average on a sphere)."""
     privacy, domain, objective = problem.privacy, problem.domain, problem.objective
-    if not isinstance(privacy, LDP) or not 0 < float(privacy.eps) <= require.MAX_EPS:
-        return "privacy must be LDP with eps in (0, 30]"
+    if not isinstance(privacy, LDP) or not FAINTEST <= float(privacy.eps) <= require.MAX_EPS:
+        return f"privacy must be LDP with eps in [{FAINTEST:g}, 30]"
     if not isinstance(domain, Sphere | Ball):
         return "the domain must be a sphere or a ball"
     averaged = isinstance(domain, Sphere) and isinstance(objective, Average) and objective.prior == "uniform"

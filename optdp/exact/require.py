@@ -58,10 +58,12 @@ def epsilon(value: object, *, zero: bool = False, name: str = "eps") -> float:
     return real(name, value, low=0.0, high=MAX_EPS, open_low=not zero)
 
 
-def exact_epsilon(value: object, *, zero: bool = False) -> Number:
-    """A privacy parameter in (0, 30] (or [0, 30]) as an exact number: a float, Fraction, decimal string or `optdp.log`."""
+def exact_epsilon(value: object, *, zero: bool = False, least: float = 0.0) -> Number:
+    """A privacy parameter in (0, 30] (or [0, 30], [least, 30]) as an exact number: a float, Fraction, decimal string or
+    `optdp.log`.
+    """
     found = number(value, "eps")
-    epsilon(float(found), zero=zero)
+    real("eps", float(found), low=least, high=MAX_EPS, open_low=not (zero or least))
     return found
 
 
@@ -71,6 +73,16 @@ def choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
         return value
     kind = ValueError if isinstance(value, str) else TypeError
     raise kind(f"{name} = {value!r} is not allowed: {name} must be one of {', '.join(map(repr, allowed))}")
+
+
+def reals(values: ArrayLike, name: str) -> np.ndarray:
+    """An array of floats. **Raises** TypeError if they are not real numbers, ValueError if one is beyond all floats."""
+    try:
+        return np.asarray(values, dtype=float)
+    except OverflowError:
+        raise ValueError(f"{name} is not allowed: {name} must be numbers within the range of floats") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is not allowed: {name} must be real numbers, in an array of one shape") from None
 
 
 def unmasked(x: ArrayLike, name: str = "x") -> ArrayLike:

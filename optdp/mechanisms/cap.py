@@ -16,23 +16,20 @@ from optdp.closed_forms.vector import PRECISION, best_height, cap
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
 from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
+from optdp.exact.numbers import Number
 from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, coin
-from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.directions import multiples
+from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below
 from optdp.problem.domains import Ball, Sphere
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Average, Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
 
-#: Probabilities of coins are multiples of 2^-124.
-COINS = 2**124
 #: The share of the error that rounding to the grid may add.
 ROUNDING = 2.0**-40
 
 
 @dataclass(frozen=True, repr=False)
-class CapMechanism(Mechanism):
+class CapMechanism(UnbiasedVectors):
     """An unbiased mechanism for unit vectors: Y = r u for a unit vector u, on a grid.
 
     u is uniform on the cap {<u, x> >= height} with probability coins/2^124 and uniform on the rest of the sphere else; r is the
@@ -78,11 +75,7 @@ class CapMechanism(Mechanism):
         height = best_height(eps, dim) if height is None else require.real("height", height, low=0.0, high=1 - 2.0**-53)
         with ctx.workprec(PRECISION):
             share, _ = cap(dim, arb(height))
-            odds = enclosures.exp(eps) * share / (1 - share)
-            coins = math.floor(enclosures.lower(odds / (1 + odds) * COINS))
-            if coins < 2**24:  # the ratio would be e^eps to less than seven digits, or more than it
-                told = f"e^eps times the cap's share is {float(odds):.1e}, too small for {COINS} coins"
-                raise ValueError(f"height = {height!r} is not allowed in dimension {dim}: {told}")
+            coins = coins_below(eps, share, f"height = {height!r} is not allowed in dimension {dim}", "the cap's")
             # E|Y - x|^2 is r^2 - 1 and at most dim step^2/4 more.
             error = 1 / _mean(dim, height, coins) ** 2 - (1 if isinstance(domain, Sphere) else 0)
             step = math.sqrt(4 * ROUNDING * float(error) / dim)
@@ -180,10 +173,6 @@ class CapMechanism(Mechanism):
         high = math.sqrt(enclosures.round_up(self._square[1])) + 2 * self.step
         return -high, high
 
-    def mean(self, x: ArrayLike) -> np.ndarray:
-        """E[Y | x] = x."""
-        return np.asarray(self.domain.check(x), dtype=float)
-
     def variance(self, x: ArrayLike) -> np.ndarray:
         """E|Y - x|^2."""
         inputs = self.mean(x)
@@ -193,11 +182,6 @@ class CapMechanism(Mechanism):
         if isinstance(self.domain, Sphere):
             return np.full(inputs.shape[:-1], float(self._square[1] - 1))
         return np.asarray(float(self._square[1]) - square)
-
-    def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
-        if self._loss(loss).exponent != 2:
-            raise ValueError("loss is not allowed here: it must be 'squared'")
-        return self.variance(x)
 
     def worst_input(self, loss: LossLike = "squared") -> Any:
         """A unit vector, all of which are alike; 0 in the ball."""
@@ -211,9 +195,6 @@ class CapMechanism(Mechanism):
             return self.worst_case_loss(loss)
         return self.worst_case_loss(loss) - self.dim / (self.dim + 2)
 
-    def worst_case_loss(self, loss: LossLike = "squared") -> float:
-        return float(self.expected_loss(self.worst_input(loss), loss))
-
     def enclose(self, objective: Objective) -> tuple[float, float]:
         """(low, high) around E|Y - x|^2 for unit vectors, E|Y|^2 for the ball, where 0 is the worst input."""
         ball = isinstance(self.domain, Ball)
@@ -223,15 +204,6 @@ class CapMechanism(Mechanism):
             return super().enclose(objective)
         low, high = (end - (0 if ball else 1) for end in self._square)
         return enclosures.round_down(low), enclosures.round_up(high)
-
-    def guarantee(self) -> LDP:
-        return LDP(Log(self._ratio))
-
-    def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """The ratio of the densities inside and outside the cap, in ball arithmetic."""
-        if not isinstance(privacy, LDP):
-            return super().check_privacy(privacy)
-        return [privacy.check(self._ratio)]
 
     def check_unbiased(self) -> Check:
         """E[Y | x] is x by symmetry around x and the choice of r; rounding adds no bias."""

@@ -229,7 +229,7 @@ class CompositeMechanism(CellWindow):
         return sent.sent(dither(cell, low / sent.step + unit / 2, unit, rng)).reshape(at.shape)
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
+        inputs, outputs = self.domain.check(x), require.reals(y, "y")
         low, high = self.support()
         reach, half = (high - low) / 2, self._halfwidth
         far = self.base.height(np.clip((outputs - (low + high) / 2) / reach, -1.0, 1.0))

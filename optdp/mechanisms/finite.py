@@ -104,8 +104,8 @@ class FiniteMechanism(TableMechanism):
         return self.atoms()[self.table.draw(self.domain.index(x), as_rng(rng))]
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        column = places(self.outputs, y)
-        return np.where(column >= 0, self.table.rows[self.domain.index(x), np.maximum(column, 0)], 0.0)
+        column, row = np.broadcast_arrays(places(self.outputs, y), self.domain.index(x))
+        return np.where(column >= 0, self.table.rows[row, np.maximum(column, 0)], 0.0)
 
     def atoms(self) -> np.ndarray:
         return np.array(self.outputs)

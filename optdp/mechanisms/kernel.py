@@ -410,7 +410,7 @@ class KernelMechanism(CellWindow):
         return low, high
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        outputs, inputs = np.broadcast_arrays(np.asarray(y, dtype=float), self.domain.check(x))
+        outputs, inputs = np.broadcast_arrays(require.reals(y, "y"), self.domain.check(x))
         low, high = self._ends
         k = np.clip(np.searchsorted(low, outputs, side="right") - 1, 0, low.size - 1)
         span = high[k] - low[k]
@@ -422,8 +422,19 @@ class KernelMechanism(CellWindow):
         near = (place >= first) & (place <= first + self.width_cells)
         return np.where(inside, floor * np.where(near, float(self.exact_ratio), 1.0), 0.0)
 
+    def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        """P(Y <= y | x)."""
+        outputs = np.asarray(y, dtype=float)
+        low, high = self._ends
+        k = np.searchsorted(low, outputs, side="right") - 1
+        span = high[k] - low[k]
+        share = np.where(span > 0, np.clip((outputs - low[k]) / np.where(span > 0, span, 1.0), 0.0, 1.0), 1.0)
+        place = np.where(k < 0, 0.0, self._edges[k] + np.array(self.cells)[k] * share)
+        near = np.clip(place - self._first_cell(self.domain.check(x)), 0.0, self.width_cells)
+        return np.asarray(self._mix(place / CELLS, near / self.width_cells))
+
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        outputs, inputs = np.broadcast_arrays(np.asarray(y, dtype=float), self.domain.check(x))
+        outputs, inputs = np.broadcast_arrays(require.reals(y, "y"), self.domain.check(x))
         first, total = self._first_cell(inputs), np.zeros(outputs.shape)
         low, high = self._ends
         for k in np.flatnonzero(low == high):

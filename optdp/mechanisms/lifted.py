@@ -18,7 +18,8 @@ from optdp.exact.fields import Within
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.cap import COINS, ROUNDING, CapMechanism
+from optdp.mechanisms.cap import ROUNDING, CapMechanism
+from optdp.mechanisms.unbiased_vectors import COINS
 from optdp.problem.domains import Ball
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Objective, WorstCase

@@ -69,10 +69,10 @@ class AdditiveNoise(Mechanism):
         return inputs + self.sample(inputs.shape, as_rng(rng))
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        return self.noise_density(np.asarray(y, dtype=float) - self.domain.check(x))
+        return self.noise_density(require.reals(y, "y") - self.domain.check(x))
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        return self.noise_probability(np.asarray(y, dtype=float) - self.domain.check(x))
+        return self.noise_probability(require.reals(y, "y") - self.domain.check(x))
 
     def noise_radius(self) -> float:
         """The largest |Z| that occurs."""

@@ -203,7 +203,7 @@ class PiecewiseMechanism(CellWindow):
         return start if isinstance(self.domain, Circle) else np.clip(start, a, a + (span - self.window))
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
+        inputs, outputs = self.domain.check(x), require.reals(y, "y")
         offset = outputs - self._window_start(inputs)
         if isinstance(self.domain, Circle):
             offset = np.mod(offset, self.domain.period)

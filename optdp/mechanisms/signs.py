@@ -16,23 +16,20 @@ from optdp.closed_forms.cube import best_signs, moment, share
 from optdp.exact import enclosures, require
 from optdp.exact.check import Check
 from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
+from optdp.exact.numbers import Number
 from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, coin
-from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.directions import DEEPEST, Digits
+from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below
 from optdp.problem.domains import Box
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
 
-#: Probabilities of coins are multiples of 2^-124.
-COINS = 2**124
 #: Bits of the enclosures.
 PRECISION = 320
 
 
 @dataclass(frozen=True, repr=False)
-class SignMechanism(Mechanism):
+class SignMechanism(UnbiasedVectors):
     """An unbiased mechanism for vectors of the cube [-1, 1]^d: the signs of k random coordinates, times a number, 0 elsewhere.
 
     Each coordinate of the input is first rounded at random to -1 or 1 without bias. k coordinates are chosen uniformly, and a
@@ -77,9 +74,8 @@ class SignMechanism(Mechanism):
         assert least is not None
         with ctx.workprec(PRECISION):
             inside = share(k, least)
-            odds = enclosures.exp(eps) * inside / (1 - inside)
-            coins = math.floor(enclosures.lower(odds / (1 + odds) * COINS))
-        return cls(domain, k, least, max(1, coins))
+            coins = coins_below(eps, inside, f"least = {least} of k = {k} signs is not allowed", "the vectors'")
+        return cls(domain, k, least, coins)
 
     @property
     def dim(self) -> int:
@@ -160,10 +156,12 @@ class SignMechanism(Mechanism):
 
     @cached_property
     def _cdf(self) -> np.ndarray:
-        """P(N <= n) for n = 0, ..., k, to a relative 1e-9."""
+        """P(N <= n) for n = 0, ..., k, to a relative 1e-9. **Raises** RuntimeError where they are further off."""
         from scipy.stats import binom
 
-        return np.asarray(binom.cdf(np.arange(self.k + 1), self.k, 0.5))
+        found = np.asarray(binom.cdf(np.arange(self.k + 1), self.k, 0.5))
+        _trust(self.k, found)
+        return found
 
     @cached_property
     def _tail(self) -> float:
@@ -253,26 +251,14 @@ class SignMechanism(Mechanism):
         """(lowest, highest) value of a coordinate of Y."""
         return -self._floats[1], self._floats[1]
 
-    def mean(self, x: ArrayLike) -> np.ndarray:
-        """E[Y | x] = x."""
-        return np.asarray(self.domain.check(x), dtype=float)
-
     def variance(self, x: ArrayLike) -> np.ndarray:
         """E|Y - x|^2 = E|Y|^2 - |x|^2."""
         inputs = self.mean(x)
         return np.asarray(float(self._square[1]) - np.einsum("...i,...i->...", inputs, inputs))
 
-    def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
-        if self._loss(loss).exponent != 2:
-            raise ValueError("loss is not allowed here: it must be 'squared'")
-        return self.variance(x)
-
     def worst_input(self, loss: LossLike = "squared") -> Any:
         """0: E|Y|^2 is the same for all inputs."""
         return np.zeros(self.dim)
-
-    def worst_case_loss(self, loss: LossLike = "squared") -> float:
-        return float(self.expected_loss(self.worst_input(loss), loss))
 
     def average_loss(self, loss: LossLike = "squared") -> float:
         """The expected loss under the uniform distribution on the cube."""
@@ -283,15 +269,6 @@ class SignMechanism(Mechanism):
         if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:
             return super().enclose(objective)
         return enclosures.round_down(self._square[0]), enclosures.round_up(self._square[1])
-
-    def guarantee(self) -> LDP:
-        return LDP(Log(self._ratio))
-
-    def check_privacy(self, privacy: Privacy) -> list[Check]:
-        """The ratio of the probabilities of a sign vector, in ball arithmetic."""
-        if not isinstance(privacy, LDP):
-            return super().check_privacy(privacy)
-        return [privacy.check(self._ratio)]
 
     def check_unbiased(self) -> Check:
         """Every step keeps the mean."""
@@ -304,3 +281,18 @@ class SignMechanism(Mechanism):
             f"SignMechanism on {self.domain}: the signs of {self.k} coordinates, at least {self.least} of them right with "
             f"probability {self.coins / COINS:.6g}, times {self._floats[0]:.6g}; eps = {self.privacy():.6g}"
         )
+
+
+def _trust(k: int, cdf: np.ndarray) -> None:
+    """Compare P(N <= n) with balls: where nearly all draws are, in the tails, over all of the range. **Raises** RuntimeError."""
+    middle, tails = np.arange(-4, 5) + k // 2, k / 2 + math.sqrt(k) * np.linspace(-18, 18, 37)
+    places = np.unique(np.clip(np.concatenate([middle, tails, np.linspace(0, k, 33)]), 0, k).astype(int))
+    with ctx.workprec(128):
+        for n in places.tolist():
+            true, found = share(k, k - n), float(cdf[n])
+            if not abs(arb(found) - true) <= arb("1e-9") * true + arb("1e-300"):
+                raise RuntimeError(
+                    "scipy's binomial distribution is not accurate enough on this machine to sample with"
+                )
+    if (np.diff(cdf) < 0).any():
+        raise RuntimeError("scipy's binomial distribution is not increasing on this machine")

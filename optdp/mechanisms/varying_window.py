@@ -97,7 +97,7 @@ class VaryingWindow(Scaled):
         return self._middle + self._half * np.where(u < 0, -out, out)
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        u, v = np.broadcast_arrays(self._unit(x), (np.asarray(y, dtype=float) - self._middle) / self._half)
+        u, v = np.broadcast_arrays(self._unit(x), (require.reals(y, "y") - self._middle) / self._half)
         edges, _ = self._row(np.abs(u))
         side, size = np.where(u < 0, -v, v), np.abs(v)
         inside = size <= np.where(side > 0, edges[0], edges[1])
@@ -110,7 +110,7 @@ class VaryingWindow(Scaled):
         return self._middle + self._half * np.sort(self._places if self._shape["high"] > 0 else [])
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        u, outputs = np.broadcast_arrays(self._unit(x), np.asarray(y, dtype=float))
+        u, outputs = np.broadcast_arrays(self._unit(x), require.reals(y, "y"))
         total = np.zeros(u.shape)
         for place, mass in zip(self._places, self._row(np.abs(u))[1][4:], strict=True):
             at = self._middle + self._half * np.where(u < 0, -place, place)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.domains import Alphabet, Circle
 from optdp.problem.priors import places
 
@@ -138,7 +139,9 @@ class Channel:
         """
         x = np.asarray(inputs)
         parts = []
-        if self.edges.size:
+        if isinstance(self.mechanism, KernelMechanism) and self.edges.size:
+            parts.append(self._between(x))
+        elif self.edges.size:
             y, weight = self._nodes()
             each = max(1, BLOCK // y.size)
             for i in range(0, x.size, each):
@@ -160,6 +163,16 @@ class Channel:
                 "instead of 1"
             )
         return np.asarray(found / total)
+
+    def _between(self, x: np.ndarray) -> np.ndarray:
+        """P(cell | input) without the atoms, for a kernel, whose pieces may be much narrower than a cell."""
+        mechanism: Any = self.mechanism
+        parts = np.diff(mechanism.cumulative(self.edges[:, None], x[None, :]), axis=0)
+        inside = np.searchsorted(self.edges, self.atoms, side="left") - 1
+        for cell, atom in zip(inside.tolist(), self.atoms.tolist(), strict=True):
+            if cell >= 0:
+                parts[cell] -= mechanism.probability(atom, x)
+        return np.asarray(np.maximum(parts, 0.0))
 
     def values(self) -> np.ndarray:
         """The middle of each cell (nan for the rest)."""

@@ -50,6 +50,11 @@ def source(plan: Plan, language: str = "js") -> str:
 
 def form(plan: Plan) -> dict[str, Any]:
     """The plan as its clients read it. **Raises** ValueError naming the column that they cannot answer."""
+    for part in plan.parts:
+        if part.group:
+            raise _refuse(
+                part, "it is answered together with others; make the plan with strategy = 'sample' or 'split'"
+            )
     columns = [_column(part) | {"eps": _eps(part), "mechanism": mechanism_form(part)} for part in plan.parts]
     return {
         "digest": plan.digest,

@@ -299,13 +299,18 @@ class _Judge:
             else:
                 refused[why] += 1
         good, columns = np.ones(len(found), dtype=bool), {}
-        there = np.zeros(len(found), dtype=int)
+        there, whole = np.zeros(len(found), dtype=int), good.copy()
+        first = {unit[0].name for unit in self.plan.units}
+        together: dict[int, np.ndarray] = {}
         for part in self.plan.parts:
             column, possible, reported = _read(part, [record[part.name] for record in found])
             refused[f"an entry of {part.name!r} that the plan does not send"] += int((good & ~possible).sum())
-            columns[part.name], good, there = column, good & possible, there + reported
-        refused["another number of columns than the plan reports"] += int((good & (there != self.plan.reported)).sum())
-        good &= there == self.plan.reported
+            columns[part.name], good, there = column, good & possible, there + reported * (part.name in first)
+            if part.group:
+                whole &= together.setdefault(part.group, reported) == reported
+        whole &= there == self.plan.reported
+        refused["another number of columns than the plan reports"] += int((good & ~whole).sum())
+        good &= whole
         for why in [why for why, count in refused.items() if not count]:
             del refused[why]
         return {name: column[good] for name, column in columns.items()}, int(good.sum())

@@ -274,19 +274,47 @@ class Averages:
 
         On it the cells have the distribution p (1 + (theta - value)(g - value)/Var g): mass 1, and c grows at rate 1.
         """
-        g, p, n, z2 = self.functions, self.cells[:, None], self.n, critical**2
-        value = (g * p).sum(axis=0)
-        second, third = (g**2 * p).sum(axis=0), (g**2 * (g - value) * p).sum(axis=0)
+        g, p = self.functions, self.cells[:, None]
+        value, second = (g * p).sum(axis=0), (g**2 * p).sum(axis=0)
+        third = (g**2 * (g - value) * p).sum(axis=0)
+        return self._intervals(critical, value, second, third, self.linear, self.values, self.ranges)
+
+    def between(self, critical: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals of these functionals and of `steps` - 1 equal mixtures of each two neighbours between them.
+
+        The functions are linear in the functionals, and so their moments polynomials in the share s of the second one.
+        """
+        g, p = self.functions, self.cells
+        s = np.arange(steps) / steps
+        a, b = g[:, :-1], g[:, 1:]
+
+        def mixed(*coefficients: np.ndarray) -> np.ndarray:
+            """Those of (1 - s)^(k - j) s^j, binomial coefficients included; the last functional at the end."""
+            k = len(coefficients) - 1
+            rows = sum(c[:, None] * (math.comb(k, j) * (1 - s) ** (k - j) * s**j) for j, c in enumerate(coefficients))
+            return np.append(np.ravel(rows), coefficients[-1][-1])
+
+        squares = a * a, a * b, b * b
+        value, second = mixed(p @ a, p @ b), mixed(*(p @ square for square in squares))
+        cubes = squares[0] * a, squares[0] * b, squares[2] * a, squares[2] * b
+        third = mixed(*(p @ cube for cube in cubes)) - value * second
+        linear, values = (mixed(v[:-1], v[1:]) for v in (self.linear, self.values))
+        least, most = (mixed(v[:-1], v[1:]) for v in self.ranges)
+        return self._intervals(critical, value, second, third, linear, values, (least, most))
+
+    def _intervals(
+        self, critical: float, value: np.ndarray, second: np.ndarray, third: np.ndarray, linear: np.ndarray, v: np.ndarray,
+        ranges: tuple[np.ndarray, np.ndarray],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """From E g, E g^2 and E g^2 (g - E g) under the fitted distribution, and the averages."""
+        n, z2 = self.n, critical**2
         variance = second - value**2
         known = variance <= 1e-14 * (1 + second)  # a sum of all probabilities
         rise = third / np.where(known, 1.0, variance)
-        a, b, c = n + z2, -2 * n * self.linear - z2 * rise, n * self.linear**2 - z2 * (second - rise * value)
+        a, b, c = n + z2, -2 * n * linear - z2 * rise, n * linear**2 - z2 * (second - rise * value)
         root = np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
         low, high = (-b - root) / (2 * a), (-b + root) / (2 * a)
-        (least, most), v = (
-            self.ranges,
-            self.values,
-        )  # the value is in the interval even where the average is far outside the range
+        least, most = ranges  # the value is in the interval even where the average is far outside the range
         return np.minimum(np.clip(low, least, most), v), np.maximum(np.clip(high, least, most), v)
 
     def critical(self, level: float) -> float:
@@ -523,16 +551,15 @@ def _quantile(matrix: np.ndarray, counts: np.ndarray, edges: np.ndarray, names: 
     assert q is not None
     at = np.linspace(0, bins, bins * steps + 1)
     places = np.interp(at, np.arange(bins + 1), edges)
-    wanted = np.clip(at[:, None] - np.arange(bins), 0.0, 1.0)
     if ask.prior is not None:
         shares = bayes.posterior(matrix, counts, _dirichlet(ask, names))
         draws = np.array([_crossing(np.cumsum(s), edges, q) for s in shares])[:, None]
         value, error, interval, _ = bayes.summary(draws, ask.level)
         ends = [e[0] for e in interval]
         return ask.answer(n, bayes.METHOD, f"{told}; {bayes.ASSUMPTIONS}", value[0], error[0], ends, ends)
-    found = Averages.of(matrix, counts, wanted, names)
-    here = _crossing(found.values[steps::steps], edges, q)
-    low, high = found.intervals(_z(ask.level))
+    found = Averages.of(matrix, counts, np.tril(np.ones((bins + 1, bins)), -1), names)
+    here = _crossing(found.values[1:], edges, q)
+    low, high = found.between(_z(ask.level), steps)
     first, last = int(np.argmax(high >= q)), at.size - 1 - int(np.argmax(low[::-1] <= q))
     reach = (
         min(here, _between(places, high, max(first - 1, 0), q)),

@@ -9,8 +9,13 @@ and s_j^2 the variance of the column itself (that of evenly spread entries), the
 
     split:   u_j(eps_j)^2 / n,            sample:   (u_j(eps/m)^2 + (1 - m/k) s_j^2) / (n m/k),
 
-and the plan takes the strategy with the least sum of the squared errors in units of the columns' widths, times their weights.
-Shares are eps_j in proportion to (weight_j u_j^2)^(1/3), the best for errors that fall like 1/eps.
+"joint" answers some categories together: with probability c all of them are true, else all are uniform and independent. Each
+column is then a randomised response by itself, and a pair of columns one on the pairs of their values. The ratio of the whole
+group is 1 + D c/(1 - c), D the number of its combinations. For the other strategies it is one column: the budget is split, or one
+is sampled. For two flags that is better than sampling one of them from eps = log(1 + 2 sqrt 2) = 1.34 on.
+
+The plan takes the strategy with the least sum of the squared errors in units of the columns' widths, times their weights. Shares
+are eps_j in proportion to (weight_j u_j^2)^(1/3), the best for errors that fall like 1/eps.
 """
 
 from __future__ import annotations
@@ -32,12 +37,12 @@ from optdp import files
 from optdp.design.frequency import solve_frequency
 from optdp.design.kernel import solve_kernel
 from optdp.design.progress import Progress, ProgressLike
-from optdp.exact import require
+from optdp.exact import enclosures, require
 from optdp.exact.fields import Fields, load
 from optdp.exact.numbers import Log, Number, encode, show
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact.sampling import Seed, as_rng, coin
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.frequency import FrequencyOracle
+from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem.domains import Interval, OneHot
 from optdp.problem.privacy import LDP
 from optdp.statistics import tables
@@ -50,7 +55,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REPEATS = ("once", "memoised")
-STRATEGIES = ("auto", "split", "sample")
+STRATEGIES = ("auto", "split", "sample", "joint")
+#: Numbers of columns that are answered together.
+TOGETHER = (2, 3, 4, 6)
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 #: Mechanisms for numbers that are compared for a goal: all that send what they are proven for and are ever best.
 CONTENDERS = {
@@ -73,7 +80,8 @@ WHAT = {
 @dataclass(frozen=True)
 class Part:
     """What a plan does with one column: `column` of the schema, the goal, its `mechanism` and the epsilon of it, its `weight`,
-    and `unit`: the predicted error of its estimate times the square root of the number of people who report it.
+    and `unit`: the predicted error of its estimate times the square root of the number of people who report it. Columns of one
+    `group` > 0 are answered together: `eps` is that of all of them, and the mechanism what comes out for this one.
     """
 
     name: str
@@ -83,6 +91,7 @@ class Part:
     mechanism: Mechanism
     unit: float
     weight: float
+    group: int = 0
 
     def errors(self, n: int, share: float) -> float:
         """The predicted error about n people of whom this share reports the column."""
@@ -103,7 +112,7 @@ def _width(column: Column) -> float:
 class Plan:
     """How a table is made private, column by column; `optdp.plan` makes one.
 
-    - `parts`: what happens to each column; `reported`: how many of them each person reports (all of them, or a random number).
+    - `parts`: what happens to each column; `reported`: how many of the `units` each person reports (all, or a random choice).
     - `eps`: of a whole row; `n`: the number of people for whom errors are predicted; `compared`: predicted errors by strategy.
     - `repeat`: "once": a person answers a single time; "memoised": as often as asked, with the same private entry for the same
       true one, which `optdp client` keeps on the person's device. `randomize` here draws afresh at every call.
@@ -130,6 +139,14 @@ class Plan:
         """The columns."""
         return tuple(part.name for part in self.parts)
 
+    @property
+    def units(self) -> tuple[tuple[Part, ...], ...]:
+        """The columns, those together that are answered together."""
+        found: dict[int, list[Part]] = {}
+        for i, part in enumerate(self.parts):
+            found.setdefault(part.group or -1 - i, []).append(part)
+        return tuple(map(tuple, found.values()))
+
     def __getitem__(self, name: str) -> Part:
         for part in self.parts:
             if part.name == name:
@@ -143,12 +160,12 @@ class Plan:
     def ratio(self, names: Collection[str]) -> Fraction:
         """The largest likelihood ratio, exactly, of rows that differ in these columns alone: that of the worst ones reported."""
         ratios: list[Fraction] = []
-        for part in self.parts:
-            own: Any = part.mechanism.guarantee()
+        for unit in self.units:
+            own: Any = unit[0].mechanism.guarantee()
             if not isinstance(own.eps, Log):
-                raise ValueError(f"column {part.name!r}: its guarantee is not an exact ratio")
-            if part.name in names:
-                ratios.append(own.eps.argument)
+                raise ValueError(f"column {unit[0].name!r}: its guarantee is not an exact ratio")
+            if any(part.name in names for part in unit):
+                ratios.append(own.eps.argument if len(unit) == 1 else _joint_ratio(unit))
         return math.prod(sorted(ratios)[-self.reported :], start=Fraction(1))
 
     # --- making private
@@ -213,16 +230,21 @@ class Plan:
         rows = {values.size for values in inputs.values()}
         if len(rows) > 1:
             raise ValueError("the table is not allowed: its columns have different lengths")
-        chosen = self._chosen(rows.pop(), rng)
-        out = {}
-        for j, part in enumerate(self.parts):
-            private = part.mechanism.randomize(_words(part, inputs[part.name]), rng)
-            out[part.name] = _sent(part, private, chosen[:, j])
+        count = rows.pop()
+        chosen, out = self._chosen(count, rng), {}
+        for j, unit in enumerate(self.units):
+            true = coin(_truth(unit), COINS, (count,), rng) if len(unit) > 1 else None
+            for part in unit:
+                if true is None:
+                    private = part.mechanism.randomize(_words(part, inputs[part.name]), rng)
+                else:
+                    private = np.where(true, inputs[part.name], rng.integers(0, part.mechanism.domain.d, size=count))
+                out[part.name] = _sent(part, private, chosen[:, j])
         return {name: out[name] for name in found}
 
     def _chosen(self, rows: int, rng: np.random.Generator) -> np.ndarray:
         """Which columns each person reports: uniform sets of `reported`, one column after the other, in integers."""
-        k = len(self.parts)
+        k = len(self.units)
         chosen, left = np.zeros((rows, k), dtype=bool), np.full(rows, self.reported)
         for j in range(k):
             chosen[:, j] = rng.integers(0, k - j, size=rows) < left
@@ -250,14 +272,16 @@ class Plan:
         """What the plan promises to a person who is asked, in words that can be shown to this person."""
         ratio: Any = self.guarantee().eps
         factor = math.ceil(ratio.argument * 100) / 100
-        k, m = len(self.parts), self.reported
+        k, m = len(self.units), self.reported
+        whole = ", all of them together" if len(self.parts) > 1 else ""
         told = [
             "What you enter stays on this device; what is sent is drawn at random. Whatever is sent, your entries make it at "
-            f"most {factor:.2f} times as likely as any other entries would{', all of them together' if k > 1 else ''} "
+            f"most {factor:.2f} times as likely as any other entries would{whole} "
             f"(local differential privacy, epsilon = {float(self.eps):.4g})."
         ]
         if m < k:
-            told.append(f"Only {m} of the {k} entries {'is' if m == 1 else 'are'} sent, chosen at random.")
+            what = "entries" if k == len(self.parts) else "groups of entries"
+            told.append(f"Only {m} of the {k} {what} {'is' if m == 1 else 'are'} sent, chosen at random.")
         told.append(
             "You answer once, because two answers together would tell more than one."
             if self.repeat == "once"
@@ -268,18 +292,24 @@ class Plan:
 
     def summary(self) -> str:
         """What is sent, how private it is, and how accurate with n people, in words."""
-        k = len(self.parts)
+        units = self.units
+        k, what = len(units), "columns" if len(units) == len(self.parts) else "groups of columns"
         how = (
             "reports all columns"
             if self.reported == k
-            else f"reports {self.reported} of the {k} columns, chosen at random"
+            else f"reports {self.reported} of the {k} {what}, chosen at random"
         )
         spent = f"{self.reported} times {show(self.parts[0].eps)}"
         if self.reported == k:
-            spent = " + ".join(f"{float(p.eps):.4g}" for p in self.parts)
+            spent = " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
         lines = [
             f"Each person {how}. A person's whole private row is {show(self.eps)}-LDP, all columns together ({spent}): it is at "
             f"most {math.exp(float(self.eps)):.4g} times as likely as it would be from any other row.",
+            *(
+                f"{', '.join(part.name for part in unit)} are answered together: one coin decides if all are true, or all random."
+                for unit in units
+                if len(unit) > 1
+            ),
             f"Predicted errors with {self.n} people:",
         ]
         for part in self.parts:
@@ -311,7 +341,7 @@ class Plan:
             {
                 "name": p.name, "column": p.column.to_dict(), "goal": p.goal, "eps": encode(p.eps),
                 "mechanism": p.mechanism.to_dict(), "unit": p.unit, "weight": p.weight,
-            }
+            } | ({"group": p.group} if p.group else {})
             for p in self.parts
         ]  # fmt: skip
         compared = [{"strategy": name, "error": error} for name, error in self.compared]
@@ -341,6 +371,7 @@ class Plan:
                 Part(
                     own.text("name", 200), Column.read(own.child("column")), own.choice("goal", GOALS), own.number("eps"),
                     Mechanism.read(own.child("mechanism")), own.real("unit", 0.0), own.real("weight", 0.0),
+                    own.integer("group", 0, 10_000) if "group" in own.data else 0,
                 )
             )  # fmt: skip
             own.done()
@@ -363,6 +394,11 @@ class Plan:
                 raise ValueError(
                     f"{fields.where}: the mechanism of column {part.name!r} is for {part.mechanism.domain}"
                 )
+        if made.reported > len(made.units):
+            raise ValueError(f"{fields.where}: it reports more groups of columns than there are")
+        for unit in made.units:
+            if len(unit) > 1:
+                _truth(unit)
         if not LDP(made.eps).implied_by(made.guarantee()):
             raise ValueError(f"{fields.where}: its mechanisms do not keep {show(made.eps)}-LDP together")
         return made
@@ -375,6 +411,46 @@ class Plan:
     def load(cls, path: str | Path) -> Plan:
         """Read a plan that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
         return load(path, cls.read)
+
+
+def _truth(unit: tuple[Part, ...]) -> int:
+    """c 2^124 for columns that are answered together, from their mechanisms. **Raises** ValueError unless these agree."""
+    found = set()
+    for part in unit:
+        oracle: Any = part.mechanism
+        if not isinstance(part.mechanism, SubsetOracle) or oracle.message != () or oracle.universe != oracle.domain.d:
+            raise ValueError(f"column {part.name!r} is not one of categories that can be answered together")
+        d = oracle.domain.d
+        found.add(Fraction(d * oracle.coins - COINS, d - 1))  # the mechanism's coins are c + (1 - c)/d
+    (c,) = found if len(found) == 1 else (Fraction(-1),)
+    if c.denominator != 1 or not 0 < c < COINS:
+        raise ValueError(
+            f"columns {', '.join(repr(part.name) for part in unit)} cannot be answered together as they are"
+        )
+    return int(c)
+
+
+def _joint_ratio(unit: tuple[Part, ...]) -> Fraction:
+    """1 + D c/(1 - c), exactly."""
+    sizes: list[int] = [getattr(part.mechanism, "universe") for part in unit]  # noqa: B009
+    c, combinations = _truth(unit), math.prod(sizes)
+    return 1 + Fraction(combinations * c, COINS - c)
+
+
+def _together(columns: Mapping[str, Column], eps: Number, weight: Mapping[str, float], group: int) -> list[Part]:
+    """Parts of categories that are answered together with this eps: the largest c whose ratio is at most e^eps."""
+    domains: list[Any] = [column.domain for column in columns.values()]
+    gain = enclosures.exp_below(eps, 200) - 1
+    share = gain / (gain + math.prod(domain.d for domain in domains))
+    rest = COINS - share.numerator * COINS // share.denominator
+    step = math.lcm(*(domain.d for domain in domains))  # then every column's own probabilities are multiples of 2^-124
+    rest = -(-rest // step) * step
+    parts = []
+    for (name, column), domain in zip(columns.items(), domains, strict=True):
+        oracle = SubsetOracle(domain, 1, COINS - rest + rest // domain.d)
+        unit = math.sqrt(float(oracle.exact_value) / domain.d)
+        parts.append(Part(name, column, "frequencies", eps, oracle, unit, weight[name], group))
+    return parts
 
 
 def _words(part: Part, inputs: np.ndarray) -> np.ndarray:
@@ -450,12 +526,28 @@ def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _products(parts: list[Part], table: Any) -> tuple[int, np.ndarray, np.ndarray]:
     """(how many report both categories; sums of the products of their unbiased indicators, and of the squares of these)."""
     sent = [_received(part, tables.column(table, part.name)) for part in parts]
+    if parts[0].group and parts[0].group == parts[1].group:
+        return _combinations(parts, sent)
     both, sides = sent[0][0] & sent[1][0], []
     for part, (there, outputs) in zip(parts, sent, strict=True):
         oracle: Any = part.mechanism
         sides.append(oracle.frequencies(oracle.supports(outputs[both[there]], np.arange(oracle.domain.d))))
     first, second = sides
     return len(first), first.T @ second, (first**2).T @ second**2
+
+
+def _combinations(parts: list[Part], sent: list[Any]) -> tuple[int, np.ndarray, np.ndarray]:
+    """The same for two columns that are answered together: a randomised response on the pairs of their values."""
+    there = sent[0][0]
+    if not np.array_equal(there, sent[1][0]):
+        raise ValueError(f"columns {parts[0].name!r}, {parts[1].name!r}: this plan sends both or none")
+    sizes: Any = [part.mechanism.domain.d for part in parts]
+    oracle: Any = parts[0].mechanism
+    true = (sizes[0] * oracle.coins - COINS) / ((sizes[0] - 1) * COINS)
+    other = (1 - true) / math.prod(sizes)
+    counts = np.bincount(sent[0][1] * sizes[1] + sent[1][1], minlength=math.prod(sizes)).reshape(sizes).astype(float)
+    n = int(there.sum())
+    return n, (counts - n * other) / true, (counts * (1 - 2 * other) + n * other**2) / true**2
 
 
 @dataclass(frozen=True, repr=False)
@@ -487,7 +579,8 @@ class Answers(Mapping[str, Estimate]):
     def pair(self, one: str, two: str) -> Estimate:
         """The table of two categories: probabilities of all pairs of their values, from the people who report both.
 
-        The noises of two columns are independent, so that the products of their unbiased indicators are unbiased for the pairs.
+        The noises of two columns are independent, so that the products of their unbiased indicators are unbiased for the pairs;
+        columns that are answered together have unbiased indicators of their pairs.
         """
         parts = [self.plan[name] for name in (one, two)]
         n, sums, squares = 0, np.zeros((1, 1)), np.zeros((1, 1))
@@ -510,7 +603,10 @@ class Answers(Mapping[str, Estimate]):
         labels = [p.column.domain.labels for p in parts]  # type: ignore[union-attr]
         points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
         told = "the inputs are independent draws from one population, whose distribution is estimated; n is large"
-        method = "averages of products of unbiased indicators"
+        together = parts[0].group and parts[0].group == parts[1].group
+        method = (
+            f"averages of {'' if together else 'products of '}unbiased indicators{' of the pairs' if together else ''}"
+        )
         unit = error * math.sqrt(n)
         return Estimate(
             "pair", np.clip(value, 0, 1), error, ends[0], ends[1], self.level, n, method, told, points, unit
@@ -552,7 +648,8 @@ def plan(
       column by name.
     - `n`: the number of people, for the predicted errors (1,000 if None).
     - `weights`: of columns that matter more than others (1 each).
-    - `strategy`: "split" the budget, "sample" the columns, or "auto": what is predicted to be better.
+    - `strategy`: "split" the budget, "sample" the columns, answer categories "joint"ly, or "auto": what is predicted to be best.
+      For the tables of pairs of categories, "joint" is the better one at every eps.
     - `repeat`: what a person is protected against who is asked again: "once" or "memoised" (see `Plan`).
     - `progress`: see `optdp.solve`.
 
@@ -609,8 +706,8 @@ def plan(
 
     k, tried = len(schema), list[tuple[float, str, tuple[Part, ...], int]]()
 
-    def attempt(label: str, parts: tuple[Part, ...], reported: int) -> None:
-        share = reported / k
+    def attempt(label: str, parts: tuple[Part, ...], reported: int, units: int = k) -> None:
+        share = reported / units
         squares = [p.weight * (p.errors(n, share) / _width(p.column)) ** 2 for p in parts]
         tried.append((math.sqrt(sum(squares) / sum(p.weight for p in parts)), label, parts, reported))
 
@@ -624,8 +721,28 @@ def plan(
     if strategy in ("auto", "sample") and k > 1:
         for m in sorted({1, 2, math.isqrt(k), k // 2} & set(range(1, k))):
             attempt(f"sample {m} of {k}", tuple(part(name, _share(total, Fraction(1, m))) for name in schema), m)
-    if not tried:
+    if not tried and strategy != "joint":
         attempt("all", tuple(part(name, total) for name in schema), k)
+    sizes = {name: len(c.names) for name, c in schema.items() if isinstance(c, Category)}
+    categories = sorted(sizes, key=lambda name: sizes[name])
+    if strategy == "joint" and len(categories) < 2:
+        raise ValueError("strategy = 'joint' is not allowed here: it is for two categories or more")
+    for size in TOGETHER if strategy in ("auto", "joint") else ():
+        chunks = [categories[i : i + size] for i in range(0, len(categories), size)]
+        if size > len(categories):
+            break
+        alone = len(schema) - len(categories) + sum(len(chunk) == 1 for chunk in chunks)
+        units = alone + sum(len(chunk) > 1 for chunk in chunks)
+        for m in sorted({1, units}):
+            share = _share(total, Fraction(1, m))
+            made_parts = {
+                p.name: p
+                for g, chunk in enumerate(chunks, 1)
+                if len(chunk) > 1
+                for p in _together({name: schema[name] for name in chunk}, share, weight, g)
+            }
+            ordered = tuple(made_parts.get(name) or part(name, share) for name in schema)
+            attempt(f"joint {size}, {m} of {units}", ordered, m, units)
     best = min(tried, key=lambda row: row[0])
     return Plan(best[2], best[3], total, n, tuple((label, error) for error, label, _, _ in tried), repeat)
 

@@ -9,6 +9,9 @@ number. Without one it is the largest over all populations,
 (concave in P, convex in g), found by shifting P to the inputs whose variance is largest. g(Y) is itself an unbiased mechanism, so
 that the certified bound of `solve_kernel(unbiased=True)` holds for every row of the table for the goal "mean"; those of
 `solve_frequency` and `solve_kernel` likewise for "frequencies" and "answers".
+
+Under a prior the least error of a mean is that of the unbiased mechanism with the least variance on average over the prior, and
+the least error of an answer that of the kernel with the least loss on average: both are solved for, and ranked with the others.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +36,7 @@ from optdp.exact.numbers import Number
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.constraints import Unbiased
+from optdp.problem.density import Density
 from optdp.problem.domains import Alphabet, Circle, DomainLike, OneHot, as_domain
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior, PriorLike
@@ -50,13 +56,16 @@ BINS, STEPS = 8, 300
 GAP = 0.01
 #: How exactly kernels are solved for a table.
 RTOL = 0.01
+#: Points of a prior for which a kernel is designed, and into how many points a density is read.
+ATOMS, POINTS = 32, 256
 
 
 @dataclass(frozen=True)
 class Choice:
     """A row of a recommendation.
 
-    - `name`, `mechanism`; `kind`: "optimum" (of its family, certified) or "published".
+    - `name`, `mechanism`; `kind`: "optimum" (of its family, certified), "designed" (for the prior, by a program whose bound may
+      be loose) or "published".
     - `error`: of the estimate from n people: the standard error of a mean or a quantile, root mean square standard error of
       probabilities, the expected loss of an answer; `unit`: times the square root of n (for answers: the same).
     - `ratio`: to the smallest error of the table.
@@ -149,8 +158,9 @@ def recommend(
       "answers": each answer by itself, in the mean absolute error.
     - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
     - `error`: the wanted error; see `Choice.error` for what it is the error of.
-    - `prior`: how inputs are distributed: an `optdp.Prior` over points, a pair (points, probabilities), "uniform"; None: the
-      worst case over all populations ("uniform" for quantiles, whose error depends on the density).
+    - `prior`: how inputs are distributed: an `optdp.Prior` over points, a pair (points, probabilities), an `optdp.Density`,
+      "uniform"; None: the worst case over all populations ("uniform" for quantiles, whose error depends on the density). It
+      decides which mechanism is best and what errors to expect, never whether an estimate is right: means stay unbiased.
     - `progress`: see `optdp.solve`.
 
     **Returns** a `Recommendation`; printed, it is a table. **Raises** TypeError or ValueError naming the argument.
@@ -248,7 +258,7 @@ def _rated(
 ) -> tuple[list[Any], list[Any]]:  # fmt: skip
     """([(error times the square root of n, name, kind, mechanism)], best first; [(name, why the goal is not identified)])."""
     units, refused = [], []
-    for name, kind, make in candidates(area, eps, goal, quick):
+    for name, kind, make in candidates(area, eps, goal, quick, population):
         tell(f"{goal}: {name}")
         mechanism = make()
         if mechanism is None:
@@ -276,14 +286,28 @@ def _population(area: Any, prior: Any, goal: str) -> tuple[np.ndarray, np.ndarra
         return None
     if isinstance(prior, str):
         require.choice("prior", prior, ("uniform",))
-        return area.lower + area.width * (np.arange(256) + 0.5) / 256, np.full(256, 1 / 256)
+        return area.lower + area.width * (np.arange(POINTS) + 0.5) / POINTS, np.full(POINTS, 1 / POINTS)
     read: Any = Average("abs", prior).on(area)
-    known: Prior = read.prior
+    known: Prior | Density = read.prior
+    if isinstance(known, Density):
+        ends = [known.breaks[0] + (known.breaks[-1] - known.breaks[0]) * Fraction(k, POINTS) for k in range(POINTS + 1)]
+        masses = np.array([float(known.mass(a, b)) for a, b in pairwise(ends)])
+        return np.array([float(a + b) / 2 for a, b in pairwise(ends)]), masses
     return area.check(list(known.categories), "prior points"), known.probabilities
 
 
+def _coarse(population: tuple[np.ndarray, np.ndarray], area: Any) -> tuple[list[float], list[float]]:
+    """The prior on at most `ATOMS` points: the means of what lies in equal parts of the domain."""
+    points, p = (values[population[1] > 0] for values in population)
+    if points.size > ATOMS:
+        place = np.minimum(((points - area.lower) / area.width * ATOMS).astype(int), ATOMS - 1)
+        masses, sums = (np.bincount(place, weights=w, minlength=ATOMS) for w in (p, p * points))
+        points, p = sums[masses > 0] / masses[masses > 0], masses[masses > 0]
+    return points.tolist(), (p / p.sum()).tolist()
+
+
 def candidates(
-    area: Any, eps: Number, goal: str, quick: bool = False
+    area: Any, eps: Number, goal: str, quick: bool = False, population: Any = None
 ) -> Iterator[tuple[str, str, Callable[[], Mechanism | None]]]:
     """(name, kind, how it is made) of every mechanism for the domain; `quick`: without kernels, which take a second."""
     if isinstance(area, Alphabet | OneHot):
@@ -308,6 +332,12 @@ def candidates(
         yield "unbiased kernel", "optimum", partial(_solved, solve_kernel, eps, unbiased=True, domain=area, rtol=RTOL)
         for loss in losses:
             yield f"kernel, {loss}", "optimum", partial(_solved, solve_kernel, eps, loss, domain=area, rtol=RTOL)
+        if population is not None and goal in ("mean", "answers"):
+            prior = _coarse(population, area)
+            name, asked = ("unbiased kernel", {"unbiased": True}) if goal == "mean" else ("kernel, abs", {})
+            make = partial(_solved, solve_kernel, eps, domain=area, prior=prior, rtol=RTOL, **asked)
+            if len(prior[0]) > 1:
+                yield f"{name}, for the prior", "designed", make
     for name, known in baselines.baselines("interval", "ldp").items():
         yield name, "published", partial(known.make, bounded)
 
@@ -380,20 +410,22 @@ def noise(matrix: np.ndarray, wanted: np.ndarray, shares: np.ndarray | None) -> 
         g = unbiased(matrix, matrix @ p, wanted)
         return np.asarray(((g**2).T @ matrix - (g.T @ matrix) ** 2).sum(axis=0))
 
-    return _worst(variances, matrix.shape[1]) if shares is None else float(shares @ variances(shares))
+    return _worst(variances, matrix.shape[1])[0] if shares is None else float(shares @ variances(shares))
 
 
-def _worst(variances: Callable[[np.ndarray], np.ndarray], count: int) -> float:
-    """max_P sum_x P(x) v_P(x), by multiplicative steps towards the inputs with the largest variance v_P."""
-    p, best = np.full(count, 1 / count), 0.0
+def _worst(variances: Callable[[np.ndarray], np.ndarray], count: int) -> tuple[float, np.ndarray]:
+    """(max_P sum_x P(x) v_P(x), this P), by multiplicative steps towards the inputs with the largest variance v_P."""
+    p = np.full(count, 1 / count)
+    best, worst = 0.0, p
     for _ in range(STEPS):
         v = variances(p)
-        best = max(best, float(p @ v))
+        if p @ v > best:
+            best, worst = float(p @ v), p
         if v.max() <= best * (1 + GAP):  # min_g max_x is at most v.max(): nothing more is left to gain
             break
         p = p * (v / v.max()) ** 2
         p = 0.9999 * p / p.sum() + 0.0001 / count
-    return best
+    return best, worst
 
 
 def mean_variance(mechanism: Mechanism, population: Any = None) -> float:
@@ -401,16 +433,22 @@ def mean_variance(mechanism: Mechanism, population: Any = None) -> float:
 
     **Raises** `NotIdentified` where a bias of more than a thousandth of the domain cannot be avoided.
     """
+    return worst_mean(mechanism, population)[0]
+
+
+def worst_mean(mechanism: Mechanism, population: Any = None) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
+    """(the same, the population that it is about): the given one, or the worst one, as (points, probabilities)."""
     domain: Any = mechanism.domain
     line = affine_mean(mechanism)
     tables = mean_tables(mechanism)
     points, p = (tables.inputs, None) if population is None else population
-    plain = math.inf
+    plain, about = math.inf, np.full(points.size, 1 / points.size) if p is None else p
     if line is not None:
         each = tables.variances if p is None else np.asarray(mechanism.variance(points))
-        plain = float(each.max() if p is None else p @ each) / line[1] ** 2
+        about = np.eye(1, points.size, int(each.argmax()))[0] if p is None else p
+        plain = float(about @ each) / line[1] ** 2
     if Channel.coarse(mechanism).rest:
-        return plain
+        return plain, (points, about)
     matrix = tables.matrix if p is None else Channel.coarse(mechanism).matrix(points)
     worst_bias = [0.0]
 
@@ -423,6 +461,6 @@ def mean_variance(mechanism: Mechanism, population: Any = None) -> float:
     if worst_bias[0] > 2e-3 * domain.width:
         if line is None:
             raise NotIdentified("the mean is not identified by the outputs")
-        return plain
-    efficient = _worst(variances, points.size) if p is None else float(p @ first)
-    return efficient if efficient < 0.98 * plain else plain
+        return plain, (points, about)
+    efficient, worst = _worst(variances, points.size) if p is None else (float(p @ first), p)
+    return (efficient, (points, worst)) if efficient < 0.98 * plain else (plain, (points, about))

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery, near
 from optdp.audit.lip import claims as lip
 from optdp.audit.lip import exact, forms
 from optdp.design.lip import solve_lip
@@ -72,7 +72,8 @@ def rare_answers() -> Finding:
         rows[f"p = {p}, eps = 1: optimum, optimal LDP, saving"] = (
             f"{best.value:.8g}, {ldp.value:.8g}, {1 - best.value / ldp.value:.4f} (formula {forms.advantage(p, math.e):.4f})"
         )
-        if not (best.verify() and ldp.verify()) or abs(1 - best.value / ldp.value - forms.advantage(p, math.e)) > 1e-9:
+        saved = near(1 - best.value / ldp.value, forms.advantage(p, math.e), 1e-6)
+        if not (best.verify() and ldp.verify() and saved):
             failed = failed or f"the saving at p = {p} is not the formula's"
     if failed:
         return Finding.unsettled(failed, rows)
@@ -103,8 +104,10 @@ def exact_sandwich() -> Finding:
     quarter, half = Fraction(1, 4), Fraction(1, 2)
     joint = [[half * (1 - quarter), half * quarter], [half * quarter, half * (1 - quarter)]]  # fair bit, E = 2
     attained = exact.lip(joint) == 2 and exact.ldp(joint) == 3 == forms.ldp_level(half, Fraction(2))
-    if failed:
-        return Finding.unsettled(failed, numbers)
+    occurs, corners = lip._every_posterior_occurs(), lip._corners_attain()
+    rarest = lip._rarest_against_all()
+    if failed or not (attained and occurs and corners and rarest):
+        return Finding.unsettled(failed or "a level is not attained", numbers)
     return Finding(
         Verdict.VERIFIED,
         Proof.SYMBOLIC,
@@ -113,10 +116,18 @@ def exact_sandwich() -> Finding:
         arguments=(
             Argument(
                 "nothing better",
-                "The bounds on the posterior leave each likelihood an interval; the ends of two of them are attained together by "
-                "one mechanism, so that neither level can be improved.",
-                ("both halves of the sandwich, in symbols (LIP-2, LIP-3)", not failed),
-                ("fair bit, E = 2: a mechanism of LIP level 2 has LDP level exactly 3, in rationals", attained),
+                "Each bound is attained at every prior. LDP: randomised response on 'is it the rarest category'. LIP: "
+                "a posterior that the guarantee allows and whose likelihoods have the ratio in question; any such "
+                "posterior occurs, with probability 1/(1+E), in a mechanism of two outputs.",
+                (
+                    "the bounds themselves, in symbols (LIP-2, LIP-3); every posterior that is allowed occurs, in symbols",
+                    not failed and occurs,
+                ),
+                (
+                    "the levels are attained for every prior: the rarest against all, and posteriors for m >= 1/(1+E), for two "
+                    "categories and for three or more below that, in symbols; fair bit, E = 2, in rationals",
+                    attained and corners and rarest,
+                ),
             ),
         ),
         note="Theorem 1 has eps and 2 eps for all priors at once. For a fair bit the two coincide: eps-LIP is "
@@ -146,8 +157,7 @@ def least_information() -> Finding:
             Argument(
                 "the chord of s ln s",
                 "Given an output, the information is the mean of s ln s over the prior, s = posterior/prior in [1/E, "
-                "E] with mean 1; "
-                "the function is convex, hence below its chord over [1/E, E].",
+                "E] with mean 1; the function is convex, hence below its chord over [1/E, E].",
                 ("chord and convexity, in symbols (LIP-1)", not failed),
                 (
                     "six categories, E = 2: the bound is attained, in rationals",
@@ -177,11 +187,11 @@ def even_sums() -> Finding:
     numbers["d = 40, eps = 1, LDP: two halves, certified"] = (
         f"{forms.even_sum_ldp(40, math.e):.8f}, {found.lower_bound:.8f}"
     )
-    if failed or not found.verify() or abs(forms.even_sum_ldp(40, math.e) / found.lower_bound - 1) > 1e-6:
+    if failed or not found.verify() or not near(forms.even_sum_ldp(40, math.e), found.lower_bound, 1e-6):
         return Finding.unsettled(failed or "the certified optimum is not that of two halves", numbers)
     return Finding(
         Verdict.VERIFIED,
-        Proof.SYMBOLIC,
+        Proof.CERTIFICATE,
         f"LDP: every even d, 0 < eps <= ln(3 + 2 sqrt 3) = {most:.3f}; LIP: every d and eps as a bound, attained if 1 + E "
         "divides d",
         numbers,
@@ -229,36 +239,56 @@ def histograms() -> Finding:
 @discovery("D-LIP-7", "a trusted server may do worse than local users, or better by any factor", "LIP")
 def central_and_local() -> Finding:
     """If central information privacy protects the whole database and p >= 1/(1+E), the server's error is at least that of N local
-    users, and more as soon as min(p, 1-p)^N < 1/(1+E). If it protects each user, its error falls exponentially in N.
+    users, and more by at least (1 - 1/E)^2 q (1 - (1+E) q) as soon as q = min(p, 1-p)^N < 1/(1+E). If it protects each user, its
+    error falls exponentially in N.
     """
+    import sympy as sp
+
+    # Any l <= (1+E) P has l_* <= c = (1+E) q at the rarest sum, and mean q there: Var(S|l) >= l_*(1 - l_*) >= (1 - c) l_*.
+    rarest, apart, rest, cap, slack = sp.symbols("l d V c r", nonnegative=True)
+    # Law of total variance for "S is the rarest sum", the others having mean d away and variance V.
+    total = rarest * (1 - rarest) * apart**2 + (1 - rarest) * rest
+    mean = (1 - rarest) * apart
+    split = sp.expand(rarest * mean**2 + (1 - rarest) * (rest + (rarest * apart) ** 2) - total) == 0
+    least = sp.expand((rarest * (1 - rarest) - (1 - cap) * rarest).subs(cap, rarest + slack)) == rarest * slack
     failed = _rests_on(lip.central_is_better, lip.central_gap)
-    numbers = {}
+    numbers: dict[str, Any] = {}
     decided, worse = not failed, []
     for users in (2, 10):
         found = solve_lip(exact.binomial(users, Fraction(1, 2)), 1.0)
         local = users * forms.published(0.25, math.e)
         numbers[f"{users} fair bits, eps = 1: local, central (database)"] = f"{local:.6f}, {found.lower_bound:.6f}"
-        worse.append(found.verify().passed and found.lower_bound > local)
+        rare = 0.5**users
+        gap = (1 - 1 / math.e) ** 2 * rare * (1 - (1 + math.e) * rare)
+        worse.append(found.verify().passed and found.lower_bound > local + gap > local)
+        numbers[f"{users} fair bits, eps = 1: central above local by at least"] = gap
     central = exact.tail_revealed_as_one(100, Fraction(1, 4), Fraction(3, 4))
     numbers["100 fair bits, E = 2: local, central (users) at most"] = f"75/4, {float(central):.3g}"
-    if failed:
-        return Finding.unsettled(failed, numbers)
+    pooled, falls = lip._pooling_is_legal(), lip.exponential_examples()
+    if failed or not (split and least and all(worse) and pooled and falls):
+        return Finding.unsettled(failed or "the rarest sum or the pool did not come out", numbers)
     return Finding(
         Verdict.VERIFIED,
         Proof.SYMBOLIC,
-        "every N, prior and eps as stated",
+        "every N, p and eps as stated",
         numbers,
         arguments=(
             Argument(
-                "from the database's budget to each user's",
-                "One budget for the database bounds the posterior of the sum's rarest value, which min(p, 1-p)^N "
-                "makes as rare as one "
-                "likes; each user's posterior then moves less than a budget of its own would allow. Protecting users "
-                "only, outputs may tell "
-                "the sum as long as S/N stays in an interval, which it leaves with exponentially small probability.",
-                ("the server against N users, in both readings (LIP-19, LIP-20)", decided),
-                ("certified optima for 2 and 10 users lie above the local error, eps = 1", all(worse)),
+                "the rarest sum",
+                "Database protected: the server loses (2/E - 1/E^2) Var(S), which the users attain, and (1 - 1/E)^2 "
+                "times the mean of Var(S|l), l <= (1+E) P (LIP-13). The rarest sum is at an end, all others at least "
+                "1 away, its share of l is at most (1+E) q and q on average.",
+                (
+                    "the server against N users (LIP-19, LIP-20); Var(S|l) >= l(1 - l) >= (1 - c) l for a share l <= "
+                    "c, in symbols",
+                    bool(decided and split and least),
+                ),
+                (
+                    "certified optima for 2 and 10 users are above the local error by more than the stated amount, eps = 1",
+                    all(worse),
+                ),
             ),
+            lip._pool(pooled, falls),
         ),
         note="One budget for the database is N times as strict as one for each of its users. The paper says that the "
         "server always does better, and not by much.",

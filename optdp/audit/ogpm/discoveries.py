@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery
-from optdp.audit.ogpm.claims import _clamped_staircase_at_half, meets_for_every_loss
+from optdp.audit.ogpm.claims import _clamped_staircase_at_half, meets_for_every_loss, middle_is_worst_for_clamped_noise
 from optdp.design.piecewise import solve_piecewise, value_at_height
 from optdp.mechanisms import baselines
 from optdp.problem.losses import LossLike
@@ -115,15 +115,16 @@ def clamped_staircase() -> Finding:
         "optimal piecewise, eps = 4": ours.lower_bound,
         "closed form": str(closed),
     }
-    if not as_stated:
+    gains = sp.limit(lead * (s + 1), s, sp.oo) == sp.Rational(1, 8)
+    if not (as_stated and gains):
         return Finding.unsettled("the difference does not factor as stated", numbers)
     return Finding(
         Verdict.VERIFIED,
         Proof.SYMBOLIC,
         "every eps > 0",
         numbers,
-        note="The error at x grows towards the middle, where it is 2 int_0^(1/2) P(Z > t) dt. The gain tends to 1/8 of the value "
-        "as eps grows.",
+        arguments=(middle_is_worst_for_clamped_noise(),),
+        note="In the middle the error is 2 int_0^(1/2) P(Z > t) dt. The gain tends to 1/8 of the value as eps grows.",
     )
 
 
@@ -140,7 +141,14 @@ def two_outputs() -> Finding:
     threshold = max(sp.solve(s**2 - 2 * s - 1, s))
     numbers = {"threshold in eps": float(2 * sp.log(threshold)), "two outputs, eps = 1": float((1 + sp.E) / (4 * sp.E)),
                "optimal piecewise": solve_piecewise(1.0).lower_bound}  # fmt: skip
-    if not as_stated or sp.simplify(threshold**2 - (3 + 2 * sp.sqrt(2))) != 0:
+    # At x = 0, c and 1/2, between which the error is linear: (E |x - c| + |1 - c - x|)/(1 + E) for x <= 1/2.
+    growth = sp.Symbol("E", positive=True)
+    c, z = (growth - 1) / (4 * growth), sp.Symbol("z", positive=True)
+    start, kink, middle = ((growth * c + 1 - c) / (1 + growth), (1 - 2 * c) / (1 + growth), sp.Rational(1, 2) - c)
+    worst = all(sp.simplify(e - (1 + growth) / (4 * growth)) == 0 for e in (start, middle))
+    parts = sp.fraction(sp.cancel((start - kink).subs(growth, 1 + z)))
+    worst = worst and all(q > 0 for part in parts for q in sp.Poly(sp.expand(part), z).coeffs())
+    if not (as_stated and worst) or sp.simplify(threshold**2 - (3 + 2 * sp.sqrt(2))) != 0:
         return Finding.unsettled("the difference does not factor as stated", numbers)
     return Finding(
         Verdict.VERIFIED,
@@ -179,11 +187,10 @@ def circle_is_optimal() -> Finding:
         arguments=(
             Argument(
                 "averaging over rotations",
-                "Rotating input and output by one angle changes neither the guarantee nor the worst case, and the average of all "
-                "rotations of a kernel is again eps-LDP, with a loss not above the worst case. The average is translation "
-                "invariant, K(y|x) = f(y - x), and K(y|x) <= E K(y|x') for all x, x' at one y says f <= E f' for all "
-                "pairs of its "
-                "values: the densities of the piecewise class.",
+                "Rotating input and output by one angle changes neither the guarantee nor the worst case, and the "
+                "average of all rotations of a kernel is again eps-LDP, with a loss not above the worst case. The "
+                "average is translation invariant, K(y|x) = f(y - x), and K(y|x) <= E K(y|x') for all x, x' at one y "
+                "says f <= E f' for all pairs of its values: the densities of the piecewise class.",
                 ("on three points of a circle, for a kernel in rationals, ratio and worst case do not grow", averaged),
                 ("threshold and density of that class meet for every loss, in symbols", meets_for_every_loss()),
             ),

@@ -11,7 +11,7 @@ from optdp.design.registry import Run
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
-from optdp.solvers.lp import LinearProgram
+from optdp.solvers.lp import LinearProgram, SolverFailure
 
 #: Inputs of the grid, and outputs.
 INPUTS, OUTPUTS = 17, 33
@@ -55,6 +55,8 @@ def design(run: Run) -> Solution:
     if cost.tilted:  # so that every mean is reached after rounding
         lows = 0.5 + (lows - 0.5) * (1 + 2.0**-20)
     mechanism = KernelMechanism.private(problem.eps, floor[use], lows, lows, window, problem.domain, rule, share)  # type: ignore[arg-type]
+    if cost.tilted and not mechanism.check_unbiased().passed:
+        raise SolverFailure("the linear program's answer is no unbiased mechanism: its floor does not reach every mean")
     weights = np.maximum(-found.dual("loss"), 0.0) if chances is None else chances * (1 - 1e-12)
     masses = found.dual("mass")
     if cost.tilted:

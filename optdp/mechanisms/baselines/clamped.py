@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Fields, Number, Seed, as_rng
+from optdp.exact import Fields, Number, Seed, as_rng, require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.noise import UNIT, Laplace, LatticeNoise, PublishedNoise, Staircase, discrete_laplace
 from optdp.problem import LDP, Absolute, ApproxDP, DistanceLoss, DomainLike, Interval, LossLike
@@ -48,12 +48,12 @@ class Clamped(Mechanism):
         return np.clip(inputs + self.noise.sample(inputs.shape, as_rng(rng)), self.domain.lower, self.domain.upper)
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        outputs = np.asarray(y, dtype=float)
+        outputs = require.reals(y, "y")
         inside = (outputs > self.domain.lower) & (outputs < self.domain.upper)
         return np.where(inside, self.noise.noise_density(outputs - self.domain.check(x)), 0.0)
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        inputs, outputs = self.domain.check(x), np.asarray(y, dtype=float)
+        inputs, outputs = self.domain.check(x), require.reals(y, "y")
         low = np.where(outputs == self.domain.lower, self.noise.cdf(self.domain.lower - inputs), 0.0)
         return low + np.where(outputs == self.domain.upper, self.noise.cdf(inputs - self.domain.upper), 0.0)
 

@@ -614,7 +614,7 @@ class LatticeNoise(Mechanism):
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         place = self._place(x)
-        node = (np.asarray(y, dtype=float) - self.domain.lower) / self.step
+        node = (require.reals(y, "y") - self.domain.lower) / self.step
         index, low = np.rint(node), np.floor(place)
         on = np.abs(node - index) < 1e-9 * (1 + np.abs(node))
 

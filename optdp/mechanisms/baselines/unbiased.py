@@ -113,7 +113,7 @@ class ThreeOutputs(Scaled):
         return self._middle + self._half * places
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        u, outputs = self._unit(x), np.asarray(y, dtype=float)
+        u, outputs = self._unit(x), require.reals(y, "y")
         high = self._half * self.reach
         parts = ((high, self._high(u)), (-high, self._high(-u)), (0.0, self._zero(u)))
         return sum((np.where(outputs == self._middle + place, p, 0.0) for place, p in parts), np.zeros(()))
@@ -278,7 +278,7 @@ class CentralPiecewise(Scaled):
         return self._middle + self._half * (centre + half[level] * rng.uniform(-1.0, 1.0, u.shape))
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        u, z = self._unit(x), (np.asarray(y, dtype=float) - self._middle) / self._half
+        u, z = self._unit(x), (require.reals(y, "y") - self._middle) / self._half
         mass, half, stretch, _ = self._levels
         levels = enumerate(zip(mass, half, strict=True))
         parts = (m / (2 * h) * (np.abs(z - (0.0 if j == 0 else stretch * u)) <= h) for j, (m, h) in levels)

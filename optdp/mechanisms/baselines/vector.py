@@ -18,9 +18,10 @@ from optdp.exact.numbers import Log, Number
 from optdp.exact.sampling import Seed, as_rng
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.unbiased import hybrid, piecewise, pm_opt
-from optdp.mechanisms.cap import COINS, CapMechanism
+from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.product import share_of
 from optdp.mechanisms.signs import SignMechanism
+from optdp.mechanisms.unbiased_vectors import COINS
 from optdp.problem.domains import Ball, Box, Interval, Sphere
 from optdp.problem.losses import LossLike
 from optdp.problem.privacy import LDP, Privacy

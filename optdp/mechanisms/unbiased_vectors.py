@@ -1,0 +1,64 @@
+"""What mechanisms for vectors have in common that prefer one part of their outputs by a coin, and are unbiased."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+from numpy.typing import ArrayLike
+
+from optdp.exact import enclosures
+from optdp.exact.check import Check
+from optdp.exact.numbers import Log, Number
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.losses import LossLike
+from optdp.problem.privacy import LDP, Privacy
+
+#: Probabilities of coins are multiples of 2^-124.
+COINS = 2**124
+#: With fewer coins the ratio would be e^eps to less than seven digits, or more than it.
+FEWEST = 2**24
+
+
+def coins_below(eps: Number, share: arb, refused: str, whose: str) -> int:
+    """The most coins for a part with this share of the outputs that e^eps allows: E W/(1 - W + E W) of them, rounded down.
+
+    **Raises** ValueError for a share that so many coins cannot express; it begins with `refused`.
+    """
+    odds = enclosures.exp(eps) * share / (1 - share)
+    coins = math.floor(enclosures.lower(odds / (1 + odds) * COINS))
+    if not FEWEST <= coins < COINS:
+        told = f"e^eps times {whose} share is {float(odds):.1e}, too {'small' if coins < FEWEST else 'large'}"
+        raise ValueError(f"{refused}: {told} for {COINS} coins")
+    return coins
+
+
+class UnbiasedVectors(Mechanism):
+    """An unbiased mechanism for vectors with two values of the density."""
+
+    @property
+    @abstractmethod
+    def _ratio(self) -> Fraction:
+        """An upper bound on their ratio."""
+
+    def mean(self, x: ArrayLike) -> np.ndarray:
+        """E[Y | x] = x."""
+        return np.asarray(self.domain.check(x), dtype=float)
+
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
+        if self._loss(loss).exponent != 2:
+            raise ValueError("loss is not allowed here: it must be 'squared'")
+        return self.variance(x)
+
+    def worst_case_loss(self, loss: LossLike = "squared") -> float:
+        return float(self.expected_loss(self.worst_input(loss), loss))
+
+    def guarantee(self) -> LDP:
+        return LDP(Log(self._ratio))
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        """The ratio of the densities of the preferred outputs and of the others, in ball arithmetic."""
+        return [privacy.check(self._ratio)] if isinstance(privacy, LDP) else super().check_privacy(privacy)
