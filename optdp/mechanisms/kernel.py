@@ -718,6 +718,11 @@ class KernelMechanism(CellWindow):
         starts = self._first_cell(np.array(inputs)).tolist()
         edges, size, mass = self._edges.tolist(), self.width_cells, self.exact_floor_mass
         marks = sorted({e - s for e in edges for s in (0, size)})
+        jumps = {}  # the loss itself knows to which side a jump belongs, where it can be asked
+        for k, *sides in zip(law.knots, law.rows, law.rows[1:], strict=False):
+            values, d = [row[0] for row in sides], abs(k * width)
+            said = float(objective.loss.of(0.0, math.copysign(d, k)))
+            jumps[k] = min(values, key=lambda v: abs(v - said)) if Fraction(float(d)) == d else max(values)
 
         def lost(losses: list[Fraction], start: int) -> Fraction:
             far = sum((v * c for v, c in zip(losses, self.cells, strict=True) if v), Fraction(0))
@@ -727,7 +732,8 @@ class KernelMechanism(CellWindow):
 
         found, between = [], []
         for k, (x, start) in enumerate(zip(inputs, starts, strict=True)):
-            losses = [law((y - Fraction(x)) / width) for y in at]
+            apart = [(y - Fraction(x)) / width for y in at]
+            losses = [jumps[u] if u in jumps else law(u) for u in apart]
             found.append(lost(losses, start))
             if k + 1 < len(inputs) and inputs[k + 1] > math.nextafter(x, math.inf):
                 inner = marks[bisect_right(marks, start) : bisect_left(marks, starts[k + 1])]
