@@ -196,7 +196,7 @@ class Sweep:
 
     def __init__(self, cells: Sequence[Cell], branches: Branches, sign: int, size: float = 1.0) -> None:
         degree, weight = max(map(len, branches.rows)), max(len(c.weight) for c in cells)
-        part, knots = 4 + weight * (2 + (degree + weight) ** 2 / 14), len(branches.knots)
+        part, knots = 4 + weight * (2 + (degree + weight) ** 2 / 20), len(branches.knots)
         #: Microseconds for the knots between two limits that move, the whole integral, and that between the limits.
         self.each = (knots + 2) * (10 + 4 * work.flint(size + work.words(branches.knots))) + 3 * part
         sums = (knots + 1) * (5 + 2 * part) if len(cells) > 1 else 0
