@@ -719,10 +719,10 @@ class KernelMechanism(CellWindow):
         edges, size, mass = self._edges.tolist(), self.width_cells, self.exact_floor_mass
         marks = sorted({e - s for e in edges for s in (0, size)})
         jumps = {}  # the loss itself knows to which side a jump belongs, where it can be asked
-        for k, *sides in zip(law.knots, law.rows, law.rows[1:], strict=False):
-            values, d = [row[0] for row in sides], abs(k * width)
-            said = float(objective.loss.of(0.0, math.copysign(d, k)))
-            jumps[k] = min(values, key=lambda v: abs(v - said)) if Fraction(float(d)) == d else max(values)
+        for knot, *sides in zip(law.knots, law.rows, law.rows[1:], strict=False):
+            values, d = [row[0] for row in sides], abs(knot * width)
+            said = float(objective.loss.of(0.0, math.copysign(d, knot)))
+            jumps[knot] = min(values, key=lambda v: abs(v - said)) if Fraction(float(d)) == d else max(values)
 
         def lost(losses: list[Fraction], start: int) -> Fraction:
             far = sum((v * c for v, c in zip(losses, self.cells, strict=True) if v), Fraction(0))

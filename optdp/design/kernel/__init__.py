@@ -279,7 +279,7 @@ class _Search:
             self.message = "the domain's floats are too far apart for a narrower bracket"
         levels = 0 if self.gap <= rtol else 2 if coarse else LEVELS
         if levels and task.prior is None and task.cost.step is not None and self.value < 1:
-            self.message, levels = "numbers that can be sent need a larger cover: those of the domain's floats", 0
+            self.message, levels = "floats are too far apart for a cover and a packing of one size", 0
         for level in range(levels):
             left = self.run.time_limit - self.run.seconds
             if left <= 0:

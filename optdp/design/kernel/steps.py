@@ -40,7 +40,8 @@ def covers(task: Task, count: int) -> list[KernelMechanism]:
     Where windows only just meet the float between two atoms belongs to the lower one: `share` is a rounding below 1/2.
     """
     domain, width, lower = task.problem.domain, task.problem.domain.exact_width, Fraction(task.problem.domain.lower)
-    assert task.cost.step is not None
+    eps = task.problem.eps
+    assert task.cost.step is not None and eps is not None
     low, high = (lower + width * Fraction(end) for end in task.span)
     step, reach, x, outputs = Lattice.between(low, high).step, task.cost.step * width, lower, list[Fraction]()
     while x <= domain.upper and 2 * len(outputs) < ATOMS:
@@ -60,7 +61,6 @@ def covers(task: Task, count: int) -> list[KernelMechanism]:
             y[-1] = math.nextafter(y[-1], math.inf)
         window = (CELLS // y.size + 1) / CELLS
         for share in (0.5, 0.5 - 2.0**-53):
-            found.append(
-                KernelMechanism.private(task.problem.eps, np.ones(y.size), y, y, window, domain, "ends", share)
-            )  # type: ignore[arg-type]
+            made = KernelMechanism.private(eps, np.ones(y.size), y, y, window, domain, "ends", share)
+            found.append(made)
     return found
