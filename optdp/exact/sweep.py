@@ -247,6 +247,11 @@ class Sweep:
             cell, branch, _line(t0, t1), _line(self.sign * (p0 + p1 * t0), self.sign * (p1 * t1 - 1))
         )
 
+    def _part(self, cell: int, branch: int, t0: fmpq, t1: fmpq) -> arb_poly:
+        """The integral from the start of a cell to t0 + t1 v; up to a fixed place it has the degree of L."""
+        found = self._moving(cell, branch, t0, t1) - self._moving(cell, branch, self.starts[cell], _ZERO)
+        return found if t1 else arb_poly(found.coeffs()[: max(self._repeated[branch][0].length(), 1)])
+
     @cached_property
     def _sums(self) -> list[list[arb_poly]]:
         """For each branch the running sums over whole cells, as polynomials in v itself."""
@@ -254,7 +259,7 @@ class Sweep:
         for branch in range(len(self._repeated)):
             sums = [arb_poly([])]
             for k, c in enumerate(self.cells):
-                sums.append(sums[-1] + self._moving(k, branch, c.end, _ZERO) - self._moving(k, branch, c.start, _ZERO))
+                sums.append(sums[-1] + self._part(k, branch, c.end, _ZERO))
             out.append(sums)
         return out
 
@@ -279,8 +284,7 @@ class Sweep:
         key = branch, cell, *(int(n) for q in t for n in (q.p, q.q))  # rationals are slow to hash
         found = self._known.get(key)
         if found is None:
-            part = self._moving(cell, branch, *t) - self._moving(cell, branch, self.starts[cell], _ZERO)
-            found = self._known[key] = self._sums[branch][cell] + part
+            found = self._known[key] = self._sums[branch][cell] + self._part(cell, branch, *t)
         return found
 
     def _turn(self, knot: int, at: Limit) -> arb_poly:
