@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -441,3 +442,19 @@ def test_binding_inputs_are_centred(loss):
     left, middle, right = ((below(v + step) - below(v - step)) / (2 * step) for v in (low, x, high))
     ratio = middle * np.exp(eps) / (growth * 2 * left * right / (left + right))
     assert abs(np.median(ratio) - 1) < 0.02
+
+
+@pytest.mark.parametrize(("limit", "upper"), [(0.1, 1.0), (0.25, 1.0), (0.3, 1.0), (10.0, 100.0), (5.0, 100.0)])
+def test_thresholds_are_covers_and_packings(limit, upper):
+    """n windows that cover the domain miss with probability (n - 1)/(e^eps + n - 1), at every float where two of them meet."""
+    n = math.ceil(Fraction(upper) / (2 * Fraction(limit)))
+    best = optdp.solve_kernel(1.0, optdp.Threshold(limit), domain=(0, upper), rtol=1e-9)
+    assert best.lower_bound == pytest.approx((n - 1) / (math.e + n - 1), rel=1e-12) and best.verify()
+    assert best.gap < 1e-12
+    atoms = best.mechanism.atoms()
+    meet = [float(Fraction(y) + side * Fraction(limit)) for y in atoms for side in (-1, 1)]
+    near = np.array([x for m in meet for x in (np.nextafter(m, -1), m, np.nextafter(m, 2 * upper))] + [0.0, upper])
+    near = near[(near >= 0) & (near <= upper)]
+    far = np.array([[abs(Fraction(y) - Fraction(x)) > Fraction(limit) for y in atoms] for x in near.tolist()])
+    missed = (best.mechanism.probability(atoms[None], near[:, None]) * far).sum(axis=1)
+    assert missed.max() == pytest.approx(best.value, rel=1e-12)

@@ -380,7 +380,7 @@ class _Layer:
     @cached_property
     def total(self) -> arb_poly:
         """The whole integral, for a loss in one piece."""
-        return self.sweep.integral(arb_poly([0, 1]), self.sweep.first, self.sweep.last, [])
+        return self.sweep._sums[0][-1]
 
     def at(self, y0: fmpq, y1: fmpq, y: arb_poly) -> tuple[arb_poly, arb_poly]:
         """The whole integral and that over the inputs that favour y, for y from y0 to y1."""

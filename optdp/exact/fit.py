@@ -20,7 +20,7 @@ from optdp.exact import enclosures, polynomial
 Rows = list[list[Fraction]]
 
 #: Degree of the pieces of powers, their relative error, and the value below which one piece will do.
-DEGREE, CLOSE, TINY = 14, Fraction(2, 10**6), 1e-6
+DEGREE, CLOSE, TINY = 12, Fraction(2, 10**6), 1e-6
 #: Ratios of the ends of a piece of a power, the widest first.
 RATIOS = tuple(1 + Fraction(15, 2**k) for k in range(12))
 #: Degrees and the largest number of pieces of sampled functions; the error at which they are not halved any more, and how many

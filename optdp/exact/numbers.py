@@ -169,3 +169,9 @@ def prose(text: str) -> str:
 def encode(value: Number) -> float | int | str:
     """JSON form: floats and ints as they are, the rest as the string that `number` reads."""
     return value if isinstance(value, float | int) else show(value)
+
+
+def next_float(q: Fraction) -> float:
+    """The least float that is larger."""
+    near = float(q)
+    return near if Fraction(near) > q else math.nextafter(near, math.inf)

@@ -61,6 +61,11 @@ class Branches:
         return mirrored == self.rows and all(a == -b for a, b in zip(self.knots, reversed(self.knots), strict=True))
 
     @property
+    def flat(self) -> bool:
+        """Whether every piece is a constant."""
+        return not any(any(row[1:]) for row in self.rows)
+
+    @property
     def bits(self) -> int:
         """Bits of the balls: short pieces near 0 have coefficients that cancel to what is many orders smaller."""
         largest = max(abs(a) for row in self.rows for a in row)
@@ -191,68 +196,70 @@ class Sweep:
 
     def __init__(self, cells: Sequence[Cell], branches: Branches, sign: int, size: float = 1.0) -> None:
         degree, weight = max(map(len, branches.rows)), max(len(c.weight) for c in cells)
-        self.terms = max(degree + weight - 1, *(len(c.subtract) for c in cells))
-        part, knots = integration(self.terms, degree), len(branches.knots)
+        part, knots = 4 + weight * (2 + (degree + weight) ** 2 / 20), len(branches.knots)
         #: Microseconds for the knots between two limits that move, the whole integral, and that between the limits.
-        self.each = (knots + 2) * (10 + 4 * work.flint(size + work.words(branches.knots))) + 4 * part
-        sums = (knots + 1) * (5 + 2 * degree * (degree + weight) + part) if len(cells) > 1 else 0
+        self.each = (knots + 2) * (10 + 4 * work.flint(size + work.words(branches.knots))) + 3 * part
+        sums = (knots + 1) * (5 + 2 * part) if len(cells) > 1 else 0
         sums += 4 * knots * part  # where a knot enters a cell, and leaves it
-        work.count(len(cells) * (6 * work.flint(size) + self.terms + sums))
+        work.count(len(cells) * (6 * work.flint(size) + degree + weight + sums))
         self.cells, self.sign = cells, sign
         self.starts = [c.start for c in cells]
         self.lows, self.highs = [c.at(c.start) for c in cells], [c.at(c.end) for c in cells]
         # In the order of increasing t.
         self.offsets = [sign * exact(k) for k in branches.knots][::sign]
-        self.rows = [[arb(exact(a)) for a in row] for row in branches.rows][::sign]
+        #: L on each branch, its integral, the integral of that, ...
+        self._repeated = []
+        for row in branches.rows[::sign]:
+            repeated = [arb_poly([arb(exact(a)) for a in row])]
+            for _ in range(weight):
+                repeated.append(repeated[-1].integral())
+            self._repeated.append(repeated)
         self._known: dict[tuple[int, ...], arb_poly] = {}
         self._turns: dict[tuple[int, int, int], arb_poly] = {}
-        self._primitives: dict[tuple[int, int], list[arb_poly]] = {}
-        self._numbers = [
-            ([arb(w) for w in c.weight], [arb(z) for z in c.subtract], [arb(p) for p in c.place]) for c in cells
-        ]
 
-    def _primitive(self, cell: int, branch: int) -> list[arb_poly]:
-        """c_0, c_1, ..., polynomials in v: sum_k c_k(v) t^(k+1) is a primitive of the integrand."""
-        found = self._primitives.get((cell, branch))
-        if found is None:
-            weight, subtract, (p0, p1) = self._numbers[cell]
-            u0, u1 = arb_poly([p0 * self.sign, -self.sign]), p1 * self.sign
-            out = [arb_poly([])]
-            for a in reversed(self.rows[branch]):
-                shifted = [c * u0 for c in out] + [arb_poly([])]
-                if u1 != 0:
-                    for k, c in enumerate(out):
-                        shifted[k + 1] += c * u1
-                out = shifted
-                out[0] += a
-            full = [arb_poly([])] * (max(len(out) + len(weight) - 1, len(subtract)))
-            for j, c in enumerate(out):
-                for k, w in enumerate(weight):
-                    full[j + k] = full[j + k] + c * w
-            for k, z in enumerate(subtract):
-                full[k] = full[k] - z
-            while full and not full[-1].coeffs():
-                full.pop()
-            found = [c * (arb(1) / (k + 1)) for k, c in enumerate(full)]
-            self._primitives[cell, branch] = found
-        return found
+    @cached_property
+    def _weights(self) -> list[tuple[list[arb_poly], arb_poly]]:
+        """For each cell the factors of L's integrals in a primitive of w L, by parts, and the integral of z."""
+        out = []
+        for c in self.cells:
+            w, slope = arb_poly([arb(a) for a in c.weight]), self.sign * c.place[1]
+            factors = [w.integral()] if slope == 0 else []
+            while slope != 0 and w.coeffs():
+                w = w * arb(1 / slope)
+                factors.append(w)
+                w = -w.derivative()
+            out.append((factors, arb_poly([arb(a) for a in c.subtract]).integral()))
+        return out
 
-    def _part(self, cell: int, branch: int, v: arb_poly, a: arb_poly, b: arb_poly) -> arb_poly:
-        """The integral over part of a cell."""
-        total, low, high = arb_poly([]), a, b
-        for c in self._primitive(cell, branch):
-            total += c(v) * (high - low)
-            low, high = low * a, high * b
+    def _primitive(self, cell: int, branch: int, t: arb_poly, u: arb_poly) -> arb_poly:
+        """A primitive of the integrand where t is this polynomial in s, and so is u."""
+        factors, subtracted = self._weights[cell]
+        first = int(self.cells[cell].place[1] != 0)
+        total = -subtracted(t)
+        for factor, integral in zip(factors, self._repeated[branch][first:], strict=False):
+            total += factor(t) * integral(u)
         return total
+
+    def _moving(self, cell: int, branch: int, t0: fmpq, t1: fmpq) -> arb_poly:
+        """The primitive at t0 + t1 v, as a polynomial in v itself."""
+        p0, p1 = self.cells[cell].place
+        return self._primitive(
+            cell, branch, _line(t0, t1), _line(self.sign * (p0 + p1 * t0), self.sign * (p1 * t1 - 1))
+        )
+
+    def _part(self, cell: int, branch: int, t0: fmpq, t1: fmpq) -> arb_poly:
+        """The integral from the start of a cell to t0 + t1 v; up to a fixed place it has the degree of L."""
+        found = self._moving(cell, branch, t0, t1) - self._moving(cell, branch, self.starts[cell], _ZERO)
+        return found if t1 else arb_poly(found.coeffs()[: max(self._repeated[branch][0].length(), 1)])
 
     @cached_property
     def _sums(self) -> list[list[arb_poly]]:
         """For each branch the running sums over whole cells, as polynomials in v itself."""
-        v, out = arb_poly([0, 1]), []
-        for branch in range(len(self.rows)):
+        out = []
+        for branch in range(len(self._repeated)):
             sums = [arb_poly([])]
             for k, c in enumerate(self.cells):
-                sums.append(sums[-1] + self._part(k, branch, v, arb_poly([arb(c.start)]), arb_poly([arb(c.end)])))
+                sums.append(sums[-1] + self._part(k, branch, c.end, _ZERO))
             out.append(sums)
         return out
 
@@ -277,8 +284,7 @@ class Sweep:
         key = branch, cell, *(int(n) for q in t for n in (q.p, q.q))  # rationals are slow to hash
         found = self._known.get(key)
         if found is None:
-            start, end = arb_poly([arb(self.starts[cell])]), arb_poly([arb(t[0]), arb(t[1])])
-            found = self._known[key] = self._sums[branch][cell] + self._part(cell, branch, arb_poly([0, 1]), start, end)
+            found = self._known[key] = self._sums[branch][cell] + self._part(cell, branch, *t)
         return found
 
     def _turn(self, knot: int, at: Limit) -> arb_poly:
@@ -320,9 +326,12 @@ class Sweep:
         for knot in range(first, last):
             turns += self._turn(knot, crossings[knot])
         if span is None:  # v is no line: limits are polynomials in s
-            start, end = (arb_poly([arb(self.starts[limit.cell])]) for limit in (a, b))
             whole = (self._sums[last][b.cell] - self._sums[first][a.cell] + turns)(v)
-            return whole + self._part(b.cell, last, v, end, b.poly) - self._part(a.cell, first, v, start, a.poly)
+            for sign, limit, branch in ((1, b, last), (-1, a, first)):
+                p0, p1 = map(arb, self.cells[limit.cell].place)
+                for side, t in ((sign, limit.poly), (-sign, arb_poly([arb(self.starts[limit.cell])]))):
+                    whole += side * self._primitive(limit.cell, branch, t, (p1 * t + p0 - v) * self.sign)
+            return whole
         high, low = (self._upto(k, limit.cell, limit.along(*span)) for k, limit in ((last, b), (first, a)))
         return (high - low + turns)(v)
 
@@ -335,6 +344,14 @@ def integration(terms: int, degree: int) -> float:
 def search(terms: int) -> float:
     """Microseconds for the Bernstein coefficients of a polynomial with so many coefficients, or for halving its interval."""
     return 10 + terms**2 / 5
+
+
+_ZERO = fmpq(0)
+
+
+def _line(a: fmpq, b: fmpq) -> arb_poly:
+    """a + b v, in fewer terms where b is 0."""
+    return arb_poly([arb(a), arb(b)]) if b else arb_poly([arb(a)])
 
 
 def line(start: fmpq, end: fmpq) -> arb_poly:

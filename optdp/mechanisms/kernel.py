@@ -651,6 +651,10 @@ class KernelMechanism(CellWindow):
         below, above = law.branches(unit * far, True), law.branches(unit * far, False)
         if below is None or above is None:
             return super().enclose(objective)
+        if below == above and above.flat and self.lows == self.highs and self._whole is None:
+            found = self._stepped(objective, above.stretched(far))
+            if found is not None:
+                return found
         if below != above:  # they hold as far as they are asked for
             wide = far + Fraction(math.ceil(2 * blur * 2**20) + 1, 2**20)
             wider = law.branches(unit * wide, True), law.branches(unit * wide, False)
@@ -689,6 +693,56 @@ class KernelMechanism(CellWindow):
             else:
                 low = self._value(objective, below.widened(-blur), blur, least=True) - start - 2 * most * ball(top)
             return max(enclosures.round_down(low), 0.0), enclosures.round_up((high + start + cells).min(ball(top)))
+
+    def _stepped(self, objective: WorstCase | Average, law: Branches) -> tuple[float, float] | None:
+        """`enclose` where outputs are atoms and the loss is flat in pieces, for inputs that are floats, all that there are.
+
+        Both jump, and meet exactly: losses of the numbers sent are decided in rationals, windows as `randomize` places them,
+        which is monotone. Between the floats around two neighbouring jumps only the window moves.
+        """
+        width = self.domain.exact_width
+        at = [first * self._sent.step for first, _ in self._places]
+        if isinstance(objective, Average):
+            if not isinstance(objective.prior, Prior) or any(
+                Fraction(float(p)) != p for p in objective.prior.categories
+            ):
+                return None
+            inputs = [float(p) for p in objective.prior.categories]
+        else:
+            work.count(30 * len(at) * len(law.knots))
+            floats = {self.domain.lower, self.domain.upper}
+            for jump in (nearest(y - k * width) for y in at for k in law.knots):
+                floats |= {math.nextafter(jump, -math.inf), jump, math.nextafter(jump, math.inf)}
+            inputs = sorted(x for x in floats if self.domain.lower <= x <= self.domain.upper)
+        work.count(len(inputs) * len(at) * (2 + 2 * work.rational(4)))
+        starts = self._first_cell(np.array(inputs)).tolist()
+        edges, size, mass = self._edges.tolist(), self.width_cells, self.exact_floor_mass
+        marks = sorted({e - s for e in edges for s in (0, size)})
+        jumps = {}  # the loss itself knows to which side a jump belongs, where it can be asked
+        for knot, *sides in zip(law.knots, law.rows, law.rows[1:], strict=False):
+            values, d = [row[0] for row in sides], abs(knot * width)
+            said = float(objective.loss.of(0.0, math.copysign(d, knot)))
+            jumps[knot] = min(values, key=lambda v: abs(v - said)) if Fraction(float(d)) == d else max(values)
+
+        def lost(losses: list[Fraction], start: int) -> Fraction:
+            far = sum((v * c for v, c in zip(losses, self.cells, strict=True) if v), Fraction(0))
+            shared = (max(min(b, start + size) - max(a, start), 0) for a, b in pairwise(edges))
+            near = sum((v * c for v, c in zip(losses, shared, strict=True) if v), Fraction(0))
+            return mass * far / CELLS + (1 - mass) * near / size
+
+        found, between = [], []
+        for k, (x, start) in enumerate(zip(inputs, starts, strict=True)):
+            apart = [(y - Fraction(x)) / width for y in at]
+            losses = [jumps[u] if u in jumps else law(u) for u in apart]
+            found.append(lost(losses, start))
+            if k + 1 < len(inputs) and inputs[k + 1] > math.nextafter(x, math.inf):
+                inner = marks[bisect_right(marks, start) : bisect_left(marks, starts[k + 1])]
+                work.count(len(inner) * len(at) * (2 + work.rational(4)))
+                between += [lost(losses, a) for a in inner]
+        if isinstance(objective, Average):
+            value = sum((c * v for c, v in zip(objective.prior.exact, found, strict=True)), Fraction(0))
+            return enclosures.round_down(value), enclosures.round_up(value)
+        return enclosures.round_down(max(found)), enclosures.round_up(max(found + between))
 
     @cached_property
     def _blur(self) -> Fraction:

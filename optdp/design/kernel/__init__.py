@@ -31,7 +31,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
 from optdp.design import finite_kernel, metric_circle, metric_line, plane
 from optdp.design import metric as finite_metric
-from optdp.design.kernel import average, dense, master
+from optdp.design.kernel import average, dense, master, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
@@ -239,11 +239,14 @@ class _Search:
     def __init__(self, task: Task, run: Run) -> None:
         self.task, self.run = task, run
         self.certificate, self.bound = KernelCertificate(), 0.0
+        known = task.prior is None and task.cost.step is not None
         if task.prior is None:
-            self.certificate = two_atoms(task)
+            self.certificate = steps.packing(task) if known else two_atoms(task)
             self.bound = self.certificate.bound(run.problem).value
-        self.mechanism: KernelMechanism | PiecewiseMechanism = self._simple()
-        self.value = self.mechanism.enclose(run.problem.objective)[1]
+        simple = [self._simple(), *(steps.covers(task, len(self.certificate.points) // 2) if known else [])]
+        values = [made.enclose(run.problem.objective)[1] for made in simple]
+        self.value = min(values)
+        self.mechanism: KernelMechanism | PiecewiseMechanism = simple[values.index(self.value)]
         self.message, self.stopped = "", False
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -281,7 +284,10 @@ class _Search:
         coarse = spacing(self.run.problem.domain, 0.0, 1.0) > rtol * task.width / 4
         if coarse:
             self.message = "the domain's floats are too far apart for a narrower bracket"
-        for level in range((2 if coarse else LEVELS) if self.gap > rtol else 0):
+        levels = 0 if self.gap <= rtol else 2 if coarse else LEVELS
+        if levels and task.prior is None and task.cost.step is not None and self.value < 1:
+            self.message, levels = "floats are too far apart for a cover and a packing of one size", 0
+        for level in range(levels):
             left = self.run.time_limit - self.run.seconds
             if left <= 0:
                 self.message, self.stopped = "the time limit was reached before the tolerance", True

@@ -32,7 +32,7 @@ class Cost:
 
     `of(u)`: L at the difference u = y - x, in shares of the domain, in units of `unit`; `slopes`: see `Loss.slopes`;
     `tilted`: means are multipliers too (unbiased mechanisms, the variance); `knots`: differences at which L is not smooth;
-    `jumps`: the positive ones at which it jumps.
+    `jumps`: the positive ones at which it jumps; `step`: where it does if it is one value up to there and another beyond.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -41,6 +41,7 @@ class Cost:
     knots: tuple[float, ...]
     unit: float
     jumps: tuple[float, ...] = ()
+    step: Fraction | None = None
 
     @classmethod
     def of_problem(cls, problem: Problem) -> Cost:
@@ -59,7 +60,8 @@ class Cost:
             float(k) for k, p, q in zip(pieces.knots, pieces.rows, pieces.rows[1:], strict=False)
             if float(k) in knots and 0 < k < 1 and horner(q, k) - horner(p, k) > 1e-3 * unit
         )  # fmt: skip
-        return cls(of, (float(a), float(b)), tilted, knots, unit, rises)
+        one = pieces is not None and pieces.flat and pieces.even and len(pieces.knots) == 2
+        return cls(of, (float(a), float(b)), tilted, knots, unit, rises, pieces.knots[1] if one else None)
 
     def nu(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The threshold of an input x whose favoured outputs lie between a and b."""
