@@ -76,7 +76,8 @@ def power(base: Fraction, q: Fraction, up: bool) -> Fraction:
 # --- what a file holds
 
 #: Each line: a part of a file, its type, its entries and their kinds ("*": a list of, "|": or this word; "ideal" may be absent),
-#: and how statements write it. Kinds are parts, RANGES (the types of the ends are those of the numbers), eps, flag, text and any.
+#: and how statements write it. Kinds are parts, RANGES (the types of the ends are those of the numbers), eps, flag, text,
+#: label (a text or a number) and any.
 FORMAT = r"""
 solution - optdp:head problem:problem value:real lower_bound:real mechanism:mechanism certificate:certificate program:any
 head - format:whole version:text
@@ -88,13 +89,13 @@ domain interval lower:real upper:real -- [{lower}, {upper}]
 domain circle period:real start:real -- the circle of period {period} written from {start}
 domain line -- the real line
 domain integers -- the integers
-domain alphabet symbols:*text -- the alphabet {{{symbols}}}
+domain alphabet symbols:*label -- the alphabet {{{symbols}}}
 objective worst-case loss:loss -- worst-case E{loss}
 objective average loss:loss prior:prior|uniform -- average E{loss} under {prior}
 objective at loss:loss x:real -- E{loss} at x = {x}
 objective bayes-risk task:task prior:prior -- mean square error of the best estimate of {task}, under {prior},
 task aggregate kind:text values:*real|null
-prior prior weights:*whole categories:*text left_out:*text given:*whole -- the prior
+prior prior weights:*whole categories:*label left_out:*text given:*whole -- the prior
 loss power exponent:exponent -- |Y - x|^{exponent}
 loss huber corner:scale -- [H(|Y - x|) with the Huber function of corner {corner}]
 loss threshold limit:positive -- [1[|Y - x| > {limit}]]
@@ -106,8 +107,8 @@ family piecewise m:pieces -- whose density at every input consists of {m} pieces
 constraint unbiased
 constraint outputs low:real high:real -- [{low}, {high}]
 mechanism PiecewiseMechanism domain:domain width_cells:cells floor_coins:coins placement:text
-mechanism FiniteMechanism domain:domain outputs:*text weights:**whole
-mechanism LIPMechanism prior:prior kernel:**whole aggregate:task labels:*text
+mechanism FiniteMechanism domain:domain outputs:*label weights:**whole
+mechanism LIPMechanism prior:prior kernel:**whole aggregate:task labels:*label
 mechanism KernelMechanism domain:domain cells:*cells lows:*real highs:*real width_cells:cells floor_coins:coins \
     rule:text share:share
 mechanism AdditiveMechanism domain:domain sensitivity:scale n:count weights:*whole atom:whole tail:*whole decay:limb \
@@ -139,8 +140,8 @@ for _head, _, _said in (line.partition(" -- ") for line in FORMAT.replace("\\\n"
 def leaf(value: Any, kind: str) -> Any:
     """A number, text or flag; None if it is none of this kind. Exact numbers are floats, "p/q" or decimal texts."""
     number, text = type(value) in (int, float) and abs(value) <= 1.7e308, value if isinstance(value, str) else ""
-    if kind in ("flag", "text"):
-        return value if isinstance(value, bool if kind == "flag" else str) or (number and kind == "text") else None
+    if kind in ("flag", "text", "label"):
+        return value if isinstance(value, bool if kind == "flag" else str) or (number and kind == "label") else None
     if kind == "eps":
         inner = re.fullmatch(r"log\((.*)\)", text)
         q = leaf(inner[1] if inner else value, "rational")

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -369,3 +369,14 @@ def test_the_value_falls_with_eps_and_scales_with_the_domain():
         assert moved.value == pytest.approx(found[2].value / 2**power, rel=1e-9)
         assert moved.lower_bound == pytest.approx(found[2].lower_bound / 2**power, rel=1e-9)
         assert isinstance(moved.mechanism, KernelMechanism)
+
+
+def test_at_a_jump_of_the_loss_the_lesser_value_counts():
+    """Outputs within [1/4, 3/4] reach the ends of [0, 1] with Threshold(1/4) at their own ends alone, where windows close."""
+    problem = optdp.Problem(optdp.LDP(optdp.log(3)), optdp.Interval(0, 1), optdp.WorstCase(optdp.Threshold(0.25)),
+                            constraints=(optdp.Outputs(0.25, 0.75),))  # fmt: skip
+    for first, second, reach in product([0.0, 0.125], [1.0, 0.875, 0.625], [0.1, 0.25, 0.44, 0.6]):
+        found = KernelCertificate(points=(first, second), weights=(0.5, 0.5), point_reaches=(reach, reach))
+        assert found.bound(problem).value <= 0.25
+    both = KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(0.44, 0.44))
+    assert both.bound(replace(problem, constraints=(optdp.Outputs(0.3, 0.7),))).value == pytest.approx(1.0)

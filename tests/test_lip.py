@@ -706,7 +706,7 @@ def test_progress_is_told():
     "change, reason",
     [
         ({"privacy": optdp.LIP(1.0, [0.3, 0.7])}, "the prior of the guarantee must be the prior of the objective"),
-        ({"privacy": optdp.LDP(31.0)}, r"LIP or LDP with eps in \(0, 30\]"),
+        ({"privacy": optdp.LDP(31.0)}, r"LIP or LDP with eps in \[1e-15, 30\]"),
         ({"domain": optdp.Alphabet(3)}, "the domain must be the alphabet of the prior's categories"),
         (
             {"objective": optdp.BayesRisk(Aggregate("sum", (2.0, 2.0)), optdp.Prior.of([0.5, 0.5]))},

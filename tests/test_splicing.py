@@ -137,10 +137,18 @@ def test_every_ordered_pair(made, remembered, capsys):
     assert counts["certificate"].accepted > 100 and counts["mechanism"].accepted > 20  # the test can accept
 
 
+def scaled(privacy, factor):
+    """The notion with its first parameter times a factor."""
+    if isinstance(privacy, optdp.Profile):
+        return replace(privacy, pairs=tuple((float(eps) * factor, delta) for eps, delta in privacy.pairs))
+    name = next(name for name in ("eps", "mu", "bound") if hasattr(privacy, name))
+    return replace(privacy, **{name: float(getattr(privacy, name)) * factor})
+
+
 def neighbours(problem):
     """Problems that differ from the given one in one part."""
-    yield replace(problem, privacy=replace(problem.privacy, eps=float(problem.eps) * 1.5))
-    yield replace(problem, privacy=replace(problem.privacy, eps=float(problem.eps) / 1.5))
+    for factor in (1.5, 1 / 1.5):
+        yield replace(problem, privacy=scaled(problem.privacy, factor))
     yield replace(problem, constraints=())
     if isinstance(problem.family, optdp.Piecewise | optdp.AffineWindow | optdp.Composite):
         yield replace(problem, family=optdp.AllMechanisms())

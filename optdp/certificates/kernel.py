@@ -14,7 +14,7 @@ known, and Bernstein coefficients in balls bound it on the whole continuum of ou
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -260,6 +260,7 @@ class _Dual:
             self.atoms.append((b, zero, zero - last))
             self.marks |= {a, b, *cuts}
         self.atoms.sort(key=lambda event: event[0])
+        self._cuts = [event[0] for event in self.atoms]
 
     def ends(self, x: fmpq, reach: fmpq, centre: fmpq) -> tuple[fmpq, fmpq, fmpq]:
         """The outputs between which those that x favours lie, and nu(x)."""
@@ -290,17 +291,30 @@ class _Dual:
         reached = arb(0)
         inside = sum(low < p < high for p in self.marks) + 1
         work.count(inside * (30 + sum(layer.sweep.each for layer in self.layers)) + 10 * len(self.marks))
-        for total, near in self._pieces(low, high):
+        for y0, y1, total, near in self._pieces(low, high):
             g = total + near * growth
+            if self.branches.jumps:  # at a jump the least value that is near counts, for every atom by itself
+                reached = reached.min(g(arb(1)) + self._drop(y1, growth))
+                if y0 == low:
+                    reached = reached.min(g(arb(0)) - self._drop(y0, growth, after=True))
             scale = abs(total(arb(0.5))) + abs(near(arb(0.5))) * growth
             reached = reached.min(g(arb(0))).min(g(arb(1)))
             found = sweep.least(g, scale * TOLERANCE, reached)
             best = found if best is None else best.min(found)
         assert best is not None
-        return best
+        return best.min(reached)
 
-    def _pieces(self, low: fmpq, high: fmpq) -> Iterator[tuple[arb_poly, arb_poly]]:
-        """On each piece the polynomials of the whole integral of r and of that over the inputs that favour y."""
+    def _drop(self, y: fmpq, growth: arb, after: bool = False) -> arb:
+        """The sum of the atoms' jumps at y downwards (upwards), not above (below) it."""
+        found, at = arb(0), arb(y)
+        for k in range(*(side(self._cuts, y) for side in (bisect_left, bisect_right))):
+            _, total, near = self.atoms[k]
+            jump = total(at) + near(at) * growth
+            found += jump.max(arb(0)) if after else jump.min(arb(0))
+        return found
+
+    def _pieces(self, low: fmpq, high: fmpq) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
+        """Pieces (start, end, ...) with the polynomials of the whole integral of r and of that over the inputs that favour y."""
         done, total, near = 0, arb_poly([]), arb_poly([])
         for y0, y1 in sweep.pieces(self.marks, low, high):
             while done < len(self.atoms) and self.atoms[done][0] <= y0:
@@ -310,7 +324,7 @@ class _Dual:
             for layer in self.layers:
                 a, b = layer.at(y0, y1, y)
                 whole, part = whole + a, part + b
-            yield whole, part
+            yield y0, y1, whole, part
 
 
 class _Layer:

@@ -61,6 +61,11 @@ class Branches:
         return mirrored == self.rows and all(a == -b for a, b in zip(self.knots, reversed(self.knots), strict=True))
 
     @property
+    def jumps(self) -> bool:
+        """Whether two neighbouring pieces differ where they meet."""
+        return any(horner(a, k) != horner(b, k) for k, (a, b) in zip(self.knots, pairwise(self.rows), strict=True))
+
+    @property
     def flat(self) -> bool:
         """Whether every piece is a constant."""
         return not any(any(row[1:]) for row in self.rows)

@@ -155,6 +155,14 @@ def _finite() -> Iterator[Chart]:
             f"metric-{loss}", group, f"[0, 1], {text}", partial(MetricLDP, metric=Apart()), Interval(0.0, 1.0),
             WorstCase(loss), grid=GRID[:7], rtol=2e-2,
         )  # fmt: skip
+        yield Chart(
+            f"metric-circle-{loss}", group, f"the circle of period 1, {text}", partial(MetricLDP, metric=Apart()), Circle(1.0),
+            WorstCase(loss), rtol=1e-2,
+        )  # fmt: skip
+        square = Box((0.0, 0.0), (1.0, 1.0))
+        yield Chart(
+            f"square-{loss}", group, f"[0, 1] x [0, 1], {text}", LDP, square, WorstCase(loss), grid=GRID[:8], rtol=2e-2
+        )
 
 
 def _matrix(rows: Sequence[Sequence[float]]) -> MatrixLoss:

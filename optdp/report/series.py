@@ -17,6 +17,7 @@ from optdp.mechanisms.frequency import FrequencyOracle
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.lip import UNIT, LIPMechanism
 from optdp.mechanisms.noise import AdditiveNoise
+from optdp.mechanisms.plane import PlaneMechanism
 from optdp.mechanisms.product import ProductMechanism
 from optdp.mechanisms.signs import SignMechanism
 from optdp.problem.domains import Integers
@@ -62,7 +63,8 @@ def picture(mechanism: Mechanism) -> Picture:
     """A mechanism's picture: what `mechanism.plot()` shows, or a part of it, to three or four digits.
 
     Noise: its density; on an interval or a circle: the densities of the outputs for three inputs; between finite sets: the table;
-    sets of categories: how often the own category and another one is in the set; vectors: how outputs agree with the input.
+    sets of categories: how often the own category and another one is in the set; vectors: how outputs agree with the input; on a
+    rectangle: how far outputs are from three inputs.
     """
     if isinstance(mechanism, AdditiveNoise):
         return _noise(mechanism)
@@ -98,7 +100,21 @@ def picture(mechanism: Mechanism) -> Picture:
         made = _dots if n.size <= BINS else _line
         curves = (made("random signs", n, uniform), made("output", n, found))
         return Picture(f"signs of {mechanism.k} that agree with the input", "probability", curves)
+    if isinstance(mechanism, PlaneMechanism):
+        return _distances(mechanism)
     return _densities(mechanism)
+
+
+def _distances(mechanism: PlaneMechanism) -> Picture:
+    low, high = np.array(mechanism.domain.lower), np.array(mechanism.domain.upper)
+    curves = []
+    for share in (0.0, 0.3, 0.5):
+        x = low + share * (high - low)
+        far = np.linalg.norm(mechanism.atoms() - x, axis=1)
+        order = np.argsort(far, kind="stable")
+        label = f"x = ({', '.join(f'{c:.3g}' for c in x)})"
+        curves.append(_line(label, far[order], np.cumsum(mechanism.rows(x).reshape(-1)[order])))
+    return Picture("distance r", "probability that the output is within r of x", tuple(curves))
 
 
 def _noise(mechanism: AdditiveNoise) -> Picture:

@@ -16,7 +16,7 @@ from typing import Any
 from flint import arb, ctx
 
 from optdp.audit import ranges
-from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery
+from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery, near
 from optdp.design.additive import solve_additive
 from optdp.exact import enclosures
 from optdp.mechanisms.baselines.calibrated import GaussianNoise
@@ -219,7 +219,7 @@ def rounded_gaussian() -> Finding:
             exact, found = half_lines(mu, q), bracket(mu, loss, True)
             inside = bool(exact >= found.lower_bound) and bool(exact <= found.value) and found.verify().passed
             built = GaussianNoise(mu, 1.0, found.problem.domain).noise_loss(loss)
-            kept = kept and inside and abs(built / float(exact) - 1) < 1e-9
+            kept = kept and inside and near(built, float(exact), 1e-9)
             numbers[f"mu = {mu:g}, {loss}: rounded Gaussian; certified optimum"] = (
                 f"{float(exact):.8g}; {found.lower_bound:.6g} to {found.value:.6g}"
             )

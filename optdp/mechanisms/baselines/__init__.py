@@ -126,6 +126,10 @@ def _local(where: str, problem: Problem, floats: bool = False) -> Mechanism | No
     eps: Any = problem.eps
     if not 0 < float(eps) <= require.MAX_EPS:
         return None
+    if (
+        where.startswith("vector:") and problem.loss.exponent != 2
+    ):  # their errors have formulas for the squared loss alone
+        return None
     return _find(where)(float_below(eps) if floats else eps, problem.domain)
 
 
