@@ -234,6 +234,7 @@ PROBLEMS = {
     "ball": optdp.Problem(optdp.LDP(optdp.log(3)), optdp.Ball(10), "squared", constraints=[optdp.Unbiased()]),
     "cube": optdp.Problem(optdp.LDP(8.0), optdp.Box.cube(10), "squared", constraints=[optdp.Unbiased()]),
     "rectangle": optdp.Problem(optdp.LDP(2.0), optdp.Box((0, 0), (1, 2)), "abs"),
+    "rectangle squared": optdp.Problem(optdp.LDP(2.0), optdp.Box((0, 0), (1, 2)), "squared"),
 }
 EXPECTED = {
     "unbiased": {"Laplace", "discrete Laplace on a lattice", "staircase", "Duchi", "PM", "HM", "PM-SUB", "PM-OPT",
@@ -252,7 +253,8 @@ EXPECTED = {
     "sphere": {"Duchi l2", "PrivUnit", "vector Laplace", "Euclidean Laplace"},
     "ball": {"Duchi l2", "PrivUnit", "vector Laplace", "Euclidean Laplace"},
     "cube": {"Duchi linf", "PM, k of d", "HM, k of d", "OPTT, 1 of d", "vector Laplace", "Euclidean Laplace"},
-    "rectangle": {"vector Laplace", "Euclidean Laplace", "clamped planar Laplace"},
+    "rectangle": {"clamped planar Laplace"},
+    "rectangle squared": {"vector Laplace", "Euclidean Laplace", "clamped planar Laplace"},
 }  # fmt: skip
 
 

@@ -225,3 +225,9 @@ def test_files_and_drawings(found, tmp_path):
     again = optdp.Solution.load(tmp_path / "plane.json")
     assert again == found and again.verify()
     assert len(found.plot(inputs=[[0.0, 3.0]]).collections) == 2
+
+
+def test_baselines_stand_beside_the_optimum_for_both_losses():
+    for loss in ("abs", "squared"):
+        problem = optdp.Problem(optdp.LDP(1.0), optdp.Box((0, 0), (1, 1)), loss)
+        assert "clamped planar Laplace" in str(optdp.compare(problem))
