@@ -426,3 +426,13 @@ def test_tallies_for_means_only():
 def test_there_are_no_tallies_of_noise_on_the_line():
     with pytest.raises(TypeError, match="numbers between ends"):
         optdp.Tally(optdp.solve_additive(1.0, 0.1, rtol=0.05).mechanism)
+
+
+def test_outputs_that_nobody_sees_do_not_overflow():
+    """Noise whose tails end below 1e-200: intervals are finite, without a warning."""
+    noise = optdp.solve_additive(4.0, 0.1, rtol=0.05).mechanism
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = rng.choice([-2.0, 2.0], 2000) + 2 * rng.random(2000)
+        found = optdp.estimate(noise, noise.randomize(x, seed), "histogram", bins=[-2.0, 0.0, 2.0, 4.0, 6.0])
+        assert np.isfinite(found.interval).all() and np.isfinite(found.band).all()

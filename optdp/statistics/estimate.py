@@ -47,6 +47,8 @@ LADDER = (32, 24, 16, 12, 10, 8, 6, 5, 4, 3, 2)
 FEWEST = 5
 #: What cannot be identified up to this relative size counts as identified: rounding of the tables.
 RANK = 1e-7
+#: Cells of the outputs with a smaller probability are left out: nobody sees them, and squares of their weights overflow.
+UNSEEN = 1e-60
 #: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
 GRID, BASIS, CHECKED = 257, 16, 512
 POPULATION = "the inputs are independent draws from one population, whose {} is estimated"
@@ -333,7 +335,7 @@ def unbiased(matrix: np.ndarray, cells: np.ndarray, wanted: np.ndarray, names: A
 
     **Raises** `NotIdentified` if there are none; `names`: of the inputs, for the message.
     """
-    weight = np.where(cells > 0, cells, np.inf) ** -0.5
+    weight = np.where(cells > UNSEEN, cells, np.inf) ** -0.5
     scaled = matrix * weight[:, None]
     left, sizes, right = np.linalg.svd(scaled, full_matrices=False)
     kept = sizes > RANK * sizes[0]
@@ -783,7 +785,7 @@ class MeanTables:
         Singular values of the weighted matrix below a threshold are left out; each threshold gives a bias, the largest
         |E[g | x] - x| at other inputs, and a variance. Where the bias exceeds the standard error the mean is not identified.
         """
-        weight = np.where(cells > 0, cells, np.inf) ** -0.5
+        weight = np.where(cells > UNSEEN, cells, np.inf) ** -0.5
         centre, tried = float(self.inputs.mean()), []
         squares, vectors = np.linalg.eigh(self.gram * np.outer(weight, weight))  # of the singular values
         parts = vectors.T @ (weight * self.moments)
