@@ -133,7 +133,7 @@ class LatticeProgram:
         # A cost of p_0 that vanishes in the bracket, but makes the atom the better of two equals.
         tie = np.zeros(self.size)
         if atom:
-            tie[0] = 1e-7 * float(costs[min(n, self.size - 1)])
+            tie[0] = 1e-7 * float(costs[min(max(round(n * math.exp(-eps / 2)), 1), self.size - 1)])
         self.cost = (price * multiplicity + tie) * self.scale
         self.used = method
         # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
