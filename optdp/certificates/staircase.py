@@ -16,14 +16,15 @@ The staircase (Geng and Viswanath, 2014) attains it. For L = |x| and x^2, sum_k 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from flint import arb, ctx
 
-from optdp.certificates.additive import not_additive
+from optdp.certificates.additive import not_additive, spreading
 from optdp.certificates.base import Bound, Threshold
 from optdp.exact import enclosures
-from optdp.problem import Line, Problem
+from optdp.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,14 @@ class StaircaseCertificate(Threshold):
         privacy: Any = problem.privacy
         if reason := not_additive(problem):
             self._refuse(reason)
-        if privacy.delta != 0 or not isinstance(problem.domain, Line):
-            self._refuse("it is for delta = 0 on the real line")
+        if privacy.delta != 0:
+            self._refuse("it is for delta = 0")
         if problem.objective.loss.exponent not in (1.0, 2.0):
             self._refuse("it is for the losses abs and squared")
         self._check(problem)
-        return Bound(self.threshold, "bathtub dual of one period, ball arithmetic")
+        # Noise on the integers, spread evenly over the unit around each, is noise on the line with the same guarantee.
+        value = enclosures.round_down(Fraction(self.threshold) - spreading(problem))
+        return Bound(max(0.0, value), "bathtub dual of one period, ball arithmetic")
 
     @classmethod
     def best(cls, problem: Problem) -> StaircaseCertificate:

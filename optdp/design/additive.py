@@ -35,7 +35,9 @@ import numpy as np
 
 from optdp.certificates import additive as proof
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath
+from optdp.certificates.peak import PeakCertificate
 from optdp.certificates.staircase import StaircaseCertificate
+from optdp.certificates.tails import TailsCertificate
 from optdp.design import additive_narrow
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -44,6 +46,7 @@ from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
+from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase, noise_of
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers, Line
@@ -75,6 +78,11 @@ TINY = 1e-12
 TIE = 1e-6
 #: Weights of the mechanism are integers that add up to about 2^BITS.
 BITS = 120
+
+
+#: What the design returns: noise, and the proof of its bound.
+Noise = AdditiveMechanism | LatticeStaircase | RoundedNoise
+Proof = AdditiveCertificate | StaircaseCertificate | PeakCertificate | TailsCertificate
 
 
 def build_model(
@@ -369,9 +377,9 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
 class _Bracket:
     """One lattice's answer: `lower` is what `certificate` proves, `loss` the one that was used."""
 
-    mechanism: AdditiveMechanism | LatticeStaircase
+    mechanism: Noise
     value: float
-    certificate: AdditiveCertificate | StaircaseCertificate
+    certificate: Proof
     lower: float
     loss: Any
     solved: bool
@@ -389,17 +397,33 @@ class _Task:
     def __init__(self, problem: Problem, deadline: float, method: str, solver: LinearSolver | None) -> None:
         privacy: Any = problem.privacy
         self.problem, self.deadline, self.method, self.solver = problem, deadline, method, solver
-        self.privacy, self.loss, self.discrete = privacy, problem.objective.loss, isinstance(problem.domain, Integers)
+        self.privacy, self.loss, integers = privacy, problem.objective.loss, isinstance(problem.domain, Integers)
         self.eps, self.delta, self.width = float(privacy.eps), float(privacy.delta), privacy.sensitivity
         self.radius = truncated_radius(self.eps, self.delta) if self.delta > 0 else 40 / self.eps
         q = self.loss.exponent
+        #: Whether the lattice is that of the integers; whether they are too many, so that noise of the line is rounded to them.
+        small = 2 * self.width * (self.radius + 2) <= MAX_POINTS and (
+            self.delta == 0 or self.width**2 * self.radius < 2 * MAX_ROWS
+        )
+        self.rounds = integers and not small and q in (1, 2) and self.width <= WIDEST
+        self.discrete = integers and not self.rounds
         #: Where the optimal noise is close to a narrow peak: how wide that is.
         self.peak = additive_narrow.peak(self.eps, int(q)) if q in (1, 2) else 1.0
         self.narrow = self.peak < NARROW and self.delta > 0 and not self.discrete
+        #: Where noise is made before it is rounded.
+        self.area = Integers() if self.discrete else Line()
 
     def about(self, **changes: Any) -> _Task:
         """The same task for a changed problem."""
         return _Task(replace(self.problem, **changes), self.deadline, self.method, self.solver)
+
+    def allowed(self, points: int) -> int:
+        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one."""
+        if not self.rounds:
+            return points
+        most = int(self.width)
+        near = [n for n in range(points, min(points + points // 3, most) + 1) if most % n == 0]
+        return near[0] if near else min(points, most)
 
     def on(self, reach: float) -> _Task:
         """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
@@ -408,17 +432,25 @@ class _Task:
         return self.about(objective=WorstCase(self.loss.on(self.width * reach)))
 
     def bracket(
-        self, mechanism: AdditiveMechanism, certificate: AdditiveCertificate | StaircaseCertificate, solved: bool = True,
+        self, mechanism: AdditiveMechanism, certificate: Proof, solved: bool = True,
         program: LatticeProgram | None = None, kind: str = "closed form",
     ) -> _Bracket:  # fmt: skip
         """Both sides, each from scratch and rounded outwards."""
-        value = mechanism.enclose_loss(self.loss, sent=True)[1]
+        noise, value = self.sent(mechanism)
         lower = min(certificate.bound(self.problem).value, value)
-        return _Bracket(mechanism, value, certificate, lower, self.loss, solved, program, kind)
+        return _Bracket(noise, value, certificate, lower, self.loss, solved, program, kind)
+
+    def sent(self, noise: AdditiveMechanism | LatticeStaircase) -> tuple[Noise, float]:
+        """Noise for the problem's domain, and its loss."""
+        if self.rounds:
+            rounded = RoundedNoise(Integers(), noise)
+            return rounded, rounded.enclose_loss(self.loss)[1]
+        exact = {"sent": True} if isinstance(noise, AdditiveMechanism) else {}
+        return noise, noise.enclose_loss(self.loss, **exact)[1]
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
-        exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete)
+        exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete or self.rounds)
         return np.array([float(Fraction(int(c), 2**proof.SCALE)) for c in exact])
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
@@ -536,12 +568,12 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     if not 0 < p.sum() < math.inf:  # a solver that answers anything
         return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
-    mechanism = private_geometric(task.privacy, task.problem.domain, n, p)
+    mechanism = private_geometric(task.privacy, task.area, n, p)
     if delta > 2.0**-BITS:  # less than a weight may have: the tail stays
         periods = np.arange(1, int(truncated_radius(eps, delta)) + 5)  # of the tail, written out
         written = np.concatenate([p, (p[-n:] * np.exp(-eps * periods)[:, None]).ravel()])
         try:
-            cut = private_finite(task.privacy, task.problem.domain, n, _cut(written, delta, n))
+            cut = private_finite(task.privacy, task.area, n, _cut(written, delta, n))
         except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
             cut = mechanism
         if cut.enclose_loss(task.loss)[1] <= mechanism.enclose_loss(task.loss)[1]:
@@ -586,7 +618,7 @@ def _solve_with_slack(
     if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
         return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
-    mechanism = private_finite(task.privacy, task.problem.domain, n, p, atom)
+    mechanism = private_finite(task.privacy, task.area, n, p, atom)
     return task.bracket(mechanism, certificate, solved, program, "finite support")
 
 
@@ -678,6 +710,8 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
     method, solver = run.method, run.solver
     require.real("rtol", run.rtol, low=1e-12, high=1.0)
     n = None if n is None else require.integer("n", n, low=1, high=10_000)
+    if n is not None and isinstance(run.problem.domain, Integers) and n > run.problem.privacy.sensitivity:  # type: ignore[attr-defined]
+        raise ValueError(f"n = {n} is not allowed on the integers: it must be at most the sensitivity")
     if solver is not None and method != "auto":
         raise ValueError(f"method = {method!r} is not allowed with a solver object: choose one of them")
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
@@ -729,7 +763,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
     """Brackets on finer and finer lattices until the gap is at most rtol."""
     rtol, radius, q = run.rtol, task.radius, task.loss.exponent
     fixed = n is not None or task.discrete
-    points = n or (int(task.width) if task.discrete else 4 if radius < 400 else 1)
+    points = n or (int(task.width) if task.discrete else task.allowed(4 if radius < 400 else 1))
     small = task.delta == 0
     if not small and task.eps > 0 and q is not None:
         negligible = not task.discrete and radius > 6 and _share(task.eps, task.delta, q) < 0.02 * rtol
@@ -765,13 +799,15 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if best.gap <= rtol and cheap <= points:
             break
         goal = min(wanted, max(cheap, needed if best.gap > rtol else 0))
-        points = min(max(goal, points + 1), (2 if task.narrow else 6) * points)
-        if points > (640 if task.narrow else 400):
+        used, points = points, task.allowed(min(max(goal, points + 1), (2 if task.narrow else 6) * points))
+        if points > (640 if task.narrow else 400) or points == used:
             break
     if best is None:
         best = _closed_form_bracket(task)
     if best.gap > rtol:  # where the lattice's bound is poor, the closed-form one may be better
         best = _proven(best, task, geng_viswanath(task.problem))
+        if q in (1, 2) and not task.discrete:
+            best = _proven(best, task, PeakCertificate.best(task.problem))
     if task.eps > 0 and not task.discrete and q in (1, 2) and n is None:
         best = _with_staircase(best, task)
     return best
@@ -779,7 +815,9 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
 
 def _narrow(task: _Task, rtol: float) -> _Bracket:
     """The staircase with an atom, and the bound of finer and finer lattices that resolve the peak."""
-    best, most = _with_staircase(_closed_form_bracket(task), task), int(additive_narrow.FINEST * task.peak)
+    best = _with_staircase(_closed_form_bracket(task), task)
+    best = _proven(best, task, PeakCertificate.best(task.problem))
+    most = int(min(additive_narrow.FINEST, task.width if task.rounds else math.inf) * task.peak)
     points, used = min(FIRST, most), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
         found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)
@@ -806,19 +844,21 @@ def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
     if miss < 0.1 * step:
         k = max(round(step * n - 0.5), 0)
         steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-task.eps))])
-        mechanism = private_geometric(task.privacy, task.problem.domain, n, steps)
+        mechanism = private_geometric(task.privacy, task.area, n, steps)
         if 0 < task.delta < 0.9:  # the staircase needs no delta: an atom at 0 may spend all of it
             delta = Fraction(task.privacy.delta)
             mechanism = replace(mechanism, atom=int(mechanism.total * delta / (1 - delta)))
-        if (value := mechanism.enclose_loss(task.loss, sent=True)[1]) < best.value:
-            best = replace(best, mechanism=mechanism, value=value)
-    for noise in noise_of(task.problem, step):
-        if (value := noise.enclose_loss(task.loss)[1]) < (1 - TIE) * best.value:
+        noise, value = task.sent(mechanism)
+        if value < best.value:
+            best = replace(best, mechanism=noise, value=value)
+    for made in noise_of(replace(task.problem, domain=task.area), step):
+        noise, value = task.sent(made)
+        if value < (1 - TIE) * best.value:
             best = replace(best, mechanism=noise, value=value)
     return _proven(best, task, certificate) if task.delta == 0 else best
 
 
-def _proven(best: _Bracket, task: _Task, certificate: AdditiveCertificate | StaircaseCertificate) -> _Bracket:
+def _proven(best: _Bracket, task: _Task, certificate: Proof) -> _Bracket:
     """The bracket with this certificate, if it proves more."""
     lower = min(certificate.bound(task.problem).value, best.value)
     return replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
@@ -839,10 +879,24 @@ def _share(eps: float, delta: float, q: float) -> float:
     return (x + x**q / math.gamma(q + 1) * (q > 1)) / u
 
 
+def _uniform(task: _Task) -> AdditiveMechanism:
+    """eps = 0: one shift of the sensitivity moves a share of delta; cells are as wide as may be, and tell wider neighbours."""
+    wanted = Fraction(task.width) / Fraction(task.privacy.delta)
+    count = 2 * math.ceil(wanted / Fraction(WIDEST) / 2) + 1 if task.rounds else 1
+    if count > MAX_POINTS:
+        told = f"eps = 0, delta = {task.delta:g} is not allowed at sensitivity {task.width:g} on the integers"
+        raise ValueError(f"{told}: the noise would reach over {float(wanted) / 2:.3g}; raise delta")
+    width = max(enclosures.round_up(wanted / count), task.width)
+    half = (count + 1) // 2
+    return AdditiveMechanism(task.area, width, 1, (1,) * half, eps=task.privacy.eps)
+
+
 def _closed_form_bracket(task: _Task) -> _Bracket:
     """Where a lattice would be too large: truncated Laplacian (delta = 0: geometric) noise and the closed-form dual."""
     eps, delta, radius = task.eps, task.delta, task.radius
     n = int(task.width) if task.discrete else 1
+    if eps == 0 and not task.discrete and task.loss.exponent in (1, 2):
+        return task.bracket(_uniform(task), TailsCertificate())
     if 2 * n * (radius + 2) > 4 * MAX_POINTS:
         raise ValueError(
             f"eps = {eps:g}, delta = {delta:g} is not allowed: the noise would reach over {radius * n:.3g} lattice points, "
@@ -851,7 +905,7 @@ def _closed_form_bracket(task: _Task) -> _Bracket:
         )
     if delta > TINY:
         masses = _cut(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n)
-        mechanism = private_finite(task.privacy, task.problem.domain, n, masses)
+        mechanism = private_finite(task.privacy, task.area, n, masses)
     else:
-        mechanism = private_geometric(task.privacy, task.problem.domain, n, np.exp(-eps / n * np.arange(2 * n)))
+        mechanism = private_geometric(task.privacy, task.area, n, np.exp(-eps / n * np.arange(2 * n)))
     return task.bracket(mechanism, geng_viswanath(task.problem))
