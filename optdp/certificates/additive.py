@@ -247,10 +247,10 @@ def lattice_costs(
         return _sampled_costs(loss, sensitivity, n, last, sagging)
     index = np.arange(last + 1, dtype=object)
     if loss.exponent == 1:
-        costs = (index << SCALE) // n
+        plainly = (index << SCALE) // n
         if spread:
-            costs[0] = -math.ceil(2**SCALE / (4 * Fraction(sensitivity) - n))
-        return costs
+            plainly[0] = -math.ceil(2**SCALE / (4 * Fraction(sensitivity) - n))
+        return plainly
     if loss.exponent == 2:
         less = math.ceil(2**SCALE / (12 * Fraction(sensitivity) ** 2)) if spread else 0
         return ((4 * index * index - int(sagging)) << SCALE) // (4 * n * n) - less

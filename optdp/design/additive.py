@@ -36,7 +36,7 @@ import numpy as np
 from optdp.certificates import additive as proof
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath
 from optdp.certificates.peak import PeakCertificate
-from optdp.certificates.staircase import StaircaseCertificate
+from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
 from optdp.design import additive_narrow
 from optdp.design.progress import ProgressLike
@@ -74,6 +74,10 @@ AIM = 0.1
 CHEAP = 10_000
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
+#: Noise of the integers is written out for sensitivities up to this.
+WRITTEN = 500
+#: Programs on more integers than this per sensitivity are not solved where rounding costs a share of less than FINE.
+LATTICE, FINE = 64, 2e-5
 #: By how much noise of another kind must be better than that of the lattice, of which more is known.
 TIE = 1e-6
 #: Weights of the mechanism are integers that add up to about 2^BITS.
@@ -337,13 +341,16 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
 
     A finite support is continued by the constants lam_s. A geometric tail is continued by the recursion that its columns'
     reduced costs ask for, mu_(j-n) = (mu_j + 2(c_j - t))/E for shift n (0 for the others), started at the far end of `costs`
-    with the constant 2(c_end - t)/(E - 1) that can be kept from there on.
+    with the constant 2(c_end - t)/(E - 1) that can be kept from there on. It goes on inwards as far as no other shift reaches:
+    there the solver's values are those of rows scaled by e^(-eps) each sensitivity, and have few digits.
     """
     t, mu, lam = program.duals()
     n, start, end = program.n, program.reach, costs.size
     tail = np.zeros(0)
     if program.geometric:
         rate = 2 * (costs - t)
+        others = [int(index.max()) + s for s, (index, _) in mu.items() if s != n]
+        start = min(start, max(max(others, default=0) + 1 - n, 1))
         last = max(0.0, float(rate[-1]) / math.expm1(program.eps))
         tail = np.full(end, last)
         for high in range(end - n, start, -n):  # a period at a time, inwards from the last one
@@ -358,7 +365,9 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
             weight = max(float(values.max()), float(tail.max(initial=0.0)) if s == n else 0.0)
         if weight <= 0:
             continue
-        dense = np.zeros(start - int(index[0]))
+        if program.geometric and s == n:
+            index, values = index[index < start], values[index < start]
+        dense = np.zeros(max(start, int(index[-1]) + 1) - int(index[0]))
         dense[index - int(index[0])] = np.minimum(values, weight)
         dense[dense < 1e-13 * weight] = 0.0
         rest = weight
@@ -402,14 +411,18 @@ class _Task:
         self.radius = truncated_radius(self.eps, self.delta) if self.delta > 0 else 40 / self.eps
         q = self.loss.exponent
         #: Whether the lattice is that of the integers; whether they are too many, so that noise of the line is rounded to them.
-        small = 2 * self.width * (self.radius + 2) <= MAX_POINTS and (
-            self.delta == 0 or self.width**2 * self.radius < 2 * MAX_ROWS
-        )
-        self.rounds = integers and not small and q in (1, 2) and self.width <= WIDEST
-        self.discrete = integers and not self.rounds
         #: Where the optimal noise is close to a narrow peak: how wide that is.
         self.peak = additive_narrow.peak(self.eps, int(q)) if q in (1, 2) else 1.0
-        self.narrow = self.peak < NARROW and self.delta > 0 and not self.discrete
+        narrow = self.peak < NARROW and self.delta > 0
+        large = 2 * self.width * (self.radius + 2) > MAX_POINTS or (
+            self.delta > 0 and self.width**2 * self.radius > 2 * MAX_ROWS
+        )
+        # What rounding costs is a share of less than FINE of the truncated Laplacian's, or the staircase's loss.
+        reach = self.width * min(self.radius, 1 / self.eps if self.eps else math.inf, 4 * self.peak)
+        large |= self.width > LATTICE and FINE * reach**q > 1 if q in (1, 2) else False
+        self.rounds = integers and (large or (narrow and self.width > 1)) and q in (1, 2) and self.width <= WIDEST
+        self.discrete = integers and not self.rounds
+        self.narrow = narrow and not self.discrete
         #: Where noise is made before it is rounded.
         self.area = Integers() if self.discrete else Line()
 
@@ -422,8 +435,8 @@ class _Task:
         if not self.rounds:
             return points
         most = int(self.width)
-        near = [n for n in range(points, min(points + points // 3, most) + 1) if most % n == 0]
-        return near[0] if near else min(points, most)
+        points = min(points, most)
+        return next((n for n in range(points, min(points + points // 3, most) + 1) if most % n == 0), points)
 
     def on(self, reach: float) -> _Task:
         """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
@@ -442,7 +455,11 @@ class _Task:
 
     def sent(self, noise: AdditiveMechanism | LatticeStaircase) -> tuple[Noise, float]:
         """Noise for the problem's domain, and its loss."""
-        if self.rounds:
+        if self.rounds and isinstance(noise, AdditiveMechanism) and noise.n == noise.sensitivity == self.width:
+            # The lattice is that of the integers.
+            weights = (noise.weights[0] + noise.atom, *noise.weights[1:])
+            noise = replace(noise, domain=Integers(), weights=weights, atom=0)
+        elif self.rounds:
             rounded = RoundedNoise(Integers(), noise)
             return rounded, rounded.enclose_loss(self.loss)[1]
         exact = {"sent": True} if isinstance(noise, AdditiveMechanism) else {}
@@ -615,6 +632,8 @@ def _solve_with_slack(
             break
         radius = radius * 1.15 + 0.25
     p, atom = program.masses()
+    if task.discrete:
+        p[0], atom = p[0] + atom, 0.0
     if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
         return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
@@ -753,7 +772,7 @@ def _small_lattice(task: _Task) -> LatticeProgram:
     """The program on a coarse lattice, where the answer is a closed form: what it says of the problem, as a model."""
     n = int(task.width) if task.discrete else 1
     size = math.ceil(min(task.radius, MAX_POINTS / n) * n) + n
-    delta = task.delta if task.delta > TINY else 0.0
+    delta = task.delta if task.delta > TINY or task.eps == 0 else 0.0
     program = task.lattice(n, task.on(size / n + 4).costs(n, 2 * size), delta, points=size, geometric=delta == 0)
     program.add({n: np.arange(-n, size)})
     return program
@@ -774,7 +793,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         best, small = _narrow(task, rtol), False
         if best.gap <= rtol:
             return best
-        points = math.ceil(FIRST / task.peak)
+        points = task.allowed(math.ceil(FIRST / task.peak))
     if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
@@ -802,20 +821,23 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         used, points = points, task.allowed(min(max(goal, points + 1), (2 if task.narrow else 6) * points))
         if points > (640 if task.narrow else 400) or points == used:
             break
+    if task.discrete and q is not None and task.delta > 0 and best is not None and best.gap > rtol and task.eps > 0:
+        tailed = _solve_geometric(task, points)  # small masses far out are precise there
+        best = _better(best, tailed) if tailed else best
     if best is None:
         best = _closed_form_bracket(task)
     if best.gap > rtol:  # where the lattice's bound is poor, the closed-form one may be better
         best = _proven(best, task, geng_viswanath(task.problem))
         if q in (1, 2) and not task.discrete:
             best = _proven(best, task, PeakCertificate.best(task.problem))
-    if task.eps > 0 and not task.discrete and q in (1, 2) and n is None:
-        best = _with_staircase(best, task)
+    if task.eps > 0 and q in (1, 2) and n is None:
+        best = _with_staircase(best, task, rtol)
     return best
 
 
 def _narrow(task: _Task, rtol: float) -> _Bracket:
     """The staircase with an atom, and the bound of finer and finer lattices that resolve the peak."""
-    best = _with_staircase(_closed_form_bracket(task), task)
+    best = _with_staircase(_closed_form_bracket(task), task, rtol)
     best = _proven(best, task, PeakCertificate.best(task.problem))
     most = int(min(additive_narrow.FINEST, task.width if task.rounds else math.inf) * task.peak)
     points, used = min(FIRST, most), 0
@@ -828,20 +850,21 @@ def _narrow(task: _Task, rtol: float) -> _Bracket:
     return best
 
 
-def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
+def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
     """The bracket with the staircase, which is private for every delta, and for delta = 0 with its own certificate.
 
     Its first step is matched by cells whose width divides both the step and the sensitivity, up to 1e-6 or so. At large eps it is
     finer than any such lattice: then it is noise of its own kind.
     """
     pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))
-    certificate = StaircaseCertificate.best(pure)
+    integers = isinstance(task.problem.domain, Integers)
+    certificate = (IntegerStaircaseCertificate if integers else StaircaseCertificate).best(pure)
     step = certificate.first_step(pure)
     cells = np.arange(1, 500)
     halves = np.maximum(np.rint(step * cells - 0.5), 0.0)
     misses = np.abs((halves + 0.5) / cells - step)
     n, miss = int(cells[int(np.argmin(misses))]), float(misses.min())
-    if miss < 0.1 * step:
+    if miss < 0.1 * step and not task.discrete:
         k = max(round(step * n - 0.5), 0)
         steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-task.eps))])
         mechanism = private_geometric(task.privacy, task.area, n, steps)
@@ -851,11 +874,22 @@ def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
         noise, value = task.sent(mechanism)
         if value < best.value:
             best = replace(best, mechanism=noise, value=value)
-    for made in noise_of(replace(task.problem, domain=task.area), step):
-        noise, value = task.sent(made)
+    if integers and task.width <= WRITTEN:
+        n = int(task.width)
+        for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
+            made = private_geometric(
+                task.privacy, Integers(), n, np.append(np.ones(k + 1), np.full(n, math.exp(-task.eps)))
+            )
+            delta = Fraction(task.privacy.delta)
+            more = int(made.total * delta / (1 - delta)) if task.delta < 0.9 else 0  # mixed in at 0
+            made = replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
+            if (value := made.enclose_loss(task.loss)[1]) < best.value:
+                best = replace(best, mechanism=made, value=value)
+    for peaked in [] if task.discrete else noise_of(replace(task.problem, domain=Line()), step):
+        noise, value = task.sent(peaked)
         if value < (1 - TIE) * best.value:
             best = replace(best, mechanism=noise, value=value)
-    return _proven(best, task, certificate) if task.delta == 0 else best
+    return _proven(best, task, certificate) if task.delta == 0 and not (integers and best.gap <= rtol) else best
 
 
 def _proven(best: _Bracket, task: _Task, certificate: Proof) -> _Bracket:

@@ -21,7 +21,7 @@ from optdp.problem.problem import Problem
 from optdp.solvers.lp import Highs, LinearProgram
 
 #: Lattices are not finer than this many points per sensitivity.
-FINEST = 20_000
+FINEST = 12_000
 #: Far from the peak's images shifts are represented by so many knots; the chain's points by so many.
 MIDDLE, CHAIN = 24, 40
 #: Multipliers are drawn in by these shares, for what the solver leaves open in rows whose costs are large.

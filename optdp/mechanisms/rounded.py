@@ -1,9 +1,9 @@
 """Noise on the integers of any sensitivity: noise on the line, rounded without bias.
 
-The law of integer noise at a sensitivity of a million has millions of numbers. Instead Z is drawn on the line and rounded at random to
-one of its two neighbours, so that the mean stays; this commutes with integer inputs, x + round(Z) = round(x + Z), and what is done
-to an output costs no privacy. The mean of |.| is that of Z exactly (|x| is linear between integers), that of the square exceeds
-it by f(1 - f), f the fractional part of Z: by at most 1/4.
+The law of integer noise at a sensitivity of a million has millions of numbers. Instead Z is drawn on the line and rounded at
+random to one of its two neighbours, so that the mean stays; this commutes with integer inputs, x + round(Z) = round(x + Z), and
+what is done to an output costs no privacy. The mean of |.| is that of Z exactly (|x| is linear between integers), that of the
+square exceeds it by f(1 - f), f the fractional part of Z: by at most 1/4.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Within, enclosures, require
+from optdp.exact import Check, Within, enclosures
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.noise import AdditiveNoise
 from optdp.mechanisms.staircase import LatticeStaircase
@@ -54,7 +54,9 @@ class RoundedNoise(AdditiveNoise):
                 f"noise = {self.noise!r} is not allowed: it must be an AdditiveMechanism or LatticeStaircase on the line"
             )
         if not 1 <= self.noise.sensitivity <= WIDEST or not self._per:
-            raise ValueError(f"noise is not allowed: its sensitivity must be between 1 and {WIDEST:g}, its cells 1 or more")
+            raise ValueError(
+                f"noise is not allowed: its sensitivity must be between 1 and {WIDEST:g}, its cells 1 or more"
+            )
 
     @property
     def sensitivity(self) -> float:  # type: ignore[override]
@@ -102,7 +104,9 @@ class RoundedNoise(AdditiveNoise):
             raise TypeError(f"loss = {law.name!r} is not allowed: {refusal}")
         # Inputs are integers, which are points of the noise's grid: what it says of numbers sent holds for Z as it is drawn.
         noise = self.noise
-        low, high = noise.enclose_loss(law, sent=True) if isinstance(noise, AdditiveMechanism) else noise.enclose_loss(law)
+        low, high = (
+            noise.enclose_loss(law, sent=True) if isinstance(noise, AdditiveMechanism) else noise.enclose_loss(law)
+        )
         return low, high if law.exponent == 1 else enclosures.round_up(Fraction(high) + Fraction(1, 4))
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
