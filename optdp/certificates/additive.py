@@ -26,10 +26,10 @@ A notion that implies delta(eps) at every eps (a profile, Gaussian DP) has this 
    the last index J that a stored entry reaches the bracket is therefore 2 c_a - (E - 1) sum_s r_s with c_a nondecreasing (the
    broken line is continued horizontally, which stays below L): it is least at a = J + 1, which is included in the minimum.
 
-On the integers noise and shifts are integers. With n the sensitivity step 2 is void; where n divides it, step 2 is as above. For any
-other n, X + U with U uniform in [-1/2, 1/2] is noise on the line that keeps the guarantee (a real shift is a mixture of the two
-integers around it), and costs that satisfy E B(x + U) <= L(x) at the integers x, B the broken line, do as well: for x^2 those
-of step 2 less 1/(12 Delta^2), for |x| those of step 2 but c_0 = -1/(4 Delta - n), which is where |x + U| costs more than |x|.
+On the integers noise and shifts are integers. With n the sensitivity step 2 is void; where n divides it, it is as above.
+For any other n, X + U with U uniform in [-1/2, 1/2] is noise on the line that keeps the guarantee (a real shift is a mixture of
+the two integers around it), and costs that satisfy E B(x + U) <= L(x) at the integers x, B the broken line, do as well: for x^2
+those of step 2 less 1/(12 Delta^2), for |x| those of step 2 but c_0 = -1/(4 Delta - n): only there |x + U| costs more than |x|.
 E L(X) is the loss at every input alike: the bound holds for the worst case, for any average, and at any one input.
 """
 

@@ -14,14 +14,15 @@ v = w^2/5 for x^2. Symmetric noise X has, with Lam = int lam,
 If Lam >= t, all multipliers may be scaled so that Lam = t, and then B >= t everywhere, so that (1 - delta) t is a lower bound:
 
 - y < w: lam * k is 0 here and at -y, since S > 2w; L + t k = t.
-- y >= w: lam * k vanishes at -y, and (lam * k)(y) <= (2 e^-eps/K) int k(x) (L(y - x) - t - v) dx = 2 e^-eps (L(y) - t). For what
-  the left side leaves out is not negative: shifts s > 1; and shifts s < S, of which those with L(s) < t + v, that is s < 1.1 w, would
-  count as negative, but only for y < 2.1 w, where all of them do (y + w <= S), or none (y - w >= 1.1 w).
+- y >= w: lam * k vanishes at -y, and (lam * k)(y) <= (2 e^-eps/K) int k(x) (L(y - x) - t - v) dx = 2 e^-eps (L(y) - t).
+  What the left side leaves out are shifts s > 1, which would count as positive, and s < S. Of these, those below 1.1 w may count
+  as negative, where L(s) < t + v; they occur for y < 2.1 w only, and there the left side is 0 (y + w <= S) and the right side
+  is not negative. For y >= 2.1 w none of them occur.
 
 Both losses are within O(w) of what the staircase attains: w is about e^(-eps/2) and (e^-eps/2)^(1/3).
 
-**On the integers** X + U with U uniform in [-1/2, 1/2] keeps the guarantee at every real shift, and costs at most 1/4 more for |x|,
-1/12 more for x^2.
+**On the integers** X + U with U uniform in [-1/2, 1/2] keeps the guarantee at every real shift, and costs at most 1/4 more for
+|x|, 1/12 more for x^2.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ c [int G_+ - int G_-/b], over [0, 1]. So t is a lower bound on E L for every eps
 
 The staircase (Geng and Viswanath, 2014) attains it. For L = |x| and x^2, sum_k b^k (x + k)^q is elementary.
 
-**On the integers** with sensitivity M the same holds for masses at r + k M with sums over r = 0..M - 1 in place of the integrals. The
-mass at distance 0 counts once, all others twice: for r = 0 it is 2 G(0) - (L(0) - t) in place of 2 G(r).
+**On the integers** with sensitivity M the same holds for masses at r + k M with sums over r = 0..M - 1 in place of the
+integrals. The mass at distance 0 counts once, all others twice: for r = 0 it is 2 G(0) - (L(0) - t) in place of 2 G(r).
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class IntegerStaircaseCertificate(StaircaseCertificate):
         if not ((low == 0 or term(low) <= 0) and (high == m - 1 or term(high + 1) >= 0) and term(m) >= 0):
             return False
         first = 2 * term(0) + (1 - b) * t  # of the mass at 0
-        # Negative terms count e^eps times. The sum is least where the split is right, so that it may be tried at all that are near.
+        # Negative terms count e^eps times. The sum is least where the split is right: it is tried at all that are near.
         starts, every = (first, first / b), total(m - 1)
         return all(
             bool(start + 2 * (every - total(r)) + 2 * total(r) / b >= 0)

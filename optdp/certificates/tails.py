@@ -5,8 +5,8 @@ P(X >= j Delta) >= P(X >= (j - 1) Delta) - delta, so that P(|X| >= j Delta) >= 1
 
     E L(|X|) >= sum_(j = 1..J) (1 - 2 j delta) [L(j Delta) - L((j - 1) Delta)],    J = floor(1/(2 delta)),
 
-for every L that does not decrease: exact for all laws, those on the integers included. For |x| it is about Delta/(4 delta), for x^2
-Delta^2/(12 delta^2): what uniform noise attains, up to shares of 2 delta and 3 delta.
+for every L that does not decrease: exact for all laws, those on the integers included. For |x| it is about Delta/(4 delta),
+for x^2 Delta^2/(12 delta^2): what uniform noise attains, up to shares of 2 delta and 3 delta.
 """
 
 from __future__ import annotations
