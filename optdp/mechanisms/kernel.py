@@ -354,14 +354,15 @@ class KernelMechanism(CellWindow):
         step = exact(self._reads.step / self.domain.exact_width)
         offset = exact((self._reads.first * self._reads.step - Fraction(self.domain.lower)) / self.domain.exact_width)
         means = [((a - offset) / step, (b - a) / step) for a, b in self._targets]
-        floors = [int(mean.floor()) for mean, _ in means]
+        # Means may lie far outside of the domain, where nothing is read.
+        floors = [min(max(int(mean.floor()), 0), 2**63 - 1) for mean, _ in means]
         rests = [_float(mean - low) for (mean, _), low in zip(means, floors, strict=True)]
         spans = np.array([_float(span) for _, span in means])
         _, _, start, end, r0, r1 = self._map
         unit = _float(self._growth / (CELLS * step))
         grids = np.array([float(self._grid(b - a)) for a, b, *_ in self._windows])
         bends = unit * (r1 - r0) / np.maximum(2 * (end - start), 1)
-        reached = np.array([int(mean.ceil()) for mean, _ in means], dtype=np.int64)
+        reached = np.array([min(max(int(mean.ceil()), 0), 2**63 - 1) for mean, _ in means], dtype=np.int64)
         guide = Guide(reached, (self._reads.count - 1).bit_length())
         # At most 64 roundings of numbers like the stretch, each by a share of 2^-53, and one of the rest.
         sizes = spans * 2.0**-47 + 2.0**-53
@@ -946,7 +947,7 @@ def spacing(domain: Interval, low: float, high: float) -> float:
 
 
 def _float(q: fmpq) -> float:
-    return float(Fraction(int(q.p), int(q.q)))
+    return nearest(Fraction(int(q.p), int(q.q)))
 
 
 def _short(q: Fraction) -> Fraction:
