@@ -657,7 +657,8 @@ def solve_additive(
       only: without it noise is unbounded, and a function is known through samples on a bounded range).
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
-    - `discrete`: noise on the integers, for integer data and sensitivity; nothing is refined then, the program is exact.
+    - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
+      exact. At larger sensitivities (to 2^36, "abs" and "squared") noise of the line is refined up to `rtol`, and rounded.
     - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
     - `time_limit`: seconds; the best bracket found so far is returned.
     - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (`optdp.solvers.hockeystick`, for many rows) or
