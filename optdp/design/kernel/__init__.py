@@ -29,7 +29,7 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
-from optdp.design import finite_kernel, metric_circle, metric_line, plane
+from optdp.design import finite_kernel, metric_circle, metric_line, pair_kernel, plane
 from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master, steps
 from optdp.design.kernel.floor import Floor, of_pieces
@@ -156,7 +156,8 @@ def solve_kernel(
         if reason is not None:
             raise ValueError(f"{reason}; asked for was {problem.statement()}")
         return solve(problem, rtol, time_limit, backend, solver, progress)
-    refused = (accepts if isinstance(area, Interval) else finite_kernel.accepts)(problem)
+    own = pair_kernel.accepts if problem.loss.form == "pair" else accepts
+    refused = (own if isinstance(area, Interval) else finite_kernel.accepts)(problem)
     if refused is not None:
         raise ValueError(f"{refused}; asked for was {problem.statement()}")
     return solve(problem, rtol, time_limit, backend, solver, progress)
