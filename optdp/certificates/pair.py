@@ -9,9 +9,9 @@ eps-LDP mechanism has
 **All outputs.** phi does not fall, and in a cell of outputs around c, of half the width h, L(x_i, y) >= max(0, L(x_i, c) - b h)
 if L changes by at most b per unit of the output. Cells are halved where g is not proven to be >= 0.
 
-**All inputs.** The worst case is at least the mean over the x_i. For a prior with a density its cells are the x_i, with their masses:
-the mean of the rows of a cell's inputs is a row for its centre, and a loss that changes by at most a per unit of the input has lost
-at most a times the mean distance from the centres.
+**All inputs.** The worst case is at least the mean over the x_i. For a prior with a density its cells are the x_i, with their
+masses: the mean of the rows of a cell's inputs is a row for its centre, and if L changes by at most a per unit of the input, that
+is wrong by at most a times the mean distance from the centres.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 #: Most points, and most cells of a prior's density; the largest weight and threshold.
 POINTS, CELLS, LARGEST = 4096, 2**14, 2.0**500
 #: Cells of outputs are halved until what is left is this share of the bound, or so many losses have been computed.
-CLOSE, PAIRS = 2.0**-15, 2**25
+CLOSE, PAIRS = 2.0**-15, 2**26
 #: Losses that are computed at once, and cells of outputs to begin with.
-BLOCK, FIRST = 2**20, 256
+BLOCK, FIRST = 2**16, 256
+#: A cell takes as long as so many losses, beside its own.
+CELL = 64
 
 Numbers = Annotated[tuple[float, ...], Within(0.0, LARGEST, most=POINTS)]
 
@@ -91,7 +93,9 @@ class PairCertificate(Certificate):
                 self._refuse("it is for a worst case: for an average, the problem's own prior gives the weights")
             if (self.cells > 0) == isinstance(objective.prior, Prior) or not 0 <= self.cells <= CELLS:
                 self._refuse(f"a prior with a density is divided into 1 to {CELLS} cells, one of points into none")
-        elif len(self.weights) != count or not all(0 <= w <= LARGEST for w in self.weights) or not sum(self.weights) > 0:
+        elif (
+            len(self.weights) != count or not all(0 <= w <= LARGEST for w in self.weights) or not sum(self.weights) > 0
+        ):
             self._refuse("a worst case needs a weight >= 0 for each point, not all of them 0")
 
 
@@ -99,9 +103,9 @@ class PairCertificate(Certificate):
 class Dual:
     """The dual of a certificate for a problem: sum_i lam_i t_i + min(0, g), over the sum of the weights.
 
-    `inputs`, `weights`, `thresholds`: of each input; `error`: how far a weight may be from the exact one; `worth`: at most the exact
-    sum of lam_i t_i; `total`: the exact sum of the weights; `lost`: what distances from the centres of cells cost; `more`: a
-    float >= E - 1; `span`: the limits of outputs.
+    `inputs`, `weights`, `thresholds`: of each input; `error`: how far a weight may be from the exact one; `worth`: at most the
+    exact sum of lam_i t_i; `total`: the exact sum of the weights; `lost`: what distances from the centres of cells cost; `more`:
+    a float >= E - 1; `span`: the limits of outputs.
     """
 
     loss: Any
@@ -150,6 +154,11 @@ class Dual:
         more = enclosures.round_up(enclosures.exp_above(problem.eps) - 1)  # type: ignore[arg-type]
         return cls(objective.loss, inputs, weights, thresholds, error, worth, total, lost, more, problem.outputs)  # type: ignore[arg-type]
 
+    @property
+    def effort(self) -> int:
+        """What a cell of outputs counts: its losses, and what cells take by themselves."""
+        return self.inputs.size + CELL
+
     def lowered(self, by: float) -> Dual:
         """With all thresholds lowered."""
         return replace(self, thresholds=np.maximum(self.thresholds - by, 0.0))
@@ -157,7 +166,7 @@ class Dual:
     def prices(self, centres: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(a number that g does not fall below in each cell, how much faster g rises than thresholds fall)."""
         step, found = max(1, BLOCK // self.inputs.size), []
-        work.count(0.05 * centres.size * self.inputs.size)
+        work.count(0.03 * centres.size * self.effort)
         for start in range(0, centres.size, step):
             some = slice(start, start + step)
             drop = self.loss.rates[1] * reach[some]
@@ -185,10 +194,10 @@ class Dual:
         proven, done = 0.0, 0
         while left.size:
             centre, reach = middles(left, right)
-            done += centre.size * self.inputs.size
+            done += centre.size * self.effort
             price = self.prices(centre, reach)[0]
             open_ = (price < -close) & (left < centre) & (centre < right)
-            if done + 2 * int(open_.sum()) * self.inputs.size > PAIRS:
+            if done + 2 * int(open_.sum()) * self.effort > PAIRS:
                 open_[:] = False
             proven = min(proven, float(price[~open_].min(initial=0.0)))
             left, right = halves(left, centre, right, open_)
@@ -200,12 +209,12 @@ class Dual:
         done = 0
         while True:
             centre, reach = middles(left, right)
-            done += centre.size * self.inputs.size
+            done += centre.size * self.effort
             bad = self.prices(centre, reach)[0] < 0
             splits = bad & (left < centre) & (centre < right)
             if not bad.any() or not float((right - left)[bad].max()) > finest:
                 break
-            if done + 2 * int(bad.sum()) * self.inputs.size > pairs or not splits.all(where=bad):
+            if done + 2 * int(bad.sum()) * self.effort > pairs or not splits.all(where=bad):
                 break
             left, right = halves(left, centre, right, bad)
         dual, shift = self, 0.0
@@ -229,9 +238,7 @@ def middles(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return centre, np.maximum(centre - left, right - centre) * (1 + 2.0**-50)
 
 
-def halves(
-    left: np.ndarray, centre: np.ndarray, right: np.ndarray, which: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def halves(left: np.ndarray, centre: np.ndarray, right: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(lower, upper) ends of both halves of some cells, in their order."""
     pairs = (left, centre), (centre, right)
     lower, upper = (np.stack(pair, axis=1)[which].reshape(-1) for pair in pairs)
@@ -239,7 +246,7 @@ def halves(
 
 
 def certify(
-    problem: Problem, certificate: PairCertificate, value: float, close: float, pairs: int = PAIRS // 4
+    problem: Problem, certificate: PairCertificate, value: float, close: float, pairs: int = PAIRS // 2
 ) -> PairCertificate:
     """The certificate with its thresholds lowered until no output has a negative price.
 
@@ -248,7 +255,7 @@ def certify(
     dual = Dual.of(certificate, problem)
     rate = dual.loss.rates[1]
     width = dual.span[1] - dual.span[0]
-    finest = max(2 * close * value / rate, width * dual.inputs.size / pairs) if rate else width
+    finest = max(2 * close * value / rate, 2 * width * dual.effort / pairs) if rate else width
     shift = rate * finest / 2
     shift += dual.lowered(shift).excess(finest, pairs)
     return replace(certificate, thresholds=tuple(np.maximum(np.array(certificate.thresholds) - shift, 0.0).tolist()))

@@ -14,12 +14,14 @@ best mixtures.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from optdp.certificates.pair import CELLS, Dual, PairCertificate, certify
+from optdp.certificates.pair import CELLS, PAIRS, Dual, PairCertificate, certify
 from optdp.design.finite_kernel import plain_program
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
@@ -40,6 +42,8 @@ from optdp.solvers.lp import LinearProgram
 FIRST, ENTRIES = 33, 300_000
 #: Programs at most.
 LEVELS = 12
+#: How often the points of a mechanism are made denser than the program's inputs; how many there are at most, and weights.
+DENSER, POINTS, WEIGHTS = 4, 2048, 2**20 + 2**17
 #: Places between two points where mixtures and prices are looked at.
 BETWEEN = 4
 #: Most points of a prior. Domains and losses are at most this large, so that nothing overflows.
@@ -125,7 +129,7 @@ class _Task:
         objective: Any = self.problem.objective
         domain: Any = self.problem.domain
         # Sixteen cells between two points; of a cell's mass each of the two has its share.
-        edges = np.unique(np.concatenate([np.linspace(a, b, 17) for a, b in zip(x, x[1:], strict=False)]))
+        edges = np.unique(np.concatenate([np.linspace(a, b, 17) for a, b in pairwise(x)]))
         centres = edges[:-1] / 2 + edges[1:] / 2
         shares = [np.clip((v - domain.lower) / domain.width, 0.0, 1.0) for v in (edges, centres)]
         mass, _, mean = objective.cells(domain, *shares)
@@ -175,17 +179,18 @@ class _Search:
         run, rtol = self.run, self.run.rtol
         x, y = self.meshes()
         start: np.ndarray | None = None
-        share, before = rtol / 4, np.inf
+        share, before, last_value = rtol / 5, np.inf, np.inf
         for level in range(LEVELS):
             losses, prior, some = self.task.program(x, y)
             found = solve_floors(
                 losses, self.eps, prior, tolerance=share / 2, left=lambda: run.time_limit - run.seconds, start=start
             )
             self.stopped = found.stopped
-            certificate, mechanism = self.certificate(x, some, found), self.mechanism(x, y, losses, some, found)
+            certificate, mechanism = self.certificate(x, some, found), self.mechanism(x, y, found, share)
             last = level == LEVELS - 1 or self.stopped
             while True:
-                more_x, more_y = self.inputs(x, mechanism, found, share), self.outputs(y, certificate, found, share)
+                more_x = self.inputs(x, mechanism, found, last_value, share)
+                more_y = self.outputs(y, certificate, found, share)
                 last = last or (x.size + more_x.size) * (y.size + more_y.size) > ENTRIES
                 enough = not more_x.size and not more_y.size
                 if enough or last:
@@ -203,8 +208,13 @@ class _Search:
             if enough or last:
                 break
             grown = np.union1d(y, more_y)
+            if prior is None:  # losses bend where the output is the input: both are added
+                (low, high), domain = run.problem.outputs, run.problem.domain  # type: ignore[misc]
+                grown = np.union1d(grown, more_x[(more_x > low) & (more_x < high)])
+                more_x = np.union1d(more_x, more_y[(more_y > domain.lower) & (more_y < domain.upper)])
+            x, last_value = np.union1d(x, more_x), found.value
             start = _spread_over(grown, y, found.floors)
-            x, y = np.union1d(x, more_x), grown
+            y = grown
         if self.gap > rtol:
             self.message = f"the {'time limit' if self.stopped else 'finest program'} was reached before the tolerance"
         assert self.made is not None and self.proof is not None
@@ -230,48 +240,74 @@ class _Search:
         """For a density: with so many cells of inputs that their width costs no more than this share of the value."""
         if not self.task.dense:
             return certificate
-        domain: Any = self.run.problem.domain
-        needed = self.loss.rates[0] * domain.width / (4 * share * value) if value else CELLS
-        return replace(certificate, cells=int(np.clip(needed, 256, CELLS)))
+        (a, b), domain = self.loss.rates, self.run.problem.domain
+        width: Any = domain.width
+        span = float(np.ptp(np.array(self.run.problem.outputs)))
+        # Cells of inputs and of outputs; where both are too many, fewer of both.
+        needed = (
+            [max(v, 256.0) for v in (a * width / (4 * share * value), b * span / (2 * share * value))]
+            if value
+            else [CELLS]
+        )
+        fewer = min(1.0, math.sqrt(PAIRS / 2 / math.prod(needed)))
+        return replace(certificate, cells=int(np.clip(fewer * needed[0], 64, CELLS)))
 
-    def inputs(self, x: np.ndarray, mechanism: MixtureMechanism, found: Floors, share: float) -> np.ndarray:
-        """Middles between two inputs where mixtures lose more than this share beyond the program's value."""
+    def inputs(
+        self, x: np.ndarray, mechanism: MixtureMechanism, found: Floors, before: float, share: float
+    ) -> np.ndarray:
+        """Middles between two inputs where the mechanism loses more than this share beyond the program's value."""
         if self.task.atoms is not None:
             return x[:0]
-        middle = x[:-1] / 2 + x[1:] / 2
-        if self.task.dense:
-            return middle
-        at = _between(x)
+        if self.task.dense:  # until programs agree
+            return x[:0] if abs(before - found.value) <= share * found.value else x[:-1] / 2 + x[1:] / 2
+        points, excess = self.excess(mechanism, found)
+        worst = np.full(x.size - 1, -np.inf)
+        np.maximum.at(worst, np.clip(np.searchsorted(x, points[:-1], side="right") - 1, 0, x.size - 2), excess)
+        return _middles(x, worst, share)
+
+    def excess(self, mechanism: MixtureMechanism, found: Floors) -> tuple[np.ndarray, np.ndarray]:
+        """(the mechanism's points, by which share of the program's value mixtures between each two of them lose more)."""
+        points = np.array(mechanism.points)
+        at = _between(points)
         first, second = mechanism.sides(self.loss, at)
         part = mechanism.shares(at)
         worst = ((1 - part) * first + part * second).reshape(-1, BETWEEN - 1).max(axis=1)
-        return middle[(worst > found.value * (1 + share)) & (middle > x[:-1]) & (middle < x[1:])]
+        return points, worst / found.value - 1 if found.value else 0 * worst
 
     def outputs(self, y: np.ndarray, certificate: PairCertificate, found: Floors, share: float) -> np.ndarray:
         """Middles between two outputs where thresholds are too high, by more than this share of the program's value."""
         dual = Dual.of(self.cut(certificate, found.value, 0.02), self.run.problem)
-        at, middle = _between(y), y[:-1] / 2 + y[1:] / 2
+        at = _between(y)
         price, slope = dual.prices(at, np.zeros(at.size))
         excess = (-price / slope).reshape(-1, BETWEEN - 1).max(axis=1)
-        return middle[(excess > share * found.value) & (middle > y[:-1]) & (middle < y[1:])]
+        return _middles(y, excess, share * found.value)
 
-    def mechanism(
-        self, x: np.ndarray, y: np.ndarray, losses: np.ndarray, some: np.ndarray, found: Floors
-    ) -> MixtureMechanism:
-        """The program's floor in integers, with the best rows above it."""
-        rows = losses
-        if some.size < x.size:  # nobody pays for the others: they need only be private
-            rows = self.loss.table(x, y)
-            rows[some] = losses
+    def mechanism(self, x: np.ndarray, y: np.ndarray, found: Floors, share: float) -> MixtureMechanism:
+        """The program's floor in integers, with the best rows above it: at its own inputs, and between them where mixtures lose
+        more than the program's value.
+        """
         used = np.flatnonzero(found.floors > 0)
-        table = FiniteMechanism.of_floors(
-            Alphabet(tuple(range(max(x.size, 2)))), tuple(range(used.size)), found.floors[used],
-            np.resize(rows[:, used], (max(x.size, 2), used.size)), self.ratio,
-        ).table  # fmt: skip
-        kept = table.weights[: x.size]
-        kept, used = kept[:, kept.any(axis=0)], used[kept.any(axis=0)]
         domain: Any = self.run.problem.domain
-        return MixtureMechanism(domain, tuple(x.tolist()), tuple(y[used].tolist()), Table(kept))
+        points = x
+        for _ in range(DENSER):
+            losses = self.loss.table(points, y[used])
+            numbers = tuple(range(used.size))
+            rows = FiniteMechanism.of_floors(
+                Alphabet(tuple(range(points.size))), numbers, found.floors[used], losses, self.ratio
+            )
+            weights = rows.table.weights
+            sent = weights.any(axis=0)
+            made = MixtureMechanism(
+                domain, tuple(points.tolist()), tuple(y[used[sent]].tolist()), Table(weights[:, sent])
+            )
+            if self.task.atoms is not None:
+                break
+            halved = points[:-1] / 2 + points[1:] / 2
+            more = halved if self.task.dense else _middles(*self.excess(made, found), share / 2)
+            if not more.size or (points.size + more.size) > POINTS or (points.size + more.size) * used.size > WEIGHTS:
+                break
+            points = np.union1d(points, more)
+        return made
 
     def certificate(self, x: np.ndarray, some: np.ndarray, found: Floors) -> PairCertificate:
         """The program's multipliers; thresholds in the units of the loss."""
@@ -283,6 +319,13 @@ class _Search:
         return PairCertificate(tuple(x[kept].tolist()), tuple(found.weights[kept].tolist()), tuple(thresholds.tolist()))
 
 
+def _middles(points: np.ndarray, excess: np.ndarray, most: float) -> np.ndarray:
+    """The middles of cells in which there is too much, and if there is one, of those that come near."""
+    middle = points[:-1] / 2 + points[1:] / 2
+    near = excess > (most / 3 if (excess > 1.5 * most).any() else np.inf)
+    return middle[near & (middle > points[:-1]) & (middle < points[1:])]
+
+
 def _between(points: np.ndarray) -> np.ndarray:
     """Places between each two neighbours."""
     parts = np.arange(1, BETWEEN) / BETWEEN
@@ -290,12 +333,6 @@ def _between(points: np.ndarray) -> np.ndarray:
 
 
 def _spread_over(grown: np.ndarray, y: np.ndarray, floors: np.ndarray) -> np.ndarray:
-    """A floor on more points: a new one in the middle of two takes a quarter of each of them."""
-    start = np.zeros(grown.size)
-    start[np.searchsorted(grown, y)] = floors
-    fresh = np.flatnonzero(~np.isin(grown, y))
-    for side in (-1, 1):
-        part = start[fresh + side] / 4
-        start[fresh] += part
-        start[fresh + side] -= part
-    return start
+    """A floor on more points: what was spread evenly around each point before is collected around the nearest point."""
+    edges, finer = (np.concatenate([v[:1], v[:-1] / 2 + v[1:] / 2, v[-1:]]) for v in (y, grown))
+    return np.diff(np.interp(finer, edges, np.concatenate([[0.0], np.cumsum(floors)])))

@@ -1,7 +1,7 @@
 """Local privacy on an interval from a table: distributions at some inputs, and mixtures of the two nearest in between.
 
-All rows lie between one floor and a multiple of it, and so do their mixtures: the likelihood ratios are the table's. The mixture is
-drawn exactly, with a coin of probability s = (x - x_i) / (x_(i+1) - x_i) for the rational number x.
+All rows lie between one floor and a multiple of it, and so do their mixtures: the likelihood ratios are the table's. The mixture
+is drawn exactly, with a coin of probability s = (x - x_i) / (x_(i+1) - x_i) for the rational number x.
 
 **The value** for a loss L(x, y) that changes by at most a |x - x'| with its input. Where A and B are the expected losses of
 the two rows at the centre c of a cell of inputs, that at an input x of the cell is at most (1 - s) A + s B + a |x - c|. Cells are
@@ -18,18 +18,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import Seed, Within, as_rng, enclosures, work
-from optdp.exact.rounding import TOTAL, Table
+from optdp.exact.rounding import Table
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.finite import TableMechanism
 from optdp.mechanisms.metric_line import heads
-from optdp.problem import Average, Interval, Objective, Prior, WorstCase, places
+from optdp.problem import Average, Interval, LossLike, Objective, Prior, WorstCase, places
 
 #: Cells are halved until what is left is this share of the value, or so many losses have been computed.
-CLOSE, PAIRS = 2.0**-13, 2**25
+CLOSE, PAIRS = 2.0**-13, 2**27
 #: Losses that are computed at once.
-BLOCK = 2**20
+BLOCK = 2**16
+#: A cell takes as long as so many losses, beside its own.
+CELL = 64
 #: About how many cells the mean under a density is taken over.
-CELLS = 2**14
+CELLS = 2**16
 #: Shares of the way between two points are computed within this.
 ROUNDING = 2.0**-50
 
@@ -38,11 +40,11 @@ Numbers = Annotated[tuple[float, ...], Within(least=1, most=20_000)]
 
 @dataclass(frozen=True, repr=False)
 class MixtureMechanism(TableMechanism):
-    """At the i-th of some points of an interval the j-th output with probability `weights[i][j] / 2^62`, and in between the mixture
-    of the two nearest distributions by the distance from both; beyond the first and the last point, theirs.
+    """At the i-th of some points of an interval the j-th output with probability `weights[i][j] / 2^62`, and in between the
+    mixture of the two nearest distributions by the distance from both; beyond the first and the last point, theirs.
 
-    **Arguments:** `domain`: an `optdp.Interval`; `points`: increasing inputs; `outputs`: increasing numbers; `table`: the weights, a
-    row for each point, a column for each output.
+    **Arguments:** `domain`: an `optdp.Interval`; `points`: increasing inputs; `outputs`: increasing numbers; `table`: the
+    weights, a row for each point, a column for each output.
     """
 
     domain: Interval
@@ -104,6 +106,18 @@ class MixtureMechanism(TableMechanism):
         means = self.table.rows @ self.atoms()
         return np.asarray((1 - share) * means[low] + share * means[high])
 
+    def expected_loss(self, x: ArrayLike, loss: LossLike = "abs") -> np.ndarray:
+        law, inputs = self._loss(loss), np.asarray(self.domain.check(x), dtype=float)
+        outputs, rows, step = self.atoms(), self.table.rows, max(1, BLOCK // len(self.outputs))
+        found = np.empty(inputs.size)
+        for start in range(0, inputs.size, step):
+            some = inputs.reshape(-1)[start : start + step]
+            low, high, share = self._place(some)
+            losses = law.of(some[:, None], outputs)
+            both = [np.einsum("ij,ij->i", losses, rows[part]) for part in (low, high)]
+            found[start : start + step] = (1 - share) * both[0] + share * both[1]
+        return found.reshape(inputs.shape)
+
     def _kinks(self) -> list[float]:
         return sorted({*self.points, *self.outputs})
 
@@ -118,7 +132,9 @@ class MixtureMechanism(TableMechanism):
         else:
             low, high = self._mean(objective)
         if not np.isfinite(high):
-            raise ValueError(f"loss = {objective.loss.name!r} is not allowed on {self.domain}: it overflows; use smaller units")
+            raise ValueError(
+                f"loss = {objective.loss.name!r} is not allowed on {self.domain}: it overflows; use smaller units"
+            )
         # Sums of products of numbers >= 0: every rounding is relative.
         slack = (len(self.outputs) + 64) * 2.0**-50
         return max(0.0, enclosures.round_down(Fraction(low * (1 - slack)))), enclosures.round_up(
@@ -129,7 +145,7 @@ class MixtureMechanism(TableMechanism):
         """The expected losses at increasing inputs under the rows of the points below and above."""
         step, found = max(1, BLOCK // len(self.outputs)), []
         outputs, rows = self.atoms(), self.table.rows
-        work.count(0.05 * x.size * len(self.outputs))
+        work.count(0.01 * x.size * (len(self.outputs) + CELL))
         for start in range(0, x.size, step):
             some = x[start : start + step]
             low, high, _ = self._place(some)
@@ -153,7 +169,7 @@ class MixtureMechanism(TableMechanism):
         while left.size:
             centre = left / 2 + right / 2
             first, second = self.sides(loss, centre)
-            done += centre.size * len(self.outputs)
+            done += centre.size * (len(self.outputs) + CELL)
             low, high, share = self._place(centre)
             attained = max(attained, float(((1 - share) * first + share * second).max()))
             reach = np.maximum(centre - left, right - centre) * (1 + 2.0**-50)
@@ -162,12 +178,10 @@ class MixtureMechanism(TableMechanism):
             mixed = np.maximum(*((1 - s) * first + s * second for s in ends))
             top = mixed + 2 * ROUNDING * np.maximum(first, second) + loss.rates[0] * reach
             open_ = (top > attained * (1 + CLOSE)) & (left < centre) & (centre < right)
-            if done + 2 * int(open_.sum()) * len(self.outputs) > PAIRS:
+            if done + 2 * int(open_.sum()) * (len(self.outputs) + CELL) > PAIRS:
                 open_[:] = False
             closed = max(closed, float(top[~open_].max(initial=0.0)))
-            left, right = (
-                np.stack(pair, axis=1)[open_].reshape(-1) for pair in ((left, centre), (centre, right))
-            )
+            left, right = (np.stack(pair, axis=1)[open_].reshape(-1) for pair in ((left, centre), (centre, right)))
         return attained, max(attained, closed)
 
     def _shares_at(self, x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -503,7 +503,9 @@ class PairLoss(_Session):
             return
         if isinstance(given, list | tuple):
             if len(given) != 2:
-                raise ValueError(f"lipschitz = {given!r} is not allowed: it must be one number, or one for x and one for y")
+                raise ValueError(
+                    f"lipschitz = {given!r} is not allowed: it must be one number, or one for x and one for y"
+                )
             rates = tuple(require.real("lipschitz", rate, low=0.0, high=1e150) for rate in given)
             object.__setattr__(self, "lipschitz", rates)
         else:

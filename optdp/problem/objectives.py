@@ -121,9 +121,7 @@ class Average(_OfLoss):
             return self.prior.shares(domain)
         return [(Fraction(0), Fraction(1), (Fraction(1),))]
 
-    def cells(
-        self, domain: Interval, edges: np.ndarray, centres: np.ndarray
-    ) -> tuple[np.ndarray, float, np.ndarray]:
+    def cells(self, domain: Interval, edges: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
         """For a prior with a density, in shares of the domain: (the mass in each cell, the mean distance of an input from its
         cell's centre, the integral of the share over each cell). Masses and integrals are within 2^-51, and the distance is not
         too small.
@@ -137,7 +135,9 @@ class Average(_OfLoss):
 
     def _moments(self, domain: Interval, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The integrals of 1 and of the share up to each of these, computed exactly and rounded to the nearest float."""
-        starts, masses, firsts = [], [], []
+        starts: list[Fraction] = []
+        masses: list[fmpq_poly] = []
+        firsts: list[fmpq_poly] = []
         mass, first = fmpq(0), fmpq(0)
         for start, end, row in self.density(domain):
             a, b = (fmpq(v.numerator, v.denominator) for v in (start, end))

@@ -81,8 +81,9 @@ def solve_kernel(
 
     - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `loss`: "abs" (the default), "squared", `optdp.Power(q)`, `optdp.Huber(c)`, `optdp.Threshold(t)`, `optdp.Pinball(tau)`,
-      `optdp.Pieces(...)` or a nondecreasing function of the distance; for an `optdp.Alphabet`, a matrix with
-      the loss of each output (column) for each input (row). With `unbiased=True` it is the variance: "squared", also
+      `optdp.Pieces(...)`, a nondecreasing function of the distance, or an `optdp.PairLoss` of input and output with its
+      Lipschitz constants; for an `optdp.Alphabet`, a matrix with the loss of each output (column) for each input (row), or an
+      `optdp.PairLoss` if symbols are numbers. With `unbiased=True` it is the variance: "squared", also
       the default then. On a circle any loss that `optdp.solve_piecewise` takes; on a box "abs" or "squared", Euclidean.
     - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`; an `optdp.Box` with two
       sides, for places in a rectangle.
