@@ -233,7 +233,7 @@ def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
     circle, shared, q, v = p.domain.is_a == "circle", p.family.is_a == "piecewise", p.q, grid(p.low, p.high)
     ours = m.is_a == "PiecewiseMechanism" and c.is_a != "kernel" and (shared or circle)
     must(ours and not p.constraints, f"this mechanism or certificate here {BEYOND}", 2)
-    must(p.objective.is_a == "worst-case" or (circle and p.objective.prior == "uniform"), "the worst case, or on a circle")
+    must(p.objective.is_a == "worst-case" or (circle and p.objective.prior == "uniform"), "the worst case, or a circle")
     must(not shared or p.family.m >= (1 if p.share == 1 else 2 if circle else 3), "the number of pieces")
     must(m.placement in ("centred", "linear")[: 2 - circle], "a place for the window")
     first, last = math.ceil(p.low / v), math.floor(p.high / v)
