@@ -165,7 +165,8 @@ def read(value: Any, kind: str) -> Any:
         good = min(found.weights) > 0 and len(found.given) in (0, size) and all(i < len(named) for i in found.given)
         must(good, "weights are positive", 2)
         found.exact = [Fraction(w, sum(found.weights)) for w in found.weights]
-    words = {name: getattr(part, "said", None) or json.dumps(value[name]).strip('"') for name, part in parts.items()}
+    plain = {k: float(v) if isinstance(v, Fraction) and v == float(v) else value[k] for k, v in parts.items()}
+    words = {k: getattr(v, "said", None) or json.dumps(plain[k]).strip('"') for k, v in parts.items()}
     found.said = said.format(**words)
     return found
 
@@ -557,7 +558,6 @@ def ends_value(p: Any, law: Any) -> Fraction:
 
 def mean_value(p: Any, law: Any) -> Fraction:
     """Where the mean is the input: the largest variance along the starts of windows, and what all roundings add to it."""
-    must(law.windows, "windows that move")
 
     def mean(a: Fraction) -> Fraction:
         return law.mix(lambda z: law.curve.upto(z)[1], a)
