@@ -71,9 +71,8 @@ def _noise(problem: Problem, share: float) -> PeakNoise | None:
                 return logs, 0.0, math.inf
             own = logs - math.log(2 * c * float(widths @ np.exp(logs))) + math.log1p(-beyond)
             low = np.maximum(own, level)
-            masses = 2 * c * widths * np.exp(low)
             # sum of mass (density/h)^(a-1) over the peak, and beyond at the limit e^((a-1) r)
-            moment = _log_sum(np.log(masses) + (a - 1) * low)
+            moment = _log_sum(np.log(2 * c * widths) + a * low)
             wanted = moment / (a - 1) - r - math.log1p(-beyond - share) / (a - 1)
             if abs(wanted - level) < 1e-13:
                 break
@@ -82,7 +81,8 @@ def _noise(problem: Problem, share: float) -> PeakNoise | None:
         tail = 2 * math.exp(level) * ((1 + c) ** (q + 1) - c ** (q + 1)) / (q + 1)
         return low, level, cost + tail * (1 + 2.0 ** (q + 1) * math.exp(fall))
 
-    low, high = -r / (q + 1) - 3.0, min(-r / (q + 1) + 6.0, -0.5)
+    wide = 3 - min(math.log(a - 1), 0.0)  # of small orders the shape is that of an exponential
+    low, high = -r / (q + 1) - 3.0, min(-r / (q + 1) + wide, -0.5)
     for _ in range(80):  # the loss is unimodal in log c
         one, two = low + 0.382 * (high - low), low + 0.618 * (high - low)
         low, high = (low, two) if heights(one)[2] < heights(two)[2] else (one, high)

@@ -19,6 +19,8 @@ from optdp.exact.numbers import Log, Number, exp_of, latex, number, prose, show
 from optdp.exact.pairs import Pair
 from optdp.problem.priors import Prior
 
+#: Most divergences are told from their bounds in so many bits.
+BITS = 96
 #: Corners (P(S), Q(S)) of a power curve: what the best tests of one neighbour against the other reach.
 Corners = list[tuple[Fraction, Fraction]]
 
@@ -499,7 +501,7 @@ class GDP(Divergence):
         known = True
         corners = [(alpha, beta) for alpha, beta in pair.powers() if 0 < alpha > beta < pair.total]
         work.count(15 * len(corners))
-        with ctx.workprec(96):  # most are decided at once
+        with ctx.workprec(BITS):  # most are decided at once
             corners = [c for c in corners if not _under_gaussian(*c, pair.total, enclosures.ball(self.mu))]
         work.count(60 * len(corners))
         with ctx.workprec(enclosures.PRECISION):
@@ -576,7 +578,8 @@ class KL(Divergence):
         return self._latex(rf"D_\mathrm{{KL}}(K(\cdot \mid x) \,\|\, K(\cdot \mid x')) \le {latex(self.bound)}")
 
     def admits(self, pair: Pair) -> bool | None:
-        return _ordered(pair.kl(), self.bound)
+        quick = _ordered(pair.kl(BITS), self.bound)
+        return _ordered(pair.kl(), self.bound) if quick is None else quick
 
     def _by_own(self, other: Privacy) -> bool | None:
         if isinstance(other, KL):
@@ -633,7 +636,8 @@ class RDP(Divergence):
 
     def admits(self, pair: Pair) -> bool | None:
         with ctx.workprec(enclosures.PRECISION):
-            return _ordered(pair.moment(self.alpha), self.limit())
+            quick = _ordered(pair.moment(self.alpha, BITS), self.limit())
+            return _ordered(pair.moment(self.alpha), self.limit()) if quick is None else quick
 
     def _by_own(self, other: Privacy) -> bool | None:
         if isinstance(other, RDP):
