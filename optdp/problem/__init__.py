@@ -21,7 +21,7 @@ from optdp.problem.losses import Absolute, DistanceLoss, Loss, LossLike, Squared
 from optdp.problem.metrics import Apart, Distances, Graph, Metric, MetricLDP, Points, as_metric
 from optdp.problem.objectives import At, Average, BayesRisk, Objective, WorstCase
 from optdp.problem.priors import Prior, PriorLike, places
-from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Divergence, Privacy, Profile
+from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Curve, Divergence, Privacy, Profile
 from optdp.problem.problem import Problem
 from optdp.problem.shapes import Quartic, Rectangle, Shape, Steps, Triangle, base_name
 from optdp.problem.tasks import Aggregate
