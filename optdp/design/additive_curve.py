@@ -605,7 +605,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     problem = run.problem
     privacy: Any = problem.privacy
     # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
-    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:  # type: ignore[operator]
+    simple = problem.objective.loss.exponent is not None or problem.objective.loss.assumptions
+    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0 and simple:  # type: ignore[operator]
         return _one_pair(run, n)
     if isinstance(privacy, Curve):
         return _under_curve(run, privacy, n)
@@ -699,7 +700,7 @@ def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
 
 register(
     "additive curve",
-    ("GDP, Profile, Curve", "Line, Integers", "WorstCase(Power(q >= 1); with delta > 0 everywhere also a convex function)", "Additive",
+    ("GDP, Profile, Curve", "Line, Integers", "WorstCase(Power(q >= 1); with delta > 0 everywhere also Huber or a convex function)", "Additive",
      "Unbiased"),
     accepts, design,
 )  # fmt: skip
