@@ -21,8 +21,12 @@ def problem(notion, loss="abs"):
     return optdp.Problem(notion, optdp.Line(), optdp.WorstCase(loss), optdp.Additive())
 
 
-@pytest.mark.parametrize(("alpha", "bound"), [(16, 32.0), (64, 32.0), (64, 128.0), (2, 20.0), (1.3, 40.0), (10_000, 290.0)])
-@pytest.mark.parametrize(("loss", "rtol"), [("abs", 1e-3), ("squared", 5e-3), (optdp.Power(1.5), 1e-3), (optdp.Power(3), 2e-2)])
+@pytest.mark.parametrize(
+    ("alpha", "bound"), [(16, 32.0), (64, 32.0), (64, 128.0), (2, 20.0), (1.3, 40.0), (10_000, 290.0)]
+)
+@pytest.mark.parametrize(
+    ("loss", "rtol"), [("abs", 1e-3), ("squared", 5e-3), (optdp.Power(1.5), 1e-3), (optdp.Power(3), 2e-2)]
+)
 def test_steep_noise(alpha, bound, loss, rtol):
     """Brackets far beyond lattices; below the staircase of as large an eps, and nearer to it as the order grows."""
     solution = optdp.solve_additive(optdp.RDP(alpha, bound), loss=loss, rtol=rtol)
@@ -34,13 +38,20 @@ def test_steep_noise(alpha, bound, loss, rtol):
     if loss == "abs":  # by hand: w/(2 + 1/(a-1)) + e^-r K/w at the best w, for r so large that nothing else counts
         g = 1 / (alpha - 1)
         k = (1 + g) / 2 * ((1 + g) / (2 + g)) ** g
-        assert solution.value == pytest.approx(2 * math.sqrt(k / (2 + g) * math.exp(-bound)), rel=3 * math.exp(-bound / 2) + 1e-4)
+        assert solution.value == pytest.approx(
+            2 * math.sqrt(k / (2 + g) * math.exp(-bound)), rel=3 * math.exp(-bound / 2) + 1e-4
+        )
 
 
 def test_sensitivities_scale():
     one, three = (optdp.solve_additive(optdp.RDP(5, 25.0, d), loss="squared") for d in (1.0, 3.0))
-    assert three.value == pytest.approx(9 * one.value, rel=1e-6) and three.lower_bound == pytest.approx(9 * one.lower_bound)
-    assert three.mechanism.satisfies(optdp.RDP(5, 25.0)) is True and one.mechanism.satisfies(optdp.RDP(5, 25.0, 3.0)) is None
+    assert three.value == pytest.approx(9 * one.value, rel=1e-6) and three.lower_bound == pytest.approx(
+        9 * one.lower_bound
+    )
+    assert (
+        three.mechanism.satisfies(optdp.RDP(5, 25.0)) is True
+        and one.mechanism.satisfies(optdp.RDP(5, 25.0, 3.0)) is None
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -67,7 +78,9 @@ def test_the_pair_is_worse_than_every_shift(falls, gaps, plateau, decay, far, ep
     law = {j: weight(j) for j in range(-reach - period, reach + period + 1)}
     total = sum(law.values())
     steps, beyond = noise._weights
-    assert float(Fraction(steps[0], noise.total)) == pytest.approx(float(heights[0] * (2 * ends[0] + 1) / total), rel=1e-6)
+    assert float(Fraction(steps[0], noise.total)) == pytest.approx(
+        float(heights[0] * (2 * ends[0] + 1) / total), rel=1e-6
+    )
     ratio = Fraction(math.exp(eps))
     allowed = noise.pair.hockey_stick(ratio) + Fraction(1, 10**6)
     moment = float(noise.pair.moment(3)) * (1 + 1e-6)
@@ -133,7 +146,7 @@ def test_a_level_proves_no_more_than_the_optimum():
 
 
 def test_the_bound_holds_for_lattices_too():
-    """Where lattices still resolve the peak, their noise is above the closed-form bound, and their bound below the peak's noise."""
+    """Where lattices still resolve the peak, their noise is above the closed-form bound, their bound below the peak's."""
     notion = optdp.RDP(3, 9.0)
     lattice = optdp.solve_additive(notion, loss="squared", rtol=0.05)
     proven = PeakCertificate.best(lattice.problem).bound(lattice.problem).value

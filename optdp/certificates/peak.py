@@ -1,24 +1,25 @@
 r"""Additive noise under a large bound on its Renyi divergence: a lower bound in closed form, from one number.
 
-Let X be noise with E_a(X, X + d) <= e^((a-1) r) for all |d| <= Delta = 1, where E_a(P, Q) = int p^a q^(1-a) is the moment of order
-a > 1. At large r nearly all of the optimal noise lies within a peak that is far narrower than any lattice could show, and the rest
-is spread over one sensitivity on either side. X may be taken to be symmetric: moments are convex. For every function s >= 0,
+Let X be noise with E_a(X, X + d) <= e^((a-1) r) for all |d| <= Delta = 1, where E_a(P, Q) = int p^a q^(1-a) is the moment of
+order a > 1. At large r nearly all of the optimal noise lies within a peak that is far narrower than any lattice could show, and
+the rest is spread over one sensitivity on either side. X may be taken to be symmetric: moments are convex. For every s >= 0,
 
     p^a q^(1-a) >= a rho^(a-1) p - (a-1) rho^a q   with   rho = e^r s(x),   so that
 
     1 >= E a s(X)^(a-1) - (a-1) e^r E s(X + d)^a,                                             (shift d)
 
-a variational form that needs no density. Take s even and 0 beyond c, multipliers lam(d) >= 0 on [d0, 1] that add up to Lam, d0 > 2c:
+a variational form that needs no density. Take s even and 0 beyond c, and multipliers lam(d) >= 0 on [d0, 1], d0 > 2c, that add up
+to Lam:
 
     E|X|^q >= E[ |X|^q + Lam a s(X)^(a-1) - (a-1) e^r/2 int lam(d) (s(X + d)^a + s(X - d)^a) dd ] - Lam >= v - Lam,
 
-if the bracket is v or more everywhere. Under the peak, where the integral is 0, that is so for s^(a-1) = (v - |x|^q)/(a Lam), with
-c^q = v. Beyond it, with S = int s^a, the even law of T on [-c, c] with the density s^a/S, and
+if the bracket is v or more everywhere. Under the peak, where the integral is 0, that is so for s^(a-1) = (v - |x|^q)/(a Lam),
+with c^q = v. Beyond it, with S = int s^a, the even law of T on [-c, c] with the density s^a/S, and
 
     lam(d) = 2 (d^q - v - e)/((a-1) e^r S),      e >= E|x + T|^q - |x|^q  for 3c <= x <= 1 + c,
 
-the integral is at most E|x + T|^q - v - e <= |x|^q - v, if lam(d) >= 0 wherever d >= d0 - 2c: what of the integral is cut off at d0 is
-not negative. (For x < 3c it is 0.) By Taylor e = c^2/2 max L'' over [2c, 1 + 2c] will do, L = |x|^q, and it is 0 for q = 1. With
+the integral is at most E|x + T|^q - v - e <= |x|^q - v, if lam(d) >= 0 wherever d >= d0 - 2c: what of the integral is cut off at
+d0 is not negative. (For x < 3c it is 0.) By Taylor e = c^2/2 max L'' over [2c, 1 + 2c] will do, L = |x|^q, and it is 0 for q = 1. With
 
     I = int_d0^1 (d^q - v - e) dd,    J = int (v - |x|^q)_+^(a/(a-1)) dx = (2/q) v^(a/(a-1) + 1/q) Beta(1/q, 1 + a/(a-1)),
 

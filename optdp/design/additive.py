@@ -638,7 +638,9 @@ def solve_additive(
         from optdp.design.additive_releases import solve_releases
 
         if isinstance(eps, Privacy):
-            raise TypeError("releases and accounting are not allowed beside a privacy notion: they share a total budget (eps, delta)")
+            raise TypeError(
+                "releases and accounting are not allowed beside a privacy notion: they are about (eps, delta)"
+            )
 
         def trial(privacy: Privacy, gap: float) -> Solution:
             return solve_additive(

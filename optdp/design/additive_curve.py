@@ -429,7 +429,9 @@ class _Task:
         else:  # what the noise of `core` needs
             least = min(float(d) for _, d in self.pairs if d > 0) if any(d > 0 for _, d in self.pairs) else 1.0
             #: A rate at which noise may fall, by each pair alone; at eps = 0 at the cost of a share of its delta.
-            self.rate = min(float(e) if e > 0 else math.log((1 + 0.4 * float(d)) / (1 - 0.4 * float(d))) for e, d in self.pairs)
+            self.rate = min(
+                float(e) if e > 0 else math.log((1 + 0.4 * float(d)) / (1 - 0.4 * float(d))) for e, d in self.pairs
+            )
             low = CORE * self.rate
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
             cut = truncated_radius(low, 0.4 * least) + 1
@@ -676,7 +678,9 @@ def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
 
     def solved(pairs: Sequence[tuple[Any, Any]], seconds: float) -> Solution:
         problem = replace(run.problem, privacy=Profile(tuple(pairs), curve.sensitivity))
-        return design(replace(run, problem=problem, rtol=0.5 * run.rtol, time_limit=seconds, began=time.perf_counter()), n=n)
+        return design(
+            replace(run, problem=problem, rtol=0.5 * run.rtol, time_limit=seconds, began=time.perf_counter()), n=n
+        )
 
     def both() -> tuple[Solution, Solution]:
         """With pure privacy where hardly any delta is left, and for the bound nothing there."""
@@ -687,20 +691,24 @@ def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
             with contextlib.suppress(ValueError):  # fewer digits may be needed
                 kept = solved([*clear, *end], run.time_limit / 2)
                 left = max(run.time_limit - (time.perf_counter() - begun), 0.1)
-                points = [(e, d) for e, d in curve.points if least < float(d) < 1 or (e > 0 and d == 0)]
+                points = [(e, d) for e, d in curve.points if least < float(d) < 1 or (d == 0 < float(e))]
                 return kept, solved(points or [curve.points[0]], left)
-        raise ValueError(f"{curve.adjective} is not allowed: no noise was found for it; take other points, or more of them")
+        raise ValueError(
+            f"{curve.adjective} is not allowed: no noise was found for it; take other points, or more of them"
+        )
 
     kept, beyond = both()
-    mechanism, certificate = replace(kept.mechanism, notion=curve), beyond.certificate  # type: ignore[type-var]
+    mechanism, certificate = replace(kept.mechanism, notion=curve), beyond.certificate
     lower = min(certificate.bound(run.problem).value, kept.value)
-    told = replace(kept.program, rtol=run.rtol, constraints=f"{kept.program.constraints}; for the bound the points themselves")
+    told = replace(
+        kept.program, rtol=run.rtol, constraints=f"{kept.program.constraints}; for the bound the points themselves"
+    )
     return Solution(run.problem, kept.value, lower, mechanism, certificate, told)
 
 
 register(
     "additive curve",
-    ("GDP, Profile, Curve", "Line, Integers", "WorstCase(Power(q >= 1); with delta > 0 everywhere also Huber or a convex function)", "Additive",
-     "Unbiased"),
+    ("GDP, Profile, Curve", "Line, Integers",
+     "WorstCase(Power(q >= 1); with delta > 0 everywhere also Huber or a convex function)", "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

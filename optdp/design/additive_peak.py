@@ -1,8 +1,8 @@
 """Additive noise under a large bound r on its Renyi divergence: a peak on a plateau, beside its closed-form bound.
 
-As r grows, the optimal noise for |x|^q is C (c^q - |x|^q)_+^(1/(a-1)) under a peak of width c, about e^(-r/(q+1)) sensitivities, and
-constant on the rest of one sensitivity on either side: `optdp.certificates.peak`. Here the peak is written in steps, whose heights
-are the best for their ends, the plateau is the least that the moment allows, and c is chosen by the noise's own value.
+As r grows, the optimal noise for |x|^q is C (c^q - |x|^q)_+^(1/(a-1)) under a peak of width c, about e^(-r/(q+1)) sensitivities,
+and constant on the rest of one sensitivity on either side: `optdp.certificates.peak`. Here the peak is written in steps, whose
+heights are the best for their ends, the plateau is the least that the moment allows, and c is chosen by the noise's own value.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def bracket(problem: Problem) -> tuple[PeakNoise, float, PeakCertificate, float]
 
 
 def _shape(a: float, q: float) -> tuple[np.ndarray, np.ndarray]:
-    """(ends of the steps, logarithms of their heights) of (1 - x^q)^(1/(a-1)) on [0, 1]: steps of equal falls and of equal widths.
+    """(ends of the steps, logarithms of their heights) of (1 - x^q)^(1/(a-1)) on [0, 1].
 
-    The best height of a step is that of the mean of x^q over it.
+    Steps are of equal falls and of equal widths. The best height of a step is that of the mean of x^q over it.
     """
     fall = np.linspace(1.0, 0.0, STEPS // 2 + 1)[1:]
     ends = np.union1d((1 - fall ** min(a - 1, 8.0)) ** (1 / q), np.linspace(0, 1, STEPS // 2 + 1)[1:])
@@ -100,7 +100,7 @@ def _noise(problem: Problem, share: float) -> PeakNoise | None:
     decay = -(-(2**FALL) * ratio.denominator // ratio.numerator)
     plateau = min(2**HEIGHT, int(top[-1]))
     return PeakNoise(
-        problem.domain, privacy.sensitivity, grid, tuple(points), tuple(int(x) for x in top), plateau, decay, privacy  # type: ignore[arg-type]
+        problem.domain, privacy.sensitivity, grid, tuple(points), tuple(int(x) for x in top), plateau, decay, privacy
     )
 
 

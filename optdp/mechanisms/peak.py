@@ -1,13 +1,13 @@
 r"""Additive noise with a peak that may be far narrower than the sensitivity: nested steps on a lattice of big integers.
 
-The noise is g J, g = 2^-`grid`, for an integer J with weights w(j) that do not grow with |j|. A period, the sensitivity rounded up,
-has M points. With 0 <= e_1 < ... < e_K the `ends` of the peak's steps, w is `heights`[i] up to e_i, `plateau` = h for M points further
-out on either side, h b for the next M, h b^2, and so on, b = `decay`/2^512.
+The noise is g J, g = 2^-`grid`, for an integer J with weights w(j) that do not grow with |j|. A period, the sensitivity rounded
+up, has M points. With 0 <= e_1 < ... < e_K the `ends` of the peak's steps, w is `heights`[i] up to e_i, `plateau` = h for M
+points further out on either side, h b for the next M, h b^2, and so on, b = `decay`/2^512.
 
-**Privacy.** For a shift |s| <= M, w(j + s) >= w(|j| + M), which is h under the peak and b w(j) beyond it. So the noise P and its shift
-are no easier to tell apart than P and the law with P's masses times h/w under the peak and times b beyond, the rest on an outcome
-that P does not have: every test of the first has no more power than one of the second, whatever the ratio. That pair has K + 2
-outcomes and decides about all shifts.
+**Privacy.** For a shift |s| <= M, w(j + s) >= w(|j| + M), which is h under the peak and b w(j) beyond it. So the noise P and its
+shift are no easier to tell apart than P and the law with P's masses times h/w under the peak and times b beyond, the rest on an
+outcome that P does not have: every test of the first has no more power than one of the second, whatever the ratio. That pair
+has K + 2 outcomes and decides about all shifts.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ FLATTEST = 0.01
 class PeakNoise(AdditiveNoise):
     """Noise with a narrow peak on a plateau, whose probabilities are exact rationals: see the module.
 
-    **Arguments:** `domain`: a `Line`; `sensitivity`: how far apart neighbours are; `grid`, `ends`, `heights`, `plateau`, `decay`: see
-    above; `notion`: what `guarantee()` states if the noise is proven to have it.
+    **Arguments:** `domain`: a `Line`; `sensitivity`: how far apart neighbours are; `grid`, `ends`, `heights`, `plateau`, `decay`:
+    see above; `notion`: what `guarantee()` states if the noise is proven to have it.
 
     Inputs are rounded down to the lattice, and a sum is turned into a float at the very end, which is post-processing;
     `enclose` counts the first. Outputs near inputs that are large beside the noise are these inputs, as floats.
@@ -61,7 +61,9 @@ class PeakNoise(AdditiveNoise):
         if not isinstance(self.domain, Line):
             raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line()")
         if self.notion is not None and not isinstance(self.notion, Privacy):
-            raise TypeError(f"notion = {self.notion!r} is not allowed: it must be a privacy notion such as optdp.RDP(16, 32)")
+            raise TypeError(
+                f"notion = {self.notion!r} is not allowed: it must be a privacy notion such as optdp.RDP(16, 32)"
+            )
         object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
         require.integer("grid", self.grid, low=-600, high=1020)
         for name, numbers in (("ends", self.ends), ("heights", self.heights)):
@@ -123,7 +125,10 @@ class PeakNoise(AdditiveNoise):
 
     def delta(self, eps: Number) -> float:
         """A delta for which the noise is (eps, delta)-private."""
-        return min(1.0, enclosures.round_up(self.pair.hockey_stick(enclosures.exp_below(require.exact_epsilon(eps, zero=True)))))
+        return min(
+            1.0,
+            enclosures.round_up(self.pair.hockey_stick(enclosures.exp_below(require.exact_epsilon(eps, zero=True)))),
+        )
 
     def guarantee(self) -> Privacy | None:
         if self.notion is not None and self.satisfies(self.notion):
@@ -137,14 +142,18 @@ class PeakNoise(AdditiveNoise):
 
     def privacy(self) -> float:
         """**Raises** ValueError: the noise keeps no eps that is worth a name."""
-        raise ValueError("privacy() is ambiguous here: this noise has a Renyi divergence; use guarantee() or satisfies(...)")
+        raise ValueError(
+            "privacy() is ambiguous here: this noise has a Renyi divergence; use guarantee() or satisfies(...)"
+        )
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         if not isinstance(privacy, ApproxDP | Divergence):
             return super().check_privacy(privacy)
         reach = privacy.sensitivity <= self.sensitivity
         kept = reach and self.admitted(privacy) is True
-        told = f"the noise beside every shift up to {show(privacy.sensitivity)} {'is' if kept else 'is not'} proven to be"
+        told = (
+            f"the noise beside every shift up to {show(privacy.sensitivity)} {'is' if kept else 'is not'} proven to be"
+        )
         return [
             Check("privacy", kept, f"{told} {privacy.adjective} (exact rationals and balls, by the worst pair)"),
             Check(
@@ -164,7 +173,9 @@ class PeakNoise(AdditiveNoise):
         """(low, high) proven to contain E|Y - x|^q, q >= 1, the rounding of the input included."""
         law = self._loss(loss)
         if law.exponent is None or law.exponent < 1:
-            raise TypeError(f"loss = {law.name!r} is not allowed: for this noise powers of degree at least 1 have a proven value")
+            raise TypeError(
+                f"loss = {law.name!r} is not allowed: for this noise powers of degree at least 1 have a proven value"
+            )
         with ctx.workprec(2 * enclosures.PRECISION):
             q, g = enclosures.ball(law.exponent), enclosures.ball(self.step)
             norm = self._moment(q) ** (1 / q) * g  # Minkowski: what is rounded off is below g
@@ -225,7 +236,9 @@ class PeakNoise(AdditiveNoise):
         beyond, b = self._rest
         periods = np.maximum((far - ends[-2]) / (ends[-1] - ends[-2]), 0.0)
         whole = np.floor(periods)
-        return np.where(far < ends[-2], 1 - np.interp(far, ends, inside), beyond * b**whole * (1 - (1 - b) * (periods - whole)))
+        return np.where(
+            far < ends[-2], 1 - np.interp(far, ends, inside), beyond * b**whole * (1 - (1 - b) * (periods - whole))
+        )
 
     def cdf(self, z: ArrayLike) -> np.ndarray:
         points = np.asarray(z, dtype=float)

@@ -29,7 +29,7 @@ from optdp.problem.tasks import Aggregate
 __all__ = [
     "GDP", "KL", "LDP", "LIP", "RDP", "Absolute", "Additive", "AffineWindow", "Aggregate", "AllMechanisms",
     "Alphabet", "Apart", "ApproxDP", "At", "Average", "Ball", "BayesRisk", "Box", "Circle", "Composite",
-    "Constraint", "Density", "DistanceLoss", "Distances", "Divergence", "Domain", "DomainLike", "Family", "Graph",
+    "Constraint", "Curve", "Density", "DistanceLoss", "Distances", "Divergence", "Domain", "DomainLike", "Family", "Graph",
     "Integers", "Interval", "Line", "Loss", "LossLike", "Metric", "MetricLDP", "Objective", "Outputs", "Piecewise",
     "Points", "Prior", "PriorLike", "Privacy", "Problem", "Profile", "Quartic", "Rectangle", "Rule", "Shape",
     "Sphere", "Squared", "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval",

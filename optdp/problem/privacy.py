@@ -523,8 +523,10 @@ class Curve(Divergence):
 
     @cached_property
     def pairs(self) -> tuple[tuple[Number, Number], ...]:
-        """Pairs that keep every such curve. Between points, a falling one is above its next value, a convex one above its secants,
-        continued: the corners of what they leave are added."""
+        """Pairs that keep every such curve.
+
+        Between points, a falling one is above its next value, a convex one above its secants, continued: corners are added.
+        """
         points = [(Fraction(e), Fraction(d)) for e, d in self.points]  # type: ignore[arg-type]
         if self.shape == "convex":
             corners = self._corners(points)
