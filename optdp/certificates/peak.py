@@ -19,7 +19,7 @@ with c^q = v. Beyond it, with S = int s^a, the even law of T on [-c, c] with the
     lam(d) = 2 (d^q - v - e)/((a-1) e^r S),      e >= E|x + T|^q - |x|^q  for 3c <= x <= 1 + c,
 
 the integral is at most E|x + T|^q - v - e <= |x|^q - v, if lam(d) >= 0 wherever d >= d0 - 2c: what of the integral is cut off at
-d0 is not negative. (For x < 3c it is 0.) By Taylor e = c^2/2 max L'' over [2c, 1 + 2c] will do, L = |x|^q, and it is 0 for q = 1. With
+d0 is not negative. (It is 0 for x < 3c.) So e = c^2/2 max L'' over [2c, 1 + 2c] will do, L = |x|^q: it is 0 for q = 1. With
 
     I = int_d0^1 (d^q - v - e) dd,    J = int (v - |x|^q)_+^(a/(a-1)) dx = (2/q) v^(a/(a-1) + 1/q) Beta(1/q, 1 + a/(a-1)),
 

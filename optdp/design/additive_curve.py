@@ -53,8 +53,8 @@ STEP = 0.5
 FAINT = (1e-6, 1e-5, 1e-4, 1e-3)
 #: What counts as breaking the curve; the share of the parameters that is kept back for noise to start from.
 BROKEN, CORE = 1e-8, 0.97
-#: Refinement goes on to a gap of AIM times rtol.
-AIM = 0.6
+#: How near a lattice's objectives come, as a share of rtol.
+SOLVED = 0.05
 
 
 class PowerCurve(Protocol):
@@ -370,8 +370,43 @@ def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multipli
         rest = float(values[-1]) if any(len(cut.ends) % 2 for _, cut in members) else 0.0
         out.append(Multiplier(shift, weight, first, tuple(values[:-1].tolist()), rest, exact.get(eps, eps)))
     if program.fall:
+        out = _shortened(program, out)
         out += _tail_multiplier(program, out, exact)
     return out
+
+
+def _shortened(program: TailProgram, multipliers: list[Multiplier]) -> list[Multiplier]:
+    """Without what shifts beyond the variables, where it is not needed: far out the costs alone pay for a point.
+
+    The program has no mass of its own there but the tail's, so that its dual may charge these points more than they can pay.
+    """
+    n, size = program.n, program.size
+    end = size + n
+    weights = np.where(np.arange(end) == 0, 1.0, 2.0)
+    slack = weights * program.costs[:end]
+    rows = []
+    for m in multipliers:
+        mu = np.concatenate([m.values, np.full(max(end - m.end, 0), m.rest)])
+        place, ratio = np.arange(m.first, m.first + mu.size), math.exp(float(m.eps))  # type: ignore[arg-type]
+        for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -ratio)):
+            np.add.at(slack, at[at < end], factor * mu[at < end])
+        rows.append((m, mu, ratio))
+    slack -= float((slack / weights)[: size - n].min()) * weights
+    for target in range(end - 1, size, -1):
+        for m, mu, ratio in sorted(rows, key=lambda row: -row[2]):
+            source = target - m.shift
+            j = source - m.first
+            if slack[target] >= 0:
+                break
+            if m.rest or not 0 <= j < mu.size or source <= 0 or slack[source] <= 0:
+                continue
+            less = min(float(mu[j]), float(slack[source]), -float(slack[target]) / ratio)
+            mu[j] -= less
+            slack[source] -= less
+            slack[target] += ratio * less
+    return [
+        m if m.rest else replace(m, values=tuple(np.maximum(mu[: len(m.values)], 0.0).tolist())) for m, mu, _ in rows
+    ]
 
 
 def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact: dict[float, Any]) -> list[Multiplier]:
@@ -621,7 +656,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     coarse: TailProgram | None = None
     while points * (task.radius + 2) <= MAX_POINTS:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
-        found = _bracket(task, points, coarse, 0.2 * rtol)
+        found = _bracket(task, points, coarse, SOLVED * rtol)
         if found is None:
             break
         coarse, best = found.program, _better(best, found)
