@@ -469,8 +469,8 @@ class Curve(Divergence):
     and nonincreasing, as all privacy profiles are); `sensitivity` > 0, a float. `Curve.of(function, at)` asks a function.
 
         >>> curve = Curve.of(lambda eps: 0.1 / (1 + eps) ** 2, [0, 0.5, 1, 2, 4], shape="falling")
-        >>> curve.implied_by(ApproxDP(1.0, 0.0)), curve.implied_by(ApproxDP(0.0, 0.05)), curve.implied_by(ApproxDP(0.0, 0.2))
-        (None, False, False)
+        >>> curve.implied_by(ApproxDP(0.05, 0.0)), curve.implied_by(ApproxDP(1.0, 0.0)), curve.implied_by(ApproxDP(0.0, 0.05))
+        (True, False, False)
     """
 
     tag = "curve"
