@@ -601,7 +601,7 @@ def solve_additive(
     **Arguments:**
 
     - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`. In
-      place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `GDP`, `RDP` or `KL`.
+      place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `Curve`, `GDP`, `RDP` or `KL`.
     - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)` with q >= 1, or a convex function of the distance (delta > 0
       only: without it noise is unbounded, and a function is known through samples on a bounded range).
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
@@ -634,11 +634,13 @@ def solve_additive(
     """
     if callable(loss) and not isinstance(loss, Loss):
         loss = CustomLoss(loss, shape="convex", name=getattr(loss, "__name__", "custom"))
-    if releases != 1:
+    if releases != 1 or accounting != "best":
         from optdp.design.additive_releases import solve_releases
 
         if isinstance(eps, Privacy):
-            raise TypeError("releases are not allowed beside a privacy notion: they share a total budget (eps, delta)")
+            raise TypeError(
+                "releases and accounting are not allowed beside a privacy notion: they are about (eps, delta)"
+            )
 
         def trial(privacy: Privacy, gap: float) -> Solution:
             return solve_additive(

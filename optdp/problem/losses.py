@@ -40,6 +40,8 @@ class Loss(Tagged, root=True):
     convex: bool = False
     monotone: bool = False
     assumptions: str = ""
+    #: Whether values as floats are right to 8 ulps.
+    accurate: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -227,6 +229,7 @@ class Huber(_OneParameter, DistanceLoss):
     tag = "huber"
     corner: float
     convex = True
+    accurate = True
     words = "H(|Y - x|) with the Huber function of corner {}", "H_{{}}(|Y - x|)"
 
     def __post_init__(self) -> None:
