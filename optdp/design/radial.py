@@ -9,42 +9,70 @@ until the two meet.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from optdp.certificates.base import Certificate
 from optdp.certificates.radial import NORMS, RadialCertificate
+from optdp.design.registry import Run
 from optdp.exact.rounding import TOTAL
+from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.radial import ROWS, RadialMechanism
 from optdp.problem.problem import Problem
+from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram
 from optdp.solvers.radial import Caps, RadialFloor, _cap, solve_radial
 
+#: Radii and norms, from the first mesh to the last; both are added to where they are missing.
+MESHES = ((60, 24), (120, 48))
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
 MIXING, MARGIN = 1.5e-4, 2e-5
 #: What is left of E - 1, for floats; radii on which the bound is made feasible; best rows to choose from.
 SAFE, FINE, CURVE = 1e-9, 4096, 2000
 
 
-def bracket(
-    problem: Problem, length: float, radii: int, norms: int, left: Callable[[], float], tell: Callable[[float, float], None]
-) -> tuple[RadialMechanism, RadialCertificate, RadialFloor]:  # fmt: skip
-    """Both sides with one mesh; `length`: the radius of the outputs of the sphere's optimal mechanism."""
+def design(
+    run: Run, best: tuple[float, float], made: Mechanism, proof: Certificate, length: float
+) -> Solution:  # fmt: skip
+    """A solution at least as good as the bracket `best` of a mechanism and a certificate; `length`: of the sphere's outputs."""
+    problem = run.problem
     domain: Any = problem.domain
-    found = solve_radial(float(problem.eps), domain.dim, length, radii=radii, norms=norms, left=left, tell=tell)  # type: ignore[arg-type]
-    return mechanism(problem, found.radii, found.floor), certify(problem, found), found
+    (lower, value), eps, stopped = best, float(problem.eps), False  # type: ignore[arg-type]
+    told: dict[str, Any] = {}
+    for radii, norms in MESHES:
+        found = solve_radial(
+            eps, domain.dim, length, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
+            left=lambda: run.time_limit - run.seconds, tell=lambda low, high: run.progress("a floor on radii", low, high),
+        )  # fmt: skip
+        dual = certify(problem, found)
+        bound = dual.bound(problem).value
+        if bound > lower:
+            lower, proof = bound, dual
+        other = mechanism(problem, found.radii, found.floor)
+        attained = other.enclose(problem.objective)[1] if other else math.inf
+        if other is not None and attained < value and other.check_privacy(problem.privacy)[0].passed:
+            value, made = attained, other
+        told = {"objective": found.bound, "message": f"{found.radii.size} radii, {norms} norms and more, {found.rounds} rounds"}
+        size, cuts, stopped = found.radii.size, found.cuts, found.stopped
+        run.progress(f"{found.radii.size} radii", lower, value)
+        if value - lower <= run.rtol * value or stopped:
+            break
+    return run.solution(
+        made, proof, f"{size + 1}: floors of radii, and the error", f"{cuts + 1}: total mass, cuts", "HiGHS (cutting planes)",
+        (lower, value), stopped=stopped, build=build_model, arguments=(eps, domain.dim, length), **told,
+    )  # fmt: skip
 
 
-def mechanism(problem: Problem, radii: np.ndarray, floor: np.ndarray) -> RadialMechanism:
-    """The mechanism of a floor: best rows for as few norms as serve."""
+def mechanism(problem: Problem, radii: np.ndarray, floor: np.ndarray) -> RadialMechanism | None:
+    """The mechanism of a floor: best rows for as few norms as serve. None where floats cannot find them."""
     domain: Any = problem.domain
     kept = floor > 1e-9 * floor.max()
     radii, coins = radii[kept], np.maximum(1, np.rint(floor[kept] * TOTAL))
     floor = coins / TOTAL
     caps = Caps(domain.dim, math.expm1(float(problem.eps)) * (1 - SAFE), radii)  # type: ignore[arg-type]
     slopes, levels, means, squares = caps.curve(floor, np.linspace(0, 1, CURVE + 1)[1:])
-    inside = means < 1
+    inside = np.flatnonzero((means < 1) & (np.diff(np.maximum.accumulate(np.append(0.0, means))) > 1e-9))
     slopes, levels, means, squares = (v[inside] for v in (slopes, levels, means, squares))
     low, high = float(slopes.max(initial=1e-3)), 1e9
     for _ in range(60):
@@ -60,7 +88,10 @@ def mechanism(problem: Problem, radii: np.ndarray, floor: np.ndarray) -> RadialM
     places = spread(means, squares)
     rows = zip(slopes[places].tolist(), levels[places].tolist(), strict=True)
     first, second = zip(*rows, strict=True)
-    return RadialMechanism.of_rows(domain, tuple(radii.tolist()), tuple(map(int, coins.tolist())), first, second)
+    try:
+        return RadialMechanism.of_rows(domain, radii.tolist(), list(map(int, coins.tolist())), first, second)
+    except ValueError:
+        return None
 
 
 def spread(means: np.ndarray, squares: np.ndarray) -> list[int]:
@@ -99,6 +130,11 @@ def certify(problem: Problem, found: RadialFloor) -> RadialCertificate:
             break
     levels = levels - MARGIN * min(found.value, 2.0**40)
     return RadialCertificate(*(tuple(v.tolist()) for v in (norms, weights, slopes, levels)))
+
+
+def build_model(eps: float, dim: int, length: float) -> LinearProgram:
+    """The plain linear program on a small mesh."""
+    return plain_program(eps, dim, length * np.linspace(0, 1.3, 27)[1:], np.linspace(0, 1, 7), 24)
 
 
 def plain_program(eps: float, dim: int, radii: np.ndarray, norms: np.ndarray, slices: int) -> LinearProgram:
