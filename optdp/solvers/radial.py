@@ -31,6 +31,8 @@ ROUNDS, IDLE = 60, 8
 REFINEMENTS, NEW, FINE = 8, 64, 2048
 #: Norms that are looked at between two norms of the program.
 BETWEEN = 6
+#: Floors are evaluated by rows that reach this close to the mean 1.
+NEAR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -94,18 +96,25 @@ class Caps:
         return np.asarray(self.more * (self.radii * moment - height * share) - height)
 
     def curve(self, floor: np.ndarray, norms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(mu, nu, mean, E|Y|^2) of best rows whose means are about these norms, increasing and > 0."""
+        """(mu, nu, mean, E|Y|^2) of best rows whose means are about these norms, increasing and > 0.
+
+        The least slope already has a mean > 0: smaller ones come from rows for x and -x, with the same E|Y|^2.
+        """
         size = 2 * min(float(self.radii.max()), 2.0)
         slopes = size * np.concatenate([np.geomspace(1e-4, 0.05, 6), np.linspace(0.08, 1.5, 24), np.geomspace(2, 1e4, 24)])
-        means = np.maximum.accumulate(self.rows(floor, slopes, 40)[1])
-        start = slopes[0] * min(1.0, norms[0] / means[0]) / 2
-        known, means = np.concatenate([[start], slopes]), np.concatenate([[0.0], means])
+        means, known = np.maximum.accumulate(self.rows(floor, slopes, 40)[1]), slopes
         for rounds in (30, 80):  # where the mean moves fast, once more
             slopes = np.interp(norms, means, known)
             levels, found, squares = self.rows(floor, slopes, rounds)
             known, order = np.unique(np.concatenate([known, slopes]), return_index=True)
             means = np.maximum.accumulate(np.concatenate([means, found])[order])
         return slopes, levels, found, squares
+
+
+def mixed(means: np.ndarray, squares: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """E|Y|^2 for these norms by mixing two rows next to them."""
+    means, first = np.unique(means, return_index=True)
+    return np.interp(norms, means, squares[first])
 
 
 def _cap(dim: int, height: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -230,9 +239,8 @@ class _Master:
             self.add(_Cut(np.zeros(0), np.zeros(0), np.zeros(0), np.ones(1), height), np.array([1 + 1e-6 - height]))
             return False
         slopes, levels, means, squares = caps.curve(point, places)
-        errors = squares - means**2
-        errors[-1] = float(np.interp(1.0, means, squares)) - 1 if means[-1] > 1 else errors[-1]
-        if errors.max() < self.value:
+        errors = mixed(means, squares, places) - places**2
+        if means.max() > 1 - NEAR and errors.max() < self.value:
             self.value = float(errors.max())
             self.inner = self.best = point
         cut = _Cut(places, slopes, levels, np.ones(places.size))
@@ -291,8 +299,7 @@ class _Master:
         gaps = np.diff(self.places)
         fine = np.append((self.places[:-1, None] + gaps[:, None] * shares).ravel(), 1.0)
         _, _, means, squares = self.caps.curve(self.best, fine)
-        means, first = np.unique(np.maximum.accumulate(means), return_index=True)
-        errors = np.interp(fine, means, squares[first]) - fine**2
+        errors = mixed(means, squares, fine) - fine**2
         blocks = errors[:-1].reshape(gaps.size, BETWEEN)
         high = blocks.max(axis=1) > self.value * (1 + tolerance)
         new = fine[:-1].reshape(gaps.size, BETWEEN)[np.arange(gaps.size), np.argmax(blocks, axis=1)][high]
