@@ -13,8 +13,8 @@ than the sum. L_i < 0 is the cap t > (r^2 - nu_i)/(mu_i r) =: h, so that with it
     g_i  = (r^2 - nu_i)(1 + (E - 1) W) - (E - 1) mu_i r T,          g_i' = 2 r (1 + (E - 1) W) - (E - 1) mu_i T,
     g_i'' = 2 (1 + (E - 1) W) - (E - 1) f(h) (r^2 + nu_i)^2/(mu_i r^3)        (f: the density of t).
 
-**All radii.** On a cell g is at least what Taylor's formula says at the middle, with a lower bound on g''; in the plane, where f has
-poles, the range of g_i' serves instead. Cells are halved until that suffices. Beyond mu_i/2 + sqrt(mu_i^2/4 + nu_i) no output is
+**All radii.** On a cell g is at least what Taylor's formula says at the middle, with a lower bound on g''; in the plane, where f
+has poles, the range of g_i' serves instead. Cells are halved until that suffices. Beyond mu_i/2 + sqrt(mu_i^2/4 + nu_i) no output is
 favoured, and g rises.
 """
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 from flint import arb, ctx
@@ -94,7 +95,7 @@ class _Prices:
     """g for rows (w, mu, nu), at the working precision."""
 
     def __init__(self, problem: Problem, rows: list[tuple[float, float, float]]) -> None:
-        self.dim: int = problem.domain.dim  # type: ignore[attr-defined]
+        self.dim: int = problem.domain.dim
         self.more = enclosures.exp(problem.eps) - 1  # type: ignore[arg-type]
         self.rows = [(arb(w), arb(mu), arb(nu)) for w, mu, nu in rows]
         #: Microseconds of a row on a cell.
@@ -110,7 +111,7 @@ class _Prices:
         # Beyond `end` g rises: its last value is that of the last cell.
         parts = 64
         edges = [(end * k / parts).mid() for k in range(parts)] + [end.upper()]
-        stack = list(zip(edges, edges[1:], strict=False))
+        stack = list(pairwise(edges))
         found, least, pairs, slack = arb(0), arb(0), 0, arb(close)
         while stack:
             low, high = stack.pop()
@@ -147,7 +148,7 @@ class _Prices:
             bound = bound.max((value - slope * slope / (2 * curved)).lower())
         bound -= lost
         if not bound.is_finite():
-            bound = arb(-2.0**1000)
+            bound = arb(-(2.0**1000))
         return (value if value.is_finite() else None), bound
 
     @staticmethod

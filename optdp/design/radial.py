@@ -1,9 +1,8 @@
 """The best unbiased mechanism on the unit ball: a floor on radii, to any gap where the sphere's optimum is not close enough.
 
 `optdp.solvers.radial` finds the floor and a dual point for finitely many radii and norms. Its floor is a mechanism for the whole
-ball (`optdp.mechanisms.radial`): best rows for as few norms as keep the error within a share of the largest. Its multipliers, moved
-in common until no output of any radius is worth more than it costs, are a bound (`optdp.certificates.radial`). Meshes are refined
-until the two meet.
+ball (`optdp.mechanisms.radial`): best rows for as few norms as keep the error within a share of the largest. Its multipliers,
+moved in common until no output of any radius is worth more than it costs, are a bound (`optdp.certificates.radial`).
 """
 
 from __future__ import annotations
@@ -24,8 +23,10 @@ from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram
 from optdp.solvers.radial import Caps, RadialFloor, _cap, solve_radial
 
-#: Radii and norms, from the first mesh to the last; both are added to where they are missing.
-MESHES = ((60, 24), (120, 48))
+#: Radii and norms of the first mesh: so many for each favoured ball, at least and at most. Both are added where they are missing.
+RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
+#: Favoured balls that are smaller than this are left to the closed forms: meshes would have to be finer.
+SMALLEST = 0.05
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
 MIXING, MARGIN = 1.5e-4, 2e-5
 #: What is left of E - 1, for floats; radii on which the bound is made feasible; best rows to choose from.
@@ -38,29 +39,29 @@ def design(
     """A solution at least as good as the bracket `best` of a mechanism and a certificate; `length`: of the sphere's outputs."""
     problem = run.problem
     domain: Any = problem.domain
-    (lower, value), eps, stopped = best, float(problem.eps), False  # type: ignore[arg-type]
-    told: dict[str, Any] = {}
-    for radii, norms in MESHES:
-        found = solve_radial(
-            eps, domain.dim, length, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
-            left=lambda: run.time_limit - run.seconds, tell=lambda low, high: run.progress("a floor on radii", low, high),
-        )  # fmt: skip
-        dual = certify(problem, found)
-        bound = dual.bound(problem).value
-        if bound > lower:
-            lower, proof = bound, dual
-        other = mechanism(problem, found.radii, found.floor)
-        attained = other.enclose(problem.objective)[1] if other else math.inf
-        if other is not None and attained < value and other.check_privacy(problem.privacy)[0].passed:
-            value, made = attained, other
-        told = {"objective": found.bound, "message": f"{found.radii.size} radii, {norms} norms and more, {found.rounds} rounds"}
-        size, cuts, stopped = found.radii.size, found.cuts, found.stopped
-        run.progress(f"{found.radii.size} radii", lower, value)
-        if value - lower <= run.rtol * value or stopped:
-            break
+    (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
+    reach = math.sqrt(value)
+    radii, norms = (
+        int(np.clip(each * size / reach, *span))
+        for each, size, span in ((RADII_EACH, 1.15 * length, RADII), (NORMS_EACH, 1.0, LEAST_NORMS))
+    )
+    found = solve_radial(
+        eps, domain.dim, length, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
+        left=lambda: run.time_limit - run.seconds, tell=lambda low, high: run.progress("a floor on radii", low, high),
+    )  # fmt: skip
+    dual = certify(problem, found)
+    bound = dual.bound(problem).value
+    if bound > lower:
+        lower, proof = bound, dual
+    other = mechanism(problem, found.radii, found.floor)
+    attained = other.enclose(problem.objective)[1] if other else math.inf
+    if other is not None and attained < value and other.check_privacy(problem.privacy)[0].passed:
+        value, made = attained, other
+    told = f"{found.radii.size} radii, {found.rounds} rounds of cuts"
     return run.solution(
-        made, proof, f"{size + 1}: floors of radii, and the error", f"{cuts + 1}: total mass, cuts", "HiGHS (cutting planes)",
-        (lower, value), stopped=stopped, build=build_model, arguments=(eps, domain.dim, length), **told,
+        made, proof, f"{found.radii.size + 1}: floors of radii, and the error", f"{found.cuts + 1}: total mass, cuts",
+        "HiGHS (cutting planes)", (lower, value), stopped=found.stopped, objective=found.bound, message=told,
+        build=build_model, arguments=(eps, domain.dim, length),
     )  # fmt: skip
 
 
@@ -83,7 +84,7 @@ def mechanism(problem: Problem, radii: np.ndarray, floor: np.ndarray) -> RadialM
             high = middle
     last = caps.rows(floor, np.array([high]))
     slopes, levels, means, squares = (
-        np.append(v, w) for v, w in zip((slopes, levels, means, squares), (high, *last), strict=True)
+        np.concatenate([v, w]) for v, w in zip((slopes, levels, means, squares), (np.array([high]), *last), strict=True)
     )
     places = spread(means, squares)
     rows = zip(slopes[places].tolist(), levels[places].tolist(), strict=True)
@@ -116,7 +117,9 @@ def certify(problem: Problem, found: RadialFloor) -> RadialCertificate:
     """The dual point, its levels lowered in common until no radius of a fine mesh has a negative price, and a little more."""
     domain: Any = problem.domain
     order = np.argsort(-found.weights, kind="stable")[:NORMS]
-    norms, weights, slopes, levels = (v[np.sort(order)] for v in (found.norms, found.weights, found.slopes, found.levels))
+    norms, weights, slopes, levels = (
+        v[np.sort(order)] for v in (found.norms, found.weights, found.slopes, found.levels)
+    )
     if not weights.size:
         return RadialCertificate((0.0,), (1.0,), (0.0,), (0.0,))
     weights = weights / weights.sum()

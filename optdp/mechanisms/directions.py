@@ -187,7 +187,11 @@ class Heights:
         """(sides, and as `draw`) for t >= `least`, by rejection: those >= 0 must be at least the table's height, which is 0 for
         others.
         """
-        sides, cells, places = np.zeros(least.size, np.int64), np.zeros(least.size, np.int64), np.zeros(least.size, np.uint64)
+        sides, cells, places = (
+            np.zeros(least.size, np.int64),
+            np.zeros(least.size, np.int64),
+            np.zeros(least.size, np.uint64),
+        )
         known: dict[int, Digits] = {}
         size = np.abs(least)
         edges = np.sqrt((1 - size) / (1 + size))
@@ -208,7 +212,9 @@ class Heights:
             left = left[~good]
         return sides, cells, places, known
 
-    def _below(self, side: int, cell: int, digits: Digits, height: float, rng: np.random.Generator) -> tuple[Digits, bool]:
+    def _below(
+        self, side: int, cell: int, digits: Digits, height: float, rng: np.random.Generator
+    ) -> tuple[Digits, bool]:
         """(the digits of a place, whether its tau is below the edge of a cap of this height)."""
         edges, bits = self._sides[side][1], 192
         while bits <= DEEPEST:
@@ -320,7 +326,7 @@ def multiples(
 def above(
     v: np.ndarray, least: np.ndarray, scales: np.ndarray, step: float, rng: np.random.Generator
 ) -> np.ndarray:  # fmt: skip
-    """Integers k, a row for each row of v: step * k has the mean E[t | t >= `least`] * `scales` * v/|v|, in two dimensions or more.
+    """Integers k, a row for each row of v: step * k has the mean E[t | t >= `least`] * `scales` * v/|v|; at least two dimensions.
 
     **Arguments:** `v`: float64 rows, none of them 0; `least`: in [-1, 1); `scales`: floats > 0; `step`: a power of two.
     """
@@ -336,7 +342,7 @@ def above(
 
 @lru_cache(maxsize=2**16)
 def _anchor(dim: int, height: float) -> float:
-    """A height in [0, `height`], one of few, above which t is about four times as likely as above `height`, or half as likely as not."""
+    """One of few heights, in [0, `height`]: t is above it about four times as often, or half of the time."""
     from scipy.special import betainc, betaincinv
 
     share = betainc((dim - 1) / 2, 0.5, (1 - height) * (1 + height))

@@ -3,8 +3,8 @@
 **The law.** Outputs have uniform directions and radii r_k with the probabilities m_k, the floor; what the floor leaves is
 distributed like the floor within {|y - c x/|x|| <= R}, a cap of every sphere. So densities lie between the floor and a multiple
 of it. Such rows are given for finitely many pairs (c, R), with means rho_1 < ... < rho_n along x/|x|, rho_n >= 1. An input
-between two of these takes one of the two rows, with the odds that make the mean exactly x; one below rho_1 the first row for x/|x|
-or for -x/|x|. Mean and E|Y|^2 are then linear in |x| between the rho_i: the largest error is known in closed form.
+between two of these takes one of the two rows, with the odds that make the mean exactly x; one below rho_1 the first row for
+x/|x| or for -x/|x|. Mean and E|Y|^2 are then linear in |x| between the rho_i: the largest error is known in closed form.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class RadialMechanism(UnbiasedVectors):
             raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Ball with dim >= 2")
         for name in ("radii", "floors", "slopes", "levels"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        if not 1 <= len(self.radii) == len(self.floors) <= RADII or not 1 <= len(self.slopes) == len(self.levels) <= ROWS:
+        if (
+            not 1 <= len(self.radii) == len(self.floors) <= RADII
+            or not 1 <= len(self.slopes) == len(self.levels) <= ROWS
+        ):
             raise ValueError(f"radii are not allowed: at most {RADII}, each with a floor, and {ROWS} rows")
         if not all(0 < r <= LARGEST for r in self.radii) or any(a >= b for a, b in pairwise(self.radii)):
             raise ValueError(f"radii are not allowed: they must increase between 0 and {LARGEST:g}")
@@ -86,10 +89,17 @@ class RadialMechanism(UnbiasedVectors):
 
     @classmethod
     def of_rows(
-        cls, domain: Ball, radii: Sequence[float], floors: Sequence[int], slopes: Sequence[float], levels: Sequence[float]
+        cls,
+        domain: Ball,
+        radii: Sequence[float],
+        floors: Sequence[int],
+        slopes: Sequence[float],
+        levels: Sequence[float],
     ) -> RadialMechanism:
         """The mechanism with a step that adds next to nothing to the error."""
-        made = cls(domain, tuple(radii), tuple(floors), tuple(slopes), tuple(levels), 2.0 ** (math.frexp(max(radii))[1] - 49))
+        made = cls(
+            domain, tuple(radii), tuple(floors), tuple(slopes), tuple(levels), 2.0 ** (math.frexp(max(radii))[1] - 49)
+        )
         error = made.enclose(WorstCase("squared"))[1]
         step = max(math.sqrt(4 * ROUNDING * error / domain.dim), made.step)
         return replace(made, step=2.0 ** math.floor(math.log2(step)))
@@ -231,8 +241,14 @@ class RadialMechanism(UnbiasedVectors):
     def _end(self, k: int) -> arb:
         """`_ends` at the working precision."""
         row = max(k - 1, 0)
-        mean = self._mean(self._laws[0][row], self._caps(row))
+        if (row, ctx.prec) not in self._known_ends:
+            self._known_ends[row, ctx.prec] = self._mean(self._laws[0][row], self._caps(row))
+        mean = self._known_ends[row, ctx.prec]
         return mean if k else -mean
+
+    @cached_property
+    def _known_ends(self) -> dict[tuple[int, int], arb]:
+        return {}
 
     # --- what every mechanism can do
 
@@ -249,7 +265,7 @@ class RadialMechanism(UnbiasedVectors):
 
     def _square(self, norms: ArrayLike) -> np.ndarray:
         squares = np.array(list(map(float, self._squares)))
-        return np.asarray(np.interp(norms, self._ends[1:], squares))
+        return np.asarray(np.interp(np.asarray(norms), self._ends[1:], squares))
 
     @cached_property
     def _worst(self) -> tuple[arb, float]:

@@ -1,7 +1,7 @@
 """The best floor of an unbiased mechanism on the unit ball: a convex program in one number for each radius, by cutting planes.
 
-By averaging over rotations the floor m depends on the radius of the output alone, and inputs matter by their norm rho. Given m the
-best row of an input x multiplies the floor by E on a ball of outputs around c x/|x|, |y - c x/|x|| <= R, which is a cap of every
+By averaging over rotations the floor m depends on the radius of the output alone, and inputs matter by their norm rho. Given m
+the best row of an input x multiplies the floor by E on a ball of outputs around c x/|x|, |y - c x/|x|| <= R, which is a cap of every
 sphere of outputs. Its multipliers are mu = 2 c (of the mean) and nu = R^2 - c^2 (of the mass), and every pair of multipliers
 gives a cut
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Rounds after which the method stops short of its tolerance (5 to 50 are usual); so many in a row without progress end it.
 ROUNDS, IDLE = 60, 8
 #: How often radii and norms are added; how many radii at a time; on how many radii the dual point is evaluated.
-REFINEMENTS, NEW, FINE = 8, 64, 2048
+REFINEMENTS, NEW, FINE = 24, 64, 2048
 #: Norms that are looked at between two norms of the program.
 BETWEEN = 6
 #: Floors are evaluated by rows that reach this close to the mean 1.
@@ -55,7 +55,9 @@ class Caps:
         reduced = self.radii**2 - levels[:, None]
         return reduced * factor - self.more * slopes[:, None] * self.radii * moment, factor
 
-    def rows(self, floor: np.ndarray, slopes: np.ndarray, rounds: int = 80) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def rows(
+        self, floor: np.ndarray, slopes: np.ndarray, rounds: int = 80
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(nu, mean along the input, E|Y|^2) of the rows with the slopes mu and mass 1."""
         used = floor > 0
         some, m = Caps(self.dim, self.more, self.radii[used]), floor[used]
@@ -101,7 +103,9 @@ class Caps:
         The least slope already has a mean > 0: smaller ones come from rows for x and -x, with the same E|Y|^2.
         """
         size = 2 * min(float(self.radii.max()), 2.0)
-        slopes = size * np.concatenate([np.geomspace(1e-4, 0.05, 6), np.linspace(0.08, 1.5, 24), np.geomspace(2, 1e4, 24)])
+        slopes = size * np.concatenate(
+            [np.geomspace(1e-4, 0.05, 6), np.linspace(0.08, 1.5, 24), np.geomspace(2, 1e4, 24)]
+        )
         means, known = np.maximum.accumulate(self.rows(floor, slopes, 40)[1]), slopes
         for rounds in (30, 80):  # where the mean moves fast, once more
             slopes = np.interp(norms, means, known)
@@ -256,7 +260,7 @@ class _Master:
         self.cuts.append(cut)
 
     def merged(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(norms, weights, slopes, levels): the cuts of one norm in one, with their mean multipliers, as g is concave in these."""
+        """(norms, weights, slopes, levels): the cuts of a norm in one, with their mean multipliers, as g is concave in these."""
         ends = np.cumsum([cut.size for cut in self.cuts])[:-1]
         total, slopes, levels = (np.zeros(self.places.size) for _ in range(3))
         for cut, share in zip(self.cuts, np.split(shares, ends), strict=True):
@@ -289,7 +293,6 @@ class _Master:
         none = np.zeros(chosen.size)
         self.floor, self.inner, self.best = (np.concatenate([v, none]) for v in (self.floor, self.inner, self.best))
         return True
-
 
     def denser(self, tolerance: float) -> bool:
         """Add norms in between at which the best floor has a larger error; whether there are any."""
