@@ -14,8 +14,8 @@ than the sum. L_i < 0 is the cap t > (r^2 - nu_i)/(mu_i r) =: h, so that with it
     g_i'' = 2 (1 + (E - 1) W) - (E - 1) f(h) (r^2 + nu_i)^2/(mu_i r^3)        (f: the density of t).
 
 **All radii.** On a cell g is at least what Taylor's formula says at the middle, with a lower bound on g''; in the plane, where f
-has poles, the range of g_i' serves instead. Cells are halved until that suffices. Beyond mu_i/2 + sqrt(mu_i^2/4 + nu_i) no output is
-favoured, and g rises.
+has poles, the range of g_i' serves instead. Cells are halved until that suffices. Beyond mu_i/2 + sqrt(mu_i^2/4 + nu_i) no
+output is favoured, and g rises.
 """
 
 from __future__ import annotations

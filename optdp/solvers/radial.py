@@ -1,8 +1,8 @@
 """The best floor of an unbiased mechanism on the unit ball: a convex program in one number for each radius, by cutting planes.
 
 By averaging over rotations the floor m depends on the radius of the output alone, and inputs matter by their norm rho. Given m
-the best row of an input x multiplies the floor by E on a ball of outputs around c x/|x|, |y - c x/|x|| <= R, which is a cap of every
-sphere of outputs. Its multipliers are mu = 2 c (of the mean) and nu = R^2 - c^2 (of the mass), and every pair of multipliers
+the best row of an input x multiplies the floor by E on a ball of outputs around c x/|x|, |y - c x/|x|| <= R, which is a cap of
+every sphere of outputs. Its multipliers are mu = 2 c (of the mean) and nu = R^2 - c^2 (of the mass), and every pair of multipliers
 gives a cut
 
     E|Y|^2 - rho^2 >= nu + mu rho - rho^2 + sum_r m_r g(r; mu, nu)        (g: see `optdp.certificates.radial`).
