@@ -2,7 +2,7 @@
 
 By averaging over rotations the floor m depends on the radius of the output alone, and inputs matter by their norm rho. Given m
 the best row of an input x multiplies the floor by E on a ball of outputs around c x/|x|, |y - c x/|x|| <= R, which is a cap of
-every sphere of outputs. Its multipliers are mu = 2 c (of the mean) and nu = R^2 - c^2 (of the mass), and every pair of multipliers
+every sphere of outputs. Its multipliers are mu = 2 c (of the mean) and nu = R^2 - c^2 (of the mass), and every such pair
 gives a cut
 
     E|Y|^2 - rho^2 >= nu + mu rho - rho^2 + sum_r m_r g(r; mu, nu)        (g: see `optdp.certificates.radial`).
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 #: Rounds after which the method stops short of its tolerance (5 to 50 are usual); so many in a row without progress end it.
-ROUNDS, IDLE = 60, 8
+ROUNDS, IDLE = 60, 6
 #: How often radii and norms are added; how many radii at a time; on how many radii the dual point is evaluated.
 REFINEMENTS, NEW, FINE = 24, 64, 2048
 #: Norms that are looked at between two norms of the program.
@@ -107,7 +107,7 @@ class Caps:
             [np.geomspace(1e-4, 0.05, 6), np.linspace(0.08, 1.5, 24), np.geomspace(2, 1e4, 24)]
         )
         means, known = np.maximum.accumulate(self.rows(floor, slopes, 40)[1]), slopes
-        for rounds in (30, 80):  # where the mean moves fast, once more
+        for rounds in (30, 30, 30, 80):  # where the mean moves fast, once more
             slopes = np.interp(norms, means, known)
             levels, found, squares = self.rows(floor, slopes, rounds)
             known, order = np.unique(np.concatenate([known, slopes]), return_index=True)
@@ -216,7 +216,7 @@ class _Master:
     def run(self, tolerance: float, left: Callable[[], float], tell: Callable[[float, float], None]) -> None:
         """Add cuts until the bracket of these radii is closed."""
         idle = rounds = 0
-        self.value, self.bound = math.inf, 0.0  # more radii have a smaller optimum
+        self.bound = 0.0  # more radii have a smaller optimum
         while rounds < ROUNDS and idle < IDLE:
             before = self.value - self.bound
             points = [self.floor] if self.rounds == 0 else [self.floor, (self.floor + self.inner) / 2]
@@ -307,7 +307,10 @@ class _Master:
         high = blocks.max(axis=1) > self.value * (1 + tolerance)
         new = fine[:-1].reshape(gaps.size, BETWEEN)[np.arange(gaps.size), np.argmax(blocks, axis=1)][high]
         self.places, before = np.unique(np.concatenate([self.places, new])), self.places.size
-        return self.places.size > before
+        if self.places.size == before:
+            return False
+        self.value = math.inf
+        return True
 
 
 @dataclass(frozen=True)
