@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -298,6 +299,7 @@ def test_a_floor_on_radii_closes_the_bracket(eps, d):
         assert other.worst_case_loss("squared") >= best.lower_bound
     again = optdp.Solution.from_dict(json.loads(json.dumps(best.to_dict())))
     assert again.mechanism == best.mechanism and again.verify()
+    assert pickle.loads(pickle.dumps(best)).mechanism == best.mechanism
 
 
 @pytest.mark.parametrize("d", [2, 3])

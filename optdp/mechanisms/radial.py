@@ -104,6 +104,10 @@ class RadialMechanism(UnbiasedVectors):
         step = max(math.sqrt(4 * ROUNDING * error / domain.dim), made.step)
         return replace(made, step=2.0 ** math.floor(math.log2(step)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its arguments alone: what is computed from them consists of balls, which cannot be pickled."""
+        return type(self), (self.domain, self.radii, self.floors, self.slopes, self.levels, self.step)
+
     @property
     def dim(self) -> int:
         """The dimension."""
