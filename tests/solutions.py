@@ -130,6 +130,7 @@ MAKE = {
     "vector sphere": lambda: optdp.solve_vector(1.0, 4),
     "vector line": lambda: optdp.solve_vector(optdp.log(3), 1),
     "vector ball": lambda: optdp.solve_vector(2.0, 10, inputs="ball", rtol=0.01),
+    "vector radial": lambda: optdp.solve_vector(4.0, 3, inputs="ball", rtol=0.01),
     "vector reversed": lambda: optdp.solve_vector(0.1, 2, inputs="ball", rtol=0.01),
     "vector ball of one": lambda: optdp.solve_vector(1.0, 1, inputs="ball", rtol=0.05),
     "vector cube": lambda: optdp.solve_vector(2.0, 300, norm="linf", rtol=0.06),
