@@ -22,8 +22,11 @@ from optdp.solvers.lp import LinearProgram, LinearSolver
 
 #: Widths of windows, as shares of the floor's own.
 LAYERS = (1.0, 0.97, 1.03)
+FINER = (1.0, 0.99, 1.01)
 #: Rounds of rows, and how far below 0 g may be at the outputs looked at.
 ROUNDS, CLOSE = 40, 1e-9
+#: Up to which share of the largest g rows are looked at first.
+NEAR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -47,33 +50,96 @@ class PriorProgram:
         self.task, self.mesh, self.layers, self.atoms = task, mesh, layers, atoms
         self.fold = Fold(mesh.size, task.symmetric)
 
+    def _terms(self, low: np.ndarray, high: np.ndarray, nu: bool) -> tuple[np.ndarray, ...]:
+        """Integrals of hats in the part of g that does not depend on which outputs are favoured.
+
+        For the square those of 1, a + b and a b; else that of -nu, which the loss's own integral is added to; with `nu` that of
+        what r rises by.
+        """
+        task, cost, x = self.task, self.task.cost, self.mesh
+
+        def integrand(k: Any, t: np.ndarray) -> np.ndarray:
+            a, b = np.interp(t, x, low), np.interp(t, x, high)
+            if nu:
+                value = self._size(t, a, b)
+            elif cost.square:
+                value = np.where(k == 0, 1.0, np.where(k == 1, a + b, a * b))
+            else:
+                value = -cost.nu(t, a, b)
+            return (value * task.density(t) if task.has_density else value) + 0.0 * k
+
+        return tuple(hats(np.zeros(3 if cost.square and not nu else 1), x, integrand, ()))
+
+    def _near(self, outputs: np.ndarray, low: np.ndarray, high: np.ndarray, nu: bool = False) -> Any:
+        """(start, end, integrand, knots): the inputs that favour each output, and what to integrate over them."""
+        task, cost, x = self.task, self.task.cost, self.mesh
+
+        def excess(k: Any, t: np.ndarray) -> np.ndarray:
+            a, b = np.interp(t, x, low), np.interp(t, x, high)
+            value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)
+            return value * task.density(t) if task.has_density else value
+
+        start = np.interp(outputs, high, x, left=x[0], right=x[-1])
+        end = np.interp(outputs, low, x, left=x[0], right=x[-1])
+        return start, np.maximum(start, end), excess, () if nu else self.knots
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        """Those of the loss, seen from an output."""
+        return tuple(-k for k in self.task.cost.knots)
+
     def table(self, outputs: np.ndarray, *, nu: bool = False) -> np.ndarray:
         """(outputs, columns): the coefficients of the prior in g; with `nu` those in g's growth when all thresholds shrink."""
-        task, cost, growth, x = self.task, self.task.cost, self.task.growth, self.mesh
-        knots = () if cost.tilted or nu else tuple(-k for k in cost.knots)
-        parts = []
-        for low, high in self.layers:
+        task, cost, x, parts = self.task, self.task.cost, self.mesh, []
+        far = np.zeros(1)
+        if not cost.square and not nu:
 
-            def excess(k: Any, t: np.ndarray, low: np.ndarray = low, high: np.ndarray = high) -> np.ndarray:
-                a, b = np.interp(t, x, low), np.interp(t, x, high)
-                value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)
+            def loss(k: Any, t: np.ndarray) -> np.ndarray:
+                value = cost.of(outputs[k] - t)
                 return value * task.density(t) if task.has_density else value
 
-            start = np.interp(outputs, high, x, left=x[0], right=x[-1])
-            end = np.interp(outputs, low, x, left=x[0], right=x[-1])
-            whole = hats(outputs, x, excess, knots)
-            parts.append(
-                self.fold.rows(whole + growth * hats(outputs, x, excess, knots, start, np.maximum(start, end)))
-            )
+            far = hats(outputs, x, loss, self.knots)
+        for low, high in self.layers:
+            terms = self._terms(low, high, nu)
+            if len(terms) > 1:
+                whole = np.outer(outputs**2, terms[0]) - np.outer(outputs, terms[1]) + terms[2]
+            else:
+                whole = far + terms[0]
+            start, end, excess, knots = self._near(outputs, low, high, nu)
+            parts.append(self.fold.rows(whole + task.growth * hats(outputs, x, excess, knots, start, end)))
         c = self.atoms
         parts.append(self._atom_rows(outputs, c.x, c.a, c.b, nu))
         if task.symmetric:
             parts[-1] = parts[-1] + self._atom_rows(outputs, 1 - c.x, 1 - c.b, 1 - c.a, nu)
         return np.hstack(parts)
 
+    def values(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """g at the outputs."""
+        task, cost, mesh, n = self.task, self.task.cost, self.mesh, self.fold.count
+        if task.has_density:
+            return np.asarray(self.table(outputs) @ columns)
+        weights = columns[n * len(self.layers) :]
+        on = np.flatnonzero(weights)
+        c = self.atoms.take(on)
+        out = self._atom_rows(outputs, c.x, c.a, c.b, False) @ weights[on]
+        if task.symmetric:
+            out += self._atom_rows(outputs, 1 - c.x, 1 - c.b, 1 - c.a, False) @ weights[on]
+        for i, (low, high) in enumerate(self.layers):
+            prior = Floor.of_hats(mesh, self.fold.full(columns[i * n : (i + 1) * n]), np.zeros(mesh.size))
+            if not prior.total:
+                continue
+            heights = np.append(prior.left, prior.right[-1:])
+            terms = [float(t @ heights) for t in self._terms(low, high, False)]
+            if len(terms) > 1:
+                out += outputs * (outputs * terms[0] - terms[1]) + terms[2]
+            else:
+                out += prior.far(outputs, lambda u: cost.of(-u), self.knots) + terms[0]
+            out += task.growth * prior.within(outputs, *self._near(outputs, low, high))
+        return np.asarray(out)
+
     def _size(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """What r rises by, per share by which a window's threshold shrinks."""
-        return np.asarray(((b - a) / 2) ** 2 if self.task.cost.tilted else self.task.cost.nu(x, a, b)) + 0 * x
+        return np.asarray(((b - a) / 2) ** 2 if self.task.cost.square else self.task.cost.nu(x, a, b)) + 0 * x
 
     def _atom_rows(self, outputs: np.ndarray, x: np.ndarray, a: np.ndarray, b: np.ndarray, nu: bool) -> np.ndarray:
         r = self.task.cost.excess(x[None], outputs[:, None], a[None], b[None])
@@ -109,8 +175,10 @@ class PriorProgram:
         table = np.hstack([np.zeros((points.size, n * k)), (self.atoms.x[None] == points[:, None]).astype(float)])
         return table, np.zeros(points.size), chances * (1 - 1e-12)
 
-    def solve(self, outputs: np.ndarray, solver: LinearSolver | None = None, left: float = np.inf) -> Dual | None:
-        """The best prior with g >= 0 at `outputs`, or None if the solver gives none."""
+    def solve(
+        self, outputs: np.ndarray, before: Dual | None, solver: LinearSolver | None = None, left: float = np.inf
+    ) -> Dual | None:
+        """The best prior with g >= 0 at `outputs`, or None if the solver gives none; `before`: one for windows much like these."""
         table, gains = self.table(outputs) * min(self.task.scale, 1.0), self.gains()
         head, low, high = self.limits()
         # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
@@ -121,6 +189,8 @@ class PriorProgram:
         session = (solver or HIGHS).session(program)
         on = np.zeros(outputs.size, dtype=bool)
         new = np.arange(0, outputs.size, 4)
+        if before is not None:
+            new = np.flatnonzero(np.interp(outputs, before.outputs, before.g) <= NEAR * before.g.max())
         for _ in range(ROUNDS):
             from scipy.sparse import csr_matrix
 
@@ -154,11 +224,24 @@ class PriorProgram:
         """The unknowns of the dual."""
         return np.concatenate([*(d[: self.fold.count] for d in dual.densities), dual.weights])
 
+    def mixed(self, dual: Dual) -> PriorProgram:
+        """With layers around the mean window at each node, no worse than the mixture (g is concave in thresholds), and finer
+        ones; and with the atoms that are used.
+        """
+        lows, highs = (np.array([layer[k] for layer in self.layers[: len(LAYERS)]]) for k in (0, 1))
+        weights = np.array(dual.densities[: len(LAYERS)])
+        weights = np.where(weights.sum(axis=0) > 0, weights, np.eye(len(LAYERS))[0][:, None])
+        low, high = ((v * weights).sum(axis=0) / weights.sum(axis=0) for v in (lows, highs))
+        layers = _layers(self.task, self.mesh, low, high, FINER) + self.layers[len(LAYERS) :]
+        return PriorProgram(self.task, self.mesh, layers, self.atoms.take(np.flatnonzero(dual.weights)))
+
     def lifted(self, dual: Dual, outputs: np.ndarray) -> float:
         """The share by which thresholds must shrink for g >= 0 at the outputs."""
         x = self.columns(dual)
-        g, rate = self.table(outputs) @ x, self.table(outputs, nu=True) @ x
-        return float(np.max(np.maximum(-g, 0.0) / np.maximum(rate, 1e-300), initial=0.0))
+        g = self.values(outputs, x)
+        outputs, g = outputs[g < 0], g[g < 0]
+        rate = self.table(outputs, nu=True) @ x
+        return float(np.max(-g / np.maximum(rate, 1e-300), initial=0.0))
 
 
 def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
@@ -171,12 +254,8 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
         if mesh.size % 2:
             low[mesh.size // 2] = (low[mesh.size // 2] + 1 - high[mesh.size // 2]) / 2
             high[mesh.size // 2] = 1 - low[mesh.size // 2]
-    middle, slopes = (grid((low + high) / 2), (-1.0, 1.0)) if cost.tilted else (mesh, cost.slopes)
-    reach = (high - middle) / slopes[1]
-    layers = []
-    for f in LAYERS:
-        t = _steady(mesh, f * reach, middle, slopes)
-        layers.append((middle + slopes[0] * t, middle + slopes[1] * t))
+    layers = _layers(task, mesh, low, high, LAYERS)
+    middle, slopes = mesh, cost.slopes
     levels = [*cost.jumps, 1.5][:6]
     for jump, after in pairwise(levels):  # thresholds between two jumps: all reaches there mean the same
         t = np.full(mesh.size, min((jump + after) / 2, 1.5 * jump) / slopes[1])
@@ -212,6 +291,15 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
             found += [(x, x + a * t, x + b * t) for t in np.linspace(t0, t1, 7)]
     table = np.array(found).reshape(-1, 3)
     return layers, Cuts(table[:, 0], table[:, 1], table[:, 2])
+
+
+def _layers(
+    task: Task, mesh: np.ndarray, low: np.ndarray, high: np.ndarray, shares: tuple[float, ...]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Windows with these shares of the given ones' widths."""
+    middle, slopes = (grid((low + high) / 2), (-1.0, 1.0)) if task.cost.tilted else (mesh, task.cost.slopes)
+    reaches = [_steady(mesh, f * (high - middle) / slopes[1], middle, slopes) for f in shares]
+    return [(middle + slopes[0] * t, middle + slopes[1] * t) for t in reaches]
 
 
 def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
