@@ -67,6 +67,8 @@ FAINTEST = 1e-6
 SMALLEST = 1e-280
 #: At most how many pieces a floor is cut into.
 PIECES = 8192
+#: At least and at most how many times as many cells a finer mesh has.
+GROWS = 1.35, 2.0
 #: Priors that are solved for on one mesh, with ever better windows; and which share of the tolerance their gap may take.
 PASSES, CLOSE = 3, 0.7
 #: At most how often pieces are cut on.
@@ -398,7 +400,7 @@ class _Search:
             far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
             outputs = np.unique(np.concatenate([y[0] - far, outputs, *([] if task.symmetric else [y[-1] + far])]))
         program, dual, best = PriorProgram(task, inputs, layers, atoms), None, None
-        for _ in range(PASSES):
+        for count in range(PASSES):
             dual = program.solve(outputs, dual, solver, left)
             if dual is None:
                 break
@@ -414,7 +416,7 @@ class _Search:
             if best is None or dual.value * (1 - 2 * shrink) > best[1].value * (1 - 2 * best[2]):
                 best = program, dual, shrink
             near = 1 - best[1].value * (1 - 2 * best[2]) / found.attained
-            if near <= CLOSE * self.run.rtol:
+            if near <= CLOSE * self.run.rtol or (count and near > 1.4 * self.run.rtol):
                 break
             outputs = np.union1d(outputs, lowest[program.values(lowest, columns) < 0])
             if program.layers:
@@ -613,16 +615,17 @@ def _halved(mesh: np.ndarray, weights: np.ndarray, share: float = 0.85) -> np.nd
 
 
 def _finer(mesh: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
-    """The mesh with cells in equal parts, as few as leave this share of the weight; at most twice as many as before.
+    """The mesh with cells in equal parts, as few as leave this share of the weight.
 
     The weight of a cell falls with the square of the number of its parts, so that this is best as the weight's cubic root.
     """
     roots = np.cbrt(weights)
-    low, high = 0.0, 8.0 / roots.max()
+    low, high = 0.0, 8.0 / max(roots.max(), 1e-300)
     for _ in range(40):
         middle = (low + high) / 2
         parts = np.maximum(np.round(middle * roots), 1.0)
-        enough = (weights / parts**2).sum() <= share * weights.sum() or parts.sum() > 2 * parts.size
+        enough = (weights / parts**2).sum() <= share * weights.sum() and parts.sum() > GROWS[0] * parts.size
+        enough = enough or parts.sum() > GROWS[1] * parts.size
         low, high = (low, middle) if enough else (middle, high)
     parts = np.maximum(np.round(low * roots), 1.0).astype(np.int64)
     return np.unique(np.concatenate([mesh, *(a + (b - a) * np.arange(1, k) / k
