@@ -71,6 +71,8 @@ PIECES = 8192
 GROWS = 1.35, 2.0
 #: Priors that are solved for on one mesh, with ever better windows; and which share of the tolerance their gap may take.
 PASSES, CLOSE = 3, 0.7
+#: Windows narrower than this lie far within cells, where g must be looked at more closely.
+THIN = 1e-4
 #: At most how often pieces are cut on.
 CUTTINGS = 40
 
@@ -386,7 +388,7 @@ class _Search:
         else:
             layers, atoms = self._point_layers(floor, found.cuts)
         marks = [inputs, *(end for layer in layers[:1] for end in layer), atoms.a, atoms.b]
-        base = np.unique(np.concatenate(marks))
+        base, thin = np.unique(np.concatenate(marks)), task.width < THIN
         top = task.half if task.symmetric else high
         base = (
             base[(base >= low) & (base <= top)]
@@ -395,13 +397,13 @@ class _Search:
         )
         base = np.unique(np.concatenate([base, [max(low, y[0]), min(top, y[-1])]]))
         base = base[np.append(True, np.diff(base) > 1e-12)]
-        outputs = _between(base, 1)
+        outputs = _between(base, 3 if thin else 1)
         if task.cost.tilted and task.problem.outputs is None:
             far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
             outputs = np.unique(np.concatenate([y[0] - far, outputs, *([] if task.symmetric else [y[-1] + far])]))
         program, dual, best = PriorProgram(task, inputs, layers, atoms), None, None
         for count in range(PASSES):
-            dual = program.solve(outputs, dual, solver, left)
+            dual = program.solve(outputs, None if thin else dual, solver, left)
             if dual is None:
                 break
             # g bends where a window in use ends.
@@ -419,7 +421,7 @@ class _Search:
             if near <= CLOSE * self.run.rtol or (count and near > 1.4 * self.run.rtol):
                 break
             outputs = np.union1d(outputs, lowest[program.values(lowest, columns) < 0])
-            if program.layers:
+            if program.layers and not thin:
                 program = program.mixed(dual)
         return best or (program, None, 0.0)
 
@@ -451,7 +453,8 @@ class _Search:
 
     def _keep_bound(self, dual: Dual, shrink: float) -> None:
         """The exact bound of the dual, with windows that shrink more until it is good."""
-        for share in (1.25 * shrink + 1e-12, 4 * shrink + 1e-9):
+        rtol = self.run.rtol
+        for share in (1.25 * shrink + 1e-12, 4 * shrink + rtol / 200, 4 * shrink + rtol / 20):
             made = certificate(self.task, dual, share)
             try:
                 bound = made.bound(self.run.problem).value
@@ -460,7 +463,7 @@ class _Search:
                 continue
             if bound > self.bound:
                 self.certificate, self.bound = made, bound
-            if bound >= dual.value * self.task.cost.unit * (1 - 4 * share - self.run.rtol / 20):
+            if bound >= dual.value * self.task.cost.unit * (1 - 4 * share - rtol / 20):
                 break
 
     def _keep_value(self, found: Master) -> None:

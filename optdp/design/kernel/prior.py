@@ -22,7 +22,6 @@ from optdp.solvers.lp import LinearProgram, LinearSolver
 
 #: Widths of windows, as shares of the floor's own.
 LAYERS = (1.0, 0.97, 1.03)
-FINER = (1.0, 0.99, 1.01)
 #: Rounds of rows, and how far below 0 g may be at the outputs looked at.
 ROUNDS, CLOSE = 40, 1e-9
 #: Up to which share of the largest g rows are looked at first.
@@ -49,6 +48,7 @@ class PriorProgram:
     def __init__(self, task: Task, mesh: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]], atoms: Cuts) -> None:
         self.task, self.mesh, self.layers, self.atoms = task, mesh, layers, atoms
         self.fold = Fold(mesh.size, task.symmetric)
+        self.more = len(_levels(task)) - 1  # of the layers, that are not near the floor's windows
 
     def _terms(self, low: np.ndarray, high: np.ndarray, nu: bool) -> tuple[np.ndarray, ...]:
         """Integrals of hats in the part of g that does not depend on which outputs are favoured.
@@ -225,14 +225,13 @@ class PriorProgram:
         return np.concatenate([*(d[: self.fold.count] for d in dual.densities), dual.weights])
 
     def mixed(self, dual: Dual) -> PriorProgram:
-        """With layers around the mean window at each node, no worse than the mixture (g is concave in thresholds), and finer
-        ones; and with the atoms that are used.
-        """
-        lows, highs = (np.array([layer[k] for layer in self.layers[: len(LAYERS)]]) for k in (0, 1))
-        weights = np.array(dual.densities[: len(LAYERS)])
-        weights = np.where(weights.sum(axis=0) > 0, weights, np.eye(len(LAYERS))[0][:, None])
-        low, high = ((v * weights).sum(axis=0) / weights.sum(axis=0) for v in (lows, highs))
-        layers = _layers(self.task, self.mesh, low, high, FINER) + self.layers[len(LAYERS) :]
+        """With the mean window at each node, no worse than the mixture (g is concave in thresholds), and the atoms in use."""
+        count = len(self.layers) - self.more
+        weights = np.array(dual.densities[:count]) + 1e-300
+        low, high = (
+            sum(w * layer[k] for w, layer in zip(weights, self.layers, strict=False)) / weights.sum(axis=0) for k in (0, 1)
+        )
+        layers = _layers(self.task, self.mesh, low, high, (1.0,)) + self.layers[count:]
         return PriorProgram(self.task, self.mesh, layers, self.atoms.take(np.flatnonzero(dual.weights)))
 
     def lifted(self, dual: Dual, outputs: np.ndarray) -> float:
@@ -256,8 +255,7 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
             high[mesh.size // 2] = 1 - low[mesh.size // 2]
     layers = _layers(task, mesh, low, high, LAYERS)
     middle, slopes = mesh, cost.slopes
-    levels = [*cost.jumps, 1.5][:6]
-    for jump, after in pairwise(levels):  # thresholds between two jumps: all reaches there mean the same
+    for jump, after in pairwise(_levels(task)):  # thresholds between two jumps: all reaches there mean the same
         t = np.full(mesh.size, min((jump + after) / 2, 1.5 * jump) / slopes[1])
         layers.append((middle + slopes[0] * t, middle + slopes[1] * t))
     inputs = mesh[mesh <= task.half]
@@ -291,6 +289,11 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
             found += [(x, x + a * t, x + b * t) for t in np.linspace(t0, t1, 7)]
     table = np.array(found).reshape(-1, 3)
     return layers, Cuts(table[:, 0], table[:, 1], table[:, 2])
+
+
+def _levels(task: Task) -> list[float]:
+    """Between these reaches the threshold is the same: jumps of the loss."""
+    return [*task.cost.jumps, 1.5][:6]
 
 
 def _layers(
