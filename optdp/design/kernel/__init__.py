@@ -469,8 +469,10 @@ class _Search:
     def _keep_value(self, found: Master) -> None:
         """The coarsest pieces of the floor that lose little, exactly."""
         task, goal = self.task, self.bound / (1 - 0.97 * self.run.rtol) / self.task.cost.unit
-        floor, counts, goal = found.floor, np.ones(found.floor.steps.size, dtype=np.int64), max(
-            goal, found.attained * (1 + self.run.rtol / 50)
+        floor, counts, goal = (
+            found.floor,
+            np.ones(found.floor.steps.size, dtype=np.int64),
+            max(goal, found.attained * (1 + self.run.rtol / 50)),
         )
         # What a cell in one piece costs: windows narrower than it meet another density; to wider ones its mass is moved.
         change, masses = np.abs(floor.right - floor.left), np.maximum(floor.masses, 1e-300)
@@ -491,7 +493,7 @@ class _Search:
                 bad = losses > goal
             over = (losses[bad] if task.prior is None else np.full(x.size, value)) - found.attained
             ratio = np.clip(over / (goal - found.attained), 1.2, 4.0)
-            # Cells under a window count most. 
+            # Cells under a window count most.
             under = (a[bad, None] <= floor.y[1:]) & (b[bad, None] >= floor.y[:-1])
             weight = np.where(under, cost, cost / (1 + task.growth))
             pick = weight >= weight.max(axis=1, keepdims=True) / 2
@@ -504,9 +506,10 @@ class _Search:
         window = of_pieces(*best[1]).window(task.growth) / masses.sum()
         if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
             floor = of_pieces(*best[1])
-            a, b = max(floor.lowest_mean(task.growth), 0.0), min(floor.lowest_mean(task.growth, highest=True), 1.0)
+            first = max(floor.lowest_mean(task.growth), 0.0)
+            last = min(floor.lowest_mean(task.growth, highest=True), 1.0)
             room = 2.0**-30 + 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
-            lows, highs = (0.5 + ((v - a) / (b - a) - 0.5) * (1 + room) for v in (lows, highs))
+            lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
             if task.problem.outputs is not None:
                 lows, highs = (np.clip(v, *task.span) for v in (lows, highs))
         log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)

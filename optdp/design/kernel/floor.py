@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -300,7 +299,9 @@ class Floor:
         """int y^k dm for k = 0, 1, 2."""
         squares = float(self.atoms @ self.y**2)
         for g, w in GAUSS:
-            squares += float((self.y[:-1] + self.steps * g) ** 2 @ (self.steps * w * (self.left * (1 - g) + self.right * g)))
+            squares += float(
+                (self.y[:-1] + self.steps * g) ** 2 @ (self.steps * w * (self.left * (1 - g) + self.right * g))
+            )
         return self.total, float(self._moments[1][-1]), squares
 
     def far(self, x: np.ndarray, of: Callable[[np.ndarray], np.ndarray], knots: tuple[float, ...]) -> np.ndarray:
@@ -312,7 +313,9 @@ class Floor:
                 out[part] += of((y[:-1] + self.steps * g)[None] - x[part, None]) @ weight
         if knots:
             whole, cut = _kinked(x, y, knots)
-            out += self._along(cut, x.size, lambda k, t: of(t - x[k])) - self._along(whole, x.size, lambda k, t: of(t - x[k]))
+            out += self._along(cut, x.size, lambda k, t: of(t - x[k])) - self._along(
+                whole, x.size, lambda k, t: of(t - x[k])
+            )
         on = np.flatnonzero(self.atoms)
         return np.asarray(out + of(y[on][None] - x[:, None]) @ self.atoms[on])
 

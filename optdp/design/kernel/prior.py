@@ -139,7 +139,10 @@ class PriorProgram:
 
     def _size(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """What r rises by, per share by which a window's threshold shrinks."""
-        return np.asarray(((b - a) / 2) ** 2 if self.task.cost.square else self.task.cost.nu(x, a, b)) + 0 * x
+        return (
+            np.asarray(np.minimum(((b - a) / 2) ** 2, 1.0) if self.task.cost.square else self.task.cost.nu(x, a, b))
+            + 0 * x
+        )
 
     def _atom_rows(self, outputs: np.ndarray, x: np.ndarray, a: np.ndarray, b: np.ndarray, nu: bool) -> np.ndarray:
         r = self.task.cost.excess(x[None], outputs[:, None], a[None], b[None])
@@ -178,7 +181,7 @@ class PriorProgram:
     def solve(
         self, outputs: np.ndarray, before: Dual | None, solver: LinearSolver | None = None, left: float = np.inf
     ) -> Dual | None:
-        """The best prior with g >= 0 at `outputs`, or None if the solver gives none; `before`: one for windows much like these."""
+        """The best prior with g >= 0 at `outputs`, or None if there is none; `before`: one for windows much like these."""
         table, gains = self.table(outputs) * min(self.task.scale, 1.0), self.gains()
         head, low, high = self.limits()
         # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
@@ -229,7 +232,8 @@ class PriorProgram:
         count = len(self.layers) - self.more
         weights = np.array(dual.densities[:count]) + 1e-300
         low, high = (
-            sum(w * layer[k] for w, layer in zip(weights, self.layers, strict=False)) / weights.sum(axis=0) for k in (0, 1)
+            sum(w * layer[k] for w, layer in zip(weights, self.layers, strict=False)) / weights.sum(axis=0)
+            for k in (0, 1)
         )
         layers = _layers(self.task, self.mesh, low, high, (1.0,)) + self.layers[count:]
         return PriorProgram(self.task, self.mesh, layers, self.atoms.take(np.flatnonzero(dual.weights)))
@@ -291,6 +295,11 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
     return layers, Cuts(table[:, 0], table[:, 1], table[:, 2])
 
 
+def _shrunk(reach: np.ndarray, share: float) -> np.ndarray:
+    """Narrower by this share, but windows wider than the domain by no more of their thresholds than one like it."""
+    return np.asarray(reach * (1 - share / np.maximum(reach, 1.0) ** 2))
+
+
 def _levels(task: Task) -> list[float]:
     """Between these reaches the threshold is the same: jumps of the loss."""
     return [*task.cost.jumps, 1.5][:6]
@@ -314,7 +323,7 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
         low, high = dual.layers[k]
         if cost.tilted:
             centre = grid((low + high) / 2)
-            reaches.append(_steady(dual.mesh, (high - low) / 2 * (1 - shrink), centre, (-1.0, 1.0)))
+            reaches.append(_steady(dual.mesh, _shrunk((high - low) / 2, shrink), centre, (-1.0, 1.0)))
             centres.append(tuple(centre.tolist()))
         else:
             reaches.append(_steady(dual.mesh, (high - dual.mesh) / slope * (1 - shrink), dual.mesh, cost.slopes))
@@ -322,7 +331,7 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     use = np.flatnonzero(weights > 0)
     atoms, weights = atoms.take(use), weights[use]
     x, far = atoms.x, np.round((atoms.a + atoms.b) * 2.0**39) / 2.0**40
-    reach = np.maximum((atoms.b - atoms.a) / 2 if cost.tilted else (atoms.b - x) / slope, 0.0) * (1 - shrink)
+    reach = _shrunk(np.maximum((atoms.b - atoms.a) / 2 if cost.tilted else (atoms.b - x) / slope, 0.0), shrink)
     if task.symmetric:
         x, far, weights, reach = np.append(x, 1 - x), np.append(far, 1 - far), np.tile(weights, 2), np.tile(reach, 2)
     far = far if cost.tilted else np.empty(0)
