@@ -418,7 +418,9 @@ class _Search:
             if best is None or dual.value * (1 - 2 * shrink) > best[1].value * (1 - 2 * best[2]):
                 best = program, dual, shrink
             near = 1 - best[1].value * (1 - 2 * best[2]) / found.attained
-            if near <= CLOSE * self.run.rtol or (count and near > 1.4 * self.run.rtol):
+            if (near <= CLOSE * self.run.rtol and shrink <= self.run.rtol / 16) or (
+                count and near > 1.4 * self.run.rtol
+            ):
                 break
             outputs = np.union1d(outputs, lowest[program.values(lowest, columns) < 0])
             if program.layers and not thin:
