@@ -97,8 +97,12 @@ def p_value(counts, chances):
 
 def of_lattice(mechanism, x, y):
     """A piecewise mechanism's outputs by their place on the lattice, in exact integers."""
-    place, lattice = mechanism.placed(np.array([x]))
-    first, n, count = int(mechanism._first(place, lattice)[0]), mechanism._numbers(lattice), lattice.count
+    inputs, lattice = mechanism.on_lattice(np.array([x]))
+    first, n, count = (
+        int(mechanism._first(lattice.index(inputs), lattice)[0]),
+        mechanism._numbers(lattice),
+        lattice.count,
+    )
     window = {(first + n * k // 6) % count for k in range(7)}
     cuts = sorted({0, count, *window, *(count * k // 8 for k in range(9))})
     mass = float(mechanism.exact_floor_mass)

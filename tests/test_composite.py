@@ -27,6 +27,7 @@ from optdp.mechanisms.composite import CompositeMechanism
 from optdp.problem import shapes
 from optdp.problem.shapes import ACTIVATIONS, STEPS, Quartic, Shape, Steps, as_activation, as_base
 from optdp.solution import Solution
+from tests.test_sampling import distribution
 
 SIX = [(a, b) for a in ("A1", "A2", "A3") for b in ("B1", "B2")]
 EPS = (0.2, 0.3, 0.4, 0.5, 1.0)
@@ -450,12 +451,7 @@ def test_shapes_are_exact():
     with pytest.raises(ValueError, match="symmetric"):
         Steps((1, 2))
     steps, n = Steps((1, 5, 2, 5, 1)), 5  # the alias table carries the weights exactly
-    table, total = steps._alias, sum(steps.heights)
-    cuts = [int(high) * 2**62 + int(low) for high, low in zip(table.high, table.low, strict=True)]
-    weights = list(cuts)
-    for j, other in enumerate(table.other):
-        weights[other] += total - cuts[j] if other != j else 0
-    assert weights == [h * n for h in steps.heights]
+    assert distribution(steps._alias, n) == [[Fraction(h, sum(steps.heights)) for h in steps.heights]]
     assert len(as_activation(lambda u: 1 - u**2).heights) == STEPS
 
 

@@ -98,7 +98,7 @@ def test_the_mean_of_what_is_sent_is_the_input_exactly(mechanism, share, toss):
     assert (1 - chance) * mean_of(mechanism, first) + chance * mean_of(mechanism, second) == x
     cut = math.floor(chance * LIMB)
     for tried in {toss, max(cut - 1, 0), min(cut + 1, LIMB - 1)} - {cut}:
-        start = int(mechanism._tossed_start(np.array([place]), lattice, Tosses(tried))[0])
+        start = int(mechanism._tossed_start(np.array([place]), Tosses(tried))[0])
         assert start == (second if tried < cut else first)
 
 

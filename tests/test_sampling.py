@@ -1,4 +1,4 @@
-"""The one coin and the one alias table: exact distributions by counting every random integer, not by statistics."""
+"""The one coin, alias table and geometric law: exact distributions by counting every random integer, not by statistics."""
 
 from fractions import Fraction
 from unittest import mock
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from optdp.exact import sampling
-from optdp.exact.sampling import BITS, LIMB, Alias, as_rng, below, coin
+from optdp.exact.sampling import LIMB, Alias, Geometric, Guide, SystemGenerator, as_rng, coin, either, in_blocks, limbs
 
 
 class Script:
@@ -27,19 +27,39 @@ class Script:
 
 def distribution(table, count):
     """The exact probabilities of each outcome of each row of an `Alias`, from its cells."""
-    rows = len(table.low) // table.columns
+    rows, width = len(table.bars) // table.columns, 2**table.rest
+    assert table.columns * width == LIMB
     out = [[Fraction(0)] * count for _ in range(rows)]
-    capacity = table.total >> table.bits if table.single else table.total
     for row in range(rows):
         for j in range(table.columns):
             cell = row * table.columns + j
-            cut = (int(table.high[cell]) << BITS) + int(table.low[cell])
-            assert 0 <= cut <= capacity
-            for outcome, mass in ((j, cut), (int(table.other[cell]), capacity - cut)):
+            cut = (int(table.bars[cell]) + table.ties.get(cell, 0)) / Fraction(width)
+            assert 0 <= cut <= 1 and 0 < table.ties.get(cell, Fraction(1, 2)) < 1
+            for outcome, mass in ((j, cut), (int(table.other[cell]), 1 - cut)):
                 if mass:
                     assert 0 <= outcome < count, "an outcome that does not exist has positive probability"
-                    out[row][outcome] += Fraction(mass, capacity * table.columns)
+                    out[row][outcome] += mass / table.columns
     return out
+
+
+def tree(call, depth=12):
+    """The exact probability of each result of `call(rng)`, by trying every random integer; what is still open after `depth`."""
+    found, left, todo = {}, Fraction(0), [((), Fraction(1))]
+    while todo:
+        answers, chance = todo.pop()
+        rng = Script(*answers)
+        try:
+            outcome = call(rng)
+        except IndexError:  # one more is asked for
+            low, high = rng.asked[-1]
+            if len(answers) == depth:
+                left += chance
+            else:
+                todo += [((*answers, k), chance / (high - low)) for k in range(low, high)]
+        else:
+            assert not rng.answers
+            found[outcome] = found.get(outcome, Fraction(0)) + chance
+    return found, left
 
 
 @st.composite
@@ -69,39 +89,32 @@ def test_the_alias_table_has_exactly_the_weights(case):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
-def test_draw_reads_the_table_with_one_integer(count):
-    """With total 2^62 every ticket is one integer: at both sides of each cut, and the two ends of each cell."""
-    row = [LIMB // 9 + 3 * j for j in range(count - 1)]
-    row.append(LIMB - sum(row))
-    table = Alias([row, row[::-1]], LIMB)
-    assert table.single
+@pytest.mark.parametrize("total", [LIMB, LIMB * LIMB, 7**20])
+def test_draw_reads_the_table_with_one_integer(count, total):
+    """At both sides of each cut, and at the two ends of each cell; a tie is tossed on, where it leaves anything open."""
+    row = [total // 9 + 3 * j for j in range(count - 1)]
+    row.append(total - sum(row))
+    table = Alias([row, row[::-1]], total)
     width = LIMB >> table.bits
     for which in (0, 1):
         for j in range(table.columns):
             cell = which * table.columns + j
-            cut = int(table.low[cell]) + (int(table.high[cell]) << BITS)
+            cut, share = int(table.bars[cell]), table.ties.get(cell)
             for inside in {0, cut - 1, cut, width - 1}:
                 if not 0 <= inside < width:
                     continue
                 rng = Script([j * width + inside])
-                found = table.draw(np.array([which]), rng)
+                if inside == cut and share:
+                    for second in (0, int(share * LIMB) - 1, int(share * LIMB) + 1, LIMB - 1):
+                        if 0 <= second < LIMB and second != int(share * LIMB):
+                            rng = Script([j * width + inside], second)
+                            first = second < share * LIMB
+                            assert table.draw(np.array([which]), rng)[0] == (j if first else table.other[cell])
+                            assert not rng.answers
+                    continue
+                assert table.draw(np.array([which]), rng)[0] == (j if inside < cut else table.other[cell])
+                # Only a tie that the other bits decide, with nothing left to toss for, is looked at again.
                 assert rng.asked == [(0, LIMB)]
-                assert found[0] == (j if inside < cut else table.other[cell])
-
-
-def test_draw_reads_the_table_with_three_integers():
-    total = LIMB * LIMB
-    row = [total // 3, total // 5, total - total // 3 - total // 5]
-    table = Alias([row], total)
-    assert not table.single
-    for j in range(3):
-        cut = (int(table.high[j]) << BITS) + int(table.low[j])
-        for inside in {0, cut - 1, cut, cut + 1, total - 1}:
-            if not 0 <= inside < total:
-                continue
-            high, low = divmod(inside, LIMB)
-            rng = Script([j], [high], [low])
-            assert table.draw(np.array([0]), rng)[0] == (j if inside < cut else table.other[j])
 
 
 @given(st.integers(0, 2**10), st.sampled_from([2**k for k in (0, 1, 10, 61, 62, 63, 100, 124)]))
@@ -130,49 +143,7 @@ def test_ties_alone_are_tossed_again():
     assert coin(heads, LIMB * LIMB, (4,), rng).tolist() == [True, True, False, False]
 
 
-@given(st.integers(1, 2**124))
-def test_below_is_uniform(total):
-    """The pairs (high, low) that are kept are those below the total, each once: the first draw covers them, the last is refused."""  # noqa: E501
-    top, bottom = divmod(total, LIMB)
-    with mock.patch.object(sampling, "LIMB", LIMB):
-        if top == 0:
-            rng = Script([bottom - 1])
-            high, low = below(total, 1, rng)
-            assert (high[0], low[0]) == (0, bottom - 1) and rng.asked == [(0, bottom)]
-            return
-        if bottom:
-            rng = Script([top], [bottom], [0], [bottom])  # refused, then (0, bottom)
-            high, low = below(total, 1, rng)
-            assert (high[0], low[0]) == (0, bottom) and rng.asked == [(0, top + 1), (0, LIMB)] * 2
-            rng = Script([top], [bottom - 1])
-            high, low = below(total, 1, rng)
-            assert int(high[0]) * LIMB + int(low[0]) == total - 1
-        else:
-            rng = Script([top - 1], [LIMB - 1])
-            high, low = below(total, 1, rng)
-            assert rng.asked == [(0, top), (0, LIMB)] and int(high[0]) * LIMB + int(low[0]) == total - 1
-
-
-@pytest.mark.parametrize("total", [1, 2, 3, 5, 8, 9, 15, 16])
-def test_below_counts_every_outcome(total):
-    """With limbs of 2 bits all random integers can be listed: every outcome below the total has the same probability."""
-    with mock.patch.object(sampling, "LIMB", 4), mock.patch.object(sampling, "BITS", 2):
-        top, bottom = divmod(total, 4)
-        kept = []
-        for high in range(top + (bottom > 0)) if top else [0]:
-            for low in range(4 if top else bottom):
-                answers = [[high], [low], [0], [0]] if top else [[low]]
-                got = below(total, 1, Script(*answers))
-                value = int(got[0][0]) * 4 + int(got[1][0])
-                if high * 4 + low < total:
-                    assert value == high * 4 + low
-                    kept.append(value)
-                else:
-                    assert value == 0  # drawn again
-        assert sorted(kept) == list(range(total))
-
-
-@pytest.mark.parametrize("total", [4, 16])
+@pytest.mark.parametrize("total", [4, 7, 16])
 def test_alias_counts_every_outcome(total):
     """Limbs of 2 bits: all weights of three outcomes, all random integers."""
     with mock.patch.object(sampling, "LIMB", 4), mock.patch.object(sampling, "BITS", 2):
@@ -180,19 +151,80 @@ def test_alias_counts_every_outcome(total):
             for b in range(total + 1 - a):
                 row = [a, b, total - a - b]
                 table = Alias([row], total)
-                counts = [0, 0, 0]
-                if table.single:
-                    for ticket in range(4):
-                        counts[int(table.draw(np.array([0]), Script([ticket]))[0])] += 1
-                    scale = 4
-                else:
-                    for column in range(table.columns):
-                        for value in range(total):
-                            high, low = divmod(value, 4)
-                            answers = ([column], [low]) if total <= 3 else ([column], [high], [low])
-                            counts[int(table.draw(np.array([0]), Script(*answers))[0])] += 1
-                    scale = total * table.columns
-                assert [Fraction(c, scale) for c in counts] == [Fraction(w, total) for w in row]
+                found, left = tree(lambda rng, table=table: int(table.draw(np.array([0]), rng)[0]), 6)
+                assert left < Fraction(1, 4**5) if total == 7 else left == 0
+                for k, weight in enumerate(row):
+                    assert 0 <= Fraction(weight, total) - found.get(k, 0) <= left
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 16), Fraction(3, 8), Fraction(5, 7), Fraction(1, 4)])
+def test_geometric_counts_every_outcome(share):
+    """Limbs of 2 bits, with which nearly every number ties, and whole runs of the table lie within one."""
+    with mock.patch.object(sampling, "LIMB", 4), mock.patch.object(sampling, "BITS", 2):
+        law = Geometric(share)
+        law.fewer = law.fewer[:3]
+        law.guide = Guide(np.array([int(4 * f) for f in law.fewer]), 2)
+        found, left = tree(lambda rng: int(law.draw(1, rng)[0]), 6)
+        assert left < Fraction(1, 4) and len(found) >= 3
+        for k in range(12):
+            assert 0 <= (1 - share) * share**k - found.get(k, 0) <= left
+
+
+def test_geometric_tables_hold_the_law():
+    """The table of a share is that of the probabilities; far shares too, of which hardly a number is looked up."""
+    for share in (Fraction(9, 10), Fraction(1, 3), Fraction(1, 2**50), 1 - Fraction(1, 2**62)):
+        law = Geometric(share)
+        assert law.fewer == [1 - share**k for k in range(len(law.fewer))] and len(law.fewer) <= 66
+        for k, fewer in enumerate(law.fewer[1:], 1):
+            cut = int(fewer * LIMB)
+            for toss, expected in ((cut - 1, k - 1), (cut + 1, k)):
+                if law.fewer[k - 1] * LIMB <= toss and (k + 1 == len(law.fewer) or toss + 1 <= law.fewer[k + 1] * LIMB):
+                    assert law._drawn(1, Script([toss]))[0] == expected
+    drawn = Geometric(Fraction(99, 100)).draw(50_000, np.random.default_rng(0))
+    assert abs(drawn.mean() - 99) < 6 * 99.5 / 50_000**0.5 and drawn.max() > 600
+
+
+@given(st.lists(st.integers(0, 2**20 - 1), min_size=1, max_size=40), st.lists(st.integers(0, 2**20 - 1), min_size=1))
+def test_guides_find_the_stretch(starts, at):
+    starts, at = np.sort(np.array(starts, dtype=np.int64)), np.array(at, dtype=np.int64)
+    expected = np.maximum(np.searchsorted(starts, at, side="right") - 1, 0)
+    assert np.array_equal(Guide(starts, 20)(at), expected)
+    assert np.array_equal(Guide(starts << 42, 62)(at << 42), expected)
+    shares, far = starts / 2**20, np.concatenate([at / 2**20, [-1e-9, -3.0, 1.0, 1.5]])
+    expected = np.maximum(np.searchsorted(shares, far, side="right") - 1, 0)
+    assert np.array_equal(Guide(shares, 0)(far), expected)
+    assert np.array_equal(Guide(starts[:1], 0)(at * 0), at * 0)
+
+
+def test_limbs_are_62_bits_of_the_words():
+    for size in ((), 5, (2, 3)):
+        words = np.random.default_rng(3).integers(0, 2**64, size=size, dtype=np.uint64)
+        assert np.array_equal(limbs(size, np.random.default_rng(3)), (words >> np.uint64(2)).astype(np.int64))
+    rng = as_rng(None)
+    assert isinstance(rng, SystemGenerator) and limbs((2, 3), rng).shape == (2, 3) and limbs(9, rng).min() >= 0
+    rng = Script([1, 2, LIMB - 1])
+    assert limbs(3, rng).tolist() == [1, 2, LIMB - 1] and rng.asked == [(0, LIMB)]
+
+
+@given(st.integers(0, 30), st.integers(1, 9))
+def test_blocks_are_put_together(size, block):
+    seen = []
+
+    def draw(part):
+        seen.append(part.size)
+        return part * 2
+
+    with mock.patch.object(sampling, "BLOCK", block):
+        x = np.arange(size, dtype=np.int32)
+        assert np.array_equal(in_blocks(draw, x), 2 * x) and in_blocks(draw, x).dtype == np.int32
+        assert sum(seen) == 2 * size and max(seen) <= block
+        assert in_blocks(draw, x.reshape(1, size, 1)).shape == (1, size, 1)
+        assert in_blocks(draw, np.asarray(3)).shape == ()
+
+
+def test_either_chooses():
+    first, a, b = np.array([True, False, True]), np.array([2**61, 5, -(2**61)]), np.array([7, -(2**61), 2**61])
+    assert np.array_equal(either(first, a, b), np.where(first, a, b))
 
 
 def test_as_rng():

@@ -77,7 +77,7 @@ def test_draws_have_the_listed_law(coarse):
         LatticeStaircase.private(2.0, 1.3, delta=0.1),
     ):
         law, _ = listed(noise, noise.cut or 40 * noise.period)
-        j, counts = np.unique(noise._places((40_000,), np.random.default_rng(3)), return_counts=True)
+        j, counts = np.unique(noise._places(40_000, np.random.default_rng(3)), return_counts=True)
         assert set(j.tolist()) <= set(law)
         for k, p in law.items():
             seen, wanted = int(counts[j == k].sum()), float(p) * 40_000

@@ -3,9 +3,9 @@
 from optdp.exact.check import Check, Verification
 from optdp.exact.fields import OPTIONAL, UNSAVED, FieldError, Fields, Tagged, Within, written
 from optdp.exact.numbers import Log, Number, exp_of, number, plain, prose, show
-from optdp.exact.sampling import Alias, Seed, as_rng, coin
+from optdp.exact.sampling import Alias, Geometric, Seed, as_rng, coin, either, in_blocks
 
 __all__ = [
-    "OPTIONAL", "UNSAVED", "Alias", "Check", "FieldError", "Fields", "Log", "Number", "Seed", "Tagged", "Verification", "Within",
-    "as_rng", "coin", "exp_of", "number", "plain", "prose", "show", "written",
+    "OPTIONAL", "UNSAVED", "Alias", "Check", "FieldError", "Fields", "Geometric", "Log", "Number", "Seed", "Tagged",
+    "Verification", "Within", "as_rng", "coin", "either", "exp_of", "in_blocks", "number", "plain", "prose", "show", "written",
 ]  # fmt: skip

@@ -12,15 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from optdp.exact.sampling import LIMB
+from optdp.exact.sampling import BITS, in_blocks, limbs, tossed
 
 #: Floats hold integers up to this size.
 LARGEST = 2**53
-#: Bits of a limb where products of integers are taken apart, and limbs behind the point of a factor: what is cut off is
-#: below 2^-46 of a unit for an index below 2^61. Floats decide where they are further than MARGIN from a tie.
-BITS, LIMBS, MARGIN = 27, 4, 2.0**-30
-#: Indices that `dither` takes at a time: what stands between fits into a cache.
-BLOCK = 1 << 13
+#: Bits before and behind the point of what `dither` computes in integers, and how far from a tie these decide.
+WHOLE, BEHIND, MARGIN = 13, 51, 1 << 21
 
 
 @dataclass(frozen=True)
@@ -79,58 +76,36 @@ def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random
 
     **Arguments:** `index`: integers from 0 to 2^60; `factor`: >= 0; the results must stay below 2^62 in size.
 
-    Products are taken in integers of 27 bits. A toss of 62 bits that is too near to be decided so is decided in rationals,
-    and one that ties is tossed on.
+    Of the sum, with a uniform number below 1 added to it, 64 bits around the point are taken in integers, which floats complete
+    to the left: they are wrong by less than 2^(WHOLE - 1). What is cut off to the right is below 2^(9 - BEHIND). Where the
+    number is too near to a tie to decide so, rationals do, and a tie of its 62 bits is tossed on.
     """
     whole = math.floor(offset)
-    parts = [offset - whole, factor]
-    fixed = [math.floor(part * (1 << (BITS * LIMBS))) for part in parts]
-    limbs = [[(f >> (BITS * k)) & ((1 << BITS) - 1) for k in range(LIMBS)] + [f >> (BITS * LIMBS)] for f in fixed]
-    toss = rng.integers(0, LIMB, size=index.shape)
-    out, places, tosses = np.empty(index.size, dtype=np.int64), index.reshape(-1), np.asarray(toss).reshape(-1)
-    for start in range(0, index.size, BLOCK):
-        part = slice(start, start + BLOCK)
-        out[part] = _dithered(places[part], tosses[part], offset, factor, whole, limbs, rng)
-    return out.reshape(index.shape)
+    parts = [(offset - whole) * 2**BEHIND, factor * 2**BEHIND]
+    start, step = ((math.floor(part) + 2**63) % 2**64 - 2**63 for part in parts)
+    rest, slope = float(parts[1] - math.floor(parts[1])), float(factor)
 
+    def draw(places: np.ndarray) -> np.ndarray:
+        toss, near = limbs(places.shape, rng), places.astype(float)
+        fixed: np.ndarray = places * step  # modulo 2^64
+        fixed += (near * rest).astype(np.int64)
+        fixed += start + (1 << BEHIND) - 1
+        fixed -= toss >> (BITS - BEHIND)
+        share = fixed + MARGIN
+        share &= (1 << BEHIND) - 1
+        fixed >>= BEHIND
+        fixed &= (1 << WHOLE) - 1
+        near *= slope
+        near -= fixed
+        near *= 2.0**-WHOLE
+        above = np.rint(near, out=near).astype(np.int64)
+        above <<= WHOLE
+        fixed += above
+        fixed += whole
+        for i in np.flatnonzero(share < 2 * MARGIN).tolist():
+            exactly = offset + int(places[i]) * factor
+            down = math.floor(exactly)
+            fixed[i] = down + tossed(int(toss[i]), exactly - down, rng)
+        return fixed
 
-def _dithered(
-    index: np.ndarray, toss: np.ndarray, offset: Fraction, factor: Fraction, whole: int, limbs: list[list[int]],
-    rng: np.random.Generator,
-) -> np.ndarray:  # fmt: skip
-    """A block of `dither`."""
-    low, high = index & ((1 << BITS) - 1), index >> BITS
-    # Position k counts units of 2^(BITS (k - LIMBS)); the first positions are of no use but for their carry.
-    carry, digits = np.zeros(index.shape, dtype=np.int64), []
-    for k in range(LIMBS + 1):
-        total = low * limbs[1][k]
-        total += carry
-        total += limbs[0][k]
-        if k:
-            total += high * limbs[1][k - 1]
-        if k == LIMBS:
-            digits.append(total + ((high * limbs[1][k]) << BITS))
-            break
-        carry = total >> BITS
-        digits.append(total & ((1 << BITS) - 1))
-    rest = (digits[LIMBS - 1] + digits[LIMBS - 2] / 2.0**BITS) / 2.0**BITS
-    excess = toss / LIMB - rest
-    up, out = excess < 0, digits[LIMBS] + whole
-    unsure = (np.abs(excess) < MARGIN) | (rest < MARGIN) | (rest > 1 - MARGIN)
-    for place in np.unique(index[unsure]).tolist():
-        exact = offset + place * factor
-        here = unsure & (index == place)
-        share = exact - math.floor(exact)
-        out[here] = math.floor(exact)
-        up[here] = toss[here] < (cut := math.floor(share * LIMB))
-        for i in np.flatnonzero(here & (toss == cut)):
-            up[i] = tossed(cut, share, rng)
-    out += up
-    return out
-
-
-def tossed(toss: int, share: Fraction, rng: np.random.Generator) -> bool:
-    """Whether a uniform number, of which `toss` holds the first 62 bits, is below `share`: with exactly that probability."""
-    while toss == (cut := share.numerator * LIMB // share.denominator) and share * LIMB != cut:
-        share, toss = share * LIMB - cut, int(rng.integers(0, LIMB))
-    return toss < cut
+    return in_blocks(draw, index)

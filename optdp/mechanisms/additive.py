@@ -12,6 +12,7 @@ The same holds for every notion that mixtures keep: the noise and its shift by d
 lattice noises, and hockey-stick divergences (hence profiles and Gaussian DP), KL and Renyi moments are jointly convex.
 """
 
+import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,7 +22,22 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import OPTIONAL, Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, work
+from optdp.exact import (
+    OPTIONAL,
+    Alias,
+    Check,
+    Geometric,
+    Log,
+    Number,
+    Seed,
+    Within,
+    as_rng,
+    enclosures,
+    in_blocks,
+    require,
+    show,
+    work,
+)
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
@@ -542,22 +558,26 @@ class AdditiveMechanism(AdditiveNoise):
         sizes = [self.atom, *self.weights[:1], *(2 * w for w in self.weights[1:]), *(2 * t for t in self.tail)]
         return Alias([sizes], self.total)
 
-    def _places(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    @cached_property
+    def _periods(self) -> Geometric:
+        return Geometric(Fraction(self.decay, LIMB))
+
+    def _places(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Draws of the noise in grid points (on the integers: as it is), exactly distributed."""
-        count = int(np.prod(shape, dtype=int))
-        entry = self._alias.draw(np.zeros(count, dtype=np.int64), rng)
-        distance = entry - 1
+        distance = self._alias.draw(np.zeros(size, dtype=np.int64), rng)
+        inside = distance > 0  # 0: the atom
+        distance -= inside
         if self.tail:
             going = np.flatnonzero(distance >= len(self.weights))
-            while going.size:
-                going = going[coin(self.decay, LIMB, going.shape, rng)]
-                distance[going] += self.n
-        sign = np.where(rng.integers(0, 2, size=count) == 1, 1, -1)
-        cells, atom = np.where(entry == 0, 0, distance * sign), entry == 0
+            distance[going] += self._periods.draw(going.size, rng) * self.n
+        distance *= 1 - 2 * rng.integers(0, 2, size=size)
         if not self.discrete:
             m = self._grid()[1]
-            cells = cells * m + np.where(atom, 0, rng.integers(0, m, size=count) - m // 2)
-        return cells.reshape(shape)
+            within = rng.integers(0, m, size=size)
+            within -= m // 2
+            distance *= m
+            distance += within * inside if self.atom else within
+        return distance
 
     def _grid(self) -> tuple[float, int]:
         """(spacing g = a power of two, grid points per cell m), m g >= step."""
@@ -566,12 +586,11 @@ class AdditiveMechanism(AdditiveNoise):
         return g, -(-share.numerator // share.denominator)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return self._places(shape, rng) * (1.0 if self.discrete else self._grid()[0])
+        return self._places(math.prod(shape), rng).reshape(shape) * (1.0 if self.discrete else self._grid()[0])
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs = self.domain.check(x)
-        places = self._places(inputs.shape, as_rng(rng))
-        return added(inputs, places, 1.0 if self.discrete else self._grid()[0])
+        inputs, rng, g = self.domain.check(x), as_rng(rng), 1.0 if self.discrete else self._grid()[0]
+        return in_blocks(lambda part: added(part, self._places(part.size, rng), g), inputs)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; weights are strings, which no reader of JSON rounds."""

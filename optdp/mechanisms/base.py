@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (
     "additive", "cap", "composite", "finite", "frequency", "kernel", "lifted", "lip", "metric", "metric_circle", "metric_line",
-    "piecewise", "plane", "product", "signs", "staircase", "varying_window", "baselines.calibrated", "baselines.clamped",
-    "baselines.frequency", "baselines.noise", "baselines.plane", "baselines.unbiased", "baselines.vector",
+    "mixture", "piecewise", "plane", "product", "signs", "staircase", "varying_window", "baselines.calibrated",
+    "baselines.clamped", "baselines.frequency", "baselines.noise", "baselines.plane", "baselines.unbiased", "baselines.vector",
 )  # fmt: skip
 
 

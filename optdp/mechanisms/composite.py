@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated
 
@@ -16,7 +17,7 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require, show
+from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, in_blocks, require, show
 from optdp.exact.lattice import Lattice, dither, nearest
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow
 from optdp.problem import LDP, At, DomainLike, Interval, Objective, Privacy, Rule, WorstCase, as_interval
@@ -123,7 +124,7 @@ class CompositeMechanism(CellWindow):
     def _exact_middle(self) -> Fraction:
         return (Fraction(self.domain.lower) + Fraction(self.domain.upper)) / 2
 
-    @property
+    @cached_property
     def exact_range(self) -> tuple[Fraction, Fraction]:
         """(lower, upper) ends of the outputs, exactly: the only range for which the mean of the output is the input."""
         alpha, beta = self._line
@@ -208,26 +209,37 @@ class CompositeMechanism(CellWindow):
         lattice = Lattice.between(low, high, whole)
         return replace(lattice, first=math.floor(low / lattice.step), last=math.ceil(high / lattice.step))
 
+    @cached_property
+    def _lines(self) -> list[tuple[Lattice, tuple[Fraction, Fraction], tuple[Fraction, Fraction]]]:
+        """For floats and for integers: what is sent, and (offset, factor) of two lines: from what is read to the window's first
+        cell, and from cells to what is sent.
+        """
+        slope, (low, high), found = (self.last_cell - self.first_cell) / self.domain.exact_width, self.exact_range, []
+        for read in self._lattices:
+            sent = self._sent(read.whole)
+            start = self.first_cell + slope * (read.first * read.step - Fraction(self.domain.lower))
+            unit = (high - low) / CELLS / sent.step
+            found.append((sent, (start, slope * read.step), (low / sent.step + unit / 2, unit)))
+        return found
+
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        at, lattice = self.placed(x)
+        inputs, lattice = self.on_lattice(x)
         if lattice.whole and max(map(abs, self.exact_range)) >= 2**62:
             told = (
                 "at this eps and width unbiased answers lie beyond 64-bit integers; pass floats, or narrow the domain"
             )
             raise ValueError(f"x is not allowed to be integers: {told}")
-        rng = as_rng(rng)
-        place = at.reshape(-1) - lattice.first
-        from_base = coin(self.floor_coins, COINS, place.shape, rng)
-        slope = (self.last_cell - self.first_cell) / self.domain.exact_width
-        start = self.first_cell + slope * (lattice.first * lattice.step - Fraction(self.domain.lower))
-        cell = dither(place, start, slope * lattice.step, rng)
-        near, far = np.flatnonzero(~from_base), np.flatnonzero(from_base)
-        cell[near] += self.activation.draw(self.width_cells, near.size, rng)
-        cell[far] = self.base.draw(CELLS, far.size, rng)
-        low, high = self.exact_range
-        sent = self._sent(lattice.whole)
-        unit = (high - low) / CELLS / sent.step
-        return sent.sent(dither(cell, low / sent.step + unit / 2, unit, rng)).reshape(at.shape)
+        rng, (sent, starts, places) = as_rng(rng), self._lines[lattice.whole]
+
+        def draw(part: np.ndarray) -> np.ndarray:
+            from_base = coin(self.floor_coins, COINS, part.shape, rng)
+            cell = dither(lattice.index(part) - lattice.first, *starts, rng)
+            near, far = np.flatnonzero(~from_base), np.flatnonzero(from_base)
+            cell[near] += self.activation.draw(self.width_cells, near.size, rng)
+            cell[far] = self.base.draw(CELLS, far.size, rng)
+            return sent.sent(dither(cell, *places, rng))
+
+        return in_blocks(draw, inputs)
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         inputs, outputs = self.domain.check(x), require.reals(y, "y")

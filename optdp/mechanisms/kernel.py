@@ -20,9 +20,9 @@ from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.check import Check
 from optdp.exact.enclosures import ball
 from optdp.exact.fields import Within
-from optdp.exact.lattice import Lattice, nearest, tossed
+from optdp.exact.lattice import Lattice, nearest
 from optdp.exact.numbers import Number
-from optdp.exact.sampling import LIMB, Seed, as_rng, coin
+from optdp.exact.sampling import LIMB, Guide, Seed, as_rng, coin, either, in_blocks, limbs, tossed
 from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow, least_floor
 from optdp.problem.domains import DomainLike, Interval, as_interval
@@ -33,8 +33,6 @@ from optdp.problem.privacy import LDP, Privacy
 
 #: Most pieces of a floor.
 PIECES = 2**15
-#: Bits of the table that leads from a cell to its piece.
-GUIDE = 14
 #: Where means are exact: outputs are numbers of a lattice of at most 2^STEPS steps, and windows start at multiples of a power of
 #: two, about 2^-STARTS of their width, or 2^-STRETCH of the way on which both ends move linearly. Coarse enough for floats to
 #: decide nearly all roundings, and fine enough to cost nothing.
@@ -130,18 +128,9 @@ class KernelMechanism(CellWindow):
         return np.array([0, *accumulate(self.cells)], dtype=np.int64)
 
     @cached_property
-    def _guide(self) -> np.ndarray:
-        """The piece of the first cell of each of 2^GUIDE equal groups."""
-        return np.searchsorted(self._edges, np.arange(2**GUIDE) * (CELLS >> GUIDE), side="right") - 1
-
-    def _piece(self, cell: np.ndarray) -> np.ndarray:
-        """The piece of each cell: the guide's, and a few steps on where its group has several."""
-        piece = self._guide[cell >> (50 - GUIDE)]
-        late = np.flatnonzero(cell >= self._edges[1:][piece])
-        while late.size:
-            piece[late] += 1
-            late = late[cell[late] >= self._edges[1:][piece[late]]]
-        return piece
+    def _piece(self) -> Guide:
+        """The piece of each cell."""
+        return Guide(self._edges[:-1], CELLS.bit_length() - 1)
 
     def _lattice(self, whole: bool = False) -> Lattice:
         """What the outputs are numbers of; `whole`: integers."""
@@ -166,7 +155,7 @@ class KernelMechanism(CellWindow):
         if Lattice.between(*ends).step <= 1 or far >= 2**62:
             return None
         twin = replace(self)
-        twin.__dict__["_sent"] = lattice
+        twin.__dict__.update(_sent=lattice, _reads=self._lattices[1])
         return twin
 
     @cached_property
@@ -202,24 +191,43 @@ class KernelMechanism(CellWindow):
             spans = [(Fraction(b) - Fraction(a)) * scale for a, b in zip(self.lows, self.highs, strict=True)]
         return first, np.array([float(span / (2 * cells)) for span, cells in zip(spans, self.cells, strict=True)])
 
+    @cached_property
+    def _rises(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each piece, in integers: how many numbers further it ends, and twice its cells."""
+        return np.array([b - a for a, b in self._places], dtype=np.int64), 2 * np.array(self.cells, dtype=np.int64)
+
     def _quantile(self, cell: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
         """The number sent for each cell, in steps: the nearest one; with `rng` one of two, so that the mean is exact."""
         flat = cell.reshape(-1)
         piece = self._piece(flat)
         first, slope = self._line
-        middle = 2 * (flat - self._edges[piece]) + 1
-        along = slope[piece] * middle
+        middle = flat - self._edges.take(piece)
+        middle <<= 1
+        middle += 1
+        along = slope.take(piece)
+        along *= middle
         if rng is None:
-            near = np.rint(along).astype(np.int64) + first[piece]
-            return np.clip(near, self._sent.first, self._sent.last, out=near).reshape(cell.shape)
-        toss = rng.integers(0, LIMB, size=flat.shape)
-        moved = along + toss / LIMB
-        out = first[piece] + np.floor(moved).astype(np.int64)
-        # `along` has two roundings, the toss one, the sum one.
-        for i in np.flatnonzero(np.abs(moved - np.rint(moved)) < 2.0**-51 * (moved + 1)).tolist():
+            near = np.rint(along, out=along).astype(np.int64)
+            near += first.take(piece)
+            np.maximum(near, self._sent.first, out=near)
+            return np.minimum(near, self._sent.last, out=near).reshape(cell.shape)
+        toss = limbs(flat.shape, rng)
+        out, (rises, twice) = along.astype(np.int64), self._rises
+        # Floats are wrong by less than one step, so that modulo 2^64 the rest is known.
+        whole = twice.take(piece)
+        rest = rises.take(piece)
+        rest *= middle
+        rest -= out * whole
+        out += first.take(piece)
+        excess = rest / whole
+        excess -= (LIMB - 1 - toss) * (1 / LIMB)
+        near = np.ceil(excess)
+        out += near.astype(np.int64)
+        near -= excess
+        for i in np.flatnonzero(np.abs(near - 0.5) > 0.5 - 2.0**-49).tolist():
             low, high = self._places[piece[i]]
-            down, rest = divmod((high - low) * int(middle[i]), whole := 2 * self.cells[piece[i]])
-            out[i] = low + down + tossed(LIMB - 1 - int(toss[i]), Fraction(rest, whole), rng)
+            down, left = divmod((high - low) * int(middle[i]), int(whole[i]))
+            out[i] = low + down + tossed(LIMB - 1 - int(toss[i]), Fraction(left, int(whole[i])), rng)
         return out.reshape(cell.shape)
 
     @cached_property
@@ -300,23 +308,29 @@ class KernelMechanism(CellWindow):
         rate = np.array([[_float(ra - qa), _float(rb - qb)] for _, _, qa, qb, ra, rb in self._windows])
         return x[:, 0], x[:, 1], a[:, 0], a[:, 1], rate[:, 0], rate[:, 1]
 
-    def _stretch(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(which stretch, how far along from 0 to 1): where windows of inputs start, given as shares."""
-        left, right, _, _, r0, r1 = self._map
-        k = np.clip(np.searchsorted(left, x, side="right") - 1, 0, left.size - 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = (x - left[k]) / (right[k] - left[k])
-            if self.rule == "mean":  # r0 t + (r1 - r0) t^2/2 is the share t of (r0 + r1)/2
-                c = t * (r0[k] + r1[k]) / 2
-                t = 2 * c / (r0[k] + np.sqrt(np.maximum(r0[k] ** 2 + 2 * (r1[k] - r0[k]) * c, 0.0)))
-        return k, np.clip(np.nan_to_num(t, nan=0.0), 0.0, 1.0)
+    @cached_property
+    def _where(self) -> tuple[Guide, np.ndarray]:
+        """On which stretch each input lies, given as a share, and how long stretches are."""
+        return Guide(self._map[0], 0), self._map[1] - self._map[0]
 
     def _start(self, x: np.ndarray) -> np.ndarray:
         """The first cell of each input's window (where means are exact: next to which it is), for shares."""
-        k, t = self._stretch(x)
-        _, _, start, end, _, _ = self._map
-        cell = start[k] + t * (end[k] - start[k])
-        return np.clip(cell.astype(np.int64), 0, CELLS - self.width_cells)
+        flat, (guide, lengths) = x.reshape(-1), self._where
+        left, _, start, end, r0, r1 = self._map
+        k = guide(flat)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = flat - left.take(k)
+            t /= lengths.take(k)
+            if self.rule == "mean":  # r0 t + (r1 - r0) t^2/2 is the share t of (r0 + r1)/2
+                c = t * (r0[k] + r1[k]) / 2
+                t = 2 * c / (r0[k] + np.sqrt(np.maximum(r0[k] ** 2 + 2 * (r1[k] - r0[k]) * c, 0.0)))
+            np.fmin(np.fmax(t, 0.0, out=t), 1.0, out=t)  # 0/0 is 0
+        low = start.take(k)
+        t *= end.take(k) - low
+        t += low
+        cell = t.astype(np.int64)
+        np.maximum(cell, 0, out=cell)
+        return np.minimum(cell, CELLS - self.width_cells, out=cell).reshape(x.shape)
 
     def _first_cell(self, inputs: np.ndarray) -> np.ndarray:
         return self._start((inputs - self.domain.lower) / self.domain.width)
@@ -326,37 +340,77 @@ class KernelMechanism(CellWindow):
         return int(2 ** max(min(self.width_cells.bit_length() - 1 - STARTS, length.bit_length() - 1 - STRETCH), 0))
 
     @cached_property
-    def _rates(self) -> tuple[np.ndarray, ...]:
-        """On each stretch, for floats: `_grid`, and how fast the mean moves with the start, and how fast that changes."""
-        _, _, start, end, r0, r1 = self._map
-        unit = _float(self._growth) / CELLS
-        grids = np.array([float(self._grid(b - a)) for a, b, *_ in self._windows])
-        return grids, unit * r0, unit * (r1 - r0) / np.maximum(2 * (end - start), 1)
+    def _reads(self) -> Lattice:
+        """What inputs are numbers of."""
+        return Lattice.between(self.domain.lower, self.domain.upper)
 
-    def _tossed_start(self, at: np.ndarray, lattice: Lattice, rng: np.random.Generator) -> np.ndarray:
+    @cached_property
+    def _moves(self) -> tuple[Guide, tuple[np.ndarray, ...]]:
+        """(on which stretch each input lies, what floats know of stretches), inputs in steps of `_reads` from its first number.
+
+        That is a stretch's first mean, as an integer and a rest; its first start, its cells and `_grid`; how fast the mean moves
+        with the start, and half of how fast that changes; what bounds the error of a difference of means.
+        """
+        step = exact(self._reads.step / self.domain.exact_width)
+        offset = exact((self._reads.first * self._reads.step - Fraction(self.domain.lower)) / self.domain.exact_width)
+        means = [((a - offset) / step, (b - a) / step) for a, b in self._targets]
+        # Means may lie far outside of the domain, where nothing is read.
+        floors = [min(max(int(mean.floor()), 0), 2**63 - 1) for mean, _ in means]
+        rests = [_float(mean - low) for (mean, _), low in zip(means, floors, strict=True)]
+        spans = np.array([_float(span) for _, span in means])
+        _, _, start, end, r0, r1 = self._map
+        unit = _float(self._growth / (CELLS * step))
+        grids = np.array([float(self._grid(b - a)) for a, b, *_ in self._windows])
+        bends = unit * (r1 - r0) / np.maximum(2 * (end - start), 1)
+        reached = np.array([min(max(int(mean.ceil()), 0), 2**63 - 1) for mean, _ in means], dtype=np.int64)
+        guide = Guide(reached, (self._reads.count - 1).bit_length())
+        # At most 64 roundings of numbers like the stretch, each by a share of 2^-53, and one of the rest.
+        sizes = spans * 2.0**-47 + 2.0**-53
+        return guide, (
+            np.array(floors, dtype=np.int64),
+            np.array(rests),
+            start,
+            end - start,
+            grids,
+            unit * r0,
+            bends,
+            sizes,
+        )
+
+    def _tossed_start(self, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The first cell of each input's window, one of two, so that the mean of the output is the input exactly."""
-        lower, width = Fraction(self.domain.lower), self.domain.exact_width
-        offset, unit = (lattice.first * lattice.step - lower) / width, lattice.step / width
-        x = float(offset) + (at - lattice.first) * float(unit)
-        k, t = self._stretch(x)
-        left, right, start, end, *_ = (part[k] for part in self._map)
-        grid, rate, bend = (part[k] for part in self._rates)
-        low = np.floor(t * (end - start) / grid) * grid
-        high = np.minimum(low + grid, end - start)
-        toss = rng.integers(0, LIMB, size=at.shape)
+        guide, tables = self._moves
+        place, toss = at - self._reads.first, limbs(at.shape, rng)
+        k = guide(place)
+        floor, rest, start, length, grid, rate, bend, size = (part.take(k) for part in tables)
+        x = (place - floor) - rest
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = (high - low) * (rate + bend * (low + high))
-            chance = (x - left - low * (rate + bend * low)) / step
-            excess = toss / LIMB - chance
-            # At most 8 roundings of numbers like x, 64 of numbers like the stretch, each by a share of 2^-53.
-            margin = (np.maximum(np.abs(x), np.abs(left)) / 8 + right - left) * 2.0**-47 / step + 2.0**-50
-            sure = (np.abs(excess) > margin) & (chance > margin) & (chance < 1 - margin)
-        cell = np.asarray(start + np.where(excess < 0, high, low)).astype(np.int64)
+            root = rate * rate
+            root += 4 * bend * x
+            root = np.sqrt(np.maximum(root, 0.0, out=root), out=root)
+            root += rate
+            low = np.minimum(2 * x / root, length)
+            low /= grid
+            low = np.maximum(np.floor(low, out=low), 0.0, out=low)
+            low *= grid
+            grid = np.minimum(grid, length - low)
+            step = grid * (rate + bend * (low + low + grid))
+            chance = (x - low * (rate + bend * low)) / step
+            excess = toss * (1 / LIMB) - chance
+            size /= step
+            size += 2.0**-50
+            sure = (np.abs(excess) > size) & (np.abs(chance - 0.5) < 0.5 - size)
+            start += low
+            grid *= excess < 0
+            start += grid
+            cell = start.astype(np.int64)
         unsure = np.flatnonzero(~sure)
-        places, which = np.unique(at.reshape(-1)[unsure], return_inverse=True)
-        nodes = [self._nodes(exact(offset + (place - lattice.first) * unit)) for place in places.tolist()]
-        for i, (first, second, share) in zip(unsure.tolist(), (nodes[j] for j in which.tolist()), strict=True):
-            cell.flat[i] = second if tossed(int(toss.flat[i]), share, rng) else first
+        if unsure.size:
+            places, which = np.unique(at[unsure], return_inverse=True)
+            lower, width = Fraction(self.domain.lower), self.domain.exact_width
+            nodes = [self._nodes(exact((k * self._reads.step - lower) / width)) for k in places.tolist()]
+            for i, (first, second, share) in zip(unsure.tolist(), (nodes[j] for j in which.tolist()), strict=True):
+                cell[i] = second if tossed(int(toss[i]), share, rng) else first
         return cell
 
     def _nodes(self, x: fmpq) -> tuple[int, int, Fraction]:
@@ -382,20 +436,21 @@ class KernelMechanism(CellWindow):
         whole = raw.dtype.kind in "iu" and self._whole is not None
         law: KernelMechanism = self._whole if whole else self  # type: ignore[assignment]
         inputs = domain.check_integers(raw) if whole else domain.check(x)
-        rng = as_rng(rng)
-        cell = rng.integers(0, CELLS, size=inputs.shape)
-        within = ~coin(self.floor_coins, COINS, inputs.shape, rng)
-        if self.rule == "mean":
-            lattice = Lattice.between(domain.lower, domain.upper, whole)
-            start = law._tossed_start(lattice.index(inputs), lattice, rng)
-        else:
-            base = math.floor(domain.lower) if whole else domain.lower
-            start = law._start(
-                ((inputs - base) - (domain.lower - base)) / domain.width if whole else (inputs - base) / domain.width
-            )
-        near = start + rng.integers(0, self.width_cells, size=inputs.shape)
-        sent = law._quantile(np.where(within, near, cell), rng if self.rule == "mean" else None)
-        return sent * (int(law._sent.step) if whole else float(law._sent.step))
+        rng, mean = as_rng(rng), self.rule == "mean"
+        base, width, step = math.floor(domain.lower) if whole else domain.lower, domain.width, law._sent.step
+
+        def draw(part: np.ndarray) -> np.ndarray:
+            cell = rng.integers(0, CELLS, size=part.shape)
+            from_floor = coin(self.floor_coins, COINS, part.shape, rng)
+            if mean:
+                near = law._tossed_start(law._reads.index(part), rng)
+            else:
+                near = law._start(((part - base) - (domain.lower - base) if whole else part - base) / width)
+            near += rng.integers(0, self.width_cells, size=part.shape)
+            sent = law._quantile(either(from_floor, cell, near), rng if mean else None)
+            return sent * (int(step) if whole else float(step))
+
+        return in_blocks(draw, inputs)
 
     @cached_property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
@@ -892,7 +947,7 @@ def spacing(domain: Interval, low: float, high: float) -> float:
 
 
 def _float(q: fmpq) -> float:
-    return float(Fraction(int(q.p), int(q.q)))
+    return nearest(Fraction(int(q.p), int(q.q)))
 
 
 def _short(q: Fraction) -> Fraction:

@@ -6,13 +6,14 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact import Check, Log, Number, Seed, Within, as_rng, coin, either, enclosures, in_blocks, require
 from optdp.exact.lattice import Lattice
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Circle, DomainLike, Interval, LossLike, Objective, Privacy, WorstCase, as_domain
@@ -69,18 +70,22 @@ class CellWindow(Mechanism):
     def guarantee(self) -> LDP:
         return LDP(Log(self.exact_ratio))
 
-    def placed(self, x: ArrayLike) -> tuple[np.ndarray, Lattice]:
-        """(positions of the inputs on the lattice that they are read on, which is that lattice).
+    def on_lattice(self, x: ArrayLike) -> tuple[np.ndarray, Lattice]:
+        """(the inputs, the lattice that they are read on).
 
         Integers on a domain so far from 0 that floats are coarser than they are read, and answered, as integers.
         """
         domain: Any = self.domain
         raw = np.asarray(x)
-        lattice = Lattice.between(domain.lower, domain.upper)
-        if raw.dtype.kind not in "iu" or lattice.step <= 1:
-            return lattice.index(domain.check(x)), lattice
-        whole = Lattice.between(domain.lower, domain.upper, whole=True)
-        return whole.index(domain.check_integers(raw)), whole
+        if raw.dtype.kind not in "iu" or self._lattices[0].step <= 1:
+            return domain.check(x), self._lattices[0]
+        return domain.check_integers(raw), self._lattices[1]
+
+    @cached_property
+    def _lattices(self) -> tuple[Lattice, Lattice]:
+        """Of floats, and of integers."""
+        domain: Any = self.domain
+        return Lattice.between(domain.lower, domain.upper), Lattice.between(domain.lower, domain.upper, whole=True)
 
     def _mix(self, far: Any, near: Any) -> Any:
         return self.floor_mass * far + (1 - self.floor_mass) * near
@@ -186,17 +191,21 @@ class PiecewiseMechanism(CellWindow):
         return near if isinstance(self.domain, Circle) else np.minimum(np.maximum(near, 0, out=near), last, out=near)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        at, lattice = self.placed(x)
-        rng = as_rng(rng)
-        place = np.asarray(rng.integers(0, lattice.count, size=at.shape))
-        from_floor = coin(self.floor_coins, COINS, at.shape, rng)
-        near = self._first(at, lattice)
-        near += rng.integers(0, self._numbers(lattice), size=at.shape)
-        np.copyto(near, place, where=from_floor)
-        if isinstance(self.domain, Circle):
-            near %= lattice.count
-        near += lattice.first
-        return lattice.sent(near)
+        inputs, lattice = self.on_lattice(x)
+        rng, window, around = as_rng(rng), self._numbers(lattice), isinstance(self.domain, Circle)
+
+        def draw(part: np.ndarray) -> np.ndarray:
+            place = rng.integers(0, lattice.count, size=part.shape)
+            from_floor = coin(self.floor_coins, COINS, part.shape, rng)
+            near = self._first(lattice.index(part), lattice)
+            near += rng.integers(0, window, size=part.shape)
+            sent = either(from_floor, place, near)
+            if around:
+                sent %= lattice.count
+            sent += lattice.first
+            return lattice.sent(sent)
+
+        return in_blocks(draw, inputs)
 
     def _window_start(self, x: np.ndarray) -> np.ndarray:
         a, span = self.domain.lower, self.domain.width

@@ -25,7 +25,22 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Alias, Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require, work
+from optdp.exact import (
+    Alias,
+    Check,
+    Geometric,
+    Log,
+    Number,
+    Seed,
+    Within,
+    as_rng,
+    coin,
+    either,
+    enclosures,
+    in_blocks,
+    require,
+    work,
+)
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import AdditiveNoise, added
@@ -328,34 +343,43 @@ class LatticeStaircase(AdditiveNoise):
         weights = [self.first << FALL, self.decay * (self.period - self.first)]
         return Alias([weights], sum(weights))
 
-    def _places(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    @cached_property
+    def _periods(self) -> Geometric:
+        return Geometric(self.fall)
+
+    def _places(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Draws of J."""
-        count = int(np.prod(shape, dtype=int))
-        out, open_ = np.zeros(count, dtype=np.int64), np.arange(count)
-        if self.atom:
-            open_ = open_[~coin(self.atom, LIMB, open_.shape, rng)]
-        while open_.size:
-            size = open_.size
-            low = self._alias.draw(np.zeros(size, dtype=np.int64), rng) == 1
-            far = np.where(low, self.first + rng.integers(0, max(self.period - self.first, 1), size=size),
-                           rng.integers(0, self.first, size=size))  # fmt: skip
-            going = np.arange(size)
-            while going.size:
-                going = going[coin(self.decay, 2**FALL, going.shape, rng)]
-                far[going] += self.period
-            minus = rng.integers(0, 2, size=size) == 1
-            # 0 has one sign, and what is cut off is drawn again.
-            kept = ~(minus & (far == 0)) & ((far <= self.cut) if self.cut else True)
-            out[open_[kept]] = np.where(minus, -far, far)[kept]
-            open_ = open_[~kept]
-        return out.reshape(shape)
+        if not self.atom:
+            return self._spread(size, rng)
+        out, open_ = np.zeros(size, dtype=np.int64), np.flatnonzero(~coin(self.atom, LIMB, size, rng))
+        out[open_] = self._spread(open_.size, rng)
+        return out
+
+    def _spread(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """The same without the atom."""
+        found, again = self._trial(size, rng)
+        while again.size:
+            found[again], left = self._trial(again.size, rng)
+            again = again[left]
+        return found
+
+    def _trial(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """(numbers, which of them are drawn again): 0 has one sign, and there is nothing beyond the cut."""
+        low = self._alias.draw(np.zeros(size, dtype=np.int64), rng) == 1
+        further = self.first + rng.integers(0, max(self.period - self.first, 1), size=size)
+        far = either(low, further, rng.integers(0, self.first, size=size))
+        far += self._periods.draw(size, rng) * self.period
+        minus = rng.integers(0, 2, size=size)
+        again = np.flatnonzero((far > self.cut) | (far < minus) if self.cut else far < minus)
+        far *= 1 - 2 * minus
+        return far, again
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return self._places(shape, rng) * self.step
+        return self._places(math.prod(shape), rng).reshape(shape) * self.step
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs = self.domain.check(x)
-        return added(inputs, self._places(inputs.shape, as_rng(rng)), self.step)
+        inputs, rng = self.domain.check(x), as_rng(rng)
+        return in_blocks(lambda part: added(part, self._places(part.size, rng), self.step), inputs)
 
     def __repr__(self) -> str:
         reach = f"|z| <= {self.noise_radius():.6g}" if self.cut else "unbounded"

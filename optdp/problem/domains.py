@@ -50,9 +50,11 @@ class _Bounded(Domain):
         return float(self.exact_width)
 
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
-        array = _real(x, name, str(self))
+        array = _real(x, name, self)
         with np.errstate(invalid="ignore"):
-            _inside((array >= self.lower) & (array <= self.upper), array, name, f"{name} must lie in {self}")
+            good = (array >= self.lower) & (array <= self.upper)
+        if not good.all():
+            _inside(good, array, name, f"{name} must lie in {self}")
         return array
 
     def check_integers(self, x: np.ndarray, name: str = "x") -> np.ndarray:
@@ -62,7 +64,7 @@ class _Bounded(Domain):
         return x.astype(np.int64)
 
 
-def _real(x: ArrayLike, name: str, where: str) -> np.ndarray:
+def _real(x: ArrayLike, name: str, where: Domain) -> np.ndarray:
     raw = np.asarray(require.unmasked(x, name))
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} is of type {raw.dtype}, which is not allowed: {name} must be real numbers in {where}")
@@ -174,7 +176,7 @@ class Line(Domain):
     upper = np.inf
 
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
-        array = _real(x, name, str(self))
+        array = _real(x, name, self)
         _inside(np.isfinite(array), array, name, f"{name} must be finite numbers")
         return array
 
@@ -194,7 +196,7 @@ class Integers(Domain):
     upper = np.inf
 
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
-        array = _real(x, name, str(self))
+        array = _real(x, name, self)
         with np.errstate(invalid="ignore"):
             good = (array == np.round(array)) & (np.abs(array) <= 2.0**53)
         _inside(good, array, name, f"{name} must be integers up to 2^53")
@@ -335,7 +337,7 @@ class _Vectors(Domain):
 
     def _vectors(self, x: ArrayLike, name: str) -> np.ndarray:
         raw = np.asarray(require.unmasked(x, name))
-        array = raw if raw.dtype == np.float32 else _real(raw, name, str(self))
+        array = raw if raw.dtype == np.float32 else _real(raw, name, self)
         if array.ndim == 0 or array.shape[-1] != self.dimension:
             allowed = f"its last axis must have length {self.dimension}"
             raise ValueError(f"{name} of shape {array.shape} is not allowed: {allowed}")

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.fields import Fields, Within, written
-from optdp.exact.sampling import LIMB, Alias
+from optdp.exact.sampling import LIMB, Alias, limbs
 from optdp.problem.losses import evaluated
 
 #: Steps in which a user's function is kept: its values at that many equally spaced midpoints are all that is known of it.
@@ -63,18 +63,21 @@ class Shape(ABC):
 
         By rejection: a cell is accepted if an integer below 2^62 is below 2^62 h, where h is the exact height at its middle.
         """
-        found = np.empty(size, dtype=np.int64)
-        missing = np.arange(size)
-        while missing.size:
-            trial, toss = rng.integers(0, cells, size=missing.size), rng.integers(0, LIMB, size=missing.size)
-            steps = np.abs(2 * trial + 1 - cells)
-            excess = toss / LIMB - self.height(steps / cells)
-            accepted = excess < 0
-            for i in np.flatnonzero(np.abs(excess) < MARGIN):
-                accepted[i] = self._accepts(int(toss[i]), Fraction(int(steps[i]), cells))
-            found[missing[accepted]] = trial[accepted]
-            missing = missing[~accepted]
+        found, again = self._trial(cells, size, rng)
+        while again.size:
+            found[again], left = self._trial(cells, again.size, rng)
+            again = again[left]
         return found
+
+    def _trial(self, cells: int, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """(cells, which of them are not accepted)."""
+        trial, toss = rng.integers(0, cells, size=size), limbs(size, rng)
+        steps = np.abs(2 * trial + (1 - cells))
+        excess = toss * (1 / LIMB)
+        excess -= self.height(steps / cells)
+        for i in np.flatnonzero(np.abs(excess) < MARGIN).tolist():
+            excess[i] = -1.0 if self._accepts(int(toss[i]), Fraction(int(steps[i]), cells)) else 1.0
+        return trial, np.flatnonzero(excess >= 0)
 
     def _accepts(self, toss: int, u: Fraction) -> bool:
         """Whether toss / 2^62 is not proven to reach the height at u: never too seldom, for level_below."""

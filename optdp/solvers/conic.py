@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: Clarabel's tolerances: what a solution is worth is for its certificate to judge.
 TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 
+#: Entries of a matrix that cvxpy gets as an array, which it takes faster than a sparse one.
+DENSE = 10_000
+
 STATUS_OF_CVXPY = {
     "optimal": LinearStatus.OPTIMAL, "optimal_inaccurate": LinearStatus.IMPRECISE,
     "infeasible": LinearStatus.INFEASIBLE, "unbounded": LinearStatus.UNBOUNDED, "user_limit": LinearStatus.TIME_LIMIT,
@@ -30,13 +33,17 @@ def as_cvxpy(program: LinearProgram) -> cp.Problem:
     """
     import cvxpy as cp
 
-    x = cp.Variable(program.cost.size, name="x")
+    positive = (
+        not program.lower.any() and not np.isfinite(program.upper).any()
+    )  # an attribute is built faster than rows
+    x = cp.Variable(program.cost.size, name="x", nonneg=positive)
     limits: list[Any] = []
     bounds: tuple[Any, Any, Any] = (None, program.lower, program.upper)
-    for rows, low, high in ((program.rows, program.row_lower, program.row_upper), bounds):
+    matrix = program.rows.toarray() if math.prod(program.rows.shape) <= DENSE else program.rows
+    for rows, low, high in ((matrix, program.row_lower, program.row_upper), *([] if positive else [bounds])):
         for which, sign in _limits(low, high):
             left, limit = x[which] if rows is None else rows[which] @ x, (high if sign < 0 else low)[which]
-            limits.append(left == limit if sign == 0 else sign * left >= sign * limit)
+            limits.append(left == limit if sign == 0 else left >= limit if sign > 0 else left <= limit)
     return cp.Problem((cp.Maximize if program.maximise else cp.Minimize)(program.cost @ x), limits)
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
-from optdp.design import finite_kernel, metric_circle, metric_line, plane
+from optdp.design import finite_kernel, metric_circle, metric_line, pair_kernel, plane
 from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master, steps
 from optdp.design.kernel.floor import Floor, of_pieces
@@ -89,8 +89,9 @@ def solve_kernel(
 
     - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `loss`: "abs" (the default), "squared", `optdp.Power(q)`, `optdp.Huber(c)`, `optdp.Threshold(t)`, `optdp.Pinball(tau)`,
-      `optdp.Pieces(...)` or a nondecreasing function of the distance; for an `optdp.Alphabet`, a matrix with
-      the loss of each output (column) for each input (row). With `unbiased=True` it is the variance: "squared", also
+      `optdp.Pieces(...)`, a nondecreasing function of the distance, or an `optdp.PairLoss` of input and output with its
+      Lipschitz constants; for an `optdp.Alphabet`, a matrix with the loss of each output (column) for each input (row), or an
+      `optdp.PairLoss` if symbols are numbers. With `unbiased=True` it is the variance: "squared", also
       the default then. On a circle any loss that `optdp.solve_piecewise` takes; on a box "abs" or "squared", Euclidean.
     - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`; an `optdp.Box` with two
       sides, for places in a rectangle.
@@ -164,7 +165,8 @@ def solve_kernel(
         if reason is not None:
             raise ValueError(f"{reason}; asked for was {problem.statement()}")
         return solve(problem, rtol, time_limit, backend, solver, progress)
-    refused = (accepts if isinstance(area, Interval) else finite_kernel.accepts)(problem)
+    own = pair_kernel.accepts if problem.loss.form == "pair" else accepts
+    refused = (own if isinstance(area, Interval) else finite_kernel.accepts)(problem)
     if refused is not None:
         raise ValueError(f"{refused}; asked for was {problem.statement()}")
     return solve(problem, rtol, time_limit, backend, solver, progress)
