@@ -30,6 +30,8 @@ LOSSES = {
     "threshold:0.1": optdp.Threshold(0.1), "pinball:0.8": optdp.Pinball(0.8),
     "pieces": optdp.Pieces((0, "1/2"), ((0, 1), ("-1/2", 2))), "own": lambda d: np.log1p(5 * d),
 }  # fmt: skip
+#: Seconds on the clock after which a search ends: out of reach, so that a busy machine gets the same answers.
+LIMIT = 3600.0
 #: Samples drawn at once, with the bits that are used in earnest, and how often.
 COUNT, TIMES = 1_000_000, 3
 
@@ -45,7 +47,7 @@ def measured(name: str, eps: float, rtol: float, options: dict[str, Any]) -> dic
     """One row: the bracket, what it took, and what the mechanism is like to use."""
     row: dict[str, Any] = {"loss": name, "eps": eps}
     try:
-        solution, row["seconds"] = timed(lambda: optdp.solve_kernel(eps, rtol=rtol, **options))
+        solution, row["seconds"] = timed(lambda: optdp.solve_kernel(eps, rtol=rtol, time_limit=LIMIT, **options))
     except (ValueError, ArithmeticError, RuntimeError) as error:
         return row | {"status": f"{type(error).__name__}: {error}"[:60]}
     verification, row["checking"] = timed(solution.verify)

@@ -33,8 +33,10 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND"
 import additive
 import commands
 import lip
+import notions as promises
 import numpy as np
 import peers
+import releases
 import surveys
 
 import optdp
@@ -164,6 +166,15 @@ def noise(quick: bool) -> Iterator[Report]:
         ]))  # fmt: skip
     yield beside("Additive noise on a lattice of n points per sensitivity, E|Z|",
                  "Plain: a hockey-stick constraint for each shift from the start. cvxpy cuts the support.", some)  # fmt: skip
+
+
+def notions(quick: bool) -> Iterator[Report]:
+    """Additive noise under the other promises, and for several releases."""
+    optdp.solve_additive(1.0, 0.1, n=4)
+    for name, rtol in promises.RTOL.items():
+        if not quick or name in ("kl", "profiles"):
+            yield promises.report(name, list(promises.TABLES[name](rtol, 600.0)), rtol)
+    yield releases.both(*promises.TOTAL, [1] if quick else list(promises.RELEASES), 0.02)
 
 
 def kernel(quick: bool) -> Iterator[Report]:
@@ -522,7 +533,10 @@ def commands_part(quick: bool) -> Iterator[Report]:
 #: Part -> (heading, introduction, what runs it).
 PARTS: dict[str, tuple[str, str, Callable[[bool], Iterator[Report]]]] = {
     "piecewise": ("Piecewise mechanisms", "", piecewise), "windows": ("Windows and composites", "", windows),
-    "additive": ("Additive noise", "", noise), "kernel": ("All mechanisms", "", kernel),
+    "additive": ("Additive noise", "", noise),
+    "notions": ("Additive noise under other promises",
+                "/Gaussian: the value over the loss of the Gaussian that spends the same budget.", notions),
+    "kernel": ("All mechanisms", "", kernel),
     "categories": ("Categories", "", categories),
     "peers": ("Beside other libraries", "Each runs in a Python of its own on the same data, with the same guarantee and task.",
               libraries),

@@ -28,7 +28,7 @@ _HOME = {
     name: module
     for module, names in {
         "optdp.problem.problem": ("Problem",),
-        "optdp.problem.privacy": ("GDP", "KL", "LDP", "LIP", "RDP", "ApproxDP", "Privacy", "Profile"),
+        "optdp.problem.privacy": ("GDP", "KL", "LDP", "LIP", "RDP", "ApproxDP", "Curve", "Privacy", "Profile"),
         "optdp.problem.domains": (
             "Alphabet", "Ball", "Box", "Circle", "Domain", "Integers", "Interval", "Line", "OneHot", "Sphere",
         ),
@@ -79,7 +79,7 @@ _HOME = {
 __all__ = [
     "__version__", "audit", "Additive", "AdditiveMechanism", "AffineWindow", "AllMechanisms", "Alphabet",
     "ApproxDP", "At", "Atlas", "Average", "Ball", "BayesRisk", "Box", "Category", "Circle", "Composite", "Constraint",
-    "CustomLoss", "Date", "Density", "DistanceLoss", "Distances", "Domain", "Estimate", "Family", "Flag", "GDP",
+    "Curve", "CustomLoss", "Date", "Density", "DistanceLoss", "Distances", "Domain", "Estimate", "Family", "Flag", "GDP",
     "Graph", "Huber", "Integer", "Integers", "Interval", "KL", "LDP", "LIP", "Ledger", "Line", "Loss", "Mechanism",
     "Metric", "MetricLDP", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss", "Pieces", "Piecewise",
     "Pinball", "Plan", "Points", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from optdp.problem.metrics import Distances, Graph, Metric, MetricLDP, Points
     from optdp.problem.objectives import At, Average, BayesRisk, WorstCase
     from optdp.problem.priors import Prior
-    from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Privacy, Profile
+    from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Curve, Privacy, Profile
     from optdp.problem.problem import Problem
     from optdp.report.atlas import Atlas, atlas
     from optdp.report.compare import compare

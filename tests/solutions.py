@@ -93,6 +93,8 @@ MAKE = {
     "notion kl squared": lambda: optdp.solve_additive(optdp.KL(0.5), loss="squared", rtol=0.05),
     "notion rdp": lambda: optdp.solve_additive(optdp.RDP(4, 1.0), rtol=0.05),
     "notion rdp squared": lambda: optdp.solve_additive(optdp.RDP(16, 2.0), loss="squared", rtol=0.05),
+    "notion curve": lambda: optdp.solve_additive(optdp.Curve([(0, 0.4), (1, 0.1), (2, 0.02), (4, 0.0)]), rtol=0.1),
+    "notion rdp steep": lambda: optdp.solve_additive(optdp.RDP(16, 32.0)),
     "notion releases": lambda: optdp.solve_additive(1.0, 1e-5, releases=4, accounting="gaussian", rtol=0.05),
     "additive power 1.5": lambda: optdp.solve_additive(1.0, 0.1, optdp.Power(1.5), rtol=0.05),
     # kernels
@@ -132,6 +134,7 @@ MAKE = {
     "vector sphere": lambda: optdp.solve_vector(1.0, 4),
     "vector line": lambda: optdp.solve_vector(optdp.log(3), 1),
     "vector ball": lambda: optdp.solve_vector(2.0, 10, inputs="ball", rtol=0.01),
+    "vector radial": lambda: optdp.solve_vector(4.0, 3, inputs="ball", rtol=0.01),
     "vector reversed": lambda: optdp.solve_vector(0.1, 2, inputs="ball", rtol=0.01),
     "vector ball of one": lambda: optdp.solve_vector(1.0, 1, inputs="ball", rtol=0.05),
     "vector cube": lambda: optdp.solve_vector(2.0, 300, norm="linf", rtol=0.06),

@@ -96,7 +96,9 @@ def not_noise(problem: Problem) -> str:
         return "sensitivity must be an integer on the integers"
     if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
         return "the objective must be the expectation of a loss of the distance"
-    if objective.loss.exponent is None and not objective.loss.assumptions:
+    loss = objective.loss
+    known = loss.exponent is not None or loss.assumptions or (loss.accurate and not isinstance(privacy, ApproxDP))
+    if not known:
         return "the loss must be optdp.Power(q), or (if delta > 0) a function declared convex by optdp.CustomLoss"
     return ""
 

@@ -42,7 +42,7 @@ from optdp.problem import KL, RDP, Integers, Problem
 #: What a file may ask of the proof: points of the reference, and points times shifts.
 POINTS, MOST = 20_000, 2_000_000
 #: Working precision in bits.
-BITS = 128
+BITS = 96
 
 
 def supports(privacy: KL | RDP) -> Callable[[arb], tuple[arb, arb]]:
@@ -103,7 +103,7 @@ class DivergenceCertificate(Certificate):
         privacy: Any = problem.privacy
         n, edge = self.n, len(self.reference) - 1
         discrete = isinstance(problem.domain, Integers)
-        work.count(60 * (edge + n) + 12 * (2 * edge + n) * sum(lam > 0 for lam in self.multipliers))
+        work.count(60 * (edge + n) + 3.5 * (2 * edge + n) * sum(lam > 0 for lam in self.multipliers))
         exact = lattice_costs(problem.objective.loss, privacy.sensitivity, n, edge + n, discrete)
         costs = [arb(int(c)) / 2**SCALE for c in exact]
         w, level = [arb(x) for x in self.reference], arb(self.level)

@@ -1,81 +1,116 @@
-"""Large eps, any delta: why no additive noise is much better than the staircase with a mass of delta at 0.
+r"""Additive noise under a large bound on its Renyi divergence: a lower bound in closed form, from one number.
 
-Let the sensitivity be 1 and L = |x|^q, q = 1 or 2, with t = w^q. In the dual (`optdp.certificates.additive`) on the continuum the
-shift s has the multipliers lam(s) k(x) with one profile for all shifts,
+Let X be noise with E_a(X, X + d) <= e^((a-1) r) for all |d| <= Delta = 1, where E_a(P, Q) = int p^a q^(1-a) is the moment of
+order a > 1. At large r nearly all of the optimal noise lies within a peak that is far narrower than any lattice could show, and
+the rest is spread over one sensitivity on either side. X may be taken to be symmetric: moments are convex. For every s >= 0,
 
-    k(x) = (1 - |x/w|^q)+,    lam(s) = (2 e^-eps/K) (L(s) - t - v) for s in [S, 1], else 0,    S = 31 w/10,
+    p^a q^(1-a) >= a rho^(a-1) p - (a-1) rho^a q   with   rho = e^r s(x),   so that
 
-where K is the integral of k and v makes int k(x) L(y - x) dx = K (L(y) + v) for |y| >= w: K = w, v = 0 for |x|, and K = 4w/3,
-v = w^2/5 for x^2. Symmetric noise X has, with Lam = int lam,
+    1 >= E a s(X)^(a-1) - (a-1) e^r E s(X + d)^a,                                             (shift d)
 
-    E L >= E [L(X) + Lam k(X) - e^eps (lam * k)(X)] - delta Lam >= inf over y >= 0 of B(y) - delta Lam,
-    B(y) = L(y) + Lam k(y) - (e^eps/2) [(lam * k)(y) + (lam * k)(-y)].
+a variational form that needs no density. Take s even and 0 beyond c, and multipliers lam(d) >= 0 on [d0, 1], d0 > 2c, that add up
+to Lam:
 
-If Lam >= t, all multipliers may be scaled so that Lam = t, and then B >= t everywhere, so that (1 - delta) t is a lower bound:
+    E|X|^q >= E[ |X|^q + Lam a s(X)^(a-1) - (a-1) e^r/2 int lam(d) (s(X + d)^a + s(X - d)^a) dd ] - Lam >= v - Lam,
 
-- y < w: lam * k is 0 here and at -y, since S > 2w; L + t k = t.
-- y >= w: lam * k vanishes at -y, and (lam * k)(y) <= (2 e^-eps/K) int k(x) (L(y - x) - t - v) dx = 2 e^-eps (L(y) - t).
-  What the left side leaves out are shifts s > 1, which would count as positive, and s < S. Of these, those below 1.1 w may count
-  as negative, where L(s) < t + v; they occur for y < 2.1 w only, and there the left side is 0 (y + w <= S) and the right side
-  is not negative. For y >= 2.1 w none of them occur.
+if the bracket is v or more everywhere. Under the peak, where the integral is 0, that is so for s^(a-1) = (v - |x|^q)/(a Lam),
+with c^q = v. Beyond it, with S = int s^a, the even law of T on [-c, c] with the density s^a/S, and
 
-Both losses are within O(w) of what the staircase attains: w is about e^(-eps/2) and (e^-eps/2)^(1/3).
+    lam(d) = 2 (d^q - v - e)/((a-1) e^r S),      e >= E|x + T|^q - |x|^q  for 3c <= x <= 1 + c,
 
-**On the integers** X + U with U uniform in [-1/2, 1/2] keeps the guarantee at every real shift, and costs at most 1/4 more for
-|x|, 1/12 more for x^2.
+the integral is at most E|x + T|^q - v - e <= |x|^q - v, if lam(d) >= 0 wherever d >= d0 - 2c: what of the integral is cut off at
+d0 is not negative. (It is 0 for x < 3c.) So e = c^2/2 max L'' over [2c, 1 + 2c] will do, L = |x|^q: it is 0 for q = 1. With
+
+    I = int_d0^1 (d^q - v - e) dd,    J = int (v - |x|^q)_+^(a/(a-1)) dx = (2/q) v^(a/(a-1) + 1/q) Beta(1/q, 1 + a/(a-1)),
+
+S = (a Lam)^(-a/(a-1)) J, and Lam = 2 I/((a-1) e^r S) has the solution
+
+    Lam = ( (a-1) e^r J / (2 I a^(a/(a-1))) )^(a-1).
+
+So any v with 4c < 1 and I > 0 proves v - Lam. It is best near Lam = v/(a + (a-1)/q), and tight as r grows: the noise with the
+density of the peak proportional to s, and constant beyond, costs as much but for a share of about v.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Annotated, Any
 
-from optdp.certificates.additive import not_additive, spreading
+from flint import arb, ctx
+
+from optdp.certificates.additive import not_noise
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import Within, enclosures, show
-from optdp.problem import Problem
+from optdp.exact import Within, enclosures
+from optdp.problem import RDP, Line, Problem
+
+#: Working precision in bits: moments are raised to the power of the order.
+BITS = 256
 
 
 @dataclass(frozen=True)
 class PeakCertificate(Certificate):
-    """How far the peak reaches, in sensitivities: (1 - delta) times the loss there is a lower bound where Lam >= t."""
+    """v, which bounds E|X|^q from below when Lam is taken off: see the module.
+
+    **Arguments:** `level`: v for sensitivity 1, between 0 and 1.
+    """
 
     tag = "peak"
-    width: Annotated[float, Within(0.0, 0.25)]
+    level: Annotated[float, Within(0.0, 1.0)]
 
     def bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
-        if reason := not_additive(problem):
+        if reason := not_noise(problem):
             self._refuse(reason)
-        if problem.objective.loss.exponent not in (1.0, 2.0):
-            self._refuse("it is for the losses abs and squared")
-        if not 0 <= self.width <= 0.25:
-            self._refuse("the width must be between 0 and 1/4")
-        if self.width and not self.holds(problem):
-            self._refuse(f"the width {show(self.width)} is too large for this problem")
-        q = int(problem.objective.loss.exponent)
-        exact = (1 - Fraction(privacy.delta)) * (Fraction(self.width) * Fraction(privacy.sensitivity)) ** q
-        value = enclosures.round_down(exact - spreading(problem))
-        return Bound(max(0.0, value), "a dual of the continuum with one profile, exact rationals")
+        if not isinstance(privacy, RDP) or not isinstance(problem.domain, Line):
+            self._refuse("it is for Renyi differential privacy on the real line")
+        loss = problem.objective.loss
+        if loss.exponent is None or not loss.convex:
+            self._refuse("the loss must be a power, of degree at least 1")
+        if not 0 < self.level < 1:
+            self._refuse("the level must lie between 0 and 1")
+        with ctx.workprec(BITS):
+            spent = self._multipliers(privacy, enclosures.ball(loss.exponent))
+            value = (arb(self.level) - spent) * enclosures.ball(privacy.sensitivity) ** enclosures.ball(loss.exponent)
+            found = enclosures.round_down(value) if value.is_finite() else 0.0
+        return Bound(max(0.0, found), "variational form of the Renyi divergence under a narrow peak, ball arithmetic")
 
-    def holds(self, problem: Problem) -> bool:
-        """Whether Lam >= t, exactly."""
-        privacy: Any = problem.privacy
-        w, fall = Fraction(self.width), 1 / enclosures.exp_above(privacy.eps)
-        start = w * 31 / 10
-        if start > 1 or not w:
-            return not w
-        if problem.objective.loss.exponent == 1:
-            shares, area, t = ((1 - w) ** 2 - (start - w) ** 2) / 2, w, w
-        else:
-            shares, area, t = (1 - start**3) / 3 - w * w * 6 / 5 * (1 - start), w * 4 / 3, w * w
-        return 2 * fall * shares >= area * t
+    def _multipliers(self, privacy: RDP, q: arb) -> arb:
+        """Lam, at the working precision. Refused where the peak is too wide."""
+        v, a = arb(self.level), enclosures.ball(privacy.alpha)
+        c = v ** (1 / q)
+        bend = q * (q - 1) * ((2 * c) ** (q - 2)).max((1 + 2 * c) ** (q - 2))
+        level = v + c * c / 2 * bend
+        first = 2 * c + (2 * c).max(level ** (1 / q))
+        if not first < 1:
+            self._refuse(f"a peak of the level {self.level:g} is too wide")
+        spread = (1 - first ** (q + 1)) / (q + 1) - level * (1 - first)
+        if not spread > 0:
+            self._refuse(f"a peak of the level {self.level:g} leaves nothing beyond it")
+        conjugate = a / (a - 1)
+        log_beta = (1 / q).lgamma() + (1 + conjugate).lgamma() - (1 / q + 1 + conjugate).lgamma()
+        log_area = (2 / q).log() + (conjugate + 1 / q) * v.log() + log_beta
+        log_ratio = (a - 1).log() + enclosures.ball(privacy.bound) + log_area - (2 * spread).log() - conjugate * a.log()
+        return ((a - 1) * log_ratio).exp()
 
     @classmethod
     def best(cls, problem: Problem) -> PeakCertificate:
-        """The certificate with the largest width that can be proven, by bisection."""
-        low, high = 0.0, 0.25
-        while low < (middle := (low + high) / 2) < high:
-            low, high = (middle, high) if cls(middle).holds(problem) else (low, middle)
-        return cls(low)
+        """The certificate that proves most, up to floats."""
+        privacy: Any = problem.privacy
+        a, q = float(privacy.alpha), float(problem.objective.loss.exponent)
+        share = 1 / (a + (a - 1) / q)
+
+        def excess(logarithm: float) -> float:
+            """log(Lam/(share v)), which grows with v."""
+            with ctx.workprec(BITS):
+                try:
+                    spent = cls(math.exp(logarithm))._multipliers(privacy, arb(q))
+                except ValueError:  # too wide
+                    return math.inf
+                return float((spent / (arb(share) * arb(logarithm).exp())).log().mid())
+
+        low, high = -700.0, 0.0
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (middle, high) if excess(middle) < 0 else (low, middle)
+        return cls(math.exp(low))

@@ -43,6 +43,36 @@ def cap(dim: int, height: arb) -> tuple[arb, arb]:
     return share, (_log_density(dim) + order * rest.log()).exp() / (dim - 1)
 
 
+def any_cap(dim: int, height: arb) -> tuple[arb, arb]:
+    """(W, T) of {t >= height} for any height, in two or more dimensions."""
+    size = abs(height)
+    if size >= 1:
+        return (arb(0) if height > 0 else arb(1)), arb(0)
+    if not size < 1:  # a ball around 1: between nothing and the cap at its lower end
+        share, moment = cap(dim, size.lower().max(arb(0)))
+        share, moment = share.union(arb(0)), moment.union(arb(0))
+    elif dim == 2:
+        share, moment = size.acos() / arb.pi(), (1 - size * size).sqrt() / arb.pi()
+    elif dim == 3:
+        share, moment = (1 - size) / 2, (1 - size * size) / 4
+    else:
+        share, moment = cap(dim, size)
+    if height >= 0:
+        return share, moment
+    return (1 - share if height <= 0 else share.union(1 - share)), moment
+
+
+def cap_density(dim: int, height: arb) -> arb:
+    """The density of t at a height in (-1, 1), or for `dim` > 2 in any place."""
+    rest = 1 - height * height
+    if dim == 3:
+        return arb(1) / 2
+    if dim > 3 and not rest > 0:
+        rest = rest.upper().max(arb(0))
+        return (_log_density(dim) + (arb(dim) - 3) / 2 * rest.log()).exp() if rest > 0 else arb(0)
+    return (_log_density(dim) + (arb(dim) - 3) / 2 * rest.log()).exp()
+
+
 @lru_cache(maxsize=64)
 def _log_constant(dim: int, bits: int) -> arb:
     with ctx.workprec(bits):

@@ -35,7 +35,7 @@ import numpy as np
 
 from optdp.certificates import additive as proof
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath
-from optdp.certificates.peak import PeakCertificate
+from optdp.certificates.narrow import NarrowCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
 from optdp.design import additive_narrow
@@ -86,7 +86,7 @@ BITS = 120
 
 #: What the design returns: noise, and the proof of its bound.
 Noise = AdditiveMechanism | LatticeStaircase | RoundedNoise
-Proof = AdditiveCertificate | StaircaseCertificate | PeakCertificate | TailsCertificate
+Proof = AdditiveCertificate | StaircaseCertificate | NarrowCertificate | TailsCertificate
 
 
 def build_model(
@@ -652,7 +652,7 @@ def solve_additive(
     **Arguments:**
 
     - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`. In
-      place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `GDP`, `RDP` or `KL`.
+      place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `Curve`, `GDP`, `RDP` or `KL`.
     - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)` with q >= 1, or a convex function of the distance (delta > 0
       only: without it noise is unbounded, and a function is known through samples on a bounded range).
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
@@ -686,11 +686,13 @@ def solve_additive(
     """
     if callable(loss) and not isinstance(loss, Loss):
         loss = CustomLoss(loss, shape="convex", name=getattr(loss, "__name__", "custom"))
-    if releases != 1:
+    if releases != 1 or accounting != "best":
         from optdp.design.additive_releases import solve_releases
 
         if isinstance(eps, Privacy):
-            raise TypeError("releases are not allowed beside a privacy notion: they share a total budget (eps, delta)")
+            raise TypeError(
+                "releases and accounting are not allowed beside a privacy notion: they are about (eps, delta)"
+            )
 
         def trial(privacy: Privacy, gap: float) -> Solution:
             return solve_additive(
@@ -830,7 +832,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
     if best.gap > rtol:  # where the lattice's bound is poor, the closed-form one may be better
         best = _proven(best, task, geng_viswanath(task.problem))
         if q in (1, 2) and not task.discrete:
-            best = _proven(best, task, PeakCertificate.best(task.problem))
+            best = _proven(best, task, NarrowCertificate.best(task.problem))
     if task.eps > 0 and q in (1, 2) and n is None:
         best = _with_staircase(best, task, rtol)
     return best
@@ -839,7 +841,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
 def _narrow(task: _Task, rtol: float) -> _Bracket:
     """The staircase with an atom, and the bound of finer and finer lattices that resolve the peak."""
     best = _with_staircase(_closed_form_bracket(task), task, rtol)
-    best = _proven(best, task, PeakCertificate.best(task.problem))
+    best = _proven(best, task, NarrowCertificate.best(task.problem))
     most = int(min(additive_narrow.FINEST, task.width if task.rounds else math.inf) * task.peak)
     points, used = min(FIRST, most), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:

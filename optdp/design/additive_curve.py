@@ -16,6 +16,7 @@ largest likelihood ratio that F allows at the power of `RARE`: an inner approxim
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers
 from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import GDP, ApproxDP, Profile
+from optdp.problem.privacy import GDP, ApproxDP, Curve, Profile
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
@@ -48,13 +49,15 @@ IDLE = 4
 MAGNIFY = 2.0**20
 #: How far from private noise to the relaxation's optimum cuts are looked for.
 STEP = 0.5
+#: Deltas below this share of a curve's largest are not resolved: what is tried, one after the other.
+FAINT = (1e-6, 1e-5, 1e-4, 1e-3)
 #: What counts as breaking the curve; the share of the parameters that is kept back for noise to start from.
 BROKEN, CORE = 1e-8, 0.97
-#: Refinement goes on to a gap of AIM times rtol.
-AIM = 0.6
+#: How near a lattice's objectives come, as a share of rtol.
+SOLVED = 0.05
 
 
-class Curve(Protocol):
+class PowerCurve(Protocol):
     """The largest power that a notion allows at each level, in floats, drawn in by a share `slack` for what is rounded later."""
 
     #: The largest likelihood ratio that is allowed at levels near 0; inf: outcomes of one neighbour alone are allowed.
@@ -145,7 +148,7 @@ class TailProgram:
     """
 
     def __init__(
-        self, curve: Curve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver
+        self, curve: PowerCurve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver
     ) -> None:  # fmt: skip
         self.curve, self.n, self.size, self.costs, self.atom = curve, n, size, costs, atom
         self.fall = 1 / curve.ratio
@@ -367,8 +370,43 @@ def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multipli
         rest = float(values[-1]) if any(len(cut.ends) % 2 for _, cut in members) else 0.0
         out.append(Multiplier(shift, weight, first, tuple(values[:-1].tolist()), rest, exact.get(eps, eps)))
     if program.fall:
+        out = _shortened(program, out)
         out += _tail_multiplier(program, out, exact)
     return out
+
+
+def _shortened(program: TailProgram, multipliers: list[Multiplier]) -> list[Multiplier]:
+    """Without what shifts beyond the variables, where it is not needed: far out the costs alone pay for a point.
+
+    The program has no mass of its own there but the tail's, so that its dual may charge these points more than they can pay.
+    """
+    n, size = program.n, program.size
+    end = size + n
+    weights = np.where(np.arange(end) == 0, 1.0, 2.0)
+    slack = weights * program.costs[:end]
+    rows = []
+    for m in multipliers:
+        mu = np.concatenate([m.values, np.full(max(end - m.end, 0), m.rest)])
+        place, ratio = np.arange(m.first, m.first + mu.size), math.exp(float(m.eps))  # type: ignore[arg-type]
+        for at, factor in ((np.abs(place), 1.0), (np.abs(place + m.shift), -ratio)):
+            np.add.at(slack, at[at < end], factor * mu[at < end])
+        rows.append((m, mu, ratio))
+    slack -= float((slack / weights)[: size - n].min()) * weights
+    for target in range(end - 1, size, -1):
+        for m, mu, ratio in sorted(rows, key=lambda row: -row[2]):
+            source = target - m.shift
+            j = source - m.first
+            if slack[target] >= 0:
+                break
+            if m.rest or not 0 <= j < mu.size or source <= 0 or slack[source] <= 0:
+                continue
+            less = min(float(mu[j]), float(slack[source]), -float(slack[target]) / ratio)
+            mu[j] -= less
+            slack[source] -= less
+            slack[target] += ratio * less
+    return [
+        m if m.rest else replace(m, values=tuple(np.maximum(mu[: len(m.values)], 0.0).tolist())) for m, mu, _ in rows
+    ]
 
 
 def _tail_multiplier(program: TailProgram, multipliers: list[Multiplier], exact: dict[float, Any]) -> list[Multiplier]:
@@ -425,12 +463,16 @@ class _Task:
             self.radius = -float(ndtri(_rare(float(privacy.mu)))) / float(privacy.mu) + 1
         else:  # what the noise of `core` needs
             least = min(float(d) for _, d in self.pairs if d > 0) if any(d > 0 for _, d in self.pairs) else 1.0
-            low = CORE * min(float(e) for e, _ in self.pairs)
+            #: A rate at which noise may fall, by each pair alone; at eps = 0 at the cost of a share of its delta.
+            self.rate = min(
+                float(e) if e > 0 else math.log((1 + 0.4 * float(d)) / (1 - 0.4 * float(d))) for e, d in self.pairs
+            )
+            low = CORE * self.rate
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
             cut = truncated_radius(low, 0.4 * least) + 1
             self.radius = cut if not steep else min(cut, 40 / max(low, 1e-9)) + 12 / steep if least < 1 else 30 / steep
 
-    def curve(self, slack: float) -> Curve:
+    def curve(self, slack: float) -> PowerCurve:
         """The notion's curve, drawn in."""
         return _Gaussian(float(self.privacy.mu), slack) if self.gaussian else _Polygon(self.pairs, slack)
 
@@ -442,7 +484,7 @@ class _Task:
 
             found: np.ndarray = ndtr(-float(self.privacy.mu) * k / n)
             return found
-        eps = min(float(e) for e, _ in self.pairs)
+        eps = self.rate
         return np.maximum(np.exp(-eps * k / n) / 2, max(1e-9, 0.1 * min(float(d) for _, d in self.pairs)))
 
     def program(self, n: int, size: int, slack: float) -> TailProgram:
@@ -478,7 +520,7 @@ class _Task:
             for i in range(rare + 1, program.size):
                 tails[i] = line[program.size + i] = line[program.size + i - n] * fall
             return np.append(tails, 0.0)
-        eps = CORE * min(float(e) for e, _ in self.pairs)
+        eps = CORE * self.rate
         if program.fall:  # slowly down to where the other pairs' deltas leave room, then as fast as the tail falls
             steep, least = -math.log(program.fall), min((float(d) for _, d in self.pairs if d > 0), default=1.0)
             far = min(math.log(2 / least) / eps, program.size / n - 1) if least < 1 and eps > 0 else 0.0
@@ -578,8 +620,8 @@ def accepts(problem: Problem) -> str | None:
     if reason := not_noise(problem):
         return reason
     privacy = problem.privacy
-    if not isinstance(privacy, GDP | Profile):
-        return "the privacy must be GDP or Profile"
+    if not isinstance(privacy, GDP | Profile | Curve):
+        return "the privacy must be GDP, Profile or Curve"
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
     loss = problem.objective.loss
@@ -600,8 +642,11 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     problem = run.problem
     privacy: Any = problem.privacy
     # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
-    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:  # type: ignore[operator]
+    simple = problem.objective.loss.exponent is not None or problem.objective.loss.assumptions
+    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0 and simple:  # type: ignore[operator]
         return _one_pair(run, n)
+    if isinstance(privacy, Curve):
+        return _under_curve(run, privacy, n)
     task = _Task(problem, run.began + run.time_limit, run.solver)
     fixed = n is not None or task.discrete
     points = n or (
@@ -611,7 +656,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     coarse: TailProgram | None = None
     while points * (task.radius + 2) <= MAX_POINTS:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
-        found = _bracket(task, points, coarse, 0.2 * rtol)
+        found = _bracket(task, points, coarse, SOLVED * rtol)
         if found is None:
             break
         coarse, best = found.program, _better(best, found)
@@ -662,9 +707,43 @@ def _one_pair(run: Run, n: int | None) -> Solution:
     return replace(found, problem=run.problem, certificate=named)
 
 
+def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
+    """Noise for the pairs that keep every such curve, and the bound of the pairs on it."""
+    begun = time.perf_counter()
+
+    def solved(pairs: Sequence[tuple[Any, Any]], seconds: float) -> Solution:
+        problem = replace(run.problem, privacy=Profile(tuple(pairs), curve.sensitivity))
+        return design(
+            replace(run, problem=problem, rtol=0.5 * run.rtol, time_limit=seconds, began=time.perf_counter()), n=n
+        )
+
+    def both() -> tuple[Solution, Solution]:
+        """With pure privacy where hardly any delta is left, and for the bound nothing there."""
+        for faint in FAINT:
+            least = faint * max(float(d) for _, d in curve.pairs)
+            clear = [(e, d) for e, d in curve.pairs if float(d) > least]
+            end = [(e, 0.0) for e, _ in curve.pairs[len(clear) : len(clear) + 1]]
+            with contextlib.suppress(ValueError):  # fewer digits may be needed
+                kept = solved([*clear, *end], run.time_limit / 2)
+                left = max(run.time_limit - (time.perf_counter() - begun), 0.1)
+                points = [(e, d) for e, d in curve.points if least < float(d) < 1 or (d == 0 < float(e))]
+                return kept, solved(points or [curve.points[0]], left)
+        raise ValueError(
+            f"{curve.adjective} is not allowed: no noise was found for it; take other points, or more of them"
+        )
+
+    kept, beyond = both()
+    mechanism, certificate = replace(kept.mechanism, notion=curve), beyond.certificate
+    lower = min(certificate.bound(run.problem).value, kept.value)
+    told = replace(
+        kept.program, rtol=run.rtol, constraints=f"{kept.program.constraints}; for the bound the points themselves"
+    )
+    return Solution(run.problem, kept.value, lower, mechanism, certificate, told)
+
+
 register(
     "additive curve",
-    ("GDP, Profile", "Line, Integers", "WorstCase(Power(q >= 1); with delta > 0 everywhere also a convex function)", "Additive",
-     "Unbiased"),
+    ("GDP, Profile, Curve", "Line, Integers",
+     "WorstCase(Power(q >= 1); with delta > 0 everywhere also Huber or a convex function)", "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

@@ -21,12 +21,14 @@ import numpy as np
 from optdp.certificates.additive import SCALE, lattice_costs, not_noise
 from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
-from optdp.design import additive_narrow
+from optdp.certificates.peak import PeakCertificate
+from optdp.design import additive_narrow, additive_peak
 from optdp.design.additive import as_weights
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.peak import PeakNoise
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers
 from optdp.problem.objectives import WorstCase
@@ -45,8 +47,8 @@ REACH, RATIOS = 6.0, 16.0
 RARE = 15.0
 #: What is kept back of the bound, one after the other; how exactly the program is solved.
 SHARES, EXACT = (1e-7, 1e-5, 1e-3), 1e-8
-#: The largest bound of Renyi divergences.
-STEEPEST = 12.0
+#: The largest bound of Renyi divergences for which lattices are tried: on the line beside `additive_peak`, and on the integers.
+STEEPEST, WHOLE = 16.0, 40.0
 #: How much longer the certificate's reference is than the program's noise, for Renyi divergences and for KL.
 FURTHER = (2.0, 3.0)
 #: Lattices that may fail.
@@ -256,11 +258,11 @@ class _Point:
 
 @dataclass(frozen=True)
 class _Bracket:
-    mechanism: AdditiveMechanism
+    mechanism: AdditiveMechanism | PeakNoise
     value: float
-    certificate: DivergenceCertificate
+    certificate: DivergenceCertificate | PeakCertificate
     lower: float
-    point: _Point
+    point: _Point | None
 
     @property
     def gap(self) -> float:
@@ -289,9 +291,9 @@ def accepts(problem: Problem) -> str | None:
         return reason
     if not isinstance(problem.privacy, KL | RDP):
         return "the privacy must be KL or RDP"
-    if isinstance(problem.privacy, RDP) and float(problem.privacy.bound) > STEEPEST:
-        peak = "the noise has a peak of about e^(-bound/2) sensitivities, which lattices do not resolve"
-        return f"the bound of RDP must be at most {STEEPEST:g}: {peak}"
+    most = WHOLE if isinstance(problem.domain, Integers) else additive_peak.TO
+    if isinstance(problem.privacy, RDP) and float(problem.privacy.bound) > most:
+        return f"the bound of RDP must be at most {most:g}: there is hardly any noise then"
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
     if problem.objective.loss.exponent is None or not problem.objective.loss.convex:
@@ -308,6 +310,9 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     problem, deadline = run.problem, run.began + run.time_limit
     task = _Task(problem)
     fixed = n is not None or task.discrete
+    steep = _steep(task)
+    if steep is not None and (task.bound > STEEPEST or (steep.gap <= rtol and not fixed)):
+        return _solution(run, steep, told=_peaked(run, steep))
     points = n or (int(task.width) if task.discrete else max(2, math.ceil(3 / task.scale)))
     if not fixed and task.alpha is not None:  # the peak is resolved from the start
         points = max(points, math.ceil(1.5 / additive_narrow.peak(task.bound, 1 if task.loss.exponent < 2 else 2)))
@@ -332,18 +337,42 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         )
         if points <= last:
             break
+    if best is None and steep is not None:
+        return _solution(run, steep, told=_peaked(run, steep))
     if best is None or best.lower <= 0:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: the program on {points} points per sensitivity has no usable "
             "solution; raise or lower the bound, or scale the data to another sensitivity"
         )
     point = best.point
+    assert point is not None
     told = Program(
         f"{point.p.size} masses on a lattice of {point.n} points per sensitivity, with geometric tails",
         f"divergences at shifts 1..{point.n}", f"Newton's method (optdp), {point.steps} steps on the last lattice",
         run.seconds, run.rtol, point.value, stopped=run.seconds > run.time_limit, build=_model, arguments=(problem, point.n),
     )  # fmt: skip
-    return Solution(problem, best.value, best.lower, best.mechanism, best.certificate, told)
+    return _solution(run, best if steep is None or fixed else _better(best, steep), told)
+
+
+def _solution(run: Run, best: _Bracket, told: Program) -> Solution:
+    return Solution(run.problem, best.value, best.lower, best.mechanism, best.certificate, told)
+
+
+def _steep(task: _Task) -> _Bracket | None:
+    """The peak on a plateau, where the bound is large."""
+    if task.alpha is None or task.discrete or task.bound < additive_peak.FROM:
+        return None
+    found = additive_peak.bracket(task.problem)
+    return None if found is None else _Bracket(*found, None)
+
+
+def _peaked(run: Run, best: _Bracket) -> Program:
+    mechanism: Any = best.mechanism
+    return Program(
+        f"{len(mechanism.ends)} steps of a peak on a plateau; the model is that of 2 points per sensitivity",
+        "the Renyi divergence of the worst pair", "closed form, no solver", run.seconds, run.rtol, build=_model,
+        arguments=(run.problem, 2),
+    )  # fmt: skip
 
 
 def _better(old: _Bracket, new: _Bracket) -> _Bracket:
@@ -361,6 +390,6 @@ def _model(problem: Problem, n: int) -> Any:
 
 register(
     "additive divergence",
-    (f"KL, RDP with bound <= {STEEPEST:g}", "Line, Integers", "WorstCase(Power(q >= 1))", "Additive", "Unbiased"),
+    (f"KL, RDP with bound <= {additive_peak.TO:g}", "Line, Integers", "WorstCase(Power(q >= 1))", "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

@@ -7,11 +7,12 @@ the worst E|Y - v|^2 over unbiased mechanisms.
 largest for a density e^eps on a cap {<u, v> >= g} and 1 elsewhere, with the g that equals that mean. Outputs r u of one length
 with such a density attain the bound on the sphere.
 
-**On the ball** there are two mechanisms, and the better one is taken. The direction x/|x| is reversed with probability
+**On the ball** there are two mechanisms in closed form. The direction x/|x| is reversed with probability
 (1 - |x|)/2: at most 1 worse than the sphere's optimum, which bounds the ball's from below. Or x is lifted to the sphere of one
 dimension more, (x, sqrt(1 - |x|^2)), and the last coordinate of the output is dropped: with the best cap the error is the same
-for all x, and where d is large it is that of the sphere but for a share of about 1/d^2. For d = 1 it is the problem of one
-number, which the kernel design solves.
+for all x, and where d is large it is that of the sphere but for a share of about 1/d^2. Where the better one's gap is larger than
+asked for, a floor on radii (`optdp.design.radial`) closes it. For d = 1 it is the problem of one number, which the kernel design
+solves.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 from optdp.certificates.base import Certificate
 from optdp.certificates.coordinates import CoordinatesCertificate
 from optdp.certificates.vector import certify
+from optdp.design import radial
 from optdp.design.kernel import solve_kernel
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -41,6 +43,8 @@ NORMS = ("l2", "linf")
 INPUTS = ("sphere", "ball")
 #: The least eps: below, coins that prefer one cap cannot be told from fair ones.
 FAINTEST = 1e-20
+#: Floors on radii are for outputs that are at most this long: else the sphere's optimum is close.
+LONGEST = 1000.0
 
 
 def solve_vector(
@@ -54,8 +58,9 @@ def solve_vector(
     - `eps`: privacy parameter in [1e-20, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `dim`: the dimension, an integer from 1 to 10^9 (10^6 where a certificate enumerates coordinates).
     - `norm`, `inputs`: "l2" with "sphere" (None): unit vectors, solved exactly; "l2" with "ball": vectors with |v| <= 1, a
-      certified bracket, narrow for d >= 30 or small eps; "linf" with "ball" (None): vectors of the cube [-1, 1]^dim, a bracket.
-    - `rtol`: the gap at which the status is OPTIMAL; `progress`: see `optdp.solve`.
+      certified bracket, to `rtol` unless eps is large and d small; "linf" with "ball" (None): vectors of the cube
+      [-1, 1]^dim, a bracket.
+    - `rtol`: the gap at which the status is OPTIMAL, on the ball also the one to reach; `progress`: see `optdp.solve`.
 
     **Returns** a `Solution`: `mechanism.randomize` takes an array whose last axis has length `dim` and gives private vectors of
     the same shape; their mean is an unbiased estimate of the mean vector (`optdp.estimate` adds confidence regions).
@@ -118,6 +123,10 @@ def design(run: Run) -> Solution:
     if isinstance(domain, Ball):
         lifted = LiftedMechanism.private(eps, domain)
         mechanism = min((direct, lifted), key=lambda m: m.enclose(problem.objective)[1])
+        bracket = certificate.bound(problem).value, mechanism.enclose(problem.objective)[1]
+        within = direct.square < LONGEST**2 and bracket[1] > radial.SMALLEST**2
+        if bracket[1] - bracket[0] > run.rtol * bracket[1] and within:
+            return radial.design(run, bracket, mechanism, certificate, float(direct.square) ** 0.5)
     return run.solution(mechanism, certificate, "the height of the cap", "1", told)
 
 

@@ -181,6 +181,53 @@ class Heights:
         excess = tau * tau * (1 + height) - (1 - height)
         return True if excess > 0 else False if excess <= 0 else None
 
+    def draw_above(
+        self, least: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, Digits]]:
+        """(sides, and as `draw`) for t >= `least`, by rejection: those >= 0 must be at least the table's height, which is 0 for
+        others.
+        """
+        sides, cells, places = (
+            np.zeros(least.size, np.int64),
+            np.zeros(least.size, np.int64),
+            np.zeros(least.size, np.uint64),
+        )
+        known: dict[int, Digits] = {}
+        size = np.abs(least)
+        edges = np.sqrt((1 - size) / (1 + size))
+        left = np.arange(least.size)
+        while left.size:
+            free = least[left] < 0
+            side = np.where(free, rng.integers(0, 2, size=left.size), 0)
+            cell, place, deep = self.draw(side, rng)
+            tau, edge = self.tau(side, cell, place, np.float64), edges[left]
+            good = np.where(free, (side == 0) | (tau >= edge), tau <= edge)
+            for k in np.flatnonzero((np.abs(tau - edge) <= edge * 2.0**-40) & (side == free)).tolist():
+                start = deep.get(k, Digits(int(place[k]), 64))
+                deep[k], below = self._below(int(side[k]), int(cell[k]), start, float(size[left[k]]), rng)
+                good[k] = below != free[k]
+            done = left[good]
+            sides[done], cells[done], places[done] = side[good], cell[good], place[good]
+            known.update({int(left[k]): digits for k, digits in deep.items() if good[k] and digits.bits > 64})
+            left = left[~good]
+        return sides, cells, places, known
+
+    def _below(
+        self, side: int, cell: int, digits: Digits, height: float, rng: np.random.Generator
+    ) -> tuple[Digits, bool]:
+        """(the digits of a place, whether its tau is below the edge of a cap of this height)."""
+        edges, bits = self._sides[side][1], 192
+        while bits <= DEEPEST:
+            digits = digits.more(rng, bits)
+            with ctx.workprec(bits + 32):
+                low, high = arb(float(edges[cell])), arb(float(edges[cell + 1]))
+                tau = low + (high - low) * digits.ball()
+                excess = tau * tau * (1 + arb(height)) - (1 - arb(height))
+                if excess > 0 or excess < 0:
+                    return digits, bool(excess < 0)
+            bits *= 2
+        raise RuntimeError("a random number could not be told from a threshold")
+
     def tau(self, side: np.ndarray, cells: np.ndarray, places: np.ndarray, dtype: Any) -> np.ndarray:
         """The points as floats."""
         low, high = self._edges[side, cells].astype(dtype), self._edges[side, cells + 1].astype(dtype)
@@ -236,12 +283,15 @@ class Bits:
     tosses: np.ndarray
 
     @classmethod
-    def draw(cls, side: np.ndarray, dim: int, table: Heights | None, rng: np.random.Generator) -> Bits:
-        """For vectors with t in the cap (side 0) or not (1); `table`: None for d = 1."""
+    def draw(
+        cls, side: np.ndarray, dim: int, table: Heights | None, rng: np.random.Generator, least: np.ndarray | None = None
+    ) -> Bits:  # fmt: skip
+        """For vectors with t in the cap (side 0) or not (1), or with t >= `least`; `table`: None for d = 1."""
         pairs = (dim + 1) // 2 if dim > 1 else 0
-        if table is None:
-            cells, places = np.zeros(side.size, np.int64), np.zeros(side.size, np.uint64)
-            known: dict[int, Digits] = {}
+        if table is not None and least is not None:
+            side, cells, places, known = table.draw_above(least, rng)
+        elif table is None:
+            cells, places, known = np.zeros(side.size, np.int64), np.zeros(side.size, np.uint64), {}
         else:
             cells, places, known = table.draw(side, rng)
         words = rng.integers(0, 2**64, size=(2, side.size, pairs), dtype=np.uint64)
@@ -270,21 +320,58 @@ def multiples(
     **Arguments:** `v`: float64 rows, none of them 0; `side`: 0 where t >= `height`, 1 elsewhere; `scale`: a function that
     encloses r at the working precision; `step`: a power of two.
     """
+    return _multiples(v, side, None, heights(v.shape[1], height) if v.shape[1] > 1 else None, scale, step, rng)
+
+
+def above(
+    v: np.ndarray, least: np.ndarray, scales: np.ndarray, step: float, rng: np.random.Generator
+) -> np.ndarray:  # fmt: skip
+    """Integers k, a row for each row of v: step * k has the mean E[t | t >= `least`] * `scales` * v/|v|; at least two dimensions.
+
+    **Arguments:** `v`: float64 rows, none of them 0; `least`: in [-1, 1); `scales`: floats > 0; `step`: a power of two.
+    """
+    out = np.empty(v.shape)
+    low = np.array([_anchor(v.shape[1], h) if h > 0 else 0.0 for h in np.unique(least).tolist()])
+    low = low[np.unique(least, return_inverse=True)[1].reshape(-1)]
+    for height in np.unique(low).tolist():
+        rows = np.flatnonzero(low == height)
+        table, sides = heights(v.shape[1], height), np.zeros(rows.size, np.int64)
+        out[rows] = _multiples(v[rows], sides, least[rows], table, scales[rows], step, rng)
+    return out
+
+
+@lru_cache(maxsize=2**16)
+def _anchor(dim: int, height: float) -> float:
+    """One of few heights, in [0, `height`]: t is above it about four times as often, or half of the time."""
+    from scipy.special import betainc, betaincinv
+
+    share = betainc((dim - 1) / 2, 0.5, (1 - height) * (1 + height))
+    rest = betaincinv((dim - 1) / 2, 0.5, 4.0 ** -math.floor(-math.log(max(share, 1e-300)) / math.log(4)))
+    found = math.sqrt(max(0.0, 1 - float(rest)))
+    return found if found < height else 0.0 if share > 0.1 else height
+
+
+def _multiples(
+    v: np.ndarray, side: np.ndarray, least: np.ndarray | None, table: Heights | None, scale: Any, step: float,
+    rng: np.random.Generator,
+) -> np.ndarray:  # fmt: skip
+    """As `multiples` (`least`: None), or as `above`, where `table` has a height that is at most each `least` > 0."""
     _trust()
     count, dim = v.shape
     exponent = np.frexp(np.abs(v).max(axis=1, initial=0.0))[1]
     if (exponent < -100).any():  # squares of tiny numbers lose their digits; the direction alone matters
         v = np.ldexp(v, np.where(exponent < -100, -exponent, 0)[:, None])
-    table = heights(dim, height) if dim > 1 else None
     out = np.empty((count, dim))
     rows = max(1, BLOCK // dim)
     for i in range(0, count, rows):
-        part = v[i : i + rows]
-        bits = Bits.draw(side[i : i + rows], dim, table, rng)
-        found, open_ = _floats(part, bits, table, scale, step, np.float64)
+        part, some = v[i : i + rows], slice(i, i + rows)
+        bits = Bits.draw(side[some], dim, table, rng, None if least is None else least[some])
+        factor = scale if callable(scale) else scale[some]
+        found, open_ = _floats(part, bits, table, factor, step, np.float64)
         for k in np.flatnonzero(open_).tolist():
-            found[k] = _one(part[k : k + 1], bits.row(k), table, scale, step, rng)
-        out[i : i + rows] = found
+            own = factor if callable(factor) else factor[k : k + 1]
+            found[k] = _one(part[k : k + 1], bits.row(k), table, own, step, rng)
+        out[some] = found
     return out
 
 
@@ -307,10 +394,13 @@ def _floats(
     g orthogonal to v, which is |g|/q long, by a share of q^2 u/2, and a coordinate of the result by what `error` says.
     """
     u = 2.0**-45 if dtype is np.float64 else 2.0**-54
-    with ctx.workprec(128):
-        factor_ball = scale() / arb(step)
-        high = float(factor_ball.mid())
-        factor = dtype(high) + dtype(float((factor_ball - arb(high)).mid()))
+    if callable(scale):
+        with ctx.workprec(128):
+            factor_ball = scale() / arb(step)
+            high = float(factor_ball.mid())
+            factor = dtype(high) + dtype(float((factor_ball - arb(high)).mid()))
+    else:
+        factor = scale[:, None].astype(dtype) / dtype(step)
     x = v.astype(dtype, copy=False)
     length = np.sqrt(_dot(x, x))[:, None]
     sign = np.where(bits.side[:, None] == 0, dtype(1), dtype(-1))
@@ -330,7 +420,7 @@ def _floats(
         size = np.sqrt(energy / rest).astype(float) ** 2 * u * 1.001
         round_ = size * across.astype(float)
         slope = size * (across * np.sqrt(energy) + factor * np.abs(t)).astype(float) / length.astype(float)
-        least = float(factor) * u * (s / root).astype(float)
+        least = np.asarray(factor, dtype=float) * u * (s / root).astype(float)
     low, undecided = np.empty(v.shape), np.zeros(len(v), dtype=bool)
     wide = max(1, 2**15 // len(v))
     for i in range(0, v.shape[1], wide):  # in the cache
@@ -417,7 +507,8 @@ def _balls(v: np.ndarray, bits: Bits, table: Heights | None, scale: Any, step: f
         place = place.more(rng, precision)
         radii, angles, tosses = ([d.more(rng, precision) for d in part] for part in (radii, angles, tosses))
         with ctx.workprec(precision + 32):
-            found = _ball_row(v, side, table, bits, place, radii, angles, tosses, scale() / arb(step))
+            factor = scale() if callable(scale) else arb(float(scale[0]))
+            found = _ball_row(v, side, table, bits, place, radii, angles, tosses, factor / arb(step))
         if found is not None:
             return np.array(found)
         precision *= 2

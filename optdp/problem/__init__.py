@@ -21,7 +21,7 @@ from optdp.problem.losses import Absolute, DistanceLoss, Loss, LossLike, Squared
 from optdp.problem.metrics import Apart, Distances, Graph, Metric, MetricLDP, Points, as_metric
 from optdp.problem.objectives import At, Average, BayesRisk, Objective, WorstCase
 from optdp.problem.priors import Prior, PriorLike, places
-from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Divergence, Privacy, Profile
+from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Curve, Divergence, Privacy, Profile
 from optdp.problem.problem import Problem
 from optdp.problem.shapes import Quartic, Rectangle, Shape, Steps, Triangle, base_name
 from optdp.problem.tasks import Aggregate
@@ -29,7 +29,7 @@ from optdp.problem.tasks import Aggregate
 __all__ = [
     "GDP", "KL", "LDP", "LIP", "RDP", "Absolute", "Additive", "AffineWindow", "Aggregate", "AllMechanisms",
     "Alphabet", "Apart", "ApproxDP", "At", "Average", "Ball", "BayesRisk", "Box", "Circle", "Composite",
-    "Constraint", "Density", "DistanceLoss", "Distances", "Divergence", "Domain", "DomainLike", "Family", "Graph",
+    "Constraint", "Curve", "Density", "DistanceLoss", "Distances", "Divergence", "Domain", "DomainLike", "Family", "Graph",
     "Integers", "Interval", "Line", "Loss", "LossLike", "Metric", "MetricLDP", "Objective", "Outputs", "Piecewise",
     "Points", "Prior", "PriorLike", "Privacy", "Problem", "Profile", "Quartic", "Rectangle", "Rule", "Shape",
     "Sphere", "Squared", "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval",

@@ -40,6 +40,8 @@ class Loss(Tagged, root=True):
     convex: bool = False
     monotone: bool = False
     assumptions: str = ""
+    #: Whether values as floats are right to 8 ulps.
+    accurate: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -58,6 +60,13 @@ class Loss(Tagged, root=True):
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """L(x, y), elementwise with broadcasting."""
         raise NotImplementedError(f"{type(self).__name__} gives no values")
+
+    #: (a, b) with |L(x, y) - L(x', y')| <= a |x - x'| + b |y - y'|, where a loss of form "pair" has declared such numbers.
+    rates: tuple[float, float] | None = None
+
+    def among(self, symbols: Sequence[Any]) -> Loss:
+        """The loss on a finite alphabet: a matrix, where it is one of the pair (input, output)."""
+        return self
 
     #: (a, b), a < 0 < b, where every set {u: L(u) <= level} of differences u = y - x is [a t, b t] for some t >= 0; else None.
     slopes: tuple[Fraction, Fraction] | None = None
@@ -220,6 +229,7 @@ class Huber(_OneParameter, DistanceLoss):
     tag = "huber"
     corner: float
     convex = True
+    accurate = True
     words = "H(|Y - x|) with the Huber function of corner {}", "H_{{}}(|Y - x|)"
 
     def __post_init__(self) -> None:
@@ -460,24 +470,128 @@ class _Session(Loss):
         )
 
 
+#: Symbols of an alphabet on which a loss of the pair is written as a matrix: at most 2 million entries.
+SYMBOLS = 1414
+
+
 @dataclass(frozen=True)
 class PairLoss(_Session):
     """A user's own loss L(x, y) >= 0 of input and output: relative errors, asymmetric costs, and what else there is.
 
-    **Arguments:** `function`: takes two arrays (inputs, outputs) that broadcast, and gives an array; `name`; `lipschitz`: a
-    constant with |L(x, y) - L(x', y')| <= lipschitz (|x - x'| + |y - y'|), if one is known.
+    **Arguments:** `function`: takes two arrays (inputs, outputs) that broadcast, and gives an array (a function of two floats is
+    called pair by pair, slowly); `name`; `lipschitz`: a constant with |L(x, y) - L(x', y')| <= lipschitz (|x - x'| + |y - y'|)
+    for all inputs x, x' and outputs y, y', or a pair (a, b) with a |x - x'| + b |y - y'| there. It is what lets
+    `optdp.solve_kernel` conclude from the values at finitely many points; on an `optdp.Alphabet` of numbers the loss is a matrix,
+    and none is needed.
+
+    **Raises** TypeError or ValueError naming the argument. Where values contradict the constants they are refused with the place.
+
+        >>> import optdp
+        >>> relative = optdp.PairLoss(lambda x, y: abs(y - x) / (x + 1), name="relative", lipschitz=(2, 1))
+        >>> print(optdp.Problem(optdp.LDP(1.0), (0, 1), relative).statement())  # doctest: +NORMALIZE_WHITESPACE
+        the least worst-case E[L(x, Y) for the user's function L = relative (changes by at most 2 |x - x'| + |y - y'|)]
+        over all 1.0-LDP mechanisms from [0, 1] to [0, 1]
     """
 
     function: Callable[[Any, Any], Any]
     name: str = "custom"
-    lipschitz: float | None = None
-    assumptions = "the loss is what its values at the points visited say"
+    lipschitz: float | tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            allowed = "it must be a function of inputs and outputs"
+            raise TypeError(f"function = {self.function!r} is not allowed: {allowed}")
+        given = self.lipschitz
+        if given is None:
+            return
+        if isinstance(given, list | tuple):
+            if len(given) != 2:
+                raise ValueError(
+                    f"lipschitz = {given!r} is not allowed: it must be one number, or one for x and one for y"
+                )
+            rates = tuple(require.real("lipschitz", rate, low=0.0, high=1e150) for rate in given)
+            object.__setattr__(self, "lipschitz", rates)
+        else:
+            object.__setattr__(self, "lipschitz", require.real("lipschitz", given, low=0.0, high=1e150))
+
+    @property
+    def rates(self) -> tuple[float, float] | None:  # type: ignore[override]
+        """By how much the loss changes at most per unit of the input, and of the output."""
+        if self.lipschitz is None or isinstance(self.lipschitz, tuple):
+            return self.lipschitz
+        return self.lipschitz, self.lipschitz
+
+    @property
+    def _change(self) -> str:
+        """The largest change, in words."""
+        a, b = self.rates or (0.0, 0.0)
+        if a == b:
+            return f"{plain(a)} (|x - x'| + |y - y'|)"
+        return f"{'' if a == 1 else plain(a) + ' '}|x - x'| + {'' if b == 1 else plain(b) + ' '}|y - y'|"
+
+    @property
+    def assumptions(self) -> str:  # type: ignore[override]
+        if self.rates is None:
+            return "the loss is what its values at the points visited say"
+        return f"the loss changes by at most {self._change}, and is what it was computed to be at the points visited"
+
+    @property
+    def phrase(self) -> str:
+        known = "" if self.rates is None else f" (changes by at most {self._change})"
+        return f"L(x, Y) for the user's function L = {self.name}{known}"
 
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
-        values = np.asarray(self.function(np.asarray(x, dtype=float), np.asarray(y, dtype=float)), dtype=float)
+        inputs, outputs = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+        shape = np.broadcast_shapes(inputs.shape, outputs.shape)
+        values = None
+        with suppress(TypeError, ValueError):
+            values = np.asarray(self.function(inputs, outputs), dtype=float)
+            if values.shape != shape:  # constant in one of the two, or a function of floats
+                values = np.broadcast_to(values, shape)
+        if values is None:
+            values = np.asarray(np.vectorize(self.function, otypes=[float])(inputs, outputs))
         if not (values >= 0).all():
             raise ValueError(f"loss = {self.name!r} is not allowed: a loss must be >= 0")
         return values
+
+    def table(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """L at all pairs (inputs, outputs) of two increasing lists of points.
+
+        **Raises** ValueError where a value is infinite, or two neighbours differ by more than is declared.
+        """
+        values = self.of(inputs[:, None], outputs)
+        if not np.isfinite(values).all():
+            raise ValueError(f"loss = {self.name!r} is not allowed: it is infinite at some inputs and outputs")
+        # What is lost to rounding in the function's own arithmetic is no contradiction.
+        noise = 2.0**-36 * float(values.max())
+        for axis, (points, what) in enumerate(((inputs, "inputs"), (outputs, "outputs"))):
+            if self.rates is None or points.size < 2:
+                continue
+            room = self.rates[axis] * np.diff(points) * (1 + 2.0**-36) + noise
+            steps = np.abs(np.diff(values, axis=axis))
+            wrong = steps > (room[:, None] if axis == 0 else room)
+            if wrong.any():
+                i, j = np.argwhere(wrong)[0].tolist()
+                k = (i, j)[axis]
+                raise ValueError(
+                    f"lipschitz = {self.lipschitz!r} is not allowed for the loss {self.name!r}: between the {what} "
+                    f"{points[k]:.6g} and {points[k + 1]:.6g} it changes by {float(steps[i, j]):.6g} "
+                    + (f"for the output {outputs[j]:.6g}" if axis == 0 else f"for the input {inputs[i]:.6g}")
+                )
+        return values
+
+    def among(self, symbols: Sequence[Any]) -> MatrixLoss:
+        """The matrix of the loss on a finite alphabet of numbers, from which outputs come too.
+
+        **Raises** ValueError if symbols are no numbers, or too many.
+        """
+        if any(isinstance(s, str) for s in symbols) or len(symbols) > SYMBOLS:
+            allowed = f"its symbols must be at most {SYMBOLS} numbers (a matrix is taken for others)"
+            raise ValueError(f"loss = {self.name!r} is not allowed on this alphabet: {allowed}")
+        order = np.argsort(points := np.array(symbols, dtype=float), kind="stable")
+        matrix = np.empty((points.size, points.size))
+        matrix[np.ix_(order, order)] = self.table(points[order], points[order])
+        return MatrixLoss(matrix)  # type: ignore[arg-type]
 
 
 def evaluated(function: Callable[[Any], Any], points: ArrayLike) -> np.ndarray:

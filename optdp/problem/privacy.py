@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from flint import arb, ctx
 
@@ -19,6 +20,8 @@ from optdp.exact.numbers import Log, Number, exp_of, latex, number, prose, show
 from optdp.exact.pairs import Pair
 from optdp.problem.priors import Prior
 
+#: Most divergences are told from their bounds in so many bits.
+BITS = 96
 #: Corners (P(S), Q(S)) of a power curve: what the best tests of one neighbour against the other reach.
 Corners = list[tuple[Fraction, Fraction]]
 
@@ -349,6 +352,8 @@ class Divergence(Privacy):
             found = self._by_curve([(other.eps, other.delta)])
         elif isinstance(other, Profile):
             found = self._by_curve(list(other.pairs))
+        elif isinstance(other, Curve):  # which may ask for more than its points
+            found = self._by_own(other) or (True if self._by_curve(list(other.points)) else None)
         else:
             found = self._by_own(other)
         return None if found is False and near != self.sensitivity else found
@@ -454,6 +459,146 @@ class Profile(Divergence):
 
 
 @dataclass(frozen=True)
+class Curve(Divergence):
+    """(eps, delta(eps))-differential privacy at every eps >= 0, for a curve delta that is known by points and by its shape.
+
+    What keeps every curve of the shape through the points keeps the one that is meant. `pairs` are finitely many that imply it: a
+    privacy profile is convex in e^eps, so that it lies under a broken line if it does at the corners.
+
+    **Arguments:** `points`: (eps, delta) on the curve, 2 to 500; `shape`: "falling" (nonincreasing) or "convex" (convex in e^eps
+    and nonincreasing, as all privacy profiles are); `sensitivity` > 0, a float. `Curve.of(function, at)` asks a function.
+
+        >>> curve = Curve.of(lambda eps: 0.1 / (1 + eps) ** 2, [0, 0.5, 1, 2, 4], shape="falling")
+        >>> curve.implied_by(ApproxDP(0.05, 0.0)), curve.implied_by(ApproxDP(1.0, 0.0)), curve.implied_by(ApproxDP(0.0, 0.05))
+        (True, False, False)
+    """
+
+    tag = "curve"
+    points: Annotated[tuple[tuple[Number, Number], ...], Within(least=2, most=500)]
+    shape: Literal["falling", "convex"] = "convex"
+    sensitivity: float = 1.0
+    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+
+    def __post_init__(self) -> None:
+        require.choice("shape", self.shape, ("falling", "convex"))
+        try:
+            given = [(eps, delta) for eps, delta in self.points]
+        except (TypeError, ValueError):
+            raise TypeError("points are not allowed: they must be a list of (eps, delta)") from None
+        if not 2 <= len(given) <= 500:
+            raise ValueError(f"{len(given)} points are not allowed: there must be 2 to 500")
+        made = sorted(((number(e, "eps"), number(d, "delta")) for e, d in given), key=lambda pair: float(pair[0]))
+        for eps, delta in made:
+            require.real("eps", float(eps), low=0.0, high=require.MAX_EPS)
+            require.real("delta", float(delta), low=0.0, high=1.0)
+        if any(isinstance(x, Log) for pair in made for x in pair):
+            raise TypeError("points are not allowed: they must be rational numbers")
+        if any(a == b for (a, _), (b, _) in pairwise(made)):
+            raise ValueError("points are not allowed: each eps may be given once")
+        if any(c < d for (_, c), (_, d) in pairwise(made)):  # type: ignore[operator]
+            raise ValueError("points are not allowed: delta must not grow with eps")
+        object.__setattr__(self, "points", tuple(made))
+        self._set_sensitivity()
+        if self.pairs[0] == (0, 0):
+            raise ValueError("points are not allowed: such a curve may be 0 from 0 on, which asks for no noise at all")
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[[float], float],
+        at: Iterable[float],
+        *,
+        shape: Literal["falling", "convex"] = "convex",
+        sensitivity: float = 1.0,
+    ) -> Curve:
+        """The curve of a function of eps that is declared to have the shape, by its values at some eps: 0 and more.
+
+        The last eps should be so large that hardly anything is left: beyond it pure privacy is asked for.
+
+        **Raises** TypeError or ValueError where the values contradict the shape.
+        """
+        if not callable(function):
+            raise TypeError(f"function = {function!r} is not allowed: it must be a function of eps")
+        return cls(tuple((eps, float(function(float(eps)))) for eps in at), shape, sensitivity)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[Number, Number], ...]:
+        """Pairs that keep every such curve.
+
+        Between points, a falling one is above its next value, a convex one above its secants, continued: corners are added.
+        """
+        points = [(Fraction(e), Fraction(d)) for e, d in self.points]  # type: ignore[arg-type]
+        if self.shape == "convex":
+            corners = self._corners(points)
+        else:
+            corners = [(e, d) for (e, _), (_, d) in pairwise(points)] + [(points[-1][0], Fraction(0))]
+        if points[0][0] > 0:
+            corners.insert(0, (Fraction(0), points[0][1]))
+        least: dict[Fraction, Fraction] = {}
+        for eps, delta in corners:
+            least[eps] = min(delta, least.get(eps, delta))
+        return tuple(sorted((e, d) for e, d in least.items() if d < 1))
+
+    def _corners(self, points: Corners) -> Corners:
+        """Corners of the largest broken line that is below every convex curve through the points, rounded down."""
+        work.count(100 * len(points))
+        with ctx.workprec(enclosures.PRECISION):
+            ratio = [enclosures.exp(e) for e, _ in points]
+            value = [enclosures.ball(d) for _, d in points]
+            slope = [(d - c) / (v - u) for (c, d), (u, v) in zip(pairwise(value), pairwise(ratio), strict=True)]
+            if any(bool(left > right) for left, right in pairwise(slope)):
+                raise ValueError("points are not allowed: a curve through them is not convex in e^eps")
+            slope.append(arb(0))
+
+            def line(k: int, of: int, eps: Fraction) -> Fraction:
+                """Through point k with the slope of a secant, at e^eps, rounded down."""
+                return enclosures.lower(value[k] + slope[of] * (enclosures.exp(eps) - ratio[k]))
+
+            out = [(points[0][0], max(min(line(1, 1, points[0][0]), points[0][1]), points[1][1]))]
+            for k in range(1, len(points) - 1):
+                out.append(points[k])
+                bend = slope[k + 1] - slope[k - 1]
+                if not bend > 0:
+                    continue
+                place = (value[k] - value[k + 1] - slope[k - 1] * ratio[k] + slope[k + 1] * ratio[k + 1]) / bend
+                if not (place > ratio[k] and place < ratio[k + 1]):
+                    continue
+                eps = Fraction(float(place.log().mid()))
+                out.append((eps, max(min(line(k, k - 1, eps), line(k + 1, k + 1, eps)), points[k + 1][1])))
+            out.append(points[-1])
+            last = points[-1][0]
+            if points[-1][1] > 0 and slope[-2] < 0:  # where the last secant comes down to 0
+                last = Fraction(enclosures.round_down((ratio[-1] - value[-1] / slope[-2]).log()))
+            return [*out, (min(last, Fraction(require.MAX_EPS)), Fraction(0))]
+
+    @property
+    def adjective(self) -> str:
+        listed = "; ".join(f"{show(e)}, {show(d)}" for e, d in self.points)
+        if len(self.points) > 4:
+            digest = hashlib.sha256(listed.encode()).hexdigest()[:16]
+            listed = f"{listed.split(';')[0]} to {listed.split('; ')[-1]}: {len(self.points)} with sha256 {digest}"
+        convex = " that is convex in e^eps" if self.shape == "convex" else ""
+        return f"(eps, delta(eps))-DP (for every nonincreasing curve delta{convex} through the points {listed})"
+
+    def latex(self) -> str:
+        return self._latex(r"K(S \mid x) \le e^{\varepsilon} K(S \mid x') + \delta(\varepsilon)")
+
+    def delta_at(self, eps: Number) -> Fraction:
+        """The least delta that the points imply at `eps`, rounded up."""
+        return _delta_at(self.points, eps)
+
+    def admits(self, pair: Pair) -> bool | None:
+        if _admits_pairs(self.pairs, pair):
+            return True
+        return False if _admits_pairs(self.points, pair) is False else None
+
+    def _by_own(self, other: Privacy) -> bool | None:
+        if self == other:
+            return True
+        return True if _implies_pairs(list(self.pairs), other, self.sensitivity) else None
+
+
+@dataclass(frozen=True)
 class GDP(Divergence):
     """mu-Gaussian differential privacy: neighbours are as hard to tell apart as N(0, 1) and N(mu, 1), at every level.
 
@@ -499,7 +644,7 @@ class GDP(Divergence):
         known = True
         corners = [(alpha, beta) for alpha, beta in pair.powers() if 0 < alpha > beta < pair.total]
         work.count(15 * len(corners))
-        with ctx.workprec(96):  # most are decided at once
+        with ctx.workprec(BITS):  # most are decided at once
             corners = [c for c in corners if not _under_gaussian(*c, pair.total, enclosures.ball(self.mu))]
         work.count(60 * len(corners))
         with ctx.workprec(enclosures.PRECISION):
@@ -576,7 +721,8 @@ class KL(Divergence):
         return self._latex(rf"D_\mathrm{{KL}}(K(\cdot \mid x) \,\|\, K(\cdot \mid x')) \le {latex(self.bound)}")
 
     def admits(self, pair: Pair) -> bool | None:
-        return _ordered(pair.kl(), self.bound)
+        quick = _ordered(pair.kl(BITS), self.bound)
+        return _ordered(pair.kl(), self.bound) if quick is None else quick
 
     def _by_own(self, other: Privacy) -> bool | None:
         if isinstance(other, KL):
@@ -633,7 +779,8 @@ class RDP(Divergence):
 
     def admits(self, pair: Pair) -> bool | None:
         with ctx.workprec(enclosures.PRECISION):
-            return _ordered(pair.moment(self.alpha), self.limit())
+            quick = _ordered(pair.moment(self.alpha, BITS), self.limit())
+            return _ordered(pair.moment(self.alpha), self.limit()) if quick is None else quick
 
     def _by_own(self, other: Privacy) -> bool | None:
         if isinstance(other, RDP):

@@ -29,7 +29,7 @@ import numpy as np
 
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
-from optdp.design import finite_kernel, metric_circle, metric_line, plane
+from optdp.design import finite_kernel, metric_circle, metric_line, pair_kernel, plane
 from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master, steps
 from optdp.design.kernel.floor import Floor, of_pieces
@@ -67,6 +67,14 @@ FAINTEST = 1e-6
 SMALLEST = 1e-280
 #: At most how many pieces a floor is cut into.
 PIECES = 8192
+#: At least and at most how many times as many cells a finer mesh has.
+GROWS = 1.35, 2.0
+#: Priors that are solved for on one mesh, with ever better windows; and which share of the tolerance their gap may take.
+PASSES, CLOSE = 3, 0.7
+#: Windows narrower than this lie far within cells, where g must be looked at more closely.
+THIN = 1e-4
+#: At most how often pieces are cut on.
+CUTTINGS = 40
 
 
 def solve_kernel(
@@ -81,8 +89,9 @@ def solve_kernel(
 
     - `eps`: privacy parameter in (0, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `loss`: "abs" (the default), "squared", `optdp.Power(q)`, `optdp.Huber(c)`, `optdp.Threshold(t)`, `optdp.Pinball(tau)`,
-      `optdp.Pieces(...)` or a nondecreasing function of the distance; for an `optdp.Alphabet`, a matrix with
-      the loss of each output (column) for each input (row). With `unbiased=True` it is the variance: "squared", also
+      `optdp.Pieces(...)`, a nondecreasing function of the distance, or an `optdp.PairLoss` of input and output with its
+      Lipschitz constants; for an `optdp.Alphabet`, a matrix with the loss of each output (column) for each input (row), or an
+      `optdp.PairLoss` if symbols are numbers. With `unbiased=True` it is the variance: "squared", also
       the default then. On a circle any loss that `optdp.solve_piecewise` takes; on a box "abs" or "squared", Euclidean.
     - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`; an `optdp.Box` with two
       sides, for places in a rectangle.
@@ -156,7 +165,8 @@ def solve_kernel(
         if reason is not None:
             raise ValueError(f"{reason}; asked for was {problem.statement()}")
         return solve(problem, rtol, time_limit, backend, solver, progress)
-    refused = (accepts if isinstance(area, Interval) else finite_kernel.accepts)(problem)
+    own = pair_kernel.accepts if problem.loss.form == "pair" else accepts
+    refused = (own if isinstance(area, Interval) else finite_kernel.accepts)(problem)
     if refused is not None:
         raise ValueError(f"{refused}; asked for was {problem.statement()}")
     return solve(problem, rtol, time_limit, backend, solver, progress)
@@ -310,7 +320,7 @@ class _Search:
             last = level == (1 if coarse else LEVELS - 1) or max(y.size, inputs.size) > FINEST
             if dual is not None:
                 near = 1 - dual.value * (1 - 2 * shrink) / found.attained
-                if near <= (0.95 if task.has_density else 0.6) * rtol or last:
+                if near <= (0.95 if task.has_density else CLOSE) * rtol or last:
                     self._keep_bound(dual, shrink)
                     if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
                         self._keep_value(found)
@@ -379,38 +389,45 @@ class _Search:
                 atoms = atoms + found.cuts
         else:
             layers, atoms = self._point_layers(floor, found.cuts)
-        marks = [inputs, y, *(end for layer in layers[:1] for end in layer), atoms.a, atoms.b]
-        base = np.unique(np.concatenate(marks))
+        marks = [inputs, *(end for layer in layers[:1] for end in layer), atoms.a, atoms.b]
+        base, thin = np.unique(np.concatenate(marks)), task.width < THIN
         top = task.half if task.symmetric else high
         base = (
             base[(base >= low) & (base <= top)]
             if not task.cost.tilted
             else base[(base >= y[0]) & (base <= min(top, y[-1]))]
         )
+        base = np.unique(np.concatenate([base, [max(low, y[0]), min(top, y[-1])]]))
         base = base[np.append(True, np.diff(base) > 1e-12)]
-        outputs = _between(base, 3)
+        outputs = _between(base, 3 if thin else 1)
         if task.cost.tilted and task.problem.outputs is None:
             far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
             outputs = np.unique(np.concatenate([y[0] - far, outputs, *([] if task.symmetric else [y[-1] + far])]))
-        program = PriorProgram(task, inputs, layers, atoms)
-        dual, shrink = None, 0.0
-        for _ in range(3):
-            dual = program.solve(outputs, solver, left)
+        program, dual, best = PriorProgram(task, inputs, layers, atoms), None, None
+        for count in range(PASSES):
+            dual = program.solve(outputs, None if thin else dual, solver, left)
             if dual is None:
                 break
             # g bends where a window in use ends.
-            ends = [end for layer, d in zip(layers, dual.densities, strict=True) if d.any() for end in layer]
-            ends += [end[dual.weights > 0] for end in (atoms.a, atoms.b)]
-            bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
-            fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 3)
             columns = program.columns(dual)
-            lowest = _dips(fine, program.table(fine) @ columns)
-            g = program.table(lowest) @ columns
-            shrink = program.lifted(dual, lowest[g < 0])
-            if shrink <= self.run.rtol / 16:
+            ends = [end for layer, d in zip(program.layers, dual.densities, strict=True) if d.any() for end in layer]
+            ends += [end[dual.weights > 0] for end in (program.atoms.a, program.atoms.b)]
+            bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
+            fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 2)
+            lowest = _dips(fine, program.values(fine, columns))
+            shrink = program.lifted(dual, lowest)
+            log.debug("value %.9g shrink %.2g, %d rows %d columns", dual.value, shrink, outputs.size, columns.size)
+            if best is None or dual.value * (1 - 2 * shrink) > best[1].value * (1 - 2 * best[2]):
+                best = program, dual, shrink
+            near = 1 - best[1].value * (1 - 2 * best[2]) / found.attained
+            if (near <= CLOSE * self.run.rtol and shrink <= self.run.rtol / 16) or (
+                count and near > 1.4 * self.run.rtol
+            ):
                 break
-            outputs = np.union1d(outputs, lowest[g < 0])
-        return program, dual, shrink
+            outputs = np.union1d(outputs, lowest[program.values(lowest, columns) < 0])
+            if program.layers and not thin:
+                program = program.mixed(dual)
+        return best or (program, None, 0.0)
 
     def _thresholds(
         self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None, left: float
@@ -440,7 +457,8 @@ class _Search:
 
     def _keep_bound(self, dual: Dual, shrink: float) -> None:
         """The exact bound of the dual, with windows that shrink more until it is good."""
-        for share in (1.25 * shrink + 1e-12, 4 * shrink + 1e-9):
+        rtol = self.run.rtol
+        for share in (1.25 * shrink + 1e-12, 4 * shrink + rtol / 200, 4 * shrink + rtol / 20):
             made = certificate(self.task, dual, share)
             try:
                 bound = made.bound(self.run.problem).value
@@ -449,32 +467,53 @@ class _Search:
                 continue
             if bound > self.bound:
                 self.certificate, self.bound = made, bound
-            if bound >= dual.value * self.task.cost.unit * (1 - 4 * share - self.run.rtol / 20):
+            if bound >= dual.value * self.task.cost.unit * (1 - 4 * share - rtol / 20):
                 break
 
     def _keep_value(self, found: Master) -> None:
         """The coarsest pieces of the floor that lose little, exactly."""
         task, goal = self.task, self.bound / (1 - 0.97 * self.run.rtol) / self.task.cost.unit
-        fine, best = self.run.rtol, (np.inf, found.floor.pieces(1.0, 0.0))
-        before, value = 0, np.inf
-        while fine > self.run.rtol * 2.0**-40:
-            pieces = _mirrored(*found.floor.pieces(fine, task.growth / found.value), task)
-            if pieces[0].size > PIECES:
+        floor, counts, goal = (
+            found.floor,
+            np.ones(found.floor.steps.size, dtype=np.int64),
+            max(goal, found.attained * (1 + self.run.rtol / 50)),
+        )
+        # What a cell in one piece costs: windows narrower than it meet another density; to wider ones its mass is moved.
+        change, masses = np.abs(floor.right - floor.left), np.maximum(floor.masses, 1e-300)
+        narrow, wide = change * floor.steps / (4 * masses), task.growth / found.value * change * floor.steps**2 / 12
+        best: tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
+        for _ in range(CUTTINGS):
+            pieces = _mirrored(*floor.pieces(counts), task)
+            if best is not None and pieces[0].size > PIECES:
                 break
-            if pieces[0].size > before:  # a finer tolerance may change nothing
-                before, value = pieces[0].size, self._float_value(of_pieces(*pieces))
-            if value < best[0]:
+            x, a, b, losses = self._float_losses(of_pieces(*pieces))
+            value = float(losses.max() if task.prior is None else losses @ task.prior[1])
+            if best is None or value < best[0]:
                 best = value, pieces
-            if value <= goal or value <= found.attained * (1 + self.run.rtol / 50):
+            if value <= goal:
                 break
-            fine /= 2
+            cost, bad = np.minimum(narrow / counts, wide / counts**2), np.ones(x.size, dtype=bool)
+            if task.prior is None:
+                bad = losses > goal
+            over = (losses[bad] if task.prior is None else np.full(x.size, value)) - found.attained
+            ratio = np.clip(over / (goal - found.attained), 1.2, 4.0)
+            # Cells under a window count most.
+            under = (a[bad, None] <= floor.y[1:]) & (b[bad, None] >= floor.y[:-1])
+            weight = np.where(under, cost, cost / (1 + task.growth))
+            pick = weight >= weight.max(axis=1, keepdims=True) / 2
+            factor = np.where(pick, ratio[:, None], 1.0).max(axis=0)
+            if task.symmetric:
+                factor = np.maximum(factor, factor[::-1])
+            counts = np.ceil(counts * factor - 1e-9).astype(np.int64)
+        assert best is not None
         masses, lows, highs = best[1]
         window = of_pieces(*best[1]).window(task.growth) / masses.sum()
         if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
             floor = of_pieces(*best[1])
-            a, b = max(floor.lowest_mean(task.growth), 0.0), min(floor.lowest_mean(task.growth, highest=True), 1.0)
+            first = max(floor.lowest_mean(task.growth), 0.0)
+            last = min(floor.lowest_mean(task.growth, highest=True), 1.0)
             room = 2.0**-30 + 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
-            lows, highs = (0.5 + ((v - a) / (b - a) - 0.5) * (1 + room) for v in (lows, highs))
+            lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
             if task.problem.outputs is not None:
                 lows, highs = (np.clip(v, *task.span) for v in (lows, highs))
         log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)
@@ -485,12 +524,15 @@ class _Search:
         if value < self.value:
             self.mechanism, self.value = made, value
 
-    def _float_value(self, floor: Floor) -> float:
-        task = self.task
-        x = floor.samples(task.cost, task.growth, 2, high=task.half) if task.prior is None else task.prior[0]
-        a, b = floor.ends(x, task.cost, task.growth)
-        losses = floor.values(x, a, b, task.cost, task.growth)
-        return float(losses.max() if task.prior is None else losses @ task.prior[1])
+    def _float_losses(self, floor: Floor) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Inputs with the ends of their windows and their losses, in floats."""
+        task, cost, growth = self.task, self.task.cost, self.task.growth
+        if task.prior is None:
+            x, a, b = floor.samples(cost, growth, 4, high=task.half)
+        else:
+            x = task.prior[0]
+            a, b = floor.ends(x, cost, growth)
+        return x, a, b, floor.values(x, a, b, cost, growth, 2**20 / floor.y.size)
 
     def _refined(
         self, found: Master, program: PriorProgram, dual: Dual | None, y: np.ndarray, inputs: np.ndarray
@@ -501,10 +543,10 @@ class _Search:
             return task.mirrored(_between(y, 1)), task.mirrored(_between(inputs, 1))
         shares, columns = (0.1, 0.3, 0.5, 0.7, 0.9), program.columns(dual)
         points = np.concatenate([y[:-1] + f * np.diff(y) for f in shares])
-        g = np.maximum(program.table(points) @ columns, 0.0).reshape(5, -1)
+        g = np.maximum(program.values(points, columns), 0.0).reshape(5, -1)
         heights = np.array([floor.left * (1 - f) + floor.right * f for f in shares])
         over = (g * heights).mean(axis=0) * np.diff(y)
-        at = np.maximum(program.table(y) @ columns, 0.0) * floor.atoms
+        at = np.maximum(program.values(y, columns), 0.0) * floor.atoms
         over += (at[:-1] + at[1:]) / 2
         under = np.zeros(inputs.size - 1)
         if task.prior is None:
@@ -533,7 +575,8 @@ class _Search:
             return task.mirrored(np.union1d(finer, new[far])), _halved(inputs, under, 0.5)
         if task.symmetric:
             over, under = over + over[::-1], under + under[::-1]
-        return task.mirrored(_halved(y, over)), task.mirrored(_halved(inputs, under))
+        share = min(self.run.rtol / 2 / max(1 - dual.value / found.attained, 1e-300), 0.5)
+        return task.mirrored(_finer(y, over, share)), task.mirrored(_finer(inputs, under, share))
 
 
 def _mirrored(
@@ -579,3 +622,21 @@ def _halved(mesh: np.ndarray, weights: np.ndarray, share: float = 0.85) -> np.nd
     running = np.cumsum(weights[order])
     pick = order[: int(np.searchsorted(running, share * running[-1])) + 1]
     return np.union1d(mesh, (mesh[pick] + mesh[pick + 1]) / 2)
+
+
+def _finer(mesh: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
+    """The mesh with cells in equal parts, as few as leave this share of the weight.
+
+    The weight of a cell falls with the square of the number of its parts, so that this is best as the weight's cubic root.
+    """
+    roots = np.cbrt(weights)
+    low, high = 0.0, 8.0 / max(roots.max(), 1e-300)
+    for _ in range(40):
+        middle = (low + high) / 2
+        parts = np.maximum(np.round(middle * roots), 1.0)
+        enough = (weights / parts**2).sum() <= share * weights.sum() and parts.sum() > GROWS[0] * parts.size
+        enough = enough or parts.sum() > GROWS[1] * parts.size
+        low, high = (low, middle) if enough else (middle, high)
+    parts = np.maximum(np.round(low * roots), 1.0).astype(np.int64)
+    return np.unique(np.concatenate([mesh, *(a + (b - a) * np.arange(1, k) / k
+                                             for a, b, k in zip(mesh, mesh[1:], parts, strict=False) if k > 1)]))  # fmt: skip

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,13 +30,15 @@ class Cost:
     """The loss as the programs see it.
 
     `of(u)`: L at the difference u = y - x, in shares of the domain, in units of `unit`; `slopes`: see `Loss.slopes`;
-    `tilted`: means are multipliers too (unbiased mechanisms, the variance); `knots`: differences at which L is not smooth;
+    `tilted`: means are multipliers too (unbiased mechanisms, the variance); `square`: L is the difference's square, so that
+    its excess over a threshold is (y - a) (y - b); `knots`: differences at which L is not smooth;
     `jumps`: the positive ones at which it jumps; `step`: where it does if it is one value up to there and another beyond.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
     slopes: tuple[float, float]
     tilted: bool
+    square: bool
     knots: tuple[float, ...]
     unit: float
     jumps: tuple[float, ...] = ()
@@ -61,15 +62,16 @@ class Cost:
             if float(k) in knots and 0 < k < 1 and horner(q, k) - horner(p, k) > 1e-3 * unit
         )  # fmt: skip
         one = pieces is not None and pieces.flat and pieces.even and len(pieces.knots) == 2
-        return cls(of, (float(a), float(b)), tilted, knots, unit, rises, pieces.knots[1] if one else None)
+        square = law.exponent == 2
+        return cls(of, (float(a), float(b)), tilted, square, knots, unit, rises, pieces.knots[1] if one else None)
 
     def nu(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The threshold of an input x whose favoured outputs lie between a and b."""
-        return np.asarray((x - a) * (b - x) if self.tilted else self.of(b - x))
+        return np.asarray((x - a) * (b - x) if self.square else self.of(b - x))
 
     def excess(self, x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """r(x, y): negative between a and b."""
-        return np.asarray((y - a) * (y - b) if self.tilted else self.of(y - x) - self.of(b - x))
+        return np.asarray((y - a) * (y - b) if self.square else self.of(y - x) - self.of(b - x))
 
 
 def _bends(pieces: Branches) -> list[float]:
@@ -292,75 +294,119 @@ class Floor:
         ends = self.moment(np.array([a, a + self.window(growth)]))
         return float(self._moments[1][-1] + growth * (ends[1] - ends[0]))
 
-    def values(self, x: np.ndarray, a: np.ndarray, b: np.ndarray, cost: Cost, growth: float) -> np.ndarray:
-        """The expected loss of each input if it favours outputs between a and b: its least one, for the ends of its window."""
-        out = cost.nu(x, a, b)
-        y, knots = self.y, () if cost.tilted else cost.knots
+    @cached_property
+    def powers(self) -> tuple[float, float, float]:
+        """int y^k dm for k = 0, 1, 2."""
+        squares = float(self.atoms @ self.y**2)
+        for g, w in GAUSS:
+            squares += float(
+                (self.y[:-1] + self.steps * g) ** 2 @ (self.steps * w * (self.left * (1 - g) + self.right * g))
+            )
+        return self.total, float(self._moments[1][-1]), squares
+
+    def far(self, x: np.ndarray, of: Callable[[np.ndarray], np.ndarray], knots: tuple[float, ...]) -> np.ndarray:
+        """int of(y - x) m(dy) for each x; `knots`: where `of` is not smooth."""
+        out, y = np.zeros(x.size), self.y
+        for part in np.array_split(np.arange(x.size), x.size * y.size // 2**20 + 1):
+            for g, w in GAUSS:
+                weight = self.steps * w * (self.left * (1 - g) + self.right * g)
+                out[part] += of((y[:-1] + self.steps * g)[None] - x[part, None]) @ weight
+        if knots:
+            whole, cut = _kinked(x, y, knots)
+            out += self._along(cut, x.size, lambda k, t: of(t - x[k])) - self._along(
+                whole, x.size, lambda k, t: of(t - x[k])
+            )
+        on = np.flatnonzero(self.atoms)
+        return np.asarray(out + of(y[on][None] - x[:, None]) @ self.atoms[on])
+
+    def within(
+        self, x: np.ndarray, a: np.ndarray, b: np.ndarray, integrand: Integrand, knots: tuple[float, ...]
+    ) -> np.ndarray:
+        """int from a[k] to b[k] of integrand(k, y) dm for each k, atoms left out; not smooth at x[k] + knots."""
+        return self._along(_segments(x, self.y, a, b, knots), x.size, integrand)
+
+    def _along(self, parts: Any, size: int, integrand: Integrand) -> np.ndarray:
+        """For each k the integral of integrand(k, y) over its parts of cells."""
+        k, cell, start, end = parts
+        total, span = np.zeros(k.size), end - start
+        for g, w in GAUSS:
+            t = start + span * g
+            share = (t - self.y[cell]) / self.steps[cell]
+            total += integrand(k, t) * span * w * (self.left[cell] * (1 - share) + self.right[cell] * share)
+        return np.bincount(k, total, size)
+
+    def values(
+        self, x: np.ndarray, a: np.ndarray, b: np.ndarray, cost: Cost, growth: float, most: float = np.inf
+    ) -> np.ndarray:
+        """The expected loss of each input if it favours outputs between a and b: its least one, for the ends of its window.
+
+        What is far away is a smooth function of the input: with more than `most` inputs it is interpolated (from above, if the
+        loss is convex).
+        """
 
         def excess(k: Any, t: np.ndarray) -> np.ndarray:
             return cost.excess(x[k], t, a[k], b[k])
 
-        def along(parts: Any) -> np.ndarray:
-            k, cell, start, end = parts
-            total, span = np.zeros(k.size), end - start
-            for g, w in GAUSS:
-                t = start + span * g
-                share = (t - y[cell]) / self.steps[cell]
-                total += excess(k, t) * span * w * (self.left[cell] * (1 - share) + self.right[cell] * share)
-            return np.bincount(k, total, x.size)
-
-        for part in np.array_split(np.arange(x.size), x.size * y.size // 2**20 + 1):
-            for g, w in GAUSS:
-                weight = self.steps * w * (self.left * (1 - g) + self.right * g)
-                out[part] += excess(part[:, None], (y[:-1] + self.steps * g)[None]) @ weight
-        if knots:
-            whole, cut = _kinked(x, y, knots)
-            out += along(cut) - along(whole)
-        out += growth * along(_segments(x, y, a, b, knots))
-        on = np.flatnonzero(self.atoms)
-        at = excess(np.arange(x.size)[:, None], y[on][None])
-        return np.asarray(out + (at + growth * np.minimum(at, 0.0)) @ self.atoms[on])
-
-    def samples(self, cost: Cost, growth: float, inner: int, low: float = 0.0, high: float = 1.0) -> np.ndarray:
-        """Inputs between which the least loss is smooth, and `inner` more in each stretch."""
-        width = self.window(growth)
-        marks = np.unique(np.concatenate([self.before, self.upto]))
-        marks = np.unique(np.concatenate([marks, marks - width]))
-        marks = marks[(marks >= 0) & (marks <= self.total - width)]
-        s = -cost.slopes[0] / (cost.slopes[1] - cost.slopes[0])
-        if cost.tilted:
-            x = self._moments[1][-1] + growth * (self.moment(marks + width) - self.moment(marks))
+        out = cost.nu(x, a, b)
+        if cost.square:
+            mass, first, second = self.powers
+            out = out + second - (a + b) * first + a * b * mass
+        elif x.size <= most:
+            out = out + self.far(x, cost.of, cost.knots) - out * self.total
         else:
-            x = (1 - s) * self.quantile(marks) + s * self.quantile(marks + width)
-            x = np.concatenate([x, *(self.y - k for k in cost.knots)])
-        x = np.unique(np.concatenate([x[(x >= low) & (x <= high)], [low, high]]))
-        x = x[np.append(True, np.diff(x) > 1e-12)]
-        return np.unique(np.concatenate([x, *(x[:-1] + np.diff(x) * (i / (inner + 1)) for i in range(1, inner + 1))]))
+            some = np.unique(np.append(np.arange(0, x.size, int(x.size // most) + 1), x.size - 1))
+            out = out + np.interp(x, x[some], self.far(x[some], cost.of, cost.knots)) - out * self.total
+        near = self.within(x, a, b, excess, cost.knots)
+        on = np.flatnonzero(self.atoms)
+        at = excess(np.arange(x.size)[:, None], self.y[on][None])
+        return np.asarray(out + growth * (near + np.minimum(at, 0.0) @ self.atoms[on]))
 
-    def pieces(self, fine: float, gain: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(masses, lows, highs) of constant pieces, which cost about the share `fine` of the value each.
+    def samples(
+        self, cost: Cost, growth: float, inner: int, low: float = 0.0, high: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Inputs (increasing) between which the least loss is smooth, `inner` more in each stretch, and the ends of windows."""
+        width, s = self.window(growth), -cost.slopes[0] / (cost.slopes[1] - cost.slopes[0])
+        room = max(self.total - width, 0.0)
+        marks = np.concatenate([self.before, self.upto])
+        marks = np.unique(np.concatenate([marks, marks - width, [0.0, room / 2, room]]))
+        marks = marks[(marks >= 0) & (marks <= room)]
+        fine, steps = 1e-12 * self.total, np.diff(marks)
+        between = [marks[:-1] + steps * (i / (inner + 1)) for i in range(1, inner + 1)]
+        mass = np.unique(np.clip(np.concatenate([marks - fine, marks + fine, *between]), 0.0, room))
+        a, b = self.quantile(mass), self.quantile(mass + width)
+        if cost.tilted:
+            x = self._moments[1][-1] + growth * (self.moment(mass + width) - self.moment(mass))
+            extra = [np.array([low, high])]
+        else:
+            x = (1 - s) * a + s * b
+            # Gaps of the floor, in which windows end anywhere, and inputs beyond the first and last window's.
+            jumps = np.flatnonzero((np.diff(mass) <= 4 * fine) & (np.diff(x) > 1e-9))
+            shares = np.arange(1, inner + 1)[:, None] / (inner + 1)
+            extra = [np.ravel(x[jumps] + shares * (x[jumps + 1] - x[jumps]))]
+            extra += [np.linspace(low, x[0], inner + 2), np.linspace(x[-1], high, inner + 2)]
+            extra += [self.y - k for k in cost.knots if k]
+        more = np.unique(np.concatenate(extra))
+        more = more[(more >= low) & (more <= high)]
+        first, last = self.ends(more, cost, growth)
+        x, a, b = np.append(x, more), np.append(a, first), np.append(b, last)
+        order = np.argsort(x, kind="stable")
+        order = order[(x[order] >= low) & (x[order] <= high)]
+        order = order[np.append(True, np.diff(x[order]) > 1e-12)]
+        return x[order], a[order], b[order]
 
-        A piece where the density changes by d costs d/(4 mean) where windows are narrower than it; where they are wider, what
-        moves its mass by d width^2/12, times `gain`, the ratio of e^eps to the value.
-        """
-        rows: list[tuple[float, float, float]] = []
-        for i, (low, high) in enumerate(pairwise(self.y.tolist())):
-            if self.atoms[i] > 1e-12 * self.total:
-                rows.append((float(self.atoms[i]), low, low))
-            if self.masses[i] <= 1e-12 * self.total:
-                continue
-            change, step = abs(self.right[i] - self.left[i]), self.steps[i]
-            narrow, wide = change * step / (4 * self.masses[i]), gain * change * step**2 / 12
-            count = int(np.clip(np.ceil(min(narrow / fine, np.sqrt(wide / fine))), 1, 256))
-            cuts = np.linspace(0.0, 1.0, count + 1)
-            mass = self.steps[i] * (self.left[i] * cuts + (self.right[i] - self.left[i]) * cuts**2 / 2)
-            edges = low + (high - low) * cuts
-            edges[-1] = high
-            rows += zip(np.diff(mass), edges[:-1], edges[1:], strict=True)
-        if self.atoms[-1] > 1e-12 * self.total:
-            rows.append((float(self.atoms[-1]), float(self.y[-1]), float(self.y[-1])))
-        table = np.array(rows)
-        return table[:, 0], table[:, 1], table[:, 2]
+    def pieces(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(masses, lows, highs) of constant pieces: each cell in so many parts of the same width, and the atoms."""
+        cell = np.repeat(np.arange(counts.size), counts)
+        part = np.arange(cell.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        low, high = part / counts[cell], (part + 1) / counts[cell]
+        change = (self.right - self.left)[cell]
+        mass = self.steps[cell] * (high - low) * (self.left[cell] + change * (low + high) / 2)
+        start, end, steps = self.y[cell], self.y[cell + 1], self.steps[cell]
+        lows, highs = start + steps * low, np.where(part + 1 == counts[cell], end, start + steps * high)
+        mass, lows, highs = np.append(mass, self.atoms), np.append(lows, self.y), np.append(highs, self.y)
+        order = np.lexsort((highs, lows))
+        order = order[mass[order] > 1e-12 / counts.max() * self.total]
+        return mass[order], lows[order], highs[order]
 
 
 def of_pieces(masses: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> Floor:

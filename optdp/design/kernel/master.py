@@ -62,14 +62,18 @@ class Master:
 def rows(task: Task, y: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(hats, atoms, nu): coefficients of the floor in the cuts, and their constants."""
     cost, growth, x, a, b = task.cost, task.growth, cuts.x, cuts.a, cuts.b
-    knots = () if cost.tilted else cost.knots
 
     def excess(k: Any, t: np.ndarray) -> np.ndarray:
         return cost.excess(x[k], t, a[k], b[k])
 
-    at = cost.excess(x[:, None], y[None], a[:, None], b[:, None])
-    smooth = hats(x, y, excess, knots) + growth * hats(x, y, excess, knots, a, b)
-    return smooth, at + growth * np.minimum(at, 0.0), cost.nu(x, a, b)
+    at, nu = cost.excess(x[:, None], y[None], a[:, None], b[:, None]), cost.nu(x, a, b)
+    if cost.square:
+        mass, first, second = hats(np.zeros(3), y, lambda k, t: t**k, ())
+        smooth = second - np.outer(a + b, first) + np.outer(a * b, mass)
+    else:
+        smooth = hats(x, y, lambda k, t: cost.of(t - x[k]), cost.knots) - np.outer(nu, hat_masses(y))
+    smooth += growth * hats(x, y, excess, cost.knots, a, b)
+    return smooth, at + growth * np.minimum(at, 0.0), nu
 
 
 def solve(
@@ -149,7 +153,11 @@ def solve(
         value = result.objective / scale
         density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
         floor = Floor.of_hats(y, density, atoms)
-        x = floor.samples(task.cost, growth, 3, high=task.half) if prior is None else prior[0]
+        if prior is None:
+            x, a, b = floor.samples(task.cost, growth, 3, high=task.half)
+        else:
+            x = prior[0]
+            a, b = floor.ends(x, task.cost, growth)
         if task.cost.tilted:
             means = floor.lowest_mean(growth), floor.lowest_mean(growth, highest=True)
             if means[0] > 0:
@@ -159,7 +167,6 @@ def solve(
             reached = (x >= means[0]) & (x <= means[1])
         else:
             means, reached = (0.0, 1.0), np.ones(x.size, dtype=bool)
-        a, b = floor.ends(x, task.cost, growth)
         losses = np.where(reached, floor.values(x, a, b, task.cost, growth), np.inf)
         attained = float(losses.max() if prior is None else losses @ prior[1])
         if best is None or attained < best[0]:

@@ -24,6 +24,8 @@ from optdp.solvers.lp import LinearProgram, LinearSolver
 LAYERS = (1.0, 0.97, 1.03)
 #: Rounds of rows, and how far below 0 g may be at the outputs looked at.
 ROUNDS, CLOSE = 40, 1e-9
+#: Up to which share of the largest g rows are looked at first.
+NEAR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -46,34 +48,101 @@ class PriorProgram:
     def __init__(self, task: Task, mesh: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]], atoms: Cuts) -> None:
         self.task, self.mesh, self.layers, self.atoms = task, mesh, layers, atoms
         self.fold = Fold(mesh.size, task.symmetric)
+        self.more = len(_levels(task)) - 1  # of the layers, that are not near the floor's windows
+
+    def _terms(self, low: np.ndarray, high: np.ndarray, nu: bool) -> tuple[np.ndarray, ...]:
+        """Integrals of hats in the part of g that does not depend on which outputs are favoured.
+
+        For the square those of 1, a + b and a b; else that of -nu, which the loss's own integral is added to; with `nu` that of
+        what r rises by.
+        """
+        task, cost, x = self.task, self.task.cost, self.mesh
+
+        def integrand(k: Any, t: np.ndarray) -> np.ndarray:
+            a, b = np.interp(t, x, low), np.interp(t, x, high)
+            if nu:
+                value = self._size(t, a, b)
+            elif cost.square:
+                value = np.where(k == 0, 1.0, np.where(k == 1, a + b, a * b))
+            else:
+                value = -cost.nu(t, a, b)
+            return (value * task.density(t) if task.has_density else value) + 0.0 * k
+
+        return tuple(hats(np.zeros(3 if cost.square and not nu else 1), x, integrand, ()))
+
+    def _near(self, outputs: np.ndarray, low: np.ndarray, high: np.ndarray, nu: bool = False) -> Any:
+        """(start, end, integrand, knots): the inputs that favour each output, and what to integrate over them."""
+        task, cost, x = self.task, self.task.cost, self.mesh
+
+        def excess(k: Any, t: np.ndarray) -> np.ndarray:
+            a, b = np.interp(t, x, low), np.interp(t, x, high)
+            value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)
+            return value * task.density(t) if task.has_density else value
+
+        start = np.interp(outputs, high, x, left=x[0], right=x[-1])
+        end = np.interp(outputs, low, x, left=x[0], right=x[-1])
+        return start, np.maximum(start, end), excess, () if nu else self.knots
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        """Those of the loss, seen from an output."""
+        return tuple(-k for k in self.task.cost.knots)
 
     def table(self, outputs: np.ndarray, *, nu: bool = False) -> np.ndarray:
         """(outputs, columns): the coefficients of the prior in g; with `nu` those in g's growth when all thresholds shrink."""
-        task, cost, growth, x = self.task, self.task.cost, self.task.growth, self.mesh
-        knots = () if cost.tilted or nu else tuple(-k for k in cost.knots)
-        parts = []
-        for low, high in self.layers:
+        task, cost, x, parts = self.task, self.task.cost, self.mesh, []
+        far = np.zeros(1)
+        if not cost.square and not nu:
 
-            def excess(k: Any, t: np.ndarray, low: np.ndarray = low, high: np.ndarray = high) -> np.ndarray:
-                a, b = np.interp(t, x, low), np.interp(t, x, high)
-                value = self._size(t, a, b) if nu else cost.excess(t, outputs[k], a, b)
+            def loss(k: Any, t: np.ndarray) -> np.ndarray:
+                value = cost.of(outputs[k] - t)
                 return value * task.density(t) if task.has_density else value
 
-            start = np.interp(outputs, high, x, left=x[0], right=x[-1])
-            end = np.interp(outputs, low, x, left=x[0], right=x[-1])
-            whole = hats(outputs, x, excess, knots)
-            parts.append(
-                self.fold.rows(whole + growth * hats(outputs, x, excess, knots, start, np.maximum(start, end)))
-            )
+            far = hats(outputs, x, loss, self.knots)
+        for low, high in self.layers:
+            terms = self._terms(low, high, nu)
+            if len(terms) > 1:
+                whole = np.outer(outputs**2, terms[0]) - np.outer(outputs, terms[1]) + terms[2]
+            else:
+                whole = far + terms[0]
+            start, end, excess, knots = self._near(outputs, low, high, nu)
+            parts.append(self.fold.rows(whole + task.growth * hats(outputs, x, excess, knots, start, end)))
         c = self.atoms
         parts.append(self._atom_rows(outputs, c.x, c.a, c.b, nu))
         if task.symmetric:
             parts[-1] = parts[-1] + self._atom_rows(outputs, 1 - c.x, 1 - c.b, 1 - c.a, nu)
         return np.hstack(parts)
 
+    def values(self, outputs: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """g at the outputs."""
+        task, cost, mesh, n = self.task, self.task.cost, self.mesh, self.fold.count
+        if task.has_density:
+            return np.asarray(self.table(outputs) @ columns)
+        weights = columns[n * len(self.layers) :]
+        on = np.flatnonzero(weights)
+        c = self.atoms.take(on)
+        out = self._atom_rows(outputs, c.x, c.a, c.b, False) @ weights[on]
+        if task.symmetric:
+            out += self._atom_rows(outputs, 1 - c.x, 1 - c.b, 1 - c.a, False) @ weights[on]
+        for i, (low, high) in enumerate(self.layers):
+            prior = Floor.of_hats(mesh, self.fold.full(columns[i * n : (i + 1) * n]), np.zeros(mesh.size))
+            if not prior.total:
+                continue
+            heights = np.append(prior.left, prior.right[-1:])
+            terms = [float(t @ heights) for t in self._terms(low, high, False)]
+            if len(terms) > 1:
+                out += outputs * (outputs * terms[0] - terms[1]) + terms[2]
+            else:
+                out += prior.far(outputs, lambda u: cost.of(-u), self.knots) + terms[0]
+            out += task.growth * prior.within(outputs, *self._near(outputs, low, high))
+        return np.asarray(out)
+
     def _size(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """What r rises by, per share by which a window's threshold shrinks."""
-        return np.asarray(((b - a) / 2) ** 2 if self.task.cost.tilted else self.task.cost.nu(x, a, b)) + 0 * x
+        return (
+            np.asarray(np.minimum(((b - a) / 2) ** 2, 1.0) if self.task.cost.square else self.task.cost.nu(x, a, b))
+            + 0 * x
+        )
 
     def _atom_rows(self, outputs: np.ndarray, x: np.ndarray, a: np.ndarray, b: np.ndarray, nu: bool) -> np.ndarray:
         r = self.task.cost.excess(x[None], outputs[:, None], a[None], b[None])
@@ -109,8 +178,10 @@ class PriorProgram:
         table = np.hstack([np.zeros((points.size, n * k)), (self.atoms.x[None] == points[:, None]).astype(float)])
         return table, np.zeros(points.size), chances * (1 - 1e-12)
 
-    def solve(self, outputs: np.ndarray, solver: LinearSolver | None = None, left: float = np.inf) -> Dual | None:
-        """The best prior with g >= 0 at `outputs`, or None if the solver gives none."""
+    def solve(
+        self, outputs: np.ndarray, before: Dual | None, solver: LinearSolver | None = None, left: float = np.inf
+    ) -> Dual | None:
+        """The best prior with g >= 0 at `outputs`, or None if there is none; `before`: one for windows much like these."""
         table, gains = self.table(outputs) * min(self.task.scale, 1.0), self.gains()
         head, low, high = self.limits()
         # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
@@ -121,6 +192,8 @@ class PriorProgram:
         session = (solver or HIGHS).session(program)
         on = np.zeros(outputs.size, dtype=bool)
         new = np.arange(0, outputs.size, 4)
+        if before is not None:
+            new = np.flatnonzero(np.interp(outputs, before.outputs, before.g) <= NEAR * before.g.max())
         for _ in range(ROUNDS):
             from scipy.sparse import csr_matrix
 
@@ -154,11 +227,24 @@ class PriorProgram:
         """The unknowns of the dual."""
         return np.concatenate([*(d[: self.fold.count] for d in dual.densities), dual.weights])
 
+    def mixed(self, dual: Dual) -> PriorProgram:
+        """With the mean window at each node, no worse than the mixture (g is concave in thresholds), and the atoms in use."""
+        count = len(self.layers) - self.more
+        weights = np.array(dual.densities[:count]) + 1e-300
+        low, high = (
+            sum(w * layer[k] for w, layer in zip(weights, self.layers, strict=False)) / weights.sum(axis=0)
+            for k in (0, 1)
+        )
+        layers = _layers(self.task, self.mesh, low, high, (1.0,)) + self.layers[count:]
+        return PriorProgram(self.task, self.mesh, layers, self.atoms.take(np.flatnonzero(dual.weights)))
+
     def lifted(self, dual: Dual, outputs: np.ndarray) -> float:
         """The share by which thresholds must shrink for g >= 0 at the outputs."""
         x = self.columns(dual)
-        g, rate = self.table(outputs) @ x, self.table(outputs, nu=True) @ x
-        return float(np.max(np.maximum(-g, 0.0) / np.maximum(rate, 1e-300), initial=0.0))
+        g = self.values(outputs, x)
+        outputs, g = outputs[g < 0], g[g < 0]
+        rate = self.table(outputs, nu=True) @ x
+        return float(np.max(-g / np.maximum(rate, 1e-300), initial=0.0))
 
 
 def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
@@ -171,14 +257,9 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
         if mesh.size % 2:
             low[mesh.size // 2] = (low[mesh.size // 2] + 1 - high[mesh.size // 2]) / 2
             high[mesh.size // 2] = 1 - low[mesh.size // 2]
-    middle, slopes = (grid((low + high) / 2), (-1.0, 1.0)) if cost.tilted else (mesh, cost.slopes)
-    reach = (high - middle) / slopes[1]
-    layers = []
-    for f in LAYERS:
-        t = _steady(mesh, f * reach, middle, slopes)
-        layers.append((middle + slopes[0] * t, middle + slopes[1] * t))
-    levels = [*cost.jumps, 1.5][:6]
-    for jump, after in pairwise(levels):  # thresholds between two jumps: all reaches there mean the same
+    layers = _layers(task, mesh, low, high, LAYERS)
+    middle, slopes = mesh, cost.slopes
+    for jump, after in pairwise(_levels(task)):  # thresholds between two jumps: all reaches there mean the same
         t = np.full(mesh.size, min((jump + after) / 2, 1.5 * jump) / slopes[1])
         layers.append((middle + slopes[0] * t, middle + slopes[1] * t))
     inputs = mesh[mesh <= task.half]
@@ -214,6 +295,25 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
     return layers, Cuts(table[:, 0], table[:, 1], table[:, 2])
 
 
+def _shrunk(reach: np.ndarray, share: float) -> np.ndarray:
+    """Narrower by this share, but windows wider than the domain by no more of their thresholds than one like it."""
+    return np.asarray(reach * (1 - share / np.maximum(reach, 1.0) ** 2))
+
+
+def _levels(task: Task) -> list[float]:
+    """Between these reaches the threshold is the same: jumps of the loss."""
+    return [*task.cost.jumps, 1.5][:6]
+
+
+def _layers(
+    task: Task, mesh: np.ndarray, low: np.ndarray, high: np.ndarray, shares: tuple[float, ...]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Windows with these shares of the given ones' widths."""
+    middle, slopes = (grid((low + high) / 2), (-1.0, 1.0)) if task.cost.tilted else (mesh, task.cost.slopes)
+    reaches = [_steady(mesh, f * (high - middle) / slopes[1], middle, slopes) for f in shares]
+    return [(middle + slopes[0] * t, middle + slopes[1] * t) for t in reaches]
+
+
 def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     """The dual with all windows narrower by this share, rounded to floats that the certificate can be checked with."""
     cost, keep = task.cost, [k for k, d in enumerate(dual.densities) if d.max(initial=0.0) > 0]
@@ -223,7 +323,7 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
         low, high = dual.layers[k]
         if cost.tilted:
             centre = grid((low + high) / 2)
-            reaches.append(_steady(dual.mesh, (high - low) / 2 * (1 - shrink), centre, (-1.0, 1.0)))
+            reaches.append(_steady(dual.mesh, _shrunk((high - low) / 2, shrink), centre, (-1.0, 1.0)))
             centres.append(tuple(centre.tolist()))
         else:
             reaches.append(_steady(dual.mesh, (high - dual.mesh) / slope * (1 - shrink), dual.mesh, cost.slopes))
@@ -231,7 +331,7 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     use = np.flatnonzero(weights > 0)
     atoms, weights = atoms.take(use), weights[use]
     x, far = atoms.x, np.round((atoms.a + atoms.b) * 2.0**39) / 2.0**40
-    reach = np.maximum((atoms.b - atoms.a) / 2 if cost.tilted else (atoms.b - x) / slope, 0.0) * (1 - shrink)
+    reach = _shrunk(np.maximum((atoms.b - atoms.a) / 2 if cost.tilted else (atoms.b - x) / slope, 0.0), shrink)
     if task.symmetric:
         x, far, weights, reach = np.append(x, 1 - x), np.append(far, 1 - far), np.tile(weights, 2), np.tile(reach, 2)
     far = far if cost.tilted else np.empty(0)

@@ -1,0 +1,170 @@
+"""The best unbiased mechanism on the unit ball: a floor on radii, to any gap where the sphere's optimum is not close enough.
+
+`optdp.solvers.radial` finds the floor and a dual point for finitely many radii and norms. Its floor is a mechanism for the whole
+ball (`optdp.mechanisms.radial`): best rows for as few norms as keep the error within a share of the largest. Its multipliers,
+moved in common until no output of any radius is worth more than it costs, are a bound (`optdp.certificates.radial`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from optdp.certificates.base import Certificate
+from optdp.certificates.radial import NORMS, RadialCertificate
+from optdp.design.registry import Run
+from optdp.exact.rounding import TOTAL
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.radial import ROWS, RadialMechanism
+from optdp.problem.problem import Problem
+from optdp.solution import Solution
+from optdp.solvers.lp import LinearProgram
+from optdp.solvers.radial import Caps, RadialFloor, _cap, solve_radial
+
+#: Radii and norms of the first mesh: so many for each favoured ball, at least and at most. Both are added where they are missing.
+RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
+#: Favoured balls that are smaller than this are left to the closed forms: meshes would have to be finer.
+SMALLEST = 0.05
+#: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
+MIXING, MARGIN = 1.5e-4, 2e-5
+#: What is left of E - 1, for floats; radii on which the bound is made feasible; best rows to choose from.
+SAFE, FINE, CURVE = 1e-9, 4096, 2000
+
+
+def design(
+    run: Run, best: tuple[float, float], made: Mechanism, proof: Certificate, length: float
+) -> Solution:  # fmt: skip
+    """A solution at least as good as the bracket `best` of a mechanism and a certificate; `length`: of the sphere's outputs."""
+    problem = run.problem
+    domain: Any = problem.domain
+    (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
+    reach = math.sqrt(value)
+    radii, norms = (
+        int(np.clip(each * size / reach, *span))
+        for each, size, span in ((RADII_EACH, 1.15 * length, RADII), (NORMS_EACH, 1.0, LEAST_NORMS))
+    )
+    found = solve_radial(
+        eps, domain.dim, length, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
+        left=lambda: run.time_limit - run.seconds, tell=lambda low, high: run.progress("a floor on radii", low, high),
+    )  # fmt: skip
+    dual = certify(problem, found)
+    bound = dual.bound(problem).value
+    if bound > lower:
+        lower, proof = bound, dual
+    other = mechanism(problem, found.radii, found.floor)
+    attained = other.enclose(problem.objective)[1] if other else math.inf
+    if other is not None and attained < value and other.check_privacy(problem.privacy)[0].passed:
+        value, made = attained, other
+    told = f"{found.radii.size} radii, {found.rounds} rounds of cuts"
+    return run.solution(
+        made, proof, f"{found.radii.size + 1}: floors of radii, and the error", f"{found.cuts + 1}: total mass, cuts",
+        "HiGHS (cutting planes)", (lower, value), stopped=found.stopped, objective=found.bound, message=told,
+        build=build_model, arguments=(eps, domain.dim, length),
+    )  # fmt: skip
+
+
+def mechanism(problem: Problem, radii: np.ndarray, floor: np.ndarray) -> RadialMechanism | None:
+    """The mechanism of a floor: best rows for as few norms as serve. None where floats cannot find them."""
+    domain: Any = problem.domain
+    kept = floor > 1e-9 * floor.max()
+    radii, coins = radii[kept], np.maximum(1, np.rint(floor[kept] * TOTAL))
+    floor = coins / TOTAL
+    caps = Caps(domain.dim, math.expm1(float(problem.eps)) * (1 - SAFE), radii)  # type: ignore[arg-type]
+    slopes, levels, means, squares = caps.curve(floor, np.linspace(0, 1, CURVE + 1)[1:])
+    inside = np.flatnonzero((means < 1) & (np.diff(np.maximum.accumulate(np.append(0.0, means))) > 1e-9))
+    slopes, levels, means, squares = (v[inside] for v in (slopes, levels, means, squares))
+    low, high = float(slopes.max(initial=1e-3)), 1e9
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        if caps.rows(floor, np.array([middle]))[1][0] < 1 + 1e-9:
+            low = middle
+        else:
+            high = middle
+    last = caps.rows(floor, np.array([high]))
+    slopes, levels, means, squares = (
+        np.concatenate([v, w]) for v, w in zip((slopes, levels, means, squares), (np.array([high]), *last), strict=True)
+    )
+    places = spread(means, squares)
+    rows = zip(slopes[places].tolist(), levels[places].tolist(), strict=True)
+    first, second = zip(*rows, strict=True)
+    try:
+        return RadialMechanism.of_rows(domain, radii.tolist(), list(map(int, coins.tolist())), first, second)
+    except ValueError:
+        return None
+
+
+def spread(means: np.ndarray, squares: np.ndarray) -> list[int]:
+    """Few of these rows, with the last one, that mixed for the norms in between are within a share of the worst."""
+    worst = max(float((squares - means**2)[:-1].max(initial=0.0)), float(squares[-1]) - 1)
+    for goal in worst * (1 + MIXING * 2.0 ** np.arange(40)):
+        at = int(np.flatnonzero(squares <= max(goal, squares[0]))[-1]) if squares[0] <= goal else 0
+        places = [at]
+        while at < means.size - 1:
+            rest = slice(at + 1, None)
+            rise = (squares[rest] - squares[at]) / (means[rest] - means[at])
+            point = np.clip(rise / 2, means[at], np.minimum(means[rest], 1.0))
+            error = squares[at] + rise * (point - means[at]) - point**2
+            at += 1 + int(np.flatnonzero(np.append(error[0], error)[1:] <= goal)[-1:].max(initial=0))
+            places.append(at)
+        if len(places) <= ROWS:
+            break
+    return places
+
+
+def certify(problem: Problem, found: RadialFloor) -> RadialCertificate:
+    """The dual point, its levels lowered in common until no radius of a fine mesh has a negative price, and a little more."""
+    domain: Any = problem.domain
+    order = np.argsort(-found.weights, kind="stable")[:NORMS]
+    norms, weights, slopes, levels = (
+        v[np.sort(order)] for v in (found.norms, found.weights, found.slopes, found.levels)
+    )
+    if not weights.size:
+        return RadialCertificate((0.0,), (1.0,), (0.0,), (0.0,))
+    weights = weights / weights.sum()
+    end = float((slopes / 2 + np.sqrt(np.maximum(slopes**2 / 4 + levels, 0))).max())
+    caps = Caps(domain.dim, math.expm1(float(problem.eps)), np.linspace(0, end, FINE + 1)[1:])  # type: ignore[arg-type]
+    for _ in range(20):
+        prices, factors = caps.prices(slopes, levels)
+        step = float((-(weights @ prices) / (weights @ factors)).max())
+        levels = levels - step
+        if abs(step) <= 1e-9 * found.value:
+            break
+    levels = levels - MARGIN * min(found.value, 2.0**40)
+    return RadialCertificate(*(tuple(v.tolist()) for v in (norms, weights, slopes, levels)))
+
+
+def build_model(eps: float, dim: int, length: float) -> LinearProgram:
+    """The plain linear program on a small mesh."""
+    return plain_program(eps, dim, length * np.linspace(0, 1.3, 27)[1:], np.linspace(0, 1, 7), 24)
+
+
+def plain_program(eps: float, dim: int, radii: np.ndarray, norms: np.ndarray, slices: int) -> LinearProgram:
+    """The plain linear program: outputs on some radii, in slices of equal probability by their direction along the input.
+
+    Variables are the floor of each radius, the probabilities of all slices for all norms, and the largest error. In the middle of
+    a slice is the mean direction: rows are mechanisms, so that more slices have lower optima.
+    """
+    from scipy.sparse import csr_matrix, eye, hstack, kron, vstack
+    from scipy.special import betaincinv
+
+    shares = np.arange(1, slices // 2) / slices
+    heights = np.sqrt(1 - betaincinv((dim - 1) / 2, 0.5, 2 * shares))
+    moments = _cap(dim, np.concatenate([[1.0], heights, [0.0], -heights[::-1], [-1.0]]))[1]
+    along = np.diff(moments) * slices
+    k, n, cells = radii.size, norms.size, radii.size * slices
+    length, mean = np.repeat(radii**2, slices), np.outer(radii, along).ravel()
+    spread_, rows = kron(eye(k), np.full((slices, 1), 1 / slices)), eye(n)
+    none = csr_matrix((n, k))
+    above = hstack([-kron(np.ones((n, 1)), spread_), eye(n * cells), csr_matrix((n * cells, 1))])
+    below = hstack([-math.exp(eps) * kron(np.ones((n, 1)), spread_), eye(n * cells), csr_matrix((n * cells, 1))])
+    mass = hstack([none, kron(rows, np.ones((1, cells))), csr_matrix((n, 1))])
+    means = hstack([none, kron(rows, mean[None]), csr_matrix((n, 1))])
+    error = hstack([none, kron(rows, length[None]), csr_matrix(-np.ones((n, 1)))])
+    low = np.concatenate([np.zeros(n * cells), np.full(n * cells, -np.inf), np.ones(n), norms, np.full(n, -np.inf)])
+    high = np.concatenate([np.full(n * cells, np.inf), np.zeros(n * cells), np.ones(n), norms, norms**2])
+    cost = np.zeros(k + n * cells + 1)
+    cost[-1] = 1.0
+    lower = np.append(np.zeros(cost.size - 1), -np.inf)
+    return LinearProgram(cost, vstack([above, below, mass, means, error]), low, high, lower, name="ball")

@@ -1,0 +1,338 @@
+"""The best floor of an unbiased mechanism on the unit ball: a convex program in one number for each radius, by cutting planes.
+
+By averaging over rotations the floor m depends on the radius of the output alone, and inputs matter by their norm rho. Given m
+the best row of an input x multiplies the floor by E on a ball of outputs around c x/|x|, |y - c x/|x|| <= R, which is a cap of
+every sphere of outputs. Its multipliers are mu = 2 c (of the mean) and nu = R^2 - c^2 (of the mass), and every such pair
+gives a cut
+
+    E|Y|^2 - rho^2 >= nu + mu rho - rho^2 + sum_r m_r g(r; mu, nu)        (g: see `optdp.certificates.radial`).
+
+For each c the mass determines R, and then the mean and E|Y|^2: the best rows are a curve, found without a search for
+multipliers. Cuts are added along it at the master's floor and half way to the best one so far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optdp.solvers.lp import Highs, LinearProgram
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+#: Rounds after which the method stops short of its tolerance (5 to 50 are usual); so many in a row without progress end it.
+ROUNDS, IDLE = 60, 6
+#: How often radii and norms are added; how many radii at a time; on how many radii the dual point is evaluated.
+REFINEMENTS, NEW, FINE = 24, 64, 2048
+#: Norms that are looked at between two norms of the program.
+BETWEEN = 6
+#: Floors are evaluated by rows that reach this close to the mean 1.
+NEAR = 1e-4
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Floors on some radii in R^dim, dim >= 2; `more` is E - 1. All in floats."""
+
+    dim: int
+    more: float
+    radii: np.ndarray
+
+    def shares(self, slopes: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(W, T, f) of the cap that each pair of multipliers favours, on each radius (pairs, radii)."""
+        r, mu, nu = self.radii, slopes[:, None], levels[:, None]
+        return _cap(self.dim, (r * r - nu) / (mu * r))
+
+    def prices(self, slopes: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(g, its loss for each unit of the level) (pairs, radii)."""
+        share, moment, _ = self.shares(slopes, levels)
+        factor = 1 + self.more * share
+        reduced = self.radii**2 - levels[:, None]
+        return reduced * factor - self.more * slopes[:, None] * self.radii * moment, factor
+
+    def rows(
+        self, floor: np.ndarray, slopes: np.ndarray, rounds: int = 80
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(nu, mean along the input, E|Y|^2) of the rows with the slopes mu and mass 1."""
+        used = floor > 0
+        some, m = Caps(self.dim, self.more, self.radii[used]), floor[used]
+        r, rest, c = some.radii, 1 - float(floor.sum()), slopes / 2
+        low, high = np.maximum(0.0, c - r.max()), c + r.max()
+        radius, before = (low + high) / 2, np.full(c.shape, np.inf)
+        for _ in range(rounds):
+            share, _, dense = some.shares(slopes, radius**2 - c**2)
+            mass = self.more * (share @ m) - rest
+            low, high = np.where(mass < 0, radius, low), np.where(mass >= 0, radius, high)
+            if np.abs(mass).max() < 1e-12 or (high - low <= 1e-15 * high).all():
+                break
+            with np.errstate(all="ignore"):  # Newton's step where it stays inside and the last one was a good one
+                step = radius - mass / (self.more * (dense @ (m / r)) * radius / c)
+            good = (step > low) & (step < high) & (np.abs(mass) < before / 2)
+            radius, before = np.where(good, step, (low + high) / 2), np.abs(mass)
+        levels = radius**2 - c**2
+        share, moment, _ = some.shares(slopes, levels)
+        square = floor @ self.radii**2 + self.more * (share @ (m * r * r))
+        return levels, self.more * (moment @ (m * r)), square
+
+    def reach(self, floor: np.ndarray) -> tuple[float, float]:
+        """(the largest mean of a row, the height of the half-space that it favours)."""
+        low, high = -float(self.radii.max()), float(self.radii.max())
+        rest = 1 - float(floor.sum())
+        for _ in range(60):
+            middle = (low + high) / 2
+            if self.more * float(floor @ _cap(self.dim, middle / self.radii)[0]) > rest:
+                low = middle
+            else:
+                high = middle
+        height = (low + high) / 2
+        return height + float(floor @ self.far(height)), height
+
+    def far(self, height: float) -> np.ndarray:
+        """What a unit of floor adds to a bound `height` + ... on the mean of every row, for each radius."""
+        share, moment, _ = _cap(self.dim, height / self.radii)
+        return np.asarray(self.more * (self.radii * moment - height * share) - height)
+
+    def curve(self, floor: np.ndarray, norms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(mu, nu, mean, E|Y|^2) of best rows whose means are about these norms, increasing and > 0.
+
+        The least slope already has a mean > 0: smaller ones come from rows for x and -x, with the same E|Y|^2.
+        """
+        size = 2 * min(float(self.radii.max()), 2.0)
+        slopes = size * np.concatenate(
+            [np.geomspace(1e-4, 0.05, 6), np.linspace(0.08, 1.5, 24), np.geomspace(2, 1e4, 24)]
+        )
+        means, known = np.maximum.accumulate(self.rows(floor, slopes, 40)[1]), slopes
+        for rounds in (30, 30, 30, 80):  # where the mean moves fast, once more
+            slopes = np.interp(norms, means, known)
+            levels, found, squares = self.rows(floor, slopes, rounds)
+            known, order = np.unique(np.concatenate([known, slopes]), return_index=True)
+            means = np.maximum.accumulate(np.concatenate([means, found])[order])
+        return slopes, levels, found, squares
+
+
+def mixed(means: np.ndarray, squares: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """E|Y|^2 for these norms by mixing two rows next to them."""
+    means, first = np.unique(means, return_index=True)
+    return np.interp(norms, means, squares[first])
+
+
+def _cap(dim: int, height: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    from scipy.special import betainc, gammaln
+
+    height = np.clip(height, -1.0, 1.0)
+    size = np.abs(height)
+    rest = (1 - size) * (1 + size)
+    if dim == 2:
+        share = np.arccos(size) / math.pi
+    elif dim == 3:
+        share = (1 - size) / 2
+    else:
+        share = betainc((dim - 1) / 2, 0.5, rest) / 2
+    with np.errstate(divide="ignore", under="ignore"):
+        constant = gammaln(dim / 2) - gammaln((dim - 1) / 2) - math.log(math.pi) / 2
+        moment = np.exp(constant + (dim - 1) / 2 * np.log(rest)) / (dim - 1)
+        dense = np.where(rest > 0, (dim - 1) * moment / np.maximum(rest, 1e-300), 0.0)
+    return np.where(height < 0, 1 - share, share), moment, dense
+
+
+@dataclass(frozen=True)
+class RadialFloor:
+    """A floor and a dual point, in floats: to be checked like any solver's answer.
+
+    `radii`, `floor`; `norms`, `weights`, `slopes`, `levels`: of the dual; `value`: the largest error at the norms of the
+    program; `bound`: the master's value; `stopped`: whether `left` ended it.
+    """
+
+    radii: np.ndarray
+    floor: np.ndarray
+    norms: np.ndarray
+    weights: np.ndarray
+    slopes: np.ndarray
+    levels: np.ndarray
+    value: float
+    bound: float
+    rounds: int
+    cuts: int
+    stopped: bool
+
+
+def start_floor(eps: float, dim: int, length: float, count: int) -> tuple[Caps, np.ndarray]:
+    """Radii up to some multiple of the sphere's `length`, and an even floor with room for means of more than 1."""
+    more, best = math.expm1(eps), (-math.inf, 0.0)
+    for top in (1.15, 1.3, 1.6, 2.0, 3.0):
+        caps = Caps(dim, more, np.linspace(0, top * length, count + 1)[1:])
+        for mass in np.exp(np.linspace(-eps, 0, 60))[1:-1].tolist():
+            best = max(best, (caps.reach(np.full(count, mass / count))[0], mass))
+        if best[0] > 1.05:
+            break
+    return caps, np.full(count, best[1] / count)
+
+
+def solve_radial(
+    eps: float, dim: int, length: float, *, radii: int, norms: int, tolerance: float = 1e-4,
+    left: Callable[[], float] = lambda: math.inf, tell: Callable[[float, float], None] = lambda bound, value: None,
+) -> RadialFloor:  # fmt: skip
+    """The best floor on so many radii, and on those that turn out to be missing, for so many norms of inputs.
+
+    **Arguments:** `length`: the radius of the sphere's optimal mechanism; `tolerance`: the relative gap at which to stop; `left`:
+    the seconds that are left; `tell`: told each bracket.
+    """
+    caps, floor = start_floor(eps, dim, length, radii)
+    places = np.linspace(0, 1, norms + 1)[1:]
+    near = np.array([1 / 4, *(norms - 2.0 ** -np.arange(1, 5))]) / norms
+    master = _Master(caps, np.unique(np.concatenate([places, near])), length**2, floor, math.exp(-eps))
+    for _ in range(REFINEMENTS):
+        master.run(tolerance, left, tell)
+        if left() <= 0 or not master.refine(tolerance / 4) + master.denser(tolerance):
+            break
+    order = np.argsort(master.caps.radii)
+    return RadialFloor(
+        master.caps.radii[order], master.best[order], *master.dual, master.value, master.bound, master.rounds,
+        sum(cut.size for cut in master.cuts), left() <= 0,
+    )  # fmt: skip
+
+
+class _Master:
+    """The program over the cuts found so far: floors are in units of `mass`, errors in units of `unit`."""
+
+    def __init__(self, caps: Caps, places: np.ndarray, unit: float, floor: np.ndarray, least: float) -> None:
+        self.caps, self.places, self.unit, self.mass = caps, places, unit, float(floor.sum())
+        self.floor = self.inner = self.best = floor
+        self.value, self.bound, self.rounds = math.inf, 0.0, 0
+        self.cuts: list[_Cut] = []
+        self.dual = (np.zeros(0),) * 4
+        count = floor.size
+        first = np.concatenate([[0.0], np.full(count, self.mass)])[None]
+        cost = np.concatenate([[1.0], np.zeros(count)])
+        self.session = Highs().session(
+            LinearProgram(cost, _sparse(first), np.array([least]), np.ones(1), name="radial floor")
+        )
+
+    def run(self, tolerance: float, left: Callable[[], float], tell: Callable[[float, float], None]) -> None:
+        """Add cuts until the bracket of these radii is closed."""
+        idle = rounds = 0
+        self.bound = 0.0  # more radii have a smaller optimum
+        while rounds < ROUNDS and idle < IDLE:
+            before = self.value - self.bound
+            points = [self.floor] if self.rounds == 0 else [self.floor, (self.floor + self.inner) / 2]
+            for point in points:
+                if not self.cut(point) and len(points) < 3:
+                    points.append(0.2 * self.floor + 0.8 * self.inner)
+            found = self.session.solve(time_limit=max(left(), 1.0))
+            if not found.usable or found.x.size <= 1:
+                break
+            self.floor = np.maximum(found.x[1:], 0.0) * self.mass
+            if float(found.x[0]) * self.unit > self.bound:
+                self.bound, self.dual = float(found.x[0]) * self.unit, self.merged(np.maximum(found.row_dual[1:], 0.0))
+            rounds, self.rounds = rounds + 1, self.rounds + 1
+            idle = idle + 1 if self.value - self.bound > 0.99 * before else 0
+            tell(self.bound, self.value)
+            if self.value - self.bound <= tolerance * self.value < math.inf or left() <= 0:
+                break
+
+    def cut(self, point: np.ndarray) -> bool:
+        """Cuts at a floor; whether its rows reach all means."""
+        caps, places = self.caps, self.places
+        most, height = caps.reach(point)
+        if not most > 1 + 1e-7:
+            self.add(_Cut(np.zeros(0), np.zeros(0), np.zeros(0), np.ones(1), height), np.array([1 + 1e-6 - height]))
+            return False
+        slopes, levels, means, squares = caps.curve(point, places)
+        errors = mixed(means, squares, places) - places**2
+        if means.max() > 1 - NEAR and errors.max() < self.value:
+            self.value = float(errors.max())
+            self.inner = self.best = point
+        cut = _Cut(places, slopes, levels, np.ones(places.size))
+        scale = np.maximum(self.unit, self.mass * np.abs(cut.prices(caps)).max(axis=1))
+        self.add(replace(cut, scale=scale), levels + slopes * places - places**2)
+        return True
+
+    def add(self, cut: _Cut, worth: np.ndarray) -> None:
+        """New rows."""
+        head = np.full((cut.size, 1), self.unit if cut.places.size else 0.0)
+        body = np.hstack([head, -self.mass * cut.prices(self.caps)]) / cut.scale[:, None]
+        self.session.add_rows(_sparse(body), worth / cut.scale, np.full(cut.size, np.inf))
+        self.cuts.append(cut)
+
+    def merged(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(norms, weights, slopes, levels): the cuts of a norm in one, with their mean multipliers, as g is concave in these."""
+        ends = np.cumsum([cut.size for cut in self.cuts])[:-1]
+        total, slopes, levels = (np.zeros(self.places.size) for _ in range(3))
+        for cut, share in zip(self.cuts, np.split(shares, ends), strict=True):
+            if cut.places.size:
+                at, weights = np.searchsorted(self.places, cut.places), share / cut.scale
+                for sums, part in ((total, 1.0), (slopes, cut.slopes), (levels, cut.levels)):
+                    sums[at] += weights * part
+        used = total > 1e-9 * max(float(total.sum()), 1e-300)
+        return self.places[used], total[used], slopes[used] / total[used], levels[used] / total[used]
+
+    def refine(self, tolerance: float) -> bool:
+        """Add the radii at which the dual point is violated most; whether there are any."""
+        _, weights, slopes, levels = self.dual
+        if not weights.size:
+            return False
+        end = float((slopes / 2 + np.sqrt(np.maximum(slopes**2 / 4 + levels, 0))).max())
+        fine = replace(self.caps, radii=np.linspace(0, end, FINE + 1)[1:])
+        prices, factors = (weights @ part for part in fine.prices(slopes, levels))
+        short = np.concatenate([[0.0], -prices / factors, [0.0]])  # by how much levels are too high
+        peak = (short[1:-1] > short[:-2]) & (short[1:-1] >= short[2:]) & (short[1:-1] > tolerance * self.bound)
+        chosen = np.flatnonzero(peak)
+        chosen = chosen[np.argsort(-short[1:-1][chosen], kind="stable")[:NEW]]
+        if not chosen.size:
+            return False
+        new = replace(self.caps, radii=fine.radii[chosen])
+        parts = [-self.mass * cut.prices(new) / cut.scale[:, None] for cut in self.cuts]
+        columns = np.concatenate([np.full((1, chosen.size), self.mass), *parts])
+        self.session.add_columns(np.zeros(chosen.size), _sparse(columns).tocsc())
+        self.caps = replace(self.caps, radii=np.concatenate([self.caps.radii, new.radii]))
+        none = np.zeros(chosen.size)
+        self.floor, self.inner, self.best = (np.concatenate([v, none]) for v in (self.floor, self.inner, self.best))
+        return True
+
+    def denser(self, tolerance: float) -> bool:
+        """Add norms in between at which the best floor has a larger error; whether there are any."""
+        if not math.isfinite(self.value):
+            return False
+        shares = np.linspace(0, 1, BETWEEN + 1)[:-1]
+        gaps = np.diff(self.places)
+        fine = np.append((self.places[:-1, None] + gaps[:, None] * shares).ravel(), 1.0)
+        _, _, means, squares = self.caps.curve(self.best, fine)
+        errors = mixed(means, squares, fine) - fine**2
+        blocks = errors[:-1].reshape(gaps.size, BETWEEN)
+        high = blocks.max(axis=1) > self.value * (1 + tolerance)
+        new = fine[:-1].reshape(gaps.size, BETWEEN)[np.arange(gaps.size), np.argmax(blocks, axis=1)][high]
+        self.places, before = np.unique(np.concatenate([self.places, new])), self.places.size
+        if self.places.size == before:
+            return False
+        self.value = math.inf
+        return True
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Rows for all norms with their multipliers, each divided by its scale; or without norms, what a half-space allows."""
+
+    places: np.ndarray
+    slopes: np.ndarray
+    levels: np.ndarray
+    scale: np.ndarray
+    height: float = 0.0
+
+    @property
+    def size(self) -> int:
+        return self.scale.size
+
+    def prices(self, caps: Caps) -> np.ndarray:
+        """g, or less what a unit of floor adds to the largest mean (rows, radii)."""
+        return caps.prices(self.slopes, self.levels)[0] if self.places.size else -caps.far(self.height)[None]
+
+
+def _sparse(rows: np.ndarray) -> csr_matrix:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(rows)

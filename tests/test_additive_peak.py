@@ -1,0 +1,155 @@
+"""Renyi DP with large bounds: the peak's closed-form bound, its noise, and exact tests of both by other routes."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.certificates.base import Refusal
+from optdp.certificates.peak import PeakCertificate
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.peak import FALL, PeakNoise
+
+
+def problem(notion, loss="abs"):
+    return optdp.Problem(notion, optdp.Line(), optdp.WorstCase(loss), optdp.Additive())
+
+
+@pytest.mark.parametrize(
+    ("alpha", "bound"), [(16, 32.0), (64, 32.0), (64, 128.0), (2, 20.0), (1.3, 40.0), (10_000, 290.0)]
+)
+@pytest.mark.parametrize(
+    ("loss", "rtol"), [("abs", 1e-3), ("squared", 5e-3), (optdp.Power(1.5), 1e-3), (optdp.Power(3), 2e-2)]
+)
+def test_steep_noise(alpha, bound, loss, rtol):
+    """Brackets far beyond lattices; below the staircase of as large an eps, and nearer to it as the order grows."""
+    solution = optdp.solve_additive(optdp.RDP(alpha, bound), loss=loss, rtol=rtol)
+    assert solution.gap <= rtol and solution.verify(), str(solution.verify())
+    again = optdp.Solution.from_dict(solution.to_dict())
+    assert again.verify() and again.mechanism == solution.mechanism
+    if bound <= 30 and loss in ("abs", "squared"):
+        assert solution.lower_bound < optdp.solve_additive(bound, 0.0, loss).value
+    if loss == "abs":  # by hand: w/(2 + 1/(a-1)) + e^-r K/w at the best w, for r so large that nothing else counts
+        g = 1 / (alpha - 1)
+        k = (1 + g) / 2 * ((1 + g) / (2 + g)) ** g
+        assert solution.value == pytest.approx(
+            2 * math.sqrt(k / (2 + g) * math.exp(-bound)), rel=3 * math.exp(-bound / 2) + 1e-4
+        )
+
+
+def test_sensitivities_scale():
+    one, three = (optdp.solve_additive(optdp.RDP(5, 25.0, d), loss="squared") for d in (1.0, 3.0))
+    assert three.value == pytest.approx(9 * one.value, rel=1e-6) and three.lower_bound == pytest.approx(
+        9 * one.lower_bound
+    )
+    assert (
+        three.mechanism.satisfies(optdp.RDP(5, 25.0)) is True
+        and one.mechanism.satisfies(optdp.RDP(5, 25.0, 3.0)) is None
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    falls=st.lists(st.integers(0, 5), min_size=1, max_size=4), gaps=st.lists(st.integers(1, 3), min_size=4, max_size=4),
+    plateau=st.integers(1, 4), decay=st.integers(1, 10), far=st.integers(1, 6), eps=st.floats(0, 3),
+)  # fmt: skip
+def test_the_pair_is_worse_than_every_shift(falls, gaps, plateau, decay, far, eps):
+    """Against the law itself, written out on a small lattice: hockey-sticks and moments at every shift up to the period."""
+    heights = tuple(plateau + sum(falls[i:]) for i in range(len(falls)))
+    ends = tuple(int(x) - 1 for x in np.cumsum(gaps[: len(falls)]))
+    b = Fraction(decay, 1024)
+    noise = PeakNoise(optdp.Line(), float(far), 0, ends, heights, plateau, int(b * 2**FALL))
+    period = noise.period
+
+    def weight(j):
+        j = abs(j)
+        for end, height in zip(ends, heights, strict=True):
+            if j <= end:
+                return Fraction(height)
+        return plateau * b ** ((j - ends[-1] - 1) // period)
+
+    reach = ends[-1] + 5 * period  # beyond, less than b^5 is left
+    law = {j: weight(j) for j in range(-reach - period, reach + period + 1)}
+    total = sum(law.values())
+    steps, beyond = noise._weights
+    assert float(Fraction(steps[0], noise.total)) == pytest.approx(
+        float(heights[0] * (2 * ends[0] + 1) / total), rel=1e-6
+    )
+    ratio = Fraction(math.exp(eps))
+    allowed = noise.pair.hockey_stick(ratio) + Fraction(1, 10**6)
+    moment = float(noise.pair.moment(3)) * (1 + 1e-6)
+    for s in range(1, period + 1):
+        both = [(law[j] / total, law[j + s] / total) for j in range(-reach, reach + 1)]
+        assert sum(max(p - ratio * q, 0) for p, q in both) <= allowed
+        assert float(sum(p**3 / q**2 for p, q in both)) <= moment
+    assert sum(noise.pair.p) == sum(noise.pair.q) == noise.pair.total and beyond > 0
+
+
+def test_draws():
+    """Masses of the steps and of the plateau, by a chi-squared test; quantiles invert the distribution function."""
+    noise = PeakNoise(optdp.Line(), 1.0, 20, (3, 1000, 50_000), (2**30, 2**22, 2**12), 2**10, 2 ** (FALL - 7))
+    drawn = noise.sample((40_000,), np.random.default_rng(3))
+    assert np.abs(drawn.mean()) < 5 * drawn.std() / 200
+    edges = np.concatenate([[0.0], (np.array([3, 1000, 50_000]) + 0.5) / 2**20, [0.5, 1.0, np.inf]])
+    seen, _ = np.histogram(np.abs(drawn), edges)
+    expected = np.diff([2 * noise.cdf(e) - 1 if np.isfinite(e) else 1.0 for e in edges]) * drawn.size
+    assert ((seen - expected) ** 2 / np.maximum(expected, 1)).sum() < 40
+    levels = np.linspace(0.001, 0.999, 77)
+    assert noise.cdf(noise.quantile(levels)) == pytest.approx(levels, abs=1e-9)
+    low, high = noise.enclose_loss("abs")
+    assert low <= high and np.abs(drawn).mean() == pytest.approx(high, abs=6 * drawn.std() / 200)
+    private = noise.randomize(np.array([0.25, 1e6, -3.0]), rng=1)
+    assert private.shape == (3,) and np.abs(private - [0.25, 1e6, -3.0]).max() < 3
+    assert Mechanism.from_dict(noise.to_dict()) == noise and "peak" in repr(noise)
+
+
+def test_what_the_noise_keeps():
+    noise = optdp.solve_additive(optdp.RDP(8, 14.0)).mechanism
+    assert noise.guarantee() == optdp.RDP(8, 14.0) and noise.satisfies(optdp.RDP(8, 13.9)) is None
+    assert noise.satisfies(optdp.ApproxDP(15.0, noise.delta(15.0) * (1 + 1e-9))) is True
+    assert noise.satisfies(optdp.RDP(4, 14.0)) is True  # Renyi divergences grow with their order
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"ends": (5, 5)}, "ends"), ({"heights": (1, 2)}, "heights"), ({"decay": 2**FALL}, "decay"), ({"plateau": 0}, "plateau"),
+     ({"heights": (4,)}, "ends"), ({"grid": 5000}, "grid"), ({"domain": optdp.Integers()}, "domain"), ({"notion": 3}, "notion")],
+)  # fmt: skip
+def test_wrong_fields_are_named(change, named):
+    fields = {"domain": optdp.Line(), "sensitivity": 1.0, "grid": 4, "ends": (1, 5), "heights": (9, 3), "plateau": 2,
+              "decay": 2**400}  # fmt: skip
+    assert PeakNoise(**fields)
+    with pytest.raises((TypeError, ValueError), match=named):
+        PeakNoise(**(fields | change))
+
+
+def test_a_level_proves_no_more_than_the_optimum():
+    """At any level: the bound is below the noise's value, and best where `best` says."""
+    notion = optdp.RDP(4, 18.0)
+    for loss in ("abs", "squared"):
+        asked = problem(notion, loss)
+        best, value = PeakCertificate.best(asked), optdp.solve_additive(notion, loss=loss).value
+        top = best.bound(asked).value
+        assert 0.9 * value < top <= value
+        for share in (0.5, 0.9, 0.99, 1.01, 1.1, 2.0):
+            assert PeakCertificate(best.level * share).bound(asked).value <= top * (1 + 1e-9)
+        assert best.bound(problem(optdp.RDP(4, 19.0), loss)).value < top
+    for wrong in (problem(optdp.KL(1.0)), problem(optdp.GDP(1.0)), problem(optdp.RDP(4, 0.5))):
+        with pytest.raises(Refusal):
+            PeakCertificate(0.5).bound(wrong)
+
+
+def test_the_bound_holds_for_lattices_too():
+    """Where lattices still resolve the peak, their noise is above the closed-form bound, their bound below the peak's."""
+    notion = optdp.RDP(3, 9.0)
+    lattice = optdp.solve_additive(notion, loss="squared", rtol=0.05)
+    proven = PeakCertificate.best(lattice.problem).bound(lattice.problem).value
+    from optdp.design.additive_peak import bracket
+
+    assert proven <= lattice.value and lattice.lower_bound <= bracket(lattice.problem)[1]

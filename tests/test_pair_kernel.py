@@ -1,0 +1,298 @@
+"""Losses of input and output: brackets for the continuum from values and Lipschitz constants, and exact matrices on alphabets."""
+
+import pickle
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+import optdp
+from optdp.certificates.base import Certificate, Refusal
+from optdp.certificates.pair import Dual, PairCertificate
+from optdp.exact import Fields
+from optdp.exact.rounding import TOTAL, Table
+from optdp.mechanisms import baselines
+from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.mixture import MixtureMechanism
+from optdp.mechanisms.piecewise import PiecewiseMechanism
+
+
+def distance(x, y):
+    return np.abs(y - x)
+
+
+def relative(x, y):
+    return np.abs(y - x) / (x + 0.1)
+
+
+def tilted(x, y):
+    return (1 + x) * np.abs(y - x)
+
+
+def asymmetric(x, y):
+    return np.where(y > x, 3.0, 1.0) * (y - x) ** 2
+
+
+DISTANCE = optdp.PairLoss(distance, "distance", 1.0)
+RELATIVE = optdp.PairLoss(relative, "relative", (110.0, 10.0))
+TILTED = optdp.PairLoss(tilted, "tilted", 3.0)
+ASYMMETRIC = optdp.PairLoss(asymmetric, "asymmetric", 6.0)
+TRIANGLE = optdp.Density((0, 1), ((0, 2),))
+
+
+def disjoint(one, other):
+    return one.lower_bound > other.value or other.lower_bound > one.value
+
+
+@pytest.fixture(scope="module")
+def found():
+    return optdp.solve_kernel(2.0, RELATIVE, rtol=1e-2)
+
+
+def test_the_bracket_is_proven_and_says_on_what_terms(found):
+    assert found.gap <= 1e-2
+    told = found.verify()
+    assert told and "provided that the loss changes by at most 110 |x - x'| + 10 |y - y'|" in str(told)
+    assert "the user's function L = relative" in found.problem.statement()
+    assert not replace(found, lower_bound=found.value * (1 - 1e-4)).verify()
+    assert not replace(found, value=found.lower_bound * (1 + 1e-4)).verify()
+    assert not replace(found, problem=replace(found.problem, privacy=optdp.LDP(1.99))).verify()
+    with pytest.raises(TypeError, match="cannot be saved"):
+        found.to_dict()
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found and again.verify()
+
+
+@pytest.mark.parametrize("eps", [0.1, 1.0, 3.0])
+def test_the_distance_has_the_intervals_optimum(eps):
+    own, known = optdp.solve_kernel(eps, DISTANCE, rtol=1e-2), optdp.solve_kernel(eps, rtol=1e-3)
+    assert own.gap <= 1e-2 and not disjoint(own, known)
+
+
+def test_other_problems_of_the_interval():
+    """Outputs within limits, priors of points, densities, other places and units."""
+    for options in (
+        {"outputs": (0.25, 0.75)}, {"outputs": (-0.5, 1.5)}, {"prior": ([0.1, 0.5, 0.9], [0.2, 0.5, 0.3])}, {"prior": "uniform"},
+        {"domain": (-2, 3)},
+    ):  # fmt: skip
+        own, known = (optdp.solve_kernel(1.0, loss, rtol=3e-2, **options) for loss in (DISTANCE, "abs"))
+        assert own.gap <= 3e-2 and not disjoint(own, known), options
+        assert own.verify(), str(own.verify())
+    squared = optdp.PairLoss(lambda x, y: (x - y) ** 2, "squared", 2.0)
+    own, known = (optdp.solve_kernel(1.0, loss, rtol=1e-2) for loss in (squared, "squared"))
+    assert own.gap <= 1e-2 and not disjoint(own, known)
+
+
+def test_units_do_not_matter():
+    """x and y in thousandths, and the loss with them."""
+    small = optdp.solve_kernel(1.0, TILTED, rtol=1e-2)
+    large = optdp.solve_kernel(
+        1.0, optdp.PairLoss(lambda x, y: (1 + x / 1000) * np.abs(y - x), "t", 3.0), domain=(0, 1000), rtol=1e-2
+    )
+    assert large.lower_bound / 1000 <= small.value and small.lower_bound <= large.value / 1000
+
+
+@pytest.mark.parametrize("loss", [RELATIVE, TILTED, ASYMMETRIC], ids=lambda loss: loss.name)
+def test_optima_fall_with_eps_and_lie_below_what_is_published(loss):
+    optima = [optdp.solve_kernel(eps, loss, rtol=2e-2) for eps in (0.3, 1.0, 2.0)]
+    assert all(s.gap <= 2e-2 for s in optima)
+    assert all(larger.lower_bound <= smaller.value for smaller, larger in pairwise(optima))
+    solution = optima[1]
+    some = np.linspace(0, 1, 9)  # the worst input loses at least as much
+    window = PiecewiseMechanism.private(1.0, 0.3, (0, 1))
+    noise = baselines.get("clamped Laplace").build(replace(solution.problem, objective=optdp.WorstCase("abs")))
+    assert min(other.expected_loss(some, loss).max() for other in (window, noise)) >= solution.lower_bound
+    losses = solution.mechanism.expected_loss(np.linspace(0, 1, 2001), loss)
+    low, high = solution.mechanism.enclose(solution.problem.objective)
+    assert losses.max() <= solution.value == high and low <= losses.max() * (1 + 2e-2)
+
+
+def test_averages_are_below_worst_cases_and_agree_with_quadrature():
+    found = optdp.solve_kernel(2.0, TILTED, rtol=5e-2)
+    average = optdp.solve_kernel(2.0, TILTED, prior=TRIANGLE, rtol=5e-2)
+    assert average.verify() and average.lower_bound <= found.value
+    x = (np.arange(2000) + 0.5) / 2000
+    numerical = np.mean(average.mechanism.expected_loss(x, TILTED) * 2 * x)
+    low, high = average.mechanism.enclose(average.problem.objective)
+    assert low <= numerical * (1 + 1e-4) and numerical <= high * (1 + 1e-4)
+    other = found.mechanism.enclose(average.problem.objective)
+    assert other[1] >= average.lower_bound
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0.1, 3)), min_size=1, max_size=4), st.floats(0.05, 4),
+    st.booleans(),
+)  # fmt: skip
+def test_a_loss_made_to_be_awkward(tents, eps, averaged):
+    """Valleys anywhere: minima of Lipschitz cones. A finite relaxation's optimum lies below the bracket's upper end."""
+
+    def loss(x, y):
+        cones = [height * (np.abs(x - a) + np.abs(y - b)) for a, b, height in tents]
+        return np.minimum.reduce([*cones, np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)))])
+
+    prior = ([0.0, 0.4, 1.0], [0.3, 0.3, 0.4]) if averaged else None
+    own = optdp.PairLoss(loss, "cones", max(h for *_, h in tents))
+    solution = optdp.solve_kernel(eps, own, prior=prior, rtol=5e-2)
+    assert solution.verify(), str(solution.verify())
+    grid = np.array([0.0, 0.4, 1.0]) if averaged else np.linspace(0, 1, 9)
+    fewer = optdp.solve_kernel(
+        eps, loss(grid[:, None], np.linspace(0, 1, 401)), domain=optdp.Alphabet(len(grid)),
+        prior=None if prior is None else prior[1],
+    )  # fmt: skip
+    # The relaxation to a few inputs has at most the bracket's upper end; fewer outputs cost at most half a step.
+    assert fewer.lower_bound <= solution.value + own.rates[1] / 800 + 1e-12
+    x = np.random.default_rng(0).uniform(0, 1, 500)
+    if not averaged:
+        assert solution.mechanism.expected_loss(x, own).max() <= solution.value * (1 + 1e-12)
+    ratios = solution.mechanism.probability(solution.mechanism.atoms(), x[:, None])
+    assert ratios.max(axis=0).max() <= 1 and (ratios.max(axis=0) <= np.exp(eps) * ratios.min(axis=0) * (1 + 1e-9)).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 1), st.floats(0, 2)), min_size=1, max_size=5, unique_by=lambda r: r[0]),
+    st.floats(0.1, 6), st.sampled_from([DISTANCE, TILTED, ASYMMETRIC]),
+)  # fmt: skip
+def test_no_output_has_a_price_below_the_proven_one(rows, eps, loss):
+    """Whatever the multipliers, from the definition: at random outputs, and where inputs are."""
+    points, weights, thresholds = zip(*sorted(rows), strict=True)
+    problem = optdp.Problem(optdp.LDP(eps), (0, 1), loss)
+    proven = -Dual.of(PairCertificate(points, weights, thresholds), problem).shortfall(0.05)
+    y = np.concatenate([np.random.default_rng(1).uniform(0, 1, 300), points])
+    r = loss.of(np.array(points)[:, None], y) - np.array(thresholds)[:, None]
+    prices = np.array(weights) @ (r + np.expm1(eps) * np.minimum(r, 0))
+    assert prices.min() >= proven - 1e-12 * np.exp(eps)
+
+
+def test_an_alphabet_of_numbers_is_a_matrix():
+    numbers = (1, 2.5, 10, 4)
+    loss = optdp.PairLoss(lambda x, y: np.abs(y - x) / x)
+    own = optdp.solve_kernel(1.0, loss, domain=optdp.Alphabet(numbers))
+    x = np.array(numbers, dtype=float)
+    matrix = optdp.solve_kernel(1.0, loss.of(x[:, None], x), domain=optdp.Alphabet(numbers))
+    assert own.problem == matrix.problem and own.value == matrix.value and own.verify()
+    assert optdp.Solution.from_dict(own.to_dict()) == own
+    assert own.mechanism.randomize([10, 4], 1).tolist() == matrix.mechanism.randomize([10, 4], 1).tolist()
+    with pytest.raises(ValueError, match="numbers"):
+        optdp.solve_kernel(1.0, loss, domain=optdp.Alphabet(["a", "b"]))
+    with pytest.raises(ValueError, match="1414"):
+        optdp.solve_kernel(1.0, loss, domain=optdp.Alphabet(2000))
+
+
+def test_what_is_declared_is_held_against_the_values():
+    for function, rates, words in (
+        (distance, 0.99, "between the inputs"), (distance, (1.0, 0.5), "between the outputs"),
+        (lambda x, y: 1.0 * (y > x), 5.0, "changes by 1"), (lambda x, y: y - x, 1.0, ">= 0"),
+        (lambda x, y: np.where(y > 0.5, np.inf, 1.0), 1.0, "infinite"),
+        (lambda x, y: np.where(y > 0.5, np.nan, 1.0), 1.0, ">= 0"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            optdp.solve_kernel(1.0, optdp.PairLoss(function, "mine", rates))
+    honest = optdp.solve_kernel(1.0, optdp.PairLoss(lambda x, y: abs(x - y) if x > y else y - x, "floats", 1), rtol=0.5)
+    assert honest.verify()
+    assert optdp.solve_kernel(1.0, optdp.PairLoss(lambda x, y: 0.5, "constant", 0)).lower_bound == pytest.approx(0.5)
+    nothing = optdp.solve_kernel(1.0, optdp.PairLoss(lambda x, y: 0.0, "nothing", 0))
+    assert nothing.value == 0 == nothing.lower_bound and nothing.verify()
+
+
+def test_what_is_not_solved_is_named():
+    for options, words in (
+        ({"loss": optdp.PairLoss(distance)}, "lipschitz"), ({"unbiased": True}, "unbiased"), ({"eps": 31.0}, "eps"),
+        ({"backend": "dense"}, "method"), ({"solver": optdp.solvers.Highs()}, "solver"), ({"metric": "abs"}, "loss"),
+        ({"domain": optdp.Circle(1.0)}, "distance"), ({"domain": (0, 1e200)}, "units"),
+        ({"prior": (list(np.linspace(0, 1, 501)), [1 / 501] * 501)}, "prior"),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError), match=words):
+            optdp.solve_kernel(**{"eps": 1.0, "loss": DISTANCE, **options})
+    for bad, error in (
+        (-1, ValueError),
+        (np.nan, ValueError),
+        ("1", TypeError),
+        ((1, 2, 3), ValueError),
+        ((1, -2), ValueError),
+    ):
+        with pytest.raises(error, match="lipschitz"):
+            optdp.PairLoss(distance, "bad", bad)
+    with pytest.raises(TypeError, match="function"):
+        optdp.PairLoss("abs")
+
+
+def test_what_stops_early_is_a_bracket():
+    for options in ({"time_limit": 1e-9}, {"eps": 12.0, "rtol": 0.99}):
+        early = optdp.solve_kernel(**{"eps": 1.0, "loss": ASYMMETRIC, **options})
+        assert early.verify() and 0 <= early.lower_bound <= early.value <= 1
+        if "time_limit" in options:
+            assert early.program.stopped and early.status is optdp.Status.TIME_LIMIT
+
+
+def test_the_result_is_a_function_of_the_arguments(found):
+    again = optdp.solve_kernel(2.0, RELATIVE, rtol=1e-2)
+    assert (again.value, again.lower_bound) == (found.value, found.lower_bound)
+    assert again.mechanism == found.mechanism and again.certificate == found.certificate
+    program = found.program.model.solve()
+    assert found.lower_bound <= program.objective * 1.01 and program.objective <= found.value * 1.01
+
+
+def test_samples_follow_the_mixture(found):
+    mechanism = found.mechanism
+    points = np.array(mechanism.points)
+    x = 0.3 * points[7] + 0.7 * points[8]
+    drawn = mechanism.randomize(np.full(40_000, x), 5)
+    expected = mechanism.probability(mechanism.atoms(), x) * 40_000
+    rows = mechanism.table.rows
+    np.testing.assert_allclose(expected / 40_000, 0.3 * rows[7] + 0.7 * rows[8], atol=1e-9)
+    counts = (drawn[:, None] == mechanism.atoms()).sum(axis=0)
+    big = expected > 10
+    assert chisquare(counts[big], expected[big] * counts[big].sum() / expected[big].sum()).pvalue > 1e-4
+    assert drawn.mean() == pytest.approx(float(mechanism.mean(x)), abs=0.02)
+    assert mechanism.variance(x) == pytest.approx(drawn.var(), rel=0.05)
+    assert np.isin(mechanism.randomize(points, 1), mechanism.outputs).all()
+
+
+def test_mechanisms_and_certificates_are_saved_by_themselves(found, tmp_path):
+    found.mechanism.save(tmp_path / "mixture.json")
+    assert Mechanism.load(tmp_path / "mixture.json") == found.mechanism
+    assert Certificate.read(Fields(found.certificate.to_dict(), "certificate")) == found.certificate
+    half = TOTAL // 2
+    table = Table(np.array([[half, half], [half // 2, half + half // 2]]))
+    made = MixtureMechanism(optdp.Interval(0, 1), (0.25, 0.5), (0.0, 1.0), table)
+    assert made.guarantee().eps.argument == 2 and made.satisfies(optdp.LDP(optdp.log(2)))
+    assert made.probability(1.0, [0.0, 0.25, 0.375, 0.5, 1.0]).tolist() == [0.5, 0.5, 0.625, 0.75, 0.75]
+    with pytest.raises(TypeError):
+        made.enclose(optdp.WorstCase("abs"))
+    for points, outputs in (
+        ((0.5, 0.25), (0, 1)),
+        ((0.25, 2.0), (0, 1)),
+        ((0.25,), (0, 1)),
+        ((0, 1), (1, 0)),
+        ((0, 1), (0, np.inf)),
+    ):
+        with pytest.raises(ValueError):
+            MixtureMechanism(optdp.Interval(0, 1), points, outputs, table)
+
+
+def test_the_certificate_refuses_what_it_cannot_prove(found):
+    problem = found.problem
+    for other in (
+        optdp.Problem(optdp.LDP(2.0), (0, 1), "abs"), replace(problem, privacy=optdp.ApproxDP(2.0, 1e-3)),
+        replace(problem, objective=optdp.WorstCase(optdp.PairLoss(relative))), replace(problem, constraints=(optdp.Unbiased(),)),
+        replace(problem, objective=optdp.Average(RELATIVE, "uniform")), replace(problem, domain=(0.0, 0.5)),
+    ):  # fmt: skip
+        with pytest.raises(Refusal):
+            found.certificate.bound(other)
+    count = len(found.certificate.points)
+    for wrong in (
+        {"weights": (0.0,) * count}, {"weights": (1.0,)}, {"weights": (np.inf,) * count}, {"thresholds": (-1.0,) * count},
+        {"thresholds": (np.nan,) * count}, {"points": found.certificate.points[::-1]},
+    ):  # fmt: skip
+        with pytest.raises(Refusal):
+            replace(found.certificate, **wrong).bound(problem)
+    assert replace(found.certificate, thresholds=(1e150,) * count).bound(problem).value == 0
+    # Fewer mechanisms: the bound holds.
+    assert found.certificate.bound(replace(problem, constraints=(optdp.Outputs(0, 1),))).value > 0
+    assert found.certificate.bound(replace(problem, family=optdp.Piecewise(3))).value > 0
