@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.certificates.base import Refusal
-from optdp.certificates.narrow import NarrowCertificate
+from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
 from optdp.mechanisms.rounded import RoundedNoise
@@ -42,12 +42,12 @@ def test_extreme_calls_are_solved_and_proven_after_a_journey_through_a_file(eps,
 @given(st.floats(6.0, 12.0), st.sampled_from([0.0, 1e-6, 0.1, 0.5]), st.sampled_from(["abs", "squared"]))
 def test_the_peaks_bound_is_below_what_staircases_attain(eps, delta, loss):
     asked = problem(eps, delta, loss)
-    certificate = NarrowCertificate.best(asked)
+    certificate = SpikeCertificate.best(asked)
     attained = LatticeStaircase.private(eps, delta=delta).enclose_loss(loss)[1]
     share = 3 * math.exp(-eps / (2 if loss == "abs" else 3))
     assert (1 - share) * attained <= certificate.bound(asked).value <= attained or loss == "squared"
     with pytest.raises(Refusal):
-        NarrowCertificate(certificate.width * (1 + 1e-9)).bound(asked)
+        SpikeCertificate(certificate.width * (1 + 1e-9)).bound(asked)
 
 
 @pytest.mark.parametrize(("eps", "width", "q"), [(8.0, 0.01, 1), (12.0, 0.02, 2)])

@@ -35,7 +35,7 @@ import numpy as np
 
 from optdp.certificates import additive as proof
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath
-from optdp.certificates.narrow import NarrowCertificate
+from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
 from optdp.design import additive_narrow
@@ -86,7 +86,7 @@ BITS = 120
 
 #: What the design returns: noise, and the proof of its bound.
 Noise = AdditiveMechanism | LatticeStaircase | RoundedNoise
-Proof = AdditiveCertificate | StaircaseCertificate | NarrowCertificate | TailsCertificate
+Proof = AdditiveCertificate | StaircaseCertificate | SpikeCertificate | TailsCertificate
 
 
 def build_model(
@@ -832,7 +832,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
     if best.gap > rtol:  # where the lattice's bound is poor, the closed-form one may be better
         best = _proven(best, task, geng_viswanath(task.problem))
         if q in (1, 2) and not task.discrete:
-            best = _proven(best, task, NarrowCertificate.best(task.problem))
+            best = _proven(best, task, SpikeCertificate.best(task.problem))
     if task.eps > 0 and q in (1, 2) and n is None:
         best = _with_staircase(best, task, rtol)
     return best
@@ -841,7 +841,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
 def _narrow(task: _Task, rtol: float) -> _Bracket:
     """The staircase with an atom, and the bound of finer and finer lattices that resolve the peak."""
     best = _with_staircase(_closed_form_bracket(task), task, rtol)
-    best = _proven(best, task, NarrowCertificate.best(task.problem))
+    best = _proven(best, task, SpikeCertificate.best(task.problem))
     most = int(min(additive_narrow.FINEST, task.width if task.rounds else math.inf) * task.peak)
     points, used = min(FIRST, most), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 MODULES = (
     "additive", "cap", "composite", "finite", "frequency", "kernel", "lifted", "lip", "metric", "metric_circle",
     "metric_line", "mixture", "peak", "piecewise", "plane", "product", "radial", "rounded", "signs", "staircase",
-    "varying_window", "baselines.calibrated", "baselines.clamped", "baselines.frequency", "baselines.noise", "baselines.plane",
-    "baselines.unbiased", "baselines.vector",
+    "varying_window", "baselines.calibrated", "baselines.clamped", "baselines.frequency", "baselines.noise",
+    "baselines.plane", "baselines.unbiased", "baselines.vector",
 )  # fmt: skip
 
 

@@ -38,10 +38,10 @@ from optdp.problem import Problem
 
 
 @dataclass(frozen=True)
-class NarrowCertificate(Certificate):
-    """How far the peak reaches, in sensitivities: (1 - delta) times the loss there is a lower bound where Lam >= t."""
+class SpikeCertificate(Certificate):
+    """How far the spike at 0 reaches, in sensitivities: (1 - delta) times the loss there is a lower bound where Lam >= t."""
 
-    tag = "narrow"
+    tag = "spike"
     width: Annotated[float, Within(0.0, 0.25)]
 
     def bound(self, problem: Problem) -> Bound:
@@ -73,7 +73,7 @@ class NarrowCertificate(Certificate):
         return 2 * fall * shares >= area * t
 
     @classmethod
-    def best(cls, problem: Problem) -> NarrowCertificate:
+    def best(cls, problem: Problem) -> SpikeCertificate:
         """The certificate with the largest width that can be proven, by bisection."""
         low, high = 0.0, 0.25
         while low < (middle := (low + high) / 2) < high:
