@@ -93,7 +93,9 @@ MAKE = {
     "notion kl squared": lambda: optdp.solve_additive(optdp.KL(0.5), loss="squared", rtol=0.05),
     "notion rdp": lambda: optdp.solve_additive(optdp.RDP(4, 1.0), rtol=0.05),
     "notion rdp squared": lambda: optdp.solve_additive(optdp.RDP(16, 2.0), loss="squared", rtol=0.05),
-    "notion curve": lambda: optdp.solve_additive(optdp.Curve([(0, 0.4), (1, 0.1), (2, 0.02), (4, 0.0)]), rtol=0.1),
+    "notion curve": lambda: optdp.solve_additive(
+        optdp.Curve([(k / 8, 0.38 * (1 - k / 32) ** 2) for k in range(33)]), rtol=0.05
+    ),
     "notion rdp steep": lambda: optdp.solve_additive(optdp.RDP(16, 32.0)),
     "notion releases": lambda: optdp.solve_additive(1.0, 1e-5, releases=4, accounting="gaussian", rtol=0.05),
     "additive power 1.5": lambda: optdp.solve_additive(1.0, 0.1, optdp.Power(1.5), rtol=0.05),

@@ -61,7 +61,8 @@ def test_every_design_is_in_the_atlas():
     first = {
         next(d.name for d in registry.designs() if d.accepts(chart.make(1.0)) is None) for chart in CHARTS.values()
     }
-    assert first == {design.name for design in registry.designs() if design.accepts.__module__.startswith("optdp.")}
+    known = {design.name for design in registry.designs() if design.accepts.__module__.startswith("optdp.")}
+    assert first == known - {"pair kernel"}  # for functions of the user's own, which are not saved
 
 
 @pytest.mark.parametrize("chart", ["kernel-unbiased", "noise-1e-06-abs", "gdp-squared"])

@@ -141,6 +141,8 @@ def scaled(privacy, factor):
     """The notion with its first parameter times a factor."""
     if isinstance(privacy, optdp.Profile):
         return replace(privacy, pairs=tuple((float(eps) * factor, delta) for eps, delta in privacy.pairs))
+    if isinstance(privacy, optdp.Curve):
+        return replace(privacy, points=tuple((float(eps) * factor, delta) for eps, delta in privacy.points))
     name = next(name for name in ("eps", "mu", "bound") if hasattr(privacy, name))
     return replace(privacy, **{name: float(getattr(privacy, name)) * factor})
 

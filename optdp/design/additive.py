@@ -925,7 +925,7 @@ def _uniform(task: _Task) -> AdditiveMechanism:
         raise ValueError(f"{told}: the noise would reach over {float(wanted) / 2:.3g}; raise delta")
     width = max(enclosures.round_up(wanted / count), task.width)
     half = (count + 1) // 2
-    return AdditiveMechanism(task.area, width, 1, (1,) * half, eps=task.privacy.eps)
+    return AdditiveMechanism(task.area, width, 1, (1,) * half, eps=task.privacy.eps, notion=task.privacy)
 
 
 def _closed_form_bracket(task: _Task) -> _Bracket:
