@@ -80,7 +80,7 @@ MAKE = {
     "additive discrete delta=0": lambda: optdp.solve_additive(1.0, discrete=True, rtol=0.05),
     "additive sensitivity 2": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=2.0, rtol=0.05),
     "staircase eps=20": lambda: optdp.solve_additive(20.0),
-    "additive eps=25": lambda: optdp.solve_additive(25.0, 0.1),
+    "additive eps=20": lambda: optdp.solve_additive(20.0, 0.1),
     "additive eps=0, delta=1e-9": lambda: optdp.solve_additive(0.0, 1e-9),
     "additive wide integers": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=10**6, discrete=True, rtol=0.05),
     "additive wide integers delta=0": lambda: optdp.solve_additive(8.0, sensitivity=10**6, discrete=True),

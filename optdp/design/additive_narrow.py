@@ -28,8 +28,8 @@ MIDDLE, CHAIN = 24, 40
 SHARES = (0.0, 1e-8, 1e-7, 1e-6, 1e-5)
 #: Rows that are left out at first are added while one is broken by more than this share of the value; rounds.
 ROUGH, ROUNDS = 1e-4, 8
-#: So many rows between the peak's images are there from the start.
-ROWS = 600
+#: Between the peak's images all rows are there from the start on lattices up to this, and so many on finer ones.
+FULL, ROWS = 6000, 600
 
 
 def peak(eps: float, q: int) -> float:
@@ -93,9 +93,9 @@ def certificate(problem: Problem, costs: Any, m: int, deadline: float) -> Additi
     weight = np.where(np.arange(last + 1) == 0, 1.0, 2.0)
     inner = max(ends - reach - 1, 3 * m)
     # Between the peak's images and beyond the last one brackets vary smoothly.
+    sparse = dense if n <= FULL else max(dense, n // ROWS)
     used = np.unique(np.concatenate([
-        np.arange(3 * m), np.arange(3 * m, inner, max(dense, (inner - 3 * m) // ROWS)), np.arange(inner, n + 3 * m),
-        np.arange(n + 3 * m, last + 1, max(dense, n // ROWS)),
+        np.arange(3 * m), np.arange(3 * m, inner, sparse), np.arange(inner, n + 3 * m), np.arange(n + 3 * m, last + 1, sparse),
     ]))  # fmt: skip
     rows = hstack([-matrix * (unit / height), csr_matrix((last + 1, k)), csr_matrix(weight[:, None])]).tocsr()
     limit = weight * price / height
