@@ -5,7 +5,7 @@ It shares no line with the rest of optdp, reads the format in docs/format.md, pr
 and prints the statement that is then true. Exit status: 0 proven, 1 not proven, 2 not readable, not known here, or more work
 than the limit. Known are absolute and squared errors of piecewise densities on intervals and circles, of kernels on intervals
 (worst case, unbiased too, or points with a prior) and of additive (eps, delta) noise on the line or the integers; tables on
-finite alphabets; and local information privacy for a sum or a histogram.
+finite alphabets; and sums and histograms under local information privacy or LDP (histograms of few categories).
 """
 
 import argparse
@@ -15,7 +15,7 @@ import re
 import sys
 from bisect import bisect_right
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise, product
 from types import SimpleNamespace as Entry
 from typing import Any
 
@@ -51,12 +51,11 @@ def cut(q: Fraction, up: bool) -> Fraction:
 
 
 def exp(x: Fraction, up: bool) -> Fraction:
-    """Next to e^x for x >= 0, not above it, or (`up`) not below: terms of the series, the last again for those that follow."""
-    total, term = ONE, ONE
-    for k in range(1, int(2 * x) + BITS):
-        term = cut(term * x / k, up)
-        total += term
-    return cut(total + term * up, up)
+    """Next to e^x for x >= 0, not above it, or (`up`) not below: its series, the last term again for those that follow."""
+    total = ONE + up
+    for k in range(int(2 * x) + BITS, 0, -1):
+        total = cut(1 + total * x / k, up)
+    return total
 
 
 def root(q: Fraction) -> Fraction:
@@ -198,14 +197,15 @@ def highest(function: Any, marks: list[Any], cost: int = 400) -> Fraction:
     return best
 
 
+def over(s: Fraction, reach: Fraction, q: int, r: Fraction = ZERO) -> Fraction:
+    """The integral of y^q - r from s to s + reach."""
+    return ((s + reach) ** (q + 1) - s ** (q + 1)) / (q + 1) - r * reach
+
+
 def bathtub(s: Fraction, r: Fraction, reach: Fraction, q: int, growth: Fraction) -> bool:
     """Whether y^q - r has, from s to s + reach, an integral of at least growth - 1 times what it has below 0."""
-
-    def total(y: Fraction) -> Fraction:
-        return y ** (q + 1) / (q + 1) - r * y
-
-    below = r * (r if q == 1 else root(r)) * q / (q + 1) + total(s) if r > s**q else ZERO
-    return total(s + reach) - total(s) >= (growth - 1) * below
+    below = r * (r if q == 1 else root(r)) * q / (q + 1) + over(ZERO, s, q, r) if r > s**q else ZERO
+    return over(s, reach, q, r) >= (growth - 1) * below
 
 
 def geometric_mean(function: Any, degree: int, b: Fraction) -> Fraction:
@@ -226,11 +226,7 @@ def grid(low: Any, high: Any, most: int = 2**4096) -> Fraction:
 
 
 def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
-    """A floor and a window whose heights all inputs share; the bathtub inequality seen from the worst input.
-
-    What is sent are multiples of a power of two v. From one to the next the loss L rises: its mean over distances v (k to k + 1)
-    is not below L(v k). An input on the lattice has a window's n numbers at distances up to 0, v, ..., (n - 1) v, others further.
-    """
+    """A floor and a window, sent as multiples of v: n numbers at distances up to 0, v, ..., (n - 1) v, and what is off."""
     circle, shared, q, v = p.domain.is_a == "circle", p.family.is_a == "piecewise", p.q, grid(p.low, p.high)
     ours = m.is_a == "PiecewiseMechanism" and c.is_a != "kernel" and (shared or circle)
     must(ours and not p.constraints, f"this mechanism or certificate here {BEYOND}", 2)
@@ -239,22 +235,19 @@ def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
     must(m.placement in ("centred", "linear")[: 2 - circle], "a place for the window")
     first, last = math.ceil(p.low / v), math.floor(p.high / v)
 
-    def over(a: Fraction, b: Fraction) -> Fraction:
-        return (b ** (q + 1) - a ** (q + 1)) / (q + 1)
-
     def sent(share: Fraction) -> Fraction:
         n = math.ceil(share * (last - first + 1))
         must(n > 256, f"a domain or window of few floats {BEYOND}", 2)
         if circle:
             off, half = max(p.width - (last - first + 1) * v, ZERO) + v, n // 2  # the seam, and half a step
-            return (over(off, (n - half) * v + off) + over(v + off, (half + 1) * v + off)) / (n * v)
+            return (over(off, (n - half) * v, q) + over(v + off, half * v, q)) / (n * v)
         off = max(first * v - p.low, p.high - last * v, v / 2 * (m.placement == "linear"))
-        return over(off, n * v + off) / (n * v)
+        return over(off, n * v, q) / (n * v)
 
     value, reach = p.mass * sent(ONE) + (1 - p.mass) * sent(p.share), p.width / 2 if circle else p.width
     if c.is_a == "constant":
         must(shared and p.family.m == 2 and not circle, "two pieces on an interval")
-        return value, over(ZERO, reach) / reach
+        return value, over(ZERO, reach, q) / reach
     must(c.is_a == "bathtub" and bathtub(ZERO, c.threshold, reach, q, p.privacy.eps.high), "the threshold")
     return value, c.threshold
 
@@ -294,7 +287,8 @@ def check_additive(p: Any, m: Any, c: Any) -> Pair:
         must(delta == 0 and line and bathtub(u, t if q == 1 else t - u - u * u, ONE, q, growth), "the threshold")
         return value, c.threshold
     bins, n, one, budget = c.rounding == "bins", c.n, 1 << 160, 0
-    must((bins or c.rounding == "nodes") and (line or n == (1 if bins else width)), "a lattice, or the integers")
+    must(bins or c.rounding == "nodes", "nodes or bins")
+    must(line or n == (1 if bins else width), f"a lattice coarser than the integers {BEYOND}", 2)
     must(len({m.shift for m in c.multipliers}) == len(c.multipliers), "distinct shifts")
     last = max([n, *(max(m.first + len(m.values) + n, -m.first) for m in c.multipliers)]) + 1
     spend(last + 2 * sum(last + abs(m.first) + len(m.values) for m in c.multipliers))
@@ -314,11 +308,7 @@ def check_additive(p: Any, m: Any, c: Any) -> Pair:
 
 
 def staircase_value(p: Any, m: Any) -> Fraction:
-    """The noise g j with the weight w(j): 1 for |j| < first, b times as much for the next `period` points, ..., up to `cut`.
-
-    So w(j) is (1 - b) times the sum of the b^k with |j| < first + k period. A shift by a period raises no weight more than
-    1/b times, and moves at most the last period before the cut beyond it.
-    """
+    """Noise g j with the weight w(j): 1 for |j| < first, b times as much for the next `period` points, ..., up to `cut`."""
     b, g = Fraction(m.decay, 2**80), Fraction(2) ** (math.frexp(m.sensitivity)[1] - 41)
     period, atom, last, edge = math.ceil(m.sensitivity / g), Fraction(m.atom, LIMB), m.cut or None, ZERO
     must(p.domain.is_a == "line" and m.first <= period and m.cut < 200 * period, "a first step and a near cut")
@@ -380,8 +370,8 @@ def cells_value(p: Any, m: Any) -> Fraction:
 def check_lip(p: Any, m: Any, c: Any) -> Pair:
     """A kernel on categories with a prior; for dual prices nu of the posteriors r a sigma with phi(r) <= nu.r + sigma."""
     privacy, task, prior, e, nu, knots = p.privacy, p.objective.task, p.objective.prior, p.privacy.eps, c.nu, c.knots
-    must(privacy.is_a == "lip", f"another guarantee for a task with a prior {BEYOND}", 2)
-    d, own, x, w = len(prior.weights), privacy.prior, task.values or [], prior.exact
+    ldp, d, x, w = privacy.is_a == "ldp", len(prior.weights), task.values or [], prior.exact
+    own, one_sided = (prior, False) if ldp else (privacy.prior, privacy.lower_only)
     must(p.family.is_a == "all" and not p.constraints and c.is_a == "lip", "all mechanisms, no constraint, dual prices")
     must(p.domain.symbols == prior.categories == own.categories == m.prior.categories, "the prior's categories")
     must((own.weights, own.left_out) == (prior.weights, prior.left_out), "one prior")
@@ -395,23 +385,25 @@ def check_lip(p: Any, m: Any, c: Any) -> Pair:
     value = second = dot(w, [v * v for v in x]) if x else ONE
     for row in m.kernel:
         joint = [a * k for a, k in zip(w, row, strict=True)]
-        must(sum(joint) <= min(row) * e.low, "no posterior far below")
-        must(max(row) <= sum(joint) * e.low or privacy.lower_only, "no posterior far above")
+        below, above = (max(row), min(row)) if ldp else (sum(joint), sum(joint))
+        must(below <= min(row) * e.low and (one_sided or max(row) <= above * e.low), "no posterior far off")
         value -= cut((dot(joint, x) ** 2 if x else dot(joint, joint)) / COINS / sum(joint), False)
     if c.method == "simplex":
         must(not nu and not knots, "no prices")
         return value, (2 / e.high - 1 / e.high**2) * (second - (dot(w, x) ** 2 if x else dot(w, w)))
-    must(not privacy.lower_only, "one-sided privacy, which the simplex proves")
-    must(c.method in (("knots",) if x else ("chord", "vertices")) and len(nu) == d, "prices for the task")
+    must(not one_sided and c.method in (("knots",) if x else ("chord", "vertices")) and len(nu) == d, "prices for this")
     ordered = all(len(k) == 2 for k in knots) and all(a[0] <= b[0] for a, b in pairwise(knots))
     must(bool(knots) == (c.method != "vertices") and ordered, "pairs as knots, in order")
     low, high = [cut(v / e.high, False) for v in w], [cut(v * e.high, True) for v in w]
     more, less = sum(high) - 1, 1 - sum(low)
     ends = [(max(a, b - more), min(b, a + less)) for a, b in zip(low, high, strict=True)]  # as sum r = 1
-    if c.method == "knots":
-        sigma = knots_bound(ends, x, nu, knots)
+    if c.method == "vertices":
+        sigma = vertices_bound([(v, v * e.high) for v in w] if ldp else ends, prior.weights, nu, ldp)
+    elif c.method == "knots":
+        sigma = cone_knots(w, e.high, x, nu, knots) if ldp else knots_bound(ends, x, nu, knots)
     else:
-        sigma = box_bound(ends, nu, knots[0][1]) if knots else vertices_bound(ends, prior.weights, nu)
+        must(not ldp, f"a histogram of many categories under LDP {BEYOND}", 2)
+        sigma = box_bound(ends, nu, knots[0][1])
     return value, second - dot(w, nu) - sigma
 
 
@@ -433,25 +425,33 @@ def knots_bound(ends: list[Pair], x: list[Fraction], nu: list[Fraction], knots: 
     return max(found)
 
 
-def vertices_bound(ends: list[Pair], weights: list[int], nu: list[Fraction]) -> Fraction:
-    """r.r - nu.r is convex: largest where all r but one, which takes the rest, are at a bound; of equal weights cheap ones up."""
-    alike: dict[int, list[int]] = {}
-    for i in sorted(range(len(nu)), key=lambda i: nu[i]):
-        alike.setdefault(weights[i], []).append(i)
-    widest, later, low = max(b - a for a, b in ends), sum(b - a for a, b in ends), [a for a, _ in ends]
-    states: list[Any] = [(1 - sum(low), dot(low, low) - dot(nu, low), [])]  # the rest, the value, who may take the rest
-    for _, group in sorted(alike.items(), reverse=True):
-        a, b = ends[group[0]]
-        gains, later = [ZERO, *accumulate((b - a) * (a + b - nu[i]) for i in group)], later - len(group) * (b - a)
-        spend(20 * len(states) * len(gains))
-        states = [
-            (rest - k * (b - a), value + gain, free + group[k : k + 1])
-            for rest, value, free in states
-            for k, gain in enumerate(gains)
-            if 0 <= rest - k * (b - a) <= later + widest
-        ]
-    last = [(rest, value, *ends[i], nu[i]) for rest, value, free in states for i in free]
-    return max(value + rest * (rest + 2 * a - n) for rest, value, a, b, n in last if rest <= b - a)
+def cone_knots(w: Any, e: Fraction, x: list[Fraction], nu: list[Fraction], knots: list[Any]) -> Fraction:
+    """The largest over t of sum w max(c, e c), c = 2 t x - t^2 - nu: one choice between two knots, and what it misses."""
+    found = [ZERO]
+    for a, b in pairwise([min(x), *(t for t, _ in knots if min(x) < t < max(x)), max(x)]):
+        s, missed = [], ZERO
+        for v, n, weight in zip(x, nu, w, strict=True):
+            start, middle, end, top = (2 * t * v - t * t - n for t in (a, (a + b) / 2, b, min(max(v, a), b)))
+            s.append(weight * (e if middle > 0 else 1))
+            missed += weight * (e - 1) * max(-min(start, end) if middle > 0 else top, ZERO)
+        t = min(max(dot(s, x) / sum(s), a), b)
+        found.append(2 * t * dot(s, x) - t * t * sum(s) - dot(s, nu) + missed)
+    return max(found)
+
+
+def vertices_bound(ends: list[Pair], weights: list[int], nu: list[Fraction], ldp: bool) -> Fraction:
+    """r.r - nu.r is convex: largest where all r but one, which takes the rest, are at a bound (LDP: all, and then over sum r)."""
+    order, found = sorted(range(len(nu)), key=lambda i: (weights[i], nu[i])), []
+    groups = [list(group) for _, group in groupby(order, key=lambda i: weights[i])]  # of which cheap ones are high
+    spend(20 * len(nu) * math.prod(len(group) + 1 for group in groups))
+    for counts in product(*(range(len(group) + 1) for group in groups)):
+        sets = list(zip(groups, counts, strict=True))
+        high = {i for group, k in sets for i in group[:k]}
+        r = [both[i in high] for i, both in enumerate(ends)]
+        rest, total = (ZERO, sum(r)) if ldp else (1 - sum(r), ONE)
+        value, free = dot(r, r) / total**2 - dot(nu, r) / total, [i for group, k in sets for i in group[k : k + 1]]
+        found += [value + rest * (rest + 2 * r[i] - nu[i]) for i in free if 0 <= rest <= ends[i][1] - ends[i][0]]
+    return max(found)
 
 
 class Curve:

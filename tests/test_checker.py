@@ -21,8 +21,14 @@ from tests.solutions import MAKE, solution
 #: Solutions of the kinds of problems that the checker knows, and those whose loss or guarantee it does not (docs/format.md).
 KINDS = ("piecewise", "circle", "kernel", "finite", "additive", "staircase", "lip")
 OTHER_LOSSES = ("piecewise huber", "piecewise threshold", "piecewise pieces", "piecewise root", "additive power 1.5")
-LOCAL_TASKS = ("lip ldp", "lip ldp histogram")
-KNOWN = [n for n in MAKE if n.startswith(KINDS) and n not in OTHER_LOSSES + LOCAL_TASKS]
+#: Proven without a lattice, by `spike`, `tails` and `integer-staircase`, or with rounded noise: `verify()` alone knows them.
+OTHER_PROOFS = (
+    "additive eps=25",
+    "additive eps=0, delta=1e-9",
+    "additive wide integers",
+    "additive wide integers delta=0",
+)
+KNOWN = [n for n in MAKE if n.startswith(KINDS) and n not in OTHER_LOSSES + OTHER_PROOFS]
 PARTS = ("problem", "mechanism", "certificate")
 #: Their proofs take a second.
 SLOW = ("additive delta=0", "kernel abs", "kernel eps=2", "kernel log(3)", "kernel un", "kernel wide", "kernel [0, 2]")
@@ -191,7 +197,9 @@ FORGERIES = [
     ("kernel unbiased", {"mechanism.lows.0": -1.3}), ("kernel prior", {"certificate.weights.0": 0.3}),
     ("lip sum", {"mechanism.kernel.0.0": "1"}), ("lip sum", {"lower_bound": 0.1}), ("kernel prior", {"value": 0.3}),
     ("finite hamming", {"lower_bound": 0.1, "value": 0.5}), ("kernel prior", {"certificate.points.1": 0.49}),
-    ("kernel prior", {"problem.objective.prior": "uniform"}),
+    ("kernel prior", {"problem.objective.prior": "uniform"}), ("lip ldp", {"problem.privacy.eps": 0.9}),
+    ("lip ldp", {"lower_bound": 0.3}), ("lip ldp", {"certificate.nu.1": 0.3}),
+    ("lip ldp histogram", {"certificate.nu.0": 0.7}),
 ]  # fmt: skip
 
 
@@ -269,7 +277,10 @@ def test_the_kinds_of_problems_that_it_knows_are_all_there():
     for name in OTHER_LOSSES:
         loss = form(name)["problem"]["objective"]["loss"]
         assert loss["type"] != "power" or loss["exponent"] not in (1.0, 2.0)
-    assert all(form(name)["problem"]["privacy"]["type"] == "ldp" for name in LOCAL_TASKS)
+    assert {"lip ldp", "lip ldp histogram"} <= set(KNOWN)
+    for name in OTHER_PROOFS:
+        kinds = form(name)["certificate"]["type"], form(name)["mechanism"]["mechanism"]
+        assert kinds[0] in ("spike", "tails", "integer-staircase") or kinds[1] == "RoundedNoise"
 
 
 def test_it_agrees_on_forgeries_one_by_one():
