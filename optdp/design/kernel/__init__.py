@@ -512,6 +512,8 @@ class _Search:
             floor = of_pieces(*best[1])
             first = max(floor.lowest_mean(task.growth), 0.0)
             last = min(floor.lowest_mean(task.growth, highest=True), 1.0)
+            if first >= last:
+                return  # no window's mean is in the domain
             room = 2.0**-30 + 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
             lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
             if task.problem.outputs is not None:
@@ -539,7 +541,7 @@ class _Search:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Both meshes, halved where int g dm and int (V - J) dlam are largest, there and at the other ends of windows."""
         task, floor = self.task, found.floor
-        if dual is None:
+        if dual is None or not np.isfinite(found.attained):
             return task.mirrored(_between(y, 1)), task.mirrored(_between(inputs, 1))
         shares, columns = (0.1, 0.3, 0.5, 0.7, 0.9), program.columns(dual)
         points = np.concatenate([y[:-1] + f * np.diff(y) for f in shares])
