@@ -424,7 +424,9 @@ def test_averages_under_densities_that_jump(breaks):
     assert found.gap <= 5e-3 and found.verify()
     ends = np.linspace(0, 1, 101)
     masses = [density.mass(Fraction(a), Fraction(b)) for a, b in pairwise(ends.tolist())]
-    points = optdp.solve_kernel(1.0, prior=(((ends[1:] + ends[:-1]) / 2).tolist(), [float(m) for m in masses]), rtol=5e-3)
+    points = optdp.solve_kernel(
+        1.0, prior=(((ends[1:] + ends[:-1]) / 2).tolist(), [float(m) for m in masses]), rtol=5e-3
+    )
     apart = 0.5 / 100  # |y - x| changes by at most that
     assert points.lower_bound - apart <= found.value and found.lower_bound <= points.value + apart
 

@@ -343,6 +343,16 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     )  # fmt: skip
 
 
+def dips(points: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Where g, known at the points, may be least: local minima, and vertices of parabolas through them and their neighbours."""
+    i = 1 + np.flatnonzero((g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]))
+    a, b, c = points[i - 1], points[i], points[i + 1]
+    left, right = (g[i] - g[i - 1]) / (b - a), (g[i + 1] - g[i]) / (c - b)
+    bend = np.maximum(right - left, 1e-300)
+    vertices = (a + b) / 2 - left * (c - a) / (2 * bend)
+    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b, np.clip(vertices, a, c)]))
+
+
 def two_atoms(task: Task) -> KernelCertificate:
     """A fair coin on the ends of the domain: a bound without a program, and nearly the optimum for small eps."""
     cost, safe = task.cost, 1 - 1e-9
