@@ -174,7 +174,7 @@ class Task:
         """Where the prior's density may jump or bend, which integrals over cells do not see; of very many every few."""
         if not self.has_density:
             return np.empty(0)
-        pieces = self.problem.objective.density(self.problem.domain)  # type: ignore[union-attr]
+        pieces = self.problem.objective.density(self.problem.domain)
         return np.array([float(start) for start, *_ in pieces[1 :: len(pieces) // BREAKS + 1]])
 
     def meshes(self) -> tuple[np.ndarray, np.ndarray]:
