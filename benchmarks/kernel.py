@@ -50,7 +50,7 @@ def measured(name: str, eps: float, rtol: float, options: dict[str, Any]) -> dic
         solution, row["seconds"] = timed(lambda: optdp.solve_kernel(eps, rtol=rtol, time_limit=LIMIT, **options))
     except (ValueError, ArithmeticError, RuntimeError) as error:
         return row | {"status": f"{type(error).__name__}: {error}"[:60]}
-    verification, row["checking"] = timed(solution.verify)
+    verification, row["checking"] = timed(lambda: solution.verify(limit=LIMIT))
     mechanism = solution.mechanism
     x = np.random.default_rng(0).uniform(mechanism.domain.lower, mechanism.domain.upper, COUNT)
     mechanism.randomize(x[:10])

@@ -407,6 +407,30 @@ def test_solve_says_what_it_would_need():
             optdp.solve(problem)
 
 
+@pytest.mark.parametrize("eps", [1e-6, 1.3e-6, 1e-5, 1e-3])
+def test_the_least_variance_at_small_epsilon(eps):
+    """A fair coin on the ends proves 1/(4 sinh^2(eps/2)), which two outputs 1/eps away nearly attain."""
+    found = optdp.solve_kernel(eps, unbiased=True, rtol=1e-4)
+    assert found.lower_bound == pytest.approx(1 / (4 * math.sinh(eps / 2) ** 2), rel=1e-5)
+    assert found.gap <= 1e-4 and found.verify()
+
+
+@pytest.mark.parametrize("breaks", [2, 7, pytest.param(200, marks=pytest.mark.soak)])
+def test_averages_under_densities_that_jump(breaks):
+    """The bracket closes, and agrees with that of finitely many points in the middle of many cells of the same masses."""
+    edges = [Fraction(k * k, (breaks + 1) ** 2) for k in range(breaks + 2)]
+    density = optdp.Density.proportional(edges, [(1 + k % 2 * 3,) for k in range(breaks + 1)])
+    found = optdp.solve_kernel(1.0, prior=density, rtol=5e-3)
+    assert found.gap <= 5e-3 and found.verify()
+    ends = np.linspace(0, 1, 101)
+    masses = [density.mass(Fraction(a), Fraction(b)) for a, b in pairwise(ends.tolist())]
+    points = optdp.solve_kernel(
+        1.0, prior=(((ends[1:] + ends[:-1]) / 2).tolist(), [float(m) for m in masses]), rtol=5e-3
+    )
+    apart = 0.5 / 100  # |y - x| changes by at most that
+    assert points.lower_bound - apart <= found.value and found.lower_bound <= points.value + apart
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("eps", [1e-6, 0.01, 0.1, 0.5, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 30])
 @pytest.mark.parametrize("loss", ["abs", "squared"])

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -320,3 +321,13 @@ def test_a_mechanism_says_what_it_guarantees():
     assert 1 - 1e-9 < mechanism.privacy() <= 1 and "eps = 1" in repr(mechanism)
     same = KernelMechanism(**(vars_of(mechanism) | {"width_cells": CELLS}))
     assert same.exact_ratio == 1
+
+
+def test_priors_with_inputs_outside_of_the_domain_are_refused():
+    """Such a mechanism may stand in a file beside a problem with a larger domain: `verify` says so."""
+    solution = optdp.solve_kernel(1.0, "squared", prior=([0.0, 0.3, 1.0], [0.2, 0.5, 0.3]), rtol=1e-2)
+    narrow = replace(solution.mechanism, domain=optdp.Interval(0.01, 1.0))
+    with pytest.raises(ValueError, match="prior is not allowed: it has inputs outside"):
+        narrow.enclose(solution.problem.objective)
+    checks = {check.name: check for check in replace(solution, mechanism=narrow).verify().checks}
+    assert not checks["value"].passed and "outside" in str(checks["value"])

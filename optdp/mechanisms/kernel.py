@@ -898,7 +898,10 @@ class KernelMechanism(CellWindow):
                         around = loss(arb_poly([start, end - start])) if blur else loss(arb_poly([start]))
                         found = -sweep.most(sign * around, abs(loss(start)) * 2.0**-60) * -sign
                         best = found if best is None else best.max(found) if sign > 0 else best.min(found)
-                assert best is not None
+                if best is None:
+                    raise ValueError(
+                        f"prior is not allowed: it has inputs outside of the mechanism's domain {self.domain}"
+                    )
                 total += ball(c) * sum((sign * more for at, more in jumps.items() if abs(at - x) <= blur), best)
             return total
         prior = [(exact(a), exact(b), arb_poly([ball(c) for c in row])) for a, b, row in objective.density(self.domain)]

@@ -34,7 +34,7 @@ from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
-from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
+from optdp.design.kernel.prior import Dual, PriorProgram, certificate, dips, layers_of, two_atoms
 from optdp.design.kernel.task import Task, grid
 from optdp.design.piecewise import optimal_window
 from optdp.design.progress import ProgressLike
@@ -414,7 +414,7 @@ class _Search:
             ends += [end[dual.weights > 0] for end in (program.atoms.a, program.atoms.b)]
             bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
             fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 2)
-            lowest = _dips(fine, program.values(fine, columns))
+            lowest = dips(fine, program.values(fine, columns))
             shrink = program.lifted(dual, lowest)
             log.debug("value %.9g shrink %.2g, %d rows %d columns", dual.value, shrink, outputs.size, columns.size)
             if best is None or dual.value * (1 - 2 * shrink) > best[1].value * (1 - 2 * best[2]):
@@ -512,6 +512,8 @@ class _Search:
             floor = of_pieces(*best[1])
             first = max(floor.lowest_mean(task.growth), 0.0)
             last = min(floor.lowest_mean(task.growth, highest=True), 1.0)
+            if first >= last:
+                return  # no window's mean is in the domain
             room = 2.0**-30 + 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
             lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
             if task.problem.outputs is not None:
@@ -539,7 +541,7 @@ class _Search:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Both meshes, halved where int g dm and int (V - J) dlam are largest, there and at the other ends of windows."""
         task, floor = self.task, found.floor
-        if dual is None:
+        if dual is None or not np.isfinite(found.attained):
             return task.mirrored(_between(y, 1)), task.mirrored(_between(inputs, 1))
         shares, columns = (0.1, 0.3, 0.5, 0.7, 0.9), program.columns(dual)
         points = np.concatenate([y[:-1] + f * np.diff(y) for f in shares])
@@ -599,16 +601,6 @@ def _between(mesh: np.ndarray, count: int) -> np.ndarray:
     """The mesh with `count` more points in each cell."""
     steps = np.diff(mesh)
     return np.unique(np.concatenate([mesh, *(mesh[:-1] + steps * (k / (count + 1)) for k in range(1, count + 1))]))
-
-
-def _dips(points: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Where g, known at the points, may be least: local minima, and vertices of parabolas through them and their neighbours."""
-    i = 1 + np.flatnonzero((g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]))
-    a, b, c = points[i - 1], points[i], points[i + 1]
-    left, right = (g[i] - g[i - 1]) / (b - a), (g[i + 1] - g[i]) / (c - b)
-    bend = np.maximum(right - left, 1e-300)
-    vertices = (a + b) / 2 - left * (c - a) / (2 * bend)
-    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b, np.clip(vertices, a, c)]))
 
 
 def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: np.ndarray) -> None:

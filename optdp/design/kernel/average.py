@@ -17,7 +17,7 @@ import numpy as np
 
 from optdp.design.kernel.floor import Floor
 from optdp.design.kernel.master import Cuts
-from optdp.design.kernel.prior import Dual, PriorProgram
+from optdp.design.kernel.prior import Dual, PriorProgram, dips
 from optdp.design.kernel.task import Task
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
 
@@ -72,6 +72,11 @@ class _Point:
         )
         program = PriorProgram(task, mesh, [ends], Cuts())
         self.g = program.table(self.outputs) @ np.ones(mesh.size)
+        # Programs leave g as low as it can be wherever nobody looks: between these outputs, too.
+        more = np.setdiff1d(dips(self.outputs, self.g), self.outputs)
+        outputs = np.append(self.outputs, more)
+        order = np.argsort(outputs)
+        self.outputs, self.g = outputs[order], np.append(self.g, program.table(more) @ np.ones(mesh.size))[order]
         self.value = float(program.gains().sum()) - max(0.0, float(-self.g.min()))
 
     def _ends(self, reaches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -343,6 +343,16 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     )  # fmt: skip
 
 
+def dips(points: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Where g, known at the points, may be least: local minima, and vertices of parabolas through them and their neighbours."""
+    i = 1 + np.flatnonzero((g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]))
+    a, b, c = points[i - 1], points[i], points[i + 1]
+    left, right = (g[i] - g[i - 1]) / (b - a), (g[i + 1] - g[i]) / (c - b)
+    bend = np.maximum(right - left, 1e-300)
+    vertices = (a + b) / 2 - left * (c - a) / (2 * bend)
+    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b, np.clip(vertices, a, c)]))
+
+
 def two_atoms(task: Task) -> KernelCertificate:
     """A fair coin on the ends of the domain: a bound without a program, and nearly the optimum for small eps."""
     cost, safe = task.cost, 1 - 1e-9
@@ -358,10 +368,14 @@ def two_atoms(task: Task) -> KernelCertificate:
     # Favoured outputs between 1/2 + s/f and 1/2 + s f, for f + 1/f = 2 coth(eps/2), and their mirror image: g has a double root.
     half = max((1 + 2 / task.growth) * safe, 1.0)
     f, s = half + np.sqrt(half * half - 1), half / 2
-    middle, reach = float(grid(np.array(s * half))), float(s * (f - 1 / f) / 2)
+    # Every s will do, and the best one need not be met well: one for which both ends are numbers that floats can tell apart.
+    unit = 2.0 ** (np.floor(np.log2(s * half + 1)) - 51)
+    near = max(np.round(s / f / unit), 1.0) * unit
+    middle = float(np.round(near * f * half / unit) * unit)
     return KernelCertificate(
-        points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(reach,) * 2, point_centres=(0.5 - middle, 0.5 + middle)
-    )
+        points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(float(middle - near),) * 2,
+        point_centres=(0.5 - middle, 0.5 + middle),
+    )  # fmt: skip
 
 
 def _steady(mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float]) -> np.ndarray:

@@ -20,6 +20,8 @@ from optdp.problem.problem import Problem
 COARSE, QUADRATURE = 24, 1024
 #: At most so many multiples of a jump of the loss are nodes.
 TILES = 64
+#: At most so many breaks of a prior's density are nodes.
+BREAKS = 128
 #: Groups of the latter.
 GROUPS = 64
 
@@ -168,6 +170,13 @@ class Task:
         tiles = np.concatenate(out)
         return np.concatenate([tiles, 1 - tiles])
 
+    def _breaks(self) -> np.ndarray:
+        """Where the prior's density may jump or bend, which integrals over cells do not see; of very many every few."""
+        if not self.has_density:
+            return np.empty(0)
+        pieces = self.problem.objective.density(self.problem.domain)
+        return np.array([float(start) for start, *_ in pieces[1 :: len(pieces) // BREAKS + 1]])
+
     def meshes(self) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
         w, even = self.width, np.linspace(0.0, 1.0, COARSE + 1)
@@ -178,7 +187,7 @@ class Task:
             even = np.unique(np.concatenate([even, layer, 1 - layer]))
             keep = np.append(True, np.diff(even) > w / 20)
             even = even[keep | (even == 1.0)]
-        inputs = self.mirrored(even)
+        inputs = self.mirrored(np.union1d(even, self._breaks()))
         low, high = self.span
         if not self.cost.tilted:
             y = np.union1d(even, tiles)
