@@ -115,10 +115,24 @@ class Caps:
         return slopes, levels, found, squares
 
 
-def mixed(means: np.ndarray, squares: np.ndarray, norms: np.ndarray) -> np.ndarray:
-    """E|Y|^2 for these norms by mixing two rows next to them."""
+def attained(slopes: np.ndarray, means: np.ndarray, squares: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """About E|Y|^2 of the best rows for these norms, from best rows next to them.
+
+    It is convex in the norm, with the slopes mu: between the tangents and the chord the cubic with these slopes is taken.
+    """
     means, first = np.unique(means, return_index=True)
-    return np.interp(norms, means, squares[first])
+    slopes, squares = slopes[first], squares[first]
+    if means.size == 1:
+        return squares[0] + np.maximum(norms - means[0], 0) * slopes[0]
+    at = np.clip(np.searchsorted(means, norms, side="right") - 1, 0, means.size - 2)
+    width, t = means[at + 1] - means[at], norms - means[at]
+    rise = (squares[at + 1] - squares[at]) / width
+    s = np.clip(t / width, 0, 1)
+    chord = squares[at] + rise * width * s
+    cubic = chord + width * s * (1 - s) * ((slopes[at] - rise) * (1 - s) - (slopes[at + 1] - rise) * s)
+    tangents = np.maximum(squares[at] + slopes[at] * t, squares[at + 1] + slopes[at + 1] * (t - width))
+    inside = np.clip(cubic, np.minimum(tangents, chord), chord)
+    return np.where(norms < means[0], squares[0], np.where(norms > means[-1], tangents, inside))
 
 
 def _cap(dim: int, height: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -243,7 +257,7 @@ class _Master:
             self.add(_Cut(np.zeros(0), np.zeros(0), np.zeros(0), np.ones(1), height), np.array([1 + 1e-6 - height]))
             return False
         slopes, levels, means, squares = caps.curve(point, places)
-        errors = mixed(means, squares, places) - places**2
+        errors = attained(slopes, means, squares, places) - places**2
         if means.max() > 1 - NEAR and errors.max() < self.value:
             self.value = float(errors.max())
             self.inner = self.best = point
@@ -301,8 +315,8 @@ class _Master:
         shares = np.linspace(0, 1, BETWEEN + 1)[:-1]
         gaps = np.diff(self.places)
         fine = np.append((self.places[:-1, None] + gaps[:, None] * shares).ravel(), 1.0)
-        _, _, means, squares = self.caps.curve(self.best, fine)
-        errors = mixed(means, squares, fine) - fine**2
+        slopes, _, means, squares = self.caps.curve(self.best, fine)
+        errors = attained(slopes, means, squares, fine) - fine**2
         blocks = errors[:-1].reshape(gaps.size, BETWEEN)
         high = blocks.max(axis=1) > self.value * (1 + tolerance)
         new = fine[:-1].reshape(gaps.size, BETWEEN)[np.arange(gaps.size), np.argmax(blocks, axis=1)][high]
