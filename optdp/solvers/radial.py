@@ -217,7 +217,7 @@ def solve_radial(
     are left; `tell`: told each bracket.
     """
     caps, floor = start_floor(eps, dim, length, radii)
-    places = np.linspace(0, 1, norms + 1)[1:]
+    places = np.linspace(0, 1, norms + 1)  # 0 too: its value is that of the least mean of a row
     near = np.array([1 / 4, *(norms - 2.0 ** -np.arange(1, 5))]) / norms
     master = _Master(caps, np.unique(np.concatenate([places, near])), error, floor, math.exp(-eps))
     low, high, dual, best = 0.0, math.inf, master.dual, (caps.radii, floor)
