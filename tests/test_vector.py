@@ -29,6 +29,7 @@ from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.signs import SignMechanism
+from optdp.solvers.radial import attained, start_floor
 
 from .conftest import epsilons
 
@@ -309,6 +310,20 @@ def test_a_floor_on_radii_against_a_plain_linear_program(d):
     radii = np.unique(np.append(np.linspace(0, 1.4, 15)[1:], best.mechanism.radii))
     found = plain_program(4.0, d, radii, np.linspace(0, 1, 9), 16).solve().checked().objective
     assert best.lower_bound * (1 - 1e-3) <= found <= best.value * 1.005
+
+
+@pytest.mark.parametrize("eps, d", [(1.0, 2), (4.0, 3), (10.0, 10)])
+def test_values_between_best_rows(eps, d):
+    """E|Y|^2 is convex in the norm, and rows have its slopes: values are under the chord, and next to the true ones."""
+    caps, floor = start_floor(eps, d, math.sqrt(float(CapMechanism.private(eps, optdp.Ball(d)).square)), 40)
+    slopes, _, means, squares = caps.curve(floor, np.linspace(0.1, 1, 10), 1e-3)
+    np.testing.assert_allclose(means, np.linspace(0.1, 1, 10), atol=1e-3)
+    norms = np.linspace(0.15, 0.95, 9)
+    at, _, exact, true = caps.curve(floor, norms, 1e-6)
+    true = true + at * (norms - exact)
+    chord, found = np.interp(norms, means, squares), attained(slopes, means, squares, norms)
+    assert (true <= chord + 1e-9).all() and (found <= chord + 1e-12).all()
+    assert np.abs(found - true).max() <= 0.2 * np.abs(chord - true).max() + 1e-6
 
 
 @settings(max_examples=20)

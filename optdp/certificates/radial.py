@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 #: Bits of the enclosures; most norms; how many pairs of a cell and a norm may be looked at; the largest multiplier.
 PRECISION, NORMS, PAIRS, LARGEST = 128, 512, 500_000, 2.0**60
 #: g may be negative by this share of the bound.
-CLOSE = 2.0**-17
+CLOSE = 2.0**-13
 
 Numbers = Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, 1, NORMS)]
 

@@ -46,7 +46,7 @@ def design(
         for each, size, span in ((RADII_EACH, 1.15 * length, RADII), (NORMS_EACH, 1.0, LEAST_NORMS))
     )
     found = solve_radial(
-        eps, domain.dim, length, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
+        eps, domain.dim, length, value, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
         left=lambda: run.time_limit - run.seconds, tell=lambda low, high: run.progress("a floor on radii", low, high),
     )  # fmt: skip
     dual = certify(problem, found)
@@ -72,7 +72,7 @@ def mechanism(problem: Problem, radii: np.ndarray, floor: np.ndarray) -> RadialM
     radii, coins = radii[kept], np.maximum(1, np.rint(floor[kept] * TOTAL))
     floor = coins / TOTAL
     caps = Caps(domain.dim, math.expm1(float(problem.eps)) * (1 - SAFE), radii)  # type: ignore[arg-type]
-    slopes, levels, means, squares = caps.curve(floor, np.linspace(0, 1, CURVE + 1)[1:])
+    slopes, levels, means, squares = caps.curve(floor, np.linspace(0, 1, CURVE + 1)[1:], 0.5 / CURVE)
     inside = np.flatnonzero((means < 1) & (np.diff(np.maximum.accumulate(np.append(0.0, means))) > 1e-9))
     slopes, levels, means, squares = (v[inside] for v in (slopes, levels, means, squares))
     low, high = float(slopes.max(initial=1e-3)), 1e9

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 ROUNDS, IDLE = 60, 6
 #: How often radii and norms are added; how many radii at a time; on how many radii the dual point is evaluated.
 REFINEMENTS, NEW, FINE = 24, 64, 2048
+#: In units of the tolerance of each program: the gap for all radii and norms that ends it.
+ENOUGH = 6.0
+#: Rounds in which the rows of given norms are searched, to within this share of the error's square root.
+SEARCH, ALIKE = 12, 0.003
 #: Norms that are looked at between two norms of the program.
 BETWEEN = 6
 #: Floors are evaluated by rows that reach this close to the mean 1.
@@ -97,8 +101,10 @@ class Caps:
         share, moment, _ = _cap(self.dim, height / self.radii)
         return np.asarray(self.more * (self.radii * moment - height * share) - height)
 
-    def curve(self, floor: np.ndarray, norms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(mu, nu, mean, E|Y|^2) of best rows whose means are about these norms, increasing and > 0.
+    def curve(
+        self, floor: np.ndarray, norms: np.ndarray, close: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(mu, nu, mean, E|Y|^2) of best rows whose means are this close to the norms (increasing, > 0), if floats find them.
 
         The least slope already has a mean > 0: smaller ones come from rows for x and -x, with the same E|Y|^2.
         """
@@ -106,19 +112,46 @@ class Caps:
         slopes = size * np.concatenate(
             [np.geomspace(1e-4, 0.05, 6), np.linspace(0.08, 1.5, 24), np.geomspace(2, 1e4, 24)]
         )
-        means, known = np.maximum.accumulate(self.rows(floor, slopes, 40)[1]), slopes
-        for rounds in (30, 30, 30, 80):  # where the mean moves fast, once more
-            slopes = np.interp(norms, means, known)
-            levels, found, squares = self.rows(floor, slopes, rounds)
-            known, order = np.unique(np.concatenate([known, slopes]), return_index=True)
-            means = np.maximum.accumulate(np.concatenate([means, found])[order])
-        return slopes, levels, found, squares
+        known = np.array([slopes, *self.rows(floor, slopes)])
+        missed = np.arange(norms.size)
+        for turn in range(SEARCH):
+            means = np.maximum.accumulate(known[2])
+            at = np.searchsorted(means, norms[missed])
+            inside = (at > 0) & (at < means.size)
+            missed, at = missed[inside], at[inside]
+            low, high = known[0, at - 1], known[0, at]
+            far = (np.minimum(means[at] - norms[missed], norms[missed] - means[at - 1]) > close) | (turn < 2)
+            missed, low, high = (v[far & (high - low > 1e-13 * high)] for v in (missed, low, high))
+            if not missed.size:
+                break
+            # What interpolates, and every third time the middle, as the mean may rise steeply.
+            slopes = np.unique((low + high) / 2 if turn % 3 == 2 else np.interp(norms[missed], means, known[0]))
+            known = np.hstack([known, [slopes, *self.rows(floor, slopes)]])
+            known = known[:, np.unique(known[0], return_index=True)[1]]
+        means = np.maximum.accumulate(known[2])
+        at = np.clip(np.searchsorted(means, norms), 1, means.size - 1)
+        slopes, levels, means, squares = known[:, at - (norms - means[at - 1] < means[at] - norms)]
+        return slopes, levels, means, squares
 
 
-def mixed(means: np.ndarray, squares: np.ndarray, norms: np.ndarray) -> np.ndarray:
-    """E|Y|^2 for these norms by mixing two rows next to them."""
+def attained(slopes: np.ndarray, means: np.ndarray, squares: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """About E|Y|^2 of the best rows for these norms, from best rows next to them.
+
+    It is convex in the norm, with the slopes mu: between the tangents and the chord the cubic with these slopes is taken.
+    """
     means, first = np.unique(means, return_index=True)
-    return np.interp(norms, means, squares[first])
+    slopes, squares = slopes[first], squares[first]
+    if means.size == 1:
+        return squares[0] + np.maximum(norms - means[0], 0) * slopes[0]
+    at = np.clip(np.searchsorted(means, norms, side="right") - 1, 0, means.size - 2)
+    width, t = means[at + 1] - means[at], norms - means[at]
+    rise = (squares[at + 1] - squares[at]) / width
+    s = np.clip(t / width, 0, 1)
+    chord = squares[at] + rise * width * s
+    cubic = chord + width * s * (1 - s) * ((slopes[at] - rise) * (1 - s) - (slopes[at + 1] - rise) * s)
+    tangents = np.maximum(squares[at] + slopes[at] * t, squares[at + 1] + slopes[at + 1] * (t - width))
+    inside = np.clip(cubic, np.minimum(tangents, chord), chord)
+    return np.where(norms < means[0], squares[0], np.where(norms > means[-1], tangents, inside))
 
 
 def _cap(dim: int, height: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -144,8 +177,8 @@ def _cap(dim: int, height: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
 class RadialFloor:
     """A floor and a dual point, in floats: to be checked like any solver's answer.
 
-    `radii`, `floor`; `norms`, `weights`, `slopes`, `levels`: of the dual; `value`: the largest error at the norms of the
-    program; `bound`: the master's value; `stopped`: whether `left` ended it.
+    `radii`, `floor`; `norms`, `weights`, `slopes`, `levels`: of the dual; `value`: about the largest error;
+    `bound`: about what the dual point proves for all radii; `stopped`: whether `left` ended it.
     """
 
     radii: np.ndarray
@@ -174,27 +207,35 @@ def start_floor(eps: float, dim: int, length: float, count: int) -> tuple[Caps, 
 
 
 def solve_radial(
-    eps: float, dim: int, length: float, *, radii: int, norms: int, tolerance: float = 1e-4,
+    eps: float, dim: int, length: float, error: float, *, radii: int, norms: int, tolerance: float = 1e-4,
     left: Callable[[], float] = lambda: math.inf, tell: Callable[[float, float], None] = lambda bound, value: None,
 ) -> RadialFloor:  # fmt: skip
     """The best floor on so many radii, and on those that turn out to be missing, for so many norms of inputs.
 
-    **Arguments:** `length`: the radius of the sphere's optimal mechanism; `tolerance`: the relative gap at which to stop; `left`:
-    the seconds that are left; `tell`: told each bracket.
+    **Arguments:** `length`: the radius of the sphere's optimal mechanism; `error`: what is attained by other means;
+    `tolerance`: the relative gap at which each program is left, and all of them at some multiple of it; `left`: the seconds that
+    are left; `tell`: told each bracket.
     """
     caps, floor = start_floor(eps, dim, length, radii)
-    places = np.linspace(0, 1, norms + 1)[1:]
+    places = np.linspace(0, 1, norms + 1)  # 0 too: its value is that of the least mean of a row
     near = np.array([1 / 4, *(norms - 2.0 ** -np.arange(1, 5))]) / norms
-    master = _Master(caps, np.unique(np.concatenate([places, near])), length**2, floor, math.exp(-eps))
+    master = _Master(caps, np.unique(np.concatenate([places, near])), error, floor, math.exp(-eps))
+    low, high, dual, best = 0.0, math.inf, master.dual, (caps.radii, floor)
     for _ in range(REFINEMENTS):
         master.run(tolerance, left, tell)
-        if left() <= 0 or not master.refine(tolerance / 4) + master.denser(tolerance):
+        (bound, new), (value, places) = master.missing(tolerance / 4), master.between(tolerance)
+        if bound > low:
+            low, dual = bound, master.dual
+        if value < high:
+            high, best = value, (master.caps.radii, master.best)
+        tell(low, high)
+        if left() <= 0 or high - low <= ENOUGH * tolerance * high or not new.size + places.size:
             break
-    order = np.argsort(master.caps.radii)
-    return RadialFloor(
-        master.caps.radii[order], master.best[order], *master.dual, master.value, master.bound, master.rounds,
-        sum(cut.size for cut in master.cuts), left() <= 0,
-    )  # fmt: skip
+        master.extend(new, places)
+    order = np.argsort(best[0])
+    radii_, floor = (part[order] for part in best)
+    cuts = sum(cut.size for cut in master.cuts)
+    return RadialFloor(radii_, floor, *dual, high, low, master.rounds, cuts, left() <= 0)
 
 
 class _Master:
@@ -202,6 +243,7 @@ class _Master:
 
     def __init__(self, caps: Caps, places: np.ndarray, unit: float, floor: np.ndarray, least: float) -> None:
         self.caps, self.places, self.unit, self.mass = caps, places, unit, float(floor.sum())
+        self.close = ALIKE * math.sqrt(unit)
         self.floor = self.inner = self.best = floor
         self.value, self.bound, self.rounds = math.inf, 0.0, 0
         self.cuts: list[_Cut] = []
@@ -242,8 +284,8 @@ class _Master:
         if not most > 1 + 1e-7:
             self.add(_Cut(np.zeros(0), np.zeros(0), np.zeros(0), np.ones(1), height), np.array([1 + 1e-6 - height]))
             return False
-        slopes, levels, means, squares = caps.curve(point, places)
-        errors = mixed(means, squares, places) - places**2
+        slopes, levels, means, squares = caps.curve(point, places, self.close)
+        errors = attained(slopes, means, squares, places) - places**2
         if means.max() > 1 - NEAR and errors.max() < self.value:
             self.value = float(errors.max())
             self.inner = self.best = point
@@ -271,11 +313,11 @@ class _Master:
         used = total > 1e-9 * max(float(total.sum()), 1e-300)
         return self.places[used], total[used], slopes[used] / total[used], levels[used] / total[used]
 
-    def refine(self, tolerance: float) -> bool:
-        """Add the radii at which the dual point is violated most; whether there are any."""
+    def missing(self, tolerance: float) -> tuple[float, np.ndarray]:
+        """(about the bound that the dual point proves for all radii, the radii at which it is violated most)."""
         _, weights, slopes, levels = self.dual
         if not weights.size:
-            return False
+            return 0.0, np.zeros(0)
         end = float((slopes / 2 + np.sqrt(np.maximum(slopes**2 / 4 + levels, 0))).max())
         fine = replace(self.caps, radii=np.linspace(0, end, FINE + 1)[1:])
         prices, factors = (weights @ part for part in fine.prices(slopes, levels))
@@ -283,34 +325,33 @@ class _Master:
         peak = (short[1:-1] > short[:-2]) & (short[1:-1] >= short[2:]) & (short[1:-1] > tolerance * self.bound)
         chosen = np.flatnonzero(peak)
         chosen = chosen[np.argsort(-short[1:-1][chosen], kind="stable")[:NEW]]
-        if not chosen.size:
-            return False
-        new = replace(self.caps, radii=fine.radii[chosen])
-        parts = [-self.mass * cut.prices(new) / cut.scale[:, None] for cut in self.cuts]
-        columns = np.concatenate([np.full((1, chosen.size), self.mass), *parts])
-        self.session.add_columns(np.zeros(chosen.size), _sparse(columns).tocsc())
-        self.caps = replace(self.caps, radii=np.concatenate([self.caps.radii, new.radii]))
-        none = np.zeros(chosen.size)
-        self.floor, self.inner, self.best = (np.concatenate([v, none]) for v in (self.floor, self.inner, self.best))
-        return True
+        return self.bound - float(short.max()), fine.radii[chosen]
 
-    def denser(self, tolerance: float) -> bool:
-        """Add norms in between at which the best floor has a larger error; whether there are any."""
+    def between(self, tolerance: float) -> tuple[float, np.ndarray]:
+        """(about the largest error of the best floor for all norms, those in between at which it is too large)."""
         if not math.isfinite(self.value):
-            return False
+            return self.value, np.zeros(0)
         shares = np.linspace(0, 1, BETWEEN + 1)[:-1]
         gaps = np.diff(self.places)
         fine = np.append((self.places[:-1, None] + gaps[:, None] * shares).ravel(), 1.0)
-        _, _, means, squares = self.caps.curve(self.best, fine)
-        errors = mixed(means, squares, fine) - fine**2
+        slopes, _, means, squares = self.caps.curve(self.best, fine, self.close)
+        errors = attained(slopes, means, squares, fine) - fine**2
         blocks = errors[:-1].reshape(gaps.size, BETWEEN)
         high = blocks.max(axis=1) > self.value * (1 + tolerance)
         new = fine[:-1].reshape(gaps.size, BETWEEN)[np.arange(gaps.size), np.argmax(blocks, axis=1)][high]
-        self.places, before = np.unique(np.concatenate([self.places, new])), self.places.size
-        if self.places.size == before:
-            return False
-        self.value = math.inf
-        return True
+        return max(self.value, float(errors.max())), np.setdiff1d(new, self.places)
+
+    def extend(self, radii: np.ndarray, norms: np.ndarray) -> None:
+        """Add radii and norms."""
+        new = replace(self.caps, radii=radii)
+        parts = [-self.mass * cut.prices(new) / cut.scale[:, None] for cut in self.cuts]
+        columns = np.concatenate([np.full((1, radii.size), self.mass), *parts])
+        self.session.add_columns(np.zeros(radii.size), _sparse(columns).tocsc())
+        self.caps = replace(self.caps, radii=np.concatenate([self.caps.radii, radii]))
+        none = np.zeros(radii.size)
+        self.floor, self.inner, self.best = (np.concatenate([v, none]) for v in (self.floor, self.inner, self.best))
+        if norms.size:
+            self.places, self.value = np.union1d(self.places, norms), math.inf
 
 
 @dataclass(frozen=True)
