@@ -23,8 +23,10 @@ ITERATIONS, ROUNDS = 150, 12
 IDLE = 8
 #: Up to so many inputs all inequalities are there from the start.
 SMALL = 40
-#: Pairs with another place almost between them (a detour of this share) are left to be added when they are violated.
+#: Pairs with another place almost between them (a detour of this share, or of more) are left to be added when they are violated.
 DETOUR = 0.02
+#: At first there are at most so many inequalities: certificates may hold some more.
+FIRST = 800_000
 #: The gap of the first round, which only tells what is violated, and how much smaller it is from round to round.
 ROUGH, SHARPER = 1e-2, 8.0
 #: Inequalities with log E above this say next to nothing, and what they say the rounding sees to.
@@ -66,7 +68,9 @@ def solve_columns(
     """
     n, m = losses.shape
     known = ~np.eye(n, dtype=bool) if pairs is None else pairs
-    i, j = np.nonzero((_near(growth) & known if n > SMALL else known) & (growth < FAR))
+    known &= growth < FAR
+    near = _near(growth, FIRST // m) & known if n > SMALL else known
+    i, j = np.nonzero(near)
     rows = np.stack([np.repeat(np.arange(m), i.size), np.tile(i, m), np.tile(j, m)])
     total, rough = 0, ROUGH
     for count in range(1, ROUNDS + 1):
@@ -81,20 +85,23 @@ def solve_columns(
         if not new.shape[1] and last:
             break
         keep = found.flows > 1e-9 * found.flows.max()  # what is not tight does not come back soon
-        near = np.isin(rows[1] * n + rows[2], i * n + j)
-        kept = rows[:, keep | near]
+        kept = rows[:, keep | near[rows[1], rows[2]]]
         rows = np.unique(np.concatenate([kept, new], axis=1), axis=1)
     return found
 
 
-def _near(growth: np.ndarray) -> np.ndarray:
-    """Pairs without another place almost between them."""
+def _near(growth: np.ndarray, most: int) -> np.ndarray:
+    """Pairs without another place almost between them, the `most` with the longest detours."""
     far = growth.copy()
     np.fill_diagonal(far, np.inf)
-    keep = np.isfinite(far)
+    detour = np.full(growth.shape, np.inf)
     for z in range(len(growth)):
-        keep &= far[:, z, None] + far[None, z] > (1 + DETOUR) * growth
-    return keep
+        np.minimum(detour, far[:, z, None] + far[None, z], out=detour)
+    detour /= np.where(np.isfinite(far), far, 1.0)
+    np.fill_diagonal(detour, 0.0)
+    if most < detour.size:
+        return detour > max(1 + DETOUR, float(np.partition(detour, -most - 1, axis=None)[-most - 1]))
+    return detour > 1 + DETOUR
 
 
 def _violated(kernel: np.ndarray, growth: np.ndarray) -> np.ndarray:
