@@ -256,6 +256,12 @@ class RadialMechanism(UnbiasedVectors):
 
     # --- what every mechanism can do
 
+    def norms(self, norm: float) -> tuple[np.ndarray, np.ndarray]:
+        """(radii, probabilities): the law of |Y|, before rounding, for inputs of this norm in [0, 1]."""
+        rows = (np.array(self.floors, dtype=float) + np.array(self._laws[0], dtype=float)) / TOTAL
+        ends, laws = self._ends, np.concatenate([rows[:1], rows])
+        return np.array(self.radii), np.array([np.interp(norm, ends, column) for column in laws.T])
+
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         """(lowest, highest) value of a coordinate of Y."""
         high = self.radii[-1] + 2 * self.step

@@ -131,6 +131,8 @@ MECHANISMS = {
     "FiniteMechanism": ("optdp.report.kernel", "plot_table"),
     "LIPMechanism": ("optdp.report.lip", "plot_kernel"),
     "CapMechanism": ("optdp.report.vector", "plot_cap"),
+    "LiftedMechanism": ("optdp.report.vector", "plot_lifted"),
+    "RadialMechanism": ("optdp.report.vector", "plot_radial"),
     "SignMechanism": ("optdp.report.vector", "plot_signs"),
     "ProductMechanism": ("optdp.report.vector", "plot_product"),
     "Mechanism": ("optdp.report.plots", "plot_densities"),

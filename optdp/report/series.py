@@ -19,6 +19,7 @@ from optdp.mechanisms.lip import UNIT, LIPMechanism
 from optdp.mechanisms.noise import AdditiveNoise
 from optdp.mechanisms.plane import PlaneMechanism
 from optdp.mechanisms.product import ProductMechanism
+from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.signs import SignMechanism
 from optdp.problem.domains import Integers
 from optdp.report.vector import cap_curves, sign_curves
@@ -63,8 +64,8 @@ def picture(mechanism: Mechanism) -> Picture:
     """A mechanism's picture: what `mechanism.plot()` shows, or a part of it, to three or four digits.
 
     Noise: its density; on an interval or a circle: the densities of the outputs for three inputs; between finite sets: the table;
-    sets of categories: how often the own category and another one is in the set; vectors: how outputs agree with the input; on a
-    rectangle: how far outputs are from three inputs.
+    sets of categories: how often the own category and another one is in the set; vectors: how outputs agree with the input, or
+    how long they are; on a rectangle: how far outputs are from three inputs.
     """
     if isinstance(mechanism, AdditiveNoise):
         return _noise(mechanism)
@@ -95,6 +96,10 @@ def picture(mechanism: Mechanism) -> Picture:
     if isinstance(mechanism, CapMechanism):
         inside = mechanism.coins / 2**124
         return Picture("output along the input", "probability", (_dots("output", [-1, 1], [1 - inside, inside]),))
+    if isinstance(mechanism, RadialMechanism):
+        laws = [(norm, *mechanism.norms(norm)) for norm in (0.0, 0.5, 1.0)]
+        curves = tuple(_line(f"|x| = {norm:g}", radii, np.cumsum(masses)) for norm, radii, masses in laws)
+        return Picture("norm r of the output", "probability of |Y| <= r", curves)
     if isinstance(mechanism, SignMechanism):
         n, uniform, found = sign_curves(mechanism)
         made = _dots if n.size <= BINS else _line

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from optdp.design.vector import solve_vector
 from optdp.mechanisms.baselines import applicable
 from optdp.mechanisms.cap import CapMechanism
+from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.product import ProductMechanism
+from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.signs import SignMechanism
 from optdp.report.compare import Own, named
 from optdp.report.gap import Levels, several, table
@@ -66,6 +68,27 @@ def plot_cap(mechanism: CapMechanism, *, ax: Axes | None = None, inputs: ArrayLi
     ax.set(xlabel="<u, x>, for the direction u of the output", ylabel="density", ylim=(0, None))
     ax.legend(frameon=False, loc="upper left")
     return ax
+
+
+def plot_radial(mechanism: RadialMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+    """How far outputs are from 0: the distribution function of |Y| for inputs of three norms (`inputs`: these norms)."""
+    ax = new_axes(ax)
+    for norm in np.atleast_1d((0.0, 0.5, 1.0) if inputs is None else np.asarray(inputs, dtype=float)).tolist():
+        radii, masses = mechanism.norms(norm)
+        ax.step(
+            np.concatenate([[0.0], radii]),
+            np.concatenate([[0.0], np.cumsum(masses)]),
+            where="post",
+            label=f"|x| = {norm:.3g}",
+        )
+    ax.set(xlabel="norm r of the output", ylabel="probability of |Y| <= r", ylim=(0, 1.02))
+    ax.legend(frameon=False, loc="upper left")
+    return ax
+
+
+def plot_lifted(mechanism: LiftedMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+    """The mechanism on the sphere of one dimension more, all but whose last coordinate is sent."""
+    return plot_cap(mechanism.whole, ax=ax, inputs=inputs)
 
 
 def cap_curves(mechanism: CapMechanism) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
