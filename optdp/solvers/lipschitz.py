@@ -25,8 +25,9 @@ IDLE = 8
 SMALL = 40
 #: Pairs with another place almost between them (a detour of this share, or of more) are left to be added when they are violated.
 DETOUR = 0.02
-#: At first there are at most so many inequalities: certificates may hold some more.
-FIRST = 800_000
+#: Two rounds have at most so many inequalities, few enough for a certificate to hold their multipliers; with more than these the
+#: kernel comes closer to private, which is what later rounds are for.
+FIRST, FEW = 900_000, 2
 #: The gap of the first round, which only tells what is violated, and how much smaller it is from round to round.
 ROUGH, SHARPER = 1e-2, 8.0
 #: Inequalities with log E above this say next to nothing, and what they say the rounding sees to.
@@ -70,8 +71,7 @@ def solve_columns(
     known = ~np.eye(n, dtype=bool) if pairs is None else pairs
     known &= growth < FAR
     near = _near(growth, FIRST // m) & known if n > SMALL else known
-    i, j = np.nonzero(near)
-    rows = np.stack([np.repeat(np.arange(m), i.size), np.tile(i, m), np.tile(j, m)])
+    rows = _everywhere(near, m)
     total, rough = 0, ROUGH
     for count in range(1, ROUNDS + 1):
         last = n <= SMALL or rough <= tolerance
@@ -86,8 +86,17 @@ def solve_columns(
             break
         keep = found.flows > 1e-9 * found.flows.max()  # what is not tight does not come back soon
         kept = rows[:, keep | near[rows[1], rows[2]]]
+        if count == FEW:
+            near = _near(growth, n * n) & known
+            new = np.concatenate([new, _everywhere(near, m)], axis=1)
         rows = np.unique(np.concatenate([kept, new], axis=1), axis=1)
     return found
+
+
+def _everywhere(pairs: np.ndarray, m: int) -> np.ndarray:
+    """(output, i, j) of these pairs at all outputs."""
+    i, j = np.nonzero(pairs)
+    return np.stack([np.repeat(np.arange(m), i.size), np.tile(i, m), np.tile(j, m)])
 
 
 def _near(growth: np.ndarray, most: int) -> np.ndarray:
