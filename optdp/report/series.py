@@ -98,8 +98,8 @@ def picture(mechanism: Mechanism) -> Picture:
         return Picture("output along the input", "probability", (_dots("output", [-1, 1], [1 - inside, inside]),))
     if isinstance(mechanism, RadialMechanism):
         laws = [(norm, *mechanism.norms(norm)) for norm in (0.0, 0.5, 1.0)]
-        shown = tuple(_line(f"|x| = {norm:g}", radii, np.cumsum(masses)) for norm, radii, masses in laws)
-        return Picture("norm r of the output", "probability of |Y| <= r", shown)
+        steps = tuple(_line(f"|x| = {norm:g}", radii, np.cumsum(masses)) for norm, radii, masses in laws)
+        return Picture("norm r of the output", "probability of |Y| <= r", steps)
     if isinstance(mechanism, SignMechanism):
         n, uniform, found = sign_curves(mechanism)
         made = _dots if n.size <= BINS else _line
