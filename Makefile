@@ -67,7 +67,7 @@ wheel-check:
 	PYTHON=$(PYTHON) tests/wheel_check.sh
 
 # docs/benchmarks.md, on an otherwise idle machine; each part prints its CPU seconds. PARTS="kernel growth": these alone; the others as they were.
-bench: .venv/.dev .venv/.notebooks .venv/.gurobi,ipopt .venv/.peers
+bench: .venv/.dev .venv/.notebooks .venv/.gurobi,ipopt .venv/.accounting .venv/.peers
 	$(ONE) benchmarks/page.py --peers .venv/peers/bin/python --parts $(PARTS)
 
 # The libraries that are compared with, in an environment of their own.

@@ -23,7 +23,7 @@ KINDS = ("piecewise", "circle", "kernel", "finite", "additive", "staircase", "li
 OTHER_LOSSES = ("piecewise huber", "piecewise threshold", "piecewise pieces", "piecewise root", "additive power 1.5")
 #: Proven without a lattice, by `spike`, `tails` and `integer-staircase`, or with rounded noise: `verify()` alone knows them.
 OTHER_PROOFS = (
-    "additive eps=25",
+    "additive eps=20",
     "additive eps=0, delta=1e-9",
     "additive wide integers",
     "additive wide integers delta=0",
