@@ -169,27 +169,29 @@ class LatticeStaircase(AdditiveNoise):
 
     def _sums(self, power: int, last: int | None) -> Fraction:
         """sum of j^power w(j) over j = 0..last (None: over all j >= 0), exactly, for power 0, 1, 2."""
-        b, m, f = self.fall, self.period, self.first
+        m, f, unit = self.period, self.first, 2**FALL
 
         def plain(q: int, n: int) -> int:
             """sum of r^q over r < n."""
             return (n, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6)[q]
 
-        def within(q: int, n: int) -> Fraction:
-            """sum of r^q w(r) over r < n <= M."""
-            return plain(q, min(n, f)) + b * (plain(q, n) - plain(q, min(n, f)))
+        def within(q: int, n: int) -> int:
+            """sum of r^q w(r) over r < n <= M, times 2^FALL."""
+            return unit * plain(q, min(n, f)) + self.decay * (plain(q, n) - plain(q, min(n, f)))
 
         choose = ((1,), (1, 1), (1, 2, 1))[power]
         if last is None:
+            b = self.fall
             series = 1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3  # sum_k k^i b^k
-            return sum((c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose)), Fraction(0))
-        total, scale = Fraction(0), Fraction(1)
-        for k in range(last // m + 1):
-            work.count(1e-6 * (k + 10) * 80)
+            return sum((c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose)), Fraction(0)) / unit
+        count = last // m + 1
+        work.count(1e-7 * count * (count + 100))
+        total = 0
+        for k in reversed(range(count)):  # Horner in integers
             n = min(m, last + 1 - k * m)
-            total += scale * sum((c * (k * m) ** i * within(power - i, n) for i, c in enumerate(choose)), Fraction(0))
-            scale *= b
-        return total
+            here = sum(c * (k * m) ** i * within(power - i, n) for i, c in enumerate(choose))
+            total = total * self.decay + (here << FALL * (count - 1 - k))
+        return Fraction(total, unit**count)
 
     @cached_property
     def _total(self) -> Fraction:
