@@ -266,9 +266,8 @@ def check_additive(p: Any, m: Any, c: Any) -> Pair:
     line, rounded, own = p.domain.is_a == "line", m.is_a == "RoundedNoise", vars(m).get("noise", m)
     must(p.family.is_a == "additive" and not set(p.limits) - {"unbiased"} and m.domain == p.domain, "additive noise")
     possible = 0 <= delta < 1 < delta + growth and (line or width.denominator == 1) and width <= own.sensitivity
-    must(
-        possible and (not rounded or (own.domain.is_a == "line" != p.domain.is_a and own.sensitivity <= 2**36)), "noise"
-    )
+    fine = not rounded or (own.domain.is_a == "line" != p.domain.is_a and own.sensitivity <= 2**36)
+    must(possible and fine, "a guarantee that this noise can have")
     must(vars(own).get("notion") in (None, p.privacy), f"what this noise states {BEYOND}", 2)
     value = Fraction(rounded * (q - 1), 4) + (cells_value if own.is_a == "AdditiveMechanism" else steps_value)(p, own)
     if c.is_a == "additive":
@@ -339,8 +338,7 @@ def steps_value(p: Any, m: Any) -> Fraction:
         must(total > moment(0, None) / 2**10, "a cut that leaves some of the noise")
         edge = (total - moment(0, start) if start >= 0 else total + moment(0, min(-start - 1, last))) / 2
     must(atom + (1 - atom) * edge / total <= p.privacy.delta, "the guarantee at every shift")
-    rounded = g * (atom + (1 - atom) / total) if p.q == 1 else g * g  # of the input, to the lattice
-    return (1 - atom) * moment(p.q, last) / total * g**p.q + rounded
+    return (1 - atom) * moment(p.q, last) / total * g**p.q + (g * (atom + (1 - atom) / total) if p.q == 1 else g * g)
 
 
 def cells_value(p: Any, m: Any) -> Fraction:
@@ -382,7 +380,7 @@ def check_lip(p: Any, m: Any, c: Any) -> Pair:
     must(len(set(m.labels)) == len(m.labels) == len(m.kernel) and all(map(any, m.kernel)), "a name for each output")
     must(all(sum(column) == COINS for column in zip(*m.kernel, strict=True)), "probabilities that sum to 1")
     must({task.kind, m.aggregate.kind} <= {"sum", "histogram"} and len(x) == d * (task.kind == "sum"), "a task")
-    spend(20 * d * (len(m.kernel) + len(knots) + 2 * len(set(x)) + 4))
+    spend(20 * d * (len(m.kernel) + (5 if ldp else 1) * len(knots) + 2 * len(set(x)) + 4))
     centre = Fraction(float(dot(w, x))) if x else ZERO
     x = [v - centre for v in x]  # the format measures values from the float next to their mean
     value = second = dot(w, [v * v for v in x]) if x else ONE
