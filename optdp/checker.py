@@ -287,7 +287,9 @@ def check_additive(p: Any, m: Any, c: Any) -> Pair:
         must(bathtub(u, level, ONE, q, growth), "the threshold")
         return value, c.threshold
     rise = u**q - level, (1 if q == 1 else 2 * u) / width, (q - 1) / width**2  # (j/width + u)^q - level in 1, j, j^2
-    split = bisect_left(range(1, int(width)), 0, key=lambda j: dot(rise, (1, j, j * j))) + 1  # below 0 for |j| < split
+    split = (
+        bisect_left(range(1, int(width)), ZERO, key=lambda j: dot(rise, (1, j, j * j))) + 1
+    )  # below 0 for |j| < split
     every, below = (dot(rise, (2 * k - 1, k * (k - 1), k * (k - 1) * (2 * k - 1) // 3)) for k in (int(width), split))
     zero = rise[0] + t / (1 + u)  # 0 is there once, and its further periods twice
     must((1 + u) ** q >= level and every + zero + (growth - 1) * (below + min(zero, -rise[0])) >= 0, "the threshold")
@@ -557,7 +559,7 @@ def ends_value(p: Any, law: Any) -> Fraction:
 
     marks, worst = {*middles, *law.path}, p.objective.is_a == "worst-case"
     spans = [(ZERO, ONE, ONE)] if worst else [(max(x - blur, ZERO), min(x + blur, ONE), w) for x, w in p.points]
-    value = sum(w * highest(expected, sorted({a, b, *(x for x in marks if a < x < b)})) for a, b, w in spans)
+    value = ZERO + sum(w * highest(expected, sorted({a, b, *(x for x in marks if a < x < b)})) for a, b, w in spans)
     if p.q == 1:
         return (value + blur + 2 * law.steep) * p.width
     return ((root(value) + blur) ** 2 + 4 * law.steep * (max(high, 1 - low, ONE) + blur)) * p.width**2

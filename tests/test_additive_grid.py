@@ -140,5 +140,5 @@ def test_uniform_noise_keeps_delta_for_inputs_rounded_to_its_grid(delta, sensiti
     noise, (g, points) = found.mechanism, found.mechanism._grid()
     apart, cells = math.ceil(Fraction(sensitivity) / Fraction(g)), 2 * len(noise.weights) - 1
     assert found.verify() and Fraction(apart, points * cells) <= Fraction(delta) and found.gap < 1e-3
-    narrow = dataclasses.replace(noise, sensitivity=noise.sensitivity * (1 - 1e-6), notion=None)
+    narrow = dataclasses.replace(noise, sensitivity=noise.sensitivity * (1 - 1e-4), notion=None)
     assert narrow.satisfies(found.problem.privacy) is False
