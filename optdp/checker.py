@@ -287,9 +287,7 @@ def check_additive(p: Any, m: Any, c: Any) -> Pair:
         must(bathtub(u, level, ONE, q, growth), "the threshold")
         return value, c.threshold
     rise = u**q - level, (1 if q == 1 else 2 * u) / width, (q - 1) / width**2  # (j/width + u)^q - level in 1, j, j^2
-    split = (
-        bisect_left(range(1, int(width)), ZERO, key=lambda j: dot(rise, (1, j, j * j))) + 1
-    )  # below 0 for |j| < split
+    split = bisect_left(range(1, int(width)), ZERO, key=lambda j: dot(rise, (1, j, j * j))) + 1  # below 0: |j| < split
     every, below = (dot(rise, (2 * k - 1, k * (k - 1), k * (k - 1) * (2 * k - 1) // 3)) for k in (int(width), split))
     zero = rise[0] + t / (1 + u)  # 0 is there once, and its further periods twice
     must((1 + u) ** q >= level and every + zero + (growth - 1) * (below + min(zero, -rise[0])) >= 0, "the threshold")
