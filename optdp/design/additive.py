@@ -46,7 +46,7 @@ from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.exact.sweep import horner
-from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.additive import GRID, AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase, noise_of
@@ -84,6 +84,8 @@ WRITTEN = 500
 LATTICE, FINE = 64, 2e-5
 #: By how much noise of another kind must be better than that of the lattice, of which more is known.
 TIE = 1e-6
+#: Uniform noise: bits of the sensitivity that its grid resolves.
+SHARE = 20
 #: Weights of the mechanism are integers that add up to about 2^BITS.
 BITS = 120
 
@@ -963,15 +965,23 @@ def _share(eps: float, delta: float, q: float) -> float:
 
 
 def _uniform(task: _Task) -> AdditiveMechanism:
-    """eps = 0: one shift of the sensitivity moves a share of delta; cells are as wide as may be, and tell wider neighbours."""
-    wanted = Fraction(task.width) / Fraction(task.privacy.delta)
-    count = 2 * math.ceil(wanted / Fraction(WIDEST) / 2) + 1 if task.rounds else 1
-    if count > MAX_POINTS:
-        told = f"eps = 0, delta = {task.delta:g} is not allowed at sensitivity {task.width:g} on the integers"
-        raise ValueError(f"{told}: the noise would reach over {float(wanted) / 2:.3g}; raise delta")
-    width = max(enclosures.round_up(wanted / count), task.width)
-    half = (count + 1) // 2
-    return AdditiveMechanism(task.area, width, 1, (1,) * half, eps=task.privacy.eps, notion=task.privacy)
+    """eps = 0: one shift of the sensitivity moves a share of delta; cells are as wide as may be, and tell wider neighbours.
+
+    Inputs are rounded to the noise's grid, which is to be finer than the integers, and than 2^-SHARE of a sensitivity on the
+    line: by that share a shift may become longer, unless the sensitivity is a multiple of the grid's step.
+    """
+    delta, width = Fraction(task.privacy.delta), Fraction(task.width)
+    most = Fraction(WIDEST) if task.rounds else width * 2 ** (GRID - SHARE)
+    count = 2 * math.ceil(width / delta / most / 2) + 1 if task.rounds or width / delta > most else 1
+    count = count if task.rounds else min(count, MAX_POINTS - 1)  # odd
+    cell, half = width / delta / count, (count + 1) // 2
+    for room in (Fraction(1), 1 + cell / width / 2 ** (GRID - 1)) if count <= MAX_POINTS else ():
+        wide = max(enclosures.round_up(cell * room), task.width)
+        noise = AdditiveMechanism(task.area, wide, 1, (1,) * half, eps=task.privacy.eps, notion=task.privacy)
+        if noise.exact_delta(Fraction(1), task.width) <= delta:
+            return noise
+    told = f"eps = 0, delta = {task.delta:g} is not allowed at sensitivity {task.width:g}"
+    raise ValueError(f"{told}: the noise would reach over {float(width / delta) / 2:.3g}; raise delta")
 
 
 def _closed_form_bracket(task: _Task) -> _Bracket:

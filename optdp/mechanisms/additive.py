@@ -186,9 +186,10 @@ class AdditiveMechanism(AdditiveNoise):
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
         """The largest divergence over all shifts up to `reach` for a rational likelihood ratio >= 1, exactly.
 
-        **Arguments:** `reach`: by default, and at most where there is a tail, the sensitivity.
+        **Arguments:** `reach`: by default, and at most where there is a tail, the sensitivity. What is sent counts: of inputs
+        that are so far apart, both rounded down to the grid.
         """
-        cells = self.n if reach is None else Fraction(reach) / self.step
+        cells = self.n if reach is None else self._apart(reach)
         last = min(int(cells), max(2 * len(self.weights), self.n))  # beyond twice the support nothing overlaps
         worst = max((self._cell_divergence(k, ratio) for k in range(1, last + 1)), default=Fraction(0))
         if last < cells and not self.discrete:  # between lattice points the divergence is linear in the shift
@@ -196,6 +197,13 @@ class AdditiveMechanism(AdditiveNoise):
             ends = self._cell_divergence(last, ratio), self._cell_divergence(last + 1, ratio)
             worst = max(worst, (1 - share) * ends[0] + share * ends[1])
         return worst + Fraction(self.atom, self.total)
+
+    def _apart(self, reach: float | Fraction) -> Fraction:
+        """Inputs up to `reach` apart are at most so many cells apart on the grid, where m points are a cell."""
+        if self.discrete or reach == self.sensitivity:
+            return Fraction(reach) / self.step
+        g, m = self._grid()
+        return Fraction(math.ceil(Fraction(reach) / Fraction(g)), m)
 
     def pair(self, k: int) -> Pair:
         """The noise and the noise k cells on, 1 <= k <= n where there is a tail, as a pair of distributions; exactly."""
@@ -221,7 +229,7 @@ class AdditiveMechanism(AdditiveNoise):
 
         For notions that are decided by the worst pair of neighbours and kept by mixtures of pairs.
         """
-        cells = Fraction(getattr(privacy, "sensitivity", self.sensitivity)) / self.step
+        cells = self._apart(getattr(privacy, "sensitivity", self.sensitivity))
         last, share = divmod(cells, 1)
         if self.tail and cells > self.n:
             return None
@@ -600,7 +608,7 @@ class AdditiveMechanism(AdditiveNoise):
 
     def _grid(self) -> tuple[float, int]:
         """(spacing g = a power of two, grid points per cell m), m g >= step."""
-        g = 2.0 ** (int(np.floor(np.log2(float(self.step)))) - GRID)
+        g = math.ldexp(1.0, math.frexp(float(self.step))[1] - 1 - GRID)
         share = self.step / Fraction(g)
         return g, -(-share.numerator // share.denominator)
 
