@@ -162,7 +162,8 @@ def test_no_output_has_a_price_below_the_proven_one(rows, eps, loss):
     """Whatever the multipliers, from the definition: at random outputs, and where inputs are."""
     points, weights, thresholds = zip(*sorted(rows), strict=True)
     problem = optdp.Problem(optdp.LDP(eps), (0, 1), loss)
-    proven = -Dual.of(PairCertificate(points, weights, thresholds), problem).shortfall(0.05)
+    dual = Dual.of(PairCertificate(points, weights, thresholds), problem)
+    proven = -dual.shortfall(0.05) * sum(weights) / float(dual.total)
     y = np.concatenate([np.random.default_rng(1).uniform(0, 1, 300), points])
     r = loss.of(np.array(points)[:, None], y) - np.array(thresholds)[:, None]
     prices = np.array(weights) @ (r + np.expm1(eps) * np.minimum(r, 0))
