@@ -215,7 +215,9 @@ magnitudes = st.one_of(st.floats(-323, 150).map(lambda e: 10.0**e), st.sampled_f
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.tuples(st.floats(0, 1), magnitudes, magnitudes, st.floats(0, 1)), min_size=1, max_size=4, unique_by=lambda r: r[0]),
+    st.lists(
+        st.tuples(st.floats(0, 1), magnitudes, magnitudes, st.floats(0, 1)), min_size=1, max_size=4, unique_by=lambda r: r[0]
+    ),
     st.floats(-318, 140), st.sampled_from([0.1, 5.0, 30.0]), st.booleans(), st.sampled_from([None, "uniform", "points"]),
 )  # fmt: skip
 def test_no_multipliers_of_any_size_prove_more_than_a_constant_output_loses(rows, power, eps, near, prior):

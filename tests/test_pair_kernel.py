@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -297,3 +298,52 @@ def test_the_certificate_refuses_what_it_cannot_prove(found):
     # Fewer mechanisms: the bound holds.
     assert found.certificate.bound(replace(problem, constraints=(optdp.Outputs(0, 1),))).value > 0
     assert found.certificate.bound(replace(problem, family=optdp.Piecewise(3))).value > 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.data(),
+    st.sampled_from([(1e15, 9), (1e15 + 0.125, 4), (-(2.0**53), 5), (0.0, 3)]),
+    st.sampled_from([None, "uniform"]),
+)
+def test_values_hold_where_there_are_few_floats(data, place, prior):
+    """Centres of cells are rounded, often to a point of the table: no input between loses more than what is enclosed."""
+    start, count = place
+    floats = [start]
+    while len(floats) < count:
+        floats.append(np.nextafter(floats[-1], np.inf) if start else len(floats) / 2)
+    points = sorted(data.draw(st.sets(st.sampled_from(floats), min_size=1)))
+    weights = [data.draw(st.integers(1, TOTAL - 1)) for _ in points]
+    if data.draw(st.booleans()):
+        weights = [1 if w % 2 else TOTAL - 1 for w in weights]
+    table, ends = Table(np.array([[w, TOTAL - w] for w in weights])), (floats[0], floats[-1])
+    made = MixtureMechanism(optdp.Interval(*ends), tuple(points), ends, table)
+    width = floats[-1] - floats[0]
+    loss = optdp.PairLoss(lambda x, y: (y - floats[0]) / width + 0 * x, "share", (0.0, 1 / width))
+    objective = optdp.WorstCase(loss) if prior is None else optdp.Average(loss, prior)
+    low, high = made.enclose(optdp.Problem(optdp.LDP(30.0), ends, objective).objective)
+    losses = [1 - Fraction(w, TOTAL) for w in weights]
+    if prior is None:
+        assert low <= max(losses) <= high
+        return
+    knots = [(p - floats[0]) / width for p in points]
+    mean = float(losses[0]) * knots[0] + float(losses[-1]) * (1 - knots[-1])
+    mean += sum((b - a) * float(u + v) / 2 for (a, b), (u, v) in zip(pairwise(knots), pairwise(losses), strict=True))
+    assert low <= mean * (1 + 1e-12) + 1e-12 and mean <= high * (1 + 1e-12) + 1e-12
+
+
+def test_values_hold_for_losses_near_the_least_and_the_largest_floats():
+    """Products that are no floats are made up for, and sums that overflow are refused; no loss stays no loss."""
+    half = TOTAL // 2
+    made = MixtureMechanism(optdp.Interval(0, 1), (0.0, 1.0), (0.0, 1.0), Table(np.array([[half, half], [half, half]])))
+    for prior in (None, "uniform", ([0.0, 1.0], [0.5, 0.5])):
+        for size, ends in ((0.0, (0.0, 0.0)), (5e-324, (0.0, 1e-290)), (1e-200, (0.99e-200, 1.01e-200))):
+            loss = optdp.PairLoss(lambda x, y, size=size: size + 0 * x * y, "constant", 0.0)
+            low, high = made.enclose(optdp.WorstCase(loss) if prior is None else optdp.Average(loss, prior))
+            assert ends[0] <= low <= size <= high <= ends[1]
+        huge = optdp.PairLoss(lambda x, y: 1.7976931348623157e308 + 0 * x * y, "huge", 0.0)
+        with pytest.raises(ValueError, match="smaller units"):
+            made.enclose(optdp.WorstCase(huge) if prior is None else optdp.Average(huge, prior))
+    rare = optdp.Prior(weights=(2**1085, 1), categories=(0.0, 1.0))
+    loss = optdp.PairLoss(lambda x, y: 1e100 * x + 0 * y, "input", (1e100, 0.0))
+    assert Fraction(made.enclose(optdp.Average(loss, rare))[1]) >= Fraction(1e100) / (2**1085 + 1)

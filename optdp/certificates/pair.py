@@ -41,8 +41,6 @@ CLOSE, PAIRS = 2.0**-15, 2**26
 BLOCK, FIRST = 2**16, 256
 #: A cell takes as long as so many losses, beside its own.
 CELL = 64
-#: More than any number of a few roundings of numbers near 0 may add up to, where a product is too small for a float.
-TINY = 2.0**-1015
 
 Numbers = Annotated[tuple[float, ...], Within(0.0, LARGEST, most=POINTS)]
 
@@ -178,7 +176,7 @@ class Dual:
             slope = self.weights @ steep
             # Relative to the terms; and where these, or what b h falls short, are too small for floats, absolute.
             error = (self.inputs.size + 64) * 2.0**-50 * (self.weights @ (steep * size))
-            error += (self.inputs.size + 1 + self.more) * TINY
+            error += (self.inputs.size + 1 + self.more) * enclosures.TINY
             found.append([self.weights @ (steep * reduced) - error * (1 + 2.0**-20), slope])
         both = np.concatenate(found, axis=1)
         return np.where(np.isfinite(both[0]), both[0], -np.inf), both[1]
