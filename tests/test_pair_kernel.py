@@ -3,7 +3,9 @@
 import pickle
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import optdp
+from optdp.certificates import pair
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.pair import Dual, PairCertificate
+from optdp.design import pair_kernel
 from optdp.exact import Fields
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms import baselines
@@ -309,6 +313,7 @@ def test_the_certificate_refuses_what_it_cannot_prove(found):
 def test_values_hold_where_there_are_few_floats(data, place, prior):
     """Centres of cells are rounded, often to a point of the table: no input between loses more than what is enclosed."""
     start, count = place
+    cells = mock.patch("optdp.mechanisms.mixture.CELLS", 2**8)
     floats = [start]
     while len(floats) < count:
         floats.append(np.nextafter(floats[-1], np.inf) if start else len(floats) / 2)
@@ -321,7 +326,8 @@ def test_values_hold_where_there_are_few_floats(data, place, prior):
     width = floats[-1] - floats[0]
     loss = optdp.PairLoss(lambda x, y: (y - floats[0]) / width + 0 * x, "share", (0.0, 1 / width))
     objective = optdp.WorstCase(loss) if prior is None else optdp.Average(loss, prior)
-    low, high = made.enclose(optdp.Problem(optdp.LDP(30.0), ends, objective).objective)
+    with cells:
+        low, high = made.enclose(optdp.Problem(optdp.LDP(30.0), ends, objective).objective)
     losses = [1 - Fraction(w, TOTAL) for w in weights]
     if prior is None:
         assert low <= max(losses) <= high
@@ -332,6 +338,7 @@ def test_values_hold_where_there_are_few_floats(data, place, prior):
     assert low <= mean * (1 + 1e-12) + 1e-12 and mean <= high * (1 + 1e-12) + 1e-12
 
 
+@mock.patch("optdp.mechanisms.mixture.CELLS", 2**8)
 def test_values_hold_for_losses_near_the_least_and_the_largest_floats():
     """Products that are no floats are made up for, and sums that overflow are refused; no loss stays no loss."""
     half = TOTAL // 2
@@ -347,3 +354,17 @@ def test_values_hold_for_losses_near_the_least_and_the_largest_floats():
     rare = optdp.Prior(weights=(2**1085, 1), categories=(0.0, 1.0))
     loss = optdp.PairLoss(lambda x, y: 1e100 * x + 0 * y, "input", (1e100, 0.0))
     assert Fraction(made.enclose(optdp.Average(loss, rare))[1]) >= Fraction(1e100) / (2**1085 + 1)
+
+
+def test_losses_that_vanish_or_are_too_large_end_in_a_bracket_or_a_sentence():
+    """A density whose optimum is 0 between all points: programs stop where certificates have no more points."""
+    few = partial(pair.certify, pairs=2**18)
+    with (
+        mock.patch.multiple(pair, POINTS=150, PAIRS=2**19), mock.patch.multiple(pair_kernel, PROVABLE=150, certify=few),
+        mock.patch("optdp.mechanisms.mixture.PAIRS", 2**19),
+    ):  # fmt: skip
+        for function in (lambda x, y: np.abs(y - 0.3), lambda x, y: 0 * x * y):
+            found = optdp.solve_kernel(1.0, optdp.PairLoss(function, "f", (0.0, 1.0)), prior="uniform", rtol=1e-2)
+            assert found.verify() and found.value <= 1e-2
+    with pytest.raises(ValueError, match="'large' is not allowed: its values must be at most"):
+        optdp.solve_kernel(1.0, optdp.PairLoss(lambda x, y: 1e300 + np.abs(y - x), "large", 1.0))

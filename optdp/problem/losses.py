@@ -666,6 +666,8 @@ Shape = Literal["convex", "concave"]
 
 #: Cells on which a user's loss is sampled. Monotone sums leave a relative gap of about 1/CELLS.
 CELLS = 2**20
+#: Cells, losses and their products below this are refused: integrals of much smaller shares would not be accurate.
+LEAST = 2.0**-900
 
 
 @dataclass(frozen=True)
@@ -724,6 +726,10 @@ class CustomLoss(_Session, DistanceLoss):
             trapezoid = (ends[:-1] + ends[1:]) / 2
             low, high = (middle, trapezoid) if self.shape == "convex" else (trapezoid, middle)
         cell = self.reach / CELLS
+        if values[-1] > 0 and min(cell, values[-1], cell * values[-1]) < LEAST:
+            raise ValueError(
+                f"loss = {self.name!r} is not allowed: its integral underflows on [0, {self.reach:g}]; use larger units"
+            )
         slack = np.arange(CELLS + 1) * (cell * noise)
         object.__setattr__(self, "_values", ends)
         object.__setattr__(self, "_noise", 2 * noise)
