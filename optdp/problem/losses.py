@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -534,6 +535,7 @@ class PairLoss(_Session):
         if not callable(self.function):
             allowed = "it must be a function of inputs and outputs"
             raise TypeError(f"function = {self.function!r} is not allowed: {allowed}")
+        require.label("name", self.name)
         given = self.lipschitz
         if given is None:
             return
@@ -575,16 +577,12 @@ class PairLoss(_Session):
 
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         inputs, outputs = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-        shape = np.broadcast_shapes(inputs.shape, outputs.shape)
-        values = None
-        with suppress(TypeError, ValueError):
-            values = np.asarray(self.function(inputs, outputs), dtype=float)
-            if values.shape != shape:  # constant in one of the two, or a function of floats
-                values = np.broadcast_to(values, shape)
-        if values is None:
-            values = np.asarray(np.vectorize(self.function, otypes=[float])(inputs, outputs))
+        values = evaluated(f"loss = {self.name!r}", self.function, inputs, outputs)
         if not (values >= 0).all():
-            raise ValueError(f"loss = {self.name!r} is not allowed: a loss must be >= 0")
+            k = int(np.flatnonzero(~(values >= 0))[0])
+            at = [float(v.flat[k]) for v in (*np.broadcast_arrays(inputs, outputs), values)]
+            told = f"a loss must be a number >= 0, and for the input {at[0]!r} and the output {at[1]!r} it is {at[2]:g}"
+            raise ValueError(f"loss = {self.name!r} is not allowed: {told}")
         return values
 
     def table(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
@@ -594,9 +592,14 @@ class PairLoss(_Session):
         """
         values = self.of(inputs[:, None], outputs)
         if not np.isfinite(values).all():
-            raise ValueError(f"loss = {self.name!r} is not allowed: it is infinite at some inputs and outputs")
-        # What is lost to rounding in the function's own arithmetic is no contradiction.
-        noise = 2.0**-36 * float(values.max())
+            k = np.argwhere(~np.isfinite(values))[0].tolist()
+            where = f"for the input {float(inputs[k[0]])!r} and the output {float(outputs[k[1]])!r}"
+            raise ValueError(f"loss = {self.name!r} is not allowed: it is infinite {where}")
+        # What is lost to rounding in the function's own arithmetic is no contradiction: in its values, and in what it computes
+        # them from, as y - 32, or 20 y in |sin 20 y|, which is as large as points times rates.
+        noise = 2.0**-36 * float(values.max()) + enclosures.TINY
+        for points, rate in zip((inputs, outputs), self.rates or (), strict=False):
+            noise += 2.0**-45 * rate * float(np.abs(points).max())
         for axis, (points, what) in enumerate(((inputs, "inputs"), (outputs, "outputs"))):
             if self.rates is None or points.size < 2:
                 continue
@@ -608,8 +611,8 @@ class PairLoss(_Session):
                 k = (i, j)[axis]
                 raise ValueError(
                     f"lipschitz = {self.lipschitz!r} is not allowed for the loss {self.name!r}: between the {what} "
-                    f"{points[k]:.6g} and {points[k + 1]:.6g} it changes by {float(steps[i, j]):.6g} "
-                    + (f"for the output {outputs[j]:.6g}" if axis == 0 else f"for the input {inputs[i]:.6g}")
+                    f"{float(points[k])!r} and {float(points[k + 1])!r} it changes by {float(steps[i, j]):.6g} "
+                    + (f"for the output {float(outputs[j])!r}" if axis == 0 else f"for the input {float(inputs[i])!r}")
                 )
         return values
 
@@ -627,20 +630,77 @@ class PairLoss(_Session):
         return MatrixLoss(matrix)  # type: ignore[arg-type]
 
 
-def evaluated(function: Callable[[Any], Any], points: ArrayLike) -> np.ndarray:
-    """A user's function at `points`, in their shape; one by one if it takes one float only (`if d > 0.1: ...`)."""
-    points = np.asarray(points, dtype=float)
+#: Entries of an array of values that are computed again by themselves, and how far they may differ, as a share of the largest.
+PROBES, SAME = 7, 1e-6
+
+
+def evaluated(what: str, function: Callable[..., Any], *points: np.ndarray) -> np.ndarray:
+    """A user's function of numbers, at arrays of them that broadcast: one by one where it does not take arrays, as in
+    `if d > 0.1: ...`, or makes one number of them.
+
+    **Arguments:** `what`: how errors begin, as "loss = 'mine'".
+
+    **Raises** TypeError where its values are no real numbers, ValueError where they depend on the rest of the array.
+    """
+    full = np.broadcast_arrays(*points)
+    found = whole = None
     with suppress(TypeError, ValueError):
-        found = np.asarray(function(points))
-        if found.shape == points.shape:
-            return found
-    return np.asarray(np.vectorize(function, otypes=[float])(points))
+        found = np.asarray(function(*points))
+        whole = np.broadcast_to(found, full[0].shape)  # it may be constant in one of them
+    if found is None or whole is None:
+        return _floats(what, np.asarray(np.vectorize(function, otypes=[object])(*points)))
+    values, same = _floats(what, whole), found.shape == whole.shape
+    other = _differs(function, full, values, same)
+    if other is None:
+        return values
+    if not same:  # the number for all was not that of each
+        return _floats(what, np.asarray(np.vectorize(function, otypes=[object])(*points)))
+    at = ", ".join(repr(float(v.flat[other])) for v in full)
+    raise ValueError(f"{what} is not allowed: its value at ({at}) among others must be the one that it has there alone")
+
+
+def _floats(what: str, found: np.ndarray) -> np.ndarray:
+    """Values as floats."""
+    wrong: Any = None if found.dtype.kind in "iufbO" else found.dtype
+    if found.dtype.kind == "O":
+        wrong = next((type(v).__name__ for v in found.flat if not isinstance(v, Real | np.bool_)), None)
+    if wrong is not None:
+        raise TypeError(f"{what} is not allowed: it must give real numbers, not {wrong}")
+    try:
+        return found.astype(float, copy=False)
+    except OverflowError:
+        raise ValueError(f"{what} is not allowed: its values must be at most 1.8e308") from None
+
+
+def _differs(
+    function: Callable[..., Any], points: Sequence[np.ndarray], values: np.ndarray, arrays: bool
+) -> int | None:
+    """The place of a value, among some that are tried, that is another one where the function is called with its point alone.
+
+    `arrays`: whether it may be a function that takes arrays only.
+    """
+    if values.size < 2:
+        return None
+    scale = float(np.max(np.abs(values), where=np.isfinite(values), initial=0.0))
+    for k in np.unique(np.linspace(0, values.size - 1, PROBES).astype(int)).tolist():
+        try:
+            with np.errstate(all="ignore"):  # the array's values have told
+                alone = float(function(*(v.flat[k] for v in points)))
+        except (TypeError, ValueError, IndexError, AttributeError):
+            if arrays:
+                continue
+            return int(k)
+        if not np.isclose(alone, values.flat[k], rtol=SAME, atol=SAME * scale, equal_nan=True):
+            return int(k)
+    return None
 
 
 Shape = Literal["convex", "concave"]
 
 #: Cells on which a user's loss is sampled. Monotone sums leave a relative gap of about 1/CELLS.
 CELLS = 2**20
+#: Cells, losses and their products below this are refused: integrals of much smaller shares would not be accurate.
+LEAST = 2.0**-900
 
 
 @dataclass(frozen=True)
@@ -675,6 +735,7 @@ class CustomLoss(_Session, DistanceLoss):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(f"loss = {self.function!r} is not allowed: a loss must be a function of the distance")
+        require.label("name", self.name)
         if self.shape is not None:
             require.choice("shape", self.shape, ("convex", "concave"))
         if self.reach is None:  # not bound to a problem yet
@@ -698,6 +759,10 @@ class CustomLoss(_Session, DistanceLoss):
             trapezoid = (ends[:-1] + ends[1:]) / 2
             low, high = (middle, trapezoid) if self.shape == "convex" else (trapezoid, middle)
         cell = self.reach / CELLS
+        if values[-1] > 0 and min(cell, values[-1], cell * values[-1]) < LEAST:
+            raise ValueError(
+                f"loss = {self.name!r} is not allowed: its integral underflows on [0, {self.reach:g}]; use larger units"
+            )
         slack = np.arange(CELLS + 1) * (cell * noise)
         object.__setattr__(self, "_values", ends)
         object.__setattr__(self, "_noise", 2 * noise)
@@ -736,10 +801,7 @@ class CustomLoss(_Session, DistanceLoss):
             )
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
-        values = evaluated(self.function, distance)
-        if values.dtype.kind not in "iufb":
-            raise TypeError(f"loss = {self.name!r} is not allowed: a loss must give real numbers, not {values.dtype}")
-        return values.astype(float, copy=False)
+        return evaluated(f"loss = {self.name!r}", self.function, np.asarray(distance, dtype=float))
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
         low, high = self.integral_bracket(distance)
