@@ -153,10 +153,10 @@ def test_pairs_of_noise_with_equal_masses_are_short_and_the_same(heights, tail, 
 
 
 def test_cells_that_shrink_towards_zero_beat_the_lattice_at_a_large_mu():
-    problem = optdp.solve_additive(optdp.GDP(4.0), n=16)
+    lattice = optdp.solve_additive(optdp.GDP(4.0), n=16)
     found = optdp.solve_additive(optdp.GDP(4.0), rtol=0.2)
-    assert found.gap < 0.2 < problem.gap and found.mechanism.n == 16 * 81
-    assert found.mechanism.satisfies(optdp.GDP(4.0)) and found.mechanism.mu() <= 4.0
+    assert found.value < 0.9 * lattice.value and found.mechanism.n == 16 * 9
+    assert found.mechanism.satisfies(optdp.GDP(4.0))
     assert found.lower_bound <= found.mechanism.enclose(found.problem.objective)[1] == found.value
 
 

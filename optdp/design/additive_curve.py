@@ -567,13 +567,14 @@ class _Task:
         eps = self.rate
         return np.maximum(np.exp(-eps * k / n) / 2, max(1e-9, 0.1 * min(float(d) for _, d in self.pairs)))
 
-    def spiked(self, found: _Bracket) -> bool:
-        """Whether the width of the cell at 0 makes out much of what the noise costs (Gaussian DP at a large mu)."""
+    def depth(self, found: _Bracket, rtol: float) -> int:
+        """How often the cell at 0 is to be cut in three, for what it costs by its width (Gaussian DP at a large mu)."""
         q = self.loss.exponent
         if not self.gaussian or self.discrete or q is None:
-            return False
+            return 0
         middle = float(found.mechanism.masses[0]) * (0.5 * self.width / found.mechanism.n) ** q / (q + 1)
-        return middle > SPIKE * found.value
+        share = middle / found.value
+        return min(math.ceil(math.log(4 * share / rtol, 3) / q), DEPTH) if share > max(SPIKE, rtol / 4) else 0
 
     def program(self, n: int, size: int, slack: float, nodes: np.ndarray | None = None) -> TailProgram:
         """The program on a lattice of n points per sensitivity, without cuts."""
@@ -717,12 +718,12 @@ def _nodes(n: int, size: int, depth: int) -> np.ndarray:
     return np.unique(left[(left >= 1) & (left <= end)])
 
 
-def _refined(task: _Task, found: _Bracket, rtol: float) -> _Bracket:
+def _refined(task: _Task, found: _Bracket, depth: int, rtol: float) -> _Bracket:
     """With noise on a lattice that is many times as fine near 0, where most of the mass is, and on the old cells far out."""
     coarse = found.program
-    r = 3**DEPTH
+    r = 3**depth
     n, size = coarse.n * r, r * coarse.size - (r - 1) // 2
-    nodes = _nodes(coarse.n, coarse.size, DEPTH)
+    nodes = _nodes(coarse.n, coarse.size, depth)
     program = task.program(n, size, 5 * BROKEN, nodes)
     program.deadline = (time.perf_counter() + task.deadline) / 2
     every, inside = np.arange(1, n + 1), nodes[nodes <= n]
@@ -794,9 +795,9 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         found = _bracket(task, points, coarse, SOLVED * rtol)
         if found is None:
             break
-        if best is None and not fixed and task.spiked(found) and found.gap > rtol:
+        if best is None and not fixed and found.gap > rtol and (depth := task.depth(found, rtol)):
             run.progress("a finer lattice near 0", found.lower, found.value)
-            found = _refined(task, found, rtol / 4)
+            found = _refined(task, found, depth, rtol / 4)
         coarse, best = found.program, _better(best, found)
         if fixed or best.gap <= rtol or time.perf_counter() > task.deadline or points >= 1000:
             break
