@@ -26,8 +26,11 @@ A notion that implies delta(eps) at every eps (a profile, Gaussian DP) has this 
    the last index J that a stored entry reaches the bracket is therefore 2 c_a - (E - 1) sum_s r_s with c_a nondecreasing (the
    broken line is continued horizontally, which stays below L): it is least at a = J + 1, which is included in the minimum.
 
-On the integers noise and shifts are integers, n is the sensitivity, and step 2 is void. E L(X) is the loss at every input alike:
-the bound holds for the worst case, for any average, and at any one input.
+On the integers noise and shifts are integers. With n the sensitivity step 2 is void; where n divides it, it is as above.
+For any other n, X + U with U uniform in [-1/2, 1/2] is noise on the line that keeps the guarantee (a real shift is a mixture of
+the two integers around it), and costs that satisfy E B(x + U) <= L(x) at the integers x, B the broken line, do as well: for x^2
+those of step 2 less 1/(12 Delta^2), for |x| those of step 2 but c_0 = -1/(4 Delta - n): only there |x + U| costs more than |x|.
+E L(X) is the loss at every input alike: the bound holds for the worst case, for any average, and at any one input.
 """
 
 from __future__ import annotations
@@ -117,11 +120,14 @@ class AdditiveCertificate(Certificate):
         if reason := not_noise(problem):
             self._refuse(reason)
         loss, discrete = problem.objective.loss, isinstance(problem.domain, Integers)
-        if not loss.convex and not discrete:
-            self._refuse(f"the loss {loss.name} is not known to be convex, and rounding to the lattice needs convexity")
         width = problem.privacy.sensitivity  # type: ignore[attr-defined]
-        if discrete and self.n != (width if self.rounding == "nodes" else 1):
-            self._refuse(f"on the integers n = {self.n} must be the sensitivity {plain(width)} (1 for bins)")
+        exactly = discrete and (self.rounding == "bins" or self.n == width)
+        if not loss.convex and not exactly:
+            self._refuse(f"the loss {loss.name} is not known to be convex, and rounding to the lattice needs convexity")
+        if discrete and (self.n > width if self.rounding == "nodes" else self.n != 1):
+            self._refuse(f"on the integers n = {self.n} must be at most the sensitivity {plain(width)} (1 for bins)")
+        if discrete and self.rounding == "nodes" and width % self.n and loss.exponent not in (1, 2):
+            self._refuse(f"on the integers n = {self.n} must divide the sensitivity for losses but abs and squared")
         if reason := self._malformed():
             self._refuse(reason)
         try:
@@ -134,7 +140,7 @@ class AdditiveCertificate(Certificate):
             with ctx.workprec(enclosures.PRECISION):
                 unit = enclosures.ball(width) ** enclosures.ball(loss.exponent)
                 value = enclosures.round_down(enclosures.ball(exact) * unit)
-        where = "the integers" if discrete else f"a lattice of {self.n} points per sensitivity"
+        where = "the integers" if exactly else f"a lattice of {self.n} points per sensitivity"
         return Bound(max(0.0, value), f"linear programming dual on {where}, exact rationals", loss.assumptions)
 
     def _malformed(self) -> str:
@@ -215,6 +221,13 @@ class AdditiveCertificate(Certificate):
         return made
 
 
+def spreading(problem: Problem) -> Fraction:
+    """At most so much more noise on the integers costs with a uniform number in [-1/2, 1/2] added: 0 on the line."""
+    if not isinstance(problem.domain, Integers):
+        return Fraction(0)
+    return Fraction(1, 4) if problem.objective.loss.exponent == 1 else Fraction(1, 12)
+
+
 def _integers(values: Iterable[float | Fraction]) -> np.ndarray:
     """floor(v 2^SCALE), exactly: any numbers are a dual point, these are as good as the floats that they come from."""
     ratios = (v.as_integer_ratio() for v in values)
@@ -230,14 +243,19 @@ def lattice_costs(
     loss: DistanceLoss, sensitivity: float, n: int, last: int, discrete: bool = False, rounding: str = "nodes"
 ) -> np.ndarray:
     """floor(c_a 2^SCALE) for a = 0..last, sensitivity 1: costs on the lattice under which rounding is not dearer than L."""
-    sagging = not discrete and rounding == "nodes"
+    sagging = rounding == "nodes" and not (discrete and n == sensitivity)
+    spread = discrete and rounding == "nodes" and sensitivity % n != 0
     if loss.exponent is None:
         return _sampled_costs(loss, sensitivity, n, last, sagging)
     index = np.arange(last + 1, dtype=object)
     if loss.exponent == 1:
-        return (index << SCALE) // n
+        plainly = (index << SCALE) // n
+        if spread:
+            plainly[0] = -math.ceil(2**SCALE / (4 * Fraction(sensitivity) - n))
+        return plainly
     if loss.exponent == 2:
-        return ((4 * index * index - int(sagging)) << SCALE) // (4 * n * n)
+        less = math.ceil(2**SCALE / (12 * Fraction(sensitivity) ** 2)) if spread else 0
+        return ((4 * index * index - int(sagging)) << SCALE) // (4 * n * n) - less
     with ctx.workprec(enclosures.PRECISION + 64):
         q, h = enclosures.ball(loss.exponent), 1 / arb(n)
         values = [(a * h) ** q if a else arb(0) for a in range(last + 2)]

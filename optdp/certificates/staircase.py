@@ -11,19 +11,22 @@ c [int G_+ - int G_-/b], over [0, 1]. So t is a lower bound on E L for every eps
     G(1) >= 0    and    int_0^1 G_+  >=  e^eps int_0^1 G_-.                                   (*)
 
 The staircase (Geng and Viswanath, 2014) attains it. For L = |x| and x^2, sum_k b^k (x + k)^q is elementary.
+
+**On the integers** with sensitivity M the same holds for masses at r + k M with sums over r = 0..M - 1 in place of the
+integrals. The mass at distance 0 counts once, all others twice: for r = 0 it is 2 G(0) - (L(0) - t) in place of 2 G(r).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from flint import arb, ctx
 
 from optdp.certificates.additive import not_additive
 from optdp.certificates.base import Bound, Threshold
 from optdp.exact import enclosures
-from optdp.problem import Line, Problem
+from optdp.problem import Integers, Line, Problem
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,14 @@ class StaircaseCertificate(Threshold):
     """A threshold, in units of the loss: where (*) holds for a problem with delta = 0, its optimum is at least that."""
 
     tag = "staircase"
+    area: ClassVar[type] = Line
 
     def bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
         if reason := not_additive(problem):
             self._refuse(reason)
-        if privacy.delta != 0 or not isinstance(problem.domain, Line):
-            self._refuse("it is for delta = 0 on the real line")
+        if privacy.delta != 0 or not isinstance(problem.domain, self.area):
+            self._refuse(f"it is for delta = 0 on {'the real line' if self.area is Line else 'the integers'}")
         if problem.objective.loss.exponent not in (1.0, 2.0):
             self._refuse("it is for the losses abs and squared")
         self._check(problem)
@@ -90,3 +94,43 @@ class StaircaseCertificate(Threshold):
             root = self._root(b, t, q)
             deficit = arb(0) if root < 0 else -integral(root)
             return bool(above >= 0) and bool(integral(arb(1)) - (1 / b - 1) * deficit >= 0)
+
+
+@dataclass(frozen=True)
+class IntegerStaircaseCertificate(StaircaseCertificate):
+    """The same on the integers."""
+
+    tag = "integer-staircase"
+    area: ClassVar[type] = Integers
+
+    def holds(self, problem: Problem) -> bool:
+        with ctx.workprec(enclosures.PRECISION):
+            return self._holds(*self._terms(problem), int(problem.privacy.sensitivity))  # type: ignore[attr-defined]
+
+    def _holds(self, b: arb, t: arb, q: int, m: int) -> bool:
+        """For sums over r = 0..m - 1, in units in which m is 1: (1 - b) G(r/m) is negative up to some r."""
+        odds = b / (1 - b)
+        flat = odds if q == 1 else b * (1 + b) / (1 - b) ** 2
+
+        def term(r: int) -> arb:
+            x = arb(r) / m
+            return (x if q == 1 else x**2 + 2 * x * odds) + flat - t
+
+        def total(r: int) -> arb:
+            """The sum of `term` over 1..r."""
+            plain, square = arb(r * (r + 1) // 2) / m, arb(r * (r + 1) * (2 * r + 1) // 6) / m**2
+            return (plain if q == 1 else square + 2 * odds * plain) + r * (flat - t)
+
+        root = self._root(b, t, q) * m
+        last = min(max(int(float(root.mid())), 0), m - 1)
+        low, high = max(last - 1, 0), min(last + 1, m - 1)
+        if not ((low == 0 or term(low) <= 0) and (high == m - 1 or term(high + 1) >= 0) and term(m) >= 0):
+            return False
+        first = 2 * term(0) + (1 - b) * t  # of the mass at 0
+        # Negative terms count e^eps times. The sum is least where the split is right: it is tried at all that are near.
+        starts, every = (first, first / b), total(m - 1)
+        return all(
+            bool(start + 2 * (every - total(r)) + 2 * total(r) / b >= 0)
+            for r in range(low, high + 1)
+            for start in starts
+        )

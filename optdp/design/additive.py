@@ -35,7 +35,9 @@ import numpy as np
 
 from optdp.certificates import additive as proof
 from optdp.certificates.additive import AdditiveCertificate, Multiplier, geng_viswanath
-from optdp.certificates.staircase import StaircaseCertificate
+from optdp.certificates.spike import SpikeCertificate
+from optdp.certificates.staircase import IntegerStaircaseCertificate, StaircaseCertificate
+from optdp.certificates.tails import TailsCertificate
 from optdp.design import additive_narrow
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -44,6 +46,7 @@ from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
+from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase, noise_of
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers, Line
@@ -71,10 +74,19 @@ AIM = 0.1
 CHEAP = 10_000
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
+#: Noise of the integers is written out for sensitivities up to this.
+WRITTEN = 500
+#: Programs on more integers than this per sensitivity are not solved where rounding costs a share of less than FINE.
+LATTICE, FINE = 64, 2e-5
 #: By how much noise of another kind must be better than that of the lattice, of which more is known.
 TIE = 1e-6
 #: Weights of the mechanism are integers that add up to about 2^BITS.
 BITS = 120
+
+
+#: What the design returns: noise, and the proof of its bound.
+Noise = AdditiveMechanism | LatticeStaircase | RoundedNoise
+Proof = AdditiveCertificate | StaircaseCertificate | SpikeCertificate | TailsCertificate
 
 
 def build_model(
@@ -133,7 +145,7 @@ class LatticeProgram:
         # A cost of p_0 that vanishes in the bracket, but makes the atom the better of two equals.
         tie = np.zeros(self.size)
         if atom:
-            tie[0] = 1e-7 * float(costs[min(n, self.size - 1)])
+            tie[0] = 1e-7 * float(costs[min(max(round(n * math.exp(-eps / 2)), 1), self.size - 1)])
         self.cost = (price * multiplicity + tie) * self.scale
         self.used = method
         # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
@@ -329,13 +341,16 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
 
     A finite support is continued by the constants lam_s. A geometric tail is continued by the recursion that its columns'
     reduced costs ask for, mu_(j-n) = (mu_j + 2(c_j - t))/E for shift n (0 for the others), started at the far end of `costs`
-    with the constant 2(c_end - t)/(E - 1) that can be kept from there on.
+    with the constant 2(c_end - t)/(E - 1) that can be kept from there on. It goes on inwards as far as no other shift reaches:
+    there the solver's values are those of rows scaled by e^(-eps) each sensitivity, and have few digits.
     """
     t, mu, lam = program.duals()
     n, start, end = program.n, program.reach, costs.size
     tail = np.zeros(0)
     if program.geometric:
         rate = 2 * (costs - t)
+        others = [int(index.max()) + s for s, (index, _) in mu.items() if s != n]
+        start = min(start, max(max(others, default=0) + 1 - n, 1))
         last = max(0.0, float(rate[-1]) / math.expm1(program.eps))
         tail = np.full(end, last)
         for high in range(end - n, start, -n):  # a period at a time, inwards from the last one
@@ -350,7 +365,9 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
             weight = max(float(values.max()), float(tail.max(initial=0.0)) if s == n else 0.0)
         if weight <= 0:
             continue
-        dense = np.zeros(start - int(index[0]))
+        if program.geometric and s == n:
+            index, values = index[index < start], values[index < start]
+        dense = np.zeros(max(start, int(index[-1]) + 1) - int(index[0]))
         dense[index - int(index[0])] = np.minimum(values, weight)
         dense[dense < 1e-13 * weight] = 0.0
         rest = weight
@@ -369,9 +386,9 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
 class _Bracket:
     """One lattice's answer: `lower` is what `certificate` proves, `loss` the one that was used."""
 
-    mechanism: AdditiveMechanism | LatticeStaircase
+    mechanism: Noise
     value: float
-    certificate: AdditiveCertificate | StaircaseCertificate
+    certificate: Proof
     lower: float
     loss: Any
     solved: bool
@@ -389,17 +406,37 @@ class _Task:
     def __init__(self, problem: Problem, deadline: float, method: str, solver: LinearSolver | None) -> None:
         privacy: Any = problem.privacy
         self.problem, self.deadline, self.method, self.solver = problem, deadline, method, solver
-        self.privacy, self.loss, self.discrete = privacy, problem.objective.loss, isinstance(problem.domain, Integers)
+        self.privacy, self.loss, integers = privacy, problem.objective.loss, isinstance(problem.domain, Integers)
         self.eps, self.delta, self.width = float(privacy.eps), float(privacy.delta), privacy.sensitivity
         self.radius = truncated_radius(self.eps, self.delta) if self.delta > 0 else 40 / self.eps
         q = self.loss.exponent
+        #: Whether the lattice is that of the integers; whether they are too many, so that noise of the line is rounded to them.
         #: Where the optimal noise is close to a narrow peak: how wide that is.
         self.peak = additive_narrow.peak(self.eps, int(q)) if q in (1, 2) else 1.0
-        self.narrow = self.peak < NARROW and self.delta > 0 and not self.discrete
+        narrow = self.peak < NARROW and self.delta > 0
+        large = 2 * self.width * (self.radius + 2) > MAX_POINTS or (
+            self.delta > 0 and self.width**2 * self.radius > 2 * MAX_ROWS
+        )
+        # What rounding costs is a share of less than FINE of the truncated Laplacian's, or the staircase's loss.
+        reach = self.width * min(self.radius, 1 / self.eps if self.eps else math.inf, 4 * self.peak)
+        large |= self.width > LATTICE and FINE * reach**q > 1 if q in (1, 2) else False
+        self.rounds = integers and (large or (narrow and self.width > 1)) and q in (1, 2) and self.width <= WIDEST
+        self.discrete = integers and not self.rounds
+        self.narrow = narrow and not self.discrete
+        #: Where noise is made before it is rounded.
+        self.area = Integers() if self.discrete else Line()
 
     def about(self, **changes: Any) -> _Task:
         """The same task for a changed problem."""
         return _Task(replace(self.problem, **changes), self.deadline, self.method, self.solver)
+
+    def allowed(self, points: int) -> int:
+        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one."""
+        if not self.rounds:
+            return points
+        most = int(self.width)
+        points = min(points, most)
+        return next((n for n in range(points, min(points + points // 3, most) + 1) if most % n == 0), points)
 
     def on(self, reach: float) -> _Task:
         """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
@@ -408,17 +445,29 @@ class _Task:
         return self.about(objective=WorstCase(self.loss.on(self.width * reach)))
 
     def bracket(
-        self, mechanism: AdditiveMechanism, certificate: AdditiveCertificate | StaircaseCertificate, solved: bool = True,
+        self, mechanism: AdditiveMechanism, certificate: Proof, solved: bool = True,
         program: LatticeProgram | None = None, kind: str = "closed form",
     ) -> _Bracket:  # fmt: skip
         """Both sides, each from scratch and rounded outwards."""
-        value = mechanism.enclose_loss(self.loss, sent=True)[1]
+        noise, value = self.sent(mechanism)
         lower = min(certificate.bound(self.problem).value, value)
-        return _Bracket(mechanism, value, certificate, lower, self.loss, solved, program, kind)
+        return _Bracket(noise, value, certificate, lower, self.loss, solved, program, kind)
+
+    def sent(self, noise: AdditiveMechanism | LatticeStaircase) -> tuple[Noise, float]:
+        """Noise for the problem's domain, and its loss."""
+        if self.rounds and isinstance(noise, AdditiveMechanism) and noise.n == noise.sensitivity == self.width:
+            # The lattice is that of the integers.
+            weights = (noise.weights[0] + noise.atom, *noise.weights[1:])
+            noise = replace(noise, domain=Integers(), weights=weights, atom=0)
+        elif self.rounds:
+            rounded = RoundedNoise(Integers(), noise)
+            return rounded, rounded.enclose_loss(self.loss)[1]
+        exact = {"sent": True} if isinstance(noise, AdditiveMechanism) else {}
+        return noise, noise.enclose_loss(self.loss, **exact)[1]
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
-        exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete)
+        exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete or self.rounds)
         return np.array([float(Fraction(int(c), 2**proof.SCALE)) for c in exact])
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
@@ -536,12 +585,12 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     if not 0 < p.sum() < math.inf:  # a solver that answers anything
         return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
-    mechanism = private_geometric(task.privacy, task.problem.domain, n, p)
+    mechanism = private_geometric(task.privacy, task.area, n, p)
     if delta > 2.0**-BITS:  # less than a weight may have: the tail stays
         periods = np.arange(1, int(truncated_radius(eps, delta)) + 5)  # of the tail, written out
         written = np.concatenate([p, (p[-n:] * np.exp(-eps * periods)[:, None]).ravel()])
         try:
-            cut = private_finite(task.privacy, task.problem.domain, n, _cut(written, delta, n))
+            cut = private_finite(task.privacy, task.area, n, _cut(written, delta, n))
         except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
             cut = mechanism
         if cut.enclose_loss(task.loss)[1] <= mechanism.enclose_loss(task.loss)[1]:
@@ -583,10 +632,12 @@ def _solve_with_slack(
             break
         radius = radius * 1.15 + 0.25
     p, atom = program.masses()
+    if task.discrete:
+        p[0], atom = p[0] + atom, 0.0
     if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
         return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
-    mechanism = private_finite(task.privacy, task.problem.domain, n, p, atom)
+    mechanism = private_finite(task.privacy, task.area, n, p, atom)
     return task.bracket(mechanism, certificate, solved, program, "finite support")
 
 
@@ -606,7 +657,8 @@ def solve_additive(
       only: without it noise is unbounded, and a function is known through samples on a bounded range).
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
-    - `discrete`: noise on the integers, for integer data and sensitivity; nothing is refined then, the program is exact.
+    - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
+      exact. At larger sensitivities (to 2^36, "abs" and "squared") noise of the line is refined up to `rtol`, and rounded.
     - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
     - `time_limit`: seconds; the best bracket found so far is returned.
     - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (`optdp.solvers.hockeystick`, for many rows) or
@@ -680,6 +732,8 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
     method, solver = run.method, run.solver
     require.real("rtol", run.rtol, low=1e-12, high=1.0)
     n = None if n is None else require.integer("n", n, low=1, high=10_000)
+    if n is not None and isinstance(run.problem.domain, Integers) and n > run.problem.privacy.sensitivity:  # type: ignore[attr-defined]
+        raise ValueError(f"n = {n} is not allowed on the integers: it must be at most the sensitivity")
     if solver is not None and method != "auto":
         raise ValueError(f"method = {method!r} is not allowed with a solver object: choose one of them")
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
@@ -721,7 +775,7 @@ def _small_lattice(task: _Task) -> LatticeProgram:
     """The program on a coarse lattice, where the answer is a closed form: what it says of the problem, as a model."""
     n = int(task.width) if task.discrete else 1
     size = math.ceil(min(task.radius, MAX_POINTS / n) * n) + n
-    delta = task.delta if task.delta > TINY else 0.0
+    delta = task.delta if task.delta > TINY or task.eps == 0 else 0.0
     program = task.lattice(n, task.on(size / n + 4).costs(n, 2 * size), delta, points=size, geometric=delta == 0)
     program.add({n: np.arange(-n, size)})
     return program
@@ -731,7 +785,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
     """Brackets on finer and finer lattices until the gap is at most rtol."""
     rtol, radius, q = run.rtol, task.radius, task.loss.exponent
     fixed = n is not None or task.discrete
-    points = n or (int(task.width) if task.discrete else 4 if radius < 400 else 1)
+    points = n or (int(task.width) if task.discrete else task.allowed(4 if radius < 400 else 1))
     small = task.delta == 0
     if not small and task.eps > 0 and q is not None:
         negligible = not task.discrete and radius > 6 and _share(task.eps, task.delta, q) < 0.02 * rtol
@@ -742,7 +796,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         best, small = _narrow(task, rtol), False
         if best.gap <= rtol:
             return best
-        points = math.ceil(FIRST / task.peak)
+        points = task.allowed(math.ceil(FIRST / task.peak))
     if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
@@ -767,21 +821,28 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if best.gap <= rtol and cheap <= points:
             break
         goal = min(wanted, max(cheap, needed if best.gap > rtol else 0))
-        points = min(max(goal, points + 1), (2 if task.narrow else 6) * points)
-        if points > (640 if task.narrow else 400):
+        used, points = points, task.allowed(min(max(goal, points + 1), (2 if task.narrow else 6) * points))
+        if points > (640 if task.narrow else 400) or points == used:
             break
+    if task.discrete and q is not None and task.delta > 0 and best is not None and best.gap > rtol and task.eps > 0:
+        tailed = _solve_geometric(task, points)  # small masses far out are precise there
+        best = _better(best, tailed) if tailed else best
     if best is None:
         best = _closed_form_bracket(task)
     if best.gap > rtol:  # where the lattice's bound is poor, the closed-form one may be better
         best = _proven(best, task, geng_viswanath(task.problem))
-    if task.eps > 0 and not task.discrete and q in (1, 2) and n is None:
-        best = _with_staircase(best, task)
+        if q in (1, 2) and not task.discrete:
+            best = _proven(best, task, SpikeCertificate.best(task.problem))
+    if task.eps > 0 and q in (1, 2) and n is None:
+        best = _with_staircase(best, task, rtol)
     return best
 
 
 def _narrow(task: _Task, rtol: float) -> _Bracket:
     """The staircase with an atom, and the bound of finer and finer lattices that resolve the peak."""
-    best, most = _with_staircase(_closed_form_bracket(task), task), int(additive_narrow.FINEST * task.peak)
+    best = _with_staircase(_closed_form_bracket(task), task, rtol)
+    best = _proven(best, task, SpikeCertificate.best(task.problem))
+    most = int(min(additive_narrow.FINEST, task.width if task.rounds else math.inf) * task.peak)
     points, used = min(FIRST, most), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
         found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)
@@ -792,35 +853,49 @@ def _narrow(task: _Task, rtol: float) -> _Bracket:
     return best
 
 
-def _with_staircase(best: _Bracket, task: _Task) -> _Bracket:
+def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
     """The bracket with the staircase, which is private for every delta, and for delta = 0 with its own certificate.
 
     Its first step is matched by cells whose width divides both the step and the sensitivity, up to 1e-6 or so. At large eps it is
     finer than any such lattice: then it is noise of its own kind.
     """
     pure = replace(task.problem, privacy=replace(task.privacy, delta=0.0))
-    certificate = StaircaseCertificate.best(pure)
+    integers = isinstance(task.problem.domain, Integers)
+    certificate = (IntegerStaircaseCertificate if integers else StaircaseCertificate).best(pure)
     step = certificate.first_step(pure)
     cells = np.arange(1, 500)
     halves = np.maximum(np.rint(step * cells - 0.5), 0.0)
     misses = np.abs((halves + 0.5) / cells - step)
     n, miss = int(cells[int(np.argmin(misses))]), float(misses.min())
-    if miss < 0.1 * step:
+    if miss < 0.1 * step and not task.discrete:
         k = max(round(step * n - 0.5), 0)
         steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-task.eps))])
-        mechanism = private_geometric(task.privacy, task.problem.domain, n, steps)
+        mechanism = private_geometric(task.privacy, task.area, n, steps)
         if 0 < task.delta < 0.9:  # the staircase needs no delta: an atom at 0 may spend all of it
             delta = Fraction(task.privacy.delta)
             mechanism = replace(mechanism, atom=int(mechanism.total * delta / (1 - delta)))
-        if (value := mechanism.enclose_loss(task.loss, sent=True)[1]) < best.value:
-            best = replace(best, mechanism=mechanism, value=value)
-    for noise in noise_of(task.problem, step):
-        if (value := noise.enclose_loss(task.loss)[1]) < (1 - TIE) * best.value:
+        noise, value = task.sent(mechanism)
+        if value < best.value:
             best = replace(best, mechanism=noise, value=value)
-    return _proven(best, task, certificate) if task.delta == 0 else best
+    if integers and task.width <= WRITTEN:
+        n = int(task.width)
+        for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
+            made = private_geometric(
+                task.privacy, Integers(), n, np.append(np.ones(k + 1), np.full(n, math.exp(-task.eps)))
+            )
+            delta = Fraction(task.privacy.delta)
+            more = int(made.total * delta / (1 - delta)) if task.delta < 0.9 else 0  # mixed in at 0
+            made = replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
+            if (value := made.enclose_loss(task.loss)[1]) < best.value:
+                best = replace(best, mechanism=made, value=value)
+    for peaked in [] if task.discrete else noise_of(replace(task.problem, domain=Line()), step):
+        noise, value = task.sent(peaked)
+        if value < (1 - TIE) * best.value:
+            best = replace(best, mechanism=noise, value=value)
+    return _proven(best, task, certificate) if task.delta == 0 and not (integers and best.gap <= rtol) else best
 
 
-def _proven(best: _Bracket, task: _Task, certificate: AdditiveCertificate | StaircaseCertificate) -> _Bracket:
+def _proven(best: _Bracket, task: _Task, certificate: Proof) -> _Bracket:
     """The bracket with this certificate, if it proves more."""
     lower = min(certificate.bound(task.problem).value, best.value)
     return replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
@@ -841,10 +916,24 @@ def _share(eps: float, delta: float, q: float) -> float:
     return (x + x**q / math.gamma(q + 1) * (q > 1)) / u
 
 
+def _uniform(task: _Task) -> AdditiveMechanism:
+    """eps = 0: one shift of the sensitivity moves a share of delta; cells are as wide as may be, and tell wider neighbours."""
+    wanted = Fraction(task.width) / Fraction(task.privacy.delta)
+    count = 2 * math.ceil(wanted / Fraction(WIDEST) / 2) + 1 if task.rounds else 1
+    if count > MAX_POINTS:
+        told = f"eps = 0, delta = {task.delta:g} is not allowed at sensitivity {task.width:g} on the integers"
+        raise ValueError(f"{told}: the noise would reach over {float(wanted) / 2:.3g}; raise delta")
+    width = max(enclosures.round_up(wanted / count), task.width)
+    half = (count + 1) // 2
+    return AdditiveMechanism(task.area, width, 1, (1,) * half, eps=task.privacy.eps)
+
+
 def _closed_form_bracket(task: _Task) -> _Bracket:
     """Where a lattice would be too large: truncated Laplacian (delta = 0: geometric) noise and the closed-form dual."""
     eps, delta, radius = task.eps, task.delta, task.radius
     n = int(task.width) if task.discrete else 1
+    if eps == 0 and not task.discrete and task.loss.exponent in (1, 2):
+        return task.bracket(_uniform(task), TailsCertificate())
     if 2 * n * (radius + 2) > 4 * MAX_POINTS:
         raise ValueError(
             f"eps = {eps:g}, delta = {delta:g} is not allowed: the noise would reach over {radius * n:.3g} lattice points, "
@@ -853,7 +942,7 @@ def _closed_form_bracket(task: _Task) -> _Bracket:
         )
     if delta > TINY:
         masses = _cut(np.exp(-eps / n * np.arange(math.ceil(radius * n) + 3 * n)), delta, n)
-        mechanism = private_finite(task.privacy, task.problem.domain, n, masses)
+        mechanism = private_finite(task.privacy, task.area, n, masses)
     else:
-        mechanism = private_geometric(task.privacy, task.problem.domain, n, np.exp(-eps / n * np.arange(2 * n)))
+        mechanism = private_geometric(task.privacy, task.area, n, np.exp(-eps / n * np.arange(2 * n)))
     return task.bracket(mechanism, geng_viswanath(task.problem))

@@ -28,6 +28,8 @@ MIDDLE, CHAIN = 24, 40
 SHARES = (0.0, 1e-8, 1e-7, 1e-6, 1e-5)
 #: Rows that are left out at first are added while one is broken by more than this share of the value; rounds.
 ROUGH, ROUNDS = 1e-4, 8
+#: Between the peak's images all rows are there from the start on lattices up to this, and so many on finer ones.
+FULL, ROWS = 6000, 600
 
 
 def peak(eps: float, q: int) -> float:
@@ -90,16 +92,11 @@ def certificate(problem: Problem, costs: Any, m: int, deadline: float) -> Additi
     unit, price = height / n, costs(n, last)
     weight = np.where(np.arange(last + 1) == 0, 1.0, 2.0)
     inner = max(ends - reach - 1, 3 * m)
-    used = np.unique(
-        np.concatenate(
-            [
-                np.arange(3 * m),
-                np.arange(3 * m, inner, dense),
-                np.arange(inner, n + 3 * m),
-                np.arange(n + 3 * m, last + 1, dense),
-            ]
-        )
-    )
+    # Between the peak's images and beyond the last one brackets vary smoothly.
+    sparse = dense if n <= FULL else max(dense, n // ROWS)
+    used = np.unique(np.concatenate([
+        np.arange(3 * m), np.arange(3 * m, inner, sparse), np.arange(inner, n + 3 * m), np.arange(n + 3 * m, last + 1, sparse),
+    ]))  # fmt: skip
     rows = hstack([-matrix * (unit / height), csr_matrix((last + 1, k)), csr_matrix(weight[:, None])]).tocsr()
     limit = weight * price / height
     norm = np.maximum(np.abs(rows).max(axis=1).toarray().ravel(), limit)

@@ -25,8 +25,8 @@ from optdp.solvers import interior
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-#: Above this size the matrix is treated as a band plus low rank.
-BANDED = 700
+#: Above this size, and above so many times its bandwidth, the matrix is treated as a band plus low rank.
+BANDED, SLENDER = 700, 6
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,12 @@ class _Program:
         self.rows, self.size = a.shape
         self.groups = int(group.max()) + 1
         self.every = np.arange(self.rows)
+        ends = np.repeat(self.every, np.diff(a.indptr))
+        far, near = np.full(self.rows, -1), np.full(self.rows, self.size)
+        np.maximum.at(far, ends, a.indices)
+        np.minimum.at(near, ends, a.indices)
+        #: How far apart the masses of a row are: the bandwidth of the matrix.
+        self.width = int((far - near).max(initial=0))
         x = np.full(self.size, 1 / g.sum())
         start = a @ x
         spread = 0.1 * float(np.abs(start).mean()) + 1e-8
@@ -110,7 +116,7 @@ class _Newton:
         self.b = (p.at @ csr_matrix((self.share, (p.every, p.group)), shape=(p.rows, p.groups))).toarray()
         self.b[-1] += p.k
         self.d = p.by_group(p.w * self.share * qv) + qz
-        self.banded = p.size > BANDED
+        self.banded = p.size > max(BANDED, SLENDER * p.width)
         (self._factorise_band if self.banded else self._factorise_dense)(h, 1 / qx)
         self.border = self.inverse(p.g)
 

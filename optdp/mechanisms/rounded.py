@@ -1,0 +1,162 @@
+"""Noise on the integers of any sensitivity: noise on the line, rounded without bias.
+
+The law of integer noise at a sensitivity of a million has millions of numbers. Instead Z is drawn on the line and rounded at
+random to one of its two neighbours, so that the mean stays; this commutes with integer inputs, x + round(Z) = round(x + Z), and
+what is done to an output costs no privacy. The mean of |.| is that of Z exactly (|x| is linear between integers), that of the
+square exceeds it by f(1 - f), f the fractional part of Z: by at most 1/4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optdp.exact import Check, Within, enclosures
+from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.mechanisms.noise import AdditiveNoise
+from optdp.mechanisms.staircase import LatticeStaircase
+from optdp.problem import At, Average, Integers, Line, LossLike, Objective, Privacy, WorstCase
+
+#: Sensitivities from 1 to this: the grid of the noise on the line is finer than the integers.
+WIDEST = 2.0**36
+#: Midpoints of parts of [0, 1], for averages over how Z is rounded: its density has jumps.
+NODES = (np.arange(32) + 0.5) / 32
+
+
+@dataclass(frozen=True, repr=False)
+class RoundedNoise(AdditiveNoise):
+    """Integer noise, exactly sampled: noise on the line, rounded to an integer at random without bias.
+
+    **Arguments:** `domain`: the `Integers`; `noise`: an `AdditiveMechanism` or `LatticeStaircase` on the `Line`.
+
+        >>> import optdp
+        >>> noise = RoundedNoise(optdp.Integers(), LatticeStaircase.private(1.0, 10**6))
+        >>> noise.enclose_loss("abs")[1] / 10**6                  # 1/(2 sinh(1/2)) = 0.95951737566747...
+        0.959517375667...
+        >>> bool(noise.randomize(5, 0) % 1 == 0)
+        True
+    """
+
+    exact = True
+    domain: Integers
+    noise: Annotated[Any, Within(kind=AdditiveNoise)]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Integers):
+            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be optdp.Integers()")
+        if not isinstance(self.noise, AdditiveMechanism | LatticeStaircase) or not isinstance(self.noise.domain, Line):
+            raise TypeError(
+                f"noise = {self.noise!r} is not allowed: it must be an AdditiveMechanism or LatticeStaircase on the line"
+            )
+        if not 1 <= self.noise.sensitivity <= WIDEST or not self._per:
+            raise ValueError(
+                f"noise is not allowed: its sensitivity must be between 1 and {WIDEST:g}, its cells 1 or more"
+            )
+
+    @property
+    def sensitivity(self) -> float:  # type: ignore[override]
+        """How far apart neighbours are."""
+        return self.noise.sensitivity
+
+    @property
+    def _per(self) -> int:
+        """Grid points of the noise per unit, 0 where they are coarser than the integers."""
+        g = self.noise._grid()[0] if isinstance(self.noise, AdditiveMechanism) else self.noise.step
+        return int(1 / g)
+
+    # --- privacy: that of the noise on the line
+
+    def guarantee(self) -> Privacy | None:
+        return self.noise.guarantee()
+
+    def satisfies(self, privacy: Privacy) -> bool | None:
+        """True where the noise on the line satisfies it; otherwise not known: rounding may help."""
+        return self.noise.satisfies(privacy) or None
+
+    def check_privacy(self, privacy: Privacy) -> list[Check]:
+        return self.noise.check_privacy(privacy)
+
+    def delta(self, eps: float) -> float:
+        """An upper bound on the privacy profile: that of the noise on the line."""
+        return self.noise.delta(eps)
+
+    def privacy(self) -> float:
+        """The smallest eps, rounded up, of noise that needs no delta. **Raises** ValueError for other noise."""
+        return self.noise.privacy()
+
+    # --- values
+
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
+            return super().enclose(objective)
+        return self.enclose_loss(objective.loss)
+
+    def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
+        """(low, high) that contain E L(|Y - x|) for "abs" and "squared", proven."""
+        law = self._loss(loss)
+        if law.exponent not in (1, 2):
+            refusal = "for rounded noise 'abs' and 'squared' have a proven value"
+            raise TypeError(f"loss = {law.name!r} is not allowed: {refusal}")
+        # Inputs are integers, which are points of the noise's grid: what it says of numbers sent holds for Z as it is drawn.
+        noise = self.noise
+        low, high = (
+            noise.enclose_loss(law, sent=True) if isinstance(noise, AdditiveMechanism) else noise.enclose_loss(law)
+        )
+        return low, high if law.exponent == 1 else enclosures.round_up(Fraction(high) + Fraction(1, 4))
+
+    def noise_loss(self, loss: LossLike = "abs") -> float:
+        """E L(|Z|), in floating point; where Z reaches over many integers, its fractional part is taken as uniform."""
+        law = self._loss(loss)
+        return self.noise.noise_loss(law) + (1 / 6 if law.exponent == 2 else 0.0)
+
+    # --- the law in floats: the average over how Z is rounded, by midpoints
+
+    def _averaged(self, function: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
+        """The mean of `function` over [at, at + 1]."""
+        value: np.ndarray = function(at[..., None] + NODES).mean(axis=-1)
+        return value
+
+    def noise_probability(self, z: ArrayLike) -> np.ndarray:
+        points = np.asarray(z, dtype=float)
+        left = -np.abs(points)  # where the distribution function is small, and precise
+        mass = self._averaged(lambda t: self.noise.cdf(t) - self.noise.cdf(t - 1), left)
+        return np.where(points == np.round(points), mass, 0.0)
+
+    def cdf(self, z: ArrayLike) -> np.ndarray:
+        return self._averaged(self.noise.cdf, np.floor(np.asarray(z, dtype=float)))
+
+    def quantile(self, level: ArrayLike) -> np.ndarray:
+        self._levels(level)
+        levels = np.asarray(level, dtype=float)
+        guess = np.floor(self.noise.quantile(levels))
+        found = guess + 2
+        for r in (1, 0, -1, -2):
+            found = np.where(self.cdf(guess + r) >= levels, guess + r, found)
+        return found + 0.0
+
+    def noise_radius(self) -> float:
+        return float(np.ceil(self.noise.noise_radius()))
+
+    # --- draws
+
+    def _integers(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Draws of the noise: a point of the grid, rounded down after a uniform share of a unit was added, with a fair sign."""
+        per = self._per
+        places = self.noise._places(shape, rng)
+        rounded = (places + rng.integers(0, per, size=shape)) // per
+        return np.where(rng.integers(0, 2, size=shape) == 1, rounded, -rounded)
+
+    def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return self._integers(shape, rng) * 1.0
+
+    def __repr__(self) -> str:
+        losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
+        return f"RoundedNoise, integer noise for sensitivity {self.sensitivity:g}: rounded noise of the line, {losses}"
+
+    def _loss(self, loss: Any) -> Any:
+        return self.noise._loss(loss)

@@ -1,0 +1,132 @@
+"""Additive noise where lattices of equal cells are too large or too coarse: eps = 0, large eps, and wide integers."""
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.certificates.base import Refusal
+from optdp.certificates.spike import SpikeCertificate
+from optdp.certificates.staircase import IntegerStaircaseCertificate
+from optdp.certificates.tails import TailsCertificate
+from optdp.mechanisms.rounded import RoundedNoise
+from optdp.mechanisms.staircase import LatticeStaircase
+
+
+def problem(eps, delta, loss, sensitivity=1.0, discrete=False):
+    domain = optdp.Integers() if discrete else optdp.Line()
+    return optdp.Problem(optdp.ApproxDP(eps, delta, sensitivity), domain, optdp.WorstCase(loss), optdp.Additive())
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+@pytest.mark.parametrize(
+    ("eps", "delta", "options"),
+    [(0.0, 1e-12, {}), (25.0, 1e-9, {}), (30.0, 0.9, {}), (1.0, 0.0, {"sensitivity": 10**6, "discrete": True}),
+     (0.1, 1e-3, {"sensitivity": 10**6, "discrete": True}), (8.0, 0.0, {"sensitivity": 100, "discrete": True}),
+     (8.0, 1e-6, {"sensitivity": 7, "discrete": True}), (0.0, 1e-3, {"sensitivity": 10**4, "discrete": True})],
+)  # fmt: skip
+def test_extreme_calls_are_solved_and_proven_after_a_journey_through_a_file(eps, delta, loss, options):
+    solution = optdp.solve_additive(eps, delta, loss, **options)
+    assert solution.gap <= 1e-3
+    again = optdp.Solution.from_dict(json.loads(json.dumps(solution.to_dict())))
+    assert again.verify() and again.value == solution.value and again.lower_bound == solution.lower_bound
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(6.0, 12.0), st.sampled_from([0.0, 1e-6, 0.1, 0.5]), st.sampled_from(["abs", "squared"]))
+def test_the_peaks_bound_is_below_what_staircases_attain(eps, delta, loss):
+    asked = problem(eps, delta, loss)
+    certificate = SpikeCertificate.best(asked)
+    attained = LatticeStaircase.private(eps, delta=delta).enclose_loss(loss)[1]
+    share = 3 * math.exp(-eps / (2 if loss == "abs" else 3))
+    assert (1 - share) * attained <= certificate.bound(asked).value <= attained or loss == "squared"
+    with pytest.raises(Refusal):
+        SpikeCertificate(certificate.width * (1 + 1e-9)).bound(asked)
+
+
+@pytest.mark.parametrize(("eps", "width", "q"), [(8.0, 0.01, 1), (12.0, 0.02, 2)])
+def test_the_peaks_brackets_on_a_fine_grid(eps, width, q):
+    """L + Lam k - (e^eps/2) (lam * k) >= t by quadrature, with lam as in the proof and Lam = t by scaling at most 1."""
+    w, grid = width, np.linspace(0, 1.3, 2601)
+    x = np.linspace(-w, w, 2001)
+    k = 1 - np.abs(x / w) ** q
+    area, v, t = (w, 0.0, w) if q == 1 else (4 * w / 3, w * w / 5, w * w)
+    assert np.trapezoid(k, x) == pytest.approx(area, rel=1e-5)
+    s = grid[:, None] - x
+    lam = np.where((s >= 3.1 * w) & (s <= 1), 2 * math.exp(-eps) / area * (np.abs(s) ** q - t - v), 0.0)
+    received = np.trapezoid(lam * k, x, axis=1)
+    bracket = grid**q + t * np.maximum(1 - (grid / w) ** q, 0) - math.exp(eps) / 2 * received
+    assert bracket.min() >= t * (1 - 1e-3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 400), st.sampled_from([1, 2]), st.integers(1, 50))
+def test_the_tails_in_closed_form_are_the_sum(denominator, q, sensitivity):
+    delta = Fraction(1, denominator + 1)
+    asked = problem(0, delta, "abs" if q == 1 else "squared", float(sensitivity))
+    rises = ((1 - 2 * j * delta) * (j**q - (j - 1) ** q) for j in range(1, math.floor(1 / (2 * delta)) + 1))
+    exact = sum(rises, Fraction(0)) * sensitivity**q
+    assert TailsCertificate().bound(asked).value == pytest.approx(float(exact), rel=1e-15)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 40), st.floats(0.5, 6.0), st.sampled_from(["abs", "squared"]))
+def test_on_the_integers_the_staircase_is_the_lattices_optimum(sensitivity, eps, loss):
+    asked = problem(eps, 0.0, loss, float(sensitivity), discrete=True)
+    bound = IntegerStaircaseCertificate.best(asked).bound(asked).value
+    solution = optdp.solve_additive(eps, 0.0, loss, sensitivity=sensitivity, discrete=True)
+    assert bound == pytest.approx(solution.value, rel=1e-9) and bound <= solution.value
+
+
+@pytest.mark.parametrize("loss", ["abs", "squared"])
+@pytest.mark.parametrize("sensitivity", [30, 37])
+def test_coarse_lattices_prove_less_than_the_integers_themselves(sensitivity, loss):
+    """A certificate of n points per sensitivity, n a divisor or not, is below the optimum of the exact program."""
+    exact = optdp.solve_additive(1.0, 0.05, loss, sensitivity=sensitivity, discrete=True)
+    assert exact.gap < 1e-6
+    for n in (5, 10, 13):
+        coarse = optdp.solve_additive(1.0, 0.05, loss, n=n).certificate
+        bound = coarse.bound(exact.problem).value
+        assert 0.9 * exact.value < bound <= exact.value
+
+
+def test_rounded_noise_has_the_law_that_it_tells():
+    noise = RoundedNoise(optdp.Integers(), LatticeStaircase.private(1.0, 100.0))
+    places = np.arange(-4000, 4001)
+    law = noise.noise_probability(places)
+    assert law.sum() == pytest.approx(1, abs=1e-9) and np.allclose(law, law[::-1])
+    for loss, cost in (("abs", np.abs(places)), ("squared", places**2)):
+        low, high = noise.enclose_loss(loss)
+        assert low * (1 - 1e-6) <= law @ cost <= high * (1 + 1e-6)
+    assert np.allclose(noise.cdf(places), np.cumsum(law), atol=1e-6)
+    levels = np.array([0.001, 0.3, 0.5, 0.77, 0.999])
+    found = noise.quantile(levels)
+    assert (noise.cdf(found) >= levels).all() and (noise.cdf(found - 1) < levels).all()
+    drawn = noise.randomize(np.full(200_000, 5), 1) - 5
+    edges = np.array([-150, -60, -20, 0, 10, 80, 300])
+    seen = np.array([(drawn <= z).mean() for z in edges])
+    assert np.abs(seen - noise.cdf(edges)).max() < 5 * math.sqrt(0.25 / 200_000)
+    # on the integers themselves divergences are at most those of the noise on the line
+    ratio = math.e * (1 + 1e-9)
+    for shift in (1, 50, 100):
+        assert np.maximum(law[shift:] - ratio * law[:-shift], 0).sum() < 1e-6
+
+
+def test_what_is_not_allowed_is_said():
+    with pytest.raises(ValueError, match="on the integers"):
+        optdp.solve_additive(1.0, 0.1, discrete=True, sensitivity=3, n=7)
+    with pytest.raises(TypeError, match="noise"):
+        RoundedNoise(optdp.Integers(), LatticeStaircase)
+    with pytest.raises(ValueError, match="sensitivity"):
+        RoundedNoise(optdp.Integers(), LatticeStaircase.private(1.0, 0.5))
+    with pytest.raises(ValueError, match="raise delta"):
+        optdp.solve_additive(0.0, 1e-12, sensitivity=10**6, discrete=True)
+    for wrong in (problem(1.0, 0.1, "abs"), replace(problem(0, 0.1, "abs"), objective=optdp.WorstCase(optdp.Power(3)))):
+        with pytest.raises(Refusal):
+            TailsCertificate().bound(wrong)
