@@ -132,6 +132,34 @@ def test_pairs_with_a_tail_against_a_long_cut_off(tail, size, k):
     assert float(pair.hockey_stick(Fraction(3, 2))) == pytest.approx(np.maximum(a - 1.5 * b, 0).sum(), rel=1e-9)
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    heights=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), min_size=1, max_size=4),
+    tail=st.sampled_from([(), (5, 5, 5, 5), (6, 6, 2, 2)]),
+    k=st.integers(1, 4),
+)
+def test_pairs_of_noise_with_equal_masses_are_short_and_the_same(heights, tail, k):
+    weights = tuple(w for w, times in heights for _ in range(times))
+    noise = AdditiveMechanism(optdp.Line(), 1.0, 4, weights, 0, tail, 2**61 if tail else 0)
+    pair = noise.pair(k)
+    assert sum(pair.p) == sum(pair.q) == pair.total
+    assert len(pair.p) <= 4 * (len(heights) + 8) + 6
+    half = [Fraction(w, noise.total) for w in weights]
+    half += [Fraction(t, noise.total) / 2 ** (j + 1) for j in range(60 if tail else 0) for t in tail]
+    line = [Fraction(0)] * k + half[:0:-1] + half + [Fraction(0)] * k
+    for ratio in (Fraction(1), Fraction(7, 3)):
+        plainly = sum(max(a - ratio * b, 0) for a, b in zip(line[k:], line[:-k], strict=True))
+        assert float(pair.hockey_stick(ratio)) == pytest.approx(float(plainly), rel=1e-12, abs=1e-12)
+
+
+def test_cells_that_shrink_towards_zero_beat_the_lattice_at_a_large_mu():
+    lattice = optdp.solve_additive(optdp.GDP(4.0), n=16)
+    found = optdp.solve_additive(optdp.GDP(4.0), rtol=0.2)
+    assert found.value < 0.9 * lattice.value and found.mechanism.n == 16 * 9
+    assert found.mechanism.satisfies(optdp.GDP(4.0))
+    assert found.lower_bound <= found.mechanism.enclose(found.problem.objective)[1] == found.value
+
+
 def test_noise_satisfies_what_it_keeps():
     pure = optdp.solve_additive(1.0, 0.0, n=6).mechanism
     for notion, least in ((optdp.GDP, pure.mu()), (optdp.KL, pure.kl()), (lambda r: optdp.RDP(4, r), pure.renyi(4))):

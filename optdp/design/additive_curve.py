@@ -10,6 +10,10 @@ a row with few entries; half-lines are the most frequent ones.
 by the tangent of F there. The sandwich between the lattice and the line, the certificate and the mechanism are those of
 `optdp.design.additive`: the rows' duals are its multipliers, one for each set.
 
+**A spike.** At a large mu half of the mass is within a tiny part of the sensitivity. There noise is on a lattice many times as
+fine, with masses that are equal on cells which grow with the distance from 0: few variables; and between neighbouring ends of
+cells the two masses that a shift compares are constant.
+
 **Tails.** Gaussian DP needs noise without end. Beyond the last variables masses fall by a constant factor each sensitivity, the
 largest likelihood ratio that F allows at the power of `RARE`: an inner approximation of F, a chord from 0.
 """
@@ -53,6 +57,10 @@ STEP = 0.5
 FAINT = (1e-6, 1e-5, 1e-4, 1e-3)
 #: What counts as breaking the curve; the share of the parameters that is kept back for noise to start from.
 BROKEN, CORE = 1e-8, 0.97
+#: Cells within so many of 0 and of the sensitivity are cut in three, again and again; near the sensitivity so many times fewer.
+NEAR, DULL, DEPTH = 3, 1, 4
+#: Such cells are used where the one at 0 costs more than this share by its width.
+SPIKE = 0.03
 #: How near a lattice's objectives come, as a share of rtol.
 SOLVED = 0.05
 
@@ -144,13 +152,17 @@ class TailProgram:
     """The lattice program in tail probabilities, as a live linear program that grows by cuts.
 
     **Arguments:** `curve`; `n`: points per sensitivity; `costs`: c_0, c_1, ..., as far as they are known; `size`: T_1..T_size are
-    variables, the last n continued geometrically if the curve has a largest `ratio`; `atom`: whether a mass at 0 may stay there.
+    variables, the last n continued geometrically if the curve has a largest `ratio`; `atom`: whether a mass at 0 may stay there;
+    `nodes`: only these T_k are variables (1 and `size` among them), and masses are equal in between.
     """
 
     def __init__(
-        self, curve: PowerCurve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver
+        self, curve: PowerCurve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver,
+        nodes: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        self.curve, self.n, self.size, self.costs, self.atom = curve, n, size, costs, atom
+        self.curve, self.n, self.size, self.costs, self.atom, self.nodes = curve, n, size, costs, atom, nodes
+        at = np.arange(1, size + 1) if nodes is None else nodes
+        self.join = None if nodes is None else _joined(nodes, size)
         self.fall = 1 / curve.ratio
         rises = 2 * np.diff(costs)
         self.constant = float(costs[0])
@@ -159,26 +171,31 @@ class TailProgram:
             periods = (rises.size - size) // n
             later = rises[size : size + periods * n].reshape(periods, n)
             price[-n:] += self.fall ** np.arange(1, periods + 1) @ later
-        self.scale = np.append(np.maximum(reference[:size], max(1e-3 * curve.rare, 1e-10)), 1.0)
+        self.scale = np.append(np.maximum(reference[at - 1], max(1e-3 * curve.rare, 1e-10)), 1.0)
         # A cost of p_0 = 1 - q - 2 T_1 that vanishes in the bracket makes the atom the better of two equals.
         tie = 1e-7 * float(costs[min(n, size)]) if atom else 0.0
         price[0] -= 2 * tie
+        if self.join is not None:
+            price = self.join.T @ price
         cost = np.append(price, -tie) * self.scale * MAGNIFY
         self.cuts: list[Cut] = []
         self.rounds = 0
         self.deadline = math.inf
         # p_k >= 0, and the atom's column is fixed at 0 where it is not allowed.
-        shape = [((1, 2.0),), *(((k + 1, 1.0), (k, -1.0)) for k in range(1, size + 1))]
+        follow = np.append(at[1:], size + 1)
+        shape = [((1, 2.0),), *(((j, 1.0), (k, -1.0)) for k, j in zip(at.tolist(), follow.tolist(), strict=True))]
         rows, _, high = self._rows(
-            [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * size
+            [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * at.size
         )
-        upper = np.append(np.full(size, np.inf), np.inf if atom else 0.0)
-        self.solver, self.base = solver, size + 1
-        self.plain = LinearProgram(cost, rows, np.full(size + 1, -np.inf), high, upper=upper, name="additive")
+        upper = np.append(np.full(at.size, np.inf), np.inf if atom else 0.0)
+        self.solver, self.base = solver, at.size + 1
+        self.plain = LinearProgram(cost, rows, np.full(at.size + 1, -np.inf), high, upper=upper, name="additive")
         self.session = solver.session(replace(self.plain))
+        #: Shifts at which sets are looked for, where only nodes are variables: the later ones if the earlier give nothing.
+        self.groups: list[list[int]] = [list(range(1, n + 1))]
         self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
         self.seen: set[tuple[tuple[int, ...], int, int]] = set()
-        self.values, self.dual = np.zeros(size + 1), np.zeros(self.base)
+        self.values, self.dual = np.zeros(at.size + 1), np.zeros(self.base)
         self.objective = math.nan
 
     def _rows(
@@ -199,14 +216,14 @@ class TailProgram:
         beyond = np.maximum(-((self.size - index) // self.n), 0)
         value = np.where(beyond > 0, value * self.fall ** beyond.astype(float), value)
         index = index - beyond * self.n
-        value = value * self.scale[index - 1]
-        norm = np.maximum(np.maximum.reduceat(np.abs(value), np.cumsum([0, *count[:-1]])), 1e-300)
-        entries = np.concatenate([value / norm[where], atom / norm])
-        places = (
-            np.concatenate([where, np.arange(len(rows))]),
-            np.concatenate([index - 1, np.full(len(rows), self.size)]),
-        )
-        return csr_matrix((entries, places), shape=(len(rows), self.size + 1)), norm, limit / norm
+        from scipy.sparse import diags, hstack
+
+        matrix = csr_matrix((value, (where, index - 1)), shape=(len(rows), self.size))
+        if self.join is not None:
+            matrix = matrix @ self.join
+        matrix = (matrix @ diags(self.scale[:-1])).tocsr()
+        norm = np.maximum(np.abs(matrix).max(axis=1).toarray().ravel(), 1e-300)
+        return hstack([diags(1 / norm) @ matrix, csr_matrix((atom / norm)[:, None])]).tocsr(), norm, limit / norm
 
     def add(self, cuts: Sequence[Cut]) -> None:
         """Add cuts as rows."""
@@ -240,7 +257,7 @@ class TailProgram:
 
     def line(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
         """(T_k for k = -m + 1..m, m, atom), the tail written out for two more periods."""
-        tails, q = values[:-1], float(values[-1])
+        tails, q = values[:-1] if self.join is None else self.join @ values[:-1], float(values[-1])
         far = [tails, *(tails[-self.n :] * self.fall**j for j in (1, 2))]
         right = np.concatenate(far) if self.fall else np.append(tails, np.zeros(2 * self.n))
         return np.concatenate([(1 - q - right)[::-1], right]), right.size, q
@@ -250,6 +267,8 @@ class TailProgram:
         line, m, q = self.line(values)
         masses = np.maximum(line[:-1] - line[1:], 0.0)
         found: list[tuple[float, Cut]] = []
+        if self.nodes is not None:
+            return self._merged(self.nodes, line, m, tolerance)
         for s in range(1, self.n + 1):
             found += self._half_lines(line, m, q, s, tolerance)
         if len(found) < 3 * self.n:
@@ -295,6 +314,51 @@ class TailProgram:
             found.append((float(over[i]), Cut(tuple(map(int, ends)), s, float(e), float(d))))
         return found
 
+    def _merged(self, nodes: np.ndarray, line: np.ndarray, m: int, tolerance: float) -> list[Cut]:
+        """The same where masses are equal between nodes: pairs of masses are, between the nodes and what is shifted to them."""
+        last = nodes[nodes > self.size - self.n]
+        right = np.concatenate([nodes, last + self.n, last + 2 * self.n])
+        ends = np.concatenate([1 - right[::-1], right])
+        least = 1e-3 * self.curve.rare / self.n
+        found: list[tuple[float, Cut]] = []
+        for group in self.groups:
+            for s in group:
+                at = np.union1d(ends, ends - s)
+                at = at[at <= ends[-1] - s]
+                here, there = line[at + m - 1], line[at + s + m - 1]
+                half = (at >= -(s // 2) - 1) & (at <= self.size - self.n)
+                over = np.where(half, self.curve.excess(here, there), -1.0)
+                bad = np.flatnonzero((over > tolerance) & (over >= np.roll(over, 1)) & (over >= np.roll(over, -1)))
+                bad = bad[np.argsort(-over[bad])][:EACH]
+                eps, delta = self.curve.tangent(there[bad])
+                found += [
+                    (float(over[i]), Cut((int(at[i]),), int(s), float(e), float(d)))
+                    for i, e, d in zip(bad, eps, delta, strict=True)
+                ]
+                here, there = np.maximum(-np.diff(here), 0.0), np.maximum(-np.diff(there), 0.0)
+                with np.errstate(divide="ignore"):
+                    ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
+                ratio[here + there < least * np.diff(at)] = -800.0
+                order = np.argsort(-ratio, kind="stable")
+                power, level = np.cumsum(here[order]), np.cumsum(there[order])
+                over = np.where(
+                    (level < 0.5) & (ratio[order] >= 0) & (level > 3 * self.curve.rare),
+                    self.curve.excess(power, level),
+                    -1.0,
+                )
+                best = np.flatnonzero((over > tolerance) & (over >= np.roll(over, 1)) & (over >= np.roll(over, -1)))
+                best = best[np.argsort(-over[best])][:EACH]
+                eps, delta = self.curve.tangent(level[best])
+                for i, e, d in zip(best, eps, delta, strict=True):
+                    chosen = np.zeros(here.size + 2, dtype=bool)
+                    chosen[1 + order[: i + 1]] = True
+                    places = at[np.flatnonzero(np.diff(chosen.astype(np.int8)))]
+                    found.append((float(over[i]), Cut(tuple(map(int, places)), int(s), float(e), float(d))))
+            if any(cut.key not in self.seen for _, cut in found):
+                break
+        found.sort(key=lambda item: -item[0])
+        return [cut for _, cut in found[:MOST]]
+
     def solve(self, inner: np.ndarray, tolerance: float, rtol: float) -> bool:
         """Narrow the objective down between relaxations and private noise; False if time ran out or the solver failed.
 
@@ -331,7 +395,10 @@ class TailProgram:
     def masses(self) -> tuple[np.ndarray, float]:
         """(p_0, p_1, ..., atom) of the private noise."""
         line, m, q = self.line(self.inner)
-        return np.maximum(line[m - 1 : m + self.size] - line[m : m + self.size + 1], 0.0), q
+        masses = np.maximum(line[m - 1 : m + self.size] - line[m : m + self.size + 1], 0.0)
+        if self.nodes is not None:  # exactly equal ones are merged when the noise is tested
+            masses[1:] = np.repeat(masses[self.nodes], np.diff(np.append(self.nodes, self.size + 1)))
+        return masses, q
 
     def spread(self) -> np.ndarray:
         """The private noise on a lattice twice as fine: its masses spread over the cells, then smoothed to the finer points."""
@@ -351,6 +418,19 @@ class TailProgram:
         )
         most = float(dual.max(initial=0.0))
         return [(float(v), cut) for v, cut in zip(dual, self.cuts, strict=False) if v > 1e-13 * most]
+
+
+def _joined(nodes: np.ndarray, size: int) -> Any:
+    """A sparse matrix (size, nodes): values at the nodes to values at 1..size, linearly between."""
+    from scipy.sparse import csr_matrix
+
+    k = np.arange(1, size + 1)
+    left = np.clip(np.searchsorted(nodes, k, side="right") - 1, 0, nodes.size - 2)
+    share = (k - nodes[left]) / (nodes[left + 1] - nodes[left])
+    entries, places = np.concatenate([1 - share, share]), np.concatenate([left, left + 1])
+    made = csr_matrix((entries, (np.concatenate([k, k]) - 1, places)), shape=(size, nodes.size))
+    made.eliminate_zeros()
+    return made
 
 
 def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multiplier]:
@@ -487,13 +567,24 @@ class _Task:
         eps = self.rate
         return np.maximum(np.exp(-eps * k / n) / 2, max(1e-9, 0.1 * min(float(d) for _, d in self.pairs)))
 
-    def program(self, n: int, size: int, slack: float) -> TailProgram:
+    def depth(self, found: _Bracket, rtol: float) -> int:
+        """How often the cell at 0 is to be cut in three, for what it costs by its width (Gaussian DP at a large mu)."""
+        q = self.loss.exponent
+        if not self.gaussian or self.discrete or q is None:
+            return 0
+        middle = float(found.mechanism.masses[0]) * (0.5 * self.width / found.mechanism.n) ** q / (q + 1)
+        share = middle / found.value
+        return min(math.ceil(math.log(4 * share / rtol, 3) / q), DEPTH) if share > max(SPIKE, rtol / 4) else 0
+
+    def program(self, n: int, size: int, slack: float, nodes: np.ndarray | None = None) -> TailProgram:
         """The program on a lattice of n points per sensitivity, without cuts."""
         curve = self.curve(slack)
         periods = 2 if math.isinf(curve.ratio) else math.ceil(40 / math.log(curve.ratio)) + 2
         exact = lattice_costs(self.loss, self.width, n, size + periods * n, self.discrete)
         costs = np.array([float(c) for c in exact]) / 2.0**SCALE
-        return TailProgram(curve, n, costs, size, self.reference(n, size), atom=self.atoms, solver=self.solver)
+        return TailProgram(
+            curve, n, costs, size, self.reference(n, size), atom=self.atoms, solver=self.solver, nodes=nodes
+        )
 
     def start(self, program: TailProgram) -> list[Cut]:
         """Tangents at the half-lines' own levels under the reference, for shift n."""
@@ -610,6 +701,51 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
     return None
 
 
+def _nodes(n: int, size: int, depth: int) -> np.ndarray:
+    """Boundaries of cells on the lattice 3^depth times as fine: near 0 cells are cut in three `depth` times, near 1 fewer."""
+    cells = {(a, 0) for a in range(-size, size + 1)}  # (index, level): centred at index 3^(depth - level)
+    for level in range(depth):
+        near = []
+        for at, deepest in ((0, depth), (n, depth - DULL), (-n, depth - DULL)):
+            if level < deepest:
+                middle = at * 3**level
+                near += [(a, level) for a in range(middle - NEAR, middle + NEAR + 1)]
+        for a, b in set(near) & cells:
+            cells.remove((a, b))
+            cells |= {(3 * a + j, b + 1) for j in (-1, 0, 1)}
+    left = np.array([a * 3 ** (depth - b) - (3 ** (depth - b) - 1) // 2 for a, b in cells])
+    end = 3**depth * size - (3**depth - 1) // 2
+    return np.unique(left[(left >= 1) & (left <= end)])
+
+
+def _refined(task: _Task, found: _Bracket, depth: int, rtol: float) -> _Bracket:
+    """With noise on a lattice that is many times as fine near 0, where most of the mass is, and on the old cells far out."""
+    coarse = found.program
+    r = 3**depth
+    n, size = coarse.n * r, r * coarse.size - (r - 1) // 2
+    nodes = _nodes(coarse.n, coarse.size, depth)
+    program = task.program(n, size, 5 * BROKEN, nodes)
+    program.deadline = (time.perf_counter() + task.deadline) / 2
+    every, inside = np.arange(1, n + 1), nodes[nodes <= n]
+    few = np.unique(np.concatenate([every[r - 1 :: r], inside - 1, n + 1 - inside, 2 * nodes[2 * nodes <= n] - 1]))
+    program.groups = [few[few > 0].tolist(), np.setdiff1d(every, few).tolist()]
+    program.add(
+        [
+            Cut(tuple(r * e - (r - 1) // 2 for e in cut.ends), r * cut.shift, cut.eps, cut.delta)
+            for _, cut in coarse.active()
+        ]
+    )
+    # The old noise is a point of the new program.
+    line, m, _ = coarse.line(coarse.inner)
+    places = r * np.arange(-m + 1, m + 1) - (r - 1) // 2
+    program.solve(np.append(np.interp(nodes, places, line), 0.0), BROKEN, rtol)
+    mechanism = task.mechanism(program)
+    value = mechanism.enclose_loss(task.loss, sent=True)[1]
+    if value >= found.value or not mechanism.admitted(task.privacy):
+        return found
+    return replace(found, mechanism=mechanism, value=value, lower=min(found.lower, value))
+
+
 def _level(program: TailProgram) -> float:
     """The multiplier of the mass: what the objective and the budgets add up to."""
     return program.objective + sum(value * cut.delta for value, cut in program.active())
@@ -659,6 +795,9 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         found = _bracket(task, points, coarse, SOLVED * rtol)
         if found is None:
             break
+        if best is None and not fixed and found.gap > rtol and (depth := task.depth(found, rtol)):
+            run.progress("a finer lattice near 0", found.lower, found.value)
+            found = _refined(task, found, depth, rtol / 4)
         coarse, best = found.program, _better(best, found)
         if fixed or best.gap <= rtol or time.perf_counter() > task.deadline or points >= 1000:
             break

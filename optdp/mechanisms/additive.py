@@ -147,6 +147,14 @@ class AdditiveMechanism(AdditiveNoise):
         up = np.array(half, dtype=object)
         return np.concatenate([up[:0:-1], up]), d**periods
 
+    @cached_property
+    def _runs(self) -> np.ndarray:
+        """For each point of `_line` the number of the run of equal masses that it belongs to."""
+        line, _ = self._line
+        work.count(line.size)
+        found: np.ndarray = np.cumsum(np.append(False, line[1:] != line[:-1]))
+        return found
+
     def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
         """The divergence int (f(x) - ratio f(x + shift))_+ dx, atom included, as an exact rational, for ratio >= 1.
 
@@ -201,18 +209,29 @@ class AdditiveMechanism(AdditiveNoise):
         """The noise and the noise k cells on, 1 <= k <= n where there is a tail, as a pair of distributions; exactly."""
         if self.tail and not 1 <= k <= self.n:
             raise ValueError(f"k = {k} is not allowed: noise with a tail is compared at shifts of 1 to {self.n} cells")
-        line, unit = self._line
-        work.count(2 * (line.size + k))
+        (line, unit), runs = self._line, self._runs
+        work.count(0.01 * (line.size + k))
+        size, n, reach = len(self.weights), self.n, (line.size - 1) // 2
         if not self.tail:
-            pad = [0] * k
-            p, q, scale = [*pad, *line.tolist()], [*line.tolist(), *pad], 1
+            pad, scale = np.zeros(k, dtype=np.int64), 1
+            here, there = np.concatenate([pad, runs + 1]), np.concatenate([runs + 1, pad])
         else:  # one period of each tail stands for itself and all that follow: 1 + b + b^2 + ... = LIMB/(LIMB - decay)
-            size, n = len(self.weights), self.n
-            reach, scale = (line.size - 1) // 2, LIMB - self.decay
-            outer = [*range(-size - 2 * n + 1, -size - n + 1), *range(size, size + n)]
-            middle = range(-size - n + 1, size)
-            p = [line[i + reach] * LIMB for i in outer] + [line[i + reach] * scale for i in middle]
-            q = [line[i + k + reach] * LIMB for i in outer] + [line[i + k + reach] * scale for i in middle]
+            scale = LIMB - self.decay
+            outer = [np.arange(-size - 2 * n + 1, -size - n + 1), np.arange(size, size + n)]
+            index = np.concatenate([*outer, np.arange(-size - n + 1, size)]) + reach
+            here, there = runs[index] + 1, runs[index + k] + 1
+        starts = np.diff(here, prepend=-1) != 0
+        starts |= np.diff(there, prepend=-1) != 0
+        if self.tail:
+            starts[[n, 2 * n]] = True
+        at = np.flatnonzero(starts)
+        times = np.diff(np.append(at, here.size)).astype(object)
+        if self.tail:
+            times[at < 2 * n] *= LIMB
+            times[at >= 2 * n] *= scale
+        values = np.concatenate([np.zeros(1, dtype=object), line[np.flatnonzero(np.diff(runs, prepend=-1))]])
+        p, q = (values[here[at]] * times).tolist(), (values[there[at]] * times).tolist()
+        work.count(4 * at.size)
         stuck = self.atom * unit * scale
         return Pair([*p, stuck, 0], [*q, 0, stuck], self.total * unit * scale)
 
