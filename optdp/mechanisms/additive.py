@@ -155,6 +155,29 @@ class AdditiveMechanism(AdditiveNoise):
         found: np.ndarray = np.cumsum(np.append(False, line[1:] != line[:-1]))
         return found
 
+    def deciding(self, last: int) -> list[int]:
+        """The shifts in 1..`last`, in cells, that decide about all of them: distances between ends of runs of equal masses, and `last`.
+
+        While a shift meets no such distance, the runs overlap in the same order, each pair of masses on a length that is affine in
+        the shift: the two neighbours are a mixture of what they are at the ends, which divergences are convex in.
+        """
+        line, _ = self._line
+        ends = np.flatnonzero(np.diff(self._runs)) + 1
+        if not self.tail:
+            ends = np.concatenate([[0], ends, [line.size]])
+        if last < 1:
+            return []
+        marked = np.zeros(line.size + last + 1, dtype=bool)
+        marked[ends] = True
+        found = np.zeros(last, dtype=bool)
+        found[-1] = True
+        for end in ends.tolist():
+            if found.all():
+                break
+            work.count(1 + 5e-4 * last)
+            found |= marked[end + 1 : end + last + 1]
+        return (np.flatnonzero(found) + 1).tolist()
+
     def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
         """The divergence int (f(x) - ratio f(x + shift))_+ dx, atom included, as an exact rational, for ratio >= 1.
 
@@ -178,6 +201,8 @@ class AdditiveMechanism(AdditiveNoise):
             refusal = f"shifts above the sensitivity {self.sensitivity:g} are not supported"
             raise ValueError(f"{refusal} for noise with a tail")
         (line, unit), pad = self._line, np.zeros(k, dtype=object)
+        if 8 * self._runs[-1] < line.size:
+            return self.pair(k).hockey_stick(ratio) - Fraction(self.atom, self.total)
         work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
         excess = np.concatenate([pad, line]) * ratio.denominator - np.concatenate([line, pad]) * ratio.numerator
         excess = np.where(excess > 0, excess, 0)
@@ -198,7 +223,7 @@ class AdditiveMechanism(AdditiveNoise):
         """
         cells = self.n if reach is None else Fraction(reach) / self.step
         last = min(int(cells), max(2 * len(self.weights), self.n))  # beyond twice the support nothing overlaps
-        worst = max((self._cell_divergence(k, ratio) for k in range(1, last + 1)), default=Fraction(0))
+        worst = max((self._cell_divergence(k, ratio) for k in self.deciding(last)), default=Fraction(0))
         if last < cells and not self.discrete:  # between lattice points the divergence is linear in the shift
             share = min(cells - last, Fraction(1))
             ends = self._cell_divergence(last, ratio), self._cell_divergence(last + 1, ratio)
@@ -245,7 +270,7 @@ class AdditiveMechanism(AdditiveNoise):
         if self.tail and cells > self.n:
             return None
         end = min(int(last), 2 * len(self.weights))
-        answers = [privacy.admits(self.pair(k)) for k in range(end, 0, -1)]
+        answers = [privacy.admits(self.pair(k)) for k in self.deciding(end)[::-1]]
         # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
         beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
         return False if False in answers else True if beyond and None not in answers else None
@@ -254,7 +279,7 @@ class AdditiveMechanism(AdditiveNoise):
         """The least mu, rounded up, for which the noise is mu-GDP for its sensitivity; inf where there is none."""
         worst = arb(0)
         with ctx.workprec(enclosures.PRECISION):
-            for k in range(1, self.n + 1):
+            for k in self.deciding(self.n):
                 pair = self.pair(k)
                 for alpha, beta in pair.powers():
                     needed = mu_between(alpha, beta, pair.total)
@@ -265,14 +290,14 @@ class AdditiveMechanism(AdditiveNoise):
 
     def kl(self) -> float:
         """The largest Kullback-Leibler divergence over shifts up to the sensitivity, rounded up; inf for bounded noise."""
-        return self._largest([self.pair(k).kl() for k in range(1, self.n + 1)])
+        return self._largest([self.pair(k).kl() for k in self.deciding(self.n)])
 
     def renyi(self, alpha: Number) -> float:
         """The largest Renyi divergence of order `alpha` > 1 over shifts up to the sensitivity, rounded up."""
         alpha = RDP(alpha, 1.0).alpha
         with ctx.workprec(enclosures.PRECISION):
             order = enclosures.ball(alpha) - 1
-            return self._largest([self.pair(k).moment(alpha).log() / order for k in range(1, self.n + 1)])
+            return self._largest([self.pair(k).moment(alpha).log() / order for k in self.deciding(self.n)])
 
     @staticmethod
     def _largest(found: list[arb]) -> float:
