@@ -11,8 +11,9 @@ by the tangent of F there. The sandwich between the lattice and the line, the ce
 `optdp.design.additive`: the rows' duals are its multipliers, one for each set.
 
 **A spike.** At a large mu half of the mass is within a tiny part of the sensitivity. There noise is on a lattice many times as
-fine, with masses that are equal on cells which grow with the distance from 0: few variables; and between neighbouring ends of
-cells the two masses that a shift compares are constant.
+fine, with masses that are equal on cells which grow with the distance from 0: few variables; between neighbouring ends of cells
+the two masses that a shift compares are constant, and distances between ends are the only shifts that matter. The bound is that of
+`optdp.design.additive_graded`.
 
 **Tails.** Gaussian DP needs noise without end. Beyond the last variables masses fall by a constant factor each sensitivity, the
 largest likelihood ratio that F allows at the power of `RARE`: an inner approximation of F, a chord from 0.
@@ -23,14 +24,16 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
+from optdp.certificates.graded import GradedCertificate
 from optdp.design.additive import MAX_POINTS, as_weights, private_geometric
+from optdp.design.additive_graded import Relaxation, spaced
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -57,10 +60,13 @@ STEP = 0.5
 FAINT = (1e-6, 1e-5, 1e-4, 1e-3)
 #: What counts as breaking the curve; the share of the parameters that is kept back for noise to start from.
 BROKEN, CORE = 1e-8, 0.97
-#: Cells within so many of 0 and of the sensitivity are cut in three, again and again; near the sensitivity so many times fewer.
-NEAR, DULL, DEPTH = 3, 1, 4
-#: Such cells are used where the one at 0 costs more than this share by its width.
-SPIKE = 0.03
+#: Cells that shrink towards 0 are used where the one at 0 costs more than this share by its width.
+SPIKE = 0.01
+#: Meshes of such cells: cells far from 0 over mu, and how fast they grow; at most FINE of the smallest in one of the largest. Near
+#: the sensitivity cells are cut in two DULL times. LOW: the bound's lattice is coarser.
+MESHES, FINE, DULL, LOW = ((4, 0.5), (6, 0.25), (9, 0.25), (12, 0.125)), 1024, 2, 32
+#: By how much the curve is drawn in for such noise.
+SLACK = 5e-7
 #: How near a lattice's objectives come, as a share of rtol.
 SOLVED = 0.05
 
@@ -191,8 +197,7 @@ class TailProgram:
         self.solver, self.base = solver, at.size + 1
         self.plain = LinearProgram(cost, rows, np.full(at.size + 1, -np.inf), high, upper=upper, name="additive")
         self.session = solver.session(replace(self.plain))
-        #: Shifts at which sets are looked for, where only nodes are variables: the later ones if the earlier give nothing.
-        self.groups: list[list[int]] = [list(range(1, n + 1))]
+        self.groups: list[tuple[np.ndarray, np.ndarray]] = []
         self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
         self.seen: set[tuple[tuple[int, ...], int, int]] = set()
         self.values, self.dual = np.zeros(at.size + 1), np.zeros(self.base)
@@ -268,7 +273,7 @@ class TailProgram:
         masses = np.maximum(line[:-1] - line[1:], 0.0)
         found: list[tuple[float, Cut]] = []
         if self.nodes is not None:
-            return self._merged(self.nodes, line, m, tolerance)
+            return self._merged(line, m, tolerance)
         for s in range(1, self.n + 1):
             found += self._half_lines(line, m, q, s, tolerance)
         if len(found) < 3 * self.n:
@@ -314,50 +319,60 @@ class TailProgram:
             found.append((float(over[i]), Cut(tuple(map(int, ends)), s, float(e), float(d))))
         return found
 
-    def _merged(self, nodes: np.ndarray, line: np.ndarray, m: int, tolerance: float) -> list[Cut]:
-        """The same where masses are equal between nodes: pairs of masses are, between the nodes and what is shifted to them."""
-        last = nodes[nodes > self.size - self.n]
-        right = np.concatenate([nodes, last + self.n, last + 2 * self.n])
+    def compare(self, groups: Sequence[np.ndarray]) -> None:
+        """Where only nodes are variables: look for sets at these shifts, at the later ones if the earlier give nothing."""
+        assert self.nodes is not None
+        last = self.nodes[self.nodes > self.size - self.n]
+        right = np.concatenate([self.nodes, last + self.n, last + 2 * self.n])
         ends = np.concatenate([1 - right[::-1], right])
+        self.groups = []
+        for shifts in groups:
+            places = [np.union1d(ends, ends - s) for s in shifts]
+            places = [at[at <= ends[-1] - s] for at, s in zip(places, shifts, strict=True)]
+            table = np.full((len(places), max(at.size for at in places)), ends[-1])
+            for row, at, s in zip(table, places, shifts, strict=True):
+                row[: at.size], row[at.size :] = at, ends[-1] - s
+            self.groups.append((shifts[:, None], table))
+
+    def _merged(self, line: np.ndarray, m: int, tolerance: float) -> list[Cut]:
+        """Cuts where masses are equal between nodes: pairs of masses are, between the nodes and what is shifted to them."""
         least = 1e-3 * self.curve.rare / self.n
-        found: list[tuple[float, Cut]] = []
-        for group in self.groups:
-            for s in group:
-                at = np.union1d(ends, ends - s)
-                at = at[at <= ends[-1] - s]
-                here, there = line[at + m - 1], line[at + s + m - 1]
-                half = (at >= -(s // 2) - 1) & (at <= self.size - self.n)
-                over = np.where(half, self.curve.excess(here, there), -1.0)
-                bad = np.flatnonzero((over > tolerance) & (over >= np.roll(over, 1)) & (over >= np.roll(over, -1)))
-                bad = bad[np.argsort(-over[bad])][:EACH]
-                eps, delta = self.curve.tangent(there[bad])
-                found += [
-                    (float(over[i]), Cut((int(at[i]),), int(s), float(e), float(d)))
-                    for i, e, d in zip(bad, eps, delta, strict=True)
-                ]
-                here, there = np.maximum(-np.diff(here), 0.0), np.maximum(-np.diff(there), 0.0)
-                with np.errstate(divide="ignore"):
-                    ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
-                ratio[here + there < least * np.diff(at)] = -800.0
-                order = np.argsort(-ratio, kind="stable")
-                power, level = np.cumsum(here[order]), np.cumsum(there[order])
-                over = np.where(
-                    (level < 0.5) & (ratio[order] >= 0) & (level > 3 * self.curve.rare),
-                    self.curve.excess(power, level),
-                    -1.0,
-                )
-                best = np.flatnonzero((over > tolerance) & (over >= np.roll(over, 1)) & (over >= np.roll(over, -1)))
-                best = best[np.argsort(-over[best])][:EACH]
-                eps, delta = self.curve.tangent(level[best])
-                for i, e, d in zip(best, eps, delta, strict=True):
-                    chosen = np.zeros(here.size + 2, dtype=bool)
-                    chosen[1 + order[: i + 1]] = True
-                    places = at[np.flatnonzero(np.diff(chosen.astype(np.int8)))]
-                    found.append((float(over[i]), Cut(tuple(map(int, places)), int(s), float(e), float(d))))
+        for shifts, at in self.groups:
+            here, there = line[at + m - 1], line[at + shifts + m - 1]
+            half = (at >= -(shifts // 2) - 1) & (at <= self.size - self.n)
+            found = [
+                (over, Cut((int(at[k, i]),), int(shifts[k, 0]), eps, delta))
+                for k, i, over, eps, delta in self._peaks(np.where(half, self.curve.excess(here, there), -1.0), there, tolerance)
+            ]
+            here, there = np.maximum(-np.diff(here), 0.0), np.maximum(-np.diff(there), 0.0)
+            ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
+            ratio[here + there <= least * np.diff(at)] = -800.0
+            order = np.argsort(-ratio, axis=1, kind="stable")
+            power, level = (np.cumsum(np.take_along_axis(v, order, 1), axis=1) for v in (here, there))
+            known = (level < 0.5) & (level > 3 * self.curve.rare) & (np.take_along_axis(ratio, order, 1) >= 0)
+            excess = np.where(known, self.curve.excess(power, level), -1.0)
+            for k, i, over, eps, delta in self._peaks(excess, level, tolerance):
+                chosen = np.zeros(here.shape[1] + 2, dtype=bool)
+                chosen[1 + order[k, : i + 1]] = True
+                places = at[k, np.flatnonzero(np.diff(chosen.astype(np.int8)))]
+                found.append((over, Cut(tuple(map(int, places)), int(shifts[k, 0]), eps, delta)))
             if any(cut.key not in self.seen for _, cut in found):
                 break
         found.sort(key=lambda item: -item[0])
         return [cut for _, cut in found[:MOST]]
+
+    def _peaks(
+        self, over: np.ndarray, level: np.ndarray, tolerance: float
+    ) -> Iterator[tuple[int, int, float, float, float]]:
+        """(row, column, excess, eps, delta) at the worst places of each row."""
+        before, after = np.roll(over, 1, axis=1), np.roll(over, -1, axis=1)
+        row, column = np.nonzero((over > tolerance) & (over >= before) & (over >= after))
+        order = np.lexsort((-over[row, column], row))
+        row, column = row[order], column[order]
+        rank = np.arange(row.size) - np.searchsorted(row, row)
+        row, column = row[rank < EACH], column[rank < EACH]
+        eps, delta = self.curve.tangent(level[row, column])
+        return zip(row.tolist(), column.tolist(), over[row, column].tolist(), eps.tolist(), delta.tolist(), strict=True)
 
     def solve(self, inner: np.ndarray, tolerance: float, rtol: float) -> bool:
         """Narrow the objective down between relaxations and private noise; False if time ran out or the solver failed.
@@ -567,21 +582,23 @@ class _Task:
         eps = self.rate
         return np.maximum(np.exp(-eps * k / n) / 2, max(1e-9, 0.1 * min(float(d) for _, d in self.pairs)))
 
-    def depth(self, found: _Bracket, rtol: float) -> int:
-        """How often the cell at 0 is to be cut in three, for what it costs by its width (Gaussian DP at a large mu)."""
+    def peak(self, found: _Bracket) -> float:
+        """The share of the value that the cell at 0 costs by its width (Gaussian DP at a large mu; else 0)."""
         q = self.loss.exponent
         if not self.gaussian or self.discrete or q is None:
-            return 0
-        middle = float(found.mechanism.masses[0]) * (0.5 * self.width / found.mechanism.n) ** q / (q + 1)
-        share = middle / found.value
-        return min(math.ceil(math.log(4 * share / rtol, 3) / q), DEPTH) if share > max(SPIKE, rtol / 4) else 0
+            return 0.0
+        return float(found.mechanism.masses[0]) * (0.5 * self.width / found.mechanism.n) ** q / (q + 1) / found.value
+
+    def costs(self, n: int, last: int) -> np.ndarray:
+        """c_0, ..., c_last of a lattice."""
+        exact = lattice_costs(self.loss, self.width, n, last, self.discrete)
+        return np.array([float(c) for c in exact]) / 2.0**SCALE
 
     def program(self, n: int, size: int, slack: float, nodes: np.ndarray | None = None) -> TailProgram:
         """The program on a lattice of n points per sensitivity, without cuts."""
         curve = self.curve(slack)
         periods = 2 if math.isinf(curve.ratio) else math.ceil(40 / math.log(curve.ratio)) + 2
-        exact = lattice_costs(self.loss, self.width, n, size + periods * n, self.discrete)
-        costs = np.array([float(c) for c in exact]) / 2.0**SCALE
+        costs = self.costs(n, size + periods * n)
         return TailProgram(
             curve, n, costs, size, self.reference(n, size), atom=self.atoms, solver=self.solver, nodes=nodes
         )
@@ -651,7 +668,7 @@ class _Task:
 class _Bracket:
     mechanism: AdditiveMechanism
     value: float
-    certificate: AdditiveCertificate
+    certificate: AdditiveCertificate | GradedCertificate
     lower: float
     program: TailProgram
     solved: bool
@@ -701,49 +718,66 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
     return None
 
 
-def _nodes(n: int, size: int, depth: int) -> np.ndarray:
-    """Boundaries of cells on the lattice 3^depth times as fine: near 0 cells are cut in three `depth` times, near 1 fewer."""
-    cells = {(a, 0) for a in range(-size, size + 1)}  # (index, level): centred at index 3^(depth - level)
-    for level in range(depth):
-        near = []
-        for at, deepest in ((0, depth), (n, depth - DULL), (-n, depth - DULL)):
-            if level < deepest:
-                middle = at * 3**level
-                near += [(a, level) for a in range(middle - NEAR, middle + NEAR + 1)]
-        for a, b in set(near) & cells:
-            cells.remove((a, b))
-            cells |= {(3 * a + j, b + 1) for j in (-1, 0, 1)}
-    left = np.array([a * 3 ** (depth - b) - (3 ** (depth - b) - 1) // 2 for a, b in cells])
-    end = 3**depth * size - (3**depth - 1) // 2
-    return np.unique(left[(left >= 1) & (left <= end)])
-
-
-def _refined(task: _Task, found: _Bracket, depth: int, rtol: float) -> _Bracket:
-    """With noise on a lattice that is many times as fine near 0, where most of the mass is, and on the old cells far out."""
-    coarse = found.program
-    r = 3**depth
-    n, size = coarse.n * r, r * coarse.size - (r - 1) // 2
-    nodes = _nodes(coarse.n, coarse.size, depth)
-    program = task.program(n, size, 5 * BROKEN, nodes)
+def _refined(task: _Task, best: _Bracket, start: TailProgram, cells: int, growth: float, rtol: float) -> _Bracket:
+    """Both sides on meshes that are fine near 0, where most of the mass is, and near the sensitivity."""
+    share, q = task.peak(best) * best.mechanism.n ** task.loss.exponent, task.loss.exponent
+    fine = 2 ** math.ceil(math.log2((6 * share / rtol) ** (1 / q) / cells))
+    fine = min(max(fine, 16), FINE)
+    n = cells * fine
+    near = spaced(fine, growth)
+    size = math.ceil(start.size / start.n * cells) * fine
+    edge = [x for x in near if x >= fine >> DULL]
+    inside = [0, *near, *range((near[-1] // fine + 1) * fine, size + 1, fine), *(n - x for x in edge), *(n + x for x in edge)]
+    nodes = np.unique(inside) + 1  # T_k is the probability of what lies beyond k - 1/2
+    program = task.program(n, size + 1, SLACK, nodes)
     program.deadline = (time.perf_counter() + task.deadline) / 2
-    every, inside = np.arange(1, n + 1), nodes[nodes <= n]
-    few = np.unique(np.concatenate([every[r - 1 :: r], inside - 1, n + 1 - inside, 2 * nodes[2 * nodes <= n] - 1]))
-    program.groups = [few[few > 0].tolist(), np.setdiff1d(every, few).tolist()]
+    ends = (nodes - 0.5)[nodes <= 2 * n + fine]
+    ends = np.concatenate([-ends, ends])
+    apart = np.unique(np.abs(ends[:, None] - ends)).astype(int)
+    apart = apart[(apart >= 1) & (apart <= n)]
+    few = (apart % fine == 0) | (np.arange(apart.size) % 8 == 0)
+    program.compare([apart[few], apart[~few]])
+    r = n / start.n
     program.add(
         [
-            Cut(tuple(r * e - (r - 1) // 2 for e in cut.ends), r * cut.shift, cut.eps, cut.delta)
-            for _, cut in coarse.active()
+            Cut(tuple(round(r * (e - 0.5) + 0.5) for e in cut.ends), round(r * cut.shift), cut.eps, cut.delta)
+            for _, cut in start.active()
         ]
     )
     # The old noise is a point of the new program.
-    line, m, _ = coarse.line(coarse.inner)
-    places = r * np.arange(-m + 1, m + 1) - (r - 1) // 2
-    program.solve(np.append(np.interp(nodes, places, line), 0.0), BROKEN, rtol)
+    line, m, _ = start.line(start.inner)
+    program.solve(np.append(np.interp(nodes, r * (np.arange(-m + 1, m + 1) - 0.5) + 0.5, line), 0.0), BROKEN, rtol / 8)
     mechanism = task.mechanism(program)
     value = mechanism.enclose_loss(task.loss, sent=True)[1]
-    if value >= found.value or not mechanism.admitted(task.privacy):
-        return found
-    return replace(found, mechanism=mechanism, value=value, lower=min(found.lower, value))
+    if value < best.value and mechanism.admitted(task.privacy):
+        best = replace(best, mechanism=mechanism, value=value)
+    best = replace(best, program=program)
+    relaxed = Relaxation(task.curve(0.0), cells, 4 * LOW, task.radius, task.costs, task.solver)
+    certificate = relaxed.solve(_rounded(best.mechanism, relaxed.n, relaxed.end), rtol / 8, task.deadline)
+    lower = min(certificate.bound(task.problem).value, best.value)
+    return replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
+
+
+def _peaked(run: Run, task: _Task, best: _Bracket, rtol: float) -> _Bracket:
+    """Meshes that are finer and finer."""
+    start = best.program
+    for cells, growth in MESHES:
+        cells = math.ceil(cells * float(task.privacy.mu))
+        run.progress(f"a mesh of {cells} cells per sensitivity, finer near 0", best.lower, best.value)
+        best = _refined(task, best, start, cells, growth, rtol)
+        if best.gap <= rtol or time.perf_counter() > task.deadline:
+            break
+    return best
+
+
+def _rounded(noise: AdditiveMechanism, n: int, end: int) -> np.ndarray:
+    """Probabilities of the distances 0, ..., end of the noise rounded to the nearest point of a lattice."""
+    p = np.concatenate([noise.masses, np.zeros(max(math.ceil(end / n * noise.n) + noise.n - noise.masses.size, 1))])
+    line = np.concatenate([[0.0], np.cumsum(np.concatenate([p[:0:-1], p]))])
+    edges = (np.arange(line.size) - p.size + 0.5) / noise.n
+    q = np.diff(np.interp((np.arange(-end, end + 2) - 0.5) / n, edges, line))
+    found = q[end:] + np.append(0.0, q[:end][::-1])
+    return found / found.sum()
 
 
 def _level(program: TailProgram) -> float:
@@ -795,9 +829,9 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         found = _bracket(task, points, coarse, SOLVED * rtol)
         if found is None:
             break
-        if best is None and not fixed and found.gap > rtol and (depth := task.depth(found, rtol)):
-            run.progress("a finer lattice near 0", found.lower, found.value)
-            found = _refined(task, found, depth, rtol / 4)
+        if best is None and not fixed and found.gap > rtol and task.peak(found) > max(SPIKE, rtol / 4):
+            best = _peaked(run, task, found, rtol)
+            break
         coarse, best = found.program, _better(best, found)
         if fixed or best.gap <= rtol or time.perf_counter() > task.deadline or points >= 1000:
             break

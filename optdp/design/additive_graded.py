@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,8 @@ import numpy as np
 from optdp.certificates.graded import GradedCertificate, Test
 from optdp.solvers.lp import LinearProgram, LinearSolver
 
-#: How fast spacings grow from 0: nodes are about so many times their distance from 0 apart.
-GROWTH = 0.4
+#: How fast the nodes' distances grow from 0.
+GROWTH = 0.5
 #: Levels below this are not tested; columns have so many places in a cell of the mesh.
 LEAST, PLACES = 1e-6, 4
 #: Rows that are added in a round, and for one kernel; rounds; times that columns are added.
@@ -30,12 +31,13 @@ MAGNIFY = 2.0**20
 BROKEN = 1e-6
 
 
-def spaced(cell: int, growth: float = GROWTH) -> list[int]:
-    """0 < x_1 < ...: lattice points whose distances grow with x, up to `cell`."""
-    found, step = [0], 1.0
-    while step < cell:
-        found.append(found[-1] + max(round(step), 1))
-        step = max(1.0, growth * found[-1])
+def spaced(cell: int, growth: float) -> list[int]:
+    """0 < x_1 < ... <= `cell` (a power of 2): steps are powers of 2, about `growth` times x or less, and share many distances."""
+    found, step = [0], 1
+    while found[-1] < cell:
+        found.append(found[-1] + step)
+        if 2 * step <= growth * found[-1] and found[-1] % (2 * step) == 0:
+            step *= 2
     return found
 
 
@@ -55,12 +57,15 @@ class Relaxation:
     """Noise on a lattice of `cells * fine` points per sensitivity, under the curve's tests on a mesh.
 
     **Arguments:** `curve`: a `PowerCurve`; `cells`: nodes per sensitivity far from 0, `fine` lattice points apart; `reach`: where
-    the mesh ends, in sensitivities; `costs`: a function of the last index to c_0, ..., in floats, for this lattice.
+    the mesh ends, in sensitivities; `costs`: from the points per sensitivity and the last index to c_0, ..., in floats.
     """
 
-    def __init__(self, curve: Any, cells: int, fine: int, reach: float, costs: np.ndarray, solver: LinearSolver) -> None:
-        self.curve, self.n, self.fine, self.costs, self.solver = curve, cells * fine, fine, costs, solver
-        near = spaced(fine)
+    def __init__(
+        self, curve: Any, cells: int, fine: int, reach: float, costs: Callable[[int, int], np.ndarray],
+        solver: LinearSolver,
+    ) -> None:  # fmt: skip
+        self.curve, self.n, self.fine, self.solver = curve, cells * fine, fine, solver
+        near = spaced(fine, GROWTH)
         self.end = math.ceil(reach * cells) * fine
         self.half = np.array([*near, *range((near[-1] // fine + 1) * fine, self.end + 1, fine)])
         self.nodes = np.concatenate([-self.half[:0:-1], self.half])
@@ -68,6 +73,7 @@ class Relaxation:
         #: Shifts: by the sensitivity itself, around all multiples of a cell, and closer to the sensitivity.
         self.kernels = [(self.n, 1), *((k * fine, fine) for k in range(2, cells)), *((self.n - w, w) for w in narrow)]
         self.last = self.end + self.n + 1
+        self.costs = costs(self.n, self.last)
         self._reach = self.last + self.n + fine
         every = self._hats(np.arange(-self._reach, self._reach + 1))
         self._plain, self._twice = every, np.cumsum(np.cumsum(every, axis=0), axis=0)

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Annotated, Any
 
 import numpy as np
@@ -148,12 +149,11 @@ class AdditiveMechanism(AdditiveNoise):
         return np.concatenate([up[:0:-1], up]), d**periods
 
     @cached_property
-    def _runs(self) -> np.ndarray:
-        """For each point of `_line` the number of the run of equal masses that it belongs to."""
+    def _starts(self) -> np.ndarray:
+        """Where in `_line` runs of equal masses begin, and where the last one ends."""
         line, _ = self._line
-        work.count(line.size)
-        found: np.ndarray = np.cumsum(np.append(False, line[1:] != line[:-1]))
-        return found
+        work.count(0.1 * line.size)
+        return np.concatenate([[0], np.flatnonzero(line[1:] != line[:-1]) + 1, [line.size]])
 
     def deciding(self, last: int) -> list[int]:
         """The shifts in 1..`last`, in cells, that decide about all of them: distances between ends of runs of equal masses, and `last`.
@@ -161,13 +161,10 @@ class AdditiveMechanism(AdditiveNoise):
         While a shift meets no such distance, the runs overlap in the same order, each pair of masses on a length that is affine in
         the shift: the two neighbours are a mixture of what they are at the ends, which divergences are convex in.
         """
-        line, _ = self._line
-        ends = np.flatnonzero(np.diff(self._runs)) + 1
-        if not self.tail:
-            ends = np.concatenate([[0], ends, [line.size]])
         if last < 1:
             return []
-        marked = np.zeros(line.size + last + 1, dtype=bool)
+        ends = self._starts[1:-1] if self.tail else self._starts
+        marked = np.zeros(self._line[0].size + last + 1, dtype=bool)
         marked[ends] = True
         found = np.zeros(last, dtype=bool)
         found[-1] = True
@@ -201,7 +198,7 @@ class AdditiveMechanism(AdditiveNoise):
             refusal = f"shifts above the sensitivity {self.sensitivity:g} are not supported"
             raise ValueError(f"{refusal} for noise with a tail")
         (line, unit), pad = self._line, np.zeros(k, dtype=object)
-        if 8 * self._runs[-1] < line.size:
+        if 8 * self._starts.size < line.size:
             return self.pair(k).hockey_stick(ratio) - Fraction(self.atom, self.total)
         work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
         excess = np.concatenate([pad, line]) * ratio.denominator - np.concatenate([line, pad]) * ratio.numerator
@@ -234,29 +231,22 @@ class AdditiveMechanism(AdditiveNoise):
         """The noise and the noise k cells on, 1 <= k <= n where there is a tail, as a pair of distributions; exactly."""
         if self.tail and not 1 <= k <= self.n:
             raise ValueError(f"k = {k} is not allowed: noise with a tail is compared at shifts of 1 to {self.n} cells")
-        (line, unit), runs = self._line, self._runs
-        work.count(0.01 * (line.size + k))
+        (line, unit), starts = self._line, self._starts
         size, n, reach = len(self.weights), self.n, (line.size - 1) // 2
+        work.count(60 + 6 * starts.size)
         if not self.tail:
-            pad, scale = np.zeros(k, dtype=np.int64), 1
-            here, there = np.concatenate([pad, runs + 1]), np.concatenate([runs + 1, pad])
+            spans, scale = [(-k, line.size, 1)], 1
         else:  # one period of each tail stands for itself and all that follow: 1 + b + b^2 + ... = LIMB/(LIMB - decay)
-            scale = LIMB - self.decay
-            outer = [np.arange(-size - 2 * n + 1, -size - n + 1), np.arange(size, size + n)]
-            index = np.concatenate([*outer, np.arange(-size - n + 1, size)]) + reach
-            here, there = runs[index] + 1, runs[index + k] + 1
-        starts = np.diff(here, prepend=-1) != 0
-        starts |= np.diff(there, prepend=-1) != 0
-        if self.tail:
-            starts[[n, 2 * n]] = True
-        at = np.flatnonzero(starts)
-        times = np.diff(np.append(at, here.size)).astype(object)
-        if self.tail:
-            times[at < 2 * n] *= LIMB
-            times[at >= 2 * n] *= scale
-        values = np.concatenate([np.zeros(1, dtype=object), line[np.flatnonzero(np.diff(runs, prepend=-1))]])
-        p, q = (values[here[at]] * times).tolist(), (values[there[at]] * times).tolist()
-        work.count(4 * at.size)
+            scale, low, high = LIMB - self.decay, reach - size - n + 1, reach + size
+            spans = [(low - n, low, LIMB), (high, high + n, LIMB), (low, high, scale)]
+        values = np.concatenate([np.zeros(1, dtype=object), line[starts[:-1]], np.zeros(1, dtype=object)])
+        p, q = [], []
+        for low, high, times in spans:
+            cuts = np.unique(np.concatenate([[low, high], starts, starts - k]))
+            cuts = cuts[(cuts >= low) & (cuts <= high)]
+            lengths = np.diff(cuts).astype(object) * times
+            for masses, at in ((p, cuts[:-1]), (q, cuts[:-1] + k)):
+                masses += (values[np.searchsorted(starts, at, side="right")] * lengths).tolist()
         stuck = self.atom * unit * scale
         return Pair([*p, stuck, 0], [*q, 0, stuck], self.total * unit * scale)
 
@@ -314,9 +304,9 @@ class AdditiveMechanism(AdditiveNoise):
             return None
         b, d, n = self.decay, LIMB, self.n
         half = [w * d**2 for w in self.weights] + [t * (d - b) * factor for factor in (d, b) for t in self.tail]
-        work.count(len(half) * (0.1 * n + work.rational(8)))
+        work.count((len(half) + n) * (1 + work.rational(8)))
         line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
-        top = [max(line[max(i - n, 0) : i + n + 1]) for i in range(n, len(line))]
+        top = largest_around(line, n)[len(line) - len(half) :]
         return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
 
     def delta(self, eps: Number) -> float:
@@ -647,3 +637,17 @@ class AdditiveMechanism(AdditiveNoise):
         atom = f", atom {self.atom_mass:.6g} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
+
+
+def largest_around(values: list[int], reach: int) -> list[int]:
+    """max(values[i - reach], ..., values[i + reach]) for each i, as far as they exist; values >= 0. In linear time.
+
+    >>> largest_around([3, 0, 1, 5, 2], 1)
+    [3, 3, 5, 5, 5]
+    """
+    block = 2 * reach + 1
+    padded = [0] * reach + values + [0] * (reach + -(len(values) + 2 * reach) % block)
+    starts = range(0, len(padded), block)
+    up = [v for i in starts for v in accumulate(padded[i : i + block], max)]
+    down = [v for i in starts for v in [*accumulate(padded[i : i + block][::-1], max)][::-1]]
+    return [max(down[i], up[i + block - 1]) for i in range(len(values))]
