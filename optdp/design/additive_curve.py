@@ -718,8 +718,9 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
     return None
 
 
-def _refined(task: _Task, best: _Bracket, start: TailProgram, cells: int, growth: float, rtol: float) -> _Bracket:
+def _refined(task: _Task, best: _Bracket, first: _Bracket, cells: int, growth: float, rtol: float) -> _Bracket:
     """Both sides on meshes that are fine near 0, where most of the mass is, and near the sensitivity."""
+    start = first.program
     share, q = task.peak(best) * best.mechanism.n ** task.loss.exponent, task.loss.exponent
     fine = 2 ** math.ceil(math.log2((6 * share / rtol) ** (1 / q) / cells))
     fine = min(max(fine, 16), FINE)
@@ -753,18 +754,18 @@ def _refined(task: _Task, best: _Bracket, start: TailProgram, cells: int, growth
         best = replace(best, mechanism=mechanism, value=value)
     best = replace(best, program=program)
     relaxed = Relaxation(task.curve(0.0), cells, 4 * LOW, task.radius, task.costs, task.solver)
-    certificate = relaxed.solve(_rounded(best.mechanism, relaxed.n, relaxed.end), rtol / 8, task.deadline)
+    certificate = relaxed.solve(_rounded(first.mechanism, relaxed.n, relaxed.end), rtol / 16, task.deadline)
     lower = min(certificate.bound(task.problem).value, best.value)
     return replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
 
 
 def _peaked(run: Run, task: _Task, best: _Bracket, rtol: float) -> _Bracket:
     """Meshes that are finer and finer."""
-    start = best.program
+    first = best
     for cells, growth in MESHES:
         cells = math.ceil(cells * float(task.privacy.mu))
         run.progress(f"a mesh of {cells} cells per sensitivity, finer near 0", best.lower, best.value)
-        best = _refined(task, best, start, cells, growth, rtol)
+        best = _refined(task, best, first, cells, growth, rtol)
         if best.gap <= rtol or time.perf_counter() > task.deadline:
             break
     return best
