@@ -33,7 +33,7 @@ import numpy as np
 from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
 from optdp.certificates.graded import GradedCertificate
 from optdp.design.additive import MAX_POINTS, as_weights, private_geometric
-from optdp.design.additive_graded import Relaxation, spaced
+from optdp.design.additive_graded import DULL, Relaxation, spaced
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -62,9 +62,9 @@ FAINT = (1e-6, 1e-5, 1e-4, 1e-3)
 BROKEN, CORE = 1e-8, 0.97
 #: Cells that shrink towards 0 are used where the one at 0 costs more than this share by its width.
 SPIKE = 0.01
-#: Meshes of such cells: cells far from 0 over mu, and how fast they grow; at most FINE of the smallest in one of the largest. Near
-#: the sensitivity cells are cut in two DULL times. LOW: the bound's lattice is coarser.
-MESHES, FINE, DULL, LOW = ((4, 0.5), (6, 0.25), (9, 0.25), (12, 0.125)), 1024, 2, 32
+#: Meshes of such cells: cells far from 0 over mu, and how fast they grow; at most FINE of the smallest in one of the largest, for
+#: the bound LOW.
+MESHES, FINE, LOW = ((4, 0.25), (6, 0.25), (9, 0.125), (12, 0.125)), 1024, 64
 #: By how much the curve is drawn in for such noise.
 SLACK = 5e-7
 #: How near a lattice's objectives come, as a share of rtol.
@@ -753,7 +753,7 @@ def _refined(task: _Task, best: _Bracket, first: _Bracket, cells: int, growth: f
     if value < best.value and mechanism.admitted(task.privacy):
         best = replace(best, mechanism=mechanism, value=value)
     best = replace(best, program=program)
-    relaxed = Relaxation(task.curve(0.0), cells, 4 * LOW, task.radius, task.costs, task.solver)
+    relaxed = Relaxation(task.curve(0.0), cells, LOW, task.radius, task.costs, task.solver)
     certificate = relaxed.solve(_rounded(first.mechanism, relaxed.n, relaxed.end), rtol / 16, task.deadline)
     lower = min(certificate.bound(task.problem).value, best.value)
     return replace(best, certificate=certificate, lower=lower) if lower > best.lower else best

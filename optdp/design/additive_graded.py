@@ -20,7 +20,9 @@ from optdp.certificates.graded import GradedCertificate, Test
 from optdp.solvers.lp import LinearProgram, LinearSolver
 
 #: How fast the nodes' distances grow from 0.
-GROWTH = 0.5
+GROWTH = 0.25
+#: Near the sensitivity cells are cut in two so many times.
+DULL = 2
 #: Levels below this are not tested; columns have so many places in a cell of the mesh.
 LEAST, PLACES = 1e-6, 4
 #: Rows that are added in a round, and for one kernel; rounds; times that columns are added.
@@ -66,12 +68,15 @@ class Relaxation:
     ) -> None:  # fmt: skip
         self.curve, self.n, self.fine, self.solver = curve, cells * fine, fine, solver
         near = spaced(fine, GROWTH)
+        edge = [x for x in near if fine >> DULL <= x < fine]
         self.end = math.ceil(reach * cells) * fine
-        self.half = np.array([*near, *range((near[-1] // fine + 1) * fine, self.end + 1, fine)])
+        far = range(2 * fine, self.end + 1, fine)
+        self.half = np.unique([*near, *far, *(self.n - x for x in edge), *(self.n + x for x in edge)])
         self.nodes = np.concatenate([-self.half[:0:-1], self.half])
-        narrow = [fine >> j for j in range(1, fine.bit_length()) if fine >> j > 1]
-        #: Shifts: by the sensitivity itself, around all multiples of a cell, and closer to the sensitivity.
-        self.kernels = [(self.n, 1), *((k * fine, fine) for k in range(2, cells)), *((self.n - w, w) for w in narrow)]
+        narrow = [fine >> j for j in range(2, fine.bit_length()) if fine >> j > 1]
+        #: Shifts: by the sensitivity itself, around all multiples of half a cell, and closer to the sensitivity.
+        half = fine // 2
+        self.kernels = [(self.n, 1), *((k * half, half) for k in range(4, 2 * cells)), *((self.n - w, w) for w in narrow)]
         self.last = self.end + self.n + 1
         self.costs = costs(self.n, self.last)
         self._reach = self.last + self.n + fine
