@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
 import optdp
+from optdp.certificates.graded import GradedCertificate, Test
 from optdp.exact.pairs import Pair
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.problem.privacy import Privacy
@@ -153,11 +154,90 @@ def test_pairs_of_noise_with_equal_masses_are_short_and_the_same(heights, tail, 
 
 
 def test_cells_that_shrink_towards_zero_beat_the_lattice_at_a_large_mu():
+    """And so does their bound; eps and shifts at random by quadrature between all ends of cells, not from what was checked."""
     lattice = optdp.solve_additive(optdp.GDP(4.0), n=16)
-    found = optdp.solve_additive(optdp.GDP(4.0), rtol=0.2)
-    assert found.value < 0.9 * lattice.value and found.mechanism.n == 16 * 9
-    assert found.mechanism.satisfies(optdp.GDP(4.0))
-    assert found.lower_bound <= found.mechanism.enclose(found.problem.objective)[1] == found.value
+    found = optdp.solve_additive(optdp.GDP(4.0), rtol=0.05)
+    noise = found.mechanism
+    assert found.value < 0.9 * lattice.value and found.lower_bound > 1.01 * lattice.lower_bound and found.gap < 0.05
+    assert noise.n >= 256 and noise.satisfies(optdp.GDP(4.0)) and found.verify()
+    again = optdp.Solution.from_dict(found.to_dict())
+    assert again.verify() and again.certificate == found.certificate
+    rng = np.random.default_rng(5)
+    b = noise.decay / 2**62
+    tail = np.array([float(Fraction(t, noise.total)) for t in noise.tail]) * (1 - b)
+    p = np.concatenate([noise.masses, tail, b * tail, b**2 * tail, np.zeros(noise.n)])
+    density = np.concatenate([p[:0:-1], p]) * noise.n
+    edges = (np.arange(density.size + 1) - p.size + 0.5) / noise.n
+    for eps, shift in zip(rng.exponential(4.0, 1000), rng.uniform(0, 1, 1000), strict=True):
+        at = np.sort(np.concatenate([edges, edges - shift]))
+        middle = (at[1:] + at[:-1]) / 2
+        f, g = (np.where((i >= 0) & (i < density.size), density[np.clip(i, 0, density.size - 1)], 0.0)
+                for i in (np.floor((x - edges[0]) * noise.n).astype(int) for x in (middle, middle + shift)))  # fmt: skip
+        delta = float(np.diff(at) @ np.maximum(f - math.exp(eps) * g, 0.0))
+        allowed = ndtr(2 - eps / 4) - math.exp(eps) * ndtr(-2 - eps / 4)
+        assert delta <= allowed * (1 + 1e-9) + 1e-9
+
+
+def test_only_distances_between_ends_of_runs_decide():
+    noise = AdditiveMechanism(
+        optdp.Line(), 1.0, 12, (9, 9, 9, 4, 4, 4, 4, 1), 0, (3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2), 2**60
+    )
+    few, every = noise.deciding(12), range(1, 13)
+    assert few[-1] == 12 and len(few) < 12
+    for ratio in (Fraction(1), Fraction(3, 2), Fraction(5)):
+        assert noise.exact_delta(ratio) == max(noise.pair(k).hockey_stick(ratio) for k in every)
+    worst = max(optdp.exact.enclosures.upper(noise.pair(k).kl()) for k in every)
+    assert noise.kl() == pytest.approx(float(worst), rel=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_the_bound_on_a_mesh_is_that_of_a_lattice_with_the_same_multipliers(data):
+    """Written out shift by shift, from the definition, in fractions: the same or a little above what the certificate proves."""
+    n, nodes = 6, (0, 1, 2, 4, 8)
+    full = [-8, -4, -2, -1, 0, 1, 2, 4, 8]
+    tests = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        width = data.draw(st.integers(1, 3))
+        centre = data.draw(st.integers(width - 1, n + 1 - width))
+        ends = sorted(data.draw(st.sets(st.integers(0, 8), min_size=1, max_size=4)))
+        tests.append(
+            Test(centre, width, tuple(ends), data.draw(st.sampled_from([0.0, 0.5, 2.0])), data.draw(st.floats(0, 0.2)))
+        )
+    problem = optdp.Problem(optdp.GDP(2.0), optdp.Line(), "abs", optdp.Additive())
+
+    def at_nodes(test, x):
+        inside = [sum(e <= j for e in test.ends) % 2 for j in range(9)]
+        return np.interp(x, full, inside)
+
+    bracket = []
+    for a in range(40):
+        value = a / n
+        for t in tests:
+            for x in (a, -a):
+                kernel = [(t.width - abs(u), t.centre + u) for u in range(1 - t.width, t.width)]
+                shifted = sum(w * at_nodes(t, x - s) for w, s in kernel) / t.width**2
+                value += t.weight * (at_nodes(t, x) - math.exp(t.eps) * shifted) / 2
+        bracket.append(value)
+    plainly = min(bracket) - sum(t.weight * float(problem.privacy.delta_at(t.eps)) for t in tests)
+    proven = float(GradedCertificate(n, nodes, tuple(tests)).exact_bound(problem))
+    assert proven == pytest.approx(plainly, abs=1e-12)
+
+
+def test_the_certificate_on_a_mesh_refuses_what_it_cannot_prove():
+    test = Test(6, 1, (4,), 0.5, 0.1)
+    line = optdp.Problem(optdp.GDP(2.0), optdp.Line(), "abs", optdp.Additive())
+    whole = optdp.Problem(optdp.GDP(2.0), optdp.Integers(), "abs", optdp.Additive())
+    assert GradedCertificate(6, (0, 1, 8), (test,)).bound(line).value == 0.0
+    for certificate, problem in (
+        (GradedCertificate(6, (0, 1, 8), (test,)), whole),
+        (GradedCertificate(6, (1, 8), (test,)), line),
+        (GradedCertificate(6, (0, 1, 8), (Test(6, 2, (4,), 0.5, 0.1),)), line),  # a shift beyond the sensitivity
+        (GradedCertificate(6, (0, 1, 8), (Test(6, 1, (4, 3), 0.5, 0.1),)), line),
+        (GradedCertificate(6, (0, 1, 8), (Test(6, 1, (4,), 0.5, -0.1),)), line),
+    ):
+        with pytest.raises(ValueError, match="proves nothing here"):
+            certificate.bound(problem)
 
 
 def test_noise_satisfies_what_it_keeps():

@@ -545,7 +545,9 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     masses = [max(1, v) for v in as_weights(p, total)]
     for _ in range(4):
         changed, bounds = False, largest_around(masses, n)
-        for a in [a for a, (v, most) in enumerate(zip(masses, bounds, strict=True)) if (v - (v >> 20)) * top <= most * bottom]:
+        for a in [
+            a for a, (v, most) in enumerate(zip(masses, bounds, strict=True)) if (v - (v >> 20)) * top <= most * bottom
+        ]:
             least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
             if masses[a] < least:
                 masses[a], changed = least, True

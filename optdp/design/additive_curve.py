@@ -35,7 +35,7 @@ from optdp.certificates.graded import GradedCertificate
 from optdp.design.additive import MAX_POINTS, as_weights, private_geometric
 from optdp.design.additive_graded import DULL, Relaxation, spaced
 from optdp.design.registry import Run, register
-from optdp.exact import require
+from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.problem.constraints import Unbiased
@@ -64,9 +64,9 @@ BROKEN, CORE = 1e-8, 0.97
 SPIKE = 0.01
 #: Meshes of such cells: cells far from 0 over mu, and how fast they grow; at most FINE of the smallest in one of the largest, for
 #: the bound LOW.
-MESHES, FINE, LOW = ((4, 0.25), (6, 0.25), (9, 0.125), (12, 0.125)), 1024, 64
-#: By how much the curve is drawn in for such noise.
-SLACK = 5e-7
+MESHES, FINE, LOW = ((4, 0.5), (4, 0.25), (6, 0.25), (9, 0.25)), 1024, 64
+#: By how much the curve is drawn in for such noise; the share of the usual limit that checking it may take.
+SLACK, PROOF = 5e-7, 0.85
 #: How near a lattice's objectives come, as a share of rtol.
 SOLVED = 0.05
 
@@ -342,7 +342,9 @@ class TailProgram:
             half = (at >= -(shifts // 2) - 1) & (at <= self.size - self.n)
             found = [
                 (over, Cut((int(at[k, i]),), int(shifts[k, 0]), eps, delta))
-                for k, i, over, eps, delta in self._peaks(np.where(half, self.curve.excess(here, there), -1.0), there, tolerance)
+                for k, i, over, eps, delta in self._peaks(
+                    np.where(half, self.curve.excess(here, there), -1.0), there, tolerance
+                )
             ]
             here, there = np.maximum(-np.diff(here), 0.0), np.maximum(-np.diff(there), 0.0)
             ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
@@ -721,14 +723,14 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
 def _refined(task: _Task, best: _Bracket, first: _Bracket, cells: int, growth: float, rtol: float) -> _Bracket:
     """Both sides on meshes that are fine near 0, where most of the mass is, and near the sensitivity."""
     start = first.program
-    share, q = task.peak(best) * best.mechanism.n ** task.loss.exponent, task.loss.exponent
+    share, q = task.peak(best) * best.mechanism.n**task.loss.exponent, task.loss.exponent
     fine = 2 ** math.ceil(math.log2((6 * share / rtol) ** (1 / q) / cells))
     fine = min(max(fine, 16), FINE)
     n = cells * fine
     near = spaced(fine, growth)
     size = math.ceil(start.size / start.n * cells) * fine
     edge = [x for x in near if x >= fine >> DULL]
-    inside = [0, *near, *range((near[-1] // fine + 1) * fine, size + 1, fine), *(n - x for x in edge), *(n + x for x in edge)]
+    inside = [0, *near, *range(near[-1] + fine, size + 1, fine), *(n - x for x in edge), *(n + x for x in edge)]
     nodes = np.unique(inside) + 1  # T_k is the probability of what lies beyond k - 1/2
     program = task.program(n, size + 1, SLACK, nodes)
     program.deadline = (time.perf_counter() + task.deadline) / 2
@@ -750,8 +752,9 @@ def _refined(task: _Task, best: _Bracket, first: _Bracket, cells: int, growth: f
     program.solve(np.append(np.interp(nodes, r * (np.arange(-m + 1, m + 1) - 0.5) + 0.5, line), 0.0), BROKEN, rtol / 8)
     mechanism = task.mechanism(program)
     value = mechanism.enclose_loss(task.loss, sent=True)[1]
-    if value < best.value and mechanism.admitted(task.privacy):
-        best = replace(best, mechanism=mechanism, value=value)
+    with contextlib.suppress(work.Overwork), work.limited(PROOF * work.LIMIT):  # what nobody could check is of no use
+        if value < best.value and mechanism.admitted(task.privacy):
+            best = replace(best, mechanism=mechanism, value=value)
     best = replace(best, program=program)
     relaxed = Relaxation(task.curve(0.0), cells, LOW, task.radius, task.costs, task.solver)
     certificate = relaxed.solve(_rounded(first.mechanism, relaxed.n, relaxed.end), rtol / 16, task.deadline)

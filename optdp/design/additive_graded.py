@@ -24,7 +24,7 @@ GROWTH = 0.25
 #: Near the sensitivity cells are cut in two so many times.
 DULL = 2
 #: Levels below this are not tested; columns have so many places in a cell of the mesh.
-LEAST, PLACES = 1e-6, 4
+LEAST, PLACES = 1e-6, 2
 #: Rows that are added in a round, and for one kernel; rounds; times that columns are added.
 MOST, EACH, ROUNDS, TIMES = 200, 3, 300, 25
 #: Costs are magnified, so that the solver's tolerance is small beside them.
@@ -34,9 +34,9 @@ BROKEN = 1e-6
 
 
 def spaced(cell: int, growth: float) -> list[int]:
-    """0 < x_1 < ... <= `cell` (a power of 2): steps are powers of 2, about `growth` times x or less, and share many distances."""
+    """0 < x_1 < ...: steps are powers of 2, at most `growth` times x and 1 at first, up to `cell`; they share many distances."""
     found, step = [0], 1
-    while found[-1] < cell:
+    while step < cell:
         found.append(found[-1] + step)
         if 2 * step <= growth * found[-1] and found[-1] % (2 * step) == 0:
             step *= 2
@@ -68,15 +68,19 @@ class Relaxation:
     ) -> None:  # fmt: skip
         self.curve, self.n, self.fine, self.solver = curve, cells * fine, fine, solver
         near = spaced(fine, GROWTH)
-        edge = [x for x in near if fine >> DULL <= x < fine]
+        edge = [x for x in near if fine >> DULL <= x]
         self.end = math.ceil(reach * cells) * fine
-        far = range(2 * fine, self.end + 1, fine)
+        far = range(near[-1] + fine, self.end + 1, fine)
         self.half = np.unique([*near, *far, *(self.n - x for x in edge), *(self.n + x for x in edge)])
         self.nodes = np.concatenate([-self.half[:0:-1], self.half])
         narrow = [fine >> j for j in range(2, fine.bit_length()) if fine >> j > 1]
         #: Shifts: by the sensitivity itself, around all multiples of half a cell, and closer to the sensitivity.
         half = fine // 2
-        self.kernels = [(self.n, 1), *((k * half, half) for k in range(4, 2 * cells)), *((self.n - w, w) for w in narrow)]
+        self.kernels = [
+            (self.n, 1),
+            *((k * half, half) for k in range(4, 2 * cells)),
+            *((self.n - w, w) for w in narrow),
+        ]
         self.last = self.end + self.n + 1
         self.costs = costs(self.n, self.last)
         self._reach = self.last + self.n + fine

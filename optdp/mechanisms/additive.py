@@ -156,10 +156,10 @@ class AdditiveMechanism(AdditiveNoise):
         return np.concatenate([[0], np.flatnonzero(line[1:] != line[:-1]) + 1, [line.size]])
 
     def deciding(self, last: int) -> list[int]:
-        """The shifts in 1..`last`, in cells, that decide about all of them: distances between ends of runs of equal masses, and `last`.
+        """The shifts in 1..`last`, in cells, that decide about all: distances between ends of runs of equal masses, and `last`.
 
-        While a shift meets no such distance, the runs overlap in the same order, each pair of masses on a length that is affine in
-        the shift: the two neighbours are a mixture of what they are at the ends, which divergences are convex in.
+        While a shift meets no such distance, the runs overlap in the same order, each pair of masses on a length that is affine
+        in the shift: the two neighbours are a mixture of what they are at the ends, which divergences are convex in.
         """
         if last < 1:
             return []

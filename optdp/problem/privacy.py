@@ -691,7 +691,10 @@ class GDP(Divergence):
             with ctx.workprec(CHORD_BITS + 32):
                 at, unit = arb(place) / CHORDS, Fraction(2**CHORD_BITS)
                 level, power = gauss_tail(-at), gauss_tail(-at - enclosures.ball(self.mu))
-                self._vertices[place] = math.ceil(enclosures.upper(level) * unit), math.floor(enclosures.lower(power) * unit)
+                self._vertices[place] = (
+                    math.ceil(enclosures.upper(level) * unit),
+                    math.floor(enclosures.lower(power) * unit),
+                )
         return self._vertices[place]
 
     def _by_own(self, other: Privacy) -> bool | None:
