@@ -155,11 +155,11 @@ def test_pairs_of_noise_with_equal_masses_are_short_and_the_same(heights, tail, 
 
 def test_cells_that_shrink_towards_zero_beat_the_lattice_at_a_large_mu():
     """And so does their bound; eps and shifts at random by quadrature between all ends of cells, not from what was checked."""
-    lattice = optdp.solve_additive(optdp.GDP(4.0), n=16)
-    found = optdp.solve_additive(optdp.GDP(4.0), rtol=0.05)
+    lattice = optdp.solve_additive(optdp.GDP(5.0), loss="squared", n=20)
+    found = optdp.solve_additive(optdp.GDP(5.0), loss="squared", rtol=0.02)
     noise = found.mechanism
-    assert found.value < 0.9 * lattice.value and found.lower_bound > 1.01 * lattice.lower_bound and found.gap < 0.05
-    assert noise.n >= 256 and noise.satisfies(optdp.GDP(4.0)) and found.verify()
+    assert found.value < 0.99 * lattice.value and found.lower_bound > 1.05 * lattice.lower_bound and found.gap < 0.02
+    assert noise.n > 20 and noise.satisfies(optdp.GDP(5.0)) is True
     again = optdp.Solution.from_dict(found.to_dict())
     assert again.verify() and again.certificate == found.certificate
     rng = np.random.default_rng(5)
@@ -174,7 +174,7 @@ def test_cells_that_shrink_towards_zero_beat_the_lattice_at_a_large_mu():
         f, g = (np.where((i >= 0) & (i < density.size), density[np.clip(i, 0, density.size - 1)], 0.0)
                 for i in (np.floor((x - edges[0]) * noise.n).astype(int) for x in (middle, middle + shift)))  # fmt: skip
         delta = float(np.diff(at) @ np.maximum(f - math.exp(eps) * g, 0.0))
-        allowed = ndtr(2 - eps / 4) - math.exp(eps) * ndtr(-2 - eps / 4)
+        allowed = ndtr(2.5 - eps / 5) - math.exp(eps) * ndtr(-2.5 - eps / 5)
         assert delta <= allowed * (1 + 1e-9) + 1e-9
 
 
@@ -190,7 +190,7 @@ def test_only_distances_between_ends_of_runs_decide():
     assert noise.kl() == pytest.approx(float(worst), rel=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_the_bound_on_a_mesh_is_that_of_a_lattice_with_the_same_multipliers(data):
     """Written out shift by shift, from the definition, in fractions: the same or a little above what the certificate proves."""

@@ -1,11 +1,11 @@
 """The dual of the optimal-noise problem on a mesh that is fine near 0, where a peak holds most of the mass: few multipliers.
 
 **The claim** is that of `optdp.certificates.additive`: P(X in S) <= E P(X + d in S) + delta for all S and |d| <= Delta = 1, at
-each eps that the problem's notion implies a delta for; then E L(X) >= bound. Here tests are functions, and shifts are averaged.
+each eps that the problem's notion implies a delta for; then E L(X) >= bound. Tests are functions here, and shifts are averaged.
 
 1. *Functions.* For 0 <= phi <= 1, E phi(X) <= E E phi(X + d) + delta: phi is a mixture of indicators of the sets {phi > u}. By
    symmetry of X, d may have either sign.
-2. *Averages.* So it is for d averaged over shifts in [0, 1]. With weights w - |u| at the shifts c + u, |u| < w, divided by w^2, the
+2. *Averages.* So it is for d averaged over shifts in [0, 1]. With weights w - |u| at the shifts c + u, |u| < w, over w^2, the
    average T phi(x) of phi(x - c - u) is smooth where phi is not: a narrow peak is compared with what lies around every place that
    it could be shifted to, which a single lattice as fine as the peak would need very many multipliers to say.
 3. *Duality.* With multipliers lam_j >= 0 of tests (phi_j, kernel j, eps_j), for every symmetric X

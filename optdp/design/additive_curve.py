@@ -12,8 +12,8 @@ by the tangent of F there. The sandwich between the lattice and the line, the ce
 
 **A spike.** At a large mu half of the mass is within a tiny part of the sensitivity. There noise is on a lattice many times as
 fine, with masses that are equal on cells which grow with the distance from 0: few variables; between neighbouring ends of cells
-the two masses that a shift compares are constant, and distances between ends are the only shifts that matter. The bound is that of
-`optdp.design.additive_graded`.
+the two masses that a shift compares are constant, and distances between ends are the only shifts that matter. The bound is
+that of `optdp.design.additive_graded`.
 
 **Tails.** Gaussian DP needs noise without end. Beyond the last variables masses fall by a constant factor each sensitivity, the
 largest likelihood ratio that F allows at the power of `RARE`: an inner approximation of F, a chord from 0.

@@ -1,9 +1,10 @@
 """Lower bounds for additive noise on a mesh that is fine near 0: the program behind `optdp.certificates.graded`.
 
-At a large mu half of the optimal noise lies within a hundredth of the sensitivity. The relaxation has probabilities of the points of
-a fine lattice as variables, of those alone that matter, and a row for each test: a function that is 1 at some nodes of a mesh, 0 at the
-others and linear between, against its average over a kernel of shifts. Both rows and columns are found as they are needed: rows
-as the likelihood ratio's level sets of the nodes' probabilities, columns where the certificate's bracket is least.
+At a large mu half of the optimal noise lies within a hundredth of the sensitivity. The relaxation has probabilities of the
+points of a fine lattice as variables, of those alone that matter, and a row for each test: a function that is 1 at some nodes of
+a mesh, 0 at the others and linear between, against its average over a kernel of shifts. Both rows and columns are found as they
+are needed: rows as the likelihood ratio's level sets of the nodes' probabilities, columns where the certificate's bracket is
+least.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ class Relaxation:
         near = spaced(fine, GROWTH)
         edge = [x for x in near if fine >> DULL <= x]
         self.end = math.ceil(reach * cells) * fine
-        far = range(near[-1] + fine, self.end + 1, fine)
-        self.half = np.unique([*near, *far, *(self.n - x for x in edge), *(self.n + x for x in edge)])
+        flat = range(near[-1] + fine, self.end + 1, fine)
+        self.half = np.unique([*near, *flat, *(self.n - x for x in edge), *(self.n + x for x in edge)])
         self.nodes = np.concatenate([-self.half[:0:-1], self.half])
         narrow = [fine >> j for j in range(2, fine.bit_length()) if fine >> j > 1]
         #: Shifts: by the sensitivity itself, around all multiples of half a cell, and closer to the sensitivity.
@@ -197,7 +198,7 @@ class Relaxation:
         at = np.arange(self.last + 1)
         used = np.flatnonzero(shifted.any(axis=1))
         found: np.ndarray = self.costs[: self.last + 1] + self._own(at) @ own
-        return found - sum(self._shifted(at, k) @ shifted[k] for k in used)
+        return found - sum(self._shifted(at, int(k)) @ shifted[k] for k in used)
 
     def _certificate(self, rows: list[_Row], dual: np.ndarray) -> GradedCertificate:
         tests = []

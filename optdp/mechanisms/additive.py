@@ -240,7 +240,8 @@ class AdditiveMechanism(AdditiveNoise):
             scale, low, high = LIMB - self.decay, reach - size - n + 1, reach + size
             spans = [(low - n, low, LIMB), (high, high + n, LIMB), (low, high, scale)]
         values = np.concatenate([np.zeros(1, dtype=object), line[starts[:-1]], np.zeros(1, dtype=object)])
-        p, q = [], []
+        p: list[int] = []
+        q: list[int] = []
         for low, high, times in spans:
             cuts = np.unique(np.concatenate([[low, high], starts, starts - k]))
             cuts = cuts[(cuts >= low) & (cuts <= high)]
