@@ -543,7 +543,7 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     # Masses in the tail sink to E^-K: keep their relative precision.
     total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
     masses = [max(1, v) for v in as_weights(p, total)]
-    for _ in range(4):
+    for _ in range(4 + len(masses) // n):
         changed, bounds = False, largest_around(masses, n)
         for a in [
             a for a, (v, most) in enumerate(zip(masses, bounds, strict=True)) if (v - (v >> 20)) * top <= most * bottom

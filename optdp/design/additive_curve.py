@@ -61,7 +61,7 @@ FAINT = (1e-6, 1e-5, 1e-4, 1e-3)
 #: What counts as breaking the curve; the share of the parameters that is kept back for noise to start from.
 BROKEN, CORE = 1e-8, 0.97
 #: Cells that shrink towards 0 are used where the one at 0 costs more than this share by its width.
-SPIKE = 0.01
+SPIKE = 0.03
 #: Meshes of such cells: cells far from 0 over mu, and how fast they grow; at most FINE of the smallest in one of the largest, for
 #: the bound LOW.
 MESHES, FINE, LOW = ((4, 0.5), (4, 0.25), (6, 0.25), (9, 0.25)), 1024, 64
