@@ -501,25 +501,26 @@ class AdditiveMechanism(AdditiveNoise):
     def enclose_loss(self, loss: LossLike = "abs", *, sent: bool = False) -> tuple[float, float]:
         """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else.
 
-        **Arguments:** `sent`: whether it is about what `randomize` sends, for powers: E L(|Y - x|), before the rounding of sums
-        beyond 2^53 grid points to floats.
+        **Arguments:** `sent`: whether it is about what `randomize` sends (but for a user's function): E L(|Y - x|), before the
+        rounding of sums beyond 2^53 grid points to floats.
         """
         law = self._loss(loss)
         if law.assumptions:
             return self._sampled_value(law)
         with ctx.workprec(2 * enclosures.PRECISION):
-            exact = law.exponent in (1, 2)
-            value = enclosures.ball(self._moment(int(law.exponent))) if exact else self._integrated_value(law)
-            if sent and not self.discrete and law.exponent is not None:
+            moved, norm = sent and not self.discrete, law.exponent is not None and law.exponent >= 1
+            if law.exponent in (1, 2):
+                value = enclosures.ball(self._moment(int(law.exponent)))
+            else:
+                value = self._integrated_value(law, 2.0**-GRID if moved and not norm else 0.0)
+            if moved and norm:
                 value = self._as_sent(value, law.exponent)
             return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
 
     def _as_sent(self, value: arb, exponent: float) -> arb:
-        """E |Z + D|^q from E |Z|^q, where |D| <= 2^-GRID (|Z| + 3 h): by Minkowski's inequality, below 1 by concavity."""
+        """E |Z + D|^q from E |Z|^q, where |D| <= 2^-GRID (|Z| + 3 h): by Minkowski's inequality (q >= 1)."""
         q, share = enclosures.ball(exponent), enclosures.ball(Fraction(1, 2**GRID))
         move = 3 * enclosures.ball(self.step)
-        if exponent < 1:
-            return value + (value + move**q) * share**q * arb(0, 1)
         norm = value ** (1 / q)
         low = (norm * (1 - share) - move * share).max(arb(0))
         return (low**q).union((norm * (1 + share) + move * share) ** q)
@@ -553,27 +554,37 @@ class AdditiveMechanism(AdditiveNoise):
         scale = float(law.integral(np.asarray(self.noise_radius()))) / h * 1e-15
         return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
 
-    def _integrated_value(self, law: Any) -> arb:
-        """For a loss known through its integral I: values at points lie between mean values on their two sides."""
-        if self.tail and law.exponent is None:
-            raise TypeError(f"loss = {law.name!r} is not allowed: for unbounded noise only powers have a proven value")
+    def _integrated_value(self, law: Any, share: float) -> arb:
+        """For a loss known through its integral I, which is nondecreasing: E L(|Z + D|) for any |D| <= share (|Z| + 3 h)."""
         with ctx.workprec(2 * enclosures.PRECISION):
-            h, near, size = enclosures.ball(self.step), enclosures.ball(self.step / 2**80), len(self.weights)
+            h, size = enclosures.ball(self.step), len(self.weights)
 
-            def value(at: arb) -> arb:
-                below = law.integral_ball(at) - law.integral_ball(at - near) if at > near else arb(0)
-                return below.union(law.integral_ball(at + near) - law.integral_ball(at)) / near
+            def mean(a: int) -> arb:
+                """Of L over the cell around a > 0, or its right half, and over both moved inwards and outwards."""
+                low, high, move = a * h - (h / 2 if a else 0), a * h + h / 2, (a + 4) * h * share
+                integral = law.integral_ball
+                if not share:
+                    return (integral(high) - integral(low)) / (high - low)
+                near, far = (high - move).max(arb(0)), (low - move).max(arb(0))
+                inner, outer = integral(near) - integral(far), integral(high + move) - integral(low + move)
+                return inner.union(outer) / (high - low)
 
-            def cost(a: int) -> arb:
-                if self.discrete:
-                    return value(arb(a))
-                inner = law.integral_ball(a * h - h / 2) if a else -law.integral_ball(h / 2)
-                return (law.integral_ball(a * h + h / 2) - inner) / h
+            def at(a: int) -> arb:
+                """L(a h), and what a move outwards to 3 h share more may cost."""
+                places = (a * self.step, (a + 3 * Fraction(share)) * self.step)
+                if law.exponent is None:
+                    low, high = (enclosures.ball(law.exact(place)) for place in places)
+                else:
+                    q = enclosures.ball(law.exponent)
+                    low, high = (enclosures.ball(place) ** q if place else arb(0) for place in places)
+                return low.union(high)
 
+            cost = at if self.discrete else mean
             work.count(60.0 * len(self.weights))
             total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
             if self.tail:
-                q, b, n, periods = enclosures.ball(law.exponent), enclosures.ball(self._b), self.n, 8
+                (factor, order), b, n, periods = law.growth, enclosures.ball(self._b), self.n, 8
+                q, unit = enclosures.ball(order), (2 * h).max(arb(1)) if law.exponent is None else h
                 # Terms (K + kn + n)^q b^k fall at least by rho once k >= periods; extend until the rest is negligible.
                 while True:
                     edge = size + periods * n + n
@@ -584,9 +595,17 @@ class AdditiveMechanism(AdditiveNoise):
                 work.count(60.0 * len(self.tail) * periods)
                 for r, t in enumerate(self.tail, size):
                     total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
-                rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)
+                rest = (
+                    2
+                    * sum(self.tail)
+                    * (1 - b)
+                    * b**periods
+                    * enclosures.ball(factor)
+                    * (unit * (edge + 1)) ** q
+                    / (1 - rho)
+                )
                 total += rest * arb(0.5, 0.5)
-            return (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
+            return (total + (at(0) * self.atom if self.atom else 0)) / self.total
 
     @cached_property
     def _alias(self) -> Alias:

@@ -7,6 +7,7 @@ as a frozen dataclass with a `tag`; `docs/extending/loss.md` is a worked example
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +27,9 @@ from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import Number, plain, prose, rational, show
 from optdp.exact.sweep import Branches, horner
 
+#: Breaks of a piecewise polynomial, and the coefficients on each piece.
+Rows = tuple[tuple[Fraction, ...], tuple[tuple[Fraction, ...], ...]]
+
 
 class Loss(Tagged, root=True):
     """L(x, y) >= 0: what the output y costs where the input was x.
@@ -40,8 +44,6 @@ class Loss(Tagged, root=True):
     convex: bool = False
     monotone: bool = False
     assumptions: str = ""
-    #: Whether values as floats are right to 8 ulps.
-    accurate: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -100,6 +102,29 @@ class DistanceLoss(Loss):
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         return self(np.abs(np.subtract(y, x)))
 
+    #: Where L is piecewise polynomial: 0 = b_0 < b_1 < ..., and the coefficients on each [b_i, b_(i+1)), the last without end.
+    polynomials: Rows | None = None
+
+    def exact(self, distance: Fraction) -> Fraction:
+        """L(distance >= 0), of a piecewise polynomial."""
+        assert self.polynomials is not None
+        breaks, rows = self.polynomials
+        return _horner(rows[bisect.bisect_right(breaks, distance) - 1], distance)
+
+    @property
+    def growth(self) -> tuple[Fraction, float]:
+        """(C, q) with L(d) <= C max(1, d)^q, of a power or a piecewise polynomial."""
+        if self.polynomials is None:
+            assert self.exponent is not None
+            return Fraction(1), self.exponent
+        rows = self.polynomials[1]
+        return max(sum(map(abs, row), Fraction(0)) for row in rows), float(max(map(len, rows)) - 1)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it is known to be constant from some distance on."""
+        return self.polynomials is not None and not any(self.polynomials[1][-1][1:])
+
     def integral(self, distance: ArrayLike) -> np.ndarray:
         """The integral of L from 0 to distance >= 0, elementwise."""
         raise NotImplementedError(f"{type(self).__name__} gives no integrals")
@@ -119,6 +144,9 @@ class DistanceLoss(Loss):
             return arb(0) if threshold <= 0 else t * enclosures.ball(reach)
         d = self.crossing(t).min(enclosures.ball(reach))
         return t * d - self.integral_ball(d)
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        return None if self.polynomials is None else _mirrored(*self.polynomials, unit)
 
     def mean_ball(self, reach: Fraction) -> arb:
         """An enclosure of the mean of L over distances spread evenly over [0, reach]."""
@@ -229,11 +257,15 @@ class Huber(_OneParameter, DistanceLoss):
     tag = "huber"
     corner: float
     convex = True
-    accurate = True
     words = "H(|Y - x|) with the Huber function of corner {}", "H_{{}}(|Y - x|)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "corner", require.real("corner", self.corner, low=1e-150, high=1e150))
+
+    @property
+    def polynomials(self) -> Rows:  # type: ignore[override]
+        zero, c = Fraction(0), Fraction(self.corner)
+        return (zero, c), ((zero, zero, Fraction(1, 2)), (-c * c / 2, c))
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         d, c = np.asarray(distance, dtype=float), self.corner
@@ -249,10 +281,6 @@ class Huber(_OneParameter, DistanceLoss):
         d, c = enclosures.ball(distance), enclosures.ball(self.corner)
         near, far = d.min(c), (d - c).max(arb(0))
         return near**3 / 6 + c * far * (c + far) / 2
-
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
-        c = Fraction(self.corner)
-        return _mirrored([Fraction(0), c], [[Fraction(0), Fraction(0), Fraction(1, 2)], [-c * c / 2, c]], unit)
 
     def crossing(self, level: arb) -> arb:
         c = enclosures.ball(self.corner)
@@ -272,6 +300,15 @@ class Threshold(_OneParameter, DistanceLoss):
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", require.real("limit", self.limit, low=0.0))
 
+    @property
+    def polynomials(self) -> Rows | None:  # type: ignore[override]
+        if self.limit == 0:  # 1 everywhere but at one point, where atoms may lie
+            return None
+        return (Fraction(0), Fraction(self.limit)), ((Fraction(0),), (Fraction(1),))
+
+    def exact(self, distance: Fraction) -> Fraction:
+        return Fraction(distance > self.limit)
+
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         return np.where(np.asarray(distance, dtype=float) > self.limit, 1.0, 0.0)
 
@@ -280,11 +317,6 @@ class Threshold(_OneParameter, DistanceLoss):
 
     def integral_ball(self, distance: Number | arb) -> arb:
         return (enclosures.ball(distance) - enclosures.ball(self.limit)).max(arb(0))
-
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
-        if self.limit == 0:  # 1 everywhere but at one point, where atoms may lie
-            return None
-        return _mirrored([Fraction(0), Fraction(self.limit)], [[Fraction(0)], [Fraction(1)]], unit)
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         if threshold <= 0:
@@ -330,6 +362,10 @@ class Pieces(DistanceLoss):
             if drops or not polynomial.nonnegative(_slope(row), start, end):
                 reason = f"the loss is not proven nondecreasing from distance {start} on"
                 raise ValueError(f"coefficients are not allowed: {reason}")
+
+    @property
+    def polynomials(self) -> Rows:  # type: ignore[override]
+        return self.breaks, self.coefficients
 
     @property
     def _parts(self) -> Iterable[tuple[tuple[Fraction, ...], Fraction, Fraction | None]]:
@@ -384,9 +420,6 @@ class Pieces(DistanceLoss):
         ends = (max(end, Fraction(0)) for end in (enclosures.lower(d), enclosures.upper(d)))
         low, high = (enclosures.ball(self._exact(end, self._primitives)) for end in ends)
         return low.union(high)  # nondecreasing in d
-
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
-        return _mirrored(self.breaks, self.coefficients, unit)
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         below = math.isfinite(threshold) and Fraction(threshold) <= self.coefficients[0][0]
