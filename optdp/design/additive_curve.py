@@ -587,7 +587,7 @@ class _Task:
     def peak(self, found: _Bracket) -> float:
         """The share of the value that the cell at 0 costs by its width (Gaussian DP at a large mu; else 0)."""
         q = self.loss.exponent
-        if not self.gaussian or self.discrete or q is None:
+        if not self.gaussian or self.discrete or q is None or not self.loss.convex:
             return 0.0
         return float(found.mechanism.masses[0]) * (0.5 * self.width / found.mechanism.n) ** q / (q + 1) / found.value
 
