@@ -46,7 +46,7 @@ from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.exact.sweep import horner
-from optdp.mechanisms.additive import GRID, AdditiveMechanism
+from optdp.mechanisms.additive import GRID, AdditiveMechanism, largest_around
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase, noise_of
@@ -573,9 +573,11 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     # Masses in the tail sink to E^-K: keep their relative precision.
     total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
     masses = [max(1, v) for v in as_weights(p, total)]
-    for _ in range(4):
-        changed = False
-        for a in range(len(masses)):
+    for _ in range(4 + len(masses) // n):
+        changed, bounds = False, largest_around(masses, n)
+        for a in [
+            a for a, (v, most) in enumerate(zip(masses, bounds, strict=True)) if (v - (v >> 20)) * top <= most * bottom
+        ]:
             least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
             if masses[a] < least:
                 masses[a], changed = least, True
