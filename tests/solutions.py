@@ -92,6 +92,7 @@ MAKE = {
     "notion gdp": lambda: optdp.solve_additive(optdp.GDP(1.0), rtol=0.05),
     "notion gdp squared": lambda: optdp.solve_additive(optdp.GDP(0.5), loss="squared", rtol=0.05),
     "notion gdp discrete": lambda: optdp.solve_additive(optdp.GDP(1.0, 2.0), discrete=True, rtol=0.05),
+    "notion gdp graded": lambda: optdp.solve_additive(optdp.GDP(4.0), rtol=0.05),
     "notion kl": lambda: optdp.solve_additive(optdp.KL(0.5), rtol=0.05),
     "notion kl squared": lambda: optdp.solve_additive(optdp.KL(0.5), loss="squared", rtol=0.05),
     "notion rdp": lambda: optdp.solve_additive(optdp.RDP(4, 1.0), rtol=0.05),

@@ -550,7 +550,9 @@ def test_guarantees():
         step = Fraction(reach) / 64
         seen = max(noise.hockey_stick(k * step, ratio) for k in range(1, 65))
         exact = noise.exact_delta(ratio, reach)
-        assert seen <= exact * (1 + Fraction(1, 2**39)) <= seen + Fraction(1, 10)  # on the grid cells are up to 2^-40 wider
+        assert (
+            seen <= exact * (1 + Fraction(1, 2**39)) <= seen + Fraction(1, 10)
+        )  # on the grid cells are up to 2^-40 wider
         assert noise.satisfies(optdp.ApproxDP(eps, exact, reach))
         assert noise.satisfies(optdp.ApproxDP(eps, exact * (1 - Fraction(1, 10**6)), reach)) is False
     assert noise.satisfies(optdp.LDP(5.0)) is None
