@@ -35,9 +35,11 @@ class TailsCertificate(Certificate):
         q = problem.objective.loss.exponent
         if q not in (1.0, 2.0):
             self._refuse("it is for the losses abs and squared")
-        if float(privacy.eps) != 0:
+        if not enclosures.at_most(privacy.eps, 0):
             self._refuse("it is for eps = 0")
         delta = Fraction(privacy.delta)
+        if delta <= 0:
+            self._refuse("it is for delta > 0")
         j = math.floor(1 / (2 * delta))
         # sums over 1..J of the rises of j^q, and of j times them
         plain, risen = (j, j * (j + 1) // 2) if q == 1 else (j * j, j * (j + 1) * (4 * j - 1) // 6)

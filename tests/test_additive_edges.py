@@ -1,0 +1,71 @@
+"""Additive noise at the edges of what is allowed: faint and huge parameters end in a proof or in a sentence."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import optdp
+from optdp import Additive, ApproxDP, Line, Problem, WorstCase
+from optdp.certificates.tails import TailsCertificate
+from optdp.mechanisms.staircase import LatticeStaircase
+
+TINY = Fraction(1, 10**400)
+
+
+@pytest.mark.parametrize("eps", [optdp.log(1), Fraction(1, 10**330), TINY, -TINY, 5e-324], ids=str)
+def test_an_eps_whose_float_is_zero_is_not_zero(eps):
+    """With eps > 0 Laplace noise has a finite loss, however small a delta is: the bound for eps = 0 does not hold."""
+    with pytest.raises(ValueError, match="eps"):
+        ApproxDP(eps, 0)
+    with pytest.raises(ValueError, match="eps"):
+        optdp.solve_additive(eps, 0)
+
+
+def test_a_delta_below_all_floats_is_refused():
+    for delta in (TINY, -TINY, 1 - TINY):
+        with pytest.raises(ValueError, match="^delta .*is not allowed"):
+            ApproxDP(1.0, delta)
+    assert ApproxDP(0, 5e-324).delta == 5e-324
+
+
+def test_the_bound_of_tails_is_for_eps_exactly_zero():
+    privacy = ApproxDP(0.0, 0.1)
+    for eps, holds in ((0.0, True), (optdp.log(1), True), (Fraction(1, 10**330), False), (1e-300, False)):
+        object.__setattr__(privacy, "eps", eps)  # as a notion that checks less would have it
+        problem = Problem(privacy, Line(), WorstCase("abs"), Additive())
+        if holds:
+            assert TailsCertificate().bound(problem).value > 1.9
+        else:
+            with pytest.raises(ValueError, match="eps = 0"):
+                TailsCertificate().bound(problem)
+
+
+def test_a_file_with_an_eps_below_all_floats_is_refused(tmp_path):
+    path = tmp_path / "solution.json"
+    optdp.solve_additive(0, 0.1).save(path)
+    text = path.read_text()
+    assert '"eps": 0.0' in text and '"delta": 0.1' in text
+    path.write_text(text.replace('"eps": 0.0', f'"eps": "1/{10**400}"').replace('"delta": 0.1', '"delta": 0.0'))
+    with pytest.raises(ValueError, match="eps"):
+        optdp.Solution.load(path)
+
+
+@pytest.mark.parametrize("periods", [51, 60, 199])
+def test_a_cut_after_many_periods_has_a_guarantee(periods):
+    """Its exact delta has 80 bits for each period."""
+    whole = LatticeStaircase.private(0.05)
+    noise = replace(whole, cut=periods * whole.period + 12345)
+    own = noise.guarantee()
+    assert noise.least_delta <= own.delta <= noise.least_delta * (1 + Fraction(1, 2**200))
+    assert noise.satisfies(own) and noise.satisfies(ApproxDP(0.05, math.nextafter(float(own.delta), 1)))
+    assert noise.satisfies(optdp.GDP(1.0)) is None
+    assert not all(check.passed for check in noise.check_privacy(optdp.GDP(1.0)))
+
+
+def test_a_guarantee_below_all_floats_is_the_least_of_them():
+    noise = LatticeStaircase.truncated(30, 5e-324)
+    assert 0 < noise.least_delta <= noise.guarantee().delta <= Fraction(5e-324)
+    assert noise.satisfies(ApproxDP(30, 5e-324))
