@@ -10,12 +10,15 @@ import pytest
 import optdp
 from optdp import Additive, ApproxDP, Line, Problem, WorstCase
 from optdp.certificates.tails import TailsCertificate
+from optdp.design.additive_releases import budgets, solve_releases
+from optdp.mechanisms.accounting import composed_delta, gaussian_budget
+from optdp.mechanisms.baselines.calibrated import GaussianNoise
 from optdp.mechanisms.staircase import LatticeStaircase
 
 TINY = Fraction(1, 10**400)
 
 
-@pytest.mark.parametrize("eps", [optdp.log(1), Fraction(1, 10**330), TINY, -TINY, 5e-324], ids=str)
+@pytest.mark.parametrize("eps", [optdp.log(1), Fraction(1, 10**330), TINY, -TINY, 5e-324], ids=range(5))
 def test_an_eps_whose_float_is_zero_is_not_zero(eps):
     """With eps > 0 Laplace noise has a finite loss, however small a delta is: the bound for eps = 0 does not hold."""
     with pytest.raises(ValueError, match="eps"):
@@ -69,3 +72,35 @@ def test_a_guarantee_below_all_floats_is_the_least_of_them():
     noise = LatticeStaircase.truncated(30, 5e-324)
     assert 0 < noise.least_delta <= noise.guarantee().delta <= Fraction(5e-324)
     assert noise.satisfies(ApproxDP(30, 5e-324))
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-9, 1e-300])
+def test_composition_at_a_faint_eps_takes_no_finer_grid(eps):
+    """Once as many points as eps goes into the reach of the losses."""
+    spent = composed_delta(GaussianNoise(0.2), eps, 4)
+    assert spent == pytest.approx(float(optdp.GDP(0.4).delta_at(eps)), rel=1e-2)
+    with pytest.raises(ValueError, match="step"):
+        composed_delta(GaussianNoise(0.2), 1e-9, 4, step=1e-9)
+
+
+def test_releases_at_a_faint_eps():
+    found = optdp.solve_additive(1e-9, 0.1, releases=4, rtol=1e-2)
+    assert found.verify() and composed_delta(found.mechanism, 1e-9, 4) <= 0.1
+
+
+def test_ways_of_accounting_end_with_the_time():
+    """Where nothing more may be tried, the way that a theorem keeps is left; a way that cannot be solved is left out."""
+    tried = []
+
+    def trial(privacy, rtol):
+        tried.append(privacy)
+        if isinstance(privacy, ApproxDP):
+            raise ValueError("no noise was found")
+        return optdp.solve_additive(privacy, rtol=0.1)
+
+    ways = budgets(1.0, 1e-3, 2, 1.0, "best", trial, deadline=0.0)
+    assert not tried and ways["numerical"].mu == gaussian_budget(1.0, 1e-3, 2)
+    found = solve_releases(1.0, 1e-3, 2, 1.0, "best", trial, 0.1, deadline=0.0)
+    assert found.problem.privacy == optdp.GDP(gaussian_budget(1.0, 1e-3, 2)) and found.program.rtol == 0.1
+    with pytest.raises(ValueError, match="no noise was found"):
+        solve_releases(1.0, 1e-3, 2, 1.0, "basic", trial, 0.1)

@@ -694,13 +694,17 @@ def solve_additive(
                 "releases and accounting are not allowed beside a privacy notion: they are about (eps, delta)"
             )
 
+        require.real("time_limit", time_limit, low=0.0, open_low=True)
+        deadline = time.perf_counter() + time_limit
+
         def trial(privacy: Privacy, gap: float) -> Solution:
+            left = max((deadline - time.perf_counter()) / 2, 0.02 * time_limit)  # more of them may be needed
             return solve_additive(
-                privacy, loss=loss, rtol=gap, discrete=discrete, n=n, time_limit=time_limit, method=method, solver=solver,
+                privacy, loss=loss, rtol=gap, discrete=discrete, n=n, time_limit=left, method=method, solver=solver,
                 progress=progress,
             )  # fmt: skip
 
-        return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol)
+        return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol, deadline)
     if isinstance(eps, Privacy):
         if delta != 0 or sensitivity != 1.0:
             raise TypeError("delta and sensitivity are not allowed beside a privacy notion: it has its own")
