@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import optdp
-from optdp import Additive, ApproxDP, Line, Problem, WorstCase
+from optdp import Additive, Integers, ApproxDP, Line, Problem, WorstCase
 from optdp.certificates.tails import TailsCertificate
 from optdp.design.additive_releases import budgets, solve_releases
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
+from optdp.mechanisms.additive import SLOWEST, AdditiveMechanism
 from optdp.mechanisms.baselines.calibrated import GaussianNoise
+from optdp.mechanisms.rounded import RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase
 
 TINY = Fraction(1, 10**400)
@@ -104,3 +106,27 @@ def test_ways_of_accounting_end_with_the_time():
     assert found.problem.privacy == optdp.GDP(gaussian_budget(1.0, 1e-3, 2)) and found.program.rtol == 0.1
     with pytest.raises(ValueError, match="no noise was found"):
         solve_releases(1.0, 1e-3, 2, 1.0, "basic", trial, 0.1)
+
+
+def test_draws_beyond_64_bits_of_grid_points_do_not_wrap():
+    class Far:
+        def draw(self, size, rng):
+            return np.full(size, 2**24)
+
+    noise = AdditiveMechanism(Line(), 1.0, 1, (1,), 0, (2**60,), SLOWEST)
+    vars(noise)["_periods"] = Far()  # what has a chance of e^-256
+    for drawn in (noise.sample((1000,), np.random.default_rng(0)), noise.randomize(np.full(1000, 0.25), 0)):
+        assert drawn.dtype == float and (np.abs(np.abs(drawn) - 2**24 - 1) <= 1).all() and drawn.std() > 2**23
+    far = noise.randomize(np.array([2.0**70]), 0)
+    assert far.dtype == float and abs(float(far[0]) - 2.0**70) <= 2**24 + 2
+    rounded = RoundedNoise(Integers(), noise).randomize(np.zeros((20, 5)), 0)
+    assert rounded.shape == (20, 5) and rounded.dtype == float and (np.abs(np.abs(rounded) - 2**24) <= 2).all()
+
+
+def test_tails_that_hardly_fall_are_refused():
+    """Their draws would not end."""
+    with pytest.raises(ValueError, match="decay"):
+        AdditiveMechanism(Line(), 1.0, 1, (1,), 0, (2**60,), 2**62 - 1)
+    noise = AdditiveMechanism(Line(), 1.0, 1, (1,), 0, (2**60,), SLOWEST)
+    drawn = np.abs(noise.sample((2000,), np.random.default_rng(1)))
+    assert abs(drawn.mean() / noise.noise_loss("abs") - 1) < 5 / 2000**0.5

@@ -62,6 +62,10 @@ TOTAL = LIMB * LIMB
 LENGTH = 1_000_000
 #: The sampler works on a grid of at least 2^GRID points per cell.
 GRID = 40
+#: Tails fall by a share of at least 2^-16 each sensitivity: the sampler looks at a few periods at a time.
+SLOWEST = LIMB - (LIMB >> 16)
+#: Cells from which on grid points are counted in Python's integers.
+FAR = 2**21
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,6 +124,8 @@ class AdditiveMechanism(AdditiveNoise):
         if not self.weights or len(self.tail) not in (0, self.n) or not 0 <= self.decay < LIMB:
             lengths = f"weights must not be empty, tail must have 0 or n = {self.n} entries"
             raise ValueError(f"{lengths}, and decay be below 2^62")
+        if self.tail and self.decay > SLOWEST:
+            raise ValueError("decay is not allowed: where there is a tail, it must be at most 2^62 - 2^46")
         if not 0 < self.total < TOTAL:
             raise ValueError("the weights must add up to a positive number below 2^124")
 
@@ -573,6 +579,8 @@ class AdditiveMechanism(AdditiveNoise):
         distance *= 1 - 2 * rng.integers(0, 2, size=size)
         if not self.discrete:
             m = self._grid()[1]
+            if distance.size and np.abs(distance).max() >= FAR:  # m is at most 2^41
+                distance = distance.astype(object)
             within = rng.integers(0, m, size=size)
             within -= m // 2
             distance *= m
@@ -586,7 +594,8 @@ class AdditiveMechanism(AdditiveNoise):
         return g, -(-share.numerator // share.denominator)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return self._places(math.prod(shape), rng).reshape(shape) * (1.0 if self.discrete else self._grid()[0])
+        drawn = self._places(math.prod(shape), rng).reshape(shape) * (1.0 if self.discrete else self._grid()[0])
+        return drawn.astype(float)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, rng, g = self.domain.check(x), as_rng(rng), 1.0 if self.discrete else self._grid()[0]
