@@ -130,3 +130,49 @@ def test_tails_that_hardly_fall_are_refused():
     noise = AdditiveMechanism(Line(), 1.0, 1, (1,), 0, (2**60,), SLOWEST)
     drawn = np.abs(noise.sample((2000,), np.random.default_rng(1)))
     assert abs(drawn.mean() / noise.noise_loss("abs") - 1) < 5 / 2000**0.5
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [optdp.Profile([(30, 0.1)]), optdp.Profile([(0, 1e-9)], 2.0), optdp.Profile([(optdp.log(3), 0.1), (2, 1e-3)]),
+     optdp.Curve([(0, 0.1), (30, 0.1)], "falling")],
+    ids=["spike", "tails", "log", "curve"],
+)  # fmt: skip
+def test_profiles_that_are_one_pair_are_solved_as_it(privacy, tmp_path):
+    found = optdp.solve_additive(privacy)
+    assert found.gap <= 1e-3 and found.verify() and found.problem.privacy == privacy
+    found.save(tmp_path / "solution.json")
+    assert optdp.Solution.load(tmp_path / "solution.json").verify()
+
+
+def test_bounds_of_one_pair_hold_for_those_that_keep_more():
+    """A profile's bound is the largest of its pairs'; a pair that the certificate is not for proves nothing."""
+    wide = optdp.Profile([(0, 0.1), (1.0, 0.01)], 2.0)
+    one = Problem(ApproxDP(0, 0.1, 2.0), Line(), WorstCase("abs"), Additive())
+    assert TailsCertificate().bound(Problem(wide, Line(), WorstCase("abs"), Additive())) == TailsCertificate().bound(one)
+    with pytest.raises(ValueError, match="eps = 0"):
+        other = optdp.Profile([(0.5, 0.1), (1.0, 0.01)])
+        TailsCertificate().bound(Problem(other, Line(), WorstCase("abs"), Additive()))
+
+
+def test_losses_beyond_all_floats_are_refused_by_name():
+    for loss, width in ((optdp.Power(100), 1e150), (optdp.Power(100), 1e-150), (optdp.Power(100), 900.0)):
+        with pytest.raises(ValueError, match=r"^loss = 'power\(\d+\)', sensitivity = .* is not allowed"):
+            optdp.solve_additive(0.01, 0.01, loss, sensitivity=width, n=1)
+    for notion in (optdp.GDP(1.0, 1e150), optdp.RDP(2, 1.0, 1e150)):
+        with pytest.raises(ValueError, match="sensitivity"):
+            optdp.solve_additive(notion, loss=optdp.Power(3))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_users_loss_may_be_in_any_units():
+    same = optdp.solve_additive(1, 0.01, lambda d: d, n=4)
+    large = optdp.solve_additive(1, 0.01, lambda d: d, n=4, sensitivity=1e150)
+    assert large.value == pytest.approx(1e150 * same.value) and large.lower_bound == pytest.approx(1e150 * same.lower_bound)
+    with pytest.raises(ValueError, match="loss .*sensitivity"):
+        optdp.solve_additive(1, 0.01, lambda d: d, sensitivity=1e-150)
+
+
+def test_orders_near_one_end_in_a_sentence():
+    with pytest.raises(ValueError, match="RDP is not allowed"):
+        optdp.solve_additive(optdp.RDP(1 + 1e-15, 10), n=2)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optdp.certificates.additive import not_additive
+from optdp.certificates.additive import by_pairs, not_additive
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures
 from optdp.problem import Problem
@@ -29,6 +29,9 @@ class TailsCertificate(Certificate):
     tag = "tails"
 
     def bound(self, problem: Problem) -> Bound:
+        return by_pairs(problem, self._bound)
+
+    def _bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
         if reason := not_additive(problem):
             self._refuse(reason)

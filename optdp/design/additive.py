@@ -72,6 +72,8 @@ MAX_ROWS = 120_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
 AIM = 0.1
 CHEAP = 10_000
+#: Tails that fall more slowly are not tried: what keeps so small an eps with delta = 0 reaches too far.
+FLATTEST = 1e-4
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
 #: Noise of the integers is written out for sensitivities up to this.
@@ -149,7 +151,9 @@ class LatticeProgram:
         self.cost = (price * multiplicity + tie) * self.scale
         self.used = method
         # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
-        self.magnify = 2.0 ** (20 - math.frexp(float(self.cost.max()))[1]) if geometric else 1.0
+        # Costs in a user's units may be of any size.
+        size = math.frexp(float(self.cost.max()))[1]
+        self.magnify = 2.0 ** (20 - size) if geometric else 2.0**-size if abs(size) > 40 else 1.0
         row, one = np.append(multiplicity * self.scale, 1.0)[None, :], np.ones(1)
         linear = LinearProgram(np.append(self.cost, 0.0) * self.magnify, row, one, one, upper=top)
         #: Grows as plain data until a solver of linear programs is asked.
@@ -276,6 +280,7 @@ class LatticeProgram:
         self.primal = found.x
         self.dual = np.zeros(self.rows)
         self.dual[0], self.dual[pair], self.dual[budgets] = found.t, found.y, found.e
+        self.dual /= self.magnify
         return True
 
     def masses(self) -> tuple[np.ndarray, float]:
@@ -468,6 +473,9 @@ class _Task:
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
         exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete or self.rounds)
+        if not exact.any():
+            told = f"loss = {self.loss.name!r}, sensitivity = {self.width:g} is not allowed"
+            raise ValueError(f"{told}: all losses up to {last / n:g} sensitivities are about 0; scale the loss up")
         return np.array([float(Fraction(int(c), 2**proof.SCALE)) for c in exact])
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
@@ -716,6 +724,15 @@ def solve_additive(
     return solve(problem, rtol, time_limit, method, solver, progress, n=n, **own)
 
 
+def sized(problem: Problem) -> None:
+    """**Raises** ValueError where the loss of noise as large as the sensitivity is out of the range of floats."""
+    loss, privacy = problem.objective.loss, problem.privacy
+    width: float = privacy.sensitivity  # type: ignore[attr-defined]
+    if loss.exponent is not None and not abs(loss.exponent * math.log10(width)) <= 300:
+        told = "the loss at the sensitivity must be between 1e-300 and 1e300"
+        raise ValueError(f"loss = {loss.name!r}, sensitivity = {width:g} is not allowed: {told}")
+
+
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under (eps, delta)-differential privacy."""
     if reason := proof.not_additive(problem):
@@ -740,10 +757,16 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
         raise ValueError(f"n = {n} is not allowed on the integers: it must be at most the sensitivity")
     if solver is not None and method != "auto":
         raise ValueError(f"method = {method!r} is not allowed with a solver object: choose one of them")
+    sized(run.problem)
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
     if task.delta > 0:
         task = task.on(task.radius + 4)  # refuses a function that is not convex there
     best = _refine(task, run, n, every_shift)
+    if not math.isfinite(best.value):
+        width = task.width
+        raise ValueError(
+            f"loss = {task.loss.name!r}, sensitivity = {width:g} is not allowed: the noise's loss is beyond all floats"
+        )
     used = replace(run.problem, objective=WorstCase(best.loss))
     return Solution(used, best.value, best.lower, best.mechanism, best.certificate, _program(best, task, run))
 
@@ -828,7 +851,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         used, points = points, task.allowed(min(max(goal, points + 1), (2 if task.narrow else 6) * points))
         if points > (640 if task.narrow else 400) or points == used:
             break
-    if task.discrete and q is not None and task.delta > 0 and best is not None and best.gap > rtol and task.eps > 0:
+    if task.discrete and q is not None and task.delta > 0 and best is not None and best.gap > rtol and task.eps > FLATTEST:
         tailed = _solve_geometric(task, points)  # small masses far out are precise there
         best = _better(best, tailed) if tailed else best
     if best is None:
@@ -837,7 +860,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         best = _proven(best, task, geng_viswanath(task.problem))
         if q in (1, 2) and not task.discrete:
             best = _proven(best, task, SpikeCertificate.best(task.problem))
-    if task.eps > 0 and q in (1, 2) and n is None:
+    if task.eps > FLATTEST and q in (1, 2) and n is None:
         best = _with_staircase(best, task, rtol)
     return best
 

@@ -47,12 +47,14 @@ from optdp.problem import (
     ApproxDP,
     At,
     Average,
+    Curve,
     Divergence,
     Integers,
     Line,
     LossLike,
     Objective,
     Privacy,
+    Profile,
     WorstCase,
 )
 from optdp.problem.privacy import mu_between
@@ -235,6 +237,10 @@ class AdditiveMechanism(AdditiveNoise):
         answers = [privacy.admits(self.pair(k)) for k in range(end, 0, -1)]
         # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
         beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
+        if not beyond and None not in answers and False not in answers and isinstance(privacy, Profile | Curve):
+            # That mixture's own divergences: of pairs (eps, delta) they are all that is asked.
+            exact = ((self.exact_delta(enclosures.exp_below(e), privacy.sensitivity), d) for e, d in privacy.pairs)
+            beyond = all(found <= Fraction(d) for found, d in exact)  # type: ignore[arg-type]
         return False if False in answers else True if beyond and None not in answers else None
 
     def mu(self) -> float:
