@@ -176,3 +176,41 @@ def test_a_users_loss_may_be_in_any_units():
 def test_orders_near_one_end_in_a_sentence():
     with pytest.raises(ValueError, match="RDP is not allowed"):
         optdp.solve_additive(optdp.RDP(1 + 1e-15, 10), n=2)
+
+
+@pytest.mark.parametrize(
+    ("eps", "width", "loss"), [(28, 1000, "abs"), (28, 1000, "squared"), (16, 4000, "abs"), (30, 9999, "squared"), (0.5, 65, "abs")]
+)  # fmt: skip
+def test_the_staircase_on_many_integers_attains_its_own_bound(eps, width, loss):
+    """Where the first step covers few integers, noise of the line that is rounded would cost far more."""
+    found = optdp.solve_additive(eps, 0, loss, sensitivity=width, discrete=True)
+    assert found.gap < 1e-12 and found.verify()
+
+
+@pytest.mark.parametrize(("eps", "delta", "width", "value"), [(30, 0, 10**6, 0.306), (30, 0.1, 10**6, 0.2754), (20, 0.1, 10**6, 40.87)])
+def test_rounded_noise_has_the_steps_of_the_line(eps, delta, width, value):
+    assert optdp.solve_additive(eps, delta, sensitivity=width, discrete=True).value < value
+
+
+def test_the_largest_likelihood_ratio_is_that_of_all_windows():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n, size = (int(x) for x in rng.integers(1, 9, size=2))
+        weights, tail = (tuple(int(x) for x in rng.integers(1, 50, size=k)) for k in (size, n))
+        noise = AdditiveMechanism(Line(), 1.0, n, weights, 0, tail, int(rng.integers(1, 2**61)))
+        b = Fraction(noise.decay, 2**62)
+        p = [*map(Fraction, weights), *(t * (1 - b) * b**k for k in range(3) for t in tail)]
+        line = [*p[:0:-1], *p]
+        assert noise.exact_ratio == max(
+            x / y for i, x in enumerate(line) for y in line[max(i - n, 0) : i + n + 1]
+        )
+
+
+def test_sentences_name_what_is_wrong():
+    with pytest.raises(ValueError, match="^n = 10000 is not allowed"):
+        optdp.solve_additive(1, 0.01, n=10000)
+    with pytest.raises(ValueError, match="^delta = 1e-150 is not allowed"):
+        optdp.solve_additive(0, 1e-150)
+    with pytest.raises(ValueError, match="no noise keeps"):
+        optdp.Curve([(0, 0.1), (14, 0)])
+    assert "atom 0.999999 at 0" in repr(LatticeStaircase.private(1.0, delta=1 - 1e-9))

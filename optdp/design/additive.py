@@ -25,6 +25,7 @@ nothing once L(Kh) >= t: the staircase. The dual is continued by the matching re
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass, replace
@@ -76,8 +77,8 @@ CHEAP = 10_000
 FLATTEST = 1e-4
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
-#: Noise of the integers is written out for sensitivities up to this.
-WRITTEN = 500
+#: The staircase of the integers is written out for sensitivities up to this: with delta, and without.
+WRITTEN, WRITTEN_PURE = 500, 10_000
 #: Programs on more integers than this per sensitivity are not solved where rounding costs a share of less than FINE.
 LATTICE, FINE = 64, 2e-5
 #: By how much noise of another kind must be better than that of the lattice, of which more is known.
@@ -568,6 +569,17 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     return AdditiveMechanism(domain, privacy.sensitivity, n, tuple(masses[:-n]), 0, tuple(tail), decay, privacy.eps)
 
 
+def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
+    """The staircase on the integers whose first step ends at k, of at most n - 1: (eps, 0)-private exactly."""
+    ratio = enclosures.exp_below(privacy.eps)
+    top, bottom = ratio.numerator, ratio.denominator
+    decay = -(-LIMB * bottom // top)
+    first = (1 << BITS) // math.ceil(2 * k + 1 + 2 * n / math.expm1(float(privacy.eps)))
+    second = -(-first * bottom // top)
+    tail = -(-second * LIMB // (LIMB - decay))
+    return AdditiveMechanism(Integers(), n, n, (first,) * (k + 1), 0, (tail,) * n, decay, privacy.eps)
+
+
 def _cut(p: np.ndarray, delta: float, n: int) -> np.ndarray:
     """Masses cut off as early as delta allows: the last n of what is left have a share of at most delta."""
     sums = np.cumsum(p)
@@ -819,11 +831,21 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         small = task.delta <= TINY or negligible
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
+    if isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN_PURE and n is None:
+        if task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum, and needs no program
+            with contextlib.suppress(ValueError):  # noise that reaches too far
+                best = _with_staircase(_closed_form_bracket(task), task, rtol)
+                best = _proven(best, task, IntegerStaircaseCertificate.best(task.problem))
+                if best.gap <= rtol:
+                    return best
     if task.narrow and not fixed and not every_shift and task.solver is None:
         best, small = _narrow(task, rtol), False
         if best.gap <= rtol:
             return best
         points = task.allowed(math.ceil(FIRST / task.peak))
+    if n is not None and points * 2 * (radius + 2) > MAX_POINTS:
+        most = int(MAX_POINTS / (2 * (radius + 2)))
+        raise ValueError(f"n = {n} is not allowed for noise that reaches over {radius:.3g} sensitivities: at most {most}")
     if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
@@ -904,18 +926,20 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
         noise, value = task.sent(mechanism)
         if value < best.value:
             best = replace(best, mechanism=noise, value=value)
-    if integers and task.width <= WRITTEN:
+    if integers and task.width <= (WRITTEN if task.delta else WRITTEN_PURE):
         n = int(task.width)
         for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
-            made = private_geometric(
-                task.privacy, Integers(), n, np.append(np.ones(k + 1), np.full(n, math.exp(-task.eps)))
-            )
+            made = integer_staircase(task.privacy, n, k)
             delta = Fraction(task.privacy.delta)
             more = int(made.total * delta / (1 - delta)) if task.delta < 0.9 else 0  # mixed in at 0
             made = replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
             if (value := made.enclose_loss(task.loss)[1]) < best.value:
                 best = replace(best, mechanism=made, value=value)
-    for peaked in [] if task.discrete else noise_of(replace(task.problem, domain=Line()), step):
+    on_line, shares = replace(task.problem, domain=Line()), {step}
+    if task.rounds:  # the step of noise that is rounded is that of the line, or covers one integer
+        line = replace(pure, domain=Line())
+        shares = {StaircaseCertificate.best(line).first_step(line), min(1 / task.width, 1.0)}
+    for peaked in [] if task.discrete else [noise for share in sorted(shares) for noise in noise_of(on_line, share)]:
         noise, value = task.sent(peaked)
         if value < (1 - TIE) * best.value:
             best = replace(best, mechanism=noise, value=value)
@@ -951,6 +975,11 @@ def _uniform(task: _Task) -> AdditiveMechanism:
         told = f"eps = 0, delta = {task.delta:g} is not allowed at sensitivity {task.width:g} on the integers"
         raise ValueError(f"{told}: the noise would reach over {float(wanted) / 2:.3g}; raise delta")
     width = max(enclosures.round_up(wanted / count), task.width)
+    if width > 1e150:
+        raise ValueError(
+            f"delta = {task.delta:g} is not allowed with eps = 0: the noise would reach over {width / 2:.3g}, at most 5e149 is "
+            "supported; raise delta"
+        )
     half = (count + 1) // 2
     return AdditiveMechanism(task.area, width, 1, (1,) * half, eps=task.privacy.eps, notion=task.privacy)
 

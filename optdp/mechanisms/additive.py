@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Annotated, Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from optdp.exact import (
     show,
     work,
 )
+from optdp.exact.numbers import below
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
@@ -282,9 +284,13 @@ class AdditiveMechanism(AdditiveNoise):
             return None
         b, d, n = self.decay, LIMB, self.n
         half = [w * d**2 for w in self.weights] + [t * (d - b) * factor for factor in (d, b) for t in self.tail]
-        work.count(len(half) * (0.1 * n + work.rational(8)))
-        line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
-        top = [max(line[max(i - n, 0) : i + n + 1]) for i in range(n, len(line))]
+        work.count(len(half) * (1.0 + work.rational(8)))
+        # A window of n cells around each distance (further out it repeats) is the end of one block and the start of the next.
+        width, line = 2 * n + 1, [*half[n:0:-1], *half, *[0] * n]
+        blocks = [line[k : k + width] for k in range(0, len(line), width)]
+        starts = [x for block in blocks for x in accumulate(block, max)]
+        ends = [x for block in blocks for x in reversed(list(accumulate(reversed(block), max)))]
+        top = [max(ends[i], starts[i + width - 1]) for i in range(len(half))]
         return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
 
     def delta(self, eps: Number) -> float:
@@ -615,6 +621,6 @@ class AdditiveMechanism(AdditiveNoise):
     def __repr__(self) -> str:
         kind = "integer" if self.discrete else "piecewise-constant"
         reach = "unbounded" if self.tail else f"|z| <= {self.noise_radius():.6g}"
-        atom = f", atom {self.atom_mass:.6g} at 0" if self.atom else ""
+        atom = f", atom {below(self.atom_mass, 6)} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"

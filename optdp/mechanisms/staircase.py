@@ -41,7 +41,7 @@ from optdp.exact import (
     require,
     work,
 )
-from optdp.exact.numbers import BITS
+from optdp.exact.numbers import BITS, below
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import AdditiveNoise, added
@@ -396,7 +396,7 @@ class LatticeStaircase(AdditiveNoise):
 
     def __repr__(self) -> str:
         reach = f"|z| <= {self.noise_radius():.6g}" if self.cut else "unbounded"
-        atom = f", atom {self.atom / LIMB:.6g} at 0" if self.atom else ""
+        atom = f", atom {below(self.atom_mass, 6)} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"LatticeStaircase for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
 

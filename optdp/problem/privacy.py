@@ -502,7 +502,7 @@ class Curve(Divergence):
         object.__setattr__(self, "points", tuple(made))
         self._set_sensitivity()
         if self.pairs[0] == (0, 0):
-            raise ValueError("points are not allowed: such a curve may be 0 from 0 on, which asks for no noise at all")
+            raise ValueError("points are not allowed: such a curve may be 0 at every eps > 0, which no noise keeps")
 
     @classmethod
     def of(
