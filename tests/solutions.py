@@ -82,6 +82,9 @@ MAKE = {
     "staircase eps=20": lambda: optdp.solve_additive(20.0),
     "additive eps=20": lambda: optdp.solve_additive(20.0, 0.1),
     "additive eps=0, delta=1e-9": lambda: optdp.solve_additive(0.0, 1e-9),
+    "additive eps=20 integers": lambda: optdp.solve_additive(16.0, 0.01, sensitivity=2**34, discrete=True, rtol=0.05),
+    "additive integers of 7": lambda: optdp.solve_additive(8.0, sensitivity=7, discrete=True),
+    "additive integers, n apart": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=10**5 + 3, discrete=True, rtol=0.05),
     "additive wide integers": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=10**6, discrete=True, rtol=0.05),
     "additive wide integers delta=0": lambda: optdp.solve_additive(8.0, sensitivity=10**6, discrete=True),
     "notion profile": lambda: optdp.solve_additive(optdp.Profile([(0.5, 0.1), (1.0, 0.05)]), rtol=0.05),
@@ -150,6 +153,7 @@ MAKE = {
     "lip lower histogram": lambda: optdp.solve_lip(PRIOR, 1.0, task="histogram", notion="lip-lower"),
     "lip ldp": lambda: optdp.solve_lip(PRIOR, 1.0, notion="ldp"),
     "lip ldp histogram": lambda: optdp.solve_lip(PRIOR, 1.0, task="histogram", notion="ldp"),
+    "lip ldp chord": lambda: optdp.solve_lip([k / 300 for k in range(1, 25)], 2.0, task="histogram", notion="ldp"),
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optdp
-from optdp import Additive, Integers, ApproxDP, Line, Problem, WorstCase
+from optdp import Additive, ApproxDP, Integers, Line, Problem, WorstCase
 from optdp.certificates.tails import TailsCertificate
 from optdp.design.additive_releases import budgets, solve_releases
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
@@ -31,7 +31,7 @@ def test_an_eps_whose_float_is_zero_is_not_zero(eps):
 
 def test_a_delta_below_all_floats_is_refused():
     for delta in (TINY, -TINY, 1 - TINY):
-        with pytest.raises(ValueError, match="^delta .*is not allowed"):
+        with pytest.raises(ValueError, match=r"^delta .*is not allowed"):
             ApproxDP(1.0, delta)
     assert ApproxDP(0, 5e-324).delta == 5e-324
 
@@ -149,7 +149,9 @@ def test_bounds_of_one_pair_hold_for_those_that_keep_more():
     """A profile's bound is the largest of its pairs'; a pair that the certificate is not for proves nothing."""
     wide = optdp.Profile([(0, 0.1), (1.0, 0.01)], 2.0)
     one = Problem(ApproxDP(0, 0.1, 2.0), Line(), WorstCase("abs"), Additive())
-    assert TailsCertificate().bound(Problem(wide, Line(), WorstCase("abs"), Additive())) == TailsCertificate().bound(one)
+    assert TailsCertificate().bound(Problem(wide, Line(), WorstCase("abs"), Additive())) == TailsCertificate().bound(
+        one
+    )
     with pytest.raises(ValueError, match="eps = 0"):
         other = optdp.Profile([(0.5, 0.1), (1.0, 0.01)])
         TailsCertificate().bound(Problem(other, Line(), WorstCase("abs"), Additive()))
@@ -168,8 +170,10 @@ def test_losses_beyond_all_floats_are_refused_by_name():
 def test_a_users_loss_may_be_in_any_units():
     same = optdp.solve_additive(1, 0.01, lambda d: d, n=4)
     large = optdp.solve_additive(1, 0.01, lambda d: d, n=4, sensitivity=1e150)
-    assert large.value == pytest.approx(1e150 * same.value) and large.lower_bound == pytest.approx(1e150 * same.lower_bound)
-    with pytest.raises(ValueError, match="loss .*sensitivity"):
+    assert large.value == pytest.approx(1e150 * same.value) and large.lower_bound == pytest.approx(
+        1e150 * same.lower_bound
+    )
+    with pytest.raises(ValueError, match=r"loss .*is not allowed"):
         optdp.solve_additive(1, 0.01, lambda d: d, sensitivity=1e-150)
 
 
@@ -179,7 +183,8 @@ def test_orders_near_one_end_in_a_sentence():
 
 
 @pytest.mark.parametrize(
-    ("eps", "width", "loss"), [(28, 1000, "abs"), (28, 1000, "squared"), (16, 4000, "abs"), (30, 9999, "squared"), (0.5, 65, "abs")]
+    ("eps", "width", "loss"),
+    [(28, 1000, "abs"), (28, 1000, "squared"), (16, 4000, "abs"), (30, 9999, "squared"), (0.5, 65, "abs")],
 )  # fmt: skip
 def test_the_staircase_on_many_integers_attains_its_own_bound(eps, width, loss):
     """Where the first step covers few integers, noise of the line that is rounded would cost far more."""
@@ -187,7 +192,9 @@ def test_the_staircase_on_many_integers_attains_its_own_bound(eps, width, loss):
     assert found.gap < 1e-12 and found.verify()
 
 
-@pytest.mark.parametrize(("eps", "delta", "width", "value"), [(30, 0, 10**6, 0.306), (30, 0.1, 10**6, 0.2754), (20, 0.1, 10**6, 40.87)])
+@pytest.mark.parametrize(
+    ("eps", "delta", "width", "value"), [(30, 0, 10**6, 0.306), (30, 0.1, 10**6, 0.2754), (20, 0.1, 10**6, 40.87)]
+)
 def test_rounded_noise_has_the_steps_of_the_line(eps, delta, width, value):
     assert optdp.solve_additive(eps, delta, sensitivity=width, discrete=True).value < value
 
@@ -201,15 +208,13 @@ def test_the_largest_likelihood_ratio_is_that_of_all_windows():
         b = Fraction(noise.decay, 2**62)
         p = [*map(Fraction, weights), *(t * (1 - b) * b**k for k in range(3) for t in tail)]
         line = [*p[:0:-1], *p]
-        assert noise.exact_ratio == max(
-            x / y for i, x in enumerate(line) for y in line[max(i - n, 0) : i + n + 1]
-        )
+        assert noise.exact_ratio == max(x / y for i, x in enumerate(line) for y in line[max(i - n, 0) : i + n + 1])
 
 
 def test_sentences_name_what_is_wrong():
-    with pytest.raises(ValueError, match="^n = 10000 is not allowed"):
+    with pytest.raises(ValueError, match=r"^n = 10000 is not allowed"):
         optdp.solve_additive(1, 0.01, n=10000)
-    with pytest.raises(ValueError, match="^delta = 1e-150 is not allowed"):
+    with pytest.raises(ValueError, match=r"^eps = 0, delta = 1e-150 is not allowed"):
         optdp.solve_additive(0, 1e-150)
     with pytest.raises(ValueError, match="no noise keeps"):
         optdp.Curve([(0, 0.1), (14, 0)])

@@ -30,6 +30,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ from optdp.design.registry import Run, register, solve
 from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
-from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.exact.sweep import horner
+from optdp.mechanisms.additive import GRID, AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase, noise_of
@@ -75,6 +77,8 @@ AIM = 0.1
 CHEAP = 10_000
 #: Tails that fall more slowly are not tried: what keeps so small an eps with delta = 0 reaches too far.
 FLATTEST = 1e-4
+#: The most points per sensitivity where delta = 0 and the loss jumps.
+FINEST = 1500
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
 #: The staircase of the integers is written out for sensitivities up to this: with delta, and without.
@@ -83,6 +87,8 @@ WRITTEN, WRITTEN_PURE = 500, 10_000
 LATTICE, FINE = 64, 2e-5
 #: By how much noise of another kind must be better than that of the lattice, of which more is known.
 TIE = 1e-6
+#: Uniform noise: bits of the sensitivity that its grid resolves.
+SHARE = 20
 #: Weights of the mechanism are integers that add up to about 2^BITS.
 BITS = 120
 
@@ -429,6 +435,13 @@ class _Task:
         self.rounds = integers and (large or (narrow and self.width > 1)) and q in (1, 2) and self.width <= WIDEST
         self.discrete = integers and not self.rounds
         self.narrow = narrow and not self.discrete
+        #: Where the loss jumps, in sensitivities (of many the first three); whether it may grow too slowly to end noise.
+        self.jumps: list[Fraction] = []
+        if self.loss.polynomials is not None:
+            rows = self.loss.polynomials[1]
+            kinks = zip(self.loss.polynomials[0][1:], pairwise(rows), strict=True)
+            self.jumps = [b / Fraction(self.width) for b, (r, s) in kinks if horner(r, b) != horner(s, b)][:3]
+        self.slow = not self.loss.convex
         #: Where noise is made before it is rounded.
         self.area = Integers() if self.discrete else Line()
 
@@ -437,18 +450,35 @@ class _Task:
         return _Task(replace(self.problem, **changes), self.deadline, self.method, self.solver)
 
     def allowed(self, points: int) -> int:
-        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one."""
+        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one.
+
+        Where the loss jumps there should be a point.
+        """
         if not self.rounds:
-            return points
+            wide = range(points, points + points // 3 + 2)
+            near = (n for n in wide if all(-b * n % 1 < 1e-9 for b in self.jumps))
+            return next(near, points)
         most = int(self.width)
         points = min(points, most)
         return next((n for n in range(points, min(points + points // 3, most) + 1) if most % n == 0), points)
 
     def on(self, reach: float) -> _Task:
         """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
-        if self.loss.exponent is not None or (self.loss.reach or 0.0) >= self.width * reach:
+        if not self.loss.assumptions or (self.loss.reach or 0.0) >= self.width * reach:
             return self
         return self.about(objective=WorstCase(self.loss.on(self.width * reach)))
+
+    @property
+    def indifferent(self) -> float:
+        """The distance, in sensitivities, at which the loss is that of Laplace noise: the optimum is no larger."""
+        q = self.loss.exponent
+        if q is not None:
+            return math.gamma(q + 1) ** (1 / q) / self.eps
+        grid = np.linspace(0.0, 40.0, 20_001)
+        x = grid * (self.width / self.eps)
+        mean = float(np.trapezoid(self.loss(x) * np.exp(-grid), grid))
+        high = np.flatnonzero(self.loss(x) >= mean)
+        return float(grid[high[0]]) / self.eps if high.size else 40 / self.eps
 
     def bracket(
         self, mechanism: AdditiveMechanism, certificate: Proof, solved: bool = True,
@@ -590,8 +620,8 @@ def _cut(p: np.ndarray, delta: float, n: int) -> np.ndarray:
 
 def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     """delta = 0, or so small that the noise is the staircase cut off where delta allows."""
-    eps, delta, q = task.eps, task.delta, task.loss.exponent
-    start = n * (math.ceil(math.gamma(q + 1) ** (1 / q) / eps) + 1)
+    eps, delta = task.eps, task.delta
+    start = n * (math.ceil(task.indifferent) + 1)
     reach = 36 / eps if delta == 0 else min(36 / eps, truncated_radius(eps, delta) + 4 / eps)
     costs = task.costs(n, start + n * (math.ceil(reach) + 2) - 1)
     budget = delta if delta > TINY else 0.0  # below, slacks are not worth their scale
@@ -605,17 +635,26 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     if not 0 < p.sum() < math.inf:  # a solver that answers anything
         return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
-    mechanism = private_geometric(task.privacy, task.area, n, p)
-    if delta > 2.0**-BITS:  # less than a weight may have: the tail stays
-        periods = np.arange(1, int(truncated_radius(eps, delta)) + 5)  # of the tail, written out
-        written = np.concatenate([p, (p[-n:] * np.exp(-eps * periods)[:, None]).ravel()])
-        try:
-            cut = private_finite(task.privacy, task.area, n, _cut(written, delta, n))
-        except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
-            cut = mechanism
-        if cut.enclose_loss(task.loss)[1] <= mechanism.enclose_loss(task.loss)[1]:
-            mechanism = cut
+    mechanism = _with_tail(task, n, p)
+    if task.slow and delta > 0:  # the program's slacks have no use on a tail that does not end
+        pure = _solve_geometric(task.about(privacy=replace(task.privacy, delta=0.0)), n)
+        other = _with_tail(task, n, pure.program.masses()[0]) if pure and pure.program else mechanism
+        mechanism = min(mechanism, other, key=lambda noise: noise.enclose_loss(task.loss)[1])
     return task.bracket(mechanism, certificate, solved, program, "geometric tail")
+
+
+def _with_tail(task: _Task, n: int, p: np.ndarray) -> AdditiveMechanism:
+    """Noise close to masses whose last n fall geometrically, cut off where delta allows if that is better."""
+    mechanism = private_geometric(task.privacy, task.area, n, p)
+    if task.delta <= 2.0**-BITS:  # less than a weight may have: the tail stays
+        return mechanism
+    periods = np.arange(1, int(truncated_radius(task.eps, task.delta)) + 5)  # of the tail, written out
+    written = np.concatenate([p, (p[-n:] * np.exp(-task.eps * periods)[:, None]).ravel()])
+    try:
+        cut = private_finite(task.privacy, task.area, n, _cut(written, task.delta, n))
+    except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
+        return mechanism
+    return cut if cut.enclose_loss(task.loss)[1] <= mechanism.enclose_loss(task.loss)[1] else mechanism
 
 
 def _solve_with_slack(
@@ -648,8 +687,8 @@ def _solve_with_slack(
             break
         t, _, lam = program.duals()
         needed = t + math.expm1(eps) * sum(lam.values()) / 2
-        if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40:
-            break
+        if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40 or task.slow:
+            break  # what it costs far out need not be a reason to end there: the bound is that of a geometric tail
         radius = radius * 1.15 + 0.25
     p, atom = program.masses()
     if task.discrete:
@@ -673,8 +712,8 @@ def solve_additive(
 
     - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`. In
       place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `Curve`, `GDP`, `RDP` or `KL`.
-    - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)` with q >= 1, or a convex function of the distance (delta > 0
-      only: without it noise is unbounded, and a function is known through samples on a bounded range).
+    - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)`, `Huber`, `Threshold`, `Pieces`, or a convex function of the
+      distance (delta > 0 only: without it noise is unbounded, and a function is known through samples on a bounded range).
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
     - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
@@ -752,10 +791,10 @@ def accepts(problem: Problem) -> str | None:
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
     loss, privacy = problem.objective.loss, problem.privacy
-    if not loss.convex:
-        return "the loss must be convex (a function is declared so by optdp.CustomLoss(function, shape='convex'))"
-    if loss.exponent is None and privacy.delta == 0:  # type: ignore[attr-defined]
-        return "with delta = 0 the loss must be a power: noise is unbounded then, and a function is known on a bounded range only"
+    if loss.assumptions and not loss.convex:
+        return "a function must be declared convex: optdp.CustomLoss(function, shape='convex')"
+    if loss.assumptions and privacy.delta == 0:  # type: ignore[attr-defined]
+        return "with delta = 0 noise is unbounded, and a function is known on a bounded range only"
     others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 
@@ -785,7 +824,8 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
 
 register(
     "additive",
-    ("ApproxDP", "Line, Integers", "WorstCase(Power(q >= 1); with delta > 0 also a convex function)", "Additive", "Unbiased"),
+    ("ApproxDP", "Line, Integers", "WorstCase(a power or piecewise polynomial; with delta > 0 also a convex function)",
+     "Additive", "Unbiased"),
     accepts, design, METHODS,
 )  # fmt: skip
 
@@ -832,7 +872,9 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
     if isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN_PURE and n is None:
-        if task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum, and needs no program
+        if (
+            task.delta == 0 and q in (1, 2) and task.eps > FLATTEST
+        ):  # the staircase is the optimum, and needs no program
             with contextlib.suppress(ValueError):  # noise that reaches too far
                 best = _with_staircase(_closed_form_bracket(task), task, rtol)
                 best = _proven(best, task, IntegerStaircaseCertificate.best(task.problem))
@@ -845,7 +887,9 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         points = task.allowed(math.ceil(FIRST / task.peak))
     if n is not None and points * 2 * (radius + 2) > MAX_POINTS:
         most = int(MAX_POINTS / (2 * (radius + 2)))
-        raise ValueError(f"n = {n} is not allowed for noise that reaches over {radius:.3g} sensitivities: at most {most}")
+        raise ValueError(
+            f"n = {n} is not allowed for noise that reaches over {radius:.3g} sensitivities: at most {most}"
+        )
     if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
@@ -853,11 +897,14 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         small or points**2 * radius < (2.5 if task.narrow else 2) * MAX_ROWS
     ):
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
-        if small and q is not None:
+        if small and not task.loss.assumptions:
             found, coarse = _solve_geometric(task, points), None
         else:
             found = _solve_with_slack(task, points, every_shift, coarse, min(1e-4, 0.02 * rtol))
             coarse = found.program if found else None
+            if found and task.slow and task.eps > 0:
+                tailed = _solve_geometric(task, points)
+                found = _better(found, tailed) if tailed else found
         if found is None:
             break
         if small and task.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
@@ -865,15 +912,27 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         best = found if best is None else _better(best, found)
         if fixed or best.gap <= AIM * rtol or time.perf_counter() > task.deadline or not found.solved:
             break
-        wanted, needed = (math.ceil(points * math.sqrt(found.gap / (aim * rtol))) for aim in (0.9 * AIM, 0.85))
+        order = 1.0 if task.jumps else 0.5  # gaps fall like the step, or its square
+        wanted, needed = (math.ceil(points * (found.gap / (aim * rtol)) ** order) for aim in (0.9 * AIM, 0.85))
         cheap = int(math.sqrt(CHEAP / (min(radius + 1, 10) if small else radius + 1)))
         if best.gap <= rtol and cheap <= points:
             break
         goal = min(wanted, max(cheap, needed if best.gap > rtol else 0))
         used, points = points, task.allowed(min(max(goal, points + 1), (2 if task.narrow else 6) * points))
-        if points > (640 if task.narrow else 400) or points == used:
+        if task.jumps:  # as far as it goes
+            points = min(
+                points, int(MAX_POINTS / (radius + 2) / 2), points if small else int(math.sqrt(1.9 * MAX_ROWS / radius))
+            )
+        if points <= used or points > (FINEST if task.jumps and small else 640 if task.narrow else 400):
             break
-    if task.discrete and q is not None and task.delta > 0 and best is not None and best.gap > rtol and task.eps > FLATTEST:
+    if (
+        task.discrete
+        and q is not None
+        and task.delta > 0
+        and best is not None
+        and best.gap > rtol
+        and task.eps > FLATTEST
+    ):
         tailed = _solve_geometric(task, points)  # small masses far out are precise there
         best = _better(best, tailed) if tailed else best
     if best is None:
@@ -968,20 +1027,25 @@ def _share(eps: float, delta: float, q: float) -> float:
 
 
 def _uniform(task: _Task) -> AdditiveMechanism:
-    """eps = 0: one shift of the sensitivity moves a share of delta; cells are as wide as may be, and tell wider neighbours."""
-    wanted = Fraction(task.width) / Fraction(task.privacy.delta)
-    count = 2 * math.ceil(wanted / Fraction(WIDEST) / 2) + 1 if task.rounds else 1
-    if count > MAX_POINTS:
-        told = f"eps = 0, delta = {task.delta:g} is not allowed at sensitivity {task.width:g} on the integers"
-        raise ValueError(f"{told}: the noise would reach over {float(wanted) / 2:.3g}; raise delta")
-    width = max(enclosures.round_up(wanted / count), task.width)
-    if width > 1e150:
-        raise ValueError(
-            f"delta = {task.delta:g} is not allowed with eps = 0: the noise would reach over {width / 2:.3g}, at most 5e149 is "
-            "supported; raise delta"
-        )
-    half = (count + 1) // 2
-    return AdditiveMechanism(task.area, width, 1, (1,) * half, eps=task.privacy.eps, notion=task.privacy)
+    """eps = 0: one shift of the sensitivity moves a share of delta; cells are as wide as may be, and tell wider neighbours.
+
+    Inputs are rounded to the noise's grid, which is to be finer than the integers, and than 2^-SHARE of a sensitivity on the
+    line: by that share a shift may become longer, unless the sensitivity is a multiple of the grid's step.
+    """
+    delta, width = Fraction(task.privacy.delta), Fraction(task.width)
+    most = Fraction(WIDEST) if task.rounds else width * 2 ** (GRID - SHARE)
+    count = 2 * math.ceil(width / delta / most / 2) + 1 if task.rounds or width / delta > most else 1
+    count = count if task.rounds else min(count, MAX_POINTS - 1)  # odd
+    cell, half = width / delta / count, (count + 1) // 2
+    for room in (Fraction(1), 1 + cell / width / 2 ** (GRID - 1)) if count <= MAX_POINTS else ():
+        wide = max(enclosures.round_up(cell * room), task.width)
+        if wide > 1e150:  # what a sensitivity may be
+            break
+        noise = AdditiveMechanism(task.area, wide, 1, (1,) * half, eps=task.privacy.eps, notion=task.privacy)
+        if noise.exact_delta(Fraction(1), task.width) <= delta:
+            return noise
+    told = f"eps = 0, delta = {task.delta:g} is not allowed at sensitivity {task.width:g}"
+    raise ValueError(f"{told}: the noise would reach over {float(width / delta) / 2:.3g}; raise delta")
 
 
 def _closed_form_bracket(task: _Task) -> _Bracket:

@@ -465,7 +465,8 @@ class _Task:
             least = min(float(d) for _, d in self.pairs if d > 0) if any(d > 0 for _, d in self.pairs) else 1.0
             #: A rate at which noise may fall, by each pair alone; at eps = 0 at the cost of a share of its delta.
             self.rate = min(
-                float(e) if float(e) > 0 else math.log((1 + 0.4 * float(d)) / (1 - 0.4 * float(d))) for e, d in self.pairs
+                float(e) if float(e) > 0 else math.log((1 + 0.4 * float(d)) / (1 - 0.4 * float(d)))
+                for e, d in self.pairs
             )
             low = CORE * self.rate
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
@@ -625,11 +626,13 @@ def accepts(problem: Problem) -> str | None:
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
     loss = problem.objective.loss
-    if not loss.convex:
-        return "the loss must be convex (a function is declared so by optdp.CustomLoss(function, shape='convex'))"
+    if loss.assumptions and not loss.convex:
+        return "a function must be declared convex: optdp.CustomLoss(function, shape='convex')"
     unbounded = isinstance(privacy, GDP) or any(delta == 0 for _, delta in privacy.pairs)
-    if loss.exponent is None and unbounded:
-        return "where noise is unbounded (Gaussian DP, delta = 0) the loss must be a power"
+    if loss.assumptions and unbounded:
+        return "where noise is unbounded (Gaussian DP, delta = 0) a function, known on a bounded range, is not enough"
+    if loss.bounded:
+        return "a bounded loss is solved under (eps, delta) only"
     others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 
@@ -643,8 +646,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     sized(problem)
     privacy: Any = problem.privacy
     # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
-    simple = problem.objective.loss.exponent is not None or problem.objective.loss.assumptions
-    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0 and simple:  # type: ignore[operator]
+    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:  # type: ignore[operator]
         return _one_pair(run, n)
     if isinstance(privacy, Curve):
         return _under_curve(run, privacy, n)
@@ -748,6 +750,7 @@ def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
 register(
     "additive curve",
     ("GDP, Profile, Curve", "Line, Integers",
-     "WorstCase(Power(q >= 1); with delta > 0 everywhere also Huber or a convex function)", "Additive", "Unbiased"),
+     "WorstCase(a power or unbounded piecewise polynomial; with delta > 0 everywhere also a convex function)",
+     "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

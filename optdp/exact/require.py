@@ -12,6 +12,8 @@ from optdp.exact.numbers import Log, Number, number
 MAX_EPS = 30.0
 #: Below this, floats of an epsilon lose digits and then are 0.
 FAINTEST_EPS = 1e-300
+#: Characters of a name.
+LABEL = 200
 
 
 def real(
@@ -78,6 +80,19 @@ def choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
         return value
     kind = ValueError if isinstance(value, str) else TypeError
     raise kind(f"{name} = {value!r} is not allowed: {name} must be one of {', '.join(map(repr, allowed))}")
+
+
+def label(name: str, value: object) -> str:
+    """`value`, if it is one line of printable characters: what is shown beside proven sentences must not look like one.
+
+    **Raises** TypeError if it is no string, ValueError otherwise.
+    """
+    allowed = f"{name} must be one line of 1 to {LABEL} printable characters"
+    if not isinstance(value, str):
+        raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
+    if not 0 < len(value) <= LABEL or not value.isprintable():
+        raise ValueError(f"{name} = {value[:LABEL]!r} is not allowed: {allowed}")
+    return value
 
 
 def reals(values: ArrayLike, name: str) -> np.ndarray:

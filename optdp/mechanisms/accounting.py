@@ -70,7 +70,9 @@ def profile(noise: Any, eps: np.ndarray) -> np.ndarray:
 
 def _affordable(count: float, step: float) -> None:
     if not count <= MOST:
-        raise ValueError(f"step = {step:g} is not allowed: the grid would have more than {MOST} points; take fewer releases")
+        raise ValueError(
+            f"step = {step:g} is not allowed: the grid would have more than {MOST} points; take fewer releases"
+        )
 
 
 def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None = None) -> float:

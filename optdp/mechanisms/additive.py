@@ -196,9 +196,10 @@ class AdditiveMechanism(AdditiveNoise):
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
         """The largest divergence over all shifts up to `reach` for a rational likelihood ratio >= 1, exactly.
 
-        **Arguments:** `reach`: by default, and at most where there is a tail, the sensitivity.
+        **Arguments:** `reach`: by default, and at most where there is a tail, the sensitivity. What is sent counts: of inputs
+        that are so far apart, both rounded down to the grid.
         """
-        cells = self.n if reach is None else Fraction(reach) / self.step
+        cells = self.n if reach is None else self._apart(reach)
         last = min(int(cells), max(2 * len(self.weights), self.n))  # beyond twice the support nothing overlaps
         worst = max((self._cell_divergence(k, ratio) for k in range(1, last + 1)), default=Fraction(0))
         if last < cells and not self.discrete:  # between lattice points the divergence is linear in the shift
@@ -206,6 +207,13 @@ class AdditiveMechanism(AdditiveNoise):
             ends = self._cell_divergence(last, ratio), self._cell_divergence(last + 1, ratio)
             worst = max(worst, (1 - share) * ends[0] + share * ends[1])
         return worst + Fraction(self.atom, self.total)
+
+    def _apart(self, reach: float | Fraction) -> Fraction:
+        """Inputs up to `reach` apart are at most so many cells apart on the grid, where m points are a cell."""
+        if self.discrete or reach == self.sensitivity:
+            return Fraction(reach) / self.step
+        g, m = self._grid()
+        return Fraction(math.ceil(Fraction(reach) / Fraction(g)), m)
 
     def pair(self, k: int) -> Pair:
         """The noise and the noise k cells on, 1 <= k <= n where there is a tail, as a pair of distributions; exactly."""
@@ -231,7 +239,7 @@ class AdditiveMechanism(AdditiveNoise):
 
         For notions that are decided by the worst pair of neighbours and kept by mixtures of pairs.
         """
-        cells = Fraction(getattr(privacy, "sensitivity", self.sensitivity)) / self.step
+        cells = self._apart(getattr(privacy, "sensitivity", self.sensitivity))
         last, share = divmod(cells, 1)
         if self.tail and cells > self.n:
             return None
@@ -484,25 +492,26 @@ class AdditiveMechanism(AdditiveNoise):
     def enclose_loss(self, loss: LossLike = "abs", *, sent: bool = False) -> tuple[float, float]:
         """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else.
 
-        **Arguments:** `sent`: whether it is about what `randomize` sends, for powers: E L(|Y - x|), before the rounding of sums
-        beyond 2^53 grid points to floats.
+        **Arguments:** `sent`: whether it is about what `randomize` sends (but for a user's function): E L(|Y - x|), before the
+        rounding of sums beyond 2^53 grid points to floats.
         """
         law = self._loss(loss)
         if law.assumptions:
             return self._sampled_value(law)
         with ctx.workprec(2 * enclosures.PRECISION):
-            exact = law.exponent in (1, 2)
-            value = enclosures.ball(self._moment(int(law.exponent))) if exact else self._integrated_value(law)
-            if sent and not self.discrete and law.exponent is not None:
+            moved, norm = sent and not self.discrete, law.exponent is not None and law.exponent >= 1
+            if law.exponent in (1, 2):
+                value = enclosures.ball(self._moment(int(law.exponent)))
+            else:
+                value = self._integrated_value(law, 2.0**-GRID if moved and not norm else 0.0)
+            if moved and norm:
                 value = self._as_sent(value, law.exponent)
             return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
 
     def _as_sent(self, value: arb, exponent: float) -> arb:
-        """E |Z + D|^q from E |Z|^q, where |D| <= 2^-GRID (|Z| + 3 h): by Minkowski's inequality, below 1 by concavity."""
+        """E |Z + D|^q from E |Z|^q, where |D| <= 2^-GRID (|Z| + 3 h): by Minkowski's inequality (q >= 1)."""
         q, share = enclosures.ball(exponent), enclosures.ball(Fraction(1, 2**GRID))
         move = 3 * enclosures.ball(self.step)
-        if exponent < 1:
-            return value + (value + move**q) * share**q * arb(0, 1)
         norm = value ** (1 / q)
         low = (norm * (1 - share) - move * share).max(arb(0))
         return (low**q).union((norm * (1 + share) + move * share) ** q)
@@ -536,27 +545,37 @@ class AdditiveMechanism(AdditiveNoise):
         scale = float(law.integral(np.asarray(self.noise_radius()))) / h * 1e-15
         return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
 
-    def _integrated_value(self, law: Any) -> arb:
-        """For a loss known through its integral I: values at points lie between mean values on their two sides."""
-        if self.tail and law.exponent is None:
-            raise TypeError(f"loss = {law.name!r} is not allowed: for unbounded noise only powers have a proven value")
+    def _integrated_value(self, law: Any, share: float) -> arb:
+        """For a loss known through its integral I, which is nondecreasing: E L(|Z + D|) for any |D| <= share (|Z| + 3 h)."""
         with ctx.workprec(2 * enclosures.PRECISION):
-            h, near, size = enclosures.ball(self.step), enclosures.ball(self.step / 2**80), len(self.weights)
+            h, size = enclosures.ball(self.step), len(self.weights)
 
-            def value(at: arb) -> arb:
-                below = law.integral_ball(at) - law.integral_ball(at - near) if at > near else arb(0)
-                return below.union(law.integral_ball(at + near) - law.integral_ball(at)) / near
+            def mean(a: int) -> arb:
+                """Of L over the cell around a > 0, or its right half, and over both moved inwards and outwards."""
+                low, high, move = a * h - (h / 2 if a else 0), a * h + h / 2, (a + 4) * h * share
+                integral = law.integral_ball
+                if not share:
+                    return (integral(high) - integral(low)) / (high - low)
+                near, far = (high - move).max(arb(0)), (low - move).max(arb(0))
+                inner, outer = integral(near) - integral(far), integral(high + move) - integral(low + move)
+                return inner.union(outer) / (high - low)
 
-            def cost(a: int) -> arb:
-                if self.discrete:
-                    return value(arb(a))
-                inner = law.integral_ball(a * h - h / 2) if a else -law.integral_ball(h / 2)
-                return (law.integral_ball(a * h + h / 2) - inner) / h
+            def at(a: int) -> arb:
+                """L(a h), and what a move outwards to 3 h share more may cost."""
+                places = (a * self.step, (a + 3 * Fraction(share)) * self.step)
+                if law.exponent is None:
+                    low, high = (enclosures.ball(law.exact(place)) for place in places)
+                else:
+                    q = enclosures.ball(law.exponent)
+                    low, high = (enclosures.ball(place) ** q if place else arb(0) for place in places)
+                return low.union(high)
 
+            cost = at if self.discrete else mean
             work.count(60.0 * len(self.weights))
             total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
             if self.tail:
-                q, b, n, periods = enclosures.ball(law.exponent), enclosures.ball(self._b), self.n, 8
+                (factor, order), b, n, periods = law.growth, enclosures.ball(self._b), self.n, 8
+                q, unit = enclosures.ball(order), (2 * h).max(arb(1)) if law.exponent is None else h
                 # Terms (K + kn + n)^q b^k fall at least by rho once k >= periods; extend until the rest is negligible.
                 while True:
                     edge = size + periods * n + n
@@ -567,9 +586,17 @@ class AdditiveMechanism(AdditiveNoise):
                 work.count(60.0 * len(self.tail) * periods)
                 for r, t in enumerate(self.tail, size):
                     total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
-                rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)
+                rest = (
+                    2
+                    * sum(self.tail)
+                    * (1 - b)
+                    * b**periods
+                    * enclosures.ball(factor)
+                    * (unit * (edge + 1)) ** q
+                    / (1 - rho)
+                )
                 total += rest * arb(0.5, 0.5)
-            return (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
+            return (total + (at(0) * self.atom if self.atom else 0)) / self.total
 
     @cached_property
     def _alias(self) -> Alias:
@@ -601,7 +628,7 @@ class AdditiveMechanism(AdditiveNoise):
 
     def _grid(self) -> tuple[float, int]:
         """(spacing g = a power of two, grid points per cell m), m g >= step."""
-        g = 2.0 ** (int(np.floor(np.log2(float(self.step)))) - GRID)
+        g = math.ldexp(1.0, math.frexp(float(self.step))[1] - 1 - GRID)
         share = self.step / Fraction(g)
         return g, -(-share.numerator // share.denominator)
 

@@ -157,7 +157,7 @@ class ApproxDP(Privacy):
         require.real("delta", float(delta), low=0.0, high=1.0, open_high=True)
         if isinstance(delta, Log):
             raise TypeError(f"delta = {delta!r} is not allowed: delta must be a rational number")
-        if delta and not (0 < float(delta) and delta < 1):  # a fraction below all floats, or that is rounded to 1
+        if delta and not (float(delta) > 0 and delta < 1):  # a fraction below all floats, or that is rounded to 1
             raise ValueError("delta is not allowed: delta must be 0 or a number in [5e-324, 1)")
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
