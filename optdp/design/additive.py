@@ -47,7 +47,7 @@ from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.exact.sweep import horner
-from optdp.mechanisms.additive import GRID, AdditiveMechanism
+from optdp.mechanisms.additive import GRID, AdditiveMechanism, largest_around
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase, noise_of
@@ -582,9 +582,11 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     # Masses in the tail sink to E^-K: keep their relative precision.
     total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
     masses = [max(1, v) for v in as_weights(p, total)]
-    for _ in range(4):
-        changed = False
-        for a in range(len(masses)):
+    for _ in range(4 + len(masses) // n):
+        changed, bounds = False, largest_around(masses, n)
+        for a in [
+            a for a, (v, most) in enumerate(zip(masses, bounds, strict=True)) if (v - (v >> 20)) * top <= most * bottom
+        ]:
             least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
             if masses[a] < least:
                 masses[a], changed = least, True
@@ -871,15 +873,13 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         small = task.delta <= TINY or negligible
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
-    if isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN_PURE and n is None:
-        if (
-            task.delta == 0 and q in (1, 2) and task.eps > FLATTEST
-        ):  # the staircase is the optimum, and needs no program
-            with contextlib.suppress(ValueError):  # noise that reaches too far
-                best = _with_staircase(_closed_form_bracket(task), task, rtol)
-                best = _proven(best, task, IntegerStaircaseCertificate.best(task.problem))
-                if best.gap <= rtol:
-                    return best
+    many = isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN_PURE and n is None
+    if many and task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum: no program
+        with contextlib.suppress(ValueError):  # noise that reaches too far
+            best = _with_staircase(_closed_form_bracket(task), task, rtol)
+            best = _proven(best, task, IntegerStaircaseCertificate.best(task.problem))
+            if best.gap <= rtol:
+                return best
     if task.narrow and not fixed and not every_shift and task.solver is None:
         best, small = _narrow(task, rtol), False
         if best.gap <= rtol:

@@ -94,7 +94,7 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     while reach < furthest and float(profile(noise, np.array([reach]))[0]) > kept:
         reach = min(1.3 * reach, furthest)
     step = min(reach / 2000, 0.05 / math.sqrt(releases) * reach / 10) if step is None else step
-    # Profiles have kinks where the guarantee is, at eps or eps/releases: points of the grid lie just above (of a coarser one none).
+    # Profiles have kinks where the guarantee is, at eps or eps/releases: points of the grid lie just above.
     if eps >= step:
         unit = eps / releases if 4 * eps / releases >= step else eps
         step = unit / math.ceil(unit / step) * (1 + 1e-13)

@@ -157,6 +157,33 @@ class AdditiveMechanism(AdditiveNoise):
         up = np.array(half, dtype=object)
         return np.concatenate([up[:0:-1], up]), d**periods
 
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        """Where in `_line` runs of equal masses begin, and where the last one ends."""
+        line, _ = self._line
+        work.count(0.1 * line.size)
+        return np.concatenate([[0], np.flatnonzero(line[1:] != line[:-1]) + 1, [line.size]])
+
+    def deciding(self, last: int) -> list[int]:
+        """The shifts in 1..`last`, in cells, that decide about all: distances between ends of runs of equal masses, and `last`.
+
+        While a shift meets no such distance, the runs overlap in the same order, each pair of masses on a length that is affine
+        in the shift: the two neighbours are a mixture of what they are at the ends, which divergences are convex in.
+        """
+        if last < 1:
+            return []
+        ends = self._starts[1:-1] if self.tail else self._starts
+        marked = np.zeros(self._line[0].size + last + 1, dtype=bool)
+        marked[ends] = True
+        found = np.zeros(last, dtype=bool)
+        found[-1] = True
+        for end in ends.tolist():
+            if found.all():
+                break
+            work.count(1 + 5e-4 * last)
+            found |= marked[end + 1 : end + last + 1]
+        return (np.flatnonzero(found) + 1).tolist()
+
     def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
         """The divergence int (f(x) - ratio f(x + shift))_+ dx, atom included, as an exact rational, for ratio >= 1.
 
@@ -180,6 +207,8 @@ class AdditiveMechanism(AdditiveNoise):
             refusal = f"shifts above the sensitivity {self.sensitivity:g} are not supported"
             raise ValueError(f"{refusal} for noise with a tail")
         (line, unit), pad = self._line, np.zeros(k, dtype=object)
+        if 8 * self._starts.size < line.size:
+            return self.pair(k).hockey_stick(ratio) - Fraction(self.atom, self.total)
         work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
         excess = np.concatenate([pad, line]) * ratio.denominator - np.concatenate([line, pad]) * ratio.numerator
         excess = np.where(excess > 0, excess, 0)
@@ -201,7 +230,7 @@ class AdditiveMechanism(AdditiveNoise):
         """
         cells = self.n if reach is None else self._apart(reach)
         last = min(int(cells), max(2 * len(self.weights), self.n))  # beyond twice the support nothing overlaps
-        worst = max((self._cell_divergence(k, ratio) for k in range(1, last + 1)), default=Fraction(0))
+        worst = max((self._cell_divergence(k, ratio) for k in self.deciding(last)), default=Fraction(0))
         if last < cells and not self.discrete:  # between lattice points the divergence is linear in the shift
             share = min(cells - last, Fraction(1))
             ends = self._cell_divergence(last, ratio), self._cell_divergence(last + 1, ratio)
@@ -219,18 +248,23 @@ class AdditiveMechanism(AdditiveNoise):
         """The noise and the noise k cells on, 1 <= k <= n where there is a tail, as a pair of distributions; exactly."""
         if self.tail and not 1 <= k <= self.n:
             raise ValueError(f"k = {k} is not allowed: noise with a tail is compared at shifts of 1 to {self.n} cells")
-        line, unit = self._line
-        work.count(2 * (line.size + k))
+        (line, unit), starts = self._line, self._starts
+        size, n, reach = len(self.weights), self.n, (line.size - 1) // 2
+        work.count(60 + 6 * starts.size)
         if not self.tail:
-            pad = [0] * k
-            p, q, scale = [*pad, *line.tolist()], [*line.tolist(), *pad], 1
+            spans, scale = [(-k, line.size, 1)], 1
         else:  # one period of each tail stands for itself and all that follow: 1 + b + b^2 + ... = LIMB/(LIMB - decay)
-            size, n = len(self.weights), self.n
-            reach, scale = (line.size - 1) // 2, LIMB - self.decay
-            outer = [*range(-size - 2 * n + 1, -size - n + 1), *range(size, size + n)]
-            middle = range(-size - n + 1, size)
-            p = [line[i + reach] * LIMB for i in outer] + [line[i + reach] * scale for i in middle]
-            q = [line[i + k + reach] * LIMB for i in outer] + [line[i + k + reach] * scale for i in middle]
+            scale, low, high = LIMB - self.decay, reach - size - n + 1, reach + size
+            spans = [(low - n, low, LIMB), (high, high + n, LIMB), (low, high, scale)]
+        values = np.concatenate([np.zeros(1, dtype=object), line[starts[:-1]], np.zeros(1, dtype=object)])
+        p: list[int] = []
+        q: list[int] = []
+        for low, high, times in spans:
+            cuts = np.unique(np.concatenate([[low, high], starts, starts - k]))
+            cuts = cuts[(cuts >= low) & (cuts <= high)]
+            lengths = np.diff(cuts).astype(object) * times
+            for masses, at in ((p, cuts[:-1]), (q, cuts[:-1] + k)):
+                masses += (values[np.searchsorted(starts, at, side="right")] * lengths).tolist()
         stuck = self.atom * unit * scale
         return Pair([*p, stuck, 0], [*q, 0, stuck], self.total * unit * scale)
 
@@ -244,7 +278,7 @@ class AdditiveMechanism(AdditiveNoise):
         if self.tail and cells > self.n:
             return None
         end = min(int(last), 2 * len(self.weights))
-        answers = [privacy.admits(self.pair(k)) for k in range(end, 0, -1)]
+        answers = [privacy.admits(self.pair(k)) for k in self.deciding(end)[::-1]]
         # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
         beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
         if not beyond and None not in answers and False not in answers and isinstance(privacy, Profile | Curve):
@@ -257,7 +291,7 @@ class AdditiveMechanism(AdditiveNoise):
         """The least mu, rounded up, for which the noise is mu-GDP for its sensitivity; inf where there is none."""
         worst = arb(0)
         with ctx.workprec(enclosures.PRECISION):
-            for k in range(1, self.n + 1):
+            for k in self.deciding(self.n):
                 pair = self.pair(k)
                 for alpha, beta in pair.powers():
                     needed = mu_between(alpha, beta, pair.total)
@@ -268,14 +302,14 @@ class AdditiveMechanism(AdditiveNoise):
 
     def kl(self) -> float:
         """The largest Kullback-Leibler divergence over shifts up to the sensitivity, rounded up; inf for bounded noise."""
-        return self._largest([self.pair(k).kl() for k in range(1, self.n + 1)])
+        return self._largest([self.pair(k).kl() for k in self.deciding(self.n)])
 
     def renyi(self, alpha: Number) -> float:
         """The largest Renyi divergence of order `alpha` > 1 over shifts up to the sensitivity, rounded up."""
         alpha = RDP(alpha, 1.0).alpha
         with ctx.workprec(enclosures.PRECISION):
             order = enclosures.ball(alpha) - 1
-            return self._largest([self.pair(k).moment(alpha).log() / order for k in range(1, self.n + 1)])
+            return self._largest([self.pair(k).moment(alpha).log() / order for k in self.deciding(self.n)])
 
     @staticmethod
     def _largest(found: list[arb]) -> float:
@@ -292,13 +326,9 @@ class AdditiveMechanism(AdditiveNoise):
             return None
         b, d, n = self.decay, LIMB, self.n
         half = [w * d**2 for w in self.weights] + [t * (d - b) * factor for factor in (d, b) for t in self.tail]
-        work.count(len(half) * (1.0 + work.rational(8)))
-        # A window of n cells around each distance (further out it repeats) is the end of one block and the start of the next.
-        width, line = 2 * n + 1, [*half[n:0:-1], *half, *[0] * n]
-        blocks = [line[k : k + width] for k in range(0, len(line), width)]
-        starts = [x for block in blocks for x in accumulate(block, max)]
-        ends = [x for block in blocks for x in reversed(list(accumulate(reversed(block), max)))]
-        top = [max(ends[i], starts[i + width - 1]) for i in range(len(half))]
+        work.count((len(half) + n) * (1 + work.rational(8)))
+        line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
+        top = largest_around(line, n)[len(line) - len(half) :]
         return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
 
     def delta(self, eps: Number) -> float:
@@ -651,3 +681,17 @@ class AdditiveMechanism(AdditiveNoise):
         atom = f", atom {below(self.atom_mass, 6)} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
+
+
+def largest_around(values: list[int], reach: int) -> list[int]:
+    """max(values[i - reach], ..., values[i + reach]) for each i, as far as they exist; values >= 0. In linear time.
+
+    >>> largest_around([3, 0, 1, 5, 2], 1)
+    [3, 3, 5, 5, 5]
+    """
+    block = 2 * reach + 1
+    padded = [0] * reach + values + [0] * (reach + -(len(values) + 2 * reach) % block)
+    starts = range(0, len(padded), block)
+    up = [v for i in starts for v in accumulate(padded[i : i + block], max)]
+    down = [v for i in starts for v in [*accumulate(padded[i : i + block][::-1], max)][::-1]]
+    return [max(down[i], up[i + block - 1]) for i in range(len(values))]

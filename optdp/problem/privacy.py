@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from flint import arb, ctx
 
 from optdp.exact import enclosures, require, work
@@ -22,6 +23,9 @@ from optdp.problem.priors import Prior
 
 #: Most divergences are told from their bounds in so many bits.
 BITS = 96
+#: Corners of a power curve are first compared with chords of the Gaussian's, where they are more than MANY: between vertices at
+#: normal quantiles 1/CHORDS apart, as multiples of 2^-CHORD_BITS.
+MANY, CHORDS, CHORD_BITS = 40, 2048, 128
 #: Corners (P(S), Q(S)) of a power curve: what the best tests of one neighbour against the other reach.
 Corners = list[tuple[Fraction, Fraction]]
 
@@ -645,6 +649,8 @@ class GDP(Divergence):
         """At every corner of the power curve: between them the curve is straight, and the Gaussian's is concave."""
         known = True
         corners = [(alpha, beta) for alpha, beta in pair.powers() if 0 < alpha > beta < pair.total]
+        if len(corners) > MANY:
+            corners = self._not_below_chords(corners, pair.total)
         work.count(15 * len(corners))
         with ctx.workprec(BITS):  # most are decided at once
             corners = [c for c in corners if not _under_gaussian(*c, pair.total, enclosures.ball(self.mu))]
@@ -658,6 +664,40 @@ class GDP(Divergence):
                     return False
                 known = known and bool(least <= mu)
         return known or None
+
+    def _not_below_chords(self, corners: list[tuple[int, int]], total: int) -> list[tuple[int, int]]:
+        """The corners that are not below the chord of the Gaussian's curve around them, in exact integers: few."""
+        from scipy.special import ndtri
+
+        work.count(3 * len(corners))
+        low = np.minimum([beta / total for _, beta in corners], [(total - beta) / total for _, beta in corners])
+        sign = np.array([1 if 2 * beta < total else -1 for _, beta in corners])
+        places = np.floor(ndtri(np.maximum(low, 1e-300)) * sign * CHORDS).astype(int)
+        left = []
+        for place, (alpha, beta) in zip(places.tolist(), corners, strict=True):
+            (x, y), (u, v) = self._vertex(place), self._vertex(place + 1)
+            along = (beta << CHORD_BITS) - x * total
+            below = ((alpha << CHORD_BITS) - y * total) * (u - x) <= along * (v - y)
+            if not (below and 0 <= along <= (u - x) * total):
+                left.append((alpha, beta))
+        return left
+
+    @cached_property
+    def _vertices(self) -> dict[int, tuple[int, int]]:
+        return {}
+
+    def _vertex(self, place: int) -> tuple[int, int]:
+        """(level, power), times 2^CHORD_BITS, of a point on or below the Gaussian's curve, with level Phi(place/CHORDS)."""
+        if place not in self._vertices:
+            work.count(20)
+            with ctx.workprec(CHORD_BITS + 32):
+                at, unit = arb(place) / CHORDS, Fraction(2**CHORD_BITS)
+                level, power = gauss_tail(-at), gauss_tail(-at - enclosures.ball(self.mu))
+                self._vertices[place] = (
+                    math.ceil(enclosures.upper(level) * unit),
+                    math.floor(enclosures.lower(power) * unit),
+                )
+        return self._vertices[place]
 
     def _by_own(self, other: Privacy) -> bool | None:
         return enclosures.at_most(other.mu, self.mu) if isinstance(other, GDP) else None
