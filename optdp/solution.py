@@ -146,7 +146,7 @@ class Solution:
             low, high = self.mechanism.enclose(problem.objective)
             told = f"the mechanism's {problem.phrase.rstrip(',')} lies in [{low:.17g}, {high:.17g}]"
             checks.append(Check("value", high <= self.value, f"{told}, at most value = {self.value:.17g}"))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ArithmeticError) as error:
             checks.append(Check("value", False, str(error)))
         try:
             proven = self.certificate.bound(problem)
@@ -156,7 +156,11 @@ class Solution:
             if not holds:
                 told += f"; lower_bound = {self.lower_bound:.17g} is more than is proven"
             checks.append(Check("lower bound", holds, told))
-        except (TypeError, ValueError) as error:  # a Refusal, or what a user's function turns out not to be
+        except (
+            TypeError,
+            ValueError,
+            ArithmeticError,
+        ) as error:  # a Refusal, or what a user's function turns out not to be
             checks.append(Check("lower bound", False, str(error)))
         ordered = 0 <= self.lower_bound <= self.value < math.inf
         told = f"lower_bound = {self.lower_bound:.17g} <= value = {self.value:.17g}"

@@ -38,8 +38,8 @@ E L(X) is the loss at every input alike: the bound holds for the worst case, for
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -47,10 +47,23 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from flint import arb, ctx
 
-from optdp.certificates.base import Bound, Certificate
+from optdp.certificates.base import Bound, Certificate, Refusal
 from optdp.exact import OPTIONAL, FieldError, Fields, Number, Within, enclosures, plain, polynomial, work
 from optdp.exact.sweep import horner
-from optdp.problem import Additive, ApproxDP, At, Average, DistanceLoss, Divergence, Integers, Line, Problem, WorstCase
+from optdp.problem import (
+    Additive,
+    ApproxDP,
+    At,
+    Average,
+    Curve,
+    DistanceLoss,
+    Divergence,
+    Integers,
+    Line,
+    Problem,
+    Profile,
+    WorstCase,
+)
 
 #: Costs and multipliers are rounded to multiples of 2^-SCALE (costs downwards), e^eps up to a multiple of 2^-RATIO.
 SCALE = 110
@@ -87,6 +100,22 @@ class Multiplier:
 def not_additive(problem: Problem) -> str:
     """Why a problem is not about the expectation E L(|X|) of additive noise X under (eps, delta)-privacy, or an empty string."""
     return not_noise(problem) if isinstance(problem.privacy, ApproxDP) else "the privacy must be ApproxDP"
+
+
+def by_pairs(problem: Problem, bound: Callable[[Problem], Bound]) -> Bound:
+    """The best of what (eps, delta)-privacy alone proves, for each pair that a `Profile` or the points of a `Curve` ask for."""
+    privacy: Any = problem.privacy
+    if not isinstance(privacy, Profile | Curve):
+        return bound(problem)
+    found, reason = [], "no pair is of use"
+    for eps, delta in privacy.pairs if isinstance(privacy, Profile) else privacy.points:
+        try:
+            found.append(bound(replace(problem, privacy=ApproxDP(eps, delta, privacy.sensitivity))))
+        except ValueError as refusal:  # delta = 1, or a proof that is for other pairs
+            reason = str(refusal)
+    if not found:
+        raise Refusal(reason)
+    return max(found, key=lambda one: one.value)
 
 
 def not_noise(problem: Problem) -> str:

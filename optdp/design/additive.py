@@ -25,6 +25,7 @@ nothing once L(Kh) >= t: the staircase. The dual is continued by the matching re
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass, replace
@@ -74,12 +75,14 @@ MAX_ROWS = 120_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
 AIM = 0.1
 CHEAP = 10_000
+#: Tails that fall more slowly are not tried: what keeps so small an eps with delta = 0 reaches too far.
+FLATTEST = 1e-4
 #: The most points per sensitivity where delta = 0 and the loss jumps.
 FINEST = 1500
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
-#: Noise of the integers is written out for sensitivities up to this.
-WRITTEN = 500
+#: The staircase of the integers is written out for sensitivities up to this: with delta, and without.
+WRITTEN, WRITTEN_PURE = 500, 10_000
 #: Programs on more integers than this per sensitivity are not solved where rounding costs a share of less than FINE.
 LATTICE, FINE = 64, 2e-5
 #: By how much noise of another kind must be better than that of the lattice, of which more is known.
@@ -155,7 +158,9 @@ class LatticeProgram:
         self.cost = (price * multiplicity + tie) * self.scale
         self.used = method
         # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
-        self.magnify = 2.0 ** (20 - math.frexp(float(self.cost.max()))[1]) if geometric else 1.0
+        # Costs in a user's units may be of any size.
+        size = math.frexp(float(self.cost.max()))[1]
+        self.magnify = 2.0 ** (20 - size) if geometric else 2.0**-size if abs(size) > 40 else 1.0
         row, one = np.append(multiplicity * self.scale, 1.0)[None, :], np.ones(1)
         linear = LinearProgram(np.append(self.cost, 0.0) * self.magnify, row, one, one, upper=top)
         #: Grows as plain data until a solver of linear programs is asked.
@@ -282,6 +287,7 @@ class LatticeProgram:
         self.primal = found.x
         self.dual = np.zeros(self.rows)
         self.dual[0], self.dual[pair], self.dual[budgets] = found.t, found.y, found.e
+        self.dual /= self.magnify
         return True
 
     def masses(self) -> tuple[np.ndarray, float]:
@@ -498,6 +504,9 @@ class _Task:
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
         exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete or self.rounds)
+        if not exact.any():
+            told = f"loss = {self.loss.name!r}, sensitivity = {self.width:g} is not allowed"
+            raise ValueError(f"{told}: all losses up to {last / n:g} sensitivities are about 0; scale the loss up")
         return np.array([float(Fraction(int(c), 2**proof.SCALE)) for c in exact])
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
@@ -590,6 +599,17 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     least = -(-tail[0] * bottom // top)
     tail = [max(t, least) for t in tail]
     return AdditiveMechanism(domain, privacy.sensitivity, n, tuple(masses[:-n]), 0, tuple(tail), decay, privacy.eps)
+
+
+def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
+    """The staircase on the integers whose first step ends at k, of at most n - 1: (eps, 0)-private exactly."""
+    ratio = enclosures.exp_below(privacy.eps)
+    top, bottom = ratio.numerator, ratio.denominator
+    decay = -(-LIMB * bottom // top)
+    first = (1 << BITS) // math.ceil(2 * k + 1 + 2 * n / math.expm1(float(privacy.eps)))
+    second = -(-first * bottom // top)
+    tail = -(-second * LIMB // (LIMB - decay))
+    return AdditiveMechanism(Integers(), n, n, (first,) * (k + 1), 0, (tail,) * n, decay, privacy.eps)
 
 
 def _cut(p: np.ndarray, delta: float, n: int) -> np.ndarray:
@@ -735,13 +755,17 @@ def solve_additive(
                 "releases and accounting are not allowed beside a privacy notion: they are about (eps, delta)"
             )
 
+        require.real("time_limit", time_limit, low=0.0, open_low=True)
+        deadline = time.perf_counter() + time_limit
+
         def trial(privacy: Privacy, gap: float) -> Solution:
+            left = max((deadline - time.perf_counter()) / 2, 0.02 * time_limit)  # more of them may be needed
             return solve_additive(
-                privacy, loss=loss, rtol=gap, discrete=discrete, n=n, time_limit=time_limit, method=method, solver=solver,
+                privacy, loss=loss, rtol=gap, discrete=discrete, n=n, time_limit=left, method=method, solver=solver,
                 progress=progress,
             )  # fmt: skip
 
-        return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol)
+        return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol, deadline)
     if isinstance(eps, Privacy):
         if delta != 0 or sensitivity != 1.0:
             raise TypeError("delta and sensitivity are not allowed beside a privacy notion: it has its own")
@@ -751,6 +775,15 @@ def solve_additive(
     problem = Problem(privacy, Integers() if discrete else Line(), WorstCase(loss), Additive())
     own = {"every_shift": every_shift} if isinstance(privacy, ApproxDP) or every_shift else {}
     return solve(problem, rtol, time_limit, method, solver, progress, n=n, **own)
+
+
+def sized(problem: Problem) -> None:
+    """**Raises** ValueError where the loss of noise as large as the sensitivity is out of the range of floats."""
+    loss, privacy = problem.objective.loss, problem.privacy
+    width: float = privacy.sensitivity  # type: ignore[attr-defined]
+    if loss.exponent is not None and not abs(loss.exponent * math.log10(width)) <= 300:
+        told = "the loss at the sensitivity must be between 1e-300 and 1e300"
+        raise ValueError(f"loss = {loss.name!r}, sensitivity = {width:g} is not allowed: {told}")
 
 
 def accepts(problem: Problem) -> str | None:
@@ -777,10 +810,16 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
         raise ValueError(f"n = {n} is not allowed on the integers: it must be at most the sensitivity")
     if solver is not None and method != "auto":
         raise ValueError(f"method = {method!r} is not allowed with a solver object: choose one of them")
+    sized(run.problem)
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
     if task.delta > 0:
         task = task.on(task.radius + 4)  # refuses a function that is not convex there
     best = _refine(task, run, n, every_shift)
+    if not math.isfinite(best.value):
+        width = task.width
+        raise ValueError(
+            f"loss = {task.loss.name!r}, sensitivity = {width:g} is not allowed: the noise's loss is beyond all floats"
+        )
     used = replace(run.problem, objective=WorstCase(best.loss))
     return Solution(used, best.value, best.lower, best.mechanism, best.certificate, _program(best, task, run))
 
@@ -834,11 +873,23 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         small = task.delta <= TINY or negligible
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
+    many = isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN_PURE and n is None
+    if many and task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum: no program
+        with contextlib.suppress(ValueError):  # noise that reaches too far
+            best = _with_staircase(_closed_form_bracket(task), task, rtol)
+            best = _proven(best, task, IntegerStaircaseCertificate.best(task.problem))
+            if best.gap <= rtol:
+                return best
     if task.narrow and not fixed and not every_shift and task.solver is None:
         best, small = _narrow(task, rtol), False
         if best.gap <= rtol:
             return best
         points = task.allowed(math.ceil(FIRST / task.peak))
+    if n is not None and points * 2 * (radius + 2) > MAX_POINTS:
+        most = int(MAX_POINTS / (2 * (radius + 2)))
+        raise ValueError(
+            f"n = {n} is not allowed for noise that reaches over {radius:.3g} sensitivities: at most {most}"
+        )
     if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
@@ -874,7 +925,14 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
             )
         if points <= used or points > (FINEST if task.jumps and small else 640 if task.narrow else 400):
             break
-    if task.discrete and q is not None and task.delta > 0 and best is not None and best.gap > rtol and task.eps > 0:
+    if (
+        task.discrete
+        and q is not None
+        and task.delta > 0
+        and best is not None
+        and best.gap > rtol
+        and task.eps > FLATTEST
+    ):
         tailed = _solve_geometric(task, points)  # small masses far out are precise there
         best = _better(best, tailed) if tailed else best
     if best is None:
@@ -883,7 +941,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         best = _proven(best, task, geng_viswanath(task.problem))
         if q in (1, 2) and not task.discrete:
             best = _proven(best, task, SpikeCertificate.best(task.problem))
-    if task.eps > 0 and q in (1, 2) and n is None:
+    if task.eps > FLATTEST and q in (1, 2) and n is None:
         best = _with_staircase(best, task, rtol)
     return best
 
@@ -927,18 +985,20 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
         noise, value = task.sent(mechanism)
         if value < best.value:
             best = replace(best, mechanism=noise, value=value)
-    if integers and task.width <= WRITTEN:
+    if integers and task.width <= (WRITTEN if task.delta else WRITTEN_PURE):
         n = int(task.width)
         for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
-            made = private_geometric(
-                task.privacy, Integers(), n, np.append(np.ones(k + 1), np.full(n, math.exp(-task.eps)))
-            )
+            made = integer_staircase(task.privacy, n, k)
             delta = Fraction(task.privacy.delta)
             more = int(made.total * delta / (1 - delta)) if task.delta < 0.9 else 0  # mixed in at 0
             made = replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
             if (value := made.enclose_loss(task.loss)[1]) < best.value:
                 best = replace(best, mechanism=made, value=value)
-    for peaked in [] if task.discrete else noise_of(replace(task.problem, domain=Line()), step):
+    on_line, shares = replace(task.problem, domain=Line()), {step}
+    if task.rounds:  # the step of noise that is rounded is that of the line, or covers one integer
+        line = replace(pure, domain=Line())
+        shares = {StaircaseCertificate.best(line).first_step(line), min(1 / task.width, 1.0)}
+    for peaked in [] if task.discrete else [noise for share in sorted(shares) for noise in noise_of(on_line, share)]:
         noise, value = task.sent(peaked)
         if value < (1 - TIE) * best.value:
             best = replace(best, mechanism=noise, value=value)
@@ -979,6 +1039,8 @@ def _uniform(task: _Task) -> AdditiveMechanism:
     cell, half = width / delta / count, (count + 1) // 2
     for room in (Fraction(1), 1 + cell / width / 2 ** (GRID - 1)) if count <= MAX_POINTS else ():
         wide = max(enclosures.round_up(cell * room), task.width)
+        if wide > 1e150:  # what a sensitivity may be
+            break
         noise = AdditiveMechanism(task.area, wide, 1, (1,) * half, eps=task.privacy.eps, notion=task.privacy)
         if noise.exact_delta(Fraction(1), task.width) <= delta:
             return noise

@@ -32,7 +32,7 @@ import numpy as np
 
 from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
 from optdp.certificates.graded import GradedCertificate
-from optdp.design.additive import MAX_POINTS, as_weights, private_geometric
+from optdp.design.additive import MAX_POINTS, as_weights, private_geometric, sized
 from optdp.design.additive_graded import DULL, Relaxation, spaced
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
@@ -562,7 +562,8 @@ class _Task:
             least = min(float(d) for _, d in self.pairs if d > 0) if any(d > 0 for _, d in self.pairs) else 1.0
             #: A rate at which noise may fall, by each pair alone; at eps = 0 at the cost of a share of its delta.
             self.rate = min(
-                float(e) if e > 0 else math.log((1 + 0.4 * float(d)) / (1 - 0.4 * float(d))) for e, d in self.pairs
+                float(e) if float(e) > 0 else math.log((1 + 0.4 * float(d)) / (1 - 0.4 * float(d)))
+                for e, d in self.pairs
             )
             low = CORE * self.rate
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
@@ -816,6 +817,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if n is not None:
         n = require.integer("n", n, low=1, high=10_000)
     problem = run.problem
+    sized(problem)
     privacy: Any = problem.privacy
     # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
     if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:  # type: ignore[operator]
@@ -881,8 +883,9 @@ def _one_pair(run: Run, n: int | None) -> Solution:
     single = replace(run, problem=replace(run.problem, privacy=ApproxDP(eps, delta, privacy.sensitivity)))
     found = additive.design(single, n=n)
     own: Any = found.certificate
-    named = replace(own, multipliers=tuple(replace(m, eps=eps) for m in own.multipliers))
-    return replace(found, problem=run.problem, certificate=named)
+    if isinstance(own, AdditiveCertificate):  # the others try every pair
+        own = replace(own, multipliers=tuple(replace(m, eps=eps) for m in own.multipliers))
+    return replace(found, problem=run.problem, certificate=own)
 
 
 def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
@@ -911,7 +914,9 @@ def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
         )
 
     kept, beyond = both()
-    mechanism, certificate = replace(kept.mechanism, notion=curve), beyond.certificate
+    mechanism, certificate = kept.mechanism, beyond.certificate
+    if isinstance(mechanism, AdditiveMechanism):  # other noise guarantees one pair, which implies the curve
+        mechanism = replace(mechanism, notion=curve)
     lower = min(certificate.bound(run.problem).value, kept.value)
     told = replace(
         kept.program, rtol=run.rtol, constraints=f"{kept.program.constraints}; for the bound the points themselves"

@@ -23,7 +23,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
 from optdp.certificates.peak import PeakCertificate
 from optdp.design import additive_narrow, additive_peak
-from optdp.design.additive import as_weights
+from optdp.design.additive import as_weights, sized
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.sampling import LIMB
@@ -310,6 +310,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if n is not None:
         n = require.integer("n", n, low=1, high=1000)
     problem, deadline = run.problem, run.began + run.time_limit
+    sized(problem)
     task = _Task(problem)
     fixed = n is not None or task.discrete
     steep = _steep(task)

@@ -6,10 +6,12 @@ import numbers
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact.numbers import Number, number
+from optdp.exact.numbers import Log, Number, number
 
 #: e^30 is 10^13: a larger epsilon promises nothing, and the probabilities that carry it sink below double precision.
 MAX_EPS = 30.0
+#: Below this, floats of an epsilon lose digits and then are 0.
+FAINTEST_EPS = 1e-300
 #: Characters of a name.
 LABEL = 200
 
@@ -66,6 +68,9 @@ def exact_epsilon(value: object, *, zero: bool = False, least: float = 0.0) -> N
     """
     found = number(value, "eps")
     real("eps", float(found), low=least, high=MAX_EPS, open_low=not (zero or least))
+    exactly_zero = found.argument == 1 if isinstance(found, Log) else found == 0
+    if float(found) < FAINTEST_EPS and not (zero and exactly_zero):  # its float may be 0, or that of a negative number
+        raise ValueError(f"eps is not allowed: above 0 it must be at least {FAINTEST_EPS:g}")
     return found
 
 

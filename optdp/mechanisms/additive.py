@@ -39,6 +39,7 @@ from optdp.exact import (
     show,
     work,
 )
+from optdp.exact.numbers import below
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
@@ -48,12 +49,14 @@ from optdp.problem import (
     ApproxDP,
     At,
     Average,
+    Curve,
     Divergence,
     Integers,
     Line,
     LossLike,
     Objective,
     Privacy,
+    Profile,
     WorstCase,
 )
 from optdp.problem.privacy import mu_between
@@ -63,6 +66,10 @@ TOTAL = LIMB * LIMB
 LENGTH = 1_000_000
 #: The sampler works on a grid of at least 2^GRID points per cell.
 GRID = 40
+#: Tails fall by a share of at least 2^-16 each sensitivity: the sampler looks at a few periods at a time.
+SLOWEST = LIMB - (LIMB >> 16)
+#: Cells from which on grid points are counted in Python's integers.
+FAR = 2**21
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,6 +128,8 @@ class AdditiveMechanism(AdditiveNoise):
         if not self.weights or len(self.tail) not in (0, self.n) or not 0 <= self.decay < LIMB:
             lengths = f"weights must not be empty, tail must have 0 or n = {self.n} entries"
             raise ValueError(f"{lengths}, and decay be below 2^62")
+        if self.tail and self.decay > SLOWEST:
+            raise ValueError("decay is not allowed: where there is a tail, it must be at most 2^62 - 2^46")
         if not 0 < self.total < TOTAL:
             raise ValueError("the weights must add up to a positive number below 2^124")
 
@@ -272,6 +281,10 @@ class AdditiveMechanism(AdditiveNoise):
         answers = [privacy.admits(self.pair(k)) for k in self.deciding(end)[::-1]]
         # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
         beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
+        if not beyond and None not in answers and False not in answers and isinstance(privacy, Profile | Curve):
+            # That mixture's own divergences: of pairs (eps, delta) they are all that is asked.
+            exact = ((self.exact_delta(enclosures.exp_below(e), privacy.sensitivity), d) for e, d in privacy.pairs)
+            beyond = all(found <= Fraction(d) for found, d in exact)  # type: ignore[arg-type]
         return False if False in answers else True if beyond and None not in answers else None
 
     def mu(self) -> float:
@@ -635,6 +648,8 @@ class AdditiveMechanism(AdditiveNoise):
         distance *= 1 - 2 * rng.integers(0, 2, size=size)
         if not self.discrete:
             m = self._grid()[1]
+            if distance.size and np.abs(distance).max() >= FAR:  # m is at most 2^41
+                distance = distance.astype(object)
             within = rng.integers(0, m, size=size)
             within -= m // 2
             distance *= m
@@ -648,7 +663,8 @@ class AdditiveMechanism(AdditiveNoise):
         return g, -(-share.numerator // share.denominator)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return self._places(math.prod(shape), rng).reshape(shape) * (1.0 if self.discrete else self._grid()[0])
+        drawn = self._places(math.prod(shape), rng).reshape(shape) * (1.0 if self.discrete else self._grid()[0])
+        return drawn.astype(float)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, rng, g = self.domain.check(x), as_rng(rng), 1.0 if self.discrete else self._grid()[0]
@@ -662,7 +678,7 @@ class AdditiveMechanism(AdditiveNoise):
     def __repr__(self) -> str:
         kind = "integer" if self.discrete else "piecewise-constant"
         reach = "unbounded" if self.tail else f"|z| <= {self.noise_radius():.6g}"
-        atom = f", atom {self.atom_mass:.6g} at 0" if self.atom else ""
+        atom = f", atom {below(self.atom_mass, 6)} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
 

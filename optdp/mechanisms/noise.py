@@ -129,6 +129,6 @@ def added(inputs: np.ndarray, places: np.ndarray, g: float) -> np.ndarray:
     with np.errstate(over="ignore"):
         scaled = np.floor(inputs / g)  # exact: g is a power of two
     if (np.abs(scaled) < 2.0**62).all():
-        return (scaled.astype(np.int64) + places) * g
+        return ((scaled.astype(np.int64) + places) * g).astype(float)
     pairs, grid = zip(inputs.flat, places.flat, strict=True), Fraction(g)
     return np.array([float((Fraction(x) // grid + int(z)) * grid) for x, z in pairs]).reshape(inputs.shape)

@@ -161,9 +161,11 @@ class ApproxDP(Privacy):
         require.real("delta", float(delta), low=0.0, high=1.0, open_high=True)
         if isinstance(delta, Log):
             raise TypeError(f"delta = {delta!r} is not allowed: delta must be a rational number")
+        if delta and not (float(delta) > 0 and delta < 1):  # a fraction below all floats, or that is rounded to 1
+            raise ValueError("delta is not allowed: delta must be 0 or a number in [5e-324, 1)")
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
-        if self.eps == 0 and self.delta == 0:
+        if self.delta == 0 and enclosures.at_most(self.eps, 0):
             raise ValueError("eps = 0, delta = 0 is not allowed: no noise hides everything, so one of them must be > 0")
 
     @property
@@ -504,7 +506,7 @@ class Curve(Divergence):
         object.__setattr__(self, "points", tuple(made))
         self._set_sensitivity()
         if self.pairs[0] == (0, 0):
-            raise ValueError("points are not allowed: such a curve may be 0 from 0 on, which asks for no noise at all")
+            raise ValueError("points are not allowed: such a curve may be 0 at every eps > 0, which no noise keeps")
 
     @classmethod
     def of(
