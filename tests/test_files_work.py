@@ -39,7 +39,7 @@ def many_pieces(data):
 
 
 def many_cells(data):
-    data["mechanism"] |= {"n": 10**6, "weights": [5]}
+    data["mechanism"] |= {"n": 10_000, "weights": [random.Random(i).randrange(1, 10**6) for i in range(10_000)]}
 
 
 def cells_and_tail(data):
@@ -48,7 +48,7 @@ def cells_and_tail(data):
 
 def slow_decay(data):
     n = data["mechanism"]["n"]
-    data["mechanism"] |= {"decay": 2**62 - 1, "tail": [1] * n}
+    data["mechanism"] |= {"decay": 2**62 - 2**46, "tail": [1] * n}
 
 
 def long_lattice(data):

@@ -459,7 +459,7 @@ class Profile(Divergence):
 
     def _implied_by(self, other: Privacy) -> bool | None:
         if isinstance(other, LDP):
-            pure = ApproxDP(other.eps, 0.0, self.sensitivity) if float(other.eps) <= require.MAX_EPS else None
+            pure = ApproxDP(other.eps, 0.0, self.sensitivity) if 0 < float(other.eps) <= require.MAX_EPS else None
             return None if pure is None else True if _implies_pairs(list(self.pairs), pure, self.sensitivity) else None
         return _implies_pairs(list(self.pairs), other, self.sensitivity)
 
