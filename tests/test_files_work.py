@@ -149,8 +149,9 @@ def test_limits(capsys, tmp_path):
 def test_honest_solutions_are_far_from_the_limit():
     """All of them verify with a tenth of it."""
     for name in MAKE:
+        data = saved(name)
         with work.limited(work.LIMIT / 10, name):
-            assert optdp.Solution.from_dict(saved(name)).verify()
+            assert optdp.Solution.from_dict(data).verify()
 
 
 @pytest.mark.parametrize("name", ["additive discrete", "additive", "finite ordered", "lip sum", "lip ldp histogram"])
