@@ -60,6 +60,8 @@ STEP = 0.5
 FAINT = (1e-6, 1e-5, 1e-4, 1e-3)
 #: What counts as breaking the curve; the share of the parameters that is kept back for noise to start from.
 BROKEN, CORE = 1e-8, 0.97
+#: The mu from which meshes are sooner fine enough than lattices.
+STEEP = 2.5
 #: Cells that shrink towards 0 are used where the one at 0 costs more than this share by its width.
 SPIKE = 0.03
 #: Meshes of such cells: cells far from 0 over mu, and how fast they grow; at most FINE of the smallest in one of the largest, for
@@ -836,7 +838,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         found = _bracket(task, points, coarse, SOLVED * rtol)
         if found is None:
             break
-        if best is None and not fixed and found.gap > rtol and task.peak(found) > max(SPIKE, rtol / 4):
+        meshed = task.gaussian and float(privacy.mu) >= STEEP
+        if meshed and best is None and not fixed and found.gap > rtol and task.peak(found) > max(SPIKE, rtol / 4):
             best = _peaked(run, task, found, rtol)
             break
         coarse, best = found.program, _better(best, found)
