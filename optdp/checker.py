@@ -121,14 +121,14 @@ def leaf(value: Any, kind: str) -> Any:
     """A number, exactly (some may be texts: integers, "p/q" and decimals), a text or a flag; None if it is none of this kind."""
     number, text = type(value) in (int, float) and abs(value) <= 1.7e308, value if isinstance(value, str) else ""
     if kind in ("flag", "text", "label"):
-        return value if isinstance(value, bool if kind == "flag" else str) or (number and kind == "label") else None
+        fits = {"flag": type(value) is bool, "text": text[:1000] == value, "label": number or text[:1000] == value}
+        return value if fits[kind] else None
     if kind == "eps":
         inner = re.fullmatch(r"log\((.*)\)", text)
         q = leaf(inner[1] if inner else value, "rational")
-        known = q is not None and (q >= 1 if inner else q <= 1000)
+        known = q is not None and (q >= 1 if inner else q <= 1000 and not 0 < q < 1e-300)
         return Entry(low=q if inner else exp(q, False), high=q if inner else exp(q, True)) if known else None
-    low, high = RANGES[kind]
-    whole = type(value) is int or re.fullmatch("-?[0-9]{1,2600}", text)
+    (low, high), whole = RANGES[kind], type(value) is int or re.fullmatch("-?[0-9]{1,2600}", text)
     known = number or (kind == "rational" and re.fullmatch("[+-]?([0-9]+(/0*[1-9][0-9]*)?|[0-9]*[.][0-9]+)", text))
     found = (int(value) if whole else None) if type(low) is int else Fraction(text or float(value)) if known else None
     return found if found is not None and low <= found <= high else None
@@ -264,11 +264,11 @@ def check_additive(p: Any, m: Any, c: Any) -> Pair:
     """Noise on cells or on a lattice, or rounded to integers (squares: 1/4 more); a lattice dual, or one in closed form."""
     delta, growth, width, q = p.privacy.delta, p.privacy.eps.high, p.privacy.sensitivity, p.q
     line, rounded, own = p.domain.is_a == "line", m.is_a == "RoundedNoise", vars(m).get("noise", m)
-    must(p.family.is_a == "additive" and not set(p.limits) - {"unbiased"} and m.domain == p.domain, "additive noise")
+    stated = p.objective.is_a, vars(own).get("notion") or p.privacy, set(p.limits) - (set() if line else {"unbiased"})
+    must(stated == ("worst-case", p.privacy, set()), f"this objective, notion of noise or constraint {BEYOND}", 2)
     possible = 0 <= delta < 1 < delta + growth and (line or width.denominator == 1) and width <= own.sensitivity
     fine = not rounded or (own.domain.is_a == "line" != p.domain.is_a and own.sensitivity <= 2**36)
-    must(possible and fine, "a guarantee that this noise can have")
-    must(vars(own).get("notion") in (None, p.privacy), f"what this noise states {BEYOND}", 2)
+    must(possible and fine and m.domain == p.domain and p.family.is_a == "additive", "noise with such a guarantee")
     value = Fraction(rounded * (q - 1), 4) + (cells_value if own.is_a == "AdditiveMechanism" else steps_value)(p, own)
     if c.is_a == "additive":
         return value, lattice_bound(p, c, line)
@@ -379,7 +379,7 @@ def check_lip(p: Any, m: Any, c: Any) -> Pair:
     must((own.weights, own.left_out) == (prior.weights, prior.left_out), "one prior")
     must(len(set(m.labels)) == len(m.labels) == len(m.kernel) and all(map(any, m.kernel)), "a name for each output")
     must(all(sum(column) == COINS for column in zip(*m.kernel, strict=True)), "probabilities that sum to 1")
-    must({task.kind, m.aggregate.kind} <= {"sum", "histogram"} and len(x) == d * (task.kind == "sum"), "a task")
+    must({(a.kind, len(a.values or [])) for a in (task, m.aggregate)} <= {("sum", d), ("histogram", 0)}, "a task")
     spend(20 * d * (len(m.kernel) + (5 if ldp else 1) * len(knots) + 2 * len(set(x)) + 4))
     centre = Fraction(float(dot(w, x))) if x else ZERO
     x = [v - centre for v in x]  # the format measures values from the float next to their mean

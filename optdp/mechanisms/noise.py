@@ -110,7 +110,8 @@ class AdditiveNoise(Mechanism):
 
     def check_unbiased(self) -> Check:
         """The noise is symmetric by construction."""
-        return Check("unbiased", True, "the noise is symmetric about 0, so that E[Y | x] = x at every input")
+        sent = "" if self.discrete else ", but for what is rounded to the grid of the numbers that are sent"
+        return Check("unbiased", True, f"the noise is symmetric about 0, so that E[Y | x] = x at every input{sent}")
 
     def _loss(self, loss: Any) -> Any:
         law, radius = as_loss(loss), self.noise_radius()
