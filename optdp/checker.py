@@ -121,8 +121,8 @@ def leaf(value: Any, kind: str) -> Any:
     """A number, exactly (some may be texts: integers, "p/q" and decimals), a text or a flag; None if it is none of this kind."""
     number, text = type(value) in (int, float) and abs(value) <= 1.7e308, value if isinstance(value, str) else ""
     if kind in ("flag", "text", "label"):
-        fits = {"flag": type(value) is bool, "text": text[:1000] == value, "label": number or text[:1000] == value}
-        return value if fits[kind] else None
+        flag, short = type(value) is bool, text[:1000] == value
+        return value if {"flag": flag, "text": short, "label": number or flag or short}[kind] else None
     if kind == "eps":
         inner = re.fullmatch(r"log\((.*)\)", text)
         q = leaf(inner[1] if inner else value, "rational")

@@ -206,6 +206,7 @@ FORGERIES = [
     ("lip sum", {"mechanism.kernel.0.0": "1"}), ("lip sum", {"lower_bound": 0.1}), ("kernel prior", {"value": 0.3}),
     ("finite hamming", {"lower_bound": 0.1, "value": 0.5}), ("kernel prior", {"certificate.points.1": 0.49}),
     ("kernel prior", {"problem.objective.prior": "uniform"}), ("lip ldp", {"problem.privacy.eps": 0.9}),
+    ("lip sum", {"problem.privacy.prior.categories.0": False}), ("kernel prior", {"problem.objective.prior.categories.2": True}),
     ("lip ldp", {"lower_bound": 0.3}), ("lip ldp", {"certificate.nu.1": 0.3}),
     ("lip ldp histogram", {"certificate.nu.0": 0.7}), ("additive eps=20", {"certificate.width": 4.6e-5}),
     ("additive eps=20", {"problem.privacy.eps": 20.1}), ("additive eps=20", {"problem.privacy.delta": 0.0999}),
