@@ -31,7 +31,7 @@ ROUNDING = 1e-12
 #: A share of the prior below this is not split any further.
 NOTHING = 1e-9
 
-#: Levels that the program for LDP begins with, rounds of pricing, how many in a row may help little, and levels that each may add.
+#: Levels that the program for LDP begins with, rounds of pricing, how many in a row may help little, levels that each may add.
 LEVELS, ROUNDS, STALLED, MORE = 8, 10, 2, 3
 
 
