@@ -389,7 +389,9 @@ class _Search:
                 atoms = atoms + found.cuts
         else:
             layers, atoms = self._point_layers(floor, found.cuts)
-        marks = [inputs, *(end for layer in layers[:1] for end in layer), atoms.a, atoms.b]
+        # The loss of an atom bends there, too: where it has a kink g has a dip.
+        kinks = [atoms.x + knot for knot in task.cost.knots]
+        marks = [inputs, *(end for layer in layers[:1] for end in layer), atoms.a, atoms.b, *kinks]
         base, thin = np.unique(np.concatenate(marks)), task.width < THIN
         top = task.half if task.symmetric else high
         base = (
@@ -411,7 +413,8 @@ class _Search:
             # g bends where a window in use ends.
             columns = program.columns(dual)
             ends = [end for layer, d in zip(program.layers, dual.densities, strict=True) if d.any() for end in layer]
-            ends += [end[dual.weights > 0] for end in (program.atoms.a, program.atoms.b)]
+            used = program.atoms.take(np.flatnonzero(dual.weights))
+            ends += [used.a, used.b, *(used.x + knot for knot in task.cost.knots)]
             bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
             fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 2)
             lowest = dips(fine, program.values(fine, columns))
