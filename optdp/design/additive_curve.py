@@ -67,7 +67,8 @@ SPIKE = 0.03
 #: Meshes of such cells for the noise and for the bound: cells far from 0 over mu, and how fast they grow; at most FINE of the
 #: smallest in one of the largest. Within a distance that costs less than the share CHEAP nodes are fewer.
 MESHES: tuple[tuple[int, float, Mesh], ...] = (
-    (4, 0.5, Mesh(0.5)), (4, 0.25, Mesh(0.25)), (6, 0.25, Mesh(0.25, narrow=True)), (6, 0.25, Mesh(0.25, 2, narrow=True)),
+    (4, 0.5, Mesh(0.5)), (4, 0.25, Mesh(0.25)), (6, 0.25, Mesh(0.25, narrow=True)),
+    (6, 0.25, Mesh(0.25, 2, narrow=True)), (6, 0.25, Mesh(0.125, 2, narrow=True)),
 )  # fmt: skip
 FINE, LOW, BOUND, CHEAP = 4096, (64, 256), 4, 0.03
 #: By how much the curve is drawn in for such noise; the share of the usual limit that checking it may take.
