@@ -53,8 +53,8 @@ def split(phi: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = where[np.lexsort((-width[where], -np.round(phi[where], 9)))]
         share, rest = always.astype(float), total - float(width[always].sum())
         for i, size in zip(order.tolist(), width[order].tolist(), strict=True):
-            if size <= rest:
-                share[i], rest = 1.0, rest - size
+            if size <= rest * (1 + ROUNDING):  # one that fills the room alone does so, whatever rounding says
+                share[i], rest = 1.0, max(rest - size, 0.0)
         out = where[share[where] == 0]
         fits = out[width[out] >= rest]
         if fits.size and rest > 0:
