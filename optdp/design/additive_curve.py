@@ -72,7 +72,7 @@ MESHES: tuple[tuple[int, float, Mesh], ...] = (
 )  # fmt: skip
 FINE, LOW, BOUND, CHEAP = 4096, (64, 256), 4, 0.03
 #: By how much the curve is drawn in for such noise; the share of the usual limit that checking it may take.
-SLACK, PROOF = 5e-7, 0.85
+SLACK, PROOF = 3e-6, 0.85
 #: How near a lattice's objectives come, as a share of rtol.
 SOLVED = 0.05
 
