@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import pickle
 from fractions import Fraction
@@ -15,6 +16,8 @@ from scipy.special import ndtr, ndtri
 
 import optdp
 from optdp.certificates.graded import GradedCertificate, Test
+from optdp.design import additive_curve
+from optdp.design.additive_graded import Mesh, Relaxation
 from optdp.exact.pairs import Pair
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.problem.privacy import Privacy
@@ -176,6 +179,42 @@ def test_cells_that_shrink_towards_zero_beat_the_lattice_at_a_large_mu():
         delta = float(np.diff(at) @ np.maximum(f - math.exp(eps) * g, 0.0))
         allowed = ndtr(2.5 - eps / 5) - math.exp(eps) * ndtr(-2.5 - eps / 5)
         assert delta <= allowed * (1 + 1e-9) + 1e-9
+
+
+def test_a_bound_that_starts_from_a_coarser_mesh_comes_nearer():
+    lattice = optdp.solve_additive(optdp.GDP(3.0), n=12)
+    task = additive_curve._Task(lattice.problem, math.inf, None)
+    bounds, coarse = [lattice.lower_bound], None
+    for mesh in (Mesh(0.5), Mesh(0.25), Mesh(0.25, narrow=True)):
+        relaxed = Relaxation(task.curve(0.0), 6, 16, mesh, 0.0, task.radius, task.costs, task.quick)
+        if coarse:
+            relaxed.follow(coarse)
+        noise = additive_curve._rounded(lattice.mechanism, relaxed.n, relaxed.end)
+        bounds.append(relaxed.solve(noise, 1e-3, math.inf).bound(lattice.problem).value)
+        coarse = relaxed
+    assert bounds[2] > bounds[1] and bounds[3] > bounds[1] and max(bounds) <= lattice.value, bounds
+
+
+@pytest.mark.parametrize(("mu", "loss"), [(0.004, "abs"), (0.01, "squared")])
+def test_a_small_mu(mu, loss):
+    """There the Gaussian is all but optimal, and a lattice as wide as the sensitivity is fine enough."""
+    found = optdp.solve_additive(optdp.GDP(mu), loss=loss)
+    gauss = mu**-2 if loss == "squared" else math.sqrt(2 / math.pi) / mu
+    assert found.verify() and found.gap < 5e-4 and found.mechanism.n == 1
+    assert found.lower_bound <= gauss * (1 + 1e-12) and found.value <= gauss * (1 + 5e-4)
+
+
+def test_multipliers_without_end_are_the_same_written_out():
+    """`rest` against values that go on beyond where the bracket only grows."""
+    for found in (optdp.solve_additive(optdp.GDP(1.0), rtol=2e-2), optdp.solve_additive(1.0, 0.0, n=6)):
+        own = found.certificate
+        end = 40 * own.n
+        long = tuple(
+            dataclasses.replace(m, values=m.values + (m.rest,) * (end - m.end), rest=m.rest) for m in own.multipliers
+        )
+        assert any(m.rest for m in own.multipliers)
+        written = dataclasses.replace(own, multipliers=long)
+        assert written.bound(found.problem).value == own.bound(found.problem).value
 
 
 def test_only_distances_between_ends_of_runs_decide():

@@ -184,8 +184,7 @@ class AdditiveCertificate(Certificate):
         for m in self.multipliers:
             if not (min(*m.values, m.rest, 0.0) >= 0 and max(*m.values, m.rest, 0.0) <= m.weight < np.inf):
                 return f"a multiplier of shift {m.shift} is not between 0 and its weight {m.weight:g}"
-        last = self._last  # once: there may be many multipliers
-        if sum(len(m.values) if m.rest == 0 else max(last - m.first, 0) for m in self.multipliers) > MOST:
+        if sum(len(m.values) for m in self.multipliers) > MOST:
             return f"it has more than {MOST} multipliers"
         return ""
 
@@ -202,7 +201,7 @@ class AdditiveCertificate(Certificate):
         every = set(points)
         if None in every:
             self._refuse(f"for {privacy.adjective} noise each multiplier must name its eps")
-        values = sum(len(m.values) + (max(last + 1 - m.end, 0) if m.rest else 0) for m in self.multipliers)
+        values = sum(len(m.values) for m in self.multipliers) + 2 * last
         smooth = problem.objective.loss.exponent in (1, 2)
         work.count((3 if smooth else 60) * last + 3 * values + 10 * len(self.multipliers) + 10 * len(every))
         ratios = {eps: math.ceil(enclosures.exp_above(eps) * 2**RATIO) for eps in every}
@@ -212,14 +211,17 @@ class AdditiveCertificate(Certificate):
         costs = lattice_costs(problem.objective.loss, privacy.sensitivity, self.n, last, discrete, self.rounding)
         folded = self._weights(last) * (costs << RATIO)
         budget = Fraction(0)
+        rises = np.zeros(2 * last + 1, dtype=object)  # of what goes on without end, at -last..last
         for m, eps in zip(self.multipliers, points, strict=True):
             stream = _integers(m.values)
             weight, rest = _integers([m.weight, m.rest])
             budget += int(weight) * deltas[eps]
             if rest:
-                stream = np.concatenate([stream, np.full(max(last + 1 - m.end, 0), rest, dtype=object)])
+                rises[m.end + last] += rest << RATIO
+                rises[m.end + m.shift + last] -= rest * ratios[eps]
             self._fold(folded, m.first, stream << RATIO)
             self._fold(folded, m.first + m.shift, stream * -ratios[eps])
+        self._fold(folded, -last, np.cumsum(rises))
         floor = folded // (self._weights(last) << RATIO)
         value: Fraction = (int(floor.min()) - budget) / 2**SCALE
         return value

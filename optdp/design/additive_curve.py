@@ -33,7 +33,7 @@ import numpy as np
 from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
 from optdp.certificates.graded import GradedCertificate
 from optdp.design.additive import MAX_POINTS, as_weights, private_geometric, sized
-from optdp.design.additive_graded import DULL, Relaxation, spaced
+from optdp.design.additive_graded import DULL, Mesh, Relaxation, spaced
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
@@ -64,11 +64,15 @@ BROKEN, CORE = 1e-8, 0.97
 STEEP = 2.5
 #: Cells that shrink towards 0 are used where the one at 0 costs more than this share by its width.
 SPIKE = 0.03
-#: Meshes of such cells: cells far from 0 over mu, and how fast they grow; at most FINE of the smallest in one of the largest, for
-#: the bound LOW.
-MESHES, FINE, LOW = ((4, 0.5), (4, 0.25), (6, 0.25), (9, 0.25)), 1024, 64
+#: Meshes of such cells for the noise and for the bound: cells far from 0 over mu, and how fast they grow; at most FINE of the
+#: smallest in one of the largest. Within a distance that costs less than the share CHEAP nodes are fewer.
+MESHES: tuple[tuple[int, float, Mesh], ...] = (
+    (4, 0.5, Mesh(0.5)), (4, 0.25, Mesh(0.25)), (6, 0.25, Mesh(0.25, narrow=True)),
+    (6, 0.25, Mesh(0.25, 2, narrow=True)), (6, 0.25, Mesh(0.125, 2, narrow=True)),
+)  # fmt: skip
+FINE, LOW, BOUND, CHEAP = 4096, (64, 256), 4, 0.03
 #: By how much the curve is drawn in for such noise; the share of the usual limit that checking it may take.
-SLACK, PROOF = 5e-7, 0.85
+SLACK, PROOF = 3e-6, 0.85
 #: How near a lattice's objectives come, as a share of rtol.
 SOLVED = 0.05
 
@@ -548,6 +552,8 @@ class _Task:
         privacy: Any = problem.privacy
         self.problem, self.deadline, self.privacy = problem, deadline, privacy
         self.solver = solver or Highs(tolerance=1e-9, options=(("small_matrix_value", 1e-12),))
+        #: For meshes: what it says is tested, and much sooner there.
+        self.quick = solver or Highs(tolerance=1e-7, options=(("small_matrix_value", 1e-12), ("presolve", "off")))
         self.loss, self.discrete, self.width = (
             problem.objective.loss,
             isinstance(problem.domain, Integers),
@@ -594,6 +600,12 @@ class _Task:
             return 0.0
         return float(found.mechanism.masses[0]) * (0.5 * self.width / found.mechanism.n) ** q / (q + 1) / found.value
 
+    def smallest(self, found: _Bracket, cells: int, rtol: float) -> int:
+        """So many of the smallest cells in one of `cells` per sensitivity, for what the width of the one at 0 costs."""
+        q = self.loss.exponent
+        width = (6 * self.peak(found) * found.mechanism.n**q / rtol) ** (1 / q)
+        return min(max(2 ** math.ceil(math.log2(width / cells)), 16), FINE)
+
     def costs(self, n: int, last: int) -> np.ndarray:
         """c_0, ..., c_last of a lattice."""
         exact = lattice_costs(self.loss, self.width, n, last, self.discrete)
@@ -605,8 +617,9 @@ class _Task:
         periods = 2 if math.isinf(curve.ratio) else math.ceil(40 / math.log(curve.ratio)) + 2
         costs = self.costs(n, size + periods * n)
         return TailProgram(
-            curve, n, costs, size, self.reference(n, size), atom=self.atoms, solver=self.solver, nodes=nodes
-        )
+            curve, n, costs, size, self.reference(n, size), atom=self.atoms,
+            solver=self.solver if nodes is None else self.quick, nodes=nodes,
+        )  # fmt: skip
 
     def start(self, program: TailProgram) -> list[Cut]:
         """Tangents at the half-lines' own levels under the reference, for shift n."""
@@ -723,17 +736,18 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
     return None
 
 
-def _refined(task: _Task, best: _Bracket, first: _Bracket, cells: int, growth: float, rtol: float) -> _Bracket:
-    """Both sides on meshes that are fine near 0, where most of the mass is, and near the sensitivity."""
-    start = first.program
-    share, q = task.peak(best) * best.mechanism.n**task.loss.exponent, task.loss.exponent
-    fine = 2 ** math.ceil(math.log2((6 * share / rtol) ** (1 / q) / cells))
-    fine = min(max(fine, 16), FINE)
+def _refined(
+    task: _Task, best: _Bracket, first: _Bracket, cells: int, growth: float, inner: float, rtol: float
+) -> tuple[_Bracket, bool]:
+    """Noise on a mesh that is fine near 0, where most of the mass is, and near the sensitivity; whether a finer one could do."""
+    start, coarse = first.program, best.program
+    fine = task.smallest(first, cells, rtol)
     n = cells * fine
-    near = spaced(fine, growth)
+    near = spaced(fine, growth, inner * n)
     size = math.ceil(start.size / start.n * cells) * fine
     edge = [x for x in near if x >= fine >> DULL]
-    inside = [0, *near, *range(near[-1] + fine, size + 1, fine), *(n - x for x in edge), *(n + x for x in edge)]
+    flat = range((near[-1] // fine + 1) * fine, size + 1, fine)
+    inside = [0, *near, *flat, *(n - x for x in edge), *(n + x for x in edge)]
     nodes = np.unique(inside) + 1  # T_k is the probability of what lies beyond k - 1/2
     program = task.program(n, size + 1, SLACK, nodes)
     program.deadline = (time.perf_counter() + task.deadline) / 2
@@ -743,38 +757,61 @@ def _refined(task: _Task, best: _Bracket, first: _Bracket, cells: int, growth: f
     apart = apart[(apart >= 1) & (apart <= n)]
     few = (apart % fine == 0) | (np.arange(apart.size) % 8 == 0)
     program.compare([apart[few], apart[~few]])
-    r = n / start.n
+    r = n / coarse.n
     program.add(
         [
             Cut(tuple(round(r * (e - 0.5) + 0.5) for e in cut.ends), round(r * cut.shift), cut.eps, cut.delta)
-            for _, cut in start.active()
+            for _, cut in coarse.active()
         ]
     )
     # The old noise is a point of the new program.
-    line, m, _ = start.line(start.inner)
-    program.solve(np.append(np.interp(nodes, r * (np.arange(-m + 1, m + 1) - 0.5) + 0.5, line), 0.0), BROKEN, rtol / 8)
+    line, m, _ = coarse.line(coarse.inner)
+    before = np.append(np.interp(nodes, r * (np.arange(-m + 1, m + 1) - 0.5) + 0.5, line), 0.0)
+    program.solve(before, BROKEN, rtol / 8)
     mechanism = task.mechanism(program)
     value = mechanism.enclose_loss(task.loss, sent=True)[1]
+    best = replace(best, program=program)
     with contextlib.suppress(work.Overwork), work.limited(PROOF * work.LIMIT):  # what nobody could check is of no use
         if value < best.value and mechanism.admitted(task.privacy):
             best = replace(best, mechanism=mechanism, value=value)
-    best = replace(best, program=program)
-    relaxed = Relaxation(task.curve(0.0), cells, LOW, task.radius, task.costs, task.solver)
-    certificate = relaxed.solve(_rounded(first.mechanism, relaxed.n, relaxed.end), rtol / 16, task.deadline)
-    lower = min(certificate.bound(task.problem).value, best.value)
-    return replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
+        return best, True
+    return best, False
 
 
 def _peaked(run: Run, task: _Task, best: _Bracket, rtol: float) -> _Bracket:
     """Meshes that are finer and finer."""
-    first = best
-    for cells, growth in MESHES:
-        cells = math.ceil(cells * float(task.privacy.mu))
-        run.progress(f"a mesh of {cells} cells per sensitivity, finer near 0", best.lower, best.value)
-        best = _refined(task, best, first, cells, growth, rtol)
+    first, inner, noisy = best, 0.0, True
+    relaxed: Relaxation | None = None
+    mu, seen = float(task.privacy.mu), (0, 0.0)
+    kernels = math.ceil(BOUND * mu)
+    fine = min(max(task.smallest(first, kernels, rtol) // 8, LOW[0]), LOW[1])
+    for factor, growth, mesh in MESHES:
+        if noisy and seen != (factor, growth):
+            cells, seen = math.ceil(factor * mu), (factor, growth)
+            run.progress(f"noise on a mesh of {cells} cells per sensitivity, finer near 0", best.lower, best.value)
+            best, noisy = _refined(task, best, first, cells, growth, inner, rtol)
+            if best.gap <= rtol or time.perf_counter() > task.deadline:
+                break
+        coarse = relaxed
+        relaxed = Relaxation(task.curve(0.0), kernels, fine, mesh, inner, task.radius, task.costs, task.quick)
+        told = f"a bound on a mesh of {relaxed.nodes.size} points, {len(relaxed.kernels)} kernels of shifts"
+        run.progress(told, best.lower, best.value)
+        if coarse:
+            relaxed.follow(coarse)
+        certificate = relaxed.solve(_rounded(best.mechanism, relaxed.n, relaxed.end), rtol / 16, task.deadline)
+        lower = min(certificate.bound(task.problem).value, best.value)
+        best = replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
         if best.gap <= rtol or time.perf_counter() > task.deadline:
             break
+        inner = _cheap(best.mechanism, task.loss)
     return best
+
+
+def _cheap(noise: AdditiveMechanism, loss: Any) -> float:
+    """A distance, in sensitivities, within which the share CHEAP of the loss is."""
+    at = np.arange(noise.masses.size) / noise.n
+    spent = np.cumsum(noise.masses * loss(at * noise.sensitivity))
+    return float(at[np.searchsorted(spent, CHEAP * spent[-1])])
 
 
 def _rounded(noise: AdditiveMechanism, n: int, end: int) -> np.ndarray:
@@ -828,9 +865,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         return _under_curve(run, privacy, n)
     task = _Task(problem, run.began + run.time_limit, run.solver)
     fixed = n is not None or task.discrete
-    points = n or (
-        int(task.width) if task.discrete else max(2, math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
-    )
+    points = n or (int(task.width) if task.discrete else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
     best: _Bracket | None = None
     coarse: TailProgram | None = None
     while points * (task.radius + 2) <= MAX_POINTS:

@@ -20,28 +20,47 @@ import numpy as np
 from optdp.certificates.graded import GradedCertificate, Test
 from optdp.solvers.lp import LinearProgram, LinearSolver
 
-#: How fast the nodes' distances grow from 0.
-GROWTH = 0.25
+#: How fast the nodes' distances grow from 0 where hardly any loss is.
+COARSE = 0.5
+#: Shifts, in sensitivities, around which kernels may be narrower, where the narrowest are of most use.
+MIDDLE = (0.5, 0.9)
 #: Near the sensitivity cells are cut in two so many times.
 DULL = 2
 #: Levels below this are not tested; columns have so many places in a cell of the mesh.
 LEAST, PLACES = 1e-6, 2
 #: Rows that are added in a round, and for one kernel; rounds; times that columns are added.
 MOST, EACH, ROUNDS, TIMES = 200, 3, 300, 25
+#: Columns that a finer mesh starts from, for each row.
+CARRIED = 3
 #: Costs are magnified, so that the solver's tolerance is small beside them.
 MAGNIFY = 2.0**20
 #: What counts as breaking the curve.
 BROKEN = 1e-6
 
 
-def spaced(cell: int, growth: float) -> list[int]:
-    """0 < x_1 < ...: steps are powers of 2, at most `growth` times x and 1 at first, up to `cell`; they share many distances."""
+def spaced(cell: int, growth: float, inner: float = 0.0) -> list[int]:
+    """0 < x_1 < ...: steps are powers of 2, at most `growth` times x and 1 at first, up to `cell`; they share many distances.
+
+    **Arguments:** `inner`: up to there steps may grow as fast as `COARSE` says.
+    """
     found, step = [0], 1
     while step < cell:
         found.append(found[-1] + step)
-        if 2 * step <= growth * found[-1] and found[-1] % (2 * step) == 0:
+        x = found[-1]
+        while step > 1 and x >= inner and step > max(growth * x, 1):
+            step //= 2
+        if 2 * step <= (COARSE if x < inner else growth) * x and x % (2 * step) == 0:
             step *= 2
     return found
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """`growth`: of the nodes' distances near 0; `parts`: nodes in a cell far from it; `narrow`: kernels half as wide as well."""
+
+    growth: float
+    parts: int = 1
+    narrow: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,27 +78,31 @@ class _Row:
 class Relaxation:
     """Noise on a lattice of `cells * fine` points per sensitivity, under the curve's tests on a mesh.
 
-    **Arguments:** `curve`: a `PowerCurve`; `cells`: nodes per sensitivity far from 0, `fine` lattice points apart; `reach`: where
-    the mesh ends, in sensitivities; `costs`: from the points per sensitivity and the last index to c_0, ..., in floats.
+    **Arguments:** `curve`: a `PowerCurve`; `cells`: per sensitivity, far from 0; `mesh`: how fine it is; `inner`: the distance,
+    in sensitivities, within which hardly any loss is; `reach`: where the mesh ends; `costs`: from the points per sensitivity and
+    the last index to c_0, ..., in floats.
     """
 
     def __init__(
-        self, curve: Any, cells: int, fine: int, reach: float, costs: Callable[[int, int], np.ndarray],
-        solver: LinearSolver,
+        self, curve: Any, cells: int, fine: int, mesh: Mesh, inner: float, reach: float,
+        costs: Callable[[int, int], np.ndarray], solver: LinearSolver,
     ) -> None:  # fmt: skip
+        cell = fine // mesh.parts
         self.curve, self.n, self.fine, self.solver = curve, cells * fine, fine, solver
-        near = spaced(fine, GROWTH)
-        edge = [x for x in near if fine >> DULL <= x]
+        near = spaced(cell, mesh.growth, inner * self.n)
+        edge = [x for x in near if cell >> DULL <= x]
         self.end = math.ceil(reach * cells) * fine
-        flat = range(near[-1] + fine, self.end + 1, fine)
+        flat = range((near[-1] // cell + 1) * cell, self.end + 1, cell)
         self.half = np.unique([*near, *flat, *(self.n - x for x in edge), *(self.n + x for x in edge)])
         self.nodes = np.concatenate([-self.half[:0:-1], self.half])
         narrow = [fine >> j for j in range(2, fine.bit_length()) if fine >> j > 1]
+        half, low, high = fine // 2, *(round(x * self.n) for x in MIDDLE)
+        quarter = half // 2 if mesh.narrow else 0
         #: Shifts: by the sensitivity itself, around all multiples of half a cell, and closer to the sensitivity.
-        half = fine // 2
         self.kernels = [
             (self.n, 1),
             *((k * half, half) for k in range(4, 2 * cells)),
+            *((k * quarter, quarter) for k in (range(low // quarter, high // quarter) if quarter else ())),
             *((self.n - w, w) for w in narrow),
         ]
         self.last = self.end + self.n + 1
@@ -88,8 +111,11 @@ class Relaxation:
         every = self._hats(np.arange(-self._reach, self._reach + 1))
         self._plain, self._twice = every, np.cumsum(np.cumsum(every, axis=0), axis=0)
         far = np.arange(self.end, self.last, fine)
-        inside = np.arange(0, self.end, max(fine // PLACES, 1))
-        self.columns = np.unique(np.concatenate([self.half, inside, far]))
+        inside = np.arange(0, self.end, max(cell // PLACES, 1))
+        between = (self.half[1:] + self.half[:-1]) // 2
+        self.columns = np.unique(np.concatenate([self.half, between, inside, far]))
+        self._base = self.tight = self.columns
+        self.rows: list[_Row] = []
 
     def _hats(self, at: np.ndarray) -> np.ndarray:
         """The value at each place of each node's hat: linear between nodes, constant beyond them."""
@@ -117,6 +143,19 @@ class Relaxation:
         found: np.ndarray = (self._averaged(at, *self.kernels[kernel]) + self._averaged(-at, *self.kernels[kernel])) / 2
         return found
 
+    def follow(self, coarse: Relaxation) -> None:
+        """Start from the rows and columns of a coarser mesh."""
+        rise, places = self.n / coarse.n, coarse.nodes / coarse.n
+        own = np.array(self.kernels) / self.n
+        found: dict[tuple[bytes, int, int], _Row] = {}
+        for row in coarse.rows:
+            mask = np.interp(self.nodes / self.n, places, row.mask.astype(float)) >= 0.5
+            nearest = np.abs(own - np.array(coarse.kernels[row.kernel]) / coarse.n) @ (1.0, 1e-3)
+            moved = _Row(mask, int(nearest.argmin()), row.eps, row.delta)
+            found.setdefault(moved.key, moved)
+        self.rows = list(found.values())
+        self.columns = np.union1d(self.columns, np.round(coarse.tight * rise).astype(int))
+
     def solve(self, noise: np.ndarray, rtol: float, deadline: float) -> GradedCertificate:
         """The certificate of the optimum, or of where time ran out.
 
@@ -126,7 +165,7 @@ class Relaxation:
         at = np.arange(self.end + 1)
         inner = noise @ self._own(at), np.array([noise @ self._shifted(at, k) for k in range(len(self.kernels))])
         value = float(noise @ self.costs[: self.end + 1])
-        rows: list[_Row] = []
+        rows = self.rows
         best, bound = GradedCertificate(self.n, tuple(self.half.tolist()), ()), 0.0
         for _ in range(TIMES):
             own = self._own(self.columns)
@@ -149,7 +188,8 @@ class Relaxation:
                     return best
                 objective = found.objective / MAGNIFY
                 dual = np.maximum(-found.row_dual[1:] / MAGNIFY, 0.0) / norms
-                ours = found.x @ own, np.einsum("a,kaj->kj", found.x, shifted)
+                used = np.flatnonzero(found.x)
+                ours = found.x[used] @ own[used], np.einsum("a,kaj->kj", found.x[used], shifted[:, used])
                 for share in (0.5, 0.5, 0.5, 1.0):
                     tried = share * ours[0] + (1 - share) * inner[0], share * ours[1] + (1 - share) * inner[1]
                     fresh = [row for row in self._broken(*tried) if row.key not in seen][:MOST]
@@ -162,13 +202,16 @@ class Relaxation:
             dual = dual[dual > 1e-13 * dual.max(initial=0.0)]
             bracket = self._bracket(rows, dual)
             budget = float(dual @ np.array([row.delta for row in rows]))
+            self.rows = rows
+            self.tight = self.columns[np.argsort(bracket[self.columns])[: CARRIED * len(rows)]]
             if bracket.min() - budget > bound:
                 best, bound = self._certificate(rows, dual), float(bracket.min()) - budget
             low = (bracket < objective + budget) & (bracket <= np.roll(bracket, 1)) & (bracket <= np.roll(bracket, -1))
             fewer = np.setdiff1d(np.flatnonzero(low), self.columns)
             if objective - bound <= 0.2 * rtol * objective or not fewer.size or time.perf_counter() > deadline:
                 break
-            self.columns = np.union1d(self.columns, fewer)
+            idle = (found.x <= 0) & (bracket[self.columns] > 2 * np.median(bracket[self.columns]) - bracket.min())
+            self.columns = np.unique(np.concatenate([self.columns[~idle], self._base, fewer]))
         return best
 
     def _broken(self, own: np.ndarray, shifted: np.ndarray) -> list[_Row]:
@@ -195,10 +238,17 @@ class Relaxation:
         for row, y in zip(rows, dual, strict=True):
             own[row.mask] += y
             shifted[row.kernel, row.mask] += y * math.exp(row.eps)
-        at = np.arange(self.last + 1)
-        used = np.flatnonzero(shifted.any(axis=1))
-        found: np.ndarray = self.costs[: self.last + 1] + self._own(at) @ own
-        return found - sum(self._shifted(at, int(k)) @ shifted[k] for k in used)
+        last = self.last
+        line = np.interp(np.arange(-last, last + 1), self.nodes, own)
+        for k in np.flatnonzero(shifted.any(axis=1)):
+            centre, width = self.kernels[k]
+            around = np.interp(np.arange(-last - centre - width + 1, last - centre + width), self.nodes, shifted[k])
+            for _ in range(2 if width > 1 else 0):  # weights width - |u| are two boxes of that width
+                sums = np.append(0.0, np.cumsum(around))
+                around = (sums[width:] - sums[:-width]) / width
+            line -= around
+        found: np.ndarray = self.costs[: last + 1] + (line[last:] + line[last::-1]) / 2
+        return found
 
     def _certificate(self, rows: list[_Row], dual: np.ndarray) -> GradedCertificate:
         tests = []

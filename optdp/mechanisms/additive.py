@@ -549,12 +549,16 @@ class AdditiveMechanism(AdditiveNoise):
     def _moment(self, q: int) -> Fraction:
         """E|Z|^q for q = 1, 2, exactly."""
         n, b = self.n, self._b
-        work.count(0.5 * len(self.weights) + 8 * len(self.tail) * work.rational(10))
+        work.count(0.5 * len(self.weights) + 1.5 * len(self.tail))
         body = sum(w * a**q for a, w in enumerate(self.weights))
-        tail = Fraction(0)
-        for r, t in enumerate(self.tail, len(self.weights)):
-            mean = b * n / (1 - b)  # of n times the number of further periods
-            tail += t * (r + mean if q == 1 else r * r + 2 * r * mean + n * n * b * (1 + b) / (1 - b) ** 2)
+        places = range(len(self.weights), len(self.weights) + len(self.tail))
+        mean = b * n / (1 - b)  # of n times the number of further periods
+        ours, first = sum(self.tail), sum(r * t for r, t in zip(places, self.tail, strict=True))
+        if q == 1:
+            tail = first + mean * ours
+        else:
+            second = sum(r * r * t for r, t in zip(places, self.tail, strict=True))
+            tail = second + 2 * mean * first + n * n * b * (1 + b) / (1 - b) ** 2 * ours
         cells = 2 * (body + tail)
         if not self.discrete:  # the spread within a cell
             cells += Fraction(self.weights[0], 4) if q == 1 else Fraction(self.total - self.atom, 12)
