@@ -25,6 +25,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 from flint import arb, ctx
 
 from optdp.certificates.base import Bound, Certificate
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from optdp.problem.problem import Problem
 
 #: Bits of the enclosures; most norms; how many pairs of a cell and a norm may be looked at; the largest multiplier.
-PRECISION, NORMS, PAIRS, LARGEST = 128, 512, 500_000, 2.0**60
+PRECISION, NORMS, PAIRS, LARGEST = 128, 2**15, 4_000_000, 2.0**60
+#: By how much more than floats can be wrong the ball that a row favours is widened, as a share.
+WIDER = 2.0**-22
 #: g may be negative by this share of the bound.
 CLOSE = 2.0**-13
 
@@ -99,7 +102,16 @@ class _Prices:
         self.more = enclosures.exp(problem.eps) - 1  # type: ignore[arg-type]
         self.rows = [(arb(w), arb(mu), arb(nu)) for w, mu, nu in rows]
         #: Microseconds of a row on a cell.
-        self.cost = 40.0 if self.dim <= 3 else 80.0 + 2 * min(self.dim, 100)
+        self.cost = 16.0 if self.dim <= 3 else 80.0 + 2 * min(self.dim, 100)
+        #: Sums of w and of w nu.
+        self.mass = sum((w for w, _, _ in self.rows), arb(0))
+        self.level = sum((w * nu for w, _, nu in self.rows), arb(0))
+        _, mu, nu = np.array(rows).T
+        with np.errstate(invalid="ignore"):
+            square = mu**2 / 4 + nu
+            wide = np.sqrt(np.maximum(square, 0) + WIDER**2 * (mu**2 / 4 + np.abs(nu))) * (1 + WIDER)
+        #: Between these radii, and perhaps nowhere, a row favours outputs.
+        self.first, self.last = (mu / 2 - wide) - WIDER * mu, (mu / 2 + wide) + WIDER * mu
 
     def shortfall(self, close: float) -> arb:
         """c >= 0 with g >= -c, proven: within about `close` of the least such number, if there is work enough."""
@@ -115,9 +127,10 @@ class _Prices:
         found, least, pairs, slack = arb(0), arb(0), 0, arb(close)
         while stack:
             low, high = stack.pop()
-            work.count(self.cost * len(self.rows))
-            pairs += len(self.rows)
-            value, bound = self._cell(low, high)
+            near = self._near(low, high)
+            work.count(5 + self.cost * len(near) + 0.005 * len(self.rows))
+            pairs += len(near) + 1
+            value, bound = self._cell(low, high, near)
             if value is not None and value < least:
                 least = value.upper()
             if bound >= least - slack or pairs > PAIRS or not high - low > end * arb(2) ** -50:
@@ -127,21 +140,29 @@ class _Prices:
             stack += [(low, middle), (middle, high)]
         return (-found).max(arb(0))
 
-    def _cell(self, low: arb, high: arb) -> tuple[arb | None, arb]:
+    def _near(self, low: arb, high: arb) -> list[int]:
+        """The rows that may favour outputs between two radii."""
+        found = (self.first <= float(high)) & (self.last >= float(low))
+        return list(map(int, np.flatnonzero(found)))
+
+    def _cell(self, low: arb, high: arb, near: list[int] | None = None) -> tuple[arb | None, arb]:
         """(g in the middle, if it is found there; a lower bound on g between two radii)."""
         middle = ((low + high) / 2).mid()
         reach = ((high - middle).max(middle - low)).upper()
-        value = slope = curved = lost = arb(0)
-        for w, mu, nu in self.rows:
+        # What there is without favoured outputs, and what those change.
+        value, slope = self.mass * middle * middle - self.level, 2 * self.mass * middle
+        curved, lost = 2 * self.mass, arb(0)
+        for k in self._near(low, high) if near is None else near:
+            w, mu, nu = self.rows[k]
+            if self._outside(low, high, mu, nu):
+                continue
             if high * high + mu * high <= nu:  # every output is favoured
                 factor = 1 + self.more
                 part = (middle * middle - nu) * factor, 2 * middle * factor, 2 * factor, arb(0)
-            elif self._outside(low, high, mu, nu):
-                part = middle * middle - nu, 2 * middle, arb(2), arb(0)
             else:
                 part = self._partly(low, middle, high, reach, mu, nu)
-            value, slope = value + w * part[0], slope + w * part[1]
-            curved, lost = curved + w * part[2], lost + w * part[3]
+            value, slope = value + w * (part[0] - middle * middle + nu), slope + w * (part[1] - 2 * middle)
+            curved, lost = curved + w * (part[2] - 2), lost + w * part[3]
         tilt = abs(slope) * reach
         bound = value - tilt + (curved * reach * reach / 2).min(arb(0))
         if curved > 0:

@@ -20,13 +20,18 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.radial import ROWS, RadialMechanism
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
+from optdp.solvers import layers
 from optdp.solvers.lp import LinearProgram
 from optdp.solvers.radial import Caps, RadialFloor, _cap, solve_radial
 
 #: Radii and norms of the first mesh: so many for each favoured ball, at least and at most. Both are added where they are missing.
 RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
-#: Favoured balls that are smaller than this are left to the closed forms: meshes would have to be finer.
-SMALLEST = 0.05
+#: Where favoured balls are smaller than this, the floor is one of layers (`optdp.solvers.layers`): spheres, and norms of the
+#: bound, for each width of a ball (in the plane more: caps are less smooth there); about the most norms and rows; the share of
+#: the value that is left to the proof of the bound with so many norms as here, and a bound on the share that mixing adds.
+SMALL, LAYERED, PLANE, MOST_NORMS, MOST_ROWS, LEFT, MIXED = 0.12, (12, 8), (16, 14), 5000, 14_000, 3e-5, 1.2e-4
+#: Least coins of a sphere: spheres with fewer are left out.
+LEAST = 100
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
 MIXING, MARGIN = 1.5e-4, 2e-5
 #: What is left of E - 1, for floats; radii on which the bound is made feasible; best rows to choose from.
@@ -41,6 +46,8 @@ def design(
     domain: Any = problem.domain
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
     reach = math.sqrt(value)
+    if reach < SMALL:
+        return layered(run, best, made, proof)
     radii, norms = (
         int(np.clip(each * size / reach, *span))
         for each, size, span in ((RADII_EACH, 1.15 * length, RADII), (NORMS_EACH, 1.0, LEAST_NORMS))
@@ -62,6 +69,50 @@ def design(
         made, proof, f"{found.radii.size + 1}: floors of radii, and the error", f"{found.cuts + 1}: total mass, cuts",
         "HiGHS (cutting planes)", (lower, value), stopped=found.stopped, objective=found.bound, message=told,
         build=build_model, arguments=(eps, domain.dim, length),
+    )  # fmt: skip
+
+
+def layered(run: Run, best: tuple[float, float], made: Mechanism, proof: Certificate) -> Solution:
+    """`design` for outputs that are close to their inputs: the work is counted, whatever the time limit."""
+    problem = run.problem
+    domain: Any = problem.domain
+    (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
+    spheres, each = PLANE if domain.dim == 2 else LAYERED
+    width = float(layers.width(eps, domain.dim))
+    some = min(each, max(4, int(MOST_NORMS * width)))
+    found = layers.Layers(eps, domain.dim, min(spheres, max(6, 2 * some)))
+    found.run(min(run.rtol / 100, 1e-5), lambda low, high: run.progress("a floor of layers", low, high))
+    norms, weights, centers, reaches = found.dual(some)
+    if weights.any():
+        used = weights > 0
+        reaches = reaches * math.sqrt(1 - LEFT * (each / some) ** 2.5)
+        rows = (v[used].tolist() for v in (norms, weights, 2 * centers, reaches**2 - centers**2))
+        dual = RadialCertificate(*map(tuple, rows))
+        bound = dual.bound(problem).value
+        if bound > lower:
+            lower, proof = bound, dual
+    gap = max(math.sqrt(4 * MIXED * found.value), 1 / MOST_ROWS) if math.isfinite(found.value) else 1.0
+    floor = found.hats @ found.best
+    floor = np.where(floor * TOTAL < LEAST, 0.0, np.rint(floor * TOTAL) / TOTAL)
+    centers, reaches, means, _ = found.balls(floor, np.append(np.arange(gap / 2, 1, gap), 1 + gap / 100))
+    used = np.diff(np.maximum.accumulate(np.append(0.0, means))) > 0.01 * gap
+    centers, reaches, kept = centers[used], reaches[used], floor > 0
+    try:
+        other = RadialMechanism.of_rows(
+            domain, found.spheres.radii[kept].tolist(), [int(m * TOTAL) for m in floor[kept].tolist()],
+            (2 * centers).tolist(), (reaches**2 - centers**2).tolist(),
+        )  # fmt: skip
+    except ValueError:
+        attained = math.inf
+    else:
+        attained = other.enclose(problem.objective)[1]
+        if attained < value and other.check_privacy(problem.privacy)[0].passed:
+            value, made = attained, other
+    return run.solution(
+        made, proof, f"{found.knots.size + 1}: the floor at knots, and the error", f"{found.cuts + 1}: total mass, cuts",
+        "HiGHS (cutting planes)", (lower, value), objective=found.bound,
+        message=f"{found.spheres.radii.size} radii, {found.rounds} rounds of cuts",
+        build=build_model, arguments=(eps, domain.dim, 1.0),
     )  # fmt: skip
 
 

@@ -124,8 +124,7 @@ def design(run: Run) -> Solution:
         lifted = LiftedMechanism.private(eps, domain)
         mechanism = min((direct, lifted), key=lambda m: m.enclose(problem.objective)[1])
         bracket = certificate.bound(problem).value, mechanism.enclose(problem.objective)[1]
-        within = direct.square < LONGEST**2 and bracket[1] > radial.SMALLEST**2
-        if bracket[1] - bracket[0] > run.rtol * bracket[1] and within:
+        if bracket[1] - bracket[0] > run.rtol * bracket[1] and direct.square < LONGEST**2:
             return radial.design(run, bracket, mechanism, certificate, float(direct.square) ** 0.5)
     return run.solution(mechanism, certificate, "the height of the cap", "1", told)
 

@@ -26,7 +26,7 @@ from optdp.exact import enclosures, require, work
 from optdp.exact.check import Check
 from optdp.exact.fields import Within
 from optdp.exact.rounding import TOTAL
-from optdp.exact.sampling import BITS, LIMB, Alias, Seed, as_rng
+from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, limbs
 from optdp.mechanisms.directions import DEEPEST, Digits, above
 from optdp.mechanisms.unbiased_vectors import UnbiasedVectors
 from optdp.problem.domains import Ball
@@ -34,7 +34,9 @@ from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Objective, WorstCase
 
 #: Most radii and rows; bits of the enclosures; the share of the error that rounding to the grid may add.
-RADII, ROWS, PRECISION, ROUNDING = 1024, 8192, 192, 2.0**-40
+RADII, ROWS, PRECISION, ROUNDING = 2**15, 2**16, 192, 2.0**-40
+#: Radii of a row are sought in a ball that is wider by this share of its norms: more than floats can be wrong.
+WIDER = 2.0**-22
 #: The largest radius, slope and level.
 LARGEST = 2.0**60
 
@@ -116,25 +118,38 @@ class RadialMechanism(UnbiasedVectors):
     # --- rows
 
     @cached_property
+    def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(the first radius, the end, the place of the first height in `_heights`) of each row: others have the height 1."""
+        mu, nu, r = np.array(self.slopes), np.array(self.levels), np.array(self.radii)
+        size = np.sqrt(np.maximum(mu**2 / 4 + nu, 0.0)) + WIDER * (mu + np.sqrt(np.abs(nu)))
+        first, end = np.searchsorted(r, mu / 2 - size), np.searchsorted(r, mu / 2 + size)
+        work.count(0.1 * float((end - first).sum()))
+        return first, end, np.concatenate([[0], np.cumsum(end - first)])
+
+    @cached_property
     def _heights(self) -> np.ndarray:
-        """The heights of the caps, in [-1, 1] (rows, radii): elementary operations on floats, alike everywhere."""
-        r, mu, nu = np.array(self.radii), np.array(self.slopes)[:, None], np.array(self.levels)[:, None]
+        """The heights of the caps, in [-1, 1], row by row: elementary operations on floats, alike everywhere."""
+        first, end, place = self._rows
+        row = np.repeat(np.arange(first.size), end - first)
+        r = np.array(self.radii)[np.arange(place[-1]) - place[row] + first[row]]
+        mu, nu = np.array(self.slopes)[row], np.array(self.levels)[row]
         return np.asarray(np.clip((r * r - nu) / (mu * r), -1.0, 1.0))
 
     def _caps(self, row: int) -> list[tuple[arb, arb]]:
-        """(W, T) on each radius."""
-        heights = self._heights[row].tolist()
+        """(W, T) on each radius of the row."""
+        place = self._rows[2]
+        heights = self._heights[place[row] : place[row + 1]].tolist()
         work.count(len(heights) + sum(abs(h) < 1 for h in heights) * (20 + 60 * (self.dim > 3)))
         return [any_cap(self.dim, arb(h)) for h in heights]
 
     @cached_property
     def _laws(self) -> tuple[list[list[int]], list[arb], arb]:
-        """(the coins of each radius beyond its floor in each row, the means of rows, the largest ratio of densities)."""
+        """(the coins of each radius of a row beyond its floor, the means of rows, the largest ratio of densities)."""
         rest, extra, means, ratio = TOTAL - sum(self.floors), [], [], arb(1)
         with ctx.workprec(PRECISION):
-            for row in range(len(self.slopes)):
+            for row, (first, end) in enumerate(zip(*self._rows[:2], strict=True)):
                 caps = self._caps(row)
-                room = [m * share for m, (share, _) in zip(self.floors, caps, strict=True)]
+                room = [m * share for m, (share, _) in zip(self.floors[first:end], caps, strict=True)]
                 total = sum(room, arb(0))
                 if not total > 0:
                     raise ValueError("slopes and levels are not allowed: every row must prefer some outputs")
@@ -144,11 +159,12 @@ class RadialMechanism(UnbiasedVectors):
                     if n:
                         ratio = ratio.max(1 + n / part)
                 extra.append(coins)
-                means.append(self._mean(coins, caps))
+                means.append(self._mean(row, coins, caps))
         return extra, means, ratio
 
-    def _mean(self, coins: list[int], caps: list[tuple[arb, arb]]) -> arb:
-        parts = zip(self.radii, coins, caps, strict=True)
+    def _mean(self, row: int, coins: list[int], caps: list[tuple[arb, arb]]) -> arb:
+        first, end, _ = self._rows
+        parts = zip(self.radii[first[row] : end[row]], coins, caps, strict=True)
         return sum((arb(r) * n * moment / share for r, n, (share, moment) in parts if n), arb(0)) / TOTAL
 
     @property
@@ -158,10 +174,12 @@ class RadialMechanism(UnbiasedVectors):
     @cached_property
     def _squares(self) -> list[Fraction]:
         """E|Y|^2 of each row, but for rounding."""
-        squares = [Fraction(r) ** 2 for r in self.radii]
+        unit = max(Fraction(r).denominator for r in self.radii) ** 2
+        squares = [int(Fraction(r) ** 2 * unit) for r in self.radii]
+        floor = sum(s * m for s, m in zip(squares, self.floors, strict=True))
         return [
-            sum((s * (m + n) for s, m, n in zip(squares, self.floors, coins, strict=True)), Fraction(0)) / TOTAL
-            for coins in self._laws[0]
+            Fraction(floor + sum(s * n for s, n in zip(squares[first:end], coins, strict=True)), unit * TOTAL)
+            for first, end, coins in zip(*self._rows[:2], self._laws[0], strict=True)
         ]
 
     @cached_property
@@ -176,8 +194,25 @@ class RadialMechanism(UnbiasedVectors):
     # --- sampling
 
     @cached_property
-    def _alias(self) -> Alias:
-        return Alias([[*self.floors, *coins] for coins in self._laws[0]], TOTAL)
+    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """(sums of the floors, sums of the coins of each row, row by row): the last ones are `TOTAL`, less the floors."""
+        rows = [np.cumsum(np.array(coins, dtype=np.int64)) for coins in self._laws[0]]
+        return np.cumsum(np.array(self.floors, dtype=np.int64)), np.concatenate(rows)
+
+    def _draw(self, law: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """(radii, heights of caps) of these rows, by inversion: `TOTAL` is the number of tickets."""
+        first, end, place = self._rows
+        floors, sums = self._sums
+        ticket = limbs(law.shape, rng)
+        at = np.searchsorted(floors, ticket, side="right")
+        low, high = place[law], place[law + 1] - 1
+        ticket, favoured = ticket - floors[-1], at == floors.size
+        for _ in range(int((end - first).max()).bit_length()):
+            middle = (low + high) // 2
+            above_ = sums[middle] > ticket
+            low, high = np.where(above_, low, np.minimum(middle + 1, high)), np.where(above_, middle, high)
+        heights = np.where(favoured, self._heights[low], -1.0)
+        return np.array(self.radii)[np.where(favoured, low - place[law] + first[law], at)], heights
 
     @cached_property
     def _ends(self) -> np.ndarray:
@@ -192,11 +227,8 @@ class RadialMechanism(UnbiasedVectors):
         law, turned = np.maximum(place - 1, 0), place == 0
         axis = self._axes(rows)
         axis[turned] *= -1
-        drawn = self._alias.draw(law, rng)
-        count = len(self.radii)
-        radius, favoured = drawn % count, drawn >= count
-        heights = np.where(favoured, self._heights[law, radius], -1.0)
-        found = above(axis, heights, np.array(self.radii)[radius], self.step, rng)
+        radii, heights = self._draw(law, rng)
+        found = above(axis, heights, radii, self.step, rng)
         found *= self.step
         return found.reshape(inputs.shape)
 
@@ -246,7 +278,7 @@ class RadialMechanism(UnbiasedVectors):
         """`_ends` at the working precision."""
         row = max(k - 1, 0)
         if (row, ctx.prec) not in self._known_ends:
-            self._known_ends[row, ctx.prec] = self._mean(self._laws[0][row], self._caps(row))
+            self._known_ends[row, ctx.prec] = self._mean(row, self._laws[0][row], self._caps(row))
         mean = self._known_ends[row, ctx.prec]
         return mean if k else -mean
 
@@ -258,9 +290,12 @@ class RadialMechanism(UnbiasedVectors):
 
     def norms(self, norm: float) -> tuple[np.ndarray, np.ndarray]:
         """(radii, probabilities): the law of |Y|, before rounding, for inputs of this norm in [0, 1]."""
-        rows = (np.array(self.floors, dtype=float) + np.array(self._laws[0], dtype=float)) / TOTAL
-        ends, laws = self._ends, np.concatenate([rows[:1], rows])
-        return np.array(self.radii), np.array([np.interp(norm, ends, column) for column in laws.T])
+        ends, law = self._ends, np.array(self.floors, dtype=float) / TOTAL
+        high = int(np.clip(np.searchsorted(ends, norm, side="right"), 1, ends.size - 1))
+        share = (norm - ends[high - 1]) / (ends[high] - ends[high - 1])
+        for row, part in ((max(high - 2, 0), 1 - share), (high - 1, share)):
+            law[self._rows[0][row] : self._rows[1][row]] += part * np.array(self._laws[0][row], dtype=float) / TOTAL
+        return np.array(self.radii), law
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         """(lowest, highest) value of a coordinate of Y."""
