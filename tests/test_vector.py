@@ -29,7 +29,8 @@ from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.signs import SignMechanism
-from optdp.solvers.radial import attained, start_floor
+from optdp.solvers.layers import Spheres, limit
+from optdp.solvers.radial import Caps, attained, start_floor
 
 from .conftest import epsilons
 
@@ -324,6 +325,26 @@ def test_values_between_best_rows(eps, d):
     chord, found = np.interp(norms, means, squares), attained(slopes, means, squares, norms)
     assert (true <= chord + 1e-9).all() and (found <= chord + 1e-12).all()
     assert np.abs(found - true).max() <= 0.2 * np.abs(chord - true).max() + 1e-6
+
+
+@pytest.mark.parametrize("d", [2, 3, 6])
+def test_rows_and_prices_from_deviations_are_those_from_radii(d):
+    """Tiny balls are computed from R and r - c, others from the heights of caps: where both have digits they agree."""
+    more, radii = math.expm1(6.0), np.linspace(0, 1.4, 60)[1:]
+    floor, c = np.full(59, 0.1 / 59), np.array([0.1, 0.4, 0.9, 1.3])
+    plain, spheres = Caps(d, more, radii), Spheres(d, more, radii)
+    levels, means, squares = plain.rows(floor, 2 * c)
+    reach, mean, variance = spheres.rows(floor, c, np.full(4, 0.1))
+    assert reach == pytest.approx(np.sqrt(levels + c * c), rel=1e-8) and mean == pytest.approx(means, rel=1e-8)
+    assert variance == pytest.approx(squares - means**2, rel=1e-8)
+    away = radii**2 + (c * c - reach**2)[:, None]
+    assert away - spheres.gains(c, reach).toarray() == pytest.approx(plain.prices(2 * c, levels)[0], abs=1e-8)
+
+
+def test_the_limit_in_the_plane():
+    mass = np.linspace(0.2, 2, 100_001)
+    closed = (2 * mass / (1 - np.exp(-2 * mass**2)) - 1 / (2 * mass)).min()
+    assert limit(2)[0] == pytest.approx(closed, rel=1e-8)
 
 
 @settings(max_examples=20)

@@ -29,7 +29,7 @@ RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
 #: Where favoured balls are smaller than this, the floor is one of layers (`optdp.solvers.layers`): spheres, and norms of the
 #: bound, for each width of a ball (in the plane more: caps are less smooth there); about the most norms and rows; the share of
 #: the value that is left to the proof of the bound with so many norms as here, and a bound on the share that mixing adds.
-SMALL, LAYERED, PLANE, MOST_NORMS, MOST_ROWS, LEFT, MIXED = 0.12, (12, 8), (16, 14), 5000, 14_000, 3e-5, 1.2e-4
+SMALL, LAYERED, PLANE, MOST_NORMS, MOST_ROWS, LEFT, MIXED = 0.05, (12, 8), (16, 14), 5000, 14_000, 3e-5, 1.2e-4
 #: Least coins of a sphere: spheres with fewer are left out.
 LEAST = 100
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
