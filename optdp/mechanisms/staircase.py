@@ -131,12 +131,24 @@ class LatticeStaircase(AdditiveNoise):
         def made(cut: int) -> Any:
             return cls(whole.domain, whole.sensitivity, whole.decay, whole.first, cut)
 
+        def kept(cut: int) -> bool:
+            return cut > 0 and made(cut).least_delta <= exact
+
         low, high = 0, whole.period
-        while made(high).least_delta > exact:
+        b, most = float(whole.fall), float(exact)
+        while high < 2 * PERIODS * whole.period and _moved(b, whole.period, whole.first, high) > most:
             low, high = high, 2 * high
+        while high - low > max(1, high >> 41):  # floats know where to look
+            middle = (low + high) // 2
+            low, high = (low, middle) if _moved(b, whole.period, whole.first, middle) <= most else (middle, high)
+        low, high = low - (low >> 41), high + (high >> 41)
+        while not kept(high):
+            low, high = high, 2 * high
+        while low > 0 and kept(low):
+            low, high = low // 2, low
         while high - low > max(1, high >> 40):
             middle = (low + high) // 2
-            low, high = (middle, high) if middle == 0 or made(middle).least_delta > exact else (low, middle)
+            low, high = (low, middle) if kept(middle) else (middle, high)
         found: Self = made(high)
         return found
 
@@ -157,27 +169,29 @@ class LatticeStaircase(AdditiveNoise):
 
     def _sums(self, power: int, last: int | None) -> Fraction:
         """sum of j^power w(j) over j = 0..last (None: over all j >= 0), exactly, for power 0, 1, 2."""
-        b, m, f = self.fall, self.period, self.first
+        m, f, unit = self.period, self.first, 2**FALL
 
         def plain(q: int, n: int) -> int:
             """sum of r^q over r < n."""
             return (n, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6)[q]
 
-        def within(q: int, n: int) -> Fraction:
-            """sum of r^q w(r) over r < n <= M."""
-            return plain(q, min(n, f)) + b * (plain(q, n) - plain(q, min(n, f)))
+        def within(q: int, n: int) -> int:
+            """sum of r^q w(r) over r < n <= M, times 2^FALL."""
+            return unit * plain(q, min(n, f)) + self.decay * (plain(q, n) - plain(q, min(n, f)))
 
         choose = ((1,), (1, 1), (1, 2, 1))[power]
         if last is None:
+            b = self.fall
             series = 1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3  # sum_k k^i b^k
-            return sum((c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose)), Fraction(0))
-        total, scale = Fraction(0), Fraction(1)
-        for k in range(last // m + 1):
-            work.count(1e-6 * (k + 10) * 80)
+            return sum((c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose)), Fraction(0)) / unit
+        count = last // m + 1
+        work.count(1e-7 * count * (count + 100))
+        total = 0
+        for k in reversed(range(count)):  # Horner in integers
             n = min(m, last + 1 - k * m)
-            total += scale * sum((c * (k * m) ** i * within(power - i, n) for i, c in enumerate(choose)), Fraction(0))
-            scale *= b
-        return total
+            here = sum(c * (k * m) ** i * within(power - i, n) for i, c in enumerate(choose))
+            total = total * self.decay + (here << FALL * (count - 1 - k))
+        return Fraction(total, unit**count)
 
     @cached_property
     def _total(self) -> Fraction:
@@ -190,13 +204,9 @@ class LatticeStaircase(AdditiveNoise):
         atom = Fraction(self.atom, LIMB)
         if not self.cut:
             return atom
-        start = self.cut - self.period  # the last M points are those after this one
-        edge = self._sums(0, self.cut)
-        if start >= 0:
-            edge -= self._sums(0, start)
-        else:
-            edge += self._sums(0, min(-start - 1, self.cut)) - 1
-        return min(atom + (1 - atom) * edge / self._total, Fraction(1))
+        work.count(1e-5 * (self.cut // self.period + 10))
+        moved = _moved(self.fall, self.period, self.first, self.cut)
+        return min(atom + (1 - atom) * moved, Fraction(1))
 
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
         """An upper bound on the divergence over all shifts up to `reach`, at most the sensitivity: 1 for ratios below 1/b."""
@@ -391,6 +401,24 @@ class LatticeStaircase(AdditiveNoise):
 def _step(sensitivity: float) -> float:
     """The power of two of which the sensitivity is between 2^PERIOD and 2^(PERIOD + 1) times as much."""
     return math.ldexp(1.0, math.frexp(sensitivity)[1] - 1 - PERIOD)
+
+
+def _moved(b: Any, period: int, first: int, cut: int) -> Any:
+    """The share of a staircase cut off after this point that a shift by one period moves beyond it: that of the last M points."""
+
+    def start(n: int) -> Any:
+        """The first n <= M weights."""
+        return min(n, first) + b * max(n - first, 0)
+
+    def mass(n: int) -> Any:
+        """The first n weights."""
+        k, rest = divmod(n, period)
+        return start(period) * (1 - b**k) / (1 - b) + b**k * start(rest)
+
+    k, rest = divmod(cut + 1, period)
+    edge = b**k * start(rest)
+    edge += b ** (k - 1) * (start(period) - start(rest)) if k else mass(min(period - cut, cut + 1)) - 1
+    return edge / (2 * mass(cut + 1) - 1)
 
 
 def _points(sensitivity: float) -> int:
