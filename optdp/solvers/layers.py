@@ -21,11 +21,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_matrix, hstack
 
 from optdp.solvers.lp import Highs, LinearProgram, Session
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 #: In widths: how deep the fine layer is, how far beyond the boundary outputs may lie. Knots and norms for each width.
 DEEP, BEYOND, KNOTS, NORMS = 12.0, 3.0, 8, 16
@@ -134,6 +137,8 @@ class Spheres:
 
     def gains(self, c: np.ndarray, R: np.ndarray) -> csr_matrix:
         """(E - 1) 2 c r E[(t - h)_+] (rows, radii)."""
+        from scipy.sparse import csr_matrix
+
         band = self.band(c, R)
         r, depth, share, moment, _ = self.caps(c, R, band)
         over = np.where(depth >= 2, depth - 1, np.maximum(moment - (1 - depth) * share, 0.0))
@@ -154,6 +159,8 @@ def _graded(start: float, stop: float, step: float, width: float, growth: float,
 
 def _hats(points: np.ndarray, knots: np.ndarray, scale: np.ndarray) -> csr_matrix:
     """`scale` times the linear interpolation from knots (points, knots)."""
+    from scipy.sparse import csr_matrix
+
     at = np.clip(np.searchsorted(knots, points) - 1, 0, knots.size - 2)
     t = np.clip((points - knots[at]) / (knots[at + 1] - knots[at]), 0.0, 1.0)
     places = np.tile(np.arange(points.size), 2), np.concatenate([at, at + 1])
@@ -223,6 +230,8 @@ class Layers:
 
     def run(self, tolerance: float, tell: Callable[[float, float], None]) -> None:
         """Cutting planes until the bracket is closed, for more and more norms: those between which the error is too large."""
+        from scipy.sparse import csr_matrix
+
         one, square = (
             np.asarray(self.hats.T @ v).ravel() for v in (np.ones(self.hats.shape[0]), self.spheres.radii**2)
         )
@@ -246,6 +255,8 @@ class Layers:
         tell: Callable[[float, float], None],
     ) -> None:  # fmt: skip
         """Cuts for these norms."""
+        from scipy.sparse import csr_matrix
+
         idle = rounds = 0
         while rounds < ROUNDS and idle < IDLE:
             before = self.value - self.bound
@@ -287,6 +298,8 @@ class Layers:
 
     def dual(self, each: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(norms, weights, c, R): balls that are best for the floor, and the best weights for them."""
+        from scipy.sparse import csr_matrix, hstack
+
         w, dim = self.width, self.dim
         norms = self.steps(1.0, each)
         c, R, mean, _ = self.balls(self.hats @ self.best, norms)
