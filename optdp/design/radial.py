@@ -30,6 +30,8 @@ RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
 #: bound, for each width of a ball (in the plane more: caps are less smooth there); about the most norms and rows; the share of
 #: the value that is left to the proof of the bound with so many norms as here, and a bound on the share that mixing adds.
 SMALL, LAYERED, PLANE, MOST_NORMS, MOST_ROWS, LEFT, MIXED = 0.05, (12, 8), (16, 14), 5000, 14_000, 3e-5, 1.2e-4
+#: Narrower balls are left to the closed forms: proofs would take minutes.
+NARROWEST = 0.0025
 #: Least coins of a sphere: spheres with fewer are left out.
 LEAST = 100
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
@@ -47,6 +49,8 @@ def design(
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
     reach = math.sqrt(value)
     if reach < SMALL:
+        if layers.width(eps, domain.dim) < NARROWEST:
+            return run.solution(made, proof, "the height of the cap", "1", "closed form (incomplete beta function)")
         return layered(run, best, made, proof)
     radii, norms = (
         int(np.clip(each * size / reach, *span))
