@@ -2,10 +2,9 @@
 """A second opinion on a saved solution: `python checker.py solution.json`, with Python's standard library alone.
 
 It shares no line with the rest of optdp, reads the format in docs/format.md, proves the bracket again in rational arithmetic,
-and prints the statement that is then true. Exit status: 0 proven, 1 not proven, 2 not readable, not known here, or more work
-than the limit. Known are absolute and squared errors of piecewise densities on intervals and circles, of kernels on intervals
-(worst case, unbiased too, or points with a prior) and of additive (eps, delta) noise on the line or the integers; tables on
-finite alphabets; and sums and histograms under local information privacy or LDP (histograms of few categories).
+and prints the statement that is then true. Exit status: 0 proven, 1 not proven, 2 not readable, not known here or too much work.
+Known are absolute and squared errors of piecewise densities on intervals and circles, of kernels on intervals (worst case, also
+unbiased, or under points with a prior) and of additive (eps, delta) noise; finite alphabets; and information privacy or LDP.
 """
 
 import argparse
@@ -13,9 +12,10 @@ import json
 import math
 import re
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from fractions import Fraction
-from itertools import accumulate, groupby, pairwise, product
+from functools import cache
+from itertools import accumulate, count, groupby, pairwise, product
 from types import SimpleNamespace as Entry
 from typing import Any
 
@@ -43,10 +43,8 @@ def spend(steps: int) -> None:
 
 
 def cut(q: Fraction, up: bool) -> Fraction:
-    """A rational of about BITS bits next to q, not above it, or (`up`) not below; q itself where it is short."""
-    if (size := q.numerator.bit_length() + q.denominator.bit_length()) <= BITS:
-        return q
-    unit = Fraction(2) ** (2 * q.numerator.bit_length() - size - BITS)
+    """A rational of about BITS bits next to q >= 0, not above it, or (`up`) not below."""
+    unit = Fraction(2) ** (q.numerator.bit_length() - q.denominator.bit_length() - BITS)
     return (math.ceil(q / unit) if up else q // unit) * unit
 
 
@@ -71,12 +69,11 @@ solution - optdp:head problem value:real lower_bound:real mechanism certificate 
 head - format:whole version:text
 problem problem privacy domain objective family constraints:*constraint
 privacy ldp eps -- {eps}-LDP
-privacy approx eps delta:rational sensitivity:scale -- ({eps}, {delta})-DP (neighbours: {sensitivity} apart)
+privacy approx eps delta:rational sensitivity:gap -- ({eps}, {delta})-DP (neighbours: {sensitivity} apart)
 privacy lip eps prior lower_only:flag -- {eps}-LIP (one-sided: {lower_only}, with the prior {prior})
 domain interval lower:real upper:real -- [{lower}, {upper}]
 domain circle period:real start:real -- the circle of period {period} written from {start}
-domain line -- the real line
-domain integers -- the integers
+domain line,integers -- the {type}
 domain alphabet symbols:*label -- the alphabet {symbols}
 objective worst-case loss -- worst-case E{loss}
 objective average loss prior:prior|uniform -- average E{loss} under the prior {prior}
@@ -94,11 +91,12 @@ mechanism PiecewiseMechanism domain width_cells:cells floor_coins:coins placemen
 mechanism FiniteMechanism domain outputs:*label weights:**whole
 mechanism LIPMechanism prior kernel:**whole aggregate:task labels:*label
 mechanism KernelMechanism domain cells:*cells lows:*real highs:*real width_cells:cells floor_coins:coins rule:text share
-mechanism AdditiveMechanism domain sensitivity:scale n:count weights:*whole atom:whole tail:*whole decay:limb eps
-mechanism LatticeStaircase domain sensitivity:scale decay:fall first:cells cut:limb atom:limb
-certificate bathtub threshold:positive
-certificate constant
-certificate staircase threshold:positive
+mechanism AdditiveMechanism domain sensitivity:gap n:size weights:*whole atom:whole tail:*whole decay:limb eps notion:privacy|null
+mechanism RoundedNoise domain noise:mechanism
+mechanism LatticeStaircase domain sensitivity:gap decay:fall first:cells cut:limb atom:limb
+certificate bathtub,staircase,integer-staircase threshold:positive
+certificate constant,tails
+certificate spike width:share
 certificate finite weights:*positive masses:*real
 certificate additive n:shift rounding:text multipliers:*multiplier
 certificate lip method:text nu:*real knots:**real
@@ -107,34 +105,32 @@ certificate kernel mesh:*share densities:**height reaches:**height centres:**pla
 multiplier - shift weight:positive first:index values:*positive rest:positive
 """
 RANGES: dict[str, Any] = {
-    "real": (-1.7e308, 1.7e308), "positive": (0.0, 1.7e308), "scale": (1e-150, 1e150), "exponent": (0.01, 100.0),
+    "real": (-1.7e308, 1.7e308), "positive": (0.0, 1.7e308), "gap": (1e-150, 1e150), "exponent": (0.01, 100.0),
     "share": (0.0, 1.0), "height": (0.0, 2.0**60), "place": (-(2.0**60), 2.0**60), "rational": (0.0, 2.0**1000),
-    "count": (1, 10**6), "pieces": (2, 10**6), "whole": (0, COINS), "cells": (1, CELLS), "coins": (1, COINS),
+    "size": (1, 10**6), "pieces": (2, 10**6), "whole": (0, COINS), "cells": (1, CELLS), "coins": (1, COINS),
     "limb": (0, LIMB - 1), "fall": (1, 2**80 - 1), "shift": (1, 10**5), "index": (-200_000, 200_000),
 }  # fmt: skip
 PARTS: dict[str, Any] = {}
 for _head, _, _said in (line.partition(" -- ") for line in FORMAT.replace("\\\n", "").strip().splitlines()):
-    _part, _type, *_entries = _head.split()
-    PARTS.setdefault(_part, {})[_type] = {e.split(":")[0]: e.split(":")[-1] for e in _entries}, _said
+    _part, _types, *_entries = _head.split()
+    _found = {e.split(":")[0]: e.split(":")[-1] for e in _entries}, _said
+    PARTS.setdefault(_part, {}).update(dict.fromkeys(_types.split(","), _found))
 
 
 def leaf(value: Any, kind: str) -> Any:
     """A number, exactly (some may be texts: integers, "p/q" and decimals), a text or a flag; None if it is none of this kind."""
     number, text = type(value) in (int, float) and abs(value) <= 1.7e308, value if isinstance(value, str) else ""
     if kind in ("flag", "text", "label"):
-        return value if isinstance(value, bool if kind == "flag" else str) or (number and kind == "label") else None
+        fits = {"flag": type(value) is bool, "text": text[:1000] == value, "label": number or text[:1000] == value}
+        return value if fits[kind] else None
     if kind == "eps":
         inner = re.fullmatch(r"log\((.*)\)", text)
         q = leaf(inner[1] if inner else value, "rational")
-        if q is None or not (q >= 1 if inner else q <= 1000):
-            return None
-        return Entry(low=q, high=q) if inner else Entry(low=exp(q, False), high=exp(q, True))
-    (low, high), found = RANGES[kind], value
-    if type(low) is int:
-        found = int(value) if type(value) is int or re.fullmatch("-?[0-9]{1,2600}", text) else None
-    else:
-        known = number or (kind == "rational" and re.fullmatch("[+-]?([0-9]+(/0*[1-9][0-9]*)?|[0-9]*[.][0-9]+)", text))
-        found = Fraction(text or float(value)) if known else None
+        known = q is not None and (q >= 1 if inner else q <= 1000 and not 0 < q < 1e-300)
+        return Entry(low=q if inner else exp(q, False), high=q if inner else exp(q, True)) if known else None
+    (low, high), whole = RANGES[kind], type(value) is int or re.fullmatch("-?[0-9]{1,2600}", text)
+    known = number or (kind == "rational" and re.fullmatch("[+-]?([0-9]+(/0*[1-9][0-9]*)?|[0-9]*[.][0-9]+)", text))
+    found = (int(value) if whole else None) if type(low) is int else Fraction(text or float(value)) if known else None
     return found if found is not None and low <= found <= high else None
 
 
@@ -155,18 +151,18 @@ def read(value: Any, kind: str) -> Any:
     must(str(value.get(tag, tag)) in PARTS[kind], f"the {tag} of a {kind} {BEYOND}", 2)
     entries, said = PARTS[kind][str(value.get(tag, tag))]
     names = {*entries, tag} - {"-"}
-    must(set(value) == names, f"a {kind} with other entries than {sorted(names)} {BEYOND}", 2)
-    parts = {name: read(value[name], inner) for name, inner in entries.items()}
+    must(names - {"notion"} <= set(value) <= names, f"a {kind} with other entries than {sorted(names)} {BEYOND}", 2)
+    parts = {name: read(value[name], inner) for name, inner in entries.items() if name in value}
     found = Entry(is_a=value.get(tag), **parts)
     if kind == "prior":
-        named, size = found.categories + found.left_out, len(found.weights)
-        must(len(set(named)) == len(named) and len(found.categories) == size > 1, "categories are distinct", 2)
-        good = min(found.weights) > 0 and len(found.given) in (0, size) and all(i < len(named) for i in found.given)
-        must(good, "weights are positive", 2)
+        named, d = found.categories + found.left_out, len(found.weights)
+        must(len(set(named)) == len(named) and len(found.categories) == d > 1, "categories are distinct", 2)
+        places = len(found.given) in (0, d) and max([0, *found.given]) < len(named)
+        must(places and min(found.weights) > 0, "weights are positive", 2)
         found.exact = [Fraction(w, sum(found.weights)) for w in found.weights]
     plain = {k: float(v) if isinstance(v, Fraction) and v == float(v) else value[k] for k, v in parts.items()}
     words = {k: getattr(v, "said", None) or json.dumps(plain[k]).strip('"') for k, v in parts.items()}
-    found.said = said.format(**words)
+    found.said = said.format(**words, type=found.is_a)
     return found
 
 
@@ -176,24 +172,21 @@ def dot(a: Any, b: Any) -> Fraction:
 
 
 def highest(function: Any, marks: list[Any], cost: int = 400) -> Fraction:
-    """Not below 0, nor a continuous function that is of degree 4 between marks: Bernstein coefficients, halved."""
-    spend(4 * len(marks) * cost)
-    best, todo, left = ZERO, [], 4000
-    for a, b in pairwise(marks):
+    """Not below 0, nor a continuous function that is of degree 4 between marks: Bernstein coefficients, on halves of halves."""
+    spend(len(marks) * cost)
+    function = cache(function)
+    best, todo, left = max(ZERO, *map(function, marks)), list(pairwise(marks)), 4000
+    while todo:
+        (a, b), left = todo.pop(), left - 1
+        spend(3 * cost)
         v = [function(a + (b - a) * k / 4) for k in range(5)]
         second, fourth = (dot((-13, 48, -36, 16, -3), row) / 12 for row in (v, v[::-1]))
-        todo.append([v[0], second, dot((13, -64, 120, -64, 13), v) / 18, fourth, v[4]])
+        inner = max(second, dot((13, -64, 120, -64, 13), v) / 18, fourth)
         best = max(best, *v)
-    while todo:
-        row, left = todo.pop(), left - 1
-        spend(200)
-        if left < 0 or max(row) <= max(row[0], row[-1]) + best / 2**70:
-            best = max(best, *row)
-        elif max(row) > best:
-            triangle = [row]
-            while len(triangle[-1]) > 1:
-                triangle.append([(u + v) / 2 for u, v in pairwise(triangle[-1])])
-            todo += [[r[0] for r in triangle], [r[-1] for r in reversed(triangle)]]
+        if inner > best and (left < 0 or inner <= max(v[0], v[4]) + best / 2**70):
+            best = inner
+        elif inner > best:
+            todo += [(a, (a + b) / 2), ((a + b) / 2, b)]
     return best
 
 
@@ -208,21 +201,15 @@ def bathtub(s: Fraction, r: Fraction, reach: Fraction, q: int, growth: Fraction)
     return over(s, reach, q, r) >= (growth - 1) * below
 
 
-def geometric_mean(function: Any, degree: int, b: Fraction) -> Fraction:
-    """E f(J) of a polynomial, P(J = k) = (1 - b) b^k: its differences at 0 times E binomial(J, i) = (b/(1 - b))^i."""
-    row, total = [function(k) for k in range(degree + 1)], ZERO
-    for i in range(degree + 1):
-        total += row[0] * (b / (1 - b)) ** i
-        row = [v - u for u, v in pairwise(row)]
-    return total
+def geometric_mean(row: list[Any], b: Fraction) -> Fraction:
+    """E f(J) = f(0) + b/(1 - b) E [f(J + 1) - f(J)], P(J = k) = (1 - b) b^k; f(0), f(1), ... in a row fix the polynomial f."""
+    return row[0] + b / (1 - b) * geometric_mean([v - u for u, v in pairwise(row)], b) if row else ZERO
 
 
 def grid(low: Any, high: Any, most: int = 2**4096) -> Fraction:
     """The least power of two v from 2^-1074 on with both ends at most 2^53 v from 0, and at most `most` v apart."""
-    v = Fraction(2) ** -1074
-    while max(abs(low), abs(high)) > v * 2**53 or high - low > v * most:
-        v *= 2
-    return v
+    units = (Fraction(2) ** k for k in count(-1074))
+    return next(v for v in units if max(abs(low), abs(high)) <= v * 2**53 and high - low <= v * most)
 
 
 def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
@@ -234,15 +221,14 @@ def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
     must(not shared or p.family.m >= (1 if p.share == 1 else 2 if circle else 3), "the number of pieces")
     must(m.placement in ("centred", "linear")[: 2 - circle], "a place for the window")
     first, last = math.ceil(p.low / v), math.floor(p.high / v)
+    off = max(first * v - p.low, p.high - last * v, v / 2 * (m.placement == "linear"))
+    off = max(p.width - (last - first + 1) * v, ZERO) + v if circle else off  # the seam, and half a step
 
     def sent(share: Fraction) -> Fraction:
         n = math.ceil(share * (last - first + 1))
         must(n > 256, f"a domain or window of few floats {BEYOND}", 2)
-        if circle:
-            off, half = max(p.width - (last - first + 1) * v, ZERO) + v, n // 2  # the seam, and half a step
-            return (over(off, (n - half) * v, q) + over(v + off, half * v, q)) / (n * v)
-        off = max(first * v - p.low, p.high - last * v, v / 2 * (m.placement == "linear"))
-        return over(off, n * v, q) / (n * v)
+        half = n // 2 * circle
+        return (over(off, (n - half) * v, q) + over(off + v, half * v, q)) / (n * v)
 
     value, reach = p.mass * sent(ONE) + (1 - p.mass) * sent(p.share), p.width / 2 if circle else p.width
     if c.is_a == "constant":
@@ -255,18 +241,17 @@ def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
 def check_finite(p: Any, m: Any, c: Any) -> Pair:
     """A table of probabilities; the dual of the linear program, output by output."""
     rows, eps, worst, lam = p.objective.loss.rows, p.privacy.eps, p.objective.is_a == "worst-case", c.weights
-    count, columns = len(p.domain.symbols), len(rows[0])
-    spend(30 * count * columns + 1000)
+    size, columns = len(p.domain.symbols), len(rows[0])
+    spend(30 * size * columns + 1000)
     must(p.privacy.is_a == "ldp" and p.family.is_a == "all" and not p.constraints, "LDP, all mechanisms, no constraint")
     must(m.is_a == "FiniteMechanism" and m.domain == p.domain, "a table for this alphabet")
-    must(len(m.weights) == len(rows) == count > 1 and len(set(m.outputs)) == len(m.outputs) == columns, "a full table")
+    must(len(m.weights) == len(rows) == size > 1 and len(set(m.outputs)) == len(m.outputs) == columns, "a full table")
     must(all(len(row) == columns and sum(row) == LIMB for row in m.weights), "rows that sum to 1")
     must(all(max(column) <= min(column) * eps.low for column in zip(*m.weights, strict=True)), "the likelihood ratios")
-    must(all(min(row) >= 0 for row in rows), "losses >= 0")
-    must(c.is_a == "finite" and (worst or not lam), "multipliers, without weights where a prior gives them")
+    must(c.is_a == "finite" and (worst or not lam) and min(map(min, rows)) >= 0, "multipliers, and losses >= 0")
     if not worst:
-        share, prior = dict.fromkeys(p.domain.symbols, Fraction(1, count)), p.objective.prior
-        share = share if prior == "uniform" else dict(zip(prior.categories, prior.exact, strict=True))
+        even, prior = dict.fromkeys(p.domain.symbols, Fraction(1, size)), p.objective.prior
+        share = even if prior == "uniform" else dict(zip(prior.categories, prior.exact, strict=True))
         must(share.keys() <= set(p.domain.symbols), "a prior on the alphabet")
         lam = [share.get(symbol, ZERO) for symbol in p.domain.symbols]
     losses = [dot(w, v) / LIMB for w, v in zip(m.weights, rows, strict=True)]
@@ -276,72 +261,91 @@ def check_finite(p: Any, m: Any, c: Any) -> Pair:
 
 
 def check_additive(p: Any, m: Any, c: Any) -> Pair:
-    """Noise on cells or on a lattice; the lattice dual, t - delta sum lam, or for delta = 0 on the line the staircase's."""
-    delta, growth, q, width, line = p.privacy.delta, p.privacy.eps.high, p.q, m.sensitivity, p.domain.is_a == "line"
-    must(p.family.is_a == "additive" and not set(p.limits) - {"unbiased"} and m.domain == p.domain, "additive noise")
-    must(0 <= delta < 1 < delta + growth and (line or width.denominator == 1), "a guarantee that noise can have")
-    must(width == p.privacy.sensitivity, f"noise made for other neighbours {BEYOND}", 2)
-    value = (cells_value if m.is_a == "AdditiveMechanism" else staircase_value)(p, m)
-    if c.is_a == "staircase":  # of (x + J)^q, J geometric with the mean u
-        u, t = 1 / (growth - 1), c.threshold / width**q
-        must(delta == 0 and line and bathtub(u, t if q == 1 else t - u - u * u, ONE, q, growth), "the threshold")
+    """Noise on cells or on a lattice, or rounded to integers (squares: 1/4 more); a lattice dual, or one in closed form."""
+    delta, growth, width, q = p.privacy.delta, p.privacy.eps.high, p.privacy.sensitivity, p.q
+    line, rounded, own = p.domain.is_a == "line", m.is_a == "RoundedNoise", vars(m).get("noise", m)
+    stated = p.objective.is_a, vars(own).get("notion") or p.privacy, set(p.limits) - (set() if line else {"unbiased"})
+    must(stated == ("worst-case", p.privacy, set()), f"this objective, notion of noise or constraint {BEYOND}", 2)
+    possible = 0 <= delta < 1 < delta + growth and (line or width.denominator == 1) and width <= own.sensitivity
+    fine = not rounded or (own.domain.is_a == "line" != p.domain.is_a and own.sensitivity <= 2**36)
+    must(possible and fine and m.domain == p.domain and p.family.is_a == "additive", "noise with such a guarantee")
+    value = Fraction(rounded * (q - 1), 4) + (cells_value if own.is_a == "AdditiveMechanism" else steps_value)(p, own)
+    if c.is_a == "additive":
+        return value, lattice_bound(p, c, line)
+    if c.is_a == "tails":  # P(|X| >= j width) >= 1 - 2 j delta
+        must(growth == 1, "eps = 0")
+        j = int(1 / (2 * delta))
+        return value, (j**q - delta * j * (j + 1) * (1 if q == 1 else Fraction(4 * j - 1, 3))) * width**q
+    if c.is_a == "spike":  # the multipliers (1 - |x/w|^q)+ (s^q - less) of shifts s from 3.1 w on
+        w, less, area = (c.width, c.width, 1) if q == 1 else (c.width, c.width**2 * 6 / 5, Fraction(4, 3))
+        must(w <= 0.25 and 2 * over(w * 31 / 10, 1 - w * 31 / 10, q, less) >= growth * area * w ** (q + 1), "the width")
+        return value, (1 - delta) * (w * width) ** q - (not line) * ONE / (4 if q == 1 else 12)  # a uniform number's
+    must(delta == 0 and c.is_a == ("staircase" if line else "integer-staircase"), "no delta, on this domain")
+    u, t = 1 / (growth - 1), c.threshold / width**q  # of (x + J)^q, J geometric with the mean u
+    level = t if q == 1 else t - u - u * u
+    if line:
+        must(bathtub(u, level, ONE, q, growth), "the threshold")
         return value, c.threshold
-    bins, n, one, budget = c.rounding == "bins", c.n, 1 << 160, 0
-    must(bins or c.rounding == "nodes", "nodes or bins")
-    must(line or n == (1 if bins else width), f"a lattice coarser than the integers {BEYOND}", 2)
+    rise = u**q - level, (1 if q == 1 else 2 * u) / width, (q - 1) / width**2  # (j/width + u)^q - level in 1, j, j^2
+    split = bisect_left(range(1, int(width)), ZERO, key=lambda j: dot(rise, (1, j, j * j))) + 1  # below 0: |j| < split
+    every, below = (dot(rise, (2 * k - 1, k * (k - 1), k * (k - 1) * (2 * k - 1) // 3)) for k in (int(width), split))
+    zero = rise[0] + t / (1 + u)  # 0 is there once, and its further periods twice
+    must((1 + u) ** q >= level and every + zero + (growth - 1) * (below + min(zero, -rise[0])) >= 0, "the threshold")
+    return value, c.threshold
+
+
+def lattice_bound(p: Any, c: Any, line: bool) -> Fraction:
+    """t - delta sum lam, t the least cost of a lattice point in which the multipliers mu <= lam of all shifts are folded."""
+    delta, width, q, n, one, bins = p.privacy.delta, p.privacy.sensitivity, p.q, c.n, 1 << 160, c.rounding == "bins"
+    must((bins or c.rounding == "nodes") and (line or n <= (1 if bins else width)), "nodes or bins, of integers")
     must(len({m.shift for m in c.multipliers}) == len(c.multipliers), "distinct shifts")
     last = max([n, *(max(m.first + len(m.values) + n, -m.first) for m in c.multipliers)]) + 1
     spend(last + 2 * sum(last + abs(m.first) + len(m.values) for m in c.multipliers))
-    factor, held = math.ceil(growth * one), [0] * (last + 1)
+    factor, held = math.ceil(p.privacy.eps.high * one), [0] * (last + 1)
     for m in c.multipliers:
         must(max([m.rest, *m.values]) <= m.weight and m.shift <= n, "multipliers up to their weight, shifts up to n")
-        weight, rest, *values = (int(v * one) for v in (m.weight, m.rest, *m.values))
-        budget += weight + 1
+        rest, *values = (int(v * one) for v in (m.rest, *m.values))
         for i, v in enumerate(values + [rest] * (last + 1 - m.first - len(values)), m.first):
             for at, change in ((i, v * one), (i + m.shift, -v * factor)):
                 a = at if at >= 0 else -1 - at if bins else -at
                 if a <= last:
                     held[a] += change
-    sag = Fraction(line and not bins and q == 2, 4)  # of squares below their chord, on both sides of a node
-    left = [(a**q - sag) / n**q + Fraction(v, (2 if a or bins else 1) * one * one) for a, v in enumerate(held)]
-    return value, (min(left) - delta * Fraction(budget, one)) * width**q
+    left = [Fraction(a, n) ** q + Fraction(v, (2 if a or bins else 1) * one * one) for a, v in enumerate(held)]
+    between, apart = not bins and (line or n < width), not line and width % n > 0  # apart: a uniform number is added
+    left[0] -= Fraction(2 - q) / (4 * width - n) if apart else 0
+    sag = (Fraction(between, 4) / n**2 + apart / width**2 / 12) * (q - 1)  # of squares below their chords
+    return (min(left) - sag - delta * sum(m.weight for m in c.multipliers)) * width**q
 
 
-def staircase_value(p: Any, m: Any) -> Fraction:
+def steps_value(p: Any, m: Any) -> Fraction:
     """Noise g j with the weight w(j): 1 for |j| < first, b times as much for the next `period` points, ..., up to `cut`."""
     b, g = Fraction(m.decay, 2**80), Fraction(2) ** (math.frexp(m.sensitivity)[1] - 41)
     period, atom, last, edge = math.ceil(m.sensitivity / g), Fraction(m.atom, LIMB), m.cut or None, ZERO
-    must(p.domain.is_a == "line" and m.first <= period and m.cut < 200 * period, "a first step and a near cut")
+    must(m.domain.is_a == "line" and m.first <= period and m.cut < 200 * period, "a first step and a near cut")
     must(2**-44 < b < Fraction(96, 100) and 1 / b <= p.privacy.eps.low, "the likelihood ratio")
     spend(20_000)
 
     def moment(i: int, last: int | None) -> Fraction:
         """The sum of |j|^i w(j) over |j| <= last (None: over all)."""
-
-        def within(k: int, s: int = 0) -> Fraction:
-            s = s or m.first + k * period
-            return Fraction((2 * s - 1, s * (s - 1), (s - 1) * s * (2 * s - 1) // 3)[i])
-
-        if last is None:
-            return geometric_mean(within, i + 1, b)
-        count = max((last - m.first) // period + 1, 0)  # those that end before the cut
-        return sum(((1 - b) * b**k * within(k) for k in range(count)), b**count * within(0, last + 1))
+        steps = i + 2 if last is None else max((last - m.first) // period + 1, 0)  # those that end before the cut
+        sizes = [m.first + k * period for k in range(steps)] + [(last or 0) + 1]
+        sums = [(2 * s - 1, s * (s - 1), (s - 1) * s * (2 * s - 1) // 3)[i] for s in sizes]
+        shares = [*((1 - b) * b**k for k in range(steps)), b**steps]
+        return geometric_mean(sums[:-1], b) if last is None else dot(shares, sums)
 
     total, start = moment(0, last), m.cut - period
     if last:
         must(total > moment(0, None) / 2**10, "a cut that leaves some of the noise")
         edge = (total - moment(0, start) if start >= 0 else total + moment(0, min(-start - 1, last))) / 2
     must(atom + (1 - atom) * edge / total <= p.privacy.delta, "the guarantee at every shift")
-    rounded = g * (atom + (1 - atom) / total) if p.q == 1 else g * g  # of the input, to the lattice
-    return (1 - atom) * moment(p.q, last) / total * g**p.q + rounded
+    return (1 - atom) * moment(p.q, last) / total * g**p.q + (g * (atom + (1 - atom) / total) if p.q == 1 else g * g)
 
 
 def cells_value(p: Any, m: Any) -> Fraction:
     """Noise with a weight for each cell, and a tail that falls by b = `decay` from one period of n cells to the next."""
     size, n, tail, b, h = len(m.weights), m.n, len(m.tail), Fraction(m.decay, LIMB), m.sensitivity / m.n
-    total, line, q = m.atom + 2 * sum(m.weights) - sum(m.weights[:1]) + 2 * sum(m.tail), p.domain.is_a == "line", p.q
-    must(tail in (0, n) and m.weights and 0 < total < COINS, "a distribution")
-    must(line or (n == m.sensitivity and not m.atom), "integers as cells")
+    total, line, q = m.atom + 2 * sum(m.weights) - sum(m.weights[:1]) + 2 * sum(m.tail), m.domain.is_a == "line", p.q
+    must(tail in (0, n) and m.weights and 0 < total < COINS and (line or (n == m.sensitivity and not m.atom)), "masses")
     spend((size + 3 * tail) * 20 + n * (2 * size + n + 2 * tail))
     unit, (top, bottom) = LIMB**4, p.privacy.eps.low.as_integer_ratio()
     w = [weight * unit for weight in m.weights] + [0] * (not tail) * (size + n + 2)
@@ -349,22 +353,20 @@ def cells_value(p: Any, m: Any) -> Fraction:
 
     def divergence(k: int) -> Fraction:
         """The sum over all i of (w_|i| - E w_|i + k|)+, E below e^eps: far out it is b times what it was n cells before."""
-        parts = (1 - size - k, size), (size, size + tail), (1 - size - k - tail, 1 - size - k)
-        inner, *outer = (sum(max(bottom * w[abs(i)] - top * w[abs(i + k)], 0) for i in range(*part)) for part in parts)
-        return (inner + sum(outer) / (1 - b)) / (bottom * unit)
+        row = [max(bottom * w[abs(i)] - top * w[abs(i + k)], 0) for i in range(1 - size - k - tail, size + tail)]
+        return (sum(row) + sum(row[:tail] + row[::-1][:tail]) * b / (1 - b)) / (bottom * unit)
 
-    must(max(map(divergence, range(1, n + 1))) + m.atom <= p.privacy.delta * total, "the guarantee at every shift")
-
-    def cell(a: int) -> Fraction:
-        """The mean of |z/h|^q in the cell at distance a h."""
-        return ONE * a**q + line * (Fraction(1, 12) if q == 2 else Fraction(not a, 4))
-
-    value = sum(((1 + (a > 0)) * v * cell(a) for a, v in enumerate(m.weights)), ZERO)
-    value += sum(2 * t * geometric_mean(lambda k, a=a: cell(a + k * n), q, b) for a, t in enumerate(m.tail, size))
-    value, share = value / total * h**q, Fraction(line, 2**40)
-    if not share or q == 1:  # what is sent is at most that share of |z| + 3h from the density's z
-        return value * (1 + share) + 3 * h * share
-    return (root(value) * (1 + share) + 3 * h * share) ** 2
+    g, near = Fraction(2) ** (math.frexp(h)[1] - 41) if line else ONE, p.privacy.sensitivity  # inputs: multiples of g
+    reach = Fraction(math.ceil(near / g), math.ceil(h / g)) if near < m.sensitivity else ONE * n
+    lost = [divergence(k) for k in range(math.ceil(reach) + 1)]
+    lost[-1] -= (math.ceil(reach) - reach) * (lost[-1] - lost[-2])  # between the shifts of cells it is linear
+    must(max(lost) + m.atom <= p.privacy.delta * total, "the guarantee at every shift")
+    inside = Fraction(m.weights[0], 4) if q == 1 else Fraction(total - m.atom, 12)  # of places within their cells
+    value = line * inside + sum(2 * v * a**q for a, v in enumerate(m.weights))
+    value += sum(2 * t * geometric_mean([(a + k * n) ** q for k in range(3)], b) for a, t in enumerate(m.tail, size))
+    value, power = value / total * h**q, q if line else 1
+    share = Fraction(line, 2**40)  # what is sent is at most share (|z| + 3h) from the density's z
+    return ((root(value) if power == 2 else value) * (1 + share) + 3 * h * share) ** power
 
 
 def check_lip(p: Any, m: Any, c: Any) -> Pair:
@@ -375,11 +377,10 @@ def check_lip(p: Any, m: Any, c: Any) -> Pair:
     must(p.family.is_a == "all" and not p.constraints and c.is_a == "lip", "all mechanisms, no constraint, dual prices")
     must(p.domain.symbols == prior.categories == own.categories == m.prior.categories, "the prior's categories")
     must((own.weights, own.left_out) == (prior.weights, prior.left_out), "one prior")
-    must(all(len(row) == d and any(row) for row in m.kernel), "the kernel's shape")
-    must(len(set(m.labels)) == len(m.labels) == len(m.kernel), "a name for each output")
+    must(len(set(m.labels)) == len(m.labels) == len(m.kernel) and all(map(any, m.kernel)), "a name for each output")
     must(all(sum(column) == COINS for column in zip(*m.kernel, strict=True)), "probabilities that sum to 1")
-    must({task.kind, m.aggregate.kind} <= {"sum", "histogram"} and len(x) == d * (task.kind == "sum"), "a task")
-    spend(20 * d * (len(m.kernel) + len(knots) + 2 * len(set(x)) + 4))
+    must({(a.kind, len(a.values or [])) for a in (task, m.aggregate)} <= {("sum", d), ("histogram", 0)}, "a task")
+    spend(20 * d * (len(m.kernel) + (5 if ldp else 1) * len(knots) + 2 * len(set(x)) + 4))
     centre = Fraction(float(dot(w, x))) if x else ZERO
     x = [v - centre for v in x]  # the format measures values from the float next to their mean
     value = second = dot(w, [v * v for v in x]) if x else ONE
@@ -394,16 +395,14 @@ def check_lip(p: Any, m: Any, c: Any) -> Pair:
     must(not one_sided and c.method in (("knots",) if x else ("chord", "vertices")) and len(nu) == d, "prices for this")
     ordered = all(len(k) == 2 for k in knots) and all(a[0] <= b[0] for a, b in pairwise(knots))
     must(bool(knots) == (c.method != "vertices") and ordered, "pairs as knots, in order")
-    low, high = [cut(v / e.high, False) for v in w], [cut(v * e.high, True) for v in w]
-    more, less = sum(high) - 1, 1 - sum(low)
-    ends = [(max(a, b - more), min(b, a + less)) for a, b in zip(low, high, strict=True)]  # as sum r = 1
+    more, less = e.high - 1, 1 - 1 / e.high  # what the others leave, as sum r = 1
+    ends = [(max(v / e.high, v * e.high - more), min(v * e.high, v / e.high + less)) for v in w]
     if c.method == "vertices":
         sigma = vertices_bound([(v, v * e.high) for v in w] if ldp else ends, prior.weights, nu, ldp)
     elif c.method == "knots":
         sigma = cone_knots(w, e.high, x, nu, knots) if ldp else knots_bound(ends, x, nu, knots)
     else:
-        must(not ldp, f"a histogram of many categories under LDP {BEYOND}", 2)
-        sigma = box_bound(ends, nu, knots[0][1])
+        sigma = cone_chord(w, e.high, nu, knots) if ldp else box_bound(ends, nu, knots[0][1])
     return value, second - dot(w, nu) - sigma
 
 
@@ -439,17 +438,27 @@ def cone_knots(w: Any, e: Fraction, x: list[Fraction], nu: list[Fraction], knots
     return max(found)
 
 
+def cone_chord(w: Any, e: Fraction, nu: list[Fraction], knots: list[Any]) -> Fraction:
+    """r lies between t w and e t w for a t in [1/e, 1], and is what the others leave; `box_bound` is convex in t."""
+    found = []
+    for (a, level), (b, _) in pairwise([(1 / e, knots[0][1]), *(k for k in knots if 1 / e < k[0] < 1), (ONE, ZERO)]):
+        for t in (a, b):
+            low = [1 - e * t * (1 - v) if b * (v + e * (1 - v)) <= 1 else t * v for v in w]
+            high = [1 - t * (1 - v) if a * (e * v + 1 - v) >= 1 else e * t * v for v in w]
+            found.append(box_bound(list(zip(low, high, strict=True)), nu, level))
+    return max(found)
+
+
 def vertices_bound(ends: list[Pair], weights: list[int], nu: list[Fraction], ldp: bool) -> Fraction:
     """r.r - nu.r is convex: largest where all r but one, which takes the rest, are at a bound (LDP: all, and then over sum r)."""
     order, found = sorted(range(len(nu)), key=lambda i: (weights[i], nu[i])), []
     groups = [list(group) for _, group in groupby(order, key=lambda i: weights[i])]  # of which cheap ones are high
     spend(20 * len(nu) * math.prod(len(group) + 1 for group in groups))
     for counts in product(*(range(len(group) + 1) for group in groups)):
-        sets = list(zip(groups, counts, strict=True))
-        high = {i for group, k in sets for i in group[:k]}
+        high = {i for group, k in zip(groups, counts, strict=True) for i in group[:k]}
         r = [both[i in high] for i, both in enumerate(ends)]
         rest, total = (ZERO, sum(r)) if ldp else (1 - sum(r), ONE)
-        value, free = dot(r, r) / total**2 - dot(nu, r) / total, [i for group, k in sets for i in group[k : k + 1]]
+        value, free = dot(r, r) / total**2 - dot(nu, r) / total, [i for i in range(len(nu)) if i not in high]
         found += [value + rest * (rest + 2 * r[i] - nu[i]) for i in free if 0 <= rest <= ends[i][1] - ends[i][0]]
     return max(found)
 
@@ -480,6 +489,10 @@ class Curve:
         """The piece on which a place lies."""
         return max(bisect_right(self.pieces, z, key=lambda piece: piece[0][0]) - 1, 0)
 
+    def ends(self, a: int, b: int) -> list[Fraction]:
+        """The curve at both ends of what lies on one of its pieces."""
+        return [self.at(self.piece(Fraction(a + b, 2)), z)[2] for z in (a, b)]
+
     def upto(self, z: Fraction) -> list[Fraction]:
         """Integrals up to z."""
         i = self.piece(z)
@@ -509,10 +522,10 @@ def check_kernel(p: Any, m: Any, c: Any) -> Pair:
     low, high = p.low + p.width * path[0], p.low + p.width * path[-1]
     step, fine = grid(low, high, 2**40 if exact else 2**4096), grid(p.low, p.high)
     first, last = sorted((math.ceil(low / step), math.floor(high / step)))
-    usual = m.share == 0.5 and (not exact or (fine <= 1 and p.objective.is_a == "worst-case"))
-    must(usual, f"this share, average or lattice {BEYOND}", 2)
+    must(m.share == 0.5 and (not exact or (fine <= 1 and p.objective.is_a == "worst-case")), f"this rule {BEYOND}", 2)
     a, b = p.outputs or (p.low, p.high)
-    must((a <= first * step and last * step <= b) or ("unbiased" in p.limits and not p.outputs), "all outputs allowed")
+    inside = a < b and a <= first * step and last * step <= b
+    must(inside or ("unbiased" in p.limits and not p.outputs), "all outputs allowed")
     must(p.q == 2 if exact else m.rule == "ends" and "unbiased" not in p.limits, "exact means, for squared errors")
     if exact:
         path = [(min(max(round((p.low + p.width * e) / step), first), last) * step - p.low) / p.width for e in path]
@@ -521,15 +534,11 @@ def check_kernel(p: Any, m: Any, c: Any) -> Pair:
     curve = Curve(p.q, [((a, ONE, u, ZERO), (b, ONE, v, ZERO)) for (a, b), (u, v) in rows])
     starts = sorted({a for e in edges for a in (e, e - n) if 0 <= a <= CELLS - n})
 
-    def span(a: int, b: int) -> list[Fraction]:
-        """Q at both ends of what lies on one of its pieces."""
-        return [curve.at(curve.piece(Fraction(a + b, 2)), z)[2] for z in (a, b)]
-
     def mix(integral: Any, a: Fraction) -> Fraction:
         """The mean of something, from its integral up to any cell, where the window starts in a."""
         return p.mass * integral(CELLS) / CELLS + weight * (integral(a + n) - integral(a))
 
-    windows = [(a, b, *span(a, b), *span(a + n, b + n)) for a, b in pairwise(starts)]
+    windows = [(a, b, *curve.ends(a, b), *curve.ends(a + n, b + n)) for a, b in pairwise(starts)]
     steep = weight * max((b - a) / c for (a, b), c in zip(ends, m.cells, strict=True))
     law = Entry(curve=curve, path=path, mix=mix, n=n, windows=windows, weight=weight, steep=steep, step=step, fine=fine)
     return (mean_value if exact else ends_value)(p, law), kernel_bound(p, c)
@@ -546,11 +555,9 @@ def ends_value(p: Any, law: Any) -> Fraction:
     def expected(x: Fraction) -> Fraction:
         return law.mix(lambda z: law.curve.excess(x, z), starts.where(x, 0) if rows else ZERO)
 
-    marks, value, spans = {*middles, *law.path}, ZERO, [(ZERO, ONE, ONE)]
-    if p.objective.is_a == "average":
-        spans = [(max(x - blur, ZERO), min(x + blur, ONE), chance) for x, chance in p.points]
-    for a, b, chance in spans:
-        value += chance * highest(expected, sorted({a, b, *(x for x in marks if a < x < b)}))
+    marks, worst = {*middles, *law.path}, p.objective.is_a == "worst-case"
+    spans = [(ZERO, ONE, ONE)] if worst else [(max(x - blur, ZERO), min(x + blur, ONE), w) for x, w in p.points]
+    value = ZERO + sum(w * highest(expected, sorted({a, b, *(x for x in marks if a < x < b)})) for a, b, w in spans)
     if p.q == 1:
         return (value + blur + 2 * law.steep) * p.width
     return ((root(value) + blur) ** 2 + 4 * law.steep * (max(high, 1 - low, ONE) + blur)) * p.width**2
@@ -559,12 +566,8 @@ def ends_value(p: Any, law: Any) -> Fraction:
 def mean_value(p: Any, law: Any) -> Fraction:
     """Where the mean is the input: the largest variance along the starts of windows, and what all roundings add to it."""
 
-    def mean(a: Fraction) -> Fraction:
-        return law.mix(lambda z: law.curve.upto(z)[1], a)
-
-    def variance(a: Fraction) -> Fraction:
-        centre = mean(a)
-        return law.mix(lambda z: law.curve.excess(centre, z), a)
+    def mean(a: Fraction, power: int = 1) -> Fraction:
+        return law.mix(lambda z: law.curve.upto(z)[power], a)
 
     low, high, added, fine = Fraction(law.windows[0][0]), Fraction(law.windows[-1][1]), ZERO, law.fine
     must(mean(low) <= 0 and mean(high) >= 1, "means that reach both ends of the domain")
@@ -578,7 +581,7 @@ def mean_value(p: Any, law: Any) -> Fraction:
         apart = min(2 ** max(min(law.n.bit_length() - 23, (b - a).bit_length() - 13), 0), b - a)
         added = max(added, law.weight * apart**2 * max(ra - qa, rb - qb) * (qb - qa + rb - ra) / (b - a) / 4)
     off = max(fine / 2, math.ceil(p.low / fine) * fine - p.low, p.high - p.high // fine * fine)
-    return (highest(variance, sorted(marks)) + added) * p.width**2 + law.step**2 / 4 + off**2
+    return (highest(lambda a: mean(a, 2) - mean(a) ** 2, sorted(marks)) + added) * p.width**2 + law.step**2 / 4 + off**2
 
 
 def kernel_bound(p: Any, c: Any) -> Fraction:
@@ -616,9 +619,8 @@ def kernel_bound(p: Any, c: Any) -> Fraction:
         return -(whole + (p.privacy.eps.high - 1) * near)
 
     low, high = ((v - p.low) / p.width for v in p.outputs or (p.low, p.high))
-    if not tilted:
-        low, high = min(max(low, ZERO), ONE), min(max(high, ZERO), ONE)
-    elif not p.outputs:
+    low, high = (low, high) if tilted else (min(max(v, ZERO), ONE) for v in (low, high))
+    if tilted and not p.outputs:
         low, high = min(marks), max(marks)
         must(g(low) <= 0 >= g(high) and prior * low <= mean <= prior * high, "outputs far away")
     inner = sorted({low, max(high, low + ONE / 2**80), *(v for v in marks if low < v < high)})
@@ -635,12 +637,10 @@ def prove(raw: bytes) -> str:
 
     s = read(json.loads(raw[:SIZE], object_pairs_hook=once, parse_constant=Fraction), "solution")
     p, m, c, d, kind = s.problem, s.mechanism, s.certificate, s.problem.domain, s.problem.domain.is_a
-    p.objective = Entry(**{"loss": None, "prior": None} | vars(p.objective))
-    loss, prior = p.objective.loss, p.objective.prior
+    loss, prior = (vars(p.objective).get(name) for name in ("loss", "prior"))
     p.limits = {constraint.is_a: constraint for constraint in p.constraints}
     outputs, interval = p.limits.get("outputs"), kind == "interval" and p.family.is_a == "all"
-    distinct = len(p.limits) == len(p.constraints) and (not outputs or outputs.low < outputs.high)
-    must(s.optdp.format == 2 and distinct, "the format must be 2, constraints distinct", 2)
+    must(s.optdp.format == 2 and len(p.limits) == len(p.constraints), "the format must be 2, constraints distinct", 2)
     must((kind == "alphabet") == (loss is None or loss.is_a == "matrix"), "an objective for this domain")
     must(c.is_a in ("bathtub", "constant", "finite") or p.privacy.eps.low <= exp(ONE * 30, True), "eps up to 30")
     if kind == "alphabet":
@@ -655,12 +655,12 @@ def prove(raw: bytes) -> str:
             must(p.low < p.high and 2.0**-1000 < p.width < 2**1024, "the ends of the domain must be in order", 2)
             p.mass, p.share = Fraction(m.floor_coins, COINS), Fraction(m.width_cells, CELLS)
             must(p.privacy.is_a == "ldp" and m.domain == d, "LDP, and a mechanism on the problem's domain")
-            ratio = 1 if p.share == 1 else 1 + (1 - p.mass) / (p.mass * p.share)
-            must(ratio <= p.privacy.eps.low, "the likelihood ratio")
+            must(p.share == 1 or 1 - p.mass <= (p.privacy.eps.low - 1) * p.mass * p.share, "the likelihood ratio")
         if interval and prior:
-            numbers = [Fraction(v) if not isinstance(v, str) else p.low - 1 for v in prior.categories]
-            must(min(numbers) >= p.low and max(numbers) <= p.high, "a prior on the domain")
-            p.points = [((v - p.low) / p.width, w) for v, w in zip(numbers, prior.exact, strict=True)]
+            must(all(type(v) is not str and p.low <= v <= p.high for v in prior.categories), "a prior on the domain")
+            p.points = [
+                ((Fraction(v) - p.low) / p.width, w) for v, w in zip(prior.categories, prior.exact, strict=True)
+            ]
         value, bound = routine(p, m, c)
     must(value <= s.value, "the mechanism attains the value")
     must(0 <= s.lower_bound <= s.value, "the lower bound is not above the value")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from optdp import closed_forms, files, hooks
-from optdp.certificates.base import Certificate, Refusal
+from optdp.certificates.base import Certificate
 from optdp.exact import work
 from optdp.exact.check import Check, Verification
 from optdp.exact.fields import UNSAVED, FieldError, Fields, Within, load, written
@@ -146,7 +146,7 @@ class Solution:
             low, high = self.mechanism.enclose(problem.objective)
             told = f"the mechanism's {problem.phrase.rstrip(',')} lies in [{low:.17g}, {high:.17g}]"
             checks.append(Check("value", high <= self.value, f"{told}, at most value = {self.value:.17g}"))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ArithmeticError) as error:
             checks.append(Check("value", False, str(error)))
         try:
             proven = self.certificate.bound(problem)
@@ -156,8 +156,12 @@ class Solution:
             if not holds:
                 told += f"; lower_bound = {self.lower_bound:.17g} is more than is proven"
             checks.append(Check("lower bound", holds, told))
-        except Refusal as refusal:
-            checks.append(Check("lower bound", False, str(refusal)))
+        except (
+            TypeError,
+            ValueError,
+            ArithmeticError,
+        ) as error:  # a Refusal, or what a user's function turns out not to be
+            checks.append(Check("lower bound", False, str(error)))
         ordered = 0 <= self.lower_bound <= self.value < math.inf
         told = f"lower_bound = {self.lower_bound:.17g} <= value = {self.value:.17g}"
         checks.append(Check("bracket", ordered, told if ordered else f"not true that 0 <= {told} < infinity"))
@@ -207,12 +211,18 @@ class Solution:
         """
         return load(path, Solution.read, limit)
 
+    @property
+    def assumptions(self) -> str:
+        """What the bracket takes on trust of a user's loss, or an empty string."""
+        return str(self.problem.objective.loss.assumptions)
+
     def __str__(self) -> str:
+        given = f"  provided that {self.assumptions}\n" if self.assumptions else ""
         return (
             f"{self.problem.statement()}\n"
             f"  optimum in [{below(self.lower_bound, 12)}, {above(self.value, 12)}], gap {self.gap:.1e} "
             f"(asked: {self.program.rtol:g}): {self.status.value}\n"
-            f"  {self.mechanism!r}\n"
+            f"{given}  {self.mechanism!r}\n"
             f"  {self.program.solver}, {self.program.seconds * 1e3:.3g} ms"
         )
 
@@ -237,5 +247,7 @@ class Solution:
             ("value", above(self.value, 12)), ("lower bound", below(self.lower_bound, 12)), ("gap", f"{self.gap:.1e}"),
             ("status", self.status.value), ("mechanism", repr(self.mechanism)), ("solver", self.program.solver),
         ]  # fmt: skip
+        if self.assumptions:
+            rows.insert(2, ("provided that", self.assumptions))
         body = "".join(f"<tr><th style='text-align:left'>{k}</th><td>{escape(v)}</td></tr>" for k, v in rows)
         return f"<p>{escape(self.problem.statement())}</p><table>{body}</table>"

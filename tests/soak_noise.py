@@ -10,10 +10,12 @@ delta), profiles and Gaussian DP, relative entropies and moments for KL and Reny
 from __future__ import annotations
 
 import argparse
+import bisect
 import math
 import time
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from flint import arb, ctx, fmpq
@@ -61,8 +63,43 @@ def overlaps(noise, masses, steps):
                 yield here * share, there * share
 
 
+def stairs(noise, shift):
+    """The same for staircase noise and a shift by so many points of its lattice: runs of points with one weight, b^k."""
+    b, first, cut, period = Fraction(int(noise["decay"]), 2**80), int(noise["first"]), int(noise["cut"]), points(noise)
+    last = (cut // period if cut else math.ceil(250 / -math.log2(b))) + 2
+    ends = [first + k * period for k in range(last)]
+    if cut:
+        ends = [e for e in ends if e <= cut] + [cut + 1]
+    heights = [b**k for k in range(len(ends))]
+    # From starts[i] on the weight is weights[i]; beyond the outermost runs it is 0.
+    starts = [-e + 1 for e in ends[::-1]] + ends
+    weights = [*heights[::-1], *heights[1:], Fraction(0)]
+    total = sum(w * (high - low) for w, low, high in zip(weights, starts, starts[1:], strict=False))
+
+    def weight(j):
+        return Fraction(0) if j < starts[0] else weights[bisect.bisect_right(starts, j) - 1]
+
+    cuts = sorted({*starts, *(start - shift for start in starts)})
+    share = Fraction(int(noise["atom"]), 2**62)
+    both = [
+        ((1 - share) * weight(low) * (high - low) / total, (1 - share) * weight(low + shift) * (high - low) / total)
+        for low, high in pairwise(cuts)
+    ]
+    with ctx.workprec(BITS):
+        balls = [(ball(p), ball(q)) for p, q in [*both, (share, 0), (0, share)]]
+    return balls, 1, 0.0 if cut else 2.0**-240
+
+
+def points(noise):
+    """Points of a staircase's lattice in a sensitivity, rounded up: 2^40 to 2^41, as its step is a power of two."""
+    width = Fraction(float(noise["sensitivity"]))
+    return next(n for e in range(-1100, 1100) if 2**40 <= (n := math.ceil(width * Fraction(2) ** e)) <= 2**41)
+
+
 def pieces(noise, steps):
     """(list of (p, q) for the noise and its shift, their total, the mass left out)."""
+    if "decay" in noise and "first" in noise:
+        return stairs(noise, steps)
     masses, atom, total, beyond = line(noise)
     both = list(overlaps(noise, masses, steps)) + ([(atom * PARTS, 0), (0, atom * PARTS)] if atom and steps else [])
     return both, total * PARTS, beyond
@@ -139,6 +176,11 @@ def solved(number):
 def judged(solution, rng):
     """Whether the returned noise keeps its promise at a random eps and shift; with what was asked."""
     noise, problem = solution.mechanism.to_dict(), solution.problem
+    if "first" in noise:
+        steps, eps = int(rng.integers(1, points(noise) + 1)), 0.0
+        return kept(
+            problem.privacy, noise, steps, eps
+        ), f"{problem.statement()}: shift {steps} of {points(noise)} points"
     n, whole = int(noise["n"]), isinstance(problem.domain, optdp.Integers)
     steps = int(rng.integers(1, n + 1)) * PARTS if whole or rng.random() < 0.2 else int(rng.integers(1, n * PARTS + 1))
     eps = float(rng.uniform(0, 4 * float(getattr(problem.privacy, "mu", 1.0))))

@@ -1,5 +1,6 @@
 """A small, fast solution of every kind of problem: made once for the tests that take solutions apart."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -26,6 +27,12 @@ def hat(v):
 
 def three_letters(loss, privacy=1.0, prior=None):
     return optdp.solve_kernel(privacy, loss, domain=optdp.Alphabet(3), prior=prior)
+
+
+def graded(privacy):
+    """A coarse noise, which is checked soon, with the bound of a finer one."""
+    coarse, fine = optdp.solve_additive(privacy, n=64), optdp.solve_additive(privacy, rtol=0.1).certificate
+    return replace(coarse, certificate=fine, lower_bound=fine.bound(coarse.problem).value)
 
 
 MAKE = {
@@ -82,6 +89,9 @@ MAKE = {
     "staircase eps=20": lambda: optdp.solve_additive(20.0),
     "additive eps=20": lambda: optdp.solve_additive(20.0, 0.1),
     "additive eps=0, delta=1e-9": lambda: optdp.solve_additive(0.0, 1e-9),
+    "additive eps=20 integers": lambda: optdp.solve_additive(16.0, 0.01, sensitivity=2**34, discrete=True, rtol=0.05),
+    "additive integers of 7": lambda: optdp.solve_additive(8.0, sensitivity=7, discrete=True),
+    "additive integers, n apart": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=10**5 + 3, discrete=True, rtol=0.05),
     "additive wide integers": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=10**6, discrete=True, rtol=0.05),
     "additive wide integers delta=0": lambda: optdp.solve_additive(8.0, sensitivity=10**6, discrete=True),
     "notion profile": lambda: optdp.solve_additive(optdp.Profile([(0.5, 0.1), (1.0, 0.05)]), rtol=0.05),
@@ -89,6 +99,7 @@ MAKE = {
     "notion gdp": lambda: optdp.solve_additive(optdp.GDP(1.0), rtol=0.05),
     "notion gdp squared": lambda: optdp.solve_additive(optdp.GDP(0.5), loss="squared", rtol=0.05),
     "notion gdp discrete": lambda: optdp.solve_additive(optdp.GDP(1.0, 2.0), discrete=True, rtol=0.05),
+    "notion gdp graded": lambda: graded(optdp.GDP(4.0)),
     "notion kl": lambda: optdp.solve_additive(optdp.KL(0.5), rtol=0.05),
     "notion kl squared": lambda: optdp.solve_additive(optdp.KL(0.5), loss="squared", rtol=0.05),
     "notion rdp": lambda: optdp.solve_additive(optdp.RDP(4, 1.0), rtol=0.05),
@@ -150,6 +161,7 @@ MAKE = {
     "lip lower histogram": lambda: optdp.solve_lip(PRIOR, 1.0, task="histogram", notion="lip-lower"),
     "lip ldp": lambda: optdp.solve_lip(PRIOR, 1.0, notion="ldp"),
     "lip ldp histogram": lambda: optdp.solve_lip(PRIOR, 1.0, task="histogram", notion="ldp"),
+    "lip ldp chord": lambda: optdp.solve_lip([k / 300 for k in range(1, 25)], 2.0, task="histogram", notion="ldp"),
 }  # fmt: skip
 
 

@@ -330,8 +330,7 @@ def test_a_changed_problem_changes_the_proof():
         optdp.Problem(optdp.ApproxDP(1.0, 0.05), LINE, "abs"),
         optdp.Problem(optdp.ApproxDP(1.0, 0.05), optdp.Interval(0, 1), "abs", optdp.Additive()),
         optdp.Problem(optdp.ApproxDP(1.0, 0.05, 1.0), optdp.Integers(), "abs", optdp.Additive()),
-        optdp.Problem(optdp.ApproxDP(1.0, 0.05), LINE, Power(0.5), optdp.Additive()),
-        optdp.Problem(optdp.ApproxDP(1.0, 0.05), LINE, optdp.Threshold(1.0), optdp.Additive()),
+        optdp.Problem(optdp.ApproxDP(1.0, 0.05), LINE, optdp.Threshold(0.0), optdp.Additive()),
         optdp.Problem(optdp.ApproxDP(1.0, 0.05), LINE, optdp.Pinball(0.3), optdp.Additive()),
     ],
     ids=str,
@@ -551,7 +550,9 @@ def test_guarantees():
         step = Fraction(reach) / 64
         seen = max(noise.hockey_stick(k * step, ratio) for k in range(1, 65))
         exact = noise.exact_delta(ratio, reach)
-        assert seen <= exact <= seen + Fraction(1, 10)
+        assert (
+            seen <= exact * (1 + Fraction(1, 2**39)) <= seen + Fraction(1, 10)
+        )  # on the grid cells are up to 2^-40 wider
         assert noise.satisfies(optdp.ApproxDP(eps, exact, reach))
         assert noise.satisfies(optdp.ApproxDP(eps, exact * (1 - Fraction(1, 10**6)), reach)) is False
     assert noise.satisfies(optdp.LDP(5.0)) is None
@@ -569,8 +570,10 @@ def test_losses_known_through_their_integrals():
     whole = AdditiveMechanism(optdp.Integers(), 2.0, 2, (5, 3, 1))
     low, high = whole.enclose_loss(optdp.Huber(1.0))
     assert low <= 6 / 13 <= high and high - low < 1e-12
-    with pytest.raises(TypeError, match="unbounded"):
-        optdp.solve_additive(1.0, 0.0).mechanism.noise_loss(optdp.Huber(1.0))
+    unbounded = optdp.solve_additive(1.0, 0.0).mechanism
+    line, huber = optdp.Pieces((0,), ((0, 1),)), optdp.Huber(1.0)
+    assert unbounded.noise_loss(line) == pytest.approx(unbounded.noise_loss("abs"), rel=1e-14)
+    assert unbounded.noise_loss("abs") - 0.5 < unbounded.noise_loss(huber) < unbounded.noise_loss("abs")
 
 
 # --- the program ------------------------------------------------------------------------------------------------
@@ -663,7 +666,7 @@ def test_mending_makes_any_masses_private():
         ({"eps": 0.0, "delta": 0.0}, ValueError, "delta"), ({"eps": -1.0}, ValueError, "eps"),
         ({"eps": math.nan}, ValueError, "eps"), ({"eps": 1.0, "delta": 1.0}, ValueError, "delta"),
         ({"eps": 1.0, "delta": -0.1}, ValueError, "delta"), ({"eps": [1]}, TypeError, "eps"),
-        ({"eps": 1.0, "loss": Power(0.5)}, ValueError, "loss"), ({"eps": 1.0, "loss": "huber"}, ValueError, "loss"),
+        ({"eps": 1.0, "loss": optdp.Pinball(0.3)}, ValueError, "loss"), ({"eps": 1.0, "loss": "huber"}, ValueError, "loss"),
         ({"eps": 1.0, "delta": 0.1, "loss": np.sqrt}, ValueError, "loss"), ({"eps": 1.0, "loss": np.square}, ValueError, "loss"),
         ({"eps": 1.0, "sensitivity": 0.0}, ValueError, "sensitivity"), ({"eps": 1.0, "rtol": 0.0}, ValueError, "rtol"),
         ({"eps": 1.0, "sensitivity": 1.5, "discrete": True}, ValueError, "sensitivity"),

@@ -1,5 +1,6 @@
 """Additive noise where lattices of equal cells are too large or too coarse: eps = 0, large eps, and wide integers."""
 
+import dataclasses
 import json
 import math
 from dataclasses import replace
@@ -130,3 +131,14 @@ def test_what_is_not_allowed_is_said():
     for wrong in (problem(1.0, 0.1, "abs"), replace(problem(0, 0.1, "abs"), objective=optdp.WorstCase(optdp.Power(3)))):
         with pytest.raises(Refusal):
             TailsCertificate().bound(wrong)
+
+
+@pytest.mark.parametrize(("delta", "sensitivity"), [(1e-9, 0.3), (1e-13, 1.0), (1e-6, 1 / 3), (0.01, 0.7)])
+def test_uniform_noise_keeps_delta_for_inputs_rounded_to_its_grid(delta, sensitivity):
+    """Two inputs of the line at most a sensitivity apart are up to ceil(sensitivity/g) points of the grid apart, not one less."""
+    found = optdp.solve_additive(0.0, delta, sensitivity=sensitivity)
+    noise, (g, points) = found.mechanism, found.mechanism._grid()
+    apart, cells = math.ceil(Fraction(sensitivity) / Fraction(g)), 2 * len(noise.weights) - 1
+    assert found.verify() and Fraction(apart, points * cells) <= Fraction(delta) and found.gap < 1e-3
+    narrow = dataclasses.replace(noise, sensitivity=noise.sensitivity * (1 - 1e-4), notion=None)
+    assert narrow.satisfies(found.problem.privacy) is False

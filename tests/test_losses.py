@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -342,3 +343,98 @@ def test_a_loss_of_ones_own_needs_no_other_file():
 
     mine, known = optdp.solve_piecewise(1.0, 3, Root()), optdp.solve_piecewise(1.0, 3, optdp.Power(0.5))
     assert mine.verify() and mine.value == pytest.approx(known.value, rel=1e-9)
+
+
+# --- functions of users: what they give, and to what they are given
+
+
+def norm(x, y):
+    return np.linalg.norm(y - x)
+
+
+def test_functions_that_collapse_arrays_are_called_pair_by_pair():
+    """A norm makes one number of an array: the loss is that of each pair; a constant in one argument is spread over it."""
+    x, y = np.linspace(0, 1, 5)[:, None], np.linspace(0, 2, 7)
+    for function in (norm, lambda x, y: np.abs(y - x).max(), lambda x, y: abs(y - x) if y > x else x - y):
+        np.testing.assert_array_equal(optdp.PairLoss(function).of(x, y), np.abs(y - x))
+    np.testing.assert_array_equal(optdp.PairLoss(lambda x, y: np.abs(3 * y - 1)).of(x, y)[2], np.abs(3 * y - 1))
+    assert (optdp.PairLoss(lambda x, y: Fraction(1, 4)).of(x, y) == 0.25).all()
+    d = np.linspace(0, 1, 9)
+    np.testing.assert_array_equal(optdp.CustomLoss(norm.__get__(0.0))(d), d)  # one argument: y alone
+    small = optdp.solve_kernel(1.0, optdp.PairLoss(norm), domain=optdp.Alphabet([0, 1, 3]))
+    known = optdp.solve_kernel(1.0, [[0, 1, 3], [1, 0, 2], [3, 2, 0]], domain=optdp.Alphabet([0, 1, 3]))
+    assert small.value == known.value
+
+
+def test_values_that_depend_on_the_rest_of_the_array_are_refused():
+    x, y = np.linspace(0, 1, 5)[:, None], np.linspace(1, 2, 7)
+    with pytest.raises(ValueError, match=r"'scaled' is not allowed: its value at .* alone"):
+        optdp.PairLoss(lambda x, y: np.abs(y - x) / np.max(y), "scaled").of(x, y)
+    with pytest.raises(ValueError, match="alone"):
+        optdp.CustomLoss(lambda d: d / d.max(), 1.0)
+    with pytest.raises(ValueError, match="activation = 'turned' is not allowed"):
+
+        def turned(u):
+            return np.sort(1 - np.abs(u))
+
+        optdp.solve_composite(1.0, turned)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (lambda x, y: (y - x) * 1j, TypeError, "real numbers, not complex"),
+        (lambda x, y: "1.5", TypeError, "real numbers, not <U3"),
+        (lambda x, y: None, TypeError, "real numbers, not NoneType"), (lambda x, y: np.zeros(3), TypeError, "not ndarray"),
+        (lambda x, y: x + np.nan * y, ValueError, "input 0.0 and the output 0.0 it is nan"),
+        (lambda x, y: 10**400, ValueError, "at most 1.8e308"),
+        (lambda x, y: y - x, ValueError, "input 0.25 and the output 0.0 it is -0.25"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_users_values_is_said(function, error, words):
+    with pytest.raises(error, match=f"loss = 'mine' is not allowed.*{words}"):
+        optdp.PairLoss(function, "mine").of(np.linspace(0, 1, 5)[:, None], np.linspace(0, 2, 7))
+
+
+@pytest.mark.parametrize("make", [lambda n: optdp.PairLoss(norm, n), lambda n: optdp.CustomLoss(np.sqrt, name=n)])
+def test_names_are_one_line(make):
+    """A name stands in statements: a second line could pass for a check of its own."""
+    for name, error in ((3, TypeError), (None, TypeError), ("", ValueError), ("f\nok   lower bound: 7", ValueError)):
+        with pytest.raises(error, match="name"):
+            make(name)
+
+
+def test_true_constants_are_believed_beside_rounding():
+    """What a loss is computed from may be much larger than its values, near a root, or far from 0."""
+    for function, rates, ends in (
+        (lambda x, y: np.abs(np.sin(20 * y)) + 0 * x, (0.0, 20.0), (0.0, 1.0)),
+        (lambda x, y: np.abs((y - 1e6) - (x - 1e6)) / 7, (1 / 7, 1 / 7), (1e6, 1e6 + 1)),
+        (lambda x, y: np.abs(y * 0.1 - x * 0.1) * 10, (1.0, 1.0), (1e9, 1e9 + 1)),
+        (lambda x, y: 1e-318 * np.abs(y - x), 1e-318, (0.0, 1.0)),
+    ):
+        for middle in (ends[0], np.pi / 20 + ends[0]):
+            points = np.unique(np.clip(middle + np.array([-2, -1, 0, 1, 2, 3]) * 2.0**-50 * max(middle, 1), *ends))
+            optdp.PairLoss(function, "true", rates).table(points, points)
+    with pytest.raises(ValueError, match=r"between the outputs 0\.5 and 0\.5000000001 "):
+        false = optdp.PairLoss(lambda x, y: np.abs(y - x), "false", (1.0, 0.5))
+        false.table(np.array([0.0]), np.array([0.5, 0.5000000001]))
+
+
+def test_integrals_that_underflow_are_refused():
+    """Sums of products below all floats are 0: a loss of 0 that is none."""
+    for ends, function in (
+        ((0, 1e-300), lambda d: d),
+        ((0, 1), lambda d: 1e-320 * d),
+        ((0, 1e-200), lambda d: 1e-120 * d),
+    ):
+        with pytest.raises(ValueError, match="larger units"):
+            optdp.solve_piecewise(1.0, 3, function, domain=ends)
+    assert optdp.solve_piecewise(1.0, 3, lambda d: 0 * d).value == 0
+
+
+def test_a_false_constant_fails_verification_and_does_not_end_it():
+    found = optdp.solve_kernel(1.0, optdp.PairLoss(lambda x, y: np.abs(y - x), "mine", 1.0), rtol=0.1)
+    assert "provided that the loss changes by at most 1 (|x - x'| + |y - y'|)" in str(found) and found.verify()
+    false = optdp.WorstCase(optdp.PairLoss(found.problem.loss.function, "mine", (1.0, 0.5)))
+    told = replace(found, problem=replace(found.problem, objective=false)).verify()
+    assert not told and {"value", "lower bound"} >= {check.name for check in told.failures}

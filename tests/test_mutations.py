@@ -10,11 +10,16 @@ from fractions import Fraction
 from types import SimpleNamespace
 from unittest import mock
 
+import numpy as np
 import pytest
 from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import optdp
 from optdp.certificates.base import Refusal
+from optdp.certificates.pair import PairCertificate
+from optdp.certificates.plane import PlaneCertificate
 from optdp.exact import enclosures
 from tests.solutions import MAKE, solution
 
@@ -171,3 +176,66 @@ def test_mechanisms_take_the_lower_end(module):
         except (ValueError, ArithmeticError, RuntimeError, AssertionError):
             kept = False  # it does not even come about
         assert not kept
+
+
+# --- multipliers near the least floats: rationals hold them, products of floats do not
+
+
+TINY = (5e-324, 1e-320, 1e-310)
+SLOPE = optdp.PairLoss(lambda x, y: 0.01 * np.abs(y - x), "slope", 0.01)
+UNIT = optdp.Problem(optdp.LDP(0.1), (0, 1), SLOPE)
+
+
+@pytest.mark.parametrize("weight", TINY)
+def test_tiny_weights_prove_no_more_than_others(weight):
+    """Only ratios of weights count: with all of them tiny the same is proven, and never more than a constant output loses."""
+    for t in (1e-4, 1e-3, 0.4):
+        pair, plain = (PairCertificate((0.0, 0.5, 1.0), (w,) * 3, (t,) * 3).bound(UNIT).value for w in (weight, 1.0))
+        assert pair == plain <= 0.005
+    square = optdp.Problem(optdp.LDP(1.0), optdp.Box((0, 0), (1, 1)), "abs")
+    for t in (0.2, 100.0):
+        plane, plain = (
+            PlaneCertificate(((0.5, 0.5), (0.0, 0.0)), (w,) * 2, (t,) * 2).bound(square).value for w in (weight, 1.0)
+        )
+        assert plane == pytest.approx(plain, rel=1e-12) and plane <= 0.71
+    assert PlaneCertificate(((0.5, 0.5), (0.0, 0.0)), (1.0, weight), (0.2, 100.0)).bound(square).value <= 0.71
+    assert PairCertificate((0.0, 1.0), (1.0, weight), (0.0, 2.0**500)).bound(UNIT).value == 0
+
+
+def test_tiny_priors_prove_no_more_than_a_constant_output_loses():
+    loss = optdp.PairLoss(lambda x, y: 1e-300 * np.abs(y - x), "small", 1e-300)
+    for high in (2**500, 2**1040, 2**1085):
+        prior = optdp.Prior(weights=(high, 1), categories=(0.0, 1.0))
+        problem = optdp.Problem(optdp.LDP(1.0), (0, 1), optdp.Average(loss, prior))
+        assert PairCertificate((0.0, 1.0), (), (0.0, 2.0**500)).bound(problem).value <= Fraction(1e-300) / high
+
+
+magnitudes = st.one_of(st.floats(-323, 150).map(lambda e: 10.0**e), st.sampled_from([0.0, *TINY, 1.0]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1), magnitudes, magnitudes, st.floats(0, 1)), min_size=1, max_size=4, unique_by=lambda r: r[0]
+    ),
+    st.floats(-318, 140), st.sampled_from([0.1, 5.0, 30.0]), st.booleans(), st.sampled_from([None, "uniform", "points"]),
+)  # fmt: skip
+def test_no_multipliers_of_any_size_prove_more_than_a_constant_output_loses(rows, power, eps, near, prior):
+    """Weights, thresholds and losses of all magnitudes, thresholds also near the loss."""
+    scale = 10.0**power
+    points, weights, thresholds, shares = zip(*sorted(rows), strict=True)
+    if near:
+        thresholds = tuple(scale * share for share in shares)
+    loss = optdp.PairLoss(lambda x, y: scale * np.abs(y - x), "loss", scale)
+    asked, most = {None: (None, 1 / 2), "uniform": ("uniform", 1 / 4), "points": (([0.0, 1.0], [0.5, 0.5]), 1 / 2)}[
+        prior
+    ]
+    objective = optdp.WorstCase(loss) if asked is None else optdp.Average(loss, asked)
+    problem = optdp.Problem(optdp.LDP(eps), (0, 1), objective)
+    certificate = PairCertificate(points, () if prior else weights, thresholds, 9 if prior == "uniform" else 0)
+    with mock.patch("optdp.certificates.pair.PAIRS", 2**16), np.errstate(over="ignore"):
+        try:
+            proven = certificate.bound(problem).value
+        except Refusal:
+            return
+    assert proven <= scale * most * (1 + 1e-9)

@@ -2,7 +2,10 @@
 
 import pickle
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,8 +14,10 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import optdp
+from optdp.certificates import pair
 from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.pair import Dual, PairCertificate
+from optdp.design import pair_kernel
 from optdp.exact import Fields
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms import baselines
@@ -162,7 +167,8 @@ def test_no_output_has_a_price_below_the_proven_one(rows, eps, loss):
     """Whatever the multipliers, from the definition: at random outputs, and where inputs are."""
     points, weights, thresholds = zip(*sorted(rows), strict=True)
     problem = optdp.Problem(optdp.LDP(eps), (0, 1), loss)
-    proven = -Dual.of(PairCertificate(points, weights, thresholds), problem).shortfall(0.05)
+    dual = Dual.of(PairCertificate(points, weights, thresholds), problem)
+    proven = -dual.shortfall(0.05) * sum(weights) / float(dual.total)
     y = np.concatenate([np.random.default_rng(1).uniform(0, 1, 300), points])
     r = loss.of(np.array(points)[:, None], y) - np.array(thresholds)[:, None]
     prices = np.array(weights) @ (r + np.expm1(eps) * np.minimum(r, 0))
@@ -296,3 +302,70 @@ def test_the_certificate_refuses_what_it_cannot_prove(found):
     # Fewer mechanisms: the bound holds.
     assert found.certificate.bound(replace(problem, constraints=(optdp.Outputs(0, 1),))).value > 0
     assert found.certificate.bound(replace(problem, family=optdp.Piecewise(3))).value > 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.data(),
+    st.sampled_from([(1e15, 9), (1e15 + 0.125, 4), (-(2.0**53), 5), (0.0, 3)]),
+    st.sampled_from([None, "uniform"]),
+)
+def test_values_hold_where_there_are_few_floats(data, place, prior):
+    """Centres of cells are rounded, often to a point of the table: no input between loses more than what is enclosed."""
+    start, count = place
+    cells = mock.patch("optdp.mechanisms.mixture.CELLS", 2**8)
+    floats = [start]
+    while len(floats) < count:
+        floats.append(np.nextafter(floats[-1], np.inf) if start else len(floats) / 2)
+    points = sorted(data.draw(st.sets(st.sampled_from(floats), min_size=1)))
+    weights = [data.draw(st.integers(1, TOTAL - 1)) for _ in points]
+    if data.draw(st.booleans()):
+        weights = [1 if w % 2 else TOTAL - 1 for w in weights]
+    table, ends = Table(np.array([[w, TOTAL - w] for w in weights])), (floats[0], floats[-1])
+    made = MixtureMechanism(optdp.Interval(*ends), tuple(points), ends, table)
+    width = floats[-1] - floats[0]
+    loss = optdp.PairLoss(lambda x, y: (y - floats[0]) / width + 0 * x, "share", (0.0, 1 / width))
+    objective = optdp.WorstCase(loss) if prior is None else optdp.Average(loss, prior)
+    with cells:
+        low, high = made.enclose(optdp.Problem(optdp.LDP(30.0), ends, objective).objective)
+    losses = [1 - Fraction(w, TOTAL) for w in weights]
+    if prior is None:
+        assert low <= max(losses) <= high
+        return
+    knots = [(p - floats[0]) / width for p in points]
+    mean = float(losses[0]) * knots[0] + float(losses[-1]) * (1 - knots[-1])
+    mean += sum((b - a) * float(u + v) / 2 for (a, b), (u, v) in zip(pairwise(knots), pairwise(losses), strict=True))
+    assert low <= mean * (1 + 1e-12) + 1e-12 and mean <= high * (1 + 1e-12) + 1e-12
+
+
+@mock.patch("optdp.mechanisms.mixture.CELLS", 2**8)
+def test_values_hold_for_losses_near_the_least_and_the_largest_floats():
+    """Products that are no floats are made up for, and sums that overflow are refused; no loss stays no loss."""
+    half = TOTAL // 2
+    made = MixtureMechanism(optdp.Interval(0, 1), (0.0, 1.0), (0.0, 1.0), Table(np.array([[half, half], [half, half]])))
+    for prior in (None, "uniform", ([0.0, 1.0], [0.5, 0.5])):
+        for size, ends in ((0.0, (0.0, 0.0)), (5e-324, (0.0, 1e-290)), (1e-200, (0.99e-200, 1.01e-200))):
+            loss = optdp.PairLoss(lambda x, y, size=size: size + 0 * x * y, "constant", 0.0)
+            low, high = made.enclose(optdp.WorstCase(loss) if prior is None else optdp.Average(loss, prior))
+            assert ends[0] <= low <= size <= high <= ends[1]
+        huge = optdp.PairLoss(lambda x, y: 1.7976931348623157e308 + 0 * x * y, "huge", 0.0)
+        with pytest.raises(ValueError, match="smaller units"):
+            made.enclose(optdp.WorstCase(huge) if prior is None else optdp.Average(huge, prior))
+    rare = optdp.Prior(weights=(2**1085, 1), categories=(0.0, 1.0))
+    loss = optdp.PairLoss(lambda x, y: 1e100 * x + 0 * y, "input", (1e100, 0.0))
+    assert Fraction(made.enclose(optdp.Average(loss, rare))[1]) >= Fraction(1e100) / (2**1085 + 1)
+
+
+def test_losses_that_vanish_or_are_too_large_end_in_a_bracket_or_a_sentence():
+    """A density whose optimum is 0 between all points: programs stop where certificates have no more points."""
+    few = partial(pair.certify, pairs=2**18)
+    with (
+        mock.patch.multiple(pair, POINTS=150, PAIRS=2**19), mock.patch.multiple(pair_kernel, PROVABLE=150, certify=few),
+        mock.patch("optdp.mechanisms.mixture.CELLS", 2**10),
+    ):  # fmt: skip
+        found = optdp.solve_kernel(
+            1.0, optdp.PairLoss(lambda x, y: np.abs(y - 0.3), "f", (0, 1)), prior="uniform", rtol=1e-2
+        )
+        assert found.verify() and found.value <= 1e-2
+    with pytest.raises(ValueError, match="'large' is not allowed: its values must be at most"):
+        optdp.solve_kernel(1.0, optdp.PairLoss(lambda x, y: 1e300 + np.abs(y - x), "large", 1.0))

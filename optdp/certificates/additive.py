@@ -1,7 +1,8 @@
 """The dual of the optimal-noise problem: multipliers that prove a lower bound for every (eps, delta)-private noise.
 
 **The claim.** Let X be noise with, at every shift |d| <= Delta, hockey-stick divergence at most delta: for all sets S,
-P(X in S) <= E P(X + d in S) + delta, E = e^eps. Let L be convex and symmetric. Then E L(X) >= bound. Units: Delta = 1.
+P(X in S) <= E P(X + d in S) + delta, E = e^eps. Let L be symmetric and nondecreasing in |x|. Then E L(X) >= bound. Units:
+Delta = 1.
 A notion that implies delta(eps) at every eps (a profile, Gaussian DP) has this for each eps that a multiplier names.
 
 1. *Symmetry.* Replacing X by X or -X with a fair coin keeps both the guarantee (divergences are convex) and the loss.
@@ -12,8 +13,9 @@ A notion that implies delta(eps) at every eps (a profile, Gaussian DP) has this 
 
    A cost c_i on the lattice satisfies sum_i p_i c_i <= E L(X) if the broken line through the points (ih, c_i) lies
    nowhere above L. For L = |x| that is c_i = L(ih) itself; for L = x^2, c_i = L(ih) - h^2/4; in general L(ih) less the
-   larger sag of L under its chords on the two sides. ("bins" in place of "nodes": X goes to the bin (kh, (k+1)h] that it
-   falls in, on either side of 0, and c_k = L(kh): the discretisation of Geng and Viswanath.)
+   larger sag of L under its chords on the two sides, and a jump of L within a cell is moved to its outer end. ("bins" in
+   place of "nodes": X goes to the bin (kh, (k+1)h] that it falls in, on either side of 0, and c_k = L(kh): the discretisation
+   of Geng and Viswanath.)
 3. *Duality.* For multipliers 0 <= mu_(s,i) <= lam_s and p symmetric, with a = |i| and m_a = 1 for a = 0, else 2,
 
        sum_i c_i p_i >= sum_i c_i p_i + sum_s lam_s [sum_i (p_i - E p_(i+s))_+ - delta]
@@ -36,17 +38,32 @@ E L(X) is the loss at every input alike: the bound holds for the worst case, for
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from flint import arb, ctx
 
-from optdp.certificates.base import Bound, Certificate
-from optdp.exact import OPTIONAL, FieldError, Fields, Number, Within, enclosures, plain, work
-from optdp.problem import Additive, ApproxDP, At, Average, DistanceLoss, Divergence, Integers, Line, Problem, WorstCase
+from optdp.certificates.base import Bound, Certificate, Refusal
+from optdp.exact import OPTIONAL, FieldError, Fields, Number, Within, enclosures, plain, polynomial, work
+from optdp.exact.sweep import horner
+from optdp.problem import (
+    Additive,
+    ApproxDP,
+    At,
+    Average,
+    Curve,
+    DistanceLoss,
+    Divergence,
+    Integers,
+    Line,
+    Problem,
+    Profile,
+    WorstCase,
+)
 
 #: Costs and multipliers are rounded to multiples of 2^-SCALE (costs downwards), e^eps up to a multiple of 2^-RATIO.
 SCALE = 110
@@ -85,6 +102,22 @@ def not_additive(problem: Problem) -> str:
     return not_noise(problem) if isinstance(problem.privacy, ApproxDP) else "the privacy must be ApproxDP"
 
 
+def by_pairs(problem: Problem, bound: Callable[[Problem], Bound]) -> Bound:
+    """The best of what (eps, delta)-privacy alone proves, for each pair that a `Profile` or the points of a `Curve` ask for."""
+    privacy: Any = problem.privacy
+    if not isinstance(privacy, Profile | Curve):
+        return bound(problem)
+    found, reason = [], "no pair is of use"
+    for eps, delta in privacy.pairs if isinstance(privacy, Profile) else privacy.points:
+        try:
+            found.append(bound(replace(problem, privacy=ApproxDP(eps, delta, privacy.sensitivity))))
+        except ValueError as refusal:  # delta = 1, or a proof that is for other pairs
+            reason = str(refusal)
+    if not found:
+        raise Refusal(reason)
+    return max(found, key=lambda one: one.value)
+
+
 def not_noise(problem: Problem) -> str:
     """Why a problem is not about the expectation E L(|X|) of additive noise X, or an empty string."""
     privacy, objective = problem.privacy, problem.objective
@@ -97,9 +130,8 @@ def not_noise(problem: Problem) -> str:
     if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
         return "the objective must be the expectation of a loss of the distance"
     loss = objective.loss
-    known = loss.exponent is not None or loss.assumptions or (loss.accurate and not isinstance(privacy, ApproxDP))
-    if not known:
-        return "the loss must be optdp.Power(q), or (if delta > 0) a function declared convex by optdp.CustomLoss"
+    if loss.exponent is None and loss.polynomials is None and not loss.assumptions:
+        return "the loss must be a power, piecewise polynomial, or (for bounded noise) a convex optdp.CustomLoss"
     return ""
 
 
@@ -122,7 +154,7 @@ class AdditiveCertificate(Certificate):
         loss, discrete = problem.objective.loss, isinstance(problem.domain, Integers)
         width = problem.privacy.sensitivity  # type: ignore[attr-defined]
         exactly = discrete and (self.rounding == "bins" or self.n == width)
-        if not loss.convex and not exactly:
+        if loss.assumptions and not loss.convex and not exactly:
             self._refuse(f"the loss {loss.name} is not known to be convex, and rounding to the lattice needs convexity")
         if discrete and (self.n > width if self.rounding == "nodes" else self.n != 1):
             self._refuse(f"on the integers n = {self.n} must be at most the sensitivity {plain(width)} (1 for bins)")
@@ -245,6 +277,8 @@ def lattice_costs(
     """floor(c_a 2^SCALE) for a = 0..last, sensitivity 1: costs on the lattice under which rounding is not dearer than L."""
     sagging = rounding == "nodes" and not (discrete and n == sensitivity)
     spread = discrete and rounding == "nodes" and sensitivity % n != 0
+    if loss.polynomials is not None:
+        return _polynomial_costs(loss, Fraction(sensitivity) / n, last, sagging)
     if loss.exponent is None:
         return _sampled_costs(loss, sensitivity, n, last, sagging)
     index = np.arange(last + 1, dtype=object)
@@ -260,7 +294,7 @@ def lattice_costs(
         q, h = enclosures.ball(loss.exponent), 1 / arb(n)
         values = [(a * h) ** q if a else arb(0) for a in range(last + 2)]
         sags = [arb(0)] * (last + 2)
-        if sagging:
+        if sagging and loss.convex:  # a concave one lies above its chords
             for a in range(last + 1):  # chord minus L on [ah, (a+1)h] is largest where L' is the chord's slope
                 slope = (values[a + 1] - values[a]) / h
                 peak = (slope / q) ** (1 / (q - 1))
@@ -268,6 +302,50 @@ def lattice_costs(
         high = [enclosures.upper(s) for s in sags]
         costs = [enclosures.lower(values[a]) - max(high[a], high[max(a - 1, 0)], Fraction(0)) for a in range(last + 1)]
     return _sunk(costs)
+
+
+def _polynomial_costs(loss: DistanceLoss, step: Fraction, last: int, sagging: bool) -> np.ndarray:
+    """The same for piecewise polynomials, exactly: on a part of width w chords sag by at most w^2/8 times the largest L''."""
+    assert loss.polynomials is not None
+    breaks, rows = loss.polynomials
+    work.count(40 * last * max(map(len, rows)))
+    if not sagging:
+        return _sunk(loss.exact(a * step) for a in range(last + 1))
+    values, sags, piece = [loss.exact(Fraction(0))], [Fraction(0)], 0
+    for a in range(last + 1):
+        start, end = a * step, (a + 1) * step
+        while piece + 1 < len(breaks) and breaks[piece + 1] <= start:
+            piece += 1
+        parts = [(start, piece)]  # where each begins, and of which piece it is
+        while piece + 1 < len(breaks) and breaks[piece + 1] < end:
+            piece += 1
+            parts.append((breaks[piece], piece))
+        if any(horner(rows[k], b) != horner(rows[k - 1], b) for b, k in parts[1:]):
+            values.append(values[-1])
+            sags.append(Fraction(0))
+            continue
+        values.append(horner(rows[piece], end))
+        slope = (values[-1] - values[-2]) / step
+        sag = Fraction(0)
+        for (low, k), (high, _) in pairwise([*parts, (end, piece)]):
+            above = (values[-2] + slope * (d - start) - horner(rows[k], d) for d in (low, high))
+            sag = max(sag, max(above) + (high - low) ** 2 / 8 * max(_curved(rows[k], low, high), Fraction(0)))
+        sags.append(sag)
+    return _sunk(v - max(left, right) for v, (left, right) in zip(values, pairwise(sags), strict=False))
+
+
+def _curved(row: Sequence[Fraction], low: Fraction, high: Fraction) -> Fraction:
+    """At least the second derivative of a polynomial on [low, high]."""
+    bend = [Fraction(k * (k - 1) * c) for k, c in enumerate(row)][2:]
+    if len(bend) < 2:
+        return bend[0] if bend else Fraction(0)
+    width = high - low
+    shifted = [
+        sum((math.comb(j, i) * c * low ** (j - i) for j, c in enumerate(bend) if j >= i), Fraction(0)) * width**i
+        for i in range(len(bend))
+    ]
+    most: Fraction = max(polynomial.bernstein(shifted))
+    return most
 
 
 def _sampled_costs(loss: DistanceLoss, sensitivity: float, n: int, last: int, sagging: bool) -> np.ndarray:

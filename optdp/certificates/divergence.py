@@ -80,8 +80,8 @@ class DivergenceCertificate(Certificate):
         if not isinstance(privacy, KL | RDP):
             self._refuse("the privacy must be KL or RDP")
         loss, discrete = problem.objective.loss, isinstance(problem.domain, Integers)
-        if loss.exponent is None or not loss.convex:
-            self._refuse("the loss must be a power, of degree at least 1")
+        if loss.assumptions:
+            self._refuse("the loss must be a power or piecewise polynomial: noise is unbounded")
         if discrete and self.n != privacy.sensitivity:
             self._refuse(f"on the integers n = {self.n} must be the sensitivity {plain(privacy.sensitivity)}")
         size, shifts = len(self.reference), sum(lam > 0 for lam in self.multipliers)
@@ -93,7 +93,11 @@ class DivergenceCertificate(Certificate):
             self._refuse("the reference and the last multiplier must be positive, and all numbers finite")
         with ctx.workprec(BITS):
             value = self._ball(problem)
-            unit = enclosures.ball(privacy.sensitivity) ** enclosures.ball(loss.exponent)
+            unit = (
+                arb(1)
+                if loss.exponent is None
+                else enclosures.ball(privacy.sensitivity) ** enclosures.ball(loss.exponent)
+            )
             found = enclosures.round_down(value * unit) if value.is_finite() else 0.0
         where = "the integers" if discrete else f"a lattice of {self.n} points per sensitivity"
         return Bound(max(0.0, found), f"convexity and homogeneity of the divergence on {where}, ball arithmetic")

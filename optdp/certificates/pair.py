@@ -103,16 +103,16 @@ class PairCertificate(Certificate):
 class Dual:
     """The dual of a certificate for a problem: sum_i lam_i t_i + min(0, g), over the sum of the weights.
 
-    `inputs`, `weights`, `thresholds`: of each input; `error`: how far a weight may be from the exact one; `worth`: at most the
-    exact sum of lam_i t_i; `total`: the exact sum of the weights; `lost`: what distances from the centres of cells cost; `more`:
-    a float >= E - 1; `span`: the limits of outputs.
+    `inputs`, `weights`, `thresholds`: of each input. The weights lam_i are these floats, and of order 1: for a worst case in
+    units in which they are, for an average at most the prior's, as losses are >= 0. `worth`: the exact sum of lam_i t_i;
+    `total`: that of the weights, or 1 for an average; `lost`: what distances from the centres of cells cost; `more`: a float
+    >= E - 1; `span`: the limits of outputs.
     """
 
     loss: Any
     inputs: np.ndarray
     weights: np.ndarray
     thresholds: np.ndarray
-    error: float
     worth: Fraction
     total: Fraction
     lost: Fraction
@@ -125,34 +125,32 @@ class Dual:
         certificate._check(problem)
         objective: Any = problem.objective
         points, thresholds = np.array(certificate.points), np.array(certificate.thresholds)
-        lost, error = Fraction(0), 0.0
+        lost = Fraction(0)
         if isinstance(objective, WorstCase):
-            inputs, exact = points, [Fraction(w) for w in certificate.weights]
-            weights = np.array(certificate.weights)
-        elif isinstance(objective.prior, Prior):
-            place = np.argsort(np.array(objective.prior.categories, dtype=float))
-            inputs = np.array(objective.prior.categories, dtype=float)[place]
-            exact = [objective.prior.exact[i] for i in place.tolist()]
-            weights = np.array([float(p) for p in exact])
-            thresholds = np.interp(inputs, points, thresholds)
+            inputs, weights = points, of_order_one(certificate.weights)
         else:
-            edges = np.linspace(problem.domain.lower, problem.domain.upper, certificate.cells + 1)
-            inputs = edges[:-1] / 2 + edges[1:] / 2
-            low, width = problem.domain.lower, problem.domain.width
-            ends, centres = (np.clip((x - low) / width, 0.0, 1.0) for x in (edges, inputs))
-            ends[0], ends[-1] = 0.0, 1.0
-            weights, apart, _ = objective.cells(problem.domain, ends, centres)
-            thresholds = np.interp(inputs, points, thresholds)
-            # The weights are those of the cells within this; together they are the prior's.
-            error = 2.0**-51
-            lost = Fraction(objective.loss.rates[0]) * problem.domain.exact_width * Fraction(apart)
-            exact = [Fraction(w) for w in weights.tolist()]
+            if isinstance(objective.prior, Prior):
+                inputs = np.array(objective.prior.categories, dtype=float)
+                place = np.argsort(inputs)
+                inputs, exact = inputs[place], objective.prior.exact
+                weights = np.array([enclosures.round_down(exact[i]) for i in place.tolist()])
+            else:
+                edges = np.linspace(problem.domain.lower, problem.domain.upper, certificate.cells + 1)
+                inputs = edges[:-1] / 2 + edges[1:] / 2
+                low, width = problem.domain.lower, problem.domain.width
+                ends, centres = (np.clip((x - low) / width, 0.0, 1.0) for x in (edges, inputs))
+                ends[0], ends[-1] = 0.0, 1.0
+                masses, apart, _ = objective.cells(problem.domain, ends, centres)
+                weights = np.maximum(masses - 2.0**-50, 0.0)  # masses are within 2^-51
+                lost = Fraction(objective.loss.rates[0]) * problem.domain.exact_width * Fraction(apart)
+            # Any thresholds will do, also where floats do not suffice for the line between two of them.
+            thresholds = np.clip(np.nan_to_num(np.interp(inputs, points, thresholds)), 0.0, LARGEST)
         work.count(4.0 * inputs.size)
-        worth = sum((p * Fraction(t) for p, t in zip(exact, thresholds.tolist(), strict=True)), Fraction(0))
-        worth -= Fraction(error) * sum(map(Fraction, thresholds.tolist()), Fraction(0))
-        total = Fraction(1) if error else sum(exact, Fraction(0))
+        lam = list(map(Fraction, weights.tolist()))
+        worth = sum((w * Fraction(t) for w, t in zip(lam, thresholds.tolist(), strict=True)), Fraction(0))
+        total = sum(lam, Fraction(0)) if isinstance(objective, WorstCase) else Fraction(1)
         more = enclosures.round_up(enclosures.exp_above(problem.eps) - 1)  # type: ignore[arg-type]
-        return cls(objective.loss, inputs, weights, thresholds, error, worth, total, lost, more, problem.outputs)  # type: ignore[arg-type]
+        return cls(objective.loss, inputs, weights, thresholds, worth, total, lost, more, problem.outputs)  # type: ignore[arg-type]
 
     @property
     def effort(self) -> int:
@@ -176,8 +174,9 @@ class Dual:
             # What is so small that its sign is not certain counts as negative: the error below is that of the steeper side.
             steep = np.where(reduced <= 2.0**-48 * size, 1 + self.more, 1.0)
             slope = self.weights @ steep
+            # Relative to the terms; and where these, or what b h falls short, are too small for floats, absolute.
             error = (self.inputs.size + 64) * 2.0**-50 * (self.weights @ (steep * size))
-            error += self.error * (steep * size).sum(axis=0)
+            error += (self.inputs.size + 1 + self.more) * enclosures.TINY
             found.append([self.weights @ (steep * reduced) - error * (1 + 2.0**-20), slope])
         both = np.concatenate(found, axis=1)
         return np.where(np.isfinite(both[0]), both[0], -np.inf), both[1]
@@ -230,6 +229,14 @@ class Dual:
             shift += max(float((-price[bad] / slope[bad]).max()), 2.0**-50 * float(self.thresholds.max()))
             dual, centre, reach = self.lowered(shift), centre[bad], reach[bad]
         return shift
+
+
+def of_order_one(weights: tuple[float, ...]) -> np.ndarray:
+    """Weights over the power of two above their sum: products with them are no smaller than the other factor says.
+
+    Weights that are too small beside others are rounded: what is proven must be about these floats.
+    """
+    return np.asarray(np.ldexp(np.array(weights), -math.frexp(sum(weights))[1]))
 
 
 def middles(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

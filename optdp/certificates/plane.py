@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from optdp.certificates.base import Bound, Certificate
+from optdp.certificates.pair import of_order_one
 from optdp.exact import Within, enclosures, work
 from optdp.problem.domains import Box
 from optdp.problem.objectives import WorstCase
@@ -76,13 +77,12 @@ class PlaneCertificate(Certificate):
         numbers = (*self.weights, *self.thresholds)
         if not all(0 <= v <= LARGEST for v in numbers) or not all(0 <= v <= 0.5 for p in self.points for v in p):
             self._refuse(f"multipliers must lie between 0 and {LARGEST:g}, and points between 0 and 1/2")
-        total = sum(map(Fraction, self.weights), Fraction(0))
-        if not total:
+        if not sum(self.weights) > 0:
             self._refuse("a worst case needs a prior with positive mass")
-        worth = sum(
-            (Fraction(w) * Fraction(t) for w, t in zip(self.weights, self.thresholds, strict=True)), Fraction(0)
-        )
         dual, power = Prices.of(self, problem), int(objective.loss.exponent)
+        lam, thresholds = (list(map(Fraction, part.tolist())) for part in (dual.weights, dual.thresholds))
+        total = sum(lam, Fraction(0))
+        worth = sum((w * t for w, t in zip(lam, thresholds, strict=True)), Fraction(0))
         unit = max(side.exact_width for side in domain.sides)
         value = (worth - Fraction(dual.shortfall(CLOSE * float(worth)))) / total * unit**power
         size = f"{len(self.points)} inputs and their mirror images"
@@ -95,7 +95,8 @@ class PlaneCertificate(Certificate):
 class Prices:
     """g, in units of the longer side.
 
-    `inputs`: all images, as coordinates; `weights`, `thresholds`: one for each of them; `more`: a float >= E - 1.
+    `inputs`: all images, as coordinates; `weights`, `thresholds`: one for each of them, the weights in units in which their sum
+    is about 1; `more`: a float >= E - 1.
     """
 
     inputs: np.ndarray
@@ -113,7 +114,7 @@ class Prices:
         shares = images(np.array(certificate.points))
         copies = len(shares) // len(certificate.points)
         return cls(
-            shares * sides, np.tile(np.array(certificate.weights) / copies, copies),
+            shares * sides, np.tile(of_order_one(certificate.weights) / copies, copies),
             np.tile(np.array(certificate.thresholds), copies),
             enclosures.round_up(enclosures.exp_above(problem.eps) - 1), int(problem.loss.exponent), sides,  # type: ignore[arg-type]
         )  # fmt: skip
@@ -140,7 +141,8 @@ class Prices:
             half = half / 2
             shifts = np.array([(a, b) for a in (-1, 1) for b in (-1, 1)]) * half
             centres = (centres[open_][:, None] + shifts).reshape(-1, 2)
-        # phi is at most E times as steep as t; a sum of n terms; cells that overlap or miss each other by a rounding.
+        # phi is at most E times as steep as t; a sum of n terms; cells that overlap or miss each other by a rounding. What
+        # underflows is smaller by far: the weights sum to about 1.
         largest = 4.0 + float(self.thresholds.max())
         share = ROUNDING + largest * (n + 64) * 2.0**-50
         slack = float(self.weights.sum()) * (1 + self.more) * share * (1 + 2.0**-20)
@@ -164,7 +166,8 @@ class Prices:
             across, up = (centres[:, None, k] - self.inputs[:, k] for k in (0, 1))
             far = np.sqrt(across * across + up * up)
             if self.power == 1:
-                turned = np.maximum(far, 1e-300)
+                # Where squares underflow, shorter than a slope: what lies as near as that is lost in the slack.
+                turned = np.maximum(far, 1e-100)
                 across, up, reduced = across / turned, up / turned, far - self.thresholds
             else:
                 across, up, reduced = 2 * across, 2 * up, far * far - self.thresholds

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from optdp.certificates.additive import not_additive, spreading
+from optdp.certificates.additive import by_pairs, not_additive, spreading
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import Within, enclosures, show
 from optdp.problem import Problem
@@ -45,6 +45,9 @@ class SpikeCertificate(Certificate):
     width: Annotated[float, Within(0.0, 0.25)]
 
     def bound(self, problem: Problem) -> Bound:
+        return by_pairs(problem, self._bound)
+
+    def _bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
         if reason := not_additive(problem):
             self._refuse(reason)

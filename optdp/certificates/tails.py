@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optdp.certificates.additive import not_additive
+from optdp.certificates.additive import by_pairs, not_additive
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures
 from optdp.problem import Problem
@@ -29,15 +29,20 @@ class TailsCertificate(Certificate):
     tag = "tails"
 
     def bound(self, problem: Problem) -> Bound:
+        return by_pairs(problem, self._bound)
+
+    def _bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
         if reason := not_additive(problem):
             self._refuse(reason)
         q = problem.objective.loss.exponent
         if q not in (1.0, 2.0):
             self._refuse("it is for the losses abs and squared")
-        if float(privacy.eps) != 0:
+        if not enclosures.at_most(privacy.eps, 0):
             self._refuse("it is for eps = 0")
         delta = Fraction(privacy.delta)
+        if delta <= 0:
+            self._refuse("it is for delta > 0")
         j = math.floor(1 / (2 * delta))
         # sums over 1..J of the rises of j^q, and of j times them
         plain, risen = (j, j * (j + 1) // 2) if q == 1 else (j * j, j * (j + 1) * (4 * j - 1) // 6)

@@ -25,10 +25,12 @@ nothing once L(Kh) >= t: the staircase. The dual is continued by the matching re
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,7 +46,8 @@ from optdp.design.registry import Run, register, solve
 from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
-from optdp.mechanisms.additive import AdditiveMechanism
+from optdp.exact.sweep import horner
+from optdp.mechanisms.additive import GRID, AdditiveMechanism, largest_around
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase, noise_of
@@ -72,14 +75,20 @@ MAX_ROWS = 120_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
 AIM = 0.1
 CHEAP = 10_000
+#: Tails that fall more slowly are not tried: what keeps so small an eps with delta = 0 reaches too far.
+FLATTEST = 1e-4
+#: The most points per sensitivity where delta = 0 and the loss jumps.
+FINEST = 1500
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
-#: Noise of the integers is written out for sensitivities up to this.
-WRITTEN = 500
+#: The staircase of the integers is written out for sensitivities up to this: with delta, and without.
+WRITTEN, WRITTEN_PURE = 500, 10_000
 #: Programs on more integers than this per sensitivity are not solved where rounding costs a share of less than FINE.
 LATTICE, FINE = 64, 2e-5
 #: By how much noise of another kind must be better than that of the lattice, of which more is known.
 TIE = 1e-6
+#: Uniform noise: bits of the sensitivity that its grid resolves.
+SHARE = 20
 #: Weights of the mechanism are integers that add up to about 2^BITS.
 BITS = 120
 
@@ -149,7 +158,9 @@ class LatticeProgram:
         self.cost = (price * multiplicity + tie) * self.scale
         self.used = method
         # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
-        self.magnify = 2.0 ** (20 - math.frexp(float(self.cost.max()))[1]) if geometric else 1.0
+        # Costs in a user's units may be of any size.
+        size = math.frexp(float(self.cost.max()))[1]
+        self.magnify = 2.0 ** (20 - size) if geometric else 2.0**-size if abs(size) > 40 else 1.0
         row, one = np.append(multiplicity * self.scale, 1.0)[None, :], np.ones(1)
         linear = LinearProgram(np.append(self.cost, 0.0) * self.magnify, row, one, one, upper=top)
         #: Grows as plain data until a solver of linear programs is asked.
@@ -276,6 +287,7 @@ class LatticeProgram:
         self.primal = found.x
         self.dual = np.zeros(self.rows)
         self.dual[0], self.dual[pair], self.dual[budgets] = found.t, found.y, found.e
+        self.dual /= self.magnify
         return True
 
     def masses(self) -> tuple[np.ndarray, float]:
@@ -423,6 +435,13 @@ class _Task:
         self.rounds = integers and (large or (narrow and self.width > 1)) and q in (1, 2) and self.width <= WIDEST
         self.discrete = integers and not self.rounds
         self.narrow = narrow and not self.discrete
+        #: Where the loss jumps, in sensitivities (of many the first three); whether it may grow too slowly to end noise.
+        self.jumps: list[Fraction] = []
+        if self.loss.polynomials is not None:
+            rows = self.loss.polynomials[1]
+            kinks = zip(self.loss.polynomials[0][1:], pairwise(rows), strict=True)
+            self.jumps = [b / Fraction(self.width) for b, (r, s) in kinks if horner(r, b) != horner(s, b)][:3]
+        self.slow = not self.loss.convex
         #: Where noise is made before it is rounded.
         self.area = Integers() if self.discrete else Line()
 
@@ -431,18 +450,35 @@ class _Task:
         return _Task(replace(self.problem, **changes), self.deadline, self.method, self.solver)
 
     def allowed(self, points: int) -> int:
-        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one."""
+        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one.
+
+        Where the loss jumps there should be a point.
+        """
         if not self.rounds:
-            return points
+            wide = range(points, points + points // 3 + 2)
+            near = (n for n in wide if all(-b * n % 1 < 1e-9 for b in self.jumps))
+            return next(near, points)
         most = int(self.width)
         points = min(points, most)
         return next((n for n in range(points, min(points + points // 3, most) + 1) if most % n == 0), points)
 
     def on(self, reach: float) -> _Task:
         """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
-        if self.loss.exponent is not None or (self.loss.reach or 0.0) >= self.width * reach:
+        if not self.loss.assumptions or (self.loss.reach or 0.0) >= self.width * reach:
             return self
         return self.about(objective=WorstCase(self.loss.on(self.width * reach)))
+
+    @property
+    def indifferent(self) -> float:
+        """The distance, in sensitivities, at which the loss is that of Laplace noise: the optimum is no larger."""
+        q = self.loss.exponent
+        if q is not None:
+            return math.gamma(q + 1) ** (1 / q) / self.eps
+        grid = np.linspace(0.0, 40.0, 20_001)
+        x = grid * (self.width / self.eps)
+        mean = float(np.trapezoid(self.loss(x) * np.exp(-grid), grid))
+        high = np.flatnonzero(self.loss(x) >= mean)
+        return float(grid[high[0]]) / self.eps if high.size else 40 / self.eps
 
     def bracket(
         self, mechanism: AdditiveMechanism, certificate: Proof, solved: bool = True,
@@ -468,6 +504,9 @@ class _Task:
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
         exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete or self.rounds)
+        if not exact.any():
+            told = f"loss = {self.loss.name!r}, sensitivity = {self.width:g} is not allowed"
+            raise ValueError(f"{told}: all losses up to {last / n:g} sensitivities are about 0; scale the loss up")
         return np.array([float(Fraction(int(c), 2**proof.SCALE)) for c in exact])
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
@@ -543,9 +582,11 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     # Masses in the tail sink to E^-K: keep their relative precision.
     total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
     masses = [max(1, v) for v in as_weights(p, total)]
-    for _ in range(4):
-        changed = False
-        for a in range(len(masses)):
+    for _ in range(4 + len(masses) // n):
+        changed, bounds = False, largest_around(masses, n)
+        for a in [
+            a for a, (v, most) in enumerate(zip(masses, bounds, strict=True)) if (v - (v >> 20)) * top <= most * bottom
+        ]:
             least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
             if masses[a] < least:
                 masses[a], changed = least, True
@@ -560,6 +601,17 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     return AdditiveMechanism(domain, privacy.sensitivity, n, tuple(masses[:-n]), 0, tuple(tail), decay, privacy.eps)
 
 
+def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
+    """The staircase on the integers whose first step ends at k, of at most n - 1: (eps, 0)-private exactly."""
+    ratio = enclosures.exp_below(privacy.eps)
+    top, bottom = ratio.numerator, ratio.denominator
+    decay = -(-LIMB * bottom // top)
+    first = (1 << BITS) // math.ceil(2 * k + 1 + 2 * n / math.expm1(float(privacy.eps)))
+    second = -(-first * bottom // top)
+    tail = -(-second * LIMB // (LIMB - decay))
+    return AdditiveMechanism(Integers(), n, n, (first,) * (k + 1), 0, (tail,) * n, decay, privacy.eps)
+
+
 def _cut(p: np.ndarray, delta: float, n: int) -> np.ndarray:
     """Masses cut off as early as delta allows: the last n of what is left have a share of at most delta."""
     sums = np.cumsum(p)
@@ -570,8 +622,8 @@ def _cut(p: np.ndarray, delta: float, n: int) -> np.ndarray:
 
 def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     """delta = 0, or so small that the noise is the staircase cut off where delta allows."""
-    eps, delta, q = task.eps, task.delta, task.loss.exponent
-    start = n * (math.ceil(math.gamma(q + 1) ** (1 / q) / eps) + 1)
+    eps, delta = task.eps, task.delta
+    start = n * (math.ceil(task.indifferent) + 1)
     reach = 36 / eps if delta == 0 else min(36 / eps, truncated_radius(eps, delta) + 4 / eps)
     costs = task.costs(n, start + n * (math.ceil(reach) + 2) - 1)
     budget = delta if delta > TINY else 0.0  # below, slacks are not worth their scale
@@ -585,17 +637,26 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     if not 0 < p.sum() < math.inf:  # a solver that answers anything
         return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
-    mechanism = private_geometric(task.privacy, task.area, n, p)
-    if delta > 2.0**-BITS:  # less than a weight may have: the tail stays
-        periods = np.arange(1, int(truncated_radius(eps, delta)) + 5)  # of the tail, written out
-        written = np.concatenate([p, (p[-n:] * np.exp(-eps * periods)[:, None]).ravel()])
-        try:
-            cut = private_finite(task.privacy, task.area, n, _cut(written, delta, n))
-        except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
-            cut = mechanism
-        if cut.enclose_loss(task.loss)[1] <= mechanism.enclose_loss(task.loss)[1]:
-            mechanism = cut
+    mechanism = _with_tail(task, n, p)
+    if task.slow and delta > 0:  # the program's slacks have no use on a tail that does not end
+        pure = _solve_geometric(task.about(privacy=replace(task.privacy, delta=0.0)), n)
+        other = _with_tail(task, n, pure.program.masses()[0]) if pure and pure.program else mechanism
+        mechanism = min(mechanism, other, key=lambda noise: noise.enclose_loss(task.loss)[1])
     return task.bracket(mechanism, certificate, solved, program, "geometric tail")
+
+
+def _with_tail(task: _Task, n: int, p: np.ndarray) -> AdditiveMechanism:
+    """Noise close to masses whose last n fall geometrically, cut off where delta allows if that is better."""
+    mechanism = private_geometric(task.privacy, task.area, n, p)
+    if task.delta <= 2.0**-BITS:  # less than a weight may have: the tail stays
+        return mechanism
+    periods = np.arange(1, int(truncated_radius(task.eps, task.delta)) + 5)  # of the tail, written out
+    written = np.concatenate([p, (p[-n:] * np.exp(-task.eps * periods)[:, None]).ravel()])
+    try:
+        cut = private_finite(task.privacy, task.area, n, _cut(written, task.delta, n))
+    except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
+        return mechanism
+    return cut if cut.enclose_loss(task.loss)[1] <= mechanism.enclose_loss(task.loss)[1] else mechanism
 
 
 def _solve_with_slack(
@@ -628,8 +689,8 @@ def _solve_with_slack(
             break
         t, _, lam = program.duals()
         needed = t + math.expm1(eps) * sum(lam.values()) / 2
-        if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40:
-            break
+        if not solved or costs[-1] >= needed * (1 - 0.02 * tolerance) or radius > 4 * plain + 40 or task.slow:
+            break  # what it costs far out need not be a reason to end there: the bound is that of a geometric tail
         radius = radius * 1.15 + 0.25
     p, atom = program.masses()
     if task.discrete:
@@ -653,8 +714,8 @@ def solve_additive(
 
     - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`. In
       place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `Curve`, `GDP`, `RDP` or `KL`.
-    - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)` with q >= 1, or a convex function of the distance (delta > 0
-      only: without it noise is unbounded, and a function is known through samples on a bounded range).
+    - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)`, `Huber`, `Threshold`, `Pieces`, or a convex function of the
+      distance (delta > 0 only: without it noise is unbounded, and a function is known through samples on a bounded range).
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
     - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
@@ -694,13 +755,17 @@ def solve_additive(
                 "releases and accounting are not allowed beside a privacy notion: they are about (eps, delta)"
             )
 
+        require.real("time_limit", time_limit, low=0.0, open_low=True)
+        deadline = time.perf_counter() + time_limit
+
         def trial(privacy: Privacy, gap: float) -> Solution:
+            left = max((deadline - time.perf_counter()) / 2, 0.02 * time_limit)  # more of them may be needed
             return solve_additive(
-                privacy, loss=loss, rtol=gap, discrete=discrete, n=n, time_limit=time_limit, method=method, solver=solver,
+                privacy, loss=loss, rtol=gap, discrete=discrete, n=n, time_limit=left, method=method, solver=solver,
                 progress=progress,
             )  # fmt: skip
 
-        return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol)
+        return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol, deadline)
     if isinstance(eps, Privacy):
         if delta != 0 or sensitivity != 1.0:
             raise TypeError("delta and sensitivity are not allowed beside a privacy notion: it has its own")
@@ -712,6 +777,15 @@ def solve_additive(
     return solve(problem, rtol, time_limit, method, solver, progress, n=n, **own)
 
 
+def sized(problem: Problem) -> None:
+    """**Raises** ValueError where the loss of noise as large as the sensitivity is out of the range of floats."""
+    loss, privacy = problem.objective.loss, problem.privacy
+    width: float = privacy.sensitivity  # type: ignore[attr-defined]
+    if loss.exponent is not None and not abs(loss.exponent * math.log10(width)) <= 300:
+        told = "the loss at the sensitivity must be between 1e-300 and 1e300"
+        raise ValueError(f"loss = {loss.name!r}, sensitivity = {width:g} is not allowed: {told}")
+
+
 def accepts(problem: Problem) -> str | None:
     """Additive noise on the line or the integers under (eps, delta)-differential privacy."""
     if reason := proof.not_additive(problem):
@@ -719,10 +793,10 @@ def accepts(problem: Problem) -> str | None:
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
     loss, privacy = problem.objective.loss, problem.privacy
-    if not loss.convex:
-        return "the loss must be convex (a function is declared so by optdp.CustomLoss(function, shape='convex'))"
-    if loss.exponent is None and privacy.delta == 0:  # type: ignore[attr-defined]
-        return "with delta = 0 the loss must be a power: noise is unbounded then, and a function is known on a bounded range only"
+    if loss.assumptions and not loss.convex:
+        return "a function must be declared convex: optdp.CustomLoss(function, shape='convex')"
+    if loss.assumptions and privacy.delta == 0:  # type: ignore[attr-defined]
+        return "with delta = 0 noise is unbounded, and a function is known on a bounded range only"
     others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 
@@ -736,17 +810,24 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
         raise ValueError(f"n = {n} is not allowed on the integers: it must be at most the sensitivity")
     if solver is not None and method != "auto":
         raise ValueError(f"method = {method!r} is not allowed with a solver object: choose one of them")
+    sized(run.problem)
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
     if task.delta > 0:
         task = task.on(task.radius + 4)  # refuses a function that is not convex there
     best = _refine(task, run, n, every_shift)
+    if not math.isfinite(best.value):
+        width = task.width
+        raise ValueError(
+            f"loss = {task.loss.name!r}, sensitivity = {width:g} is not allowed: the noise's loss is beyond all floats"
+        )
     used = replace(run.problem, objective=WorstCase(best.loss))
     return Solution(used, best.value, best.lower, best.mechanism, best.certificate, _program(best, task, run))
 
 
 register(
     "additive",
-    ("ApproxDP", "Line, Integers", "WorstCase(Power(q >= 1); with delta > 0 also a convex function)", "Additive", "Unbiased"),
+    ("ApproxDP", "Line, Integers", "WorstCase(a power or piecewise polynomial; with delta > 0 also a convex function)",
+     "Additive", "Unbiased"),
     accepts, design, METHODS,
 )  # fmt: skip
 
@@ -792,11 +873,23 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         small = task.delta <= TINY or negligible
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
+    many = isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN_PURE and n is None
+    if many and task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum: no program
+        with contextlib.suppress(ValueError):  # noise that reaches too far
+            best = _with_staircase(_closed_form_bracket(task), task, rtol)
+            best = _proven(best, task, IntegerStaircaseCertificate.best(task.problem))
+            if best.gap <= rtol:
+                return best
     if task.narrow and not fixed and not every_shift and task.solver is None:
         best, small = _narrow(task, rtol), False
         if best.gap <= rtol:
             return best
         points = task.allowed(math.ceil(FIRST / task.peak))
+    if n is not None and points * 2 * (radius + 2) > MAX_POINTS:
+        most = int(MAX_POINTS / (2 * (radius + 2)))
+        raise ValueError(
+            f"n = {n} is not allowed for noise that reaches over {radius:.3g} sensitivities: at most {most}"
+        )
     if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
@@ -804,11 +897,14 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         small or points**2 * radius < (2.5 if task.narrow else 2) * MAX_ROWS
     ):
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
-        if small and q is not None:
+        if small and not task.loss.assumptions:
             found, coarse = _solve_geometric(task, points), None
         else:
             found = _solve_with_slack(task, points, every_shift, coarse, min(1e-4, 0.02 * rtol))
             coarse = found.program if found else None
+            if found and task.slow and task.eps > 0:
+                tailed = _solve_geometric(task, points)
+                found = _better(found, tailed) if tailed else found
         if found is None:
             break
         if small and task.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
@@ -816,15 +912,27 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         best = found if best is None else _better(best, found)
         if fixed or best.gap <= AIM * rtol or time.perf_counter() > task.deadline or not found.solved:
             break
-        wanted, needed = (math.ceil(points * math.sqrt(found.gap / (aim * rtol))) for aim in (0.9 * AIM, 0.85))
+        order = 1.0 if task.jumps else 0.5  # gaps fall like the step, or its square
+        wanted, needed = (math.ceil(points * (found.gap / (aim * rtol)) ** order) for aim in (0.9 * AIM, 0.85))
         cheap = int(math.sqrt(CHEAP / (min(radius + 1, 10) if small else radius + 1)))
         if best.gap <= rtol and cheap <= points:
             break
         goal = min(wanted, max(cheap, needed if best.gap > rtol else 0))
         used, points = points, task.allowed(min(max(goal, points + 1), (2 if task.narrow else 6) * points))
-        if points > (640 if task.narrow else 400) or points == used:
+        if task.jumps:  # as far as it goes
+            points = min(
+                points, int(MAX_POINTS / (radius + 2) / 2), points if small else int(math.sqrt(1.9 * MAX_ROWS / radius))
+            )
+        if points <= used or points > (FINEST if task.jumps and small else 640 if task.narrow else 400):
             break
-    if task.discrete and q is not None and task.delta > 0 and best is not None and best.gap > rtol and task.eps > 0:
+    if (
+        task.discrete
+        and q is not None
+        and task.delta > 0
+        and best is not None
+        and best.gap > rtol
+        and task.eps > FLATTEST
+    ):
         tailed = _solve_geometric(task, points)  # small masses far out are precise there
         best = _better(best, tailed) if tailed else best
     if best is None:
@@ -833,7 +941,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         best = _proven(best, task, geng_viswanath(task.problem))
         if q in (1, 2) and not task.discrete:
             best = _proven(best, task, SpikeCertificate.best(task.problem))
-    if task.eps > 0 and q in (1, 2) and n is None:
+    if task.eps > FLATTEST and q in (1, 2) and n is None:
         best = _with_staircase(best, task, rtol)
     return best
 
@@ -877,18 +985,20 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
         noise, value = task.sent(mechanism)
         if value < best.value:
             best = replace(best, mechanism=noise, value=value)
-    if integers and task.width <= WRITTEN:
+    if integers and task.width <= (WRITTEN if task.delta else WRITTEN_PURE):
         n = int(task.width)
         for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
-            made = private_geometric(
-                task.privacy, Integers(), n, np.append(np.ones(k + 1), np.full(n, math.exp(-task.eps)))
-            )
+            made = integer_staircase(task.privacy, n, k)
             delta = Fraction(task.privacy.delta)
             more = int(made.total * delta / (1 - delta)) if task.delta < 0.9 else 0  # mixed in at 0
             made = replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
             if (value := made.enclose_loss(task.loss)[1]) < best.value:
                 best = replace(best, mechanism=made, value=value)
-    for peaked in [] if task.discrete else noise_of(replace(task.problem, domain=Line()), step):
+    on_line, shares = replace(task.problem, domain=Line()), {step}
+    if task.rounds:  # the step of noise that is rounded is that of the line, or covers one integer
+        line = replace(pure, domain=Line())
+        shares = {StaircaseCertificate.best(line).first_step(line), min(1 / task.width, 1.0)}
+    for peaked in [] if task.discrete else [noise for share in sorted(shares) for noise in noise_of(on_line, share)]:
         noise, value = task.sent(peaked)
         if value < (1 - TIE) * best.value:
             best = replace(best, mechanism=noise, value=value)
@@ -917,15 +1027,25 @@ def _share(eps: float, delta: float, q: float) -> float:
 
 
 def _uniform(task: _Task) -> AdditiveMechanism:
-    """eps = 0: one shift of the sensitivity moves a share of delta; cells are as wide as may be, and tell wider neighbours."""
-    wanted = Fraction(task.width) / Fraction(task.privacy.delta)
-    count = 2 * math.ceil(wanted / Fraction(WIDEST) / 2) + 1 if task.rounds else 1
-    if count > MAX_POINTS:
-        told = f"eps = 0, delta = {task.delta:g} is not allowed at sensitivity {task.width:g} on the integers"
-        raise ValueError(f"{told}: the noise would reach over {float(wanted) / 2:.3g}; raise delta")
-    width = max(enclosures.round_up(wanted / count), task.width)
-    half = (count + 1) // 2
-    return AdditiveMechanism(task.area, width, 1, (1,) * half, eps=task.privacy.eps, notion=task.privacy)
+    """eps = 0: one shift of the sensitivity moves a share of delta; cells are as wide as may be, and tell wider neighbours.
+
+    Inputs are rounded to the noise's grid, which is to be finer than the integers, and than 2^-SHARE of a sensitivity on the
+    line: by that share a shift may become longer, unless the sensitivity is a multiple of the grid's step.
+    """
+    delta, width = Fraction(task.privacy.delta), Fraction(task.width)
+    most = Fraction(WIDEST) if task.rounds else width * 2 ** (GRID - SHARE)
+    count = 2 * math.ceil(width / delta / most / 2) + 1 if task.rounds or width / delta > most else 1
+    count = count if task.rounds else min(count, MAX_POINTS - 1)  # odd
+    cell, half = width / delta / count, (count + 1) // 2
+    for room in (Fraction(1), 1 + cell / width / 2 ** (GRID - 1)) if count <= MAX_POINTS else ():
+        wide = max(enclosures.round_up(cell * room), task.width)
+        if wide > 1e150:  # what a sensitivity may be
+            break
+        noise = AdditiveMechanism(task.area, wide, 1, (1,) * half, eps=task.privacy.eps, notion=task.privacy)
+        if noise.exact_delta(Fraction(1), task.width) <= delta:
+            return noise
+    told = f"eps = 0, delta = {task.delta:g} is not allowed at sensitivity {task.width:g}"
+    raise ValueError(f"{told}: the noise would reach over {float(width / delta) / 2:.3g}; raise delta")
 
 
 def _closed_form_bracket(task: _Task) -> _Bracket:

@@ -10,6 +10,11 @@ a row with few entries; half-lines are the most frequent ones.
 by the tangent of F there. The sandwich between the lattice and the line, the certificate and the mechanism are those of
 `optdp.design.additive`: the rows' duals are its multipliers, one for each set.
 
+**A spike.** At a large mu half of the mass is within a tiny part of the sensitivity. There noise is on a lattice many times as
+fine, with masses that are equal on cells which grow with the distance from 0: few variables; between neighbouring ends of cells
+the two masses that a shift compares are constant, and distances between ends are the only shifts that matter. The bound is
+that of `optdp.design.additive_graded`.
+
 **Tails.** Gaussian DP needs noise without end. Beyond the last variables masses fall by a constant factor each sensitivity, the
 largest likelihood ratio that F allows at the power of `RARE`: an inner approximation of F, a chord from 0.
 """
@@ -19,16 +24,18 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
-from optdp.design.additive import MAX_POINTS, as_weights, private_geometric
+from optdp.certificates.graded import GradedCertificate
+from optdp.design.additive import MAX_POINTS, as_weights, private_geometric, sized
+from optdp.design.additive_graded import DULL, Relaxation, spaced
 from optdp.design.registry import Run, register
-from optdp.exact import require
+from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.problem.constraints import Unbiased
@@ -53,6 +60,15 @@ STEP = 0.5
 FAINT = (1e-6, 1e-5, 1e-4, 1e-3)
 #: What counts as breaking the curve; the share of the parameters that is kept back for noise to start from.
 BROKEN, CORE = 1e-8, 0.97
+#: The mu from which meshes are sooner fine enough than lattices.
+STEEP = 2.5
+#: Cells that shrink towards 0 are used where the one at 0 costs more than this share by its width.
+SPIKE = 0.03
+#: Meshes of such cells: cells far from 0 over mu, and how fast they grow; at most FINE of the smallest in one of the largest, for
+#: the bound LOW.
+MESHES, FINE, LOW = ((4, 0.5), (4, 0.25), (6, 0.25), (9, 0.25)), 1024, 64
+#: By how much the curve is drawn in for such noise; the share of the usual limit that checking it may take.
+SLACK, PROOF = 5e-7, 0.85
 #: How near a lattice's objectives come, as a share of rtol.
 SOLVED = 0.05
 
@@ -144,13 +160,17 @@ class TailProgram:
     """The lattice program in tail probabilities, as a live linear program that grows by cuts.
 
     **Arguments:** `curve`; `n`: points per sensitivity; `costs`: c_0, c_1, ..., as far as they are known; `size`: T_1..T_size are
-    variables, the last n continued geometrically if the curve has a largest `ratio`; `atom`: whether a mass at 0 may stay there.
+    variables, the last n continued geometrically if the curve has a largest `ratio`; `atom`: whether a mass at 0 may stay there;
+    `nodes`: only these T_k are variables (1 and `size` among them), and masses are equal in between.
     """
 
     def __init__(
-        self, curve: PowerCurve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver
+        self, curve: PowerCurve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver,
+        nodes: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        self.curve, self.n, self.size, self.costs, self.atom = curve, n, size, costs, atom
+        self.curve, self.n, self.size, self.costs, self.atom, self.nodes = curve, n, size, costs, atom, nodes
+        at = np.arange(1, size + 1) if nodes is None else nodes
+        self.join = None if nodes is None else _joined(nodes, size)
         self.fall = 1 / curve.ratio
         rises = 2 * np.diff(costs)
         self.constant = float(costs[0])
@@ -159,26 +179,30 @@ class TailProgram:
             periods = (rises.size - size) // n
             later = rises[size : size + periods * n].reshape(periods, n)
             price[-n:] += self.fall ** np.arange(1, periods + 1) @ later
-        self.scale = np.append(np.maximum(reference[:size], max(1e-3 * curve.rare, 1e-10)), 1.0)
+        self.scale = np.append(np.maximum(reference[at - 1], max(1e-3 * curve.rare, 1e-10)), 1.0)
         # A cost of p_0 = 1 - q - 2 T_1 that vanishes in the bracket makes the atom the better of two equals.
         tie = 1e-7 * float(costs[min(n, size)]) if atom else 0.0
         price[0] -= 2 * tie
+        if self.join is not None:
+            price = self.join.T @ price
         cost = np.append(price, -tie) * self.scale * MAGNIFY
         self.cuts: list[Cut] = []
         self.rounds = 0
         self.deadline = math.inf
         # p_k >= 0, and the atom's column is fixed at 0 where it is not allowed.
-        shape = [((1, 2.0),), *(((k + 1, 1.0), (k, -1.0)) for k in range(1, size + 1))]
+        follow = np.append(at[1:], size + 1)
+        shape = [((1, 2.0),), *(((j, 1.0), (k, -1.0)) for k, j in zip(at.tolist(), follow.tolist(), strict=True))]
         rows, _, high = self._rows(
-            [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * size
+            [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * at.size
         )
-        upper = np.append(np.full(size, np.inf), np.inf if atom else 0.0)
-        self.solver, self.base = solver, size + 1
-        self.plain = LinearProgram(cost, rows, np.full(size + 1, -np.inf), high, upper=upper, name="additive")
+        upper = np.append(np.full(at.size, np.inf), np.inf if atom else 0.0)
+        self.solver, self.base = solver, at.size + 1
+        self.plain = LinearProgram(cost, rows, np.full(at.size + 1, -np.inf), high, upper=upper, name="additive")
         self.session = solver.session(replace(self.plain))
+        self.groups: list[tuple[np.ndarray, np.ndarray]] = []
         self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
         self.seen: set[tuple[tuple[int, ...], int, int]] = set()
-        self.values, self.dual = np.zeros(size + 1), np.zeros(self.base)
+        self.values, self.dual = np.zeros(at.size + 1), np.zeros(self.base)
         self.objective = math.nan
 
     def _rows(
@@ -199,14 +223,14 @@ class TailProgram:
         beyond = np.maximum(-((self.size - index) // self.n), 0)
         value = np.where(beyond > 0, value * self.fall ** beyond.astype(float), value)
         index = index - beyond * self.n
-        value = value * self.scale[index - 1]
-        norm = np.maximum(np.maximum.reduceat(np.abs(value), np.cumsum([0, *count[:-1]])), 1e-300)
-        entries = np.concatenate([value / norm[where], atom / norm])
-        places = (
-            np.concatenate([where, np.arange(len(rows))]),
-            np.concatenate([index - 1, np.full(len(rows), self.size)]),
-        )
-        return csr_matrix((entries, places), shape=(len(rows), self.size + 1)), norm, limit / norm
+        from scipy.sparse import diags, hstack
+
+        matrix = csr_matrix((value, (where, index - 1)), shape=(len(rows), self.size))
+        if self.join is not None:
+            matrix = matrix @ self.join
+        matrix = (matrix @ diags(self.scale[:-1])).tocsr()
+        norm = np.maximum(np.abs(matrix).max(axis=1).toarray().ravel(), 1e-300)
+        return hstack([diags(1 / norm) @ matrix, csr_matrix((atom / norm)[:, None])]).tocsr(), norm, limit / norm
 
     def add(self, cuts: Sequence[Cut]) -> None:
         """Add cuts as rows."""
@@ -240,7 +264,7 @@ class TailProgram:
 
     def line(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
         """(T_k for k = -m + 1..m, m, atom), the tail written out for two more periods."""
-        tails, q = values[:-1], float(values[-1])
+        tails, q = values[:-1] if self.join is None else self.join @ values[:-1], float(values[-1])
         far = [tails, *(tails[-self.n :] * self.fall**j for j in (1, 2))]
         right = np.concatenate(far) if self.fall else np.append(tails, np.zeros(2 * self.n))
         return np.concatenate([(1 - q - right)[::-1], right]), right.size, q
@@ -250,6 +274,8 @@ class TailProgram:
         line, m, q = self.line(values)
         masses = np.maximum(line[:-1] - line[1:], 0.0)
         found: list[tuple[float, Cut]] = []
+        if self.nodes is not None:
+            return self._merged(line, m, tolerance)
         for s in range(1, self.n + 1):
             found += self._half_lines(line, m, q, s, tolerance)
         if len(found) < 3 * self.n:
@@ -295,6 +321,63 @@ class TailProgram:
             found.append((float(over[i]), Cut(tuple(map(int, ends)), s, float(e), float(d))))
         return found
 
+    def compare(self, groups: Sequence[np.ndarray]) -> None:
+        """Where only nodes are variables: look for sets at these shifts, at the later ones if the earlier give nothing."""
+        assert self.nodes is not None
+        last = self.nodes[self.nodes > self.size - self.n]
+        right = np.concatenate([self.nodes, last + self.n, last + 2 * self.n])
+        ends = np.concatenate([1 - right[::-1], right])
+        self.groups = []
+        for shifts in groups:
+            places = [np.union1d(ends, ends - s) for s in shifts]
+            places = [at[at <= ends[-1] - s] for at, s in zip(places, shifts, strict=True)]
+            table = np.full((len(places), max(at.size for at in places)), ends[-1])
+            for row, at, s in zip(table, places, shifts, strict=True):
+                row[: at.size], row[at.size :] = at, ends[-1] - s
+            self.groups.append((shifts[:, None], table))
+
+    def _merged(self, line: np.ndarray, m: int, tolerance: float) -> list[Cut]:
+        """Cuts where masses are equal between nodes: pairs of masses are, between the nodes and what is shifted to them."""
+        least = 1e-3 * self.curve.rare / self.n
+        for shifts, at in self.groups:
+            here, there = line[at + m - 1], line[at + shifts + m - 1]
+            half = (at >= -(shifts // 2) - 1) & (at <= self.size - self.n)
+            found = [
+                (over, Cut((int(at[k, i]),), int(shifts[k, 0]), eps, delta))
+                for k, i, over, eps, delta in self._peaks(
+                    np.where(half, self.curve.excess(here, there), -1.0), there, tolerance
+                )
+            ]
+            here, there = np.maximum(-np.diff(here), 0.0), np.maximum(-np.diff(there), 0.0)
+            ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
+            ratio[here + there <= least * np.diff(at)] = -800.0
+            order = np.argsort(-ratio, axis=1, kind="stable")
+            power, level = (np.cumsum(np.take_along_axis(v, order, 1), axis=1) for v in (here, there))
+            known = (level < 0.5) & (level > 3 * self.curve.rare) & (np.take_along_axis(ratio, order, 1) >= 0)
+            excess = np.where(known, self.curve.excess(power, level), -1.0)
+            for k, i, over, eps, delta in self._peaks(excess, level, tolerance):
+                chosen = np.zeros(here.shape[1] + 2, dtype=bool)
+                chosen[1 + order[k, : i + 1]] = True
+                places = at[k, np.flatnonzero(np.diff(chosen.astype(np.int8)))]
+                found.append((over, Cut(tuple(map(int, places)), int(shifts[k, 0]), eps, delta)))
+            if any(cut.key not in self.seen for _, cut in found):
+                break
+        found.sort(key=lambda item: -item[0])
+        return [cut for _, cut in found[:MOST]]
+
+    def _peaks(
+        self, over: np.ndarray, level: np.ndarray, tolerance: float
+    ) -> Iterator[tuple[int, int, float, float, float]]:
+        """(row, column, excess, eps, delta) at the worst places of each row."""
+        before, after = np.roll(over, 1, axis=1), np.roll(over, -1, axis=1)
+        row, column = np.nonzero((over > tolerance) & (over >= before) & (over >= after))
+        order = np.lexsort((-over[row, column], row))
+        row, column = row[order], column[order]
+        rank = np.arange(row.size) - np.searchsorted(row, row)
+        row, column = row[rank < EACH], column[rank < EACH]
+        eps, delta = self.curve.tangent(level[row, column])
+        return zip(row.tolist(), column.tolist(), over[row, column].tolist(), eps.tolist(), delta.tolist(), strict=True)
+
     def solve(self, inner: np.ndarray, tolerance: float, rtol: float) -> bool:
         """Narrow the objective down between relaxations and private noise; False if time ran out or the solver failed.
 
@@ -331,7 +414,10 @@ class TailProgram:
     def masses(self) -> tuple[np.ndarray, float]:
         """(p_0, p_1, ..., atom) of the private noise."""
         line, m, q = self.line(self.inner)
-        return np.maximum(line[m - 1 : m + self.size] - line[m : m + self.size + 1], 0.0), q
+        masses = np.maximum(line[m - 1 : m + self.size] - line[m : m + self.size + 1], 0.0)
+        if self.nodes is not None:  # exactly equal ones are merged when the noise is tested
+            masses[1:] = np.repeat(masses[self.nodes], np.diff(np.append(self.nodes, self.size + 1)))
+        return masses, q
 
     def spread(self) -> np.ndarray:
         """The private noise on a lattice twice as fine: its masses spread over the cells, then smoothed to the finer points."""
@@ -351,6 +437,19 @@ class TailProgram:
         )
         most = float(dual.max(initial=0.0))
         return [(float(v), cut) for v, cut in zip(dual, self.cuts, strict=False) if v > 1e-13 * most]
+
+
+def _joined(nodes: np.ndarray, size: int) -> Any:
+    """A sparse matrix (size, nodes): values at the nodes to values at 1..size, linearly between."""
+    from scipy.sparse import csr_matrix
+
+    k = np.arange(1, size + 1)
+    left = np.clip(np.searchsorted(nodes, k, side="right") - 1, 0, nodes.size - 2)
+    share = (k - nodes[left]) / (nodes[left + 1] - nodes[left])
+    entries, places = np.concatenate([1 - share, share]), np.concatenate([left, left + 1])
+    made = csr_matrix((entries, (np.concatenate([k, k]) - 1, places)), shape=(size, nodes.size))
+    made.eliminate_zeros()
+    return made
 
 
 def _multipliers(program: TailProgram, exact: dict[float, Any]) -> list[Multiplier]:
@@ -465,7 +564,8 @@ class _Task:
             least = min(float(d) for _, d in self.pairs if d > 0) if any(d > 0 for _, d in self.pairs) else 1.0
             #: A rate at which noise may fall, by each pair alone; at eps = 0 at the cost of a share of its delta.
             self.rate = min(
-                float(e) if e > 0 else math.log((1 + 0.4 * float(d)) / (1 - 0.4 * float(d))) for e, d in self.pairs
+                float(e) if float(e) > 0 else math.log((1 + 0.4 * float(d)) / (1 - 0.4 * float(d)))
+                for e, d in self.pairs
             )
             low = CORE * self.rate
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
@@ -487,13 +587,26 @@ class _Task:
         eps = self.rate
         return np.maximum(np.exp(-eps * k / n) / 2, max(1e-9, 0.1 * min(float(d) for _, d in self.pairs)))
 
-    def program(self, n: int, size: int, slack: float) -> TailProgram:
+    def peak(self, found: _Bracket) -> float:
+        """The share of the value that the cell at 0 costs by its width (Gaussian DP at a large mu; else 0)."""
+        q = self.loss.exponent
+        if not self.gaussian or self.discrete or q is None or not self.loss.convex:
+            return 0.0
+        return float(found.mechanism.masses[0]) * (0.5 * self.width / found.mechanism.n) ** q / (q + 1) / found.value
+
+    def costs(self, n: int, last: int) -> np.ndarray:
+        """c_0, ..., c_last of a lattice."""
+        exact = lattice_costs(self.loss, self.width, n, last, self.discrete)
+        return np.array([float(c) for c in exact]) / 2.0**SCALE
+
+    def program(self, n: int, size: int, slack: float, nodes: np.ndarray | None = None) -> TailProgram:
         """The program on a lattice of n points per sensitivity, without cuts."""
         curve = self.curve(slack)
         periods = 2 if math.isinf(curve.ratio) else math.ceil(40 / math.log(curve.ratio)) + 2
-        exact = lattice_costs(self.loss, self.width, n, size + periods * n, self.discrete)
-        costs = np.array([float(c) for c in exact]) / 2.0**SCALE
-        return TailProgram(curve, n, costs, size, self.reference(n, size), atom=self.atoms, solver=self.solver)
+        costs = self.costs(n, size + periods * n)
+        return TailProgram(
+            curve, n, costs, size, self.reference(n, size), atom=self.atoms, solver=self.solver, nodes=nodes
+        )
 
     def start(self, program: TailProgram) -> list[Cut]:
         """Tangents at the half-lines' own levels under the reference, for shift n."""
@@ -560,7 +673,7 @@ class _Task:
 class _Bracket:
     mechanism: AdditiveMechanism
     value: float
-    certificate: AdditiveCertificate
+    certificate: AdditiveCertificate | GradedCertificate
     lower: float
     program: TailProgram
     solved: bool
@@ -610,6 +723,70 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
     return None
 
 
+def _refined(task: _Task, best: _Bracket, first: _Bracket, cells: int, growth: float, rtol: float) -> _Bracket:
+    """Both sides on meshes that are fine near 0, where most of the mass is, and near the sensitivity."""
+    start = first.program
+    share, q = task.peak(best) * best.mechanism.n**task.loss.exponent, task.loss.exponent
+    fine = 2 ** math.ceil(math.log2((6 * share / rtol) ** (1 / q) / cells))
+    fine = min(max(fine, 16), FINE)
+    n = cells * fine
+    near = spaced(fine, growth)
+    size = math.ceil(start.size / start.n * cells) * fine
+    edge = [x for x in near if x >= fine >> DULL]
+    inside = [0, *near, *range(near[-1] + fine, size + 1, fine), *(n - x for x in edge), *(n + x for x in edge)]
+    nodes = np.unique(inside) + 1  # T_k is the probability of what lies beyond k - 1/2
+    program = task.program(n, size + 1, SLACK, nodes)
+    program.deadline = (time.perf_counter() + task.deadline) / 2
+    ends = (nodes - 0.5)[nodes <= 2 * n + fine]
+    ends = np.concatenate([-ends, ends])
+    apart = np.unique(np.abs(ends[:, None] - ends)).astype(int)
+    apart = apart[(apart >= 1) & (apart <= n)]
+    few = (apart % fine == 0) | (np.arange(apart.size) % 8 == 0)
+    program.compare([apart[few], apart[~few]])
+    r = n / start.n
+    program.add(
+        [
+            Cut(tuple(round(r * (e - 0.5) + 0.5) for e in cut.ends), round(r * cut.shift), cut.eps, cut.delta)
+            for _, cut in start.active()
+        ]
+    )
+    # The old noise is a point of the new program.
+    line, m, _ = start.line(start.inner)
+    program.solve(np.append(np.interp(nodes, r * (np.arange(-m + 1, m + 1) - 0.5) + 0.5, line), 0.0), BROKEN, rtol / 8)
+    mechanism = task.mechanism(program)
+    value = mechanism.enclose_loss(task.loss, sent=True)[1]
+    with contextlib.suppress(work.Overwork), work.limited(PROOF * work.LIMIT):  # what nobody could check is of no use
+        if value < best.value and mechanism.admitted(task.privacy):
+            best = replace(best, mechanism=mechanism, value=value)
+    best = replace(best, program=program)
+    relaxed = Relaxation(task.curve(0.0), cells, LOW, task.radius, task.costs, task.solver)
+    certificate = relaxed.solve(_rounded(first.mechanism, relaxed.n, relaxed.end), rtol / 16, task.deadline)
+    lower = min(certificate.bound(task.problem).value, best.value)
+    return replace(best, certificate=certificate, lower=lower) if lower > best.lower else best
+
+
+def _peaked(run: Run, task: _Task, best: _Bracket, rtol: float) -> _Bracket:
+    """Meshes that are finer and finer."""
+    first = best
+    for cells, growth in MESHES:
+        cells = math.ceil(cells * float(task.privacy.mu))
+        run.progress(f"a mesh of {cells} cells per sensitivity, finer near 0", best.lower, best.value)
+        best = _refined(task, best, first, cells, growth, rtol)
+        if best.gap <= rtol or time.perf_counter() > task.deadline:
+            break
+    return best
+
+
+def _rounded(noise: AdditiveMechanism, n: int, end: int) -> np.ndarray:
+    """Probabilities of the distances 0, ..., end of the noise rounded to the nearest point of a lattice."""
+    p = np.concatenate([noise.masses, np.zeros(max(math.ceil(end / n * noise.n) + noise.n - noise.masses.size, 1))])
+    line = np.concatenate([[0.0], np.cumsum(np.concatenate([p[:0:-1], p]))])
+    edges = (np.arange(line.size) - p.size + 0.5) / noise.n
+    q = np.diff(np.interp((np.arange(-end, end + 2) - 0.5) / n, edges, line))
+    found = q[end:] + np.append(0.0, q[:end][::-1])
+    return found / found.sum()
+
+
 def _level(program: TailProgram) -> float:
     """The multiplier of the mass: what the objective and the budgets add up to."""
     return program.objective + sum(value * cut.delta for value, cut in program.active())
@@ -625,11 +802,13 @@ def accepts(problem: Problem) -> str | None:
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
     loss = problem.objective.loss
-    if not loss.convex:
-        return "the loss must be convex (a function is declared so by optdp.CustomLoss(function, shape='convex'))"
+    if loss.assumptions and not loss.convex:
+        return "a function must be declared convex: optdp.CustomLoss(function, shape='convex')"
     unbounded = isinstance(privacy, GDP) or any(delta == 0 for _, delta in privacy.pairs)
-    if loss.exponent is None and unbounded:
-        return "where noise is unbounded (Gaussian DP, delta = 0) the loss must be a power"
+    if loss.assumptions and unbounded:
+        return "where noise is unbounded (Gaussian DP, delta = 0) a function, known on a bounded range, is not enough"
+    if loss.bounded:
+        return "a bounded loss is solved under (eps, delta) only"
     others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 
@@ -640,10 +819,10 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if n is not None:
         n = require.integer("n", n, low=1, high=10_000)
     problem = run.problem
+    sized(problem)
     privacy: Any = problem.privacy
     # The design of one pair is the faster one; at delta = 0 its proof is for that notion alone.
-    simple = problem.objective.loss.exponent is not None or problem.objective.loss.assumptions
-    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0 and simple:  # type: ignore[operator]
+    if isinstance(privacy, Profile) and len(privacy.pairs) == 1 and privacy.pairs[0][1] > 0:  # type: ignore[operator]
         return _one_pair(run, n)
     if isinstance(privacy, Curve):
         return _under_curve(run, privacy, n)
@@ -658,6 +837,10 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         found = _bracket(task, points, coarse, SOLVED * rtol)
         if found is None:
+            break
+        meshed = task.gaussian and float(privacy.mu) >= STEEP
+        if meshed and best is None and not fixed and found.gap > rtol and task.peak(found) > max(SPIKE, rtol / 4):
+            best = _peaked(run, task, found, rtol)
             break
         coarse, best = found.program, _better(best, found)
         if fixed or best.gap <= rtol or time.perf_counter() > task.deadline or points >= 1000:
@@ -703,8 +886,9 @@ def _one_pair(run: Run, n: int | None) -> Solution:
     single = replace(run, problem=replace(run.problem, privacy=ApproxDP(eps, delta, privacy.sensitivity)))
     found = additive.design(single, n=n)
     own: Any = found.certificate
-    named = replace(own, multipliers=tuple(replace(m, eps=eps) for m in own.multipliers))
-    return replace(found, problem=run.problem, certificate=named)
+    if isinstance(own, AdditiveCertificate):  # the others try every pair
+        own = replace(own, multipliers=tuple(replace(m, eps=eps) for m in own.multipliers))
+    return replace(found, problem=run.problem, certificate=own)
 
 
 def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
@@ -733,7 +917,9 @@ def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
         )
 
     kept, beyond = both()
-    mechanism, certificate = replace(kept.mechanism, notion=curve), beyond.certificate
+    mechanism, certificate = kept.mechanism, beyond.certificate
+    if isinstance(mechanism, AdditiveMechanism):  # other noise guarantees one pair, which implies the curve
+        mechanism = replace(mechanism, notion=curve)
     lower = min(certificate.bound(run.problem).value, kept.value)
     told = replace(
         kept.program, rtol=run.rtol, constraints=f"{kept.program.constraints}; for the bound the points themselves"
@@ -744,6 +930,7 @@ def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
 register(
     "additive curve",
     ("GDP, Profile, Curve", "Line, Integers",
-     "WorstCase(Power(q >= 1); with delta > 0 everywhere also Huber or a convex function)", "Additive", "Unbiased"),
+     "WorstCase(a power or unbounded piecewise polynomial; with delta > 0 everywhere also a convex function)",
+     "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

@@ -23,7 +23,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
 from optdp.certificates.peak import PeakCertificate
 from optdp.design import additive_narrow, additive_peak
-from optdp.design.additive import as_weights
+from optdp.design.additive import as_weights, sized
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.sampling import LIMB
@@ -112,7 +112,7 @@ class _Task:
                 low, high = (low, middle) if program.excess(shape(middle, slope)).max() < -0.1 else (middle, high)
             made.append(shape(high, slope))
         for rate in (0.9, near):  # staircases, which keep rate times the bound whatever the order
-            share = 1 / (1 + math.exp(rate * self.bound / self.loss.exponent / 1.5))
+            share = 1 / (1 + math.exp(rate * self.bound / (self.loss.exponent or 1) / 1.5))
             for width in (0.5, 1.0, 2.0):
                 u = -rate * self.bound * np.ceil(x - min(width * share, 0.5) - 1e-9)
                 made.append(u - math.log(float(program.weight @ np.exp(u))))
@@ -296,8 +296,10 @@ def accepts(problem: Problem) -> str | None:
         return f"the bound of RDP must be at most {most:g}: there is hardly any noise then"
     if not isinstance(problem.objective, WorstCase):
         return "the objective must be a worst case"
-    if problem.objective.loss.exponent is None or not problem.objective.loss.convex:
-        return "the loss must be a power q >= 1: noise is unbounded"
+    if problem.objective.loss.assumptions:
+        return "the loss must be a power or piecewise polynomial: noise is unbounded, and a function is known on a bounded range"
+    if problem.objective.loss.bounded:
+        return "a bounded loss is solved under (eps, delta) only"
     others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 
@@ -308,6 +310,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if n is not None:
         n = require.integer("n", n, low=1, high=1000)
     problem, deadline = run.problem, run.began + run.time_limit
+    sized(problem)
     task = _Task(problem)
     fixed = n is not None or task.discrete
     steep = _steep(task)
@@ -315,7 +318,9 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         return _solution(run, steep, told=_peaked(run, steep))
     points = n or (int(task.width) if task.discrete else max(2, math.ceil(3 / task.scale)))
     if not fixed and task.alpha is not None:  # the peak is resolved from the start
-        points = max(points, math.ceil(1.5 / additive_narrow.peak(task.bound, 1 if task.loss.exponent < 2 else 2)))
+        points = max(
+            points, math.ceil(1.5 / additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2))
+        )
     best: _Bracket | None = None
     failed = 0
     while True:
@@ -390,6 +395,7 @@ def _model(problem: Problem, n: int) -> Any:
 
 register(
     "additive divergence",
-    (f"KL, RDP with bound <= {additive_peak.TO:g}", "Line, Integers", "WorstCase(Power(q >= 1))", "Additive", "Unbiased"),
+    (f"KL, RDP with bound <= {additive_peak.TO:g}", "Line, Integers",
+     "WorstCase(a power or unbounded piecewise polynomial)", "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

@@ -33,7 +33,10 @@ def bracket(problem: Problem) -> tuple[PeakNoise, float, PeakCertificate, float]
     except ValueError:
         return None
     for share in SHARES:
-        noise = _noise(problem, share)
+        try:
+            noise = _noise(problem, share)
+        except OverflowError:  # an order so near 1 that the shape of the peak has no floats
+            return None
         if noise is not None and noise.admitted(problem.privacy):
             value = noise.enclose_loss(problem.objective.loss)[1]
             return noise, value, certificate, min(proven, value)

@@ -11,7 +11,11 @@ What comes back is the solution of the problem of *one* release. That k releases
 
 from __future__ import annotations
 
+import contextlib
+import math
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,11 +31,13 @@ ACCURACY, ROUGH = 1e-3, 2e-2
 
 
 def budgets(
-    eps: Any, delta: Any, releases: int, sensitivity: float, accounting: str, trial: Callable[[Privacy, float], Solution]
+    eps: Any, delta: Any, releases: int, sensitivity: float, accounting: str, trial: Callable[[Privacy, float], Solution],
+    deadline: float = math.inf,
 ) -> dict[str, Privacy]:  # fmt: skip
     """What one of k releases may cost, by way of accounting.
 
-    **Arguments:** `trial(privacy, rtol)`: the solution of one release.
+    **Arguments:** `trial(privacy, rtol)`: the solution of one release; `deadline`: when the bisection stops, a reading of
+    `time.perf_counter`.
     """
     total = ApproxDP(number(eps, "eps"), number(delta, "delta"), sensitivity)
     releases = require.integer("releases", releases, low=1, high=10**6)
@@ -52,29 +58,59 @@ def budgets(
         high = 1.25 * low
 
         def kept(mu: float) -> bool:
-            noise = trial(GDP(mu, sensitivity), ROUGH).mechanism
+            try:
+                noise = trial(GDP(mu, sensitivity), ROUGH).mechanism
+            except ValueError:  # none was found in the time that is left
+                return False
             return composed_delta(noise, float(total.eps), releases) <= float(total.delta)
 
-        while high - low > ACCURACY * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if kept(middle) else (low, middle)
-        out["numerical"] = GDP(low, sensitivity)
+        with contextlib.suppress(ValueError) if accounting == "best" else contextlib.nullcontext():
+            while high - low > ACCURACY * high and time.perf_counter() < deadline:
+                middle = (low + high) / 2
+                low, high = (middle, high) if kept(middle) else (low, middle)
+            out["numerical"] = GDP(low, sensitivity)
     return out
 
 
 def solve_releases(
     eps: Any, delta: Any, releases: int, sensitivity: float, accounting: str, trial: Callable[[Privacy, float], Solution],
-    rtol: float,
+    rtol: float, deadline: float = math.inf,
 ) -> Solution:  # fmt: skip
-    """The solution of one release, with the way of accounting that leaves most for it."""
-    ways = budgets(eps, delta, releases, sensitivity, accounting, trial)
-    rough = {name: trial(privacy, ROUGH) for name, privacy in ways.items()} if len(ways) > 1 else {}
+    """The solution of one release, with the way of accounting that leaves most for it.
+
+    **Arguments:** `trial`: see `budgets`, to end by `deadline`, a reading of `time.perf_counter`.
+    """
+    now = time.perf_counter()
+    ways = budgets(eps, delta, releases, sensitivity, accounting, trial, now + (deadline - now) / 2)
+    rough: dict[str, Solution] = {}
+    for name, privacy in ways.items() if len(ways) > 1 else ():
+        with contextlib.suppress(ValueError):  # what one way leaves may be too little to be solved
+            rough[name] = trial(privacy, ROUGH)
     best = min(rough, key=lambda name: rough[name].value) if rough else next(iter(ways))
-    found = trial(ways[best], rtol)
+    found = _solved(ways[best], rtol, trial, rough.get(best))
     if best == "numerical":  # the noise that is returned is composed, not the one that was tried
-        shrink = 1.0
+        own: Any = ways[best]
+        least, mu = gaussian_budget(eps, delta, releases), own.mu
         while composed_delta(found.mechanism, float(number(eps, "eps")), releases) > float(number(delta, "delta")):
-            shrink *= 1 - ACCURACY
-            own: Any = ways[best]
-            found = trial(GDP(own.mu * shrink, sensitivity), rtol)
+            mu *= 1 - ACCURACY
+            if mu <= least or time.perf_counter() > deadline:  # what is kept by a theorem
+                return _solved(GDP(least, sensitivity), rtol, trial, rough.get("gaussian"))
+            found = trial(GDP(mu, sensitivity), rtol)
     return found
+
+
+def _solved(
+    privacy: Privacy, rtol: float, trial: Callable[[Privacy, float], Solution], rough: Solution | None
+) -> Solution:
+    """The solution to `rtol`, or what there is already where time is too short for a better one."""
+    if rough is not None:
+        rough = replace(rough, program=replace(rough.program, rtol=rtol))
+        if rough.gap <= rtol:
+            return rough
+    try:
+        found = trial(privacy, rtol)
+    except ValueError:
+        if rough is None:
+            raise
+        return rough
+    return found if rough is None or found.value <= rough.value else rough

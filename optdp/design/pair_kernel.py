@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from optdp.certificates.pair import CELLS, PAIRS, Dual, PairCertificate, certify
+from optdp.certificates.pair import POINTS as PROVABLE
 from optdp.design.finite_kernel import plain_program
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
@@ -182,6 +183,9 @@ class _Search:
         share, before, last_value = rtol / 5, np.inf, np.inf
         for level in range(LEVELS):
             losses, prior, some = self.task.program(x, y)
+            if losses.max() > LARGEST:
+                told = f"its values must be at most {LARGEST:g}: use other units"
+                raise ValueError(f"loss = {self.loss.name!r} is not allowed: {told}")
             found = solve_floors(
                 losses, self.eps, prior, tolerance=share / 2, left=lambda: run.time_limit - run.seconds, start=start
             )
@@ -191,7 +195,8 @@ class _Search:
             while True:
                 more_x = self.inputs(x, mechanism, found, last_value, share)
                 more_y = self.outputs(y, certificate, found, share)
-                last = last or (x.size + more_x.size) * (y.size + more_y.size) > ENTRIES
+                grown_x = x.size + more_x.size
+                last = last or grown_x * (y.size + more_y.size) > ENTRIES or grown_x > PROVABLE
                 enough = not more_x.size and not more_y.size
                 if enough or last:
                     self.keep(mechanism, certificate, found)

@@ -14,6 +14,8 @@ from optdp.exact.numbers import Log, Number
 
 #: Working precision in bits: floats carry 53, so that about 140 guard bits absorb cancellation.
 PRECISION = 192
+#: More than the roundings of a few floats may add up to where products are too small for floats: their errors are not relative.
+TINY = 2.0**-1015
 
 
 def ball(number: Number) -> arb:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, cmp_to_key
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,12 +53,16 @@ class Pair:
     @cached_property
     def _ordered(self) -> list[tuple[int, int]]:
         """The outcomes, those of one likelihood ratio merged, with the largest ratio first; without those that nobody has."""
-        work.count(len(self.p) * (0.5 + work.product(self._words, self._words)) * (1 + math.log2(len(self.p) + 1)))
+        step = work.product(self._words, self._words)
+        work.count(len(self.p) * (1.5 + 4 * step))
         pairs = [(int(a), int(b)) for a, b in zip(self.p, self.q, strict=True) if a or b]
-        # Floats bring them nearly into order, so that the exact comparison is asked about little more than neighbours.
+        # Floats bring them into order but for ratios that are nearly equal.
         pairs.sort(key=lambda pq: -(pq[0] / pq[1]) if pq[1] else -float("inf"))
+        if any(c * b > a * d for (a, b), (c, d) in pairwise(pairs)):
+            work.count(len(pairs) * (0.5 + step) * math.log2(len(pairs) + 1))
+            pairs.sort(key=cmp_to_key(_smaller_ratio))
         merged: list[tuple[int, int]] = []
-        for a, b in sorted(pairs, key=cmp_to_key(_smaller_ratio)):
+        for a, b in pairs:
             if merged and a * merged[-1][1] == merged[-1][0] * b:
                 a, b = a + merged[-1][0], b + merged.pop()[1]
             merged.append((a, b))

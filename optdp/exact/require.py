@@ -6,10 +6,14 @@ import numbers
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact.numbers import Number, number
+from optdp.exact.numbers import Log, Number, number
 
 #: e^30 is 10^13: a larger epsilon promises nothing, and the probabilities that carry it sink below double precision.
 MAX_EPS = 30.0
+#: Below this, floats of an epsilon lose digits and then are 0.
+FAINTEST_EPS = 1e-300
+#: Characters of a name.
+LABEL = 200
 
 
 def real(
@@ -64,6 +68,9 @@ def exact_epsilon(value: object, *, zero: bool = False, least: float = 0.0) -> N
     """
     found = number(value, "eps")
     real("eps", float(found), low=least, high=MAX_EPS, open_low=not (zero or least))
+    exactly_zero = found.argument == 1 if isinstance(found, Log) else found == 0
+    if float(found) < FAINTEST_EPS and not (zero and exactly_zero):  # its float may be 0, or that of a negative number
+        raise ValueError(f"eps is not allowed: above 0 it must be at least {FAINTEST_EPS:g}")
     return found
 
 
@@ -73,6 +80,19 @@ def choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
         return value
     kind = ValueError if isinstance(value, str) else TypeError
     raise kind(f"{name} = {value!r} is not allowed: {name} must be one of {', '.join(map(repr, allowed))}")
+
+
+def label(name: str, value: object) -> str:
+    """`value`, if it is one line of printable characters: what is shown beside proven sentences must not look like one.
+
+    **Raises** TypeError if it is no string, ValueError otherwise.
+    """
+    allowed = f"{name} must be one line of 1 to {LABEL} printable characters"
+    if not isinstance(value, str):
+        raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
+    if not 0 < len(value) <= LABEL or not value.isprintable():
+        raise ValueError(f"{name} = {value[:LABEL]!r} is not allowed: {allowed}")
+    return value
 
 
 def reals(values: ArrayLike, name: str) -> np.ndarray:

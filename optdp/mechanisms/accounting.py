@@ -30,6 +30,8 @@ ROUNDING = 1e-12
 FURTHEST = 60.0
 #: By which share of what bounded noise keeps for ever delta may still fall where losses end.
 LEFT = 1e-4
+#: Points of the grid on either side of 0 at most.
+MOST = 2**22
 
 
 def gaussian_budget(eps: Number, delta: Number, releases: int = 1) -> float:
@@ -66,10 +68,19 @@ def profile(noise: Any, eps: np.ndarray) -> np.ndarray:
     return np.clip(worst, 0.0, 1.0)
 
 
+def _affordable(count: float, step: float) -> None:
+    if not count <= MOST:
+        raise ValueError(
+            f"step = {step:g} is not allowed: the grid would have more than {MOST} points; take fewer releases"
+        )
+
+
 def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None = None) -> float:
     """delta at `eps` of `releases` independent releases, for neighbours whose every answer differs by at most the sensitivity.
 
     **Arguments:** `noise`: an `AdditiveMechanism`, or anything with `delta(eps)`; `step`: of the grid of privacy losses.
+
+    **Raises** ValueError where the grid would have too many points.
 
     >>> from optdp.mechanisms.baselines.noise import Gaussian
     >>> bool(abs(composed_delta(Gaussian(1.0, 1e-6), 1.0, 1) - 1e-6) < 1e-8)
@@ -83,9 +94,11 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     while reach < furthest and float(profile(noise, np.array([reach]))[0]) > kept:
         reach = min(1.3 * reach, furthest)
     step = min(reach / 2000, 0.05 / math.sqrt(releases) * reach / 10) if step is None else step
-    if eps > 0:  # profiles have kinks where the guarantee is, at eps or eps/releases: points of the grid lie just above
+    # Profiles have kinks where the guarantee is, at eps or eps/releases: points of the grid lie just above.
+    if eps >= step:
         unit = eps / releases if 4 * eps / releases >= step else eps
         step = unit / math.ceil(unit / step) * (1 + 1e-13)
+    _affordable(reach / step, step)
     count = math.ceil(reach / step)
     grid = step * np.arange(count + 1)
     positive = np.minimum.accumulate(profile(noise, grid))
@@ -101,6 +114,7 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     # Only losses within the width that k releases reach matter: what leaves it counts as lost.
     centre, spread = float(mass @ losses), math.sqrt(max(float(mass @ losses**2) - float(mass @ losses) ** 2, 0.0))
     half = releases * abs(centre) + 9 * math.sqrt(releases) * spread + eps + 2 * reach
+    _affordable(half / step / 4, step)
     size = 1 << math.ceil(math.log2(2 * half / step + 2 * count + 2))
     wrapped = np.zeros(size)
     np.add.at(wrapped, np.arange(-count, count + 1) % size, mass)

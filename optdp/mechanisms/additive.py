@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Annotated, Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from optdp.exact import (
     show,
     work,
 )
+from optdp.exact.numbers import below
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
@@ -47,12 +49,14 @@ from optdp.problem import (
     ApproxDP,
     At,
     Average,
+    Curve,
     Divergence,
     Integers,
     Line,
     LossLike,
     Objective,
     Privacy,
+    Profile,
     WorstCase,
 )
 from optdp.problem.privacy import mu_between
@@ -62,6 +66,10 @@ TOTAL = LIMB * LIMB
 LENGTH = 1_000_000
 #: The sampler works on a grid of at least 2^GRID points per cell.
 GRID = 40
+#: Tails fall by a share of at least 2^-16 each sensitivity: the sampler looks at a few periods at a time.
+SLOWEST = LIMB - (LIMB >> 16)
+#: Cells from which on grid points are counted in Python's integers.
+FAR = 2**21
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,6 +128,8 @@ class AdditiveMechanism(AdditiveNoise):
         if not self.weights or len(self.tail) not in (0, self.n) or not 0 <= self.decay < LIMB:
             lengths = f"weights must not be empty, tail must have 0 or n = {self.n} entries"
             raise ValueError(f"{lengths}, and decay be below 2^62")
+        if self.tail and self.decay > SLOWEST:
+            raise ValueError("decay is not allowed: where there is a tail, it must be at most 2^62 - 2^46")
         if not 0 < self.total < TOTAL:
             raise ValueError("the weights must add up to a positive number below 2^124")
 
@@ -147,6 +157,33 @@ class AdditiveMechanism(AdditiveNoise):
         up = np.array(half, dtype=object)
         return np.concatenate([up[:0:-1], up]), d**periods
 
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        """Where in `_line` runs of equal masses begin, and where the last one ends."""
+        line, _ = self._line
+        work.count(0.1 * line.size)
+        return np.concatenate([[0], np.flatnonzero(line[1:] != line[:-1]) + 1, [line.size]])
+
+    def deciding(self, last: int) -> list[int]:
+        """The shifts in 1..`last`, in cells, that decide about all: distances between ends of runs of equal masses, and `last`.
+
+        While a shift meets no such distance, the runs overlap in the same order, each pair of masses on a length that is affine
+        in the shift: the two neighbours are a mixture of what they are at the ends, which divergences are convex in.
+        """
+        if last < 1:
+            return []
+        ends = self._starts[1:-1] if self.tail else self._starts
+        marked = np.zeros(self._line[0].size + last + 1, dtype=bool)
+        marked[ends] = True
+        found = np.zeros(last, dtype=bool)
+        found[-1] = True
+        for end in ends.tolist():
+            if found.all():
+                break
+            work.count(1 + 5e-4 * last)
+            found |= marked[end + 1 : end + last + 1]
+        return (np.flatnonzero(found) + 1).tolist()
+
     def hockey_stick(self, shift: Fraction | float, ratio: Fraction) -> Fraction:
         """The divergence int (f(x) - ratio f(x + shift))_+ dx, atom included, as an exact rational, for ratio >= 1.
 
@@ -170,6 +207,8 @@ class AdditiveMechanism(AdditiveNoise):
             refusal = f"shifts above the sensitivity {self.sensitivity:g} are not supported"
             raise ValueError(f"{refusal} for noise with a tail")
         (line, unit), pad = self._line, np.zeros(k, dtype=object)
+        if 8 * self._starts.size < line.size:
+            return self.pair(k).hockey_stick(ratio) - Fraction(self.atom, self.total)
         work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
         excess = np.concatenate([pad, line]) * ratio.denominator - np.concatenate([line, pad]) * ratio.numerator
         excess = np.where(excess > 0, excess, 0)
@@ -186,33 +225,46 @@ class AdditiveMechanism(AdditiveNoise):
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
         """The largest divergence over all shifts up to `reach` for a rational likelihood ratio >= 1, exactly.
 
-        **Arguments:** `reach`: by default, and at most where there is a tail, the sensitivity.
+        **Arguments:** `reach`: by default, and at most where there is a tail, the sensitivity. What is sent counts: of inputs
+        that are so far apart, both rounded down to the grid.
         """
-        cells = self.n if reach is None else Fraction(reach) / self.step
+        cells = self.n if reach is None else self._apart(reach)
         last = min(int(cells), max(2 * len(self.weights), self.n))  # beyond twice the support nothing overlaps
-        worst = max((self._cell_divergence(k, ratio) for k in range(1, last + 1)), default=Fraction(0))
+        worst = max((self._cell_divergence(k, ratio) for k in self.deciding(last)), default=Fraction(0))
         if last < cells and not self.discrete:  # between lattice points the divergence is linear in the shift
             share = min(cells - last, Fraction(1))
             ends = self._cell_divergence(last, ratio), self._cell_divergence(last + 1, ratio)
             worst = max(worst, (1 - share) * ends[0] + share * ends[1])
         return worst + Fraction(self.atom, self.total)
 
+    def _apart(self, reach: float | Fraction) -> Fraction:
+        """Inputs up to `reach` apart are at most so many cells apart on the grid, where m points are a cell."""
+        if self.discrete or reach == self.sensitivity:
+            return Fraction(reach) / self.step
+        g, m = self._grid()
+        return Fraction(math.ceil(Fraction(reach) / Fraction(g)), m)
+
     def pair(self, k: int) -> Pair:
         """The noise and the noise k cells on, 1 <= k <= n where there is a tail, as a pair of distributions; exactly."""
         if self.tail and not 1 <= k <= self.n:
             raise ValueError(f"k = {k} is not allowed: noise with a tail is compared at shifts of 1 to {self.n} cells")
-        line, unit = self._line
-        work.count(2 * (line.size + k))
+        (line, unit), starts = self._line, self._starts
+        size, n, reach = len(self.weights), self.n, (line.size - 1) // 2
+        work.count(60 + 6 * starts.size)
         if not self.tail:
-            pad = [0] * k
-            p, q, scale = [*pad, *line.tolist()], [*line.tolist(), *pad], 1
+            spans, scale = [(-k, line.size, 1)], 1
         else:  # one period of each tail stands for itself and all that follow: 1 + b + b^2 + ... = LIMB/(LIMB - decay)
-            size, n = len(self.weights), self.n
-            reach, scale = (line.size - 1) // 2, LIMB - self.decay
-            outer = [*range(-size - 2 * n + 1, -size - n + 1), *range(size, size + n)]
-            middle = range(-size - n + 1, size)
-            p = [line[i + reach] * LIMB for i in outer] + [line[i + reach] * scale for i in middle]
-            q = [line[i + k + reach] * LIMB for i in outer] + [line[i + k + reach] * scale for i in middle]
+            scale, low, high = LIMB - self.decay, reach - size - n + 1, reach + size
+            spans = [(low - n, low, LIMB), (high, high + n, LIMB), (low, high, scale)]
+        values = np.concatenate([np.zeros(1, dtype=object), line[starts[:-1]], np.zeros(1, dtype=object)])
+        p: list[int] = []
+        q: list[int] = []
+        for low, high, times in spans:
+            cuts = np.unique(np.concatenate([[low, high], starts, starts - k]))
+            cuts = cuts[(cuts >= low) & (cuts <= high)]
+            lengths = np.diff(cuts).astype(object) * times
+            for masses, at in ((p, cuts[:-1]), (q, cuts[:-1] + k)):
+                masses += (values[np.searchsorted(starts, at, side="right")] * lengths).tolist()
         stuck = self.atom * unit * scale
         return Pair([*p, stuck, 0], [*q, 0, stuck], self.total * unit * scale)
 
@@ -221,21 +273,25 @@ class AdditiveMechanism(AdditiveNoise):
 
         For notions that are decided by the worst pair of neighbours and kept by mixtures of pairs.
         """
-        cells = Fraction(getattr(privacy, "sensitivity", self.sensitivity)) / self.step
+        cells = self._apart(getattr(privacy, "sensitivity", self.sensitivity))
         last, share = divmod(cells, 1)
         if self.tail and cells > self.n:
             return None
         end = min(int(last), 2 * len(self.weights))
-        answers = [privacy.admits(self.pair(k)) for k in range(end, 0, -1)]
+        answers = [privacy.admits(self.pair(k)) for k in self.deciding(end)[::-1]]
         # A shift between lattice points is a mixture of its neighbours: what they both keep it keeps.
         beyond = privacy.admits(self.pair(end + 1)) if share and not self.discrete and end == last else True
+        if not beyond and None not in answers and False not in answers and isinstance(privacy, Profile | Curve):
+            # That mixture's own divergences: of pairs (eps, delta) they are all that is asked.
+            exact = ((self.exact_delta(enclosures.exp_below(e), privacy.sensitivity), d) for e, d in privacy.pairs)
+            beyond = all(found <= Fraction(d) for found, d in exact)  # type: ignore[arg-type]
         return False if False in answers else True if beyond and None not in answers else None
 
     def mu(self) -> float:
         """The least mu, rounded up, for which the noise is mu-GDP for its sensitivity; inf where there is none."""
         worst = arb(0)
         with ctx.workprec(enclosures.PRECISION):
-            for k in range(1, self.n + 1):
+            for k in self.deciding(self.n):
                 pair = self.pair(k)
                 for alpha, beta in pair.powers():
                     needed = mu_between(alpha, beta, pair.total)
@@ -246,14 +302,14 @@ class AdditiveMechanism(AdditiveNoise):
 
     def kl(self) -> float:
         """The largest Kullback-Leibler divergence over shifts up to the sensitivity, rounded up; inf for bounded noise."""
-        return self._largest([self.pair(k).kl() for k in range(1, self.n + 1)])
+        return self._largest([self.pair(k).kl() for k in self.deciding(self.n)])
 
     def renyi(self, alpha: Number) -> float:
         """The largest Renyi divergence of order `alpha` > 1 over shifts up to the sensitivity, rounded up."""
         alpha = RDP(alpha, 1.0).alpha
         with ctx.workprec(enclosures.PRECISION):
             order = enclosures.ball(alpha) - 1
-            return self._largest([self.pair(k).moment(alpha).log() / order for k in range(1, self.n + 1)])
+            return self._largest([self.pair(k).moment(alpha).log() / order for k in self.deciding(self.n)])
 
     @staticmethod
     def _largest(found: list[arb]) -> float:
@@ -270,9 +326,9 @@ class AdditiveMechanism(AdditiveNoise):
             return None
         b, d, n = self.decay, LIMB, self.n
         half = [w * d**2 for w in self.weights] + [t * (d - b) * factor for factor in (d, b) for t in self.tail]
-        work.count(len(half) * (0.1 * n + work.rational(8)))
+        work.count((len(half) + n) * (1 + work.rational(8)))
         line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
-        top = [max(line[max(i - n, 0) : i + n + 1]) for i in range(n, len(line))]
+        top = largest_around(line, n)[len(line) - len(half) :]
         return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
 
     def delta(self, eps: Number) -> float:
@@ -466,25 +522,26 @@ class AdditiveMechanism(AdditiveNoise):
     def enclose_loss(self, loss: LossLike = "abs", *, sent: bool = False) -> tuple[float, float]:
         """(low, high) proven to contain E L(|Z|), in exact rationals for |z| and z^2, in ball arithmetic else.
 
-        **Arguments:** `sent`: whether it is about what `randomize` sends, for powers: E L(|Y - x|), before the rounding of sums
-        beyond 2^53 grid points to floats.
+        **Arguments:** `sent`: whether it is about what `randomize` sends (but for a user's function): E L(|Y - x|), before the
+        rounding of sums beyond 2^53 grid points to floats.
         """
         law = self._loss(loss)
         if law.assumptions:
             return self._sampled_value(law)
         with ctx.workprec(2 * enclosures.PRECISION):
-            exact = law.exponent in (1, 2)
-            value = enclosures.ball(self._moment(int(law.exponent))) if exact else self._integrated_value(law)
-            if sent and not self.discrete and law.exponent is not None:
+            moved, norm = sent and not self.discrete, law.exponent is not None and law.exponent >= 1
+            if law.exponent in (1, 2):
+                value = enclosures.ball(self._moment(int(law.exponent)))
+            else:
+                value = self._integrated_value(law, 2.0**-GRID if moved and not norm else 0.0)
+            if moved and norm:
                 value = self._as_sent(value, law.exponent)
             return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
 
     def _as_sent(self, value: arb, exponent: float) -> arb:
-        """E |Z + D|^q from E |Z|^q, where |D| <= 2^-GRID (|Z| + 3 h): by Minkowski's inequality, below 1 by concavity."""
+        """E |Z + D|^q from E |Z|^q, where |D| <= 2^-GRID (|Z| + 3 h): by Minkowski's inequality (q >= 1)."""
         q, share = enclosures.ball(exponent), enclosures.ball(Fraction(1, 2**GRID))
         move = 3 * enclosures.ball(self.step)
-        if exponent < 1:
-            return value + (value + move**q) * share**q * arb(0, 1)
         norm = value ** (1 / q)
         low = (norm * (1 - share) - move * share).max(arb(0))
         return (low**q).union((norm * (1 + share) + move * share) ** q)
@@ -518,27 +575,37 @@ class AdditiveMechanism(AdditiveNoise):
         scale = float(law.integral(np.asarray(self.noise_radius()))) / h * 1e-15
         return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
 
-    def _integrated_value(self, law: Any) -> arb:
-        """For a loss known through its integral I: values at points lie between mean values on their two sides."""
-        if self.tail and law.exponent is None:
-            raise TypeError(f"loss = {law.name!r} is not allowed: for unbounded noise only powers have a proven value")
+    def _integrated_value(self, law: Any, share: float) -> arb:
+        """For a loss known through its integral I, which is nondecreasing: E L(|Z + D|) for any |D| <= share (|Z| + 3 h)."""
         with ctx.workprec(2 * enclosures.PRECISION):
-            h, near, size = enclosures.ball(self.step), enclosures.ball(self.step / 2**80), len(self.weights)
+            h, size = enclosures.ball(self.step), len(self.weights)
 
-            def value(at: arb) -> arb:
-                below = law.integral_ball(at) - law.integral_ball(at - near) if at > near else arb(0)
-                return below.union(law.integral_ball(at + near) - law.integral_ball(at)) / near
+            def mean(a: int) -> arb:
+                """Of L over the cell around a > 0, or its right half, and over both moved inwards and outwards."""
+                low, high, move = a * h - (h / 2 if a else 0), a * h + h / 2, (a + 4) * h * share
+                integral = law.integral_ball
+                if not share:
+                    return (integral(high) - integral(low)) / (high - low)
+                near, far = (high - move).max(arb(0)), (low - move).max(arb(0))
+                inner, outer = integral(near) - integral(far), integral(high + move) - integral(low + move)
+                return inner.union(outer) / (high - low)
 
-            def cost(a: int) -> arb:
-                if self.discrete:
-                    return value(arb(a))
-                inner = law.integral_ball(a * h - h / 2) if a else -law.integral_ball(h / 2)
-                return (law.integral_ball(a * h + h / 2) - inner) / h
+            def at(a: int) -> arb:
+                """L(a h), and what a move outwards to 3 h share more may cost."""
+                places = (a * self.step, (a + 3 * Fraction(share)) * self.step)
+                if law.exponent is None:
+                    low, high = (enclosures.ball(law.exact(place)) for place in places)
+                else:
+                    q = enclosures.ball(law.exponent)
+                    low, high = (enclosures.ball(place) ** q if place else arb(0) for place in places)
+                return low.union(high)
 
+            cost = at if self.discrete else mean
             work.count(60.0 * len(self.weights))
             total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
             if self.tail:
-                q, b, n, periods = enclosures.ball(law.exponent), enclosures.ball(self._b), self.n, 8
+                (factor, order), b, n, periods = law.growth, enclosures.ball(self._b), self.n, 8
+                q, unit = enclosures.ball(order), (2 * h).max(arb(1)) if law.exponent is None else h
                 # Terms (K + kn + n)^q b^k fall at least by rho once k >= periods; extend until the rest is negligible.
                 while True:
                     edge = size + periods * n + n
@@ -549,9 +616,17 @@ class AdditiveMechanism(AdditiveNoise):
                 work.count(60.0 * len(self.tail) * periods)
                 for r, t in enumerate(self.tail, size):
                     total += 2 * t * (1 - b) * sum((b**k * cost(r + k * n) for k in range(periods)), arb(0))
-                rest = 2 * sum(self.tail) * (1 - b) * b**periods * (h * (edge + 1)) ** q / (1 - rho)
+                rest = (
+                    2
+                    * sum(self.tail)
+                    * (1 - b)
+                    * b**periods
+                    * enclosures.ball(factor)
+                    * (unit * (edge + 1)) ** q
+                    / (1 - rho)
+                )
                 total += rest * arb(0.5, 0.5)
-            return (total + (value(arb(0)) * self.atom if self.atom else 0)) / self.total
+            return (total + (at(0) * self.atom if self.atom else 0)) / self.total
 
     @cached_property
     def _alias(self) -> Alias:
@@ -573,6 +648,8 @@ class AdditiveMechanism(AdditiveNoise):
         distance *= 1 - 2 * rng.integers(0, 2, size=size)
         if not self.discrete:
             m = self._grid()[1]
+            if distance.size and np.abs(distance).max() >= FAR:  # m is at most 2^41
+                distance = distance.astype(object)
             within = rng.integers(0, m, size=size)
             within -= m // 2
             distance *= m
@@ -581,12 +658,13 @@ class AdditiveMechanism(AdditiveNoise):
 
     def _grid(self) -> tuple[float, int]:
         """(spacing g = a power of two, grid points per cell m), m g >= step."""
-        g = 2.0 ** (int(np.floor(np.log2(float(self.step)))) - GRID)
+        g = math.ldexp(1.0, math.frexp(float(self.step))[1] - 1 - GRID)
         share = self.step / Fraction(g)
         return g, -(-share.numerator // share.denominator)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return self._places(math.prod(shape), rng).reshape(shape) * (1.0 if self.discrete else self._grid()[0])
+        drawn = self._places(math.prod(shape), rng).reshape(shape) * (1.0 if self.discrete else self._grid()[0])
+        return drawn.astype(float)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, rng, g = self.domain.check(x), as_rng(rng), 1.0 if self.discrete else self._grid()[0]
@@ -600,6 +678,20 @@ class AdditiveMechanism(AdditiveNoise):
     def __repr__(self) -> str:
         kind = "integer" if self.discrete else "piecewise-constant"
         reach = "unbounded" if self.tail else f"|z| <= {self.noise_radius():.6g}"
-        atom = f", atom {self.atom_mass:.6g} at 0" if self.atom else ""
+        atom = f", atom {below(self.atom_mass, 6)} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"AdditiveMechanism, {kind} noise for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
+
+
+def largest_around(values: list[int], reach: int) -> list[int]:
+    """max(values[i - reach], ..., values[i + reach]) for each i, as far as they exist; values >= 0. In linear time.
+
+    >>> largest_around([3, 0, 1, 5, 2], 1)
+    [3, 3, 5, 5, 5]
+    """
+    block = 2 * reach + 1
+    padded = [0] * reach + values + [0] * (reach + -(len(values) + 2 * reach) % block)
+    starts = range(0, len(padded), block)
+    up = [v for i in starts for v in accumulate(padded[i : i + block], max)]
+    down = [v for i in starts for v in [*accumulate(padded[i : i + block][::-1], max)][::-1]]
+    return [max(down[i], up[i + block - 1]) for i in range(len(values))]

@@ -66,11 +66,21 @@ class MixtureMechanism(TableMechanism):
 
     def _place(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(the point below, the next one, the latter's share) for each input."""
-        points = np.array(self.points)
-        low = np.clip(np.searchsorted(points, x, side="right") - 1, 0, max(points.size - 2, 0))
-        high = np.minimum(low + 1, points.size - 1)
+        low = self._below(x)
+        high = np.minimum(low + 1, len(self.points) - 1)
+        return low, high, self._shares_at(x, low)
+
+    def _below(self, x: np.ndarray) -> np.ndarray:
+        """The point below an input. A cell that has no point inside is placed by its left end: floats may round its centre to the
+        right one.
+        """
+        return np.clip(np.searchsorted(self.points, x, side="right") - 1, 0, max(len(self.points) - 2, 0))
+
+    def _shares_at(self, x: np.ndarray, low: np.ndarray) -> np.ndarray:
+        """The share of the next point at an input between this point and that one, or at one of them."""
+        points, high = np.array(self.points), np.minimum(low + 1, len(self.points) - 1)
         step = np.where(high > low, points[high] - points[low], 1.0)
-        return low, high, np.clip((x - points[low]) / step, 0.0, 1.0) * (high > low)
+        return np.asarray(np.clip((x - points[low]) / step, 0.0, 1.0) * (high > low))
 
     def shares(self, x: np.ndarray) -> np.ndarray:
         """The share of the point above in the mixture."""
@@ -83,8 +93,8 @@ class MixtureMechanism(TableMechanism):
         rows = np.where(toss / LIMB < share, high, low)
         # Where floats do not decide, rationals do.
         for k in np.flatnonzero(np.abs(toss / LIMB - share) <= ROUNDING).tolist():
-            if 0 < share[k] < 1:
-                value, a, b = (Fraction(v) for v in (inputs.flat[k], self.points[low[k]], self.points[high[k]]))
+            value, a, b = (Fraction(v) for v in (inputs.flat[k], self.points[low[k]], self.points[high[k]]))
+            if a < value < b:
                 rows[k] = high[k] if heads(int(toss[k]), (value - a) / (b - a), source) else low[k]
         return np.asarray(self.atoms()[self.table.draw(rows, source)].reshape(inputs.shape))
 
@@ -125,34 +135,42 @@ class MixtureMechanism(TableMechanism):
         """(what is attained, what is not exceeded), provided that the loss changes as little as it declares."""
         if not isinstance(objective, WorstCase | Average) or objective.loss.rates is None:
             return super().enclose(objective)
-        if isinstance(objective, WorstCase):
-            low, high = self._largest(objective.loss)
-        elif isinstance(objective.prior, Prior):
-            low, high = self._mean_at(objective.loss, objective.prior)
-        else:
-            low, high = self._mean(objective)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isinstance(objective, WorstCase):
+                low, high = self._largest(objective.loss)
+            elif isinstance(objective.prior, Prior):
+                low, high = self._mean_at(objective.loss, objective.prior)
+            else:
+                low, high = self._mean(objective)
         if not np.isfinite(high):
-            raise ValueError(
-                f"loss = {objective.loss.name!r} is not allowed on {self.domain}: it overflows; use smaller units"
-            )
-        # Sums of products of numbers >= 0: every rounding is relative.
-        slack = (len(self.outputs) + 64) * 2.0**-50
-        return max(0.0, enclosures.round_down(Fraction(low * (1 - slack)))), enclosures.round_up(
-            Fraction(high * (1 + slack))
-        )
+            raise self._overflow(objective.loss)
+        # Sums of products of numbers >= 0: every rounding is relative, but for those that `sides` makes up for.
+        slack = Fraction((len(self.outputs) + 64) * 2.0**-50)
+        below = Fraction(low) - slack * Fraction(high) - Fraction(2 * len(self.outputs) * enclosures.TINY)
+        return max(0.0, enclosures.round_down(below)), enclosures.round_up(Fraction(high) * (1 + slack))
 
-    def sides(self, loss: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The expected losses at increasing inputs under the rows of the points below and above."""
+    def sides(self, loss: Any, x: np.ndarray, below: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The expected losses at increasing inputs under the rows of the points `below` (if not given, those that are) and above.
+
+        They are not too small even where products are below all floats, but 0 where all losses are.
+        """
         step, found = max(1, BLOCK // len(self.outputs)), []
+        lows = self._below(x) if below is None else below
         outputs, rows = self.atoms(), self.table.rows
         work.count(0.01 * x.size * (len(self.outputs) + CELL))
         for start in range(0, x.size, step):
-            some = x[start : start + step]
-            low, high, _ = self._place(some)
+            some, low = x[start : start + step], lows[start : start + step]
             losses = loss.table(some, outputs)
-            found.append([np.einsum("ij,ij->i", losses, rows[part]) for part in (low, high)])
+            lost = losses.any(axis=1) * (len(self.outputs) * enclosures.TINY)
+            both_rows = low, np.minimum(low + 1, len(self.points) - 1)
+            found.append([np.einsum("ij,ij->i", losses, rows[part]) + lost for part in both_rows])
         both = np.concatenate(found, axis=1) if found else np.zeros((2, 0))
+        if not np.isfinite(both).all():
+            raise self._overflow(loss)
         return both[0], both[1]
+
+    def _overflow(self, loss: Any) -> ValueError:
+        return ValueError(f"loss = {loss.name!r} is not allowed on {self.domain}: it overflows; use smaller units")
 
     def _edges(self, cells: int) -> np.ndarray:
         """The points, the ends of the domain, and about so many more inputs spread evenly between them."""
@@ -168,27 +186,22 @@ class MixtureMechanism(TableMechanism):
         attained, closed, done = 0.0, 0.0, 0
         while left.size:
             centre = left / 2 + right / 2
-            first, second = self.sides(loss, centre)
+            low = self._below(left)
+            first, second = self.sides(loss, centre, low)
             done += centre.size * (len(self.outputs) + CELL)
-            low, high, share = self._place(centre)
+            share = self._shares_at(centre, low)
             attained = max(attained, float(((1 - share) * first + share * second).max()))
             reach = np.maximum(centre - left, right - centre) * (1 + 2.0**-50)
             # Which end of the cell is worse for the mixture; shares are within a rounding of what they are.
-            ends = [self._shares_at(side, low, high) for side in (left, right)]
+            ends = [self._shares_at(side, low) for side in (left, right)]
             mixed = np.maximum(*((1 - s) * first + s * second for s in ends))
-            top = mixed + 2 * ROUNDING * np.maximum(first, second) + loss.rates[0] * reach
+            top = mixed + 2 * ROUNDING * np.maximum(first, second) + _wide(loss, reach)
             open_ = (top > attained * (1 + CLOSE)) & (left < centre) & (centre < right)
             if done + 2 * int(open_.sum()) * (len(self.outputs) + CELL) > PAIRS:
                 open_[:] = False
             closed = max(closed, float(top[~open_].max(initial=0.0)))
             left, right = (np.stack(pair, axis=1)[open_].reshape(-1) for pair in ((left, centre), (centre, right)))
         return attained, max(attained, closed)
-
-    def _shares_at(self, x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """The share of the upper point at an input that lies between these two, or at one of them."""
-        points = np.array(self.points)
-        step = np.where(high > low, points[high] - points[low], 1.0)
-        return np.asarray(np.clip((x - points[low]) / step, 0.0, 1.0) * (high > low))
 
     def _mean_at(self, loss: Any, prior: Prior) -> tuple[float, float]:
         """The mean under a prior of points."""
@@ -197,7 +210,7 @@ class MixtureMechanism(TableMechanism):
         first, second = self.sides(loss, points[order])
         share = self._place(points[order])[2]
         found = ((1 - share) * first + share * second) @ np.array(prior.probabilities)[order]
-        error = 2 * ROUNDING * float(np.maximum(first, second).max(initial=0.0))
+        error = (2 * ROUNDING + points.size * 2.0**-52) * float(np.maximum(first, second).max(initial=0.0))
         return float(found) - error, float(found) + error
 
     def _mean(self, objective: Average) -> tuple[float, float]:
@@ -205,8 +218,9 @@ class MixtureMechanism(TableMechanism):
         domain = self.domain
         edges = self._edges(CELLS)
         centre = edges[:-1] / 2 + edges[1:] / 2
-        first, second = self.sides(objective.loss, centre)
-        low, high, _ = self._place(centre)
+        low = self._below(edges[:-1])
+        high = np.minimum(low + 1, len(self.points) - 1)
+        first, second = self.sides(objective.loss, centre, low)
 
         def shares(x: np.ndarray) -> np.ndarray:
             return np.asarray(np.clip((x - domain.lower) / domain.width, 0.0, 1.0))
@@ -214,15 +228,25 @@ class MixtureMechanism(TableMechanism):
         mass, apart, mean = objective.cells(domain, shares(edges), shares(centre))
         # The mixture is linear in the cell: its mean is that at the mean input.
         points = shares(np.array(self.points))
-        step = np.where(high > low, points[high] - points[low], 1.0)
-        part = np.clip((mean - points[low] * mass) / step, 0.0, mass) * (high > low)
+        step = points[high] - points[low]
+        known = step > 0  # else of one point, or of two that are too near for floats
+        step = np.where(known, step, 1.0)
+        part = np.clip((mean - points[low] * mass) / step, 0.0, mass) * known
         found = float((first * (mass - part) + second * part).sum())
-        # Masses are within 2^-51, and shares of inputs within 2^-51 of a cell's: both in each cell.
-        width = float(np.diff(points).min(initial=1.0))
-        error = centre.size * 2.0**-48 / width * float(np.maximum(first, second).max())
-        wide = objective.loss.rates[0] * domain.width * apart * (1 + 2.0**-40) + error
+        # Masses are within 2^-51, and shares of inputs within 2^-51: in each cell. A part is one of the mass.
+        wrong = np.where(
+            known, np.minimum(mass + 2.0**-50, 2.0**-48 / step), np.where(high > low, mass + 2.0**-50, 0.0)
+        )
+        error = centre.size * 2.0**-48 * float(np.maximum(first, second).max())
+        error += float((wrong * np.abs(second - first)).sum()) * (1 + 2.0**-20)
+        wide = float(_wide(objective.loss, domain.width * apart * (1 + 2.0**-40))) + error
         return found - wide, found + wide
 
     def __repr__(self) -> str:
         size = f"{len(self.points)} points, {len(self.outputs)} outputs"
         return f"MixtureMechanism on {self.domain}: {size}; {self._tail()}"
+
+
+def _wide(loss: Any, reach: Any) -> Any:
+    """By how much the loss changes at most for inputs that are so far apart; not too small."""
+    return loss.rates[0] * reach + (enclosures.TINY if loss.rates[0] else 0.0)

@@ -110,7 +110,8 @@ class AdditiveNoise(Mechanism):
 
     def check_unbiased(self) -> Check:
         """The noise is symmetric by construction."""
-        return Check("unbiased", True, "the noise is symmetric about 0, so that E[Y | x] = x at every input")
+        sent = "" if self.discrete else ", but for what is rounded to the grid of the numbers that are sent"
+        return Check("unbiased", True, f"the noise is symmetric about 0, so that E[Y | x] = x at every input{sent}")
 
     def _loss(self, loss: Any) -> Any:
         law, radius = as_loss(loss), self.noise_radius()
@@ -129,6 +130,6 @@ def added(inputs: np.ndarray, places: np.ndarray, g: float) -> np.ndarray:
     with np.errstate(over="ignore"):
         scaled = np.floor(inputs / g)  # exact: g is a power of two
     if (np.abs(scaled) < 2.0**62).all():
-        return (scaled.astype(np.int64) + places) * g
+        return ((scaled.astype(np.int64) + places) * g).astype(float)
     pairs, grid = zip(inputs.flat, places.flat, strict=True), Fraction(g)
     return np.array([float((Fraction(x) // grid + int(z)) * grid) for x, z in pairs]).reshape(inputs.shape)

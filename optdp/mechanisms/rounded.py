@@ -8,6 +8,7 @@ square exceeds it by f(1 - f), f the fractional part of Z: by at most 1/4.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -147,12 +148,12 @@ class RoundedNoise(AdditiveNoise):
     def _integers(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Draws of the noise: a point of the grid, rounded down after a uniform share of a unit was added, with a fair sign."""
         per = self._per
-        places = self.noise._places(shape, rng)
+        places = self.noise._places(math.prod(shape), rng).reshape(shape)
         rounded = (places + rng.integers(0, per, size=shape)) // per
         return np.where(rng.integers(0, 2, size=shape) == 1, rounded, -rounded)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return self._integers(shape, rng) * 1.0
+        return (self._integers(shape, rng) * 1.0).astype(float)
 
     def __repr__(self) -> str:
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"

@@ -41,6 +41,7 @@ from optdp.exact import (
     require,
     work,
 )
+from optdp.exact.numbers import BITS, below
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import AdditiveNoise, added
@@ -50,6 +51,8 @@ from optdp.problem import ApproxDP, At, Average, Line, LossLike, Objective, Priv
 PERIOD, FALL = 40, 80
 #: The eps for which periods are drawn one by one, and at most so many of them before a cut.
 LEAST, PERIODS = 0.05, 200
+#: A guarantee's delta of too many bits is rounded up to so many, and to a multiple of the least float, 2^-LEAST_MASS.
+DIGITS, LEAST_MASS = 256, 1074
 
 
 @dataclass(frozen=True, repr=False)
@@ -225,7 +228,7 @@ class LatticeStaircase(AdditiveNoise):
         return (1 - Fraction(self.atom, LIMB)) * mean * Fraction(self.step) ** power
 
     def guarantee(self) -> ApproxDP | None:
-        worst = self.least_delta
+        worst = _rounded_up(self.least_delta)
         return ApproxDP(Log(1 / self.fall), worst, self.sensitivity) if worst < 1 else None
 
     def satisfies(self, privacy: Privacy) -> bool | None:
@@ -393,7 +396,7 @@ class LatticeStaircase(AdditiveNoise):
 
     def __repr__(self) -> str:
         reach = f"|z| <= {self.noise_radius():.6g}" if self.cut else "unbounded"
-        atom = f", atom {self.atom / LIMB:.6g} at 0" if self.atom else ""
+        atom = f", atom {below(self.atom_mass, 6)} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"LatticeStaircase for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
 
@@ -419,6 +422,14 @@ def _moved(b: Any, period: int, first: int, cut: int) -> Any:
     edge = b**k * start(rest)
     edge += b ** (k - 1) * (start(period) - start(rest)) if k else mass(min(period - cut, cut + 1)) - 1
     return edge / (2 * mass(cut + 1) - 1)
+
+
+def _rounded_up(mass: Fraction) -> Fraction:
+    """A delta that a notion takes: where the noise is cut off after many periods, the exact one has thousands of bits."""
+    if not mass or (mass.denominator.bit_length() <= BITS and float(mass) > 0):
+        return mass
+    places = min(mass.denominator.bit_length() - mass.numerator.bit_length() + DIGITS, LEAST_MASS)
+    return Fraction(-(-(mass.numerator << places) // mass.denominator), 1 << places)
 
 
 def _points(sensitivity: float) -> int:

@@ -7,6 +7,7 @@ as a frozen dataclass with a `tag`; `docs/extending/loss.md` is a worked example
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -25,6 +27,9 @@ from optdp.exact import enclosures, fit, polynomial, require, work
 from optdp.exact.fields import Tagged, Within
 from optdp.exact.numbers import Number, plain, prose, rational, show
 from optdp.exact.sweep import Branches, horner
+
+#: Breaks of a piecewise polynomial, and the coefficients on each piece.
+Rows = tuple[tuple[Fraction, ...], tuple[tuple[Fraction, ...], ...]]
 
 
 class Loss(Tagged, root=True):
@@ -40,8 +45,6 @@ class Loss(Tagged, root=True):
     convex: bool = False
     monotone: bool = False
     assumptions: str = ""
-    #: Whether values as floats are right to 8 ulps.
-    accurate: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -100,6 +103,29 @@ class DistanceLoss(Loss):
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         return self(np.abs(np.subtract(y, x)))
 
+    #: Where L is piecewise polynomial: 0 = b_0 < b_1 < ..., and the coefficients on each [b_i, b_(i+1)), the last without end.
+    polynomials: Rows | None = None
+
+    def exact(self, distance: Fraction) -> Fraction:
+        """L(distance >= 0), of a piecewise polynomial."""
+        assert self.polynomials is not None
+        breaks, rows = self.polynomials
+        return _horner(rows[bisect.bisect_right(breaks, distance) - 1], distance)
+
+    @property
+    def growth(self) -> tuple[Fraction, float]:
+        """(C, q) with L(d) <= C max(1, d)^q, of a power or a piecewise polynomial."""
+        if self.polynomials is None:
+            assert self.exponent is not None
+            return Fraction(1), self.exponent
+        rows = self.polynomials[1]
+        return max(sum(map(abs, row), Fraction(0)) for row in rows), float(max(map(len, rows)) - 1)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it is known to be constant from some distance on."""
+        return self.polynomials is not None and not any(self.polynomials[1][-1][1:])
+
     def integral(self, distance: ArrayLike) -> np.ndarray:
         """The integral of L from 0 to distance >= 0, elementwise."""
         raise NotImplementedError(f"{type(self).__name__} gives no integrals")
@@ -119,6 +145,9 @@ class DistanceLoss(Loss):
             return arb(0) if threshold <= 0 else t * enclosures.ball(reach)
         d = self.crossing(t).min(enclosures.ball(reach))
         return t * d - self.integral_ball(d)
+
+    def branches(self, unit: Fraction, below: bool) -> Branches | None:
+        return None if self.polynomials is None else _mirrored(*self.polynomials, unit)
 
     def mean_ball(self, reach: Fraction) -> arb:
         """An enclosure of the mean of L over distances spread evenly over [0, reach]."""
@@ -229,11 +258,15 @@ class Huber(_OneParameter, DistanceLoss):
     tag = "huber"
     corner: float
     convex = True
-    accurate = True
     words = "H(|Y - x|) with the Huber function of corner {}", "H_{{}}(|Y - x|)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "corner", require.real("corner", self.corner, low=1e-150, high=1e150))
+
+    @property
+    def polynomials(self) -> Rows:  # type: ignore[override]
+        zero, c = Fraction(0), Fraction(self.corner)
+        return (zero, c), ((zero, zero, Fraction(1, 2)), (-c * c / 2, c))
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         d, c = np.asarray(distance, dtype=float), self.corner
@@ -249,10 +282,6 @@ class Huber(_OneParameter, DistanceLoss):
         d, c = enclosures.ball(distance), enclosures.ball(self.corner)
         near, far = d.min(c), (d - c).max(arb(0))
         return near**3 / 6 + c * far * (c + far) / 2
-
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
-        c = Fraction(self.corner)
-        return _mirrored([Fraction(0), c], [[Fraction(0), Fraction(0), Fraction(1, 2)], [-c * c / 2, c]], unit)
 
     def crossing(self, level: arb) -> arb:
         c = enclosures.ball(self.corner)
@@ -272,6 +301,15 @@ class Threshold(_OneParameter, DistanceLoss):
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", require.real("limit", self.limit, low=0.0))
 
+    @property
+    def polynomials(self) -> Rows | None:  # type: ignore[override]
+        if self.limit == 0:  # 1 everywhere but at one point, where atoms may lie
+            return None
+        return (Fraction(0), Fraction(self.limit)), ((Fraction(0),), (Fraction(1),))
+
+    def exact(self, distance: Fraction) -> Fraction:
+        return Fraction(distance > self.limit)
+
     def __call__(self, distance: ArrayLike) -> np.ndarray:
         return np.where(np.asarray(distance, dtype=float) > self.limit, 1.0, 0.0)
 
@@ -280,11 +318,6 @@ class Threshold(_OneParameter, DistanceLoss):
 
     def integral_ball(self, distance: Number | arb) -> arb:
         return (enclosures.ball(distance) - enclosures.ball(self.limit)).max(arb(0))
-
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
-        if self.limit == 0:  # 1 everywhere but at one point, where atoms may lie
-            return None
-        return _mirrored([Fraction(0), Fraction(self.limit)], [[Fraction(0)], [Fraction(1)]], unit)
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         if threshold <= 0:
@@ -330,6 +363,10 @@ class Pieces(DistanceLoss):
             if drops or not polynomial.nonnegative(_slope(row), start, end):
                 reason = f"the loss is not proven nondecreasing from distance {start} on"
                 raise ValueError(f"coefficients are not allowed: {reason}")
+
+    @property
+    def polynomials(self) -> Rows:  # type: ignore[override]
+        return self.breaks, self.coefficients
 
     @property
     def _parts(self) -> Iterable[tuple[tuple[Fraction, ...], Fraction, Fraction | None]]:
@@ -384,9 +421,6 @@ class Pieces(DistanceLoss):
         ends = (max(end, Fraction(0)) for end in (enclosures.lower(d), enclosures.upper(d)))
         low, high = (enclosures.ball(self._exact(end, self._primitives)) for end in ends)
         return low.union(high)  # nondecreasing in d
-
-    def branches(self, unit: Fraction, below: bool) -> Branches | None:
-        return _mirrored(self.breaks, self.coefficients, unit)
 
     def deficit_above(self, threshold: float, reach: Fraction) -> arb:
         below = math.isfinite(threshold) and Fraction(threshold) <= self.coefficients[0][0]
@@ -501,6 +535,7 @@ class PairLoss(_Session):
         if not callable(self.function):
             allowed = "it must be a function of inputs and outputs"
             raise TypeError(f"function = {self.function!r} is not allowed: {allowed}")
+        require.label("name", self.name)
         given = self.lipschitz
         if given is None:
             return
@@ -542,16 +577,12 @@ class PairLoss(_Session):
 
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         inputs, outputs = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-        shape = np.broadcast_shapes(inputs.shape, outputs.shape)
-        values = None
-        with suppress(TypeError, ValueError):
-            values = np.asarray(self.function(inputs, outputs), dtype=float)
-            if values.shape != shape:  # constant in one of the two, or a function of floats
-                values = np.broadcast_to(values, shape)
-        if values is None:
-            values = np.asarray(np.vectorize(self.function, otypes=[float])(inputs, outputs))
+        values = evaluated(f"loss = {self.name!r}", self.function, inputs, outputs)
         if not (values >= 0).all():
-            raise ValueError(f"loss = {self.name!r} is not allowed: a loss must be >= 0")
+            k = int(np.flatnonzero(~(values >= 0))[0])
+            at = [float(v.flat[k]) for v in (*np.broadcast_arrays(inputs, outputs), values)]
+            told = f"a loss must be a number >= 0, and for the input {at[0]!r} and the output {at[1]!r} it is {at[2]:g}"
+            raise ValueError(f"loss = {self.name!r} is not allowed: {told}")
         return values
 
     def table(self, inputs: np.ndarray, outputs: np.ndarray) -> np.ndarray:
@@ -561,9 +592,14 @@ class PairLoss(_Session):
         """
         values = self.of(inputs[:, None], outputs)
         if not np.isfinite(values).all():
-            raise ValueError(f"loss = {self.name!r} is not allowed: it is infinite at some inputs and outputs")
-        # What is lost to rounding in the function's own arithmetic is no contradiction.
-        noise = 2.0**-36 * float(values.max())
+            k = np.argwhere(~np.isfinite(values))[0].tolist()
+            where = f"for the input {float(inputs[k[0]])!r} and the output {float(outputs[k[1]])!r}"
+            raise ValueError(f"loss = {self.name!r} is not allowed: it is infinite {where}")
+        # What is lost to rounding in the function's own arithmetic is no contradiction: in its values, and in what it computes
+        # them from, as y - 32, or 20 y in |sin 20 y|, which is as large as points times rates.
+        noise = 2.0**-36 * float(values.max()) + enclosures.TINY
+        for points, rate in zip((inputs, outputs), self.rates or (), strict=False):
+            noise += 2.0**-45 * rate * float(np.abs(points).max())
         for axis, (points, what) in enumerate(((inputs, "inputs"), (outputs, "outputs"))):
             if self.rates is None or points.size < 2:
                 continue
@@ -575,8 +611,8 @@ class PairLoss(_Session):
                 k = (i, j)[axis]
                 raise ValueError(
                     f"lipschitz = {self.lipschitz!r} is not allowed for the loss {self.name!r}: between the {what} "
-                    f"{points[k]:.6g} and {points[k + 1]:.6g} it changes by {float(steps[i, j]):.6g} "
-                    + (f"for the output {outputs[j]:.6g}" if axis == 0 else f"for the input {inputs[i]:.6g}")
+                    f"{float(points[k])!r} and {float(points[k + 1])!r} it changes by {float(steps[i, j]):.6g} "
+                    + (f"for the output {float(outputs[j])!r}" if axis == 0 else f"for the input {float(inputs[i])!r}")
                 )
         return values
 
@@ -594,20 +630,77 @@ class PairLoss(_Session):
         return MatrixLoss(matrix)  # type: ignore[arg-type]
 
 
-def evaluated(function: Callable[[Any], Any], points: ArrayLike) -> np.ndarray:
-    """A user's function at `points`, in their shape; one by one if it takes one float only (`if d > 0.1: ...`)."""
-    points = np.asarray(points, dtype=float)
+#: Entries of an array of values that are computed again by themselves, and how far they may differ, as a share of the largest.
+PROBES, SAME = 7, 1e-6
+
+
+def evaluated(what: str, function: Callable[..., Any], *points: np.ndarray) -> np.ndarray:
+    """A user's function of numbers, at arrays of them that broadcast: one by one where it does not take arrays, as in
+    `if d > 0.1: ...`, or makes one number of them.
+
+    **Arguments:** `what`: how errors begin, as "loss = 'mine'".
+
+    **Raises** TypeError where its values are no real numbers, ValueError where they depend on the rest of the array.
+    """
+    full = np.broadcast_arrays(*points)
+    found = whole = None
     with suppress(TypeError, ValueError):
-        found = np.asarray(function(points))
-        if found.shape == points.shape:
-            return found
-    return np.asarray(np.vectorize(function, otypes=[float])(points))
+        found = np.asarray(function(*points))
+        whole = np.broadcast_to(found, full[0].shape)  # it may be constant in one of them
+    if found is None or whole is None:
+        return _floats(what, np.asarray(np.vectorize(function, otypes=[object])(*points)))
+    values, same = _floats(what, whole), found.shape == whole.shape
+    other = _differs(function, full, values, same)
+    if other is None:
+        return values
+    if not same:  # the number for all was not that of each
+        return _floats(what, np.asarray(np.vectorize(function, otypes=[object])(*points)))
+    at = ", ".join(repr(float(v.flat[other])) for v in full)
+    raise ValueError(f"{what} is not allowed: its value at ({at}) among others must be the one that it has there alone")
+
+
+def _floats(what: str, found: np.ndarray) -> np.ndarray:
+    """Values as floats."""
+    wrong: Any = None if found.dtype.kind in "iufbO" else found.dtype
+    if found.dtype.kind == "O":
+        wrong = next((type(v).__name__ for v in found.flat if not isinstance(v, Real | np.bool_)), None)
+    if wrong is not None:
+        raise TypeError(f"{what} is not allowed: it must give real numbers, not {wrong}")
+    try:
+        return found.astype(float, copy=False)
+    except OverflowError:
+        raise ValueError(f"{what} is not allowed: its values must be at most 1.8e308") from None
+
+
+def _differs(
+    function: Callable[..., Any], points: Sequence[np.ndarray], values: np.ndarray, arrays: bool
+) -> int | None:
+    """The place of a value, among some that are tried, that is another one where the function is called with its point alone.
+
+    `arrays`: whether it may be a function that takes arrays only.
+    """
+    if values.size < 2:
+        return None
+    scale = float(np.max(np.abs(values), where=np.isfinite(values), initial=0.0))
+    for k in np.unique(np.linspace(0, values.size - 1, PROBES).astype(int)).tolist():
+        try:
+            with np.errstate(all="ignore"):  # the array's values have told
+                alone = float(function(*(v.flat[k] for v in points)))
+        except (TypeError, ValueError, IndexError, AttributeError):
+            if arrays:
+                continue
+            return int(k)
+        if not np.isclose(alone, values.flat[k], rtol=SAME, atol=SAME * scale, equal_nan=True):
+            return int(k)
+    return None
 
 
 Shape = Literal["convex", "concave"]
 
 #: Cells on which a user's loss is sampled. Monotone sums leave a relative gap of about 1/CELLS.
 CELLS = 2**20
+#: Cells, losses and their products below this are refused: integrals of much smaller shares would not be accurate.
+LEAST = 2.0**-900
 
 
 @dataclass(frozen=True)
@@ -642,6 +735,7 @@ class CustomLoss(_Session, DistanceLoss):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(f"loss = {self.function!r} is not allowed: a loss must be a function of the distance")
+        require.label("name", self.name)
         if self.shape is not None:
             require.choice("shape", self.shape, ("convex", "concave"))
         if self.reach is None:  # not bound to a problem yet
@@ -665,6 +759,10 @@ class CustomLoss(_Session, DistanceLoss):
             trapezoid = (ends[:-1] + ends[1:]) / 2
             low, high = (middle, trapezoid) if self.shape == "convex" else (trapezoid, middle)
         cell = self.reach / CELLS
+        if values[-1] > 0 and min(cell, values[-1], cell * values[-1]) < LEAST:
+            raise ValueError(
+                f"loss = {self.name!r} is not allowed: its integral underflows on [0, {self.reach:g}]; use larger units"
+            )
         slack = np.arange(CELLS + 1) * (cell * noise)
         object.__setattr__(self, "_values", ends)
         object.__setattr__(self, "_noise", 2 * noise)
@@ -703,10 +801,7 @@ class CustomLoss(_Session, DistanceLoss):
             )
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
-        values = evaluated(self.function, distance)
-        if values.dtype.kind not in "iufb":
-            raise TypeError(f"loss = {self.name!r} is not allowed: a loss must give real numbers, not {values.dtype}")
-        return values.astype(float, copy=False)
+        return evaluated(f"loss = {self.name!r}", self.function, np.asarray(distance, dtype=float))
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
         low, high = self.integral_bracket(distance)

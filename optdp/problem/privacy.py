@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from flint import arb, ctx
 
 from optdp.exact import enclosures, require, work
@@ -22,6 +23,9 @@ from optdp.problem.priors import Prior
 
 #: Most divergences are told from their bounds in so many bits.
 BITS = 96
+#: Corners of a power curve are first compared with chords of the Gaussian's, where they are more than MANY: between vertices at
+#: normal quantiles 1/CHORDS apart, as multiples of 2^-CHORD_BITS.
+MANY, CHORDS, CHORD_BITS = 40, 2048, 128
 #: Corners (P(S), Q(S)) of a power curve: what the best tests of one neighbour against the other reach.
 Corners = list[tuple[Fraction, Fraction]]
 
@@ -157,9 +161,11 @@ class ApproxDP(Privacy):
         require.real("delta", float(delta), low=0.0, high=1.0, open_high=True)
         if isinstance(delta, Log):
             raise TypeError(f"delta = {delta!r} is not allowed: delta must be a rational number")
+        if delta and not (float(delta) > 0 and delta < 1):  # a fraction below all floats, or that is rounded to 1
+            raise ValueError("delta is not allowed: delta must be 0 or a number in [5e-324, 1)")
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
-        if self.eps == 0 and self.delta == 0:
+        if self.delta == 0 and enclosures.at_most(self.eps, 0):
             raise ValueError("eps = 0, delta = 0 is not allowed: no noise hides everything, so one of them must be > 0")
 
     @property
@@ -453,7 +459,7 @@ class Profile(Divergence):
 
     def _implied_by(self, other: Privacy) -> bool | None:
         if isinstance(other, LDP):
-            pure = ApproxDP(other.eps, 0.0, self.sensitivity) if float(other.eps) <= require.MAX_EPS else None
+            pure = ApproxDP(other.eps, 0.0, self.sensitivity) if 0 < float(other.eps) <= require.MAX_EPS else None
             return None if pure is None else True if _implies_pairs(list(self.pairs), pure, self.sensitivity) else None
         return _implies_pairs(list(self.pairs), other, self.sensitivity)
 
@@ -500,7 +506,7 @@ class Curve(Divergence):
         object.__setattr__(self, "points", tuple(made))
         self._set_sensitivity()
         if self.pairs[0] == (0, 0):
-            raise ValueError("points are not allowed: such a curve may be 0 from 0 on, which asks for no noise at all")
+            raise ValueError("points are not allowed: such a curve may be 0 at every eps > 0, which no noise keeps")
 
     @classmethod
     def of(
@@ -643,6 +649,8 @@ class GDP(Divergence):
         """At every corner of the power curve: between them the curve is straight, and the Gaussian's is concave."""
         known = True
         corners = [(alpha, beta) for alpha, beta in pair.powers() if 0 < alpha > beta < pair.total]
+        if len(corners) > MANY:
+            corners = self._not_below_chords(corners, pair.total)
         work.count(15 * len(corners))
         with ctx.workprec(BITS):  # most are decided at once
             corners = [c for c in corners if not _under_gaussian(*c, pair.total, enclosures.ball(self.mu))]
@@ -656,6 +664,40 @@ class GDP(Divergence):
                     return False
                 known = known and bool(least <= mu)
         return known or None
+
+    def _not_below_chords(self, corners: list[tuple[int, int]], total: int) -> list[tuple[int, int]]:
+        """The corners that are not below the chord of the Gaussian's curve around them, in exact integers: few."""
+        from scipy.special import ndtri
+
+        work.count(3 * len(corners))
+        low = np.minimum([beta / total for _, beta in corners], [(total - beta) / total for _, beta in corners])
+        sign = np.array([1 if 2 * beta < total else -1 for _, beta in corners])
+        places = np.floor(ndtri(np.maximum(low, 1e-300)) * sign * CHORDS).astype(int)
+        left = []
+        for place, (alpha, beta) in zip(places.tolist(), corners, strict=True):
+            (x, y), (u, v) = self._vertex(place), self._vertex(place + 1)
+            along = (beta << CHORD_BITS) - x * total
+            below = ((alpha << CHORD_BITS) - y * total) * (u - x) <= along * (v - y)
+            if not (below and 0 <= along <= (u - x) * total):
+                left.append((alpha, beta))
+        return left
+
+    @cached_property
+    def _vertices(self) -> dict[int, tuple[int, int]]:
+        return {}
+
+    def _vertex(self, place: int) -> tuple[int, int]:
+        """(level, power), times 2^CHORD_BITS, of a point on or below the Gaussian's curve, with level Phi(place/CHORDS)."""
+        if place not in self._vertices:
+            work.count(20)
+            with ctx.workprec(CHORD_BITS + 32):
+                at, unit = arb(place) / CHORDS, Fraction(2**CHORD_BITS)
+                level, power = gauss_tail(-at), gauss_tail(-at - enclosures.ball(self.mu))
+                self._vertices[place] = (
+                    math.ceil(enclosures.upper(level) * unit),
+                    math.floor(enclosures.lower(power) * unit),
+                )
+        return self._vertices[place]
 
     def _by_own(self, other: Privacy) -> bool | None:
         return enclosures.at_most(other.mu, self.mu) if isinstance(other, GDP) else None

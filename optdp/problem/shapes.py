@@ -378,10 +378,7 @@ def _from_function(role: str, function: Callable[[Any], Any], support: tuple[flo
 
     def values(u: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            found = evaluated(function, (a + b) / 2 + (b - a) / 2 * u)
-        if found.dtype.kind not in "iufb":
-            raise TypeError(f"{role} = {name!r} is not allowed: it must give real numbers, not {found.dtype}")
-        return found.astype(float)
+            return evaluated(f"{role} = {name!r}", function, (a + b) / 2 + (b - a) / 2 * u)
 
     def midpoints(n: int) -> np.ndarray:
         return (2 * np.arange(n) + 1 - n) / n

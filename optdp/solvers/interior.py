@@ -38,6 +38,8 @@ def advance(
     **Returns** the new values and slacks, how far each went, and the corrector's moves of everything else.
     """
     gap, mean = complementarity(primal, slack)
+    if not gap > 0:
+        raise np.linalg.LinAlgError("the products of values and slacks underflow")
     moves, _, slips = direction([-x * s for x, s in zip(primal, slack, strict=True)])
     ahead, behind = min(1.0, length(primal, moves)), min(1.0, length(slack, slips))
     after, _ = complementarity(

@@ -1,0 +1,99 @@
+"""Additive noise for losses that are neither |x| nor x^2: Huber, thresholds, polynomial pieces, concave powers."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.certificates.additive import SCALE, lattice_costs
+from optdp.mechanisms.additive import AdditiveMechanism
+
+#: Convex, concave, with jumps on and off any lattice, and neither.
+LOSSES = [
+    optdp.Huber(0.5), optdp.Threshold(1.0), optdp.Threshold(2.3), optdp.Power(0.5),
+    optdp.Pieces((0, 1, 2), ((0, 0, 1), (1,), ("1/2", "1/4"))), optdp.Pieces((0, "1/3"), ((0, 0, 0, 1), ("1/3", "1/7"))),
+]  # fmt: skip
+APPROXIMATE = [optdp.ApproxDP(1.0, 0.0), optdp.ApproxDP(1.0, 0.01)]
+OTHERS = [optdp.Profile([(0.5, 0.1), (1.5, 0.01)]), optdp.GDP(1.0), optdp.KL(0.5), optdp.RDP(4, 1)]
+
+
+@given(loss=st.sampled_from(LOSSES), n=st.integers(1, 12), width=st.sampled_from([0.3, 1.0, 4.0]), x=st.floats(0, 5))
+@settings(max_examples=200, deadline=None)
+def test_the_broken_line_lies_below_the_loss(loss, n, width, x):
+    last = 6 * n
+    costs = lattice_costs(loss, width, n, last)
+    assert (np.diff(costs) >= 0).all()
+    a, at = int(x * n), Fraction(x)
+    low, high = (Fraction(int(c), 2**SCALE) for c in costs[a : a + 2])
+    line = low + (high - low) * (at * n - a)
+    if loss.exponent is None:
+        assert line <= loss.exact(at * Fraction(width))
+    else:  # the square root, in units of the sensitivity's
+        assert line <= 0 or line**2 <= at
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("decay", [0, 2**61])
+def test_values_agree_with_quadrature(loss, decay):
+    tail = (2**20, 2**18) if decay else ()
+    noise = AdditiveMechanism(optdp.Line(), 0.75, 2, (2**22, 2**21), 2**19 if not decay else 0, tail, decay)
+    edges = np.linspace(0, 40, 80_001)
+    middle = (edges[1:] + edges[:-1]) / 2
+    mass = np.diff(2 * noise.cdf(edges))
+    low, high = noise.enclose_loss(loss, sent=True)
+    expected = float(mass @ loss(middle))  # every loss here is 0 at 0
+    assert low <= high <= low * (1 + 1e-6) and low == pytest.approx(expected, rel=2e-3)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_brackets_hold_and_verify(loss):
+    for privacy in [*APPROXIMATE, *([] if loss.bounded else OTHERS)]:
+        own = (privacy.eps, privacy.delta) if isinstance(privacy, optdp.ApproxDP) else (privacy,)
+        line = optdp.solve_additive(*own, loss=loss, rtol=0.1, n=4)
+        assert line.verify() and line.lower_bound <= line.value, privacy
+        laplace = optdp.Problem(privacy, optdp.Line(), loss, optdp.Additive())
+        assert optdp.Solution.from_dict(line.to_dict()).problem == laplace
+    pure = optdp.solve_additive(1.0, 0.0, loss=loss, n=6)
+    grid = np.linspace(0, 60, 600_001)
+    assert pure.lower_bound <= np.trapezoid(loss(grid) * np.exp(-grid), grid) * (1 + 1e-4)  # Laplace noise
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.0, 2.0])
+def test_the_probability_of_an_error_above_one_sensitivity_under_pure_privacy(eps):
+    """The staircase whose step is at the limit keeps 1/(1 + 1/(E - 1)) of its mass within: e^-eps is left."""
+    found = optdp.solve_additive(eps, 0.0, loss=optdp.Threshold(1.0), rtol=0.02)
+    assert found.lower_bound <= math.exp(-eps) <= found.value * (1 + 1e-9) and found.gap < 0.02
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.01])
+@pytest.mark.parametrize("loss", [optdp.Threshold(2.0), optdp.Huber(1.5), optdp.Power(0.5)], ids=str)
+def test_integers_are_all_but_exact(delta, loss):
+    found = optdp.solve_additive(1.0, delta, loss=loss, sensitivity=3, discrete=True)
+    assert found.verify() and found.gap < 3e-3
+    drawn = np.abs(found.mechanism.randomize(np.zeros(200_000), 5))
+    assert float(np.mean(loss(drawn))) == pytest.approx(found.value, rel=0.02)
+
+
+@pytest.mark.parametrize("privacy", OTHERS, ids=str)
+def test_bounded_losses_are_refused_under_other_notions(privacy):
+    with pytest.raises(ValueError, match="a bounded loss is solved under"):
+        optdp.solve_additive(privacy, loss=optdp.Threshold(1.0))
+
+
+def test_huber_lies_between_its_two_halves():
+    """(c x - c^2/2)_+ <= H(x) <= min(x^2/2, c x)."""
+    c = 0.5
+    huber, absolute, squared = (
+        optdp.solve_additive(1.0, 1e-3, loss=loss) for loss in (optdp.Huber(c), "abs", "squared")
+    )
+    assert c * absolute.lower_bound - c * c / 2 <= huber.value and huber.lower_bound <= min(
+        c * absolute.value, squared.value / 2
+    )
+    as_pieces = optdp.solve_additive(1.0, 1e-3, loss=optdp.Pieces((0, "1/2"), ((0, 0, "1/2"), ("-1/8", "1/2"))))
+    assert as_pieces.lower_bound == huber.lower_bound and as_pieces.value == pytest.approx(huber.value, rel=1e-12)
