@@ -27,11 +27,9 @@ from optdp.solvers.radial import Caps, RadialFloor, _cap, solve_radial
 #: Radii and norms of the first mesh: so many for each favoured ball, at least and at most. Both are added where they are missing.
 RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
 #: Where favoured balls are smaller than this, the floor is one of layers (`optdp.solvers.layers`): spheres, and norms of the
-#: bound, for each width of a ball (in the plane more: caps are less smooth there); about the most norms and rows; the share of
-#: the value that is left to the proof of the bound with so many norms as here, and a bound on the share that mixing adds.
-SMALL, LAYERED, PLANE, MOST_NORMS, MOST_ROWS, LEFT, MIXED = 0.05, (12, 8), (16, 14), 5000, 14_000, 3e-5, 1.2e-4
-#: Narrower balls are left to the closed forms: proofs would take minutes.
-NARROWEST = 0.0025
+#: bound, for each width of a ball (in the plane more: caps are less smooth there); the share of R^2 that is left to the proof
+#: of the bound; the share that mixing rows adds, and the most rows.
+SMALL, LAYERED, PLANE, LEFT, MIXED, MOST_ROWS = 0.11, (12, 12), (16, 12), 3e-5, 1e-4, 100_000
 #: Least coins of a sphere: spheres with fewer are left out.
 LEAST = 100
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
@@ -49,8 +47,6 @@ def design(
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
     reach = math.sqrt(value)
     if reach < SMALL:
-        if layers.width(eps, domain.dim) < NARROWEST:
-            return run.solution(made, proof, "the height of the cap", "1", "closed form (incomplete beta function)")
         return layered(run, best, made, proof)
     radii, norms = (
         int(np.clip(each * size / reach, *span))
@@ -82,14 +78,12 @@ def layered(run: Run, best: tuple[float, float], made: Mechanism, proof: Certifi
     domain: Any = problem.domain
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
     spheres, each = PLANE if domain.dim == 2 else LAYERED
-    width = float(layers.width(eps, domain.dim))
-    some = min(each, max(4, int(MOST_NORMS * width)))
-    found = layers.Layers(eps, domain.dim, min(spheres, max(6, 2 * some)))
+    found = layers.Layers(eps, domain.dim, spheres)
     found.run(min(run.rtol / 100, 1e-5), lambda low, high: run.progress("a floor of layers", low, high))
-    norms, weights, centers, reaches = found.dual(some)
+    norms, weights, centers, reaches = found.dual(each)
     if weights.any():
         used = weights > 0
-        reaches = reaches * math.sqrt(1 - LEFT * (each / some) ** 2.5)
+        reaches = reaches * math.sqrt(1 - LEFT)
         rows = (v[used].tolist() for v in (norms, weights, 2 * centers, reaches**2 - centers**2))
         dual = RadialCertificate(*map(tuple, rows))
         bound = dual.bound(problem).value

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optdp.closed_forms.caps import caps
 from optdp.solvers.lp import Highs, LinearProgram, Session
 
 if TYPE_CHECKING:
@@ -40,8 +41,10 @@ DENSER, AROUND = 4, 2.5
 ROUNDS, IDLE = 40, 6
 #: How often norms are added; the share of the error by which it may be larger between norms.
 REFINEMENTS, BETWEEN = 4, 2e-4
-#: Rounds of the program of the weights; by how much they may fall short; knots of the weights for each width.
-PRICING, SHORT, WEIGHTS = 12, 1e-5, 8
+#: Rounds of the program of the multipliers; by how much prices may fall short; knots for each width; radii below the layer.
+PRICING, SHORT, WEIGHTS, INNER = 12, 1e-6, 8, 1000
+#: By how much, as a share of R, balls are moved at a time.
+TRUST = (0.0, 0.01, 0.01, 0.005, 0.005)
 
 
 def limit(dim: int) -> tuple[float, float, float]:
@@ -67,24 +70,6 @@ def width(eps: float, dim: int) -> float:
     return math.sqrt((dim + 2) / dim * math.exp(-2 * eps / (dim + 2)) * (a - mass))
 
 
-def _caps(dim: int, depth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(W, T, f) of the cap of the height 1 - `depth`, depth in [0, 2]."""
-    from scipy.special import betainc, gammaln
-
-    small, rest = np.minimum(depth, 2 - depth), depth * (2 - depth)
-    if dim == 2:
-        share = 2 * np.arcsin(np.sqrt(small / 2)) / math.pi
-    elif dim == 3:
-        share = small / 2
-    else:
-        share = betainc((dim - 1) / 2, 0.5, rest) / 2
-    with np.errstate(divide="ignore", under="ignore"):
-        constant = gammaln(dim / 2) - gammaln((dim - 1) / 2) - math.log(math.pi) / 2
-        moment = np.exp(constant + (dim - 1) / 2 * np.log(rest)) / (dim - 1)
-        dense = np.where(rest > 0, (dim - 1) * moment / np.maximum(rest, 1e-300), 0.0)
-    return np.where(depth > 1, 1 - share, share), moment, dense
-
-
 @dataclass(frozen=True)
 class Spheres:
     """Radii, increasing, in R^dim; `more` is E - 1. Rows are balls with the centers c and the radii R."""
@@ -101,10 +86,15 @@ class Spheres:
         return np.minimum(places, self.radii.size - 1), places < self.radii.size
 
     def caps(self, c: np.ndarray, R: np.ndarray, band: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, ...]:
-        """(r, depth, W, T, f) along the band."""
+        """(r, W, T, f, E[2 c r (t - h)_+]) along the band."""
         r, c = self.radii[band[0]], c[:, None]
-        depth = np.where(band[1], np.clip((R[:, None] ** 2 - (r - c) ** 2) / (2 * c * r), 0.0, 2.0), 0.0)
-        return r, depth, *_caps(self.dim, depth)
+        rest, size = np.where(band[1], R[:, None] ** 2 - (r - c) ** 2, 0.0), 2 * c * r
+        depth = np.clip(rest / (2 * size), 0.0, 1.0)
+        small = np.minimum(depth, 1 - depth)
+        share, moment, over, _ = caps(self.dim, small, depth > 0.5)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            dense = np.where(small > 0, (self.dim - 1) * moment / (4 * small * (1 - small)), 0.0)
+        return r, share, moment, dense, np.where(depth < 1, size * over, rest - size)
 
     def rows(self, floor: np.ndarray, c: np.ndarray, guess: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(R, mean along the input, E|Y - mean|^2) of the rows with the centers c and mass 1."""
@@ -112,39 +102,50 @@ class Spheres:
         rest, high = 1 - mass, 1.2 * guess
         for _ in range(80):
             band = self.band(c, high)
-            low = self.more * (self.caps(c, high, band)[2] * floor[band[0]]).sum(axis=1) < rest
+            low = self.more * (self.caps(c, high, band)[1] * floor[band[0]]).sum(axis=1) < rest
             if not low.any():
                 break
             high = np.where(low, 1.4 * high, high)
-        part, R, low, before = floor[band[0]], high, np.zeros(c.size), np.full(c.size, np.inf)
-        for _ in range(80):
-            r, _, share, moment, dense = self.caps(c, R, band)
-            excess = self.more * (share * part).sum(axis=1) - rest
-            low, high = np.where(excess < 0, R, low), np.where(excess >= 0, R, high)
-            if np.abs(excess).max() < 1e-11 or (high - low <= 1e-14 * high).all():
+        part, R, low, before = floor[band[0]], high.copy(), np.zeros(c.size), np.full(c.size, np.inf)
+        left = np.arange(c.size)
+        for _ in range(80):  # of those that are left
+            near = band[0][left], band[1][left]
+            r, share, _, dense, _ = self.caps(c[left], R[left], near)
+            held = self.more * (share * part[left]).sum(axis=1)
+            excess, now = held - rest, R[left]
+            low[left], high[left] = np.where(excess < 0, now, low[left]), np.where(excess >= 0, now, high[left])
+            with np.errstate(all="ignore"):  # Newton's step in logarithms where it stays inside and the last one was a good one
+                slope = self.more * (dense * part[left] / r).sum(axis=1) * now * now / c[left] / held
+                step = now * np.exp(np.log(rest / held) / slope)
+            good = (step > low[left]) & (step < high[left]) & (np.abs(excess) < before[left] / 2)
+            before[left] = np.abs(excess)
+            R[left] = np.where(np.abs(excess) < 1e-11, now, np.where(good, step, (low[left] + high[left]) / 2))
+            left = left[(np.abs(excess) >= 1e-11) & (high[left] - low[left] > 1e-14 * high[left])]
+            if not left.size:
                 break
-            with np.errstate(all="ignore"):  # Newton's step where it stays inside and the last one was a good one
-                step = R - excess / (self.more * (dense * part / r).sum(axis=1) * R / c)
-            good = (step > low) & (step < high) & (np.abs(excess) < before / 2)
-            R, before = np.where(good, step, (low + high) / 2), np.abs(excess)
+        r, share, moment, _, _ = self.caps(c, R, band)
+        excess = self.more * (share * part).sum(axis=1) - rest
         if excess.min() < -1e-10:  # around 0 whole spheres come in at once: rather too many
             R = np.where(excess < -1e-10, high, R)
-            r, _, share, moment, _ = self.caps(c, R, band)
+            r, share, moment, _, _ = self.caps(c, R, band)
         part, away = self.more * part, r - c[:, None]
         mean = c * rest + (part * (away * share - r * (share - moment))).sum(axis=1)
         around = (part * (away**2 * share + 2 * c[:, None] * r * (share - moment))).sum(axis=1)
         return R, mean, around + float(floor @ self.radii**2) + c * c * mass - (mean - c) ** 2
 
-    def gains(self, c: np.ndarray, R: np.ndarray) -> csr_matrix:
-        """(E - 1) 2 c r E[(t - h)_+] (rows, radii)."""
+    def gains(self, c: np.ndarray, R: np.ndarray) -> tuple[csr_matrix, csr_matrix, csr_matrix]:
+        """(E - 1) E[2 c r (t - h)_+], and by how much it rises with R^2, and with c where R stays (rows, radii)."""
         from scipy.sparse import csr_matrix
 
         band = self.band(c, R)
-        r, depth, share, moment, _ = self.caps(c, R, band)
-        over = np.where(depth >= 2, depth - 1, np.maximum(moment - (1 - depth) * share, 0.0))
-        value, meant = self.more * 2 * c[:, None] * r * over, band[1] & (depth > 0)
-        rows = np.broadcast_to(np.arange(c.size)[:, None], value.shape)
-        return csr_matrix((value[meant], (rows[meant], band[0][meant])), shape=(c.size, self.radii.size))
+        r, share, moment, _, gain = self.caps(c, R, band)
+        met = gain > 0
+        places = np.broadcast_to(np.arange(c.size)[:, None], gain.shape)[met], band[0][met]
+        along = 2 * ((r - c[:, None]) * share - r * (share - moment))
+        first, second, third = (
+            csr_matrix((self.more * v[met], places), shape=(c.size, self.radii.size)) for v in (gain, share, along)
+        )
+        return first, second, third
 
 
 def _graded(start: float, stop: float, step: float, width: float, growth: float, largest: float) -> np.ndarray:
@@ -266,7 +267,7 @@ class Layers:
                 errors = variance + 2 * c * (self.norms - mean) - (self.norms**2 - mean**2)
                 if mean.max() > 1 - 0.01 * self.width and errors.max() < self.value:
                     self.value, self.best = float(errors.max()), point
-                prices = square + np.outer(c * c - R * R, one) - (self.spheres.gains(c, R) @ self.hats).toarray()
+                prices = square + np.outer(c * c - R * R, one) - (self.spheres.gains(c, R)[0] @ self.hats).toarray()
                 prices /= self.unit
                 worth, size = (R * R - (c - self.norms) ** 2) / self.unit, np.maximum(1.0, np.abs(prices).max(axis=1))
                 rows = np.hstack([np.ones((c.size, 1)), -prices]) / size[:, None]
@@ -297,8 +298,8 @@ class Layers:
         return c, *found
 
     def dual(self, each: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(norms, weights, c, R): balls that are best for the floor, and the best weights for them."""
-        from scipy.sparse import csr_matrix, hstack
+        """(norms, weights, c, R): so many norms for each width, and the best multipliers that are found for them."""
+        from scipy.sparse import csr_matrix, diags, hstack
 
         w, dim = self.width, self.dim
         norms = self.steps(1.0, each)
@@ -306,41 +307,86 @@ class Layers:
         norms, c, R = (v[np.abs(mean - norms) < 0.1 * w] for v in (norms, c, R))
         knots = np.concatenate([[0.0], _graded(1.0, 0.0, w / WEIGHTS, w, GROWTH, LARGEST)])
         like = norms ** (dim - 1) * np.gradient(norms) * (norms**2 + 0.5) / self.widths(norms) ** (dim + 2)
-        last = csr_matrix(([1 / norms.size], ([norms.size - 1], [0])), shape=(norms.size, 1))
-        parts = csr_matrix(hstack([_hats(norms, knots, like / like.sum()), last]))
-        top = float((c + R).max())
-        radii = np.concatenate([np.geomspace(1e-4, 0.1, 25)[:-1] * w, np.arange(0.1 * w, top, w / 31)])
-        one, level = (np.asarray(parts.T @ v).ravel() for v in (np.ones(c.size), c * c - R * R))
-        gains = Spheres(dim, self.spheres.more, radii).gains(c, R)
-        prices = np.outer(radii**2, one) + level - (gains.T @ parts).toarray()
-        worth = np.asarray(parts.T @ (R * R - (c - norms) ** 2)).ravel() / self.unit
-        some = np.unique(np.concatenate([np.arange(0, 24, 3), np.arange(24, radii.size, max(1, radii.size // 500)),
-                                         np.arange(np.searchsorted(radii, 1 - DEEP * w), radii.size, 2)]))  # fmt: skip
-        low, high = (np.concatenate([[1.0], np.full(some.size, v)]) for v in (0.0, np.inf))
-        session = Highs().session(
-            LinearProgram(-worth, csr_matrix(np.vstack([one, prices[some]])), low, high, name="weights")
-        )
-        weights = np.zeros(one.size)
-        for _ in range(PRICING):
-            found = session.solve()
-            if not found.usable or found.x.size != one.size:
+        last = csr_matrix(([1.0], ([norms.size - 1], [0])), shape=(norms.size, 1))
+        parts = csr_matrix(hstack([_hats(norms, knots, like), last]))
+        sizes = np.asarray(parts.sum(axis=0)).ravel()
+        parts = csr_matrix(parts[:, sizes > 0] @ diags(1 / sizes[sizes > 0]))
+        top, best, found = float((c + R).max()), 0.0, (norms, np.zeros(norms.size), c, R)
+        fine = np.concatenate([np.geomspace(1e-4, 0.1, 100)[:-1] * w, np.arange(0.1 * w, 1.01 * top, w / 60)])
+        for trust in TRUST:
+            weights, c, R = self.weigh(parts, norms, c, R, trust)
+            if not weights.sum() > 0:
                 break
-            weights = np.maximum(found.x, 0.0)
-            short = -(prices @ weights) / (radii**2 * (one @ weights) + level @ weights)
+            weights, reach = weights / weights.sum(), R
+            for _ in range(6):  # a common factor for all R makes up for radii that were not looked at
+                gained = weights @ Spheres(dim, self.spheres.more, fine).gains(c, reach)[0]
+                worst = float((gained / (fine**2 + weights @ (c * c - reach * reach))).max())
+                if worst < 1 + 1e-7:
+                    break
+                reach = reach * worst ** (-1 / (dim + 2))
+            value = float(weights @ (reach**2 - (c - norms) ** 2))
+            if value > best:
+                best, found = value, (norms, weights, c, reach)
+        return found
+
+    def weigh(
+        self, parts: csr_matrix, norms: np.ndarray, c: np.ndarray, R: np.ndarray, trust: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(weights, c, R): the best combination of `parts`, and R^2 and c moved by at most the share `trust` of R^2 and R.
+
+        g is concave in weights times multipliers: what is moved is moved along tangents.
+        """
+        from scipy.sparse import csr_matrix, diags, hstack, identity, vstack
+
+        w, top, count = self.width, float((c + R).max()), parts.shape[1]
+        radii = np.concatenate([
+            np.geomspace(1e-4, 0.1, 9)[:-1] * w, np.arange(0.1, 3, 1 / 31) * w, np.linspace(3 * w, 1 - DEEP * w, INNER),
+            np.arange(1 - DEEP * w, top, w / 31),
+        ])  # fmt: skip
+        radii = np.unique(radii[radii > 0])
+        gains, wider, moved = Spheres(self.dim, self.spheres.more, radii).gains(c, R)
+
+        def priced(everywhere: np.ndarray, gains: csr_matrix) -> np.ndarray:
+            return np.asarray(parts.T @ everywhere) - (gains.T @ parts).toarray()
+
+        prices = np.outer(radii**2, np.ones(count)) + priced(c * c - R * R, gains)
+        scale = 1 / np.abs(prices).max(axis=1, keepdims=True)
+        worth = [R * R - (c - norms) ** 2]
+        if trust:
+            shares = diags(R * R), diags(R)
+            prices = np.hstack([prices, priced(-R * R, shares[0] @ wider), priced(2 * c * R, shares[1] @ moved)])
+            worth += [R * R, -2 * R * (c - norms)]
+        prices, cost = prices * scale, -np.concatenate([parts.T @ v for v in worth]) / self.unit
+        one = np.concatenate([np.ones(count), np.zeros(cost.size - count)])
+        some = np.unique(np.concatenate([np.arange(0, radii.size, 2), [radii.size - 1]]))
+        rows, limits = [csr_matrix(np.vstack([one, prices[some]]))], np.zeros(some.size)
+        if trust:
+            same, none = identity(count), csr_matrix((count, count))
+            rows += [hstack([trust * same, s * a, s * b]) for s in (1, -1) for a, b in ((same, none), (none, same))]
+            limits = np.zeros(some.size + 4 * count)
+        free = np.where(one > 0, 0.0, -np.inf)
+        session = Highs().session(
+            LinearProgram(
+                cost, vstack(rows), np.append(1.0, limits), np.append(1.0, np.full(limits.size, np.inf)), free,
+                name="multipliers",
+            )
+        )  # fmt: skip
+        point = np.zeros(cost.size)
+        for _ in range(PRICING):
+            result = session.solve()
+            if not result.usable or result.x.size != cost.size:
+                break
+            point = result.x
+            short = -(prices @ point)
             peak = np.flatnonzero((short > SHORT) & (short >= np.roll(short, 1)) & (short >= np.roll(short, -1)))
             if not peak.size:
                 break
             peak = peak[np.argsort(-short[peak], kind="stable")[:200]]
             session.add_rows(csr_matrix(prices[peak]), np.zeros(peak.size), np.full(peak.size, np.inf))
-        weights = np.asarray(parts @ weights).ravel()
-        if not weights.sum() > 0:
-            return norms, weights, c, R
-        weights = weights / weights.sum()
-        radii = np.concatenate([np.geomspace(1e-4, 0.1, 100)[:-1] * w, np.arange(0.1 * w, top, w / 60)])
-        for _ in range(6):  # a common factor
-            gained = weights @ Spheres(dim, self.spheres.more, radii).gains(c, R)
-            worst = float((gained / (radii**2 + weights @ (c * c - R * R))).max())
-            if worst < 1 + 1e-7:
-                break
-            R = R * worst ** (-1 / (dim + 2))
-        return norms, weights, c, R
+        weights = parts @ np.maximum(point[:count], 0.0)
+        if trust:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                moves = np.nan_to_num(np.array([parts @ v for v in np.split(point[count:], 2)]) / weights)
+            grown, along = np.clip(moves, -trust, trust)
+            c, R = c + along * R, R * np.sqrt(1 + grown)
+        return np.asarray(weights), c, R
