@@ -17,8 +17,8 @@ psi_i + W r^2 is convex, W the largest share of the outputs of one radius that r
 
     g >= min(g(a), g(b)) - (P + (E - 1) sum w_i W_i) (b - a)^2/4.
 
-Cells are halved until that suffices. Beyond the last c_i + R_i no output is favoured, and g rises. All is computed in floats, whose
-errors are bounded (`optdp.closed_forms.caps`): g is a difference of sums that are not much larger than what is left to it.
+Cells are halved until that suffices. Beyond the last c_i + R_i no output is favoured, and g rises. All is computed in floats
+whose errors are bounded (`optdp.closed_forms.caps`): what is left to g is much larger than these.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ PRECISION, NORMS, PAIRS, BLOCK = 128, 2**15, 50_000_000, 2**18
 LARGEST, LEAST = 2.0**60, 2.0**-60
 #: Radii between which g is looked at first; the narrowest cell, as a share of the last radius.
 CELLS, NARROWEST = 64, 2.0**-45
+#: Microseconds of a row at a radius.
+COST = 0.15
 #: g may be negative by this share of the bound.
 CLOSE = 2.0**-16
 
@@ -97,7 +99,7 @@ class RadialCertificate(Certificate):
             short = _Prices(problem, [row[1:] for row in kept]).shortfall(float(worth) * CLOSE)
             value = (enclosures.ball(worth) - enclosures.ball(short)) / enclosures.ball(total)
             found = max(0.0, enclosures.round_down(value)) if value.is_finite() else 0.0
-        return Bound(found, f"radial dual, {len(kept)} norms of inputs, all outputs, ball arithmetic")
+        return Bound(found, f"radial dual, {len(kept)} norms of inputs, all outputs, floats with bounded errors")
 
 
 class _Prices:
@@ -120,7 +122,9 @@ class _Prices:
         self.last = np.maximum.accumulate(((c + reach) + wider * (c + reach))[order])
         with np.errstate(divide="ignore", over="ignore"):
             x = np.minimum(square / c**2, 1.0)
-        depth = np.minimum(x / (1 + np.sqrt(1 - x)) / 2 * (1 + 2.0**-30), 0.5)  # of the largest cap, on the radius sqrt(-nu)
+        depth = np.minimum(
+            x / (1 + np.sqrt(1 - x)) / 2 * (1 + 2.0**-30), 0.5
+        )  # of the largest cap, on the radius sqrt(-nu)
         share, _, _, error = caps(self.dim, depth, np.zeros(depth.size, dtype=bool))
         most = w * np.where(x < 1 - 2.0**-40, share * (1 + error) + TINY, 1.0)
         self.most = np.concatenate([[0.0], np.cumsum(most[order])])
@@ -179,7 +183,7 @@ class _Prices:
             if pairs + ahead > PAIRS:
                 return max(0.0, -min(found, float(bound.min())))
             pairs += ahead
-            work.count(5 * low.size + self.cost * ahead)
+            work.count(5 * low.size + COST * ahead)
             found = min(found, float(bound[done].min(initial=0.0)))
             low, high, first, second = (v[~done] for v in (low, high, first, second))
             middle = (low + high) / 2
@@ -188,11 +192,6 @@ class _Prices:
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
             first, second = np.concatenate([first, values]), np.concatenate([values, second])
         return max(0.0, -found)
-
-    @property
-    def cost(self) -> float:
-        """Microseconds of a row at a radius."""
-        return 0.15
 
     def _sag(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """By how much g may be below both of its values at the ends of a cell."""

@@ -29,7 +29,7 @@ RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
 #: Where favoured balls are smaller than this, the floor is one of layers (`optdp.solvers.layers`): spheres, and norms of the
 #: bound, for each width of a ball (in the plane more: caps are less smooth there); the share of R^2 that is left to the proof
 #: of the bound; the share that mixing rows adds, and the most rows.
-SMALL, LAYERED, PLANE, LEFT, MIXED, MOST_ROWS = 0.11, (12, 12), (16, 12), 3e-5, 1e-4, 100_000
+SMALL, LAYERED, PLANE, LEFT, MIXED, MOST_ROWS = 0.1, (12, 16), (20, 20), 2e-5, 6e-5, 100_000
 #: Least coins of a sphere: spheres with fewer are left out.
 LEAST = 100
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
@@ -46,7 +46,7 @@ def design(
     domain: Any = problem.domain
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
     reach = math.sqrt(value)
-    if reach < SMALL:
+    if layers.width(eps, domain.dim) < SMALL:
         return layered(run, best, made, proof)
     radii, norms = (
         int(np.clip(each * size / reach, *span))
@@ -54,7 +54,7 @@ def design(
     )
     found = solve_radial(
         eps, domain.dim, length, value, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
-        left=lambda: run.time_limit - run.seconds, tell=lambda low, high: run.progress("a floor on radii", low, high),
+        tell=lambda low, high: run.progress("a floor on radii", low, high),
     )  # fmt: skip
     dual = certify(problem, found)
     bound = dual.bound(problem).value
@@ -67,13 +67,13 @@ def design(
     told = f"{found.radii.size} radii, {found.rounds} rounds of cuts"
     return run.solution(
         made, proof, f"{found.radii.size + 1}: floors of radii, and the error", f"{found.cuts + 1}: total mass, cuts",
-        "HiGHS (cutting planes)", (lower, value), stopped=found.stopped, objective=found.bound, message=told,
+        "HiGHS (cutting planes)", (lower, value), objective=found.bound, message=told,
         build=build_model, arguments=(eps, domain.dim, length),
     )  # fmt: skip
 
 
 def layered(run: Run, best: tuple[float, float], made: Mechanism, proof: Certificate) -> Solution:
-    """`design` for outputs that are close to their inputs: the work is counted, whatever the time limit."""
+    """`design` for outputs that are close to their inputs."""
     problem = run.problem
     domain: Any = problem.domain
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]

@@ -31,6 +31,10 @@ from optdp.solvers.lp import Highs, LinearProgram, Session
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+#: What is left of E - 1 for floats, and for the heights of caps where R is tiny.
+SAFE, ROUNDED = 1e-8, 1e-12
+#: Rows that are looked at together.
+BLOCK = 512
 #: In widths: how deep the fine layer is, how far beyond the boundary outputs may lie. Knots and norms for each width.
 DEEP, BEYOND, KNOTS, NORMS = 12.0, 3.0, 8, 16
 #: By how much steps between knots, and between norms, grow below the layer, and the largest one.
@@ -40,9 +44,9 @@ DENSER, AROUND = 4, 2.5
 #: Most rounds; so many in a row without progress end it.
 ROUNDS, IDLE = 40, 6
 #: How often norms are added; the share of the error by which it may be larger between norms.
-REFINEMENTS, BETWEEN = 4, 2e-4
+REFINEMENTS, BETWEEN = 4, 1e-4
 #: Rounds of the program of the multipliers; by how much prices may fall short; knots for each width; radii below the layer.
-PRICING, SHORT, WEIGHTS, INNER = 12, 1e-6, 8, 1000
+PRICING, SHORT, WEIGHTS, INNER = 12, 1e-6, 8, 8000
 #: By how much, as a share of R, balls are moved at a time.
 TRUST = (0.0, 0.01, 0.01, 0.005, 0.005)
 
@@ -97,7 +101,11 @@ class Spheres:
         return r, share, moment, dense, np.where(depth < 1, size * over, rest - size)
 
     def rows(self, floor: np.ndarray, c: np.ndarray, guess: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(R, mean along the input, E|Y - mean|^2) of the rows with the centers c and mass 1."""
+        """(R, mean along the input, E|Y - mean|^2) of the rows with the centers c, increasing for speed, and mass 1."""
+        if c.size > BLOCK:
+            parts = [self.rows(floor, c[k : k + BLOCK], guess[k : k + BLOCK]) for k in range(0, c.size, BLOCK)]
+            R, mean, variance = (np.concatenate(v) for v in zip(*parts, strict=True))
+            return R, mean, variance
         mass = float(floor.sum())
         rest, high = 1 - mass, 1.2 * guess
         for _ in range(80):
@@ -114,7 +122,9 @@ class Spheres:
             held = self.more * (share * part[left]).sum(axis=1)
             excess, now = held - rest, R[left]
             low[left], high[left] = np.where(excess < 0, now, low[left]), np.where(excess >= 0, now, high[left])
-            with np.errstate(all="ignore"):  # Newton's step in logarithms where it stays inside and the last one was a good one
+            with np.errstate(
+                all="ignore"
+            ):  # Newton's step in logarithms where it stays inside and the last one was a good one
                 slope = self.more * (dense * part[left] / r).sum(axis=1) * now * now / c[left] / held
                 step = now * np.exp(np.log(rest / held) / slope)
             good = (step > low[left]) & (step < high[left]) & (np.abs(excess) < before[left] / 2)
@@ -135,8 +145,12 @@ class Spheres:
 
     def gains(self, c: np.ndarray, R: np.ndarray) -> tuple[csr_matrix, csr_matrix, csr_matrix]:
         """(E - 1) E[2 c r (t - h)_+], and by how much it rises with R^2, and with c where R stays (rows, radii)."""
-        from scipy.sparse import csr_matrix
+        from scipy.sparse import csr_matrix, vstack
 
+        if c.size > BLOCK:
+            parts = [self.gains(c[k : k + BLOCK], R[k : k + BLOCK]) for k in range(0, c.size, BLOCK)]
+            first, second, third = (csr_matrix(vstack(v)) for v in zip(*parts, strict=True))
+            return first, second, third
         band = self.band(c, R)
         r, share, moment, _, gain = self.caps(c, R, band)
         met = gain > 0
@@ -182,7 +196,7 @@ class Layers:
         radii = self.steps(top, fine)
         density = (dim / ((dim + 2) * (self.a - self.mass * np.minimum(radii, 1) ** 2))) ** (dim / 2)
         self.hats = _hats(radii, self.knots, density * self.scale * dim * radii ** (dim - 1) * np.gradient(radii))
-        self.spheres = Spheres(dim, math.expm1(eps) * (1 - 1e-8), radii)
+        self.spheres = Spheres(dim, math.expm1(eps) * (1 - max(SAFE, ROUNDED / w**2)), radii)
         norms = _graded(1.0, 0.0, w / NORMS, w, SLOWER, LARGEST / 2)
         self.norms = np.unique(np.concatenate([norms, norms[:1] / 2, 1 - w / NORMS * 2.0 ** -np.arange(1, 5)]))
         ends = np.concatenate([[-0.5], np.linspace(0, 3, 25)[1:], np.geomspace(3.5, 300, 25)])
@@ -288,10 +302,10 @@ class Layers:
         c, _, mean, _ = self.curve(floor)
         mean, first = np.unique(mean, return_index=True)
         c = means + np.interp(means, mean, c[first] - mean)
-        for turn in range(5):
+        for turn in range(4):
             c = np.maximum(c, 1e-4 * self.width)
             found = self.row(floor, c)
-            if turn < 4:
+            if turn < 3:
                 order = np.argsort(c, kind="stable")
                 mean = np.maximum.accumulate(found[1][order])
                 c = c - (found[1] - means) if turn < 2 else np.interp(means, mean, c[order])
@@ -313,8 +327,13 @@ class Layers:
         parts = csr_matrix(parts[:, sizes > 0] @ diags(1 / sizes[sizes > 0]))
         top, best, found = float((c + R).max()), 0.0, (norms, np.zeros(norms.size), c, R)
         fine = np.concatenate([np.geomspace(1e-4, 0.1, 100)[:-1] * w, np.arange(0.1 * w, 1.01 * top, w / 60)])
+        for smaller in (0.0, 1e-3, 3e-3, 1e-2, 3e-2):  # until there are weights for which no price is negative
+            weights, *_ = self.weigh(knots, parts, norms, c, R * math.sqrt(1 - smaller), 0.0)
+            if weights.sum() > 0:
+                R = R * math.sqrt(1 - smaller)
+                break
         for trust in TRUST:
-            weights, c, R = self.weigh(parts, norms, c, R, trust)
+            weights, c, R = self.weigh(knots, parts, norms, c, R, trust)
             if not weights.sum() > 0:
                 break
             weights, reach = weights / weights.sum(), R
@@ -330,7 +349,7 @@ class Layers:
         return found
 
     def weigh(
-        self, parts: csr_matrix, norms: np.ndarray, c: np.ndarray, R: np.ndarray, trust: float
+        self, knots: np.ndarray, parts: csr_matrix, norms: np.ndarray, c: np.ndarray, R: np.ndarray, trust: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(weights, c, R): the best combination of `parts`, and R^2 and c moved by at most the share `trust` of R^2 and R.
 
@@ -339,11 +358,13 @@ class Layers:
         from scipy.sparse import csr_matrix, diags, hstack, identity, vstack
 
         w, top, count = self.width, float((c + R).max()), parts.shape[1]
-        radii = np.concatenate([
-            np.geomspace(1e-4, 0.1, 9)[:-1] * w, np.arange(0.1, 3, 1 / 31) * w, np.linspace(3 * w, 1 - DEEP * w, INNER),
-            np.arange(1 - DEEP * w, top, w / 31),
+        inner = np.linspace(3 * w, max(3 * w, 1 - DEEP * w), min(INNER, 2 + int(31 / w)))[1:-1]
+        rest = np.concatenate([
+            np.geomspace(1e-4, 0.1, 9)[:-1] * w, np.arange(0.1, 3, 1 / 31) * w,
+            np.interp(np.arange(0, knots.size, 0.25), np.arange(knots.size), knots), np.arange(1 - DEEP * w, top, w / 31),
         ])  # fmt: skip
-        radii = np.unique(radii[radii > 0])
+        radii, first = np.unique(np.append(rest, inner), return_index=True)
+        radii, first = radii[radii > 0], first[radii > 0]
         gains, wider, moved = Spheres(self.dim, self.spheres.more, radii).gains(c, R)
 
         def priced(everywhere: np.ndarray, gains: csr_matrix) -> np.ndarray:
@@ -358,7 +379,7 @@ class Layers:
             worth += [R * R, -2 * R * (c - norms)]
         prices, cost = prices * scale, -np.concatenate([parts.T @ v for v in worth]) / self.unit
         one = np.concatenate([np.ones(count), np.zeros(cost.size - count)])
-        some = np.unique(np.concatenate([np.arange(0, radii.size, 2), [radii.size - 1]]))
+        some = np.concatenate([np.flatnonzero(first < rest.size)[::2], np.flatnonzero(first >= rest.size)[::16]])
         rows, limits = [csr_matrix(np.vstack([one, prices[some]]))], np.zeros(some.size)
         if trust:
             same, none = identity(count), csr_matrix((count, count))
