@@ -397,7 +397,7 @@ def test_prices_of_radii_by_quadrature(d):
         total = 0.0
         for w, mu, nu in rows:
             law = beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)  # of t
-            edge = float(np.clip((r * r - nu) / (mu * r), -1, 1)) if mu else (1.0 if r * r > nu else -1.0)
+            edge = float(np.clip((r * r - nu) / (mu * max(r, 1e-12)), -1, 1)) if mu else (1.0 if r * r > nu else -1.0)
             mean = law.expect(lambda t, mu=mu, nu=nu: r * r - mu * r * t - nu, lb=edge, ub=1.0) if edge < 1 else 0.0
             total += w * (r * r - nu + more * min(mean, 0.0))
         return total

@@ -77,9 +77,9 @@ def caps(dim: int, small: np.ndarray, deep: np.ndarray) -> tuple[np.ndarray, np.
     return share, moment, over, UNIT * (2 * count + 8 * dim + 64)
 
 
-def _power(base: np.ndarray, exponent: int) -> np.ndarray | float:
+def _power(base: np.ndarray, exponent: int) -> np.ndarray:
     """base^exponent by squaring."""
-    found: np.ndarray | float = 1.0
+    found = np.ones_like(base)
     while exponent:
         if exponent % 2:
             found = found * base

@@ -29,7 +29,7 @@ RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
 #: Where favoured balls are smaller than this, the floor is one of layers (`optdp.solvers.layers`): spheres, and norms of the
 #: bound, for each width of a ball (in the plane more: caps are less smooth there); the share of R^2 that is left to the proof
 #: of the bound; the share that mixing rows adds, and the most rows.
-SMALL, LAYERED, PLANE, LEFT, MIXED, MOST_ROWS = 0.1, (12, 16), (20, 20), 2e-5, 6e-5, 100_000
+SMALL, LAYERED, PLANE, LEFT, MIXED, MOST_ROWS = (0.05, 0.1), (12, 16), (20, 20), 2e-5, 6e-5, 100_000
 #: Least coins of a sphere: spheres with fewer are left out.
 LEAST = 100
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
@@ -46,7 +46,7 @@ def design(
     domain: Any = problem.domain
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
     reach = math.sqrt(value)
-    if layers.width(eps, domain.dim) < SMALL:
+    if layers.width(eps, domain.dim) < SMALL[domain.dim > 2]:
         return layered(run, best, made, proof)
     radii, norms = (
         int(np.clip(each * size / reach, *span))

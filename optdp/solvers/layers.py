@@ -47,6 +47,8 @@ ROUNDS, IDLE = 40, 6
 REFINEMENTS, BETWEEN = 4, 1e-4
 #: Rounds of the program of the multipliers; by how much prices may fall short; knots for each width; radii below the layer.
 PRICING, SHORT, WEIGHTS, INNER = 12, 1e-6, 8, 8000
+#: Twice as many knots above this width: there prior and floor are on few spheres.
+WIDE = 0.05
 #: By how much, as a share of R, balls are moved at a time.
 TRUST = (0.0, 0.01, 0.01, 0.005, 0.005)
 
@@ -319,7 +321,7 @@ class Layers:
         norms = self.steps(1.0, each)
         c, R, mean, _ = self.balls(self.hats @ self.best, norms)
         norms, c, R = (v[np.abs(mean - norms) < 0.1 * w] for v in (norms, c, R))
-        knots = np.concatenate([[0.0], _graded(1.0, 0.0, w / WEIGHTS, w, GROWTH, LARGEST)])
+        knots = np.concatenate([[0.0], _graded(1.0, 0.0, w / (WEIGHTS * (1 + (w > WIDE))), w, GROWTH, LARGEST)])
         like = norms ** (dim - 1) * np.gradient(norms) * (norms**2 + 0.5) / self.widths(norms) ** (dim + 2)
         last = csr_matrix(([1.0], ([norms.size - 1], [0])), shape=(norms.size, 1))
         parts = csr_matrix(hstack([_hats(norms, knots, like), last]))
