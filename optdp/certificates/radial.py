@@ -23,6 +23,7 @@ whose errors are bounded (`optdp.closed_forms.caps`): what is left to g is much 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 #: Bits of the enclosures; most norms; how many pairs of a radius and a norm may be looked at, and at a time.
 PRECISION, NORMS, PAIRS, BLOCK = 128, 2**15, 50_000_000, 2**18
-#: The largest number, and the least slope that is not 0.
+#: The largest number, and the least slope, and share of the largest weight, that is not 0.
 LARGEST, LEAST = 2.0**60, 2.0**-60
 #: Radii between which g is looked at first; the narrowest cell, as a share of the last radius.
 CELLS, NARROWEST = 64, 2.0**-45
@@ -85,7 +86,10 @@ class RadialCertificate(Certificate):
             self._refuse(f"slopes must be 0 or at least {LEAST:g}")
         if max(self.norms) > 1:
             self._refuse("norms must be at most 1")
-        kept = [row for row in zip(self.norms, self.weights, self.slopes, self.levels, strict=True) if row[1]]
+        # A common factor of the weights changes nothing, and any of them may be 0: so floats have room for what is left.
+        power = -math.frexp(max(self.weights))[1]
+        weights = (math.ldexp(w, power) for w in self.weights)
+        kept = [row for row in zip(self.norms, weights, self.slopes, self.levels, strict=True) if row[1] >= LEAST]
         total = sum((Fraction(w) for _, w, _, _ in kept), Fraction(0))
         if not total:
             self._refuse("a worst case needs a prior with positive mass")
@@ -115,10 +119,11 @@ class _Prices:
         favours = [(w, mu / 2, float(Fraction(nu) + Fraction(mu / 2) ** 2)) for w, mu, nu in rows]
         w, c, square = np.array([row for row in favours if row[2] > 0]).reshape(-1, 3).T
         reach, wider = np.sqrt(square), 2.0**-45
-        order = np.argsort(c - reach, kind="stable")
+        start = (c - reach) - wider * (c + reach)
+        order = np.argsort(start, kind="stable")
         self.w, self.c, self.square = w[order], c[order], square[order]
         #: Between these radii, and perhaps nowhere, a row favours outputs; rows before some place end before this one.
-        self.first = ((c - reach) - wider * (c + reach))[order]
+        self.first = start[order]
         self.last = np.maximum.accumulate(((c + reach) + wider * (c + reach))[order])
         with np.errstate(divide="ignore", over="ignore"):
             x = np.minimum(square / c**2, 1.0)
@@ -145,7 +150,7 @@ class _Prices:
             gains[low:high] = self._gains(r[low:high], start[low:high], end[low:high])
             low = high
         square = self.mass * r * r
-        return np.asarray((square - self.level) - gains - 16 * UNIT * (square + abs(self.level) + gains))
+        return np.asarray((square - self.level) - gains - 16 * UNIT * (square + abs(self.level) + gains) - TINY)
 
     def _gains(self, r: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Upper bounds on (E - 1) sum w psi over these rows."""

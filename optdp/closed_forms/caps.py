@@ -17,12 +17,16 @@ from functools import lru_cache
 import numpy as np
 from flint import arb, ctx
 
+from optdp.exact import work
+
 #: Half the distance of 1 to the next float: what each operation may be wrong by.
 UNIT = 2.0**-53
 #: What may be added to all results where something underflowed.
 TINY = 2.0**-900
 #: Most dimensions; what is left out of a series is less than this share of it.
 DIMS, LEFT = 10_000, 2.0**-52
+#: Caps that are computed at a time, in the cache; microseconds of a cap, and of a term of its series.
+BLOCK, EACH, TERM = 2**14, 0.03, 0.001
 
 
 @lru_cache(maxsize=64)
@@ -47,8 +51,9 @@ def _terms(dim: int, depth: float) -> int:
         return 1
     part = _series(dim)[1]
     k = np.arange(part.size)
+    powers = np.cumprod(np.where(k, depth, 1.0))  # not `**`, which machines round in their own ways
     # Of both series: e_k/e_0 is at most c_k (k + 2)/2, and so much less is each term at least than the one before.
-    term = part * depth**k * (k + 2) / 2
+    term = part * powers * (k + 2) / 2
     ratio = depth * np.maximum(1.0, (dim - 1 + k) / ((dim + 1) / 2 + k)) * (k + 3) / (k + 2)
     enough = np.flatnonzero((ratio < 0.999) & (term < LEFT / 2 * (1 - ratio)))
     return int(enough[0]) + 1
@@ -57,18 +62,21 @@ def _terms(dim: int, depth: float) -> int:
 def caps(dim: int, small: np.ndarray, deep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """(W, T, E(t - h)_+, their relative error) of caps with |h| = 1 - 2 `small`, `small` in [0, 1/2], and h < 0 where `deep`.
 
-    But for `TINY`, which is to be allowed for besides.
+    But for `TINY`, which is to be allowed for besides. Half an ulp of |h| or of `small` is within the error, too.
     """
     count = _terms(dim, float(small.max(initial=0.0)))
+    work.count(small.size * (EACH + TERM * count))
     constant, first, second = _series(dim)
     rest = 4 * small * (1 - small)
     moment = constant * (np.sqrt(rest) if dim % 2 == 0 else 1.0) * _power(rest, (dim - 1) // 2)
     share, over = np.full_like(small, first[count - 1]), np.full_like(small, second[count - 1])
-    for k in range(count - 2, -1, -1):
-        share *= small
-        share += first[k]
-        over *= small
-        over += second[k]
+    for i in range(0, small.size, BLOCK):
+        s, one, two = (v[i : i + BLOCK] for v in (small, share, over))
+        for k in range(count - 2, -1, -1):
+            one *= s
+            one += first[k]
+            two *= s
+            two += second[k]
     share *= moment
     over *= moment * small
     share[deep] = 1 - share[deep]

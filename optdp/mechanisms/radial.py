@@ -344,7 +344,9 @@ class RadialMechanism(UnbiasedVectors):
             gaps, moved = np.diff(means), wrong[:-1] + wrong[1:]
             u, rise, square = error[:-1], np.diff(error), np.maximum(0.0, gaps + sign * moved) ** 2
             most = np.ones(u.size)
-            most[-1:] = (1 - means[-2:-1] + sign * wrong[-2:-1]) / (gaps[-1:] - sign * moved[-1:])
+            least = gaps[-1:] - sign * moved[-1:]  # not proven to be positive, as a difference of floats
+            if (least > 0).all():
+                most[-1:] = (1 - means[-2:-1] + sign * wrong[-2:-1]) / least
             with np.errstate(divide="ignore", invalid="ignore"):
                 share = np.clip(np.nan_to_num(0.5 + rise / (2 * square)), 0.0, np.clip(most, 0.0, 1.0))
             found = u + share * rise + share * (1 - share) * square + sign * steps * (np.abs(u) + np.abs(rise) + square)
