@@ -25,6 +25,7 @@ from optdp.closed_forms.caps import TINY, caps
 from optdp.closed_forms.cube import best_signs, gain, moment, share, threshold
 from optdp.closed_forms.vector import any_cap
 from optdp.design.radial import plain_program
+from optdp.exact import enclosures, work
 from optdp.exact.sampling import as_rng
 from optdp.mechanisms import baselines, directions
 from optdp.mechanisms.baselines.vector import SampledCoordinates, published_size
@@ -432,7 +433,107 @@ def test_prices_of_radii_by_quadrature(d):
     assert -prices.shortfall(1e-3) == pytest.approx(least, abs=2e-3) and -prices.shortfall(1e-3) <= least + 1e-7
 
 
-@pytest.mark.parametrize("d", [2, 3, 4, 9, 30, 301])
+@pytest.mark.parametrize("weight", [5e-324, 1e-322, 1e-300, 2.0**60])
+def test_tiny_weights_prove_no_more(weight):
+    """Products with weights next to the least float are rounded to nothing; a common factor changes nothing."""
+    best = radial(4.0, 3)
+    for mu, nu, norm in ((1.3, 0.45, 0.5), (1.0, 0.0, 0.5), (1.0, -0.2, 0.3)):
+        bound = RadialCertificate((norm,), (weight,), (mu,), (nu,)).bound(best.problem).value
+        assert bound <= best.lower_bound
+        assert bound == RadialCertificate((norm,), (1.0,), (mu,), (nu,)).bound(best.problem).value
+    own = best.certificate
+    again = replace(own, weights=tuple(w * 2.0**-200 for w in own.weights)).bound(best.problem).value
+    assert again == pytest.approx(own.bound(best.problem).value, rel=1e-12)
+
+
+def test_no_row_that_favours_outputs_is_missed():
+    """Wide rows begin where floats can hardly tell."""
+    rng = np.random.default_rng(4)
+    c, reach = 10.0 ** rng.uniform(-1, 9, (2, 60))
+    level = np.where(rng.random(60) < 0.5, 0.0, reach**2 - c**2)
+    prices = _Prices(
+        problem(1.0, optdp.Ball(3)), [(1.0, 2 * a, b) for a, b in zip(c.tolist(), level.tolist(), strict=True)]
+    )
+    assert (np.diff(prices.first) >= 0).all() and (np.diff(prices.last) >= 0).all()  # what a search takes for granted
+    radii = np.sort(np.abs(np.concatenate([prices.first, prices.last, prices.c])))
+    start, end = prices.near(radii, radii)
+    for r, low, high in zip(radii.tolist(), start, end, strict=True):
+        for i in [*range(low), *range(high, prices.c.size)]:
+            assert prices.square[i] * (1 + 2.0**-50) <= (Fraction(r) - Fraction(prices.c[i])) ** 2
+
+
+def test_prices_are_below_the_true_ones():
+    """In balls: of rows in many dimensions, whose caps have the largest errors, and of rows that favour nothing."""
+    rng, d = np.random.default_rng(5), 10_000
+    for _ in range(30):
+        mu, nu = 1 + rng.random(), 0.3 * rng.random()
+        r = math.sqrt(nu) * (1 + 0.01 * rng.random())
+        found = _Prices(problem(1.0, optdp.Ball(d)), [(1.0, mu, nu)]).at(np.array([r]))[0]
+        with ctx.workprec(256):
+            height = (arb(r) ** 2 - arb(nu)) / (arb(mu) * arb(r))
+            share, moment = any_cap(d, height)
+            true = arb(r) ** 2 - nu - (arb(1).exp() - 1) * mu * arb(r) * (moment - height * share)
+            assert found <= true and float(true - found) <= 1e-9
+    rows = [(w, 0.0, -nu) for w, nu in zip(rng.random(30).tolist(), rng.random(30).tolist(), strict=True)]
+    radii = rng.random(50)
+    for r, found in zip(radii.tolist(), _Prices(problem(1.0, optdp.Ball(2)), rows).at(radii).tolist(), strict=True):
+        true = sum(Fraction(w) * (Fraction(r) ** 2 - Fraction(nu)) for w, _, nu in rows)
+        assert true * (1 - Fraction(1, 2**47)) <= Fraction(found) <= true
+
+
+@pytest.mark.parametrize("d", [3, 1000])
+def test_laws_of_rows_in_balls(d):
+    """The ratio of densities, the means and the largest error are bounds for the numbers that are drawn from."""
+    rng, domain, checked = np.random.default_rng(d), optdp.Ball(d), 0
+    while checked < 15:
+        radii = np.sort(3 * math.sqrt(d) * (1 + 0.01 * rng.random(6)))
+        floors = rng.integers(1, 2**58, 6)
+        heights = np.sort(rng.uniform(-0.5, 1.0, 4) / math.sqrt(d / 3))
+        levels = radii[0] * (radii[0] - heights)
+        try:
+            made = RadialMechanism(domain, radii, floors.tolist(), (1.0,) * 4, levels, 2.0**-30)
+        except ValueError:  # means that do not reach 1
+            continue
+        checked += 1
+        (first, _, place), coins = made._rows, made._laws[0].tolist()
+        ratio, means, squares = arb(0), [], []
+        with ctx.workprec(256):
+            for k in range(4):
+                mean, square = (
+                    arb(0),
+                    sum((arb(r) ** 2 * m for r, m in zip(made.radii, made.floors, strict=True)), arb(0)),
+                )
+                for j in range(place[k], place[k + 1]):
+                    r, floor = made.radii[first[k] + j - place[k]], made.floors[first[k] + j - place[k]]
+                    if coins[j]:
+                        share, moment = any_cap(d, arb(float(made._heights[j])))
+                        ratio = ratio.max(1 + coins[j] / (share * floor))
+                        mean += arb(r) * coins[j] * moment / share
+                        square += arb(r) ** 2 * coins[j]
+                means.append(mean / 2**62)
+                squares.append(square / 2**62)
+            assert sum(coins[place[0] : place[1]]) == 2**62 - sum(made.floors)
+            assert ratio <= enclosures.ball(made._ratio) and float(enclosures.ball(made._ratio) / ratio) < 1 + 1e-9
+            for true, found, wrong in zip(means, made._means.tolist(), made._wrong.tolist(), strict=True):
+                assert abs(true - found) <= wrong
+            low, high, at = made._worst
+            k = max(i for i in range(4) if i == 0 or means[i] <= at)
+            share = (arb(at) - means[k]) / (means[k + 1] - means[k])
+            error = squares[0] if at == 0 else (1 - share) * squares[k] + share * squares[k + 1] - arb(at) ** 2
+            assert error <= high and low <= error + 1e-9 * high
+            assert all(s - m * m <= high for m, s in zip(means, squares, strict=True) if m <= 1) and squares[0] <= high
+
+
+def test_terms_of_caps_are_counted():
+    """Proofs in many dimensions take longer."""
+    small = np.full(100_000, 0.5)
+    with work.limited(0.05):
+        caps(3, small, small < 0)
+        with pytest.raises(work.Overwork):
+            caps(10_000, small, small < 0)
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 9, 30, 301, 10_000])
 def test_caps_in_floats_are_within_their_error(d):
     rng = np.random.default_rng(d)
     small = np.concatenate([rng.random(40) / 2, 10.0 ** -rng.uniform(0.4, 15, 40), [0.0, 0.5]])
