@@ -807,8 +807,6 @@ def accepts(problem: Problem) -> str | None:
     unbounded = isinstance(privacy, GDP) or any(delta == 0 for _, delta in privacy.pairs)
     if loss.assumptions and unbounded:
         return "where noise is unbounded (Gaussian DP, delta = 0) a function, known on a bounded range, is not enough"
-    if loss.bounded:
-        return "a bounded loss is solved under (eps, delta) only"
     others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 

@@ -298,8 +298,6 @@ def accepts(problem: Problem) -> str | None:
         return "the objective must be a worst case"
     if problem.objective.loss.assumptions:
         return "the loss must be a power or piecewise polynomial: noise is unbounded, and a function is known on a bounded range"
-    if problem.objective.loss.bounded:
-        return "a bounded loss is solved under (eps, delta) only"
     others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 
