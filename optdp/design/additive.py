@@ -707,7 +707,7 @@ def _solve_with_slack(
 def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> _Bracket | None:
     """delta > 0, and a loss that is constant from some distance on: noise may reach as far beyond it as is of use.
 
-    The multipliers are those of a relaxation, without rows for pairs that are further out.
+    The multipliers are those of a relaxation, without rows for pairs that are further out, or (eps = 0) of the program itself.
     """
     beyond = float(task.loss.polynomials[0][-1] / Fraction(task.width))
     size = math.ceil((beyond + min(truncated_radius(task.eps, FAR * task.delta), 2 * task.radius) + 1) * n) + n
@@ -726,9 +726,9 @@ def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> 
         p[0], atom = p[0] + atom, 0.0
     if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
         return None
-    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(relaxed, costs)))
+    own, other = (AdditiveCertificate(n, "nodes", tuple(multipliers_of(each, costs))) for each in (program, relaxed))
     mechanism = private_finite(task.privacy, task.area, n, p, atom)
-    return task.bracket(mechanism, certificate, solved, program, "finite support")
+    return _proven(task.bracket(mechanism, own, solved, program, "finite support"), task, other)
 
 
 def solve_additive(
@@ -931,12 +931,15 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
             found, coarse = _solve_geometric(task, points), None
         else:
             tolerance = min(1e-4, 0.02 * rtol)
-            if task.loss.bounded:
-                found, coarse = _solve_bounded(task, points, every_shift, tolerance), None
+            if task.loss.bounded:  # where delta is small, there is nothing to be had from it far out
+                found, coarse = _solve_geometric(task, points) if task.eps > 0 and not every_shift else None, None
+                if found is None or found.gap > AIM * rtol:
+                    slack = _solve_bounded(task, points, every_shift, tolerance)
+                    found = _better(found, slack) if found and slack else slack or found
             else:
                 found = _solve_with_slack(task, points, every_shift, coarse, tolerance)
                 coarse = found.program if found else None
-            if found and task.slow and task.eps > 0:
+            if found and task.slow and task.eps > 0 and not task.loss.bounded:
                 tailed = _solve_geometric(task, points)
                 found = _better(found, tailed) if tailed else found
         if found is None:

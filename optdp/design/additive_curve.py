@@ -26,6 +26,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,6 +70,8 @@ SPIKE = 0.03
 MESHES, FINE, LOW = ((4, 0.5), (4, 0.25), (6, 0.25), (9, 0.25)), 1024, 64
 #: By how much the curve is drawn in for such noise; the share of the usual limit that checking it may take.
 SLACK, PROOF = 5e-7, 0.85
+#: The slope of the cost of noise beyond where a loss is constant, as a share of its probability there.
+EVEN = 1e-4
 #: How near a lattice's objectives come, as a share of rtol.
 SOLVED = 0.05
 
@@ -161,17 +164,19 @@ class TailProgram:
 
     **Arguments:** `curve`; `n`: points per sensitivity; `costs`: c_0, c_1, ..., as far as they are known; `size`: T_1..T_size are
     variables, the last n continued geometrically if the curve has a largest `ratio`; `atom`: whether a mass at 0 may stay there;
-    `nodes`: only these T_k are variables (1 and `size` among them), and masses are equal in between.
+    `nodes`: only these T_k are variables (1 and `size` among them), and masses are equal in between; `free`: nothing is asked of
+    what lies beyond `size`: a relaxation, for costs that are constant there.
     """
 
     def __init__(
         self, curve: PowerCurve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver,
-        nodes: np.ndarray | None = None,
+        nodes: np.ndarray | None = None, free: bool = False,
     ) -> None:  # fmt: skip
+        self.free = free
         self.curve, self.n, self.size, self.costs, self.atom, self.nodes = curve, n, size, costs, atom, nodes
         at = np.arange(1, size + 1) if nodes is None else nodes
         self.join = None if nodes is None else _joined(nodes, size)
-        self.fall = 1 / curve.ratio
+        self.fall = 0.0 if free else 1 / curve.ratio
         rises = 2 * np.diff(costs)
         self.constant = float(costs[0])
         price = rises[:size].copy()
@@ -285,7 +290,7 @@ class TailProgram:
         return [cut for _, cut in found[:MOST]]
 
     def _half_lines(self, line: np.ndarray, m: int, q: float, s: int, tolerance: float) -> list[tuple[float, Cut]]:
-        start = np.arange(-(s // 2) - 1, self.size - self.n + 1 if self.fall else self.size + 1)
+        start = np.arange(-(s // 2) - 1, self.size - self.n + 1 if self.fall or self.free else self.size + 1)
         power, level = line[start + m - 1] + q, line[start + s + m - 1]
         over = self.curve.excess(power, level)
         bad = np.flatnonzero(over > tolerance)
@@ -301,6 +306,8 @@ class TailProgram:
         with np.errstate(divide="ignore"):
             ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
         ratio[here + there < least] = -800.0
+        if self.free:  # T_size is all that lies beyond
+            ratio[: m - self.size] = ratio[m - 1 + self.size - s :] = -800.0
         order = np.argsort(-ratio, kind="stable")
         power, level = np.cumsum(here[order]) + q, np.cumsum(there[order])
         over = np.where(
@@ -571,6 +578,9 @@ class _Task:
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
             cut = truncated_radius(low, 0.4 * least) + 1
             self.radius = cut if not steep else min(cut, 40 / max(low, 1e-9)) + 12 / steep if least < 1 else 30 / steep
+        #: From where on the loss is constant, 0 if it is not.
+        self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
+        self.radius += self.beyond
 
     def curve(self, slack: float) -> PowerCurve:
         """The notion's curve, drawn in."""
@@ -599,13 +609,17 @@ class _Task:
         exact = lattice_costs(self.loss, self.width, n, last, self.discrete)
         return np.array([float(c) for c in exact]) / 2.0**SCALE
 
-    def program(self, n: int, size: int, slack: float, nodes: np.ndarray | None = None) -> TailProgram:
+    def program(
+        self, n: int, size: int, slack: float, nodes: np.ndarray | None = None, free: bool = False
+    ) -> TailProgram:
         """The program on a lattice of n points per sensitivity, without cuts."""
         curve = self.curve(slack)
         periods = 2 if math.isinf(curve.ratio) else math.ceil(40 / math.log(curve.ratio)) + 2
-        costs = self.costs(n, size + periods * n)
+        costs, reference = self.costs(n, size + periods * n), self.reference(n, size)
+        if self.beyond and not free:  # noise may be anything there: let it be near
+            costs = costs + EVEN * float(reference[min(math.ceil(self.beyond * n), size - 1)]) / n * np.arange(costs.size)
         return TailProgram(
-            curve, n, costs, size, self.reference(n, size), atom=self.atoms, solver=self.solver, nodes=nodes
+            curve, n, costs, size, reference, atom=self.atoms, solver=self.solver, nodes=nodes, free=free
         )
 
     def start(self, program: TailProgram) -> list[Cut]:
@@ -701,6 +715,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
         steep = sum(math.expm1(float(m.eps)) * m.rest for m in multipliers) / 2  # type: ignore[arg-type, misc]
         if (
             not program.fall
+            and not task.beyond
             and solved
             and program.costs[-1] < (_level(program) + steep)
             and radius < 40 * task.radius + 40
@@ -710,6 +725,13 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
                 None,
             )  # too short a support: multipliers beyond it would not be feasible
             continue
+        if task.beyond:
+            relaxed = task.program(n, size, 0.0, free=True)
+            relaxed.deadline = task.deadline
+            near = [cut for _, cut in program.active() if cut.ends[0] > -size and cut.ends[-1] + cut.shift < size]
+            relaxed.add([*task.start(relaxed), *near])
+            relaxed.solve(program.inner, tolerance, share)
+            multipliers = _multipliers(relaxed, exact)
         certificate = AdditiveCertificate(n, "nodes", tuple(multipliers))
         mechanism = task.mechanism(program)
         if mechanism.admitted(task.privacy):
