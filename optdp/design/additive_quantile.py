@@ -65,6 +65,9 @@ class _Search:
     certificate: QuantileCertificate | None = None
     program: Program | None = None
     tried: set[Fraction] = field(default_factory=set)
+    #: Where V is too small for its program.
+    ceiling: Fraction | None = None
+    failure: str = ""
 
     @property
     def lower(self) -> float:
@@ -74,8 +77,8 @@ class _Search:
     def done(self) -> bool:
         return math.isfinite(self.value) and self.value - self.lower <= self.run.rtol * self.value
 
-    def probe(self, at: Fraction, n: int) -> bool:
-        """Solve for V there; False if that was of no use."""
+    def probe(self, at: Fraction, n: int) -> None:
+        """Solve for V there."""
         run, self.tried = self.run, self.tried | {at}
         edge = at * Fraction(self.width)
         limit = enclosures.round_down(edge)
@@ -85,7 +88,13 @@ class _Search:
         left = max(run.time_limit - run.seconds, 0.1)
         design = next(d for d in DESIGNS if d.accepts(problem) is None)
         one = replace(run, problem=problem, rtol=min(run.rtol, RTOL), time_limit=left, began=time.perf_counter())
-        found = design.design(one, n=None if self.integers else n)
+        try:
+            found = design.design(one, n=None if self.integers else n)
+        except ValueError as error:
+            self.failure = str(error)
+            if self.high is None and (self.low is None or at > self.low[0]):
+                self.ceiling = at
+            return
         most = 1 - Fraction(self.level)
         middle = math.log(max((found.lower_bound + found.value) / 2, 1e-300))
         value = found.mechanism.enclose(run.problem.objective)[1]
@@ -98,7 +107,6 @@ class _Search:
         elif self.program is None:
             self.program = found.program
         run.progress(f"P(|X| > {limit:.6g}), {n} lattice points per sensitivity", self.lower, self.value)
-        return True
 
     def next(self, finest: int) -> tuple[Fraction, int] | None:
         """The distance to be tried next, and the lattice."""
@@ -106,6 +114,8 @@ class _Search:
         high = self.high[0] if self.high else None
         if high is None:
             start = Fraction(self.guess()) if self.low is None else 3 * low / 2 + 1
+            if self.ceiling is not None:
+                return self._fraction(low, self.ceiling, (low + self.ceiling) / 2, finest)
             return self._fraction(max(low, start / 2), 2 * start + 3, start, finest)
         if self.low is None:
             return self._fraction(high / 16, high / 2, high / 4, finest) or self._fraction(low, high, high / 2, finest)
@@ -187,7 +197,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             break
         search.probe(*found)
     if search.mechanism is None or search.program is None:
-        raise ValueError(f"level = {level:g} is not allowed: no noise was found within the time limit")
+        raise ValueError(search.failure or f"level = {level:g} is not allowed: no noise was found within the time limit")
     none: Certificate = AdditiveCertificate(1, "nodes", ())
     certificate = search.certificate or QuantileCertificate(0.0, none)
     lower = min(certificate.bound(problem).value, search.value)
