@@ -414,6 +414,23 @@ class _Bracket:
         return (self.value - self.lower) / self.value if self.value else 0.0
 
 
+def jumps_of(loss: Any, width: float) -> list[Fraction]:
+    """Where the loss jumps, in sensitivities (of many places the first three)."""
+    if loss.polynomials is None:
+        return []
+    kinks = zip(loss.polynomials[0][1:], pairwise(loss.polynomials[1]), strict=True)
+    return [b / Fraction(width) for b, (r, s) in kinks if horner(r, b) != horner(s, b)][:3]
+
+
+def aligned(points: int, jumps: list[Fraction], steps: bool) -> int:
+    """Points per sensitivity near `points`, where there are such, with one of them where the loss jumps; for a step function
+    with the end of a cell just beyond it.
+    """
+    off = Fraction(steps, 2)
+    near = (n for n in range(points, points + points // 3 + 2) if all((off - b * n) % 1 < 1e-9 for b in jumps))
+    return next(near, points)
+
+
 class _Task:
     """A problem in the numbers that the search works with; `radius`: about how far the noise reaches, in sensitivities."""
 
@@ -438,11 +455,7 @@ class _Task:
         self.discrete = integers and not self.rounds
         self.narrow = narrow and not self.discrete
         #: Where the loss jumps, in sensitivities (of many the first three); whether it may grow too slowly to end noise.
-        self.jumps: list[Fraction] = []
-        if self.loss.polynomials is not None:
-            rows = self.loss.polynomials[1]
-            kinks = zip(self.loss.polynomials[0][1:], pairwise(rows), strict=True)
-            self.jumps = [b / Fraction(self.width) for b, (r, s) in kinks if horner(r, b) != horner(s, b)][:3]
+        self.jumps = jumps_of(self.loss, self.width)
         self.slow = not self.loss.convex
         #: Where noise is made before it is rounded.
         self.area = Integers() if self.discrete else Line()
@@ -452,14 +465,9 @@ class _Task:
         return _Task(replace(self.problem, **changes), self.deadline, self.method, self.solver)
 
     def allowed(self, points: int) -> int:
-        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one.
-
-        Where the loss jumps there should be a point, or for a step function halfway between two.
-        """
+        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one."""
         if not self.rounds:
-            wide, off = range(points, points + points // 3 + 2), Fraction(self.loss.steps, 2)
-            near = (n for n in wide if all((off - b * n) % 1 < 1e-9 for b in self.jumps))
-            return next(near, points)
+            return aligned(points, self.jumps, self.loss.steps)
         most = int(self.width)
         points = min(points, most)
         return next((n for n in range(points, min(points + points // 3, most) + 1) if most % n == 0), points)

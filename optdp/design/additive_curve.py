@@ -33,7 +33,7 @@ import numpy as np
 
 from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
 from optdp.certificates.graded import GradedCertificate
-from optdp.design.additive import MAX_POINTS, as_weights, private_geometric, sized
+from optdp.design.additive import MAX_POINTS, aligned, as_weights, jumps_of, private_geometric, sized
 from optdp.design.additive_graded import DULL, Relaxation, spaced
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
@@ -72,6 +72,8 @@ MESHES, FINE, LOW = ((4, 0.5), (4, 0.25), (6, 0.25), (9, 0.25)), 1024, 64
 SLACK, PROOF = 5e-7, 0.85
 #: The slope of the cost of noise beyond where a loss is constant, as a share of its probability there.
 EVEN = 1e-4
+#: Lattices of more points are not tried for a loss that jumps.
+JUMPY = 16
 #: How near a lattice's objectives come, as a share of rtol.
 SOLVED = 0.05
 
@@ -581,6 +583,7 @@ class _Task:
         #: From where on the loss is constant, 0 if it is not.
         self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
         self.radius += self.beyond
+        self.jumps = jumps_of(self.loss, self.width)
 
     def curve(self, slack: float) -> PowerCurve:
         """The notion's curve, drawn in."""
@@ -851,6 +854,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     points = n or (
         int(task.width) if task.discrete else max(2, math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
     )
+    if task.jumps and not fixed:
+        points = aligned(points, task.jumps, task.loss.steps)
     best: _Bracket | None = None
     coarse: TailProgram | None = None
     while points * (task.radius + 2) <= MAX_POINTS:
@@ -863,9 +868,11 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             best = _peaked(run, task, found, rtol)
             break
         coarse, best = found.program, _better(best, found)
-        if fixed or best.gap <= rtol or time.perf_counter() > task.deadline or points >= 1000:
+        if fixed or best.gap <= rtol or time.perf_counter() > task.deadline or points >= (JUMPY if task.jumps else 1000):
             break
         points *= 2
+        if task.jumps and (near := aligned(points, task.jumps, task.loss.steps)) != points:
+            points, coarse = near, None
     if best is None:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "

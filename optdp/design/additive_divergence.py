@@ -24,7 +24,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
 from optdp.certificates.peak import PeakCertificate
 from optdp.design import additive_narrow, additive_peak
-from optdp.design.additive import as_weights, sized
+from optdp.design.additive import aligned, as_weights, jumps_of, sized
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.sampling import LIMB
@@ -54,6 +54,8 @@ STEEPEST, WHOLE = 16.0, 40.0
 FURTHER = (2.0, 3.0)
 #: How often the tail's fall is found anew, for a loss that is constant there.
 TAILS = 4
+#: Lattices of more points are not tried for a loss that jumps.
+JUMPY = 48
 #: Lattices that may fail.
 FAILURES = 3
 #: The smallest multipliers, up to this share of the value in all, are left out of the certificate.
@@ -84,6 +86,7 @@ class _Task:
         #: From where on the loss is constant, 0 if it is not.
         self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
         self.radius += self.beyond
+        self.jumps = jumps_of(self.loss, self.width)
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
@@ -353,6 +356,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         points = max(
             points, math.ceil(1.5 / additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2))
         )
+    if task.jumps and not fixed:
+        points = aligned(points, task.jumps, task.loss.steps)
     best: _Bracket | None = None
     failed = 0
     while True:
@@ -372,7 +377,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 4 * points, most),
             points,
         )
-        if points <= last:
+        points = aligned(points, task.jumps, task.loss.steps) if task.jumps else points
+        if points <= last or (task.jumps and points > JUMPY):
             break
     if best is None and steep is not None:
         return _solution(run, steep, told=_peaked(run, steep))

@@ -35,8 +35,10 @@ from optdp.problem.privacy import GDP, KL, RDP, ApproxDP, Curve, Profile
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
 
-#: Lattices with more points per sensitivity are not tried, for quantiles of at least a sensitivity and in proportion below it.
-FINEST = 64
+#: Lattices with more points per sensitivity are not tried, by design, for quantiles of at least a sensitivity, and in proportion
+#: below it, up to LIMIT.
+FINEST = {"additive": 64, "additive_curve": 12, "additive_divergence": 32}
+LIMIT = 256
 #: Probabilities are tried for so many distances at most, and solved to this relative gap.
 PROBES, RTOL = 60, 1e-3
 #: The share of the bracket around an estimate in which the next fraction is looked for.
@@ -49,6 +51,10 @@ def _inner(problem: Problem, limit: float) -> Problem:
     return replace(problem, objective=WorstCase(Threshold(limit)))
 
 
+def _design(problem: Problem) -> Any:
+    return next(d for d in DESIGNS if d.accepts(problem) is None)
+
+
 @dataclass
 class _Search:
     """What is known of V, and the best of both sides so far. Distances are in sensitivities."""
@@ -57,6 +63,8 @@ class _Search:
     level: float
     width: float
     integers: bool
+    #: The only lattice, 0 if there is a choice.
+    fixed: int
     #: (distance, log V) with V proven above 1 - level, and attained at most it.
     low: tuple[Fraction, float] | None = None
     high: tuple[Fraction, float] | None = None
@@ -86,7 +94,7 @@ class _Search:
             limit = math.nextafter(limit, 0.0)
         problem = _inner(run.problem, limit)
         left = max(run.time_limit - run.seconds, 0.1)
-        design = next(d for d in DESIGNS if d.accepts(problem) is None)
+        design = _design(problem)
         one = replace(run, problem=problem, rtol=min(run.rtol, RTOL), time_limit=left, began=time.perf_counter())
         try:
             found = design.design(one, n=None if self.integers else n)
@@ -134,7 +142,7 @@ class _Search:
 
     def _fraction(self, low: Fraction, high: Fraction, at: Fraction, finest: int) -> tuple[Fraction, int] | None:
         """(2a + 1)/(2n) between two distances with the smallest n, the nearest to a third one."""
-        for n in [int(self.width)] if self.integers else range(1, finest + 1):
+        for n in [self.fixed] if self.fixed else range(1, finest + 1):
             first = max(math.ceil(low * n - Fraction(1, 2)), 0)
             last = math.floor(high * n - Fraction(1, 2))
             here = round(at * n - Fraction(1, 2))
@@ -187,12 +195,14 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if not integers and Fraction(level) <= least and isinstance(privacy, ApproxDP | Profile | Curve):
         told = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
         raise ValueError(f"level = {level:g} is not allowed: {told}; it must be above delta")
-    search = _Search(run, level, privacy.sensitivity, integers)  # type: ignore[attr-defined]
+    fixed = int(privacy.sensitivity) if integers else n or 0  # type: ignore[attr-defined]
+    search = _Search(run, level, privacy.sensitivity, integers, fixed)  # type: ignore[attr-defined]
+    most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]
     for _ in range(PROBES):
         small = min(float(search.high[0]) if search.high else 1.0, 1.0)
         if search.done or run.seconds > run.time_limit:
             break
-        found = search.next(math.ceil(FINEST / max(small, 1 / FINEST)))
+        found = search.next(min(math.ceil(most / max(small, 1 / most)), LIMIT) if n is None else n)
         if found is None:
             break
         search.probe(*found)
