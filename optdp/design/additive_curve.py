@@ -167,12 +167,12 @@ class TailProgram:
     **Arguments:** `curve`; `n`: points per sensitivity; `costs`: c_0, c_1, ..., as far as they are known; `size`: T_1..T_size are
     variables, the last n continued geometrically if the curve has a largest `ratio`; `atom`: whether a mass at 0 may stay there;
     `nodes`: only these T_k are variables (1 and `size` among them), and masses are equal in between; `free`: nothing is asked of
-    what lies beyond `size`: a relaxation, for costs that are constant there.
+    what lies beyond `size`: a relaxation, for costs that are constant there; `even`: costs alone do not make the tail light.
     """
 
     def __init__(
         self, curve: PowerCurve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver,
-        nodes: np.ndarray | None = None, free: bool = False,
+        nodes: np.ndarray | None = None, free: bool = False, even: bool = False,
     ) -> None:  # fmt: skip
         self.free = free
         self.curve, self.n, self.size, self.costs, self.atom, self.nodes = curve, n, size, costs, atom, nodes
@@ -203,6 +203,8 @@ class TailProgram:
             [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * at.size
         )
         upper = np.append(np.full(at.size, np.inf), np.inf if atom else 0.0)
+        if self.fall and even:  # the tail's ratio is allowed at levels as low as that alone
+            upper[:-1][at > size - n] = curve.rare * curve.ratio / self.scale[:-1][at > size - n]
         self.solver, self.base = solver, at.size + 1
         self.plain = LinearProgram(cost, rows, np.full(at.size + 1, -np.inf), high, upper=upper, name="additive")
         self.session = solver.session(replace(self.plain))
@@ -622,7 +624,8 @@ class _Task:
         if self.beyond and not free:  # noise may be anything there: let it be near
             costs = costs + EVEN * float(reference[min(math.ceil(self.beyond * n), size - 1)]) / n * np.arange(costs.size)
         return TailProgram(
-            curve, n, costs, size, reference, atom=self.atoms, solver=self.solver, nodes=nodes, free=free
+            curve, n, costs, size, reference, atom=self.atoms, solver=self.solver, nodes=nodes, free=free,
+            even=self.gaussian and bool(self.beyond),
         )
 
     def start(self, program: TailProgram) -> list[Cut]:
