@@ -752,7 +752,8 @@ def solve_additive(
     - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`. In
       place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `Curve`, `GDP`, `RDP` or `KL`.
     - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)`, `Huber`, `Threshold`, `Pieces`, or a convex function of the
-      distance (delta > 0 only: without it noise is unbounded, and a function is known through samples on a bounded range).
+      distance (delta > 0 only: without it noise is unbounded, and a function is known through samples on a bounded range); or
+      `optdp.Quantile(0.95)`, how far error bars at that confidence reach.
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
     - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
@@ -928,7 +929,9 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         raise ValueError(
             f"n = {n} is not allowed for noise that reaches over {radius:.3g} sensitivities: at most {most}"
         )
-    if fixed and points >= 24 and not small and not every_shift and not task.loss.bounded:  # where the support ends is found on a coarser lattice
+    if (
+        fixed and points >= 24 and not small and not every_shift and not task.loss.bounded
+    ):  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
     while points * 2 * (radius + 2) <= MAX_POINTS and (

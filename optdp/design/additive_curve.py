@@ -175,6 +175,8 @@ class TailProgram:
         nodes: np.ndarray | None = None, free: bool = False, even: bool = False,
     ) -> None:  # fmt: skip
         self.free = free
+        #: Levels above this are looked at: far out, where the curve is a chord, ordinary tails are below it.
+        self.known = 0.0 if free else (0.9 if even else 3.0) * curve.rare
         self.curve, self.n, self.size, self.costs, self.atom, self.nodes = curve, n, size, costs, atom, nodes
         at = np.arange(1, size + 1) if nodes is None else nodes
         self.join = None if nodes is None else _joined(nodes, size)
@@ -199,14 +201,17 @@ class TailProgram:
         # p_k >= 0, and the atom's column is fixed at 0 where it is not allowed.
         follow = np.append(at[1:], size + 1)
         shape = [((1, 2.0),), *(((j, 1.0), (k, -1.0)) for k, j in zip(at.tolist(), follow.tolist(), strict=True))]
+        if self.fall and even:  # within the tail's period masses must not rise
+            shape += [((k, -1.0), (k + 1, 2.0), (k + 2, -1.0)) for k in range(size - n, size)]
+        self.base = len(shape)
         rows, _, high = self._rows(
-            [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * at.size
+            [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * (self.base - 1)
         )
         upper = np.append(np.full(at.size, np.inf), np.inf if atom else 0.0)
         if self.fall and even:  # the tail's ratio is allowed at levels as low as that alone
-            upper[:-1][at > size - n] = curve.rare * curve.ratio / self.scale[:-1][at > size - n]
-        self.solver, self.base = solver, at.size + 1
-        self.plain = LinearProgram(cost, rows, np.full(at.size + 1, -np.inf), high, upper=upper, name="additive")
+            upper[:-1][at > size - n] = curve.rare * curve.ratio / 2 / self.scale[:-1][at > size - n]
+        self.solver = solver
+        self.plain = LinearProgram(cost, rows, np.full(self.base, -np.inf), high, upper=upper, name="additive")
         self.session = solver.session(replace(self.plain))
         self.groups: list[tuple[np.ndarray, np.ndarray]] = []
         self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
@@ -315,7 +320,7 @@ class TailProgram:
         order = np.argsort(-ratio, kind="stable")
         power, level = np.cumsum(here[order]) + q, np.cumsum(there[order])
         over = np.where(
-            (level < 0.5) & (ratio[order] >= 0) & (level > 3 * self.curve.rare * bool(self.fall)),
+            (level < 0.5) & (ratio[order] >= 0) & (level > self.known * bool(self.fall)),
             self.curve.excess(power, level),
             -1.0,
         )
@@ -364,7 +369,7 @@ class TailProgram:
             ratio[here + there <= least * np.diff(at)] = -800.0
             order = np.argsort(-ratio, axis=1, kind="stable")
             power, level = (np.cumsum(np.take_along_axis(v, order, 1), axis=1) for v in (here, there))
-            known = (level < 0.5) & (level > 3 * self.curve.rare) & (np.take_along_axis(ratio, order, 1) >= 0)
+            known = (level < 0.5) & (level > self.known) & (np.take_along_axis(ratio, order, 1) >= 0)
             excess = np.where(known, self.curve.excess(power, level), -1.0)
             for k, i, over, eps, delta in self._peaks(excess, level, tolerance):
                 chosen = np.zeros(here.shape[1] + 2, dtype=bool)
@@ -622,9 +627,19 @@ class _Task:
         periods = 2 if math.isinf(curve.ratio) else math.ceil(40 / math.log(curve.ratio)) + 2
         costs, reference = self.costs(n, size + periods * n), self.reference(n, size)
         if self.beyond and not free:  # noise may be anything there: let it be near
-            costs = costs + EVEN * float(reference[min(math.ceil(self.beyond * n), size - 1)]) / n * np.arange(costs.size)
+            costs = costs + EVEN * float(reference[min(math.ceil(self.beyond * n), size - 1)]) / n * np.arange(
+                costs.size
+            )
         return TailProgram(
-            curve, n, costs, size, reference, atom=self.atoms, solver=self.solver, nodes=nodes, free=free,
+            curve,
+            n,
+            costs,
+            size,
+            reference,
+            atom=self.atoms,
+            solver=self.solver,
+            nodes=nodes,
+            free=free,
             even=self.gaussian and bool(self.beyond),
         )
 
@@ -871,7 +886,12 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             best = _peaked(run, task, found, rtol)
             break
         coarse, best = found.program, _better(best, found)
-        if fixed or best.gap <= rtol or time.perf_counter() > task.deadline or points >= (JUMPY if task.jumps else 1000):
+        if (
+            fixed
+            or best.gap <= rtol
+            or time.perf_counter() > task.deadline
+            or points >= (JUMPY if task.jumps else 1000)
+        ):
             break
         points *= 2
         if task.jumps and (near := aligned(points, task.jumps, task.loss.steps)) != points:
@@ -960,7 +980,7 @@ def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
 register(
     "additive curve",
     ("GDP, Profile, Curve", "Line, Integers",
-     "WorstCase(a power or unbounded piecewise polynomial; with delta > 0 everywhere also a convex function)",
+     "WorstCase(a power or piecewise polynomial; with delta > 0 everywhere also a convex function)",
      "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

@@ -148,7 +148,12 @@ class _Task:
 
     def ratio(self, multipliers: np.ndarray, level: float) -> float:
         """Of masses a sensitivity apart, far out where the cost is constant: the largest that the certificate takes."""
-        cost, lam, r, a = 2 * (self.top - level) / float(multipliers[-1]), float(multipliers[-1]), self.bound, self.alpha
+        cost, lam, r, a = (
+            2 * (self.top - level) / float(multipliers[-1]),
+            float(multipliers[-1]),
+            self.bound,
+            self.alpha,
+        )
         if a is None:  # R + 1/R = 2 + cost r
             half = 1 + max(cost, 0.0) * r / 2
             return half + math.sqrt(half**2 - 1)
@@ -434,6 +439,6 @@ def _model(problem: Problem, n: int) -> Any:
 register(
     "additive divergence",
     (f"KL, RDP with bound <= {additive_peak.TO:g}", "Line, Integers",
-     "WorstCase(a power or unbounded piecewise polynomial)", "Additive", "Unbiased"),
+     "WorstCase(a power or piecewise polynomial)", "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

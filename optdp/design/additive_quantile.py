@@ -39,8 +39,8 @@ from optdp.solution import Program, Solution
 #: below it, up to LIMIT.
 FINEST = {"additive": 64, "additive_curve": 12, "additive_divergence": 32}
 LIMIT = 256
-#: Probabilities are tried for so many distances at most, and solved to this relative gap.
-PROBES, RTOL = 60, 1e-3
+#: Probabilities are tried for so many distances at most, and solved to gaps so many times that of the quantile: they fall faster.
+PROBES, STEEPER = 60, 3.0
 #: The share of the bracket around an estimate in which the next fraction is looked for.
 AROUND = 0.1
 #: The designs of the probabilities.
@@ -95,7 +95,9 @@ class _Search:
         problem = _inner(run.problem, limit)
         left = max(run.time_limit - run.seconds, 0.1)
         design = _design(problem)
-        one = replace(run, problem=problem, rtol=min(run.rtol, RTOL), time_limit=left, began=time.perf_counter())
+        one = replace(
+            run, problem=problem, rtol=min(STEEPER * run.rtol, 0.1), time_limit=left, began=time.perf_counter()
+        )
         try:
             found = design.design(one, n=None if self.integers else n)
         except ValueError as error:
@@ -125,16 +127,17 @@ class _Search:
             if self.ceiling is not None:
                 return self._fraction(low, self.ceiling, (low + self.ceiling) / 2, finest)
             return self._fraction(max(low, start / 2), 2 * start + 3, start, finest)
-        if self.low is None:
+        if self.low is None or self.high is None:
             return self._fraction(high / 16, high / 2, high / 4, finest) or self._fraction(low, high, high / 2, finest)
         aim, wide = math.log1p(-self.level), float(high - low)
         (a, first), (b, last) = self.low, self.high
         share = min(max((first - aim) / (first - last), 0.0), 1.0) if first > last else 0.5
-        at = float(a) + share * wide
+        guess = float(a) + share * wide
         # On whichever side of the estimate there is more left.
-        near = max(0.3 * self.run.rtol * at, AROUND * wide)
-        window = (at - near, at) if at - float(a) > float(b) - at else (at, at + near)
-        for start, end in (window, (at - near, at + near), (low, high)):
+        near = max(0.3 * self.run.rtol * guess, AROUND * wide)
+        below = guess - float(a) > float(b) - guess
+        window = (guess - near, guess) if below else (guess, guess + near)
+        for start, end in (window, (guess - near, guess + near), (low, high)):
             inside = max(Fraction(start), low), min(Fraction(end), high)
             if found := self._fraction(*inside, Fraction(sum(map(float, inside)) / 2), finest):
                 return found
@@ -190,11 +193,11 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     level, integers = problem.objective.level, isinstance(problem.domain, Integers)
     if integers and n is not None:
         raise ValueError(f"n = {n} is not allowed on the integers, where the lattice is theirs")
-    pairs = [(privacy.eps, privacy.delta)] if isinstance(privacy, ApproxDP) else getattr(privacy, "pairs", ())
+    pairs: Any = [(privacy.eps, privacy.delta)] if isinstance(privacy, ApproxDP) else getattr(privacy, "pairs", ())
     least = min((Fraction(d) for _, d in pairs), default=Fraction(0))
     if not integers and Fraction(level) <= least and isinstance(privacy, ApproxDP | Profile | Curve):
-        told = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
-        raise ValueError(f"level = {level:g} is not allowed: {told}; it must be above delta")
+        why = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
+        raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
     fixed = int(privacy.sensitivity) if integers else n or 0  # type: ignore[attr-defined]
     search = _Search(run, level, privacy.sensitivity, integers, fixed)  # type: ignore[attr-defined]
     most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]
@@ -207,7 +210,9 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             break
         search.probe(*found)
     if search.mechanism is None or search.program is None:
-        raise ValueError(search.failure or f"level = {level:g} is not allowed: no noise was found within the time limit")
+        raise ValueError(
+            search.failure or f"level = {level:g} is not allowed: no noise was found within the time limit"
+        )
     none: Certificate = AdditiveCertificate(1, "nodes", ())
     certificate = search.certificate or QuantileCertificate(0.0, none)
     lower = min(certificate.bound(problem).value, search.value)
