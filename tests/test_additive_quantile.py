@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
@@ -91,9 +92,9 @@ def test_quantiles_rise_with_the_level_and_fall_with_the_budget():
     levels = [value(1.0, 0.01, level) for level in (0.5, 0.8, 0.95)]
     for budget in ([(0.5, 0.01), (1.0, 0.01), (2.0, 0.01)], [(1.0, 0.0), (1.0, 0.01), (1.0, 0.1)]):
         found = [value(*pair, 0.9) for pair in budget]
-        assert all(worse.value >= better.lower_bound for worse, better in zip(found, found[1:], strict=False))
+        assert all(worse.value >= better.lower_bound for worse, better in pairwise(found))
         assert found[0].lower_bound > found[-1].value
-    assert all(a.value < b.lower_bound for a, b in zip(levels, levels[1:], strict=False))
+    assert all(a.value < b.lower_bound for a, b in pairwise(levels))
     assert all(s.gap <= 0.05 for s in levels)
 
 

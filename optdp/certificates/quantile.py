@@ -1,8 +1,8 @@
 """A lower bound on a quantile of |Y - x| from one on a probability.
 
 If for every mechanism of a problem P(|Y - x| > t) > 1 - level at some input x, then P(|Y - x| <= t) < level there: the worst-case
-level-quantile of |Y - x| is above t. The probability is the worst-case expectation of `optdp.Threshold(t)`, which is linear in the
-mechanism: a certificate of that problem is all that is needed. On the integers |Y - x| is one.
+level-quantile of |Y - x| is above t. The probability is the worst-case expectation of `optdp.Threshold(t)`, which is linear in
+the mechanism: a certificate of that problem is all that is needed. On the integers |Y - x| is one.
 """
 
 from __future__ import annotations

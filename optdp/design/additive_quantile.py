@@ -6,8 +6,8 @@ noise has a quantile up to t (`optdp.certificates.quantile`); noise with P(|X| >
 
 **Exact lattices.** Rounding X to the nearest point of a lattice h = Delta/n keeps the guarantee, and |X| > t where t is the end
 of a cell, t = (a + 1/2) h, just if |i| > a; masses spread evenly over the cells keep it too. So V(t) is the value of the lattice
-program at t = (2a + 1)/(2n) Delta, with no error that falls with n, and a coarse lattice serves where such a fraction is near. On the
-integers n = Delta, t = a + 1/2, and there is nothing in between.
+program at t = (2a + 1)/(2n) Delta, with no error that falls with n, and a coarse lattice serves where such a fraction is near. On
+the integers n = Delta, t = a + 1/2, and there is nothing in between.
 
 **Search.** From the fractions at n = 1 on, bisection by the smallest n with one near where log V, linear between what is known,
 passes log(1 - level).
