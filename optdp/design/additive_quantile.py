@@ -137,8 +137,8 @@ class _Search:
         near = max(0.3 * self.run.rtol * guess, AROUND * wide)
         below = guess - float(a) > float(b) - guess
         window = (guess - near, guess) if below else (guess, guess + near)
-        for start, end in (window, (guess - near, guess + near), (low, high)):
-            inside = max(Fraction(start), low), min(Fraction(end), high)
+        for first_end, last_end in (window, (guess - near, guess + near), (0.0, math.inf)):
+            inside = max(Fraction(first_end), low), high if math.isinf(last_end) else min(Fraction(last_end), high)
             if found := self._fraction(*inside, Fraction(sum(map(float, inside)) / 2), finest):
                 return found
         return None
