@@ -38,6 +38,12 @@ def many_pieces(data):
     data["problem"]["objective"]["loss"] = pieces(30, 31)
 
 
+def steep_pieces(data):
+    data["problem"]["objective"]["loss"] = pieces(3, 31)
+    data["mechanism"] |= {"n": 1, "weights": [1]}
+    data["certificate"] |= {"n": 1000}
+
+
 def many_cells(data):
     data["mechanism"] |= {"n": 10_000, "weights": [random.Random(i).randrange(1, 10**6) for i in range(10_000)]}
 
@@ -72,7 +78,8 @@ def many_outputs(data):
 
 
 STALLS = {
-    "pieces": ("piecewise abs", many_pieces), "cells": ("additive", many_cells), "tail": ("additive delta=0", cells_and_tail),
+    "pieces": ("piecewise abs", many_pieces), "curves": ("additive", steep_pieces),
+    "cells": ("additive", many_cells), "tail": ("additive delta=0", cells_and_tail),
     "decay": ("additive power 1.5", slow_decay), "lattice": ("additive power 1.5", long_lattice),
     "knots": ("lip sum", many_knots), "nodes": ("kernel abs", many_nodes), "outputs": ("kernel abs", many_outputs),
 }  # fmt: skip

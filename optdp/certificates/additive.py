@@ -167,12 +167,7 @@ class AdditiveCertificate(Certificate):
             exact = self.exact_bound(problem)
         except (ValueError, TypeError, OverflowError) as error:  # what a user's function gives
             self._refuse(str(error))
-        if loss.exponent is None:
-            value = enclosures.round_down(exact)
-        else:
-            with ctx.workprec(enclosures.PRECISION):
-                unit = enclosures.ball(width) ** enclosures.ball(loss.exponent)
-                value = enclosures.round_down(enclosures.ball(exact) * unit)
+        value = scaled(problem, exact)
         where = "the integers" if exactly else f"a lattice of {self.n} points per sensitivity"
         return Bound(max(0.0, value), f"linear programming dual on {where}, exact rationals", loss.assumptions)
 
@@ -305,11 +300,22 @@ def lattice_costs(
     return _sunk(costs)
 
 
+def scaled(problem: Problem, exact: Fraction | arb) -> float:
+    """At most what a bound for sensitivity 1 says of the problem: powers scale, other losses are already at their own unit."""
+    with ctx.workprec(enclosures.PRECISION):
+        exponent = problem.objective.loss.exponent
+        sensitivity = enclosures.ball(problem.privacy.sensitivity)  # type: ignore[attr-defined]
+        unit = arb(1) if exponent is None else sensitivity ** enclosures.ball(exponent)
+        return enclosures.round_down(enclosures.ball(exact) * unit)
+
+
 def _polynomial_costs(loss: DistanceLoss, step: Fraction, last: int, sagging: bool) -> np.ndarray:
     """The same for piecewise polynomials, exactly: on a part of width w chords sag by at most w^2/8 times the largest L''."""
     assert loss.polynomials is not None
     breaks, rows = loss.polynomials
-    work.count(40 * last * max(map(len, rows)))
+    degree = max(map(len, rows))
+    size = work.words(c for row in rows for c in row) + degree * work.words([*breaks, last * step, step]) / 2
+    work.count((last + 1) * (9 + 6 * degree + (degree**2 / 4 if sagging and degree > 3 else 0)) * work.rational(size))
     if not sagging:
         return _sunk(loss.exact(a * step) for a in range(last + 1))
     if loss.steps:  # to the nearest lattice point

@@ -34,7 +34,7 @@ from typing import Annotated, Any
 import numpy as np
 from flint import arb, ctx
 
-from optdp.certificates.additive import SCALE, lattice_costs, not_noise
+from optdp.certificates.additive import SCALE, lattice_costs, not_noise, scaled
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import Within, enclosures, plain, work
 from optdp.problem import KL, RDP, Integers, Problem
@@ -93,12 +93,7 @@ class DivergenceCertificate(Certificate):
             self._refuse("the reference and the last multiplier must be positive, and all numbers finite")
         with ctx.workprec(BITS):
             value = self._ball(problem)
-            unit = (
-                arb(1)
-                if loss.exponent is None
-                else enclosures.ball(privacy.sensitivity) ** enclosures.ball(loss.exponent)
-            )
-            found = enclosures.round_down(value * unit) if value.is_finite() else 0.0
+            found = scaled(problem, value) if value.is_finite() else 0.0
         where = "the integers" if discrete else f"a lattice of {self.n} points per sensitivity"
         return Bound(max(0.0, found), f"convexity and homogeneity of the divergence on {where}, ball arithmetic")
 

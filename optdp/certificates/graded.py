@@ -28,9 +28,8 @@ from math import ceil
 from typing import Annotated, Any
 
 import numpy as np
-from flint import ctx
 
-from optdp.certificates.additive import MAX_EPS, POINTS, RATIO, SCALE, lattice_costs, not_noise
+from optdp.certificates.additive import MAX_EPS, POINTS, RATIO, SCALE, lattice_costs, not_noise, scaled
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import FieldError, Fields, Number, Within, enclosures, work
 from optdp.problem import Line, Problem
@@ -81,11 +80,7 @@ class GradedCertificate(Certificate):
             exact = self.exact_bound(problem)
         except (ValueError, TypeError, OverflowError) as error:  # what a user's function gives
             self._refuse(str(error))
-        value = enclosures.round_down(exact)
-        if loss.exponent is not None:
-            with ctx.workprec(enclosures.PRECISION):
-                unit = enclosures.ball(problem.privacy.sensitivity) ** enclosures.ball(loss.exponent)  # type: ignore[attr-defined]
-                value = enclosures.round_down(enclosures.ball(exact) * unit)
+        value = scaled(problem, exact)
         where = f"a mesh in a lattice of {self.n} points per sensitivity"
         return Bound(max(0.0, value), f"linear programming dual on {where}, exact rationals", loss.assumptions)
 

@@ -31,8 +31,8 @@ ROUNDING = 1e-12
 #: A share of the prior below this is not split any further.
 NOTHING = 1e-9
 
-#: Levels that the program for LDP begins with, rounds of pricing, and levels that each may add.
-LEVELS, ROUNDS, MORE = 8, 10, 3
+#: Levels that the program for LDP begins with, rounds of pricing, how many in a row may help little, levels that each may add.
+LEVELS, ROUNDS, STALLED, MORE = 8, 10, 2, 3
 
 
 def split(phi: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -53,8 +53,8 @@ def split(phi: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = where[np.lexsort((-width[where], -np.round(phi[where], 9)))]
         share, rest = always.astype(float), total - float(width[always].sum())
         for i, size in zip(order.tolist(), width[order].tolist(), strict=True):
-            if size <= rest:
-                share[i], rest = 1.0, rest - size
+            if size <= rest * (1 + ROUNDING):  # one that fills the room alone does so, whatever rounding says
+                share[i], rest = 1.0, max(rest - size, 0.0)
         out = where[share[where] == 0]
         fits = out[width[out] >= rest]
         if fits.size and rest > 0:
@@ -96,7 +96,7 @@ def levels(pricer: ConeHistogramRelaxed, tol: float) -> Generated:
     d = p.size
     # In the middle is the optimum for equal priors.
     tau = np.union1d(np.geomspace(1 / ratio, 1.0, LEVELS + 2)[1:-1], (1 + ratio) / (2 * ratio))
-    best, bound, before, rounds = np.zeros(d), np.inf, np.inf, 0
+    best, bound, before, rounds, stalled = np.zeros(d), np.inf, np.inf, 0, 0
     while True:
         k, (lo, hi) = tau.size, pricer.bounds(tau)
         level, category = (place.ravel() for place in np.indices((k, d)))
@@ -117,9 +117,10 @@ def levels(pricer: ConeHistogramRelaxed, tol: float) -> Generated:
             best, bound = nu + priced.excess, float(nu @ p) + priced.excess
         rounds += 1
         gap = bound - found.objective
-        if gap <= tol or rounds >= ROUNDS or gap > 0.9 * before:
+        stalled = stalled + 1 if gap > 0.9 * before else 0
+        if gap <= tol or rounds >= ROUNDS or stalled >= STALLED:
             break
-        before = gap
+        before = min(gap, before)
         tau = np.union1d(tau[found.x[:k] > ROUNDING], pricer.peaks(nu, priced.knots[:, 0], MORE))
     rows, weights = [], []
     for t, weight, v, low, high in zip(tau, found.x[:k], found.x[k:].reshape(k, d), lo, hi, strict=True):

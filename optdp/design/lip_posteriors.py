@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optdp.design.lip_pricing import ENTER, Priced, Pricer, Sum
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure
+from optdp.solvers.lp import Highs, LinearProgram, LinearResult, LinearSolver, SolverFailure
 
 #: Below this many categories, column generation for a sum starts from scratch.
 COARSEST = 24
@@ -29,6 +29,10 @@ COARSE = 1e-5
 USED = 1e-9
 #: Simplex iterations per row after which a solve counts as stalled (a few are usual).
 STALL = 12
+#: By how much HiGHS may miss a row or the sign of a weight before it is asked another way.
+MISSED = 1e-7
+#: The last of these ways.
+INSIDE = Highs(method="ipm", tolerance=1e-8, crossover=False)
 #: Column generation gives up after so many rounds in a row that do not bring bound and value closer.
 PATIENCE = 60
 
@@ -57,7 +61,7 @@ class _Master:
     def __init__(self, p: np.ndarray, ratio: float, solver: LinearSolver | None) -> None:
         from scipy.sparse import csr_matrix
 
-        self.p, self.d, self.base = p, p.size, 1 / ratio
+        self.p, self.d, self.base, self.own = p, p.size, 1 / ratio, solver is None
         self.blocks: list[np.ndarray] = []
         one, columns = np.ones(self.d), np.arange(2 * self.d).reshape(2, -1).T.ravel()
         rows = csr_matrix((np.tile([1.0, -1.0], self.d), columns, np.arange(0, 2 * self.d + 1, 2)))
@@ -86,13 +90,27 @@ class _Master:
             cost = np.concatenate([self.p * (centre - radius), -self.p * (centre + radius)])
             self.session.change(slack, cost=cost, upper=np.full(2 * self.d, np.inf))
         found = self.session.solve()
-        if not found.usable:
-            found = self.session.solve(method="ipm")
+        if not self._good(found):
+            found = self._better(found, self.session.solve(method="ipm"))
+        if self.own and not self._good(found):
+            found = self._better(found, INSIDE.solve(self.session.program))
         if not found.usable:
             raise SolverFailure(f"the linear program over posteriors: {found.message}", found.status)
         inner = found.row_dual / self.p
         prices = (inner - self.base * float(inner @ self.p)) / (1 - self.base)
         return found.objective, prices, found.x[2 * self.d :], float(found.x[slack].max())
+
+    def _good(self, found: LinearResult) -> bool:
+        """Whether it can be used; where rows are all but dependent, simplex and crossover may end with weights below 0."""
+        return found.usable and (not self.own or self._missed(found) <= MISSED)
+
+    def _better(self, found: LinearResult, other: LinearResult) -> LinearResult:
+        worse = found.usable and (not other.usable or self._missed(found) < self._missed(other))
+        return found if worse else other
+
+    def _missed(self, found: LinearResult) -> float:
+        """By how much a row or the sign of a variable is missed."""
+        return max(-float(found.x.min()), float(abs(self.session.program.rows @ found.x - 1).max()))
 
 
 def generate(
