@@ -21,7 +21,7 @@ from typing import Any
 
 #: Significant bits of enclosures; steps of about a microsecond before a proof is given up; bytes that a file may have.
 BITS, LIMIT, SIZE = 256, 10_000_000, 200_000_000
-CELLS, COINS, LIMB, LEFT = 2**50, 2**124, 2**62, [LIMIT]
+CELLS, COINS, LIMB, LEFT = 2**50, 2**124, 2**62, [LIMIT, 1]
 ZERO, ONE, BEYOND = Fraction(0), Fraction(1), "is not known here (--help says what is)"
 Pair = tuple[Fraction, Fraction]
 
@@ -37,8 +37,8 @@ def must(condition: Any, what: str, status: int = 1) -> None:
 
 
 def spend(steps: int) -> None:
-    """Count what the sizes in a file ask for, before it is done."""
-    LEFT[0] -= steps
+    """Count what the sizes in a file ask for, before it is done: more where its numbers are long."""
+    LEFT[0] -= steps * LEFT[1]
     must(LEFT[0] >= 0, "the proof takes more work than the limit, which --limit raises", 2)
 
 
@@ -106,7 +106,7 @@ multiplier - shift weight:positive first:index values:*positive rest:positive
 """
 RANGES: dict[str, Any] = {
     "real": (-1.7e308, 1.7e308), "positive": (0.0, 1.7e308), "gap": (1e-150, 1e150), "exponent": (0.01, 100.0),
-    "share": (0.0, 1.0), "height": (0.0, 2.0**60), "place": (-(2.0**60), 2.0**60), "rational": (0.0, 2.0**1000),
+    "share": (0.0, 1.0), "height": (0.0, 2.0**60), "place": (-(2.0**60), 2.0**60), "rational": (0.0, 2**4096),
     "size": (1, 10**6), "pieces": (2, 10**6), "whole": (0, COINS), "cells": (1, CELLS), "coins": (1, COINS),
     "limb": (0, LIMB - 1), "fall": (1, 2**80 - 1), "shift": (1, 10**5), "index": (-200_000, 200_000),
 }  # fmt: skip
@@ -121,17 +121,19 @@ def leaf(value: Any, kind: str) -> Any:
     """A number, exactly (some may be texts: integers, "p/q" and decimals), a text or a flag; None if it is none of this kind."""
     number, text = type(value) in (int, float) and abs(value) <= 1.7e308, value if isinstance(value, str) else ""
     if kind in ("flag", "text", "label"):
-        fits = {"flag": type(value) is bool, "text": text[:1000] == value, "label": number or text[:1000] == value}
-        return value if fits[kind] else None
+        flag, short = type(value) is bool, text[:1000] == value
+        return value if {"flag": flag, "text": short, "label": number or flag or short}[kind] else None
     if kind == "eps":
         inner = re.fullmatch(r"log\((.*)\)", text)
         q = leaf(inner[1] if inner else value, "rational")
-        known = q is not None and (q >= 1 if inner else q <= 1000 and not 0 < q < 1e-300)
+        known = q is not None and (q >= 1 if inner else not 0 < q < 1e-300)
+        must(inner or not known or q <= 1000, f"an epsilon above 1000 {BEYOND}", 2)
         return Entry(low=q if inner else exp(q, False), high=q if inner else exp(q, True)) if known else None
     (low, high), whole = RANGES[kind], type(value) is int or re.fullmatch("-?[0-9]{1,2600}", text)
     known = number or (kind == "rational" and re.fullmatch("[+-]?([0-9]+(/0*[1-9][0-9]*)?|[0-9]*[.][0-9]+)", text))
     found = (int(value) if whole else None) if type(low) is int else Fraction(text or float(value)) if known else None
-    return found if found is not None and low <= found <= high else None
+    LEFT[1] = max(LEFT[1], 1 + (bits := max(v.bit_length() for v in (found or 0).as_integer_ratio())) // 160)
+    return found if found is not None and low <= found <= high and bits <= 4096 else None
 
 
 def read(value: Any, kind: str) -> Any:
@@ -141,6 +143,7 @@ def read(value: Any, kind: str) -> Any:
         return value
     if kind[0] == "*":
         must(isinstance(value, list) and len(value) <= 10**6, f"a list ({kind}) is none, or is too long", 2)
+        spend(3 * len(value))
         return [read(entry, kind[1:]) for entry in value]
     if kind not in PARTS:
         found = leaf(value, kind)
@@ -213,9 +216,9 @@ def grid(low: Any, high: Any, most: int = 2**4096) -> Fraction:
 
 
 def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
-    """A floor and a window, sent as multiples of v: n numbers at distances up to 0, v, ..., (n - 1) v, and what is off."""
+    """A floor and a window, sent as multiples of v: numbers at distances up to 0, v, ..., what is off; 2^-100 more."""
     circle, shared, q, v = p.domain.is_a == "circle", p.family.is_a == "piecewise", p.q, grid(p.low, p.high)
-    ours = m.is_a == "PiecewiseMechanism" and c.is_a != "kernel" and (shared or circle)
+    ours = m.is_a == "PiecewiseMechanism" and c.is_a != "kernel" and (shared or (circle and p.family.is_a == "all"))
     must(ours and not p.constraints, f"this mechanism or certificate here {BEYOND}", 2)
     must(p.objective.is_a == "worst-case" or (circle and p.objective.prior == "uniform"), "the worst case, or a circle")
     must(not shared or p.family.m >= (1 if p.share == 1 else 2 if circle else 3), "the number of pieces")
@@ -228,9 +231,9 @@ def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
         n = math.ceil(share * (last - first + 1))
         must(n > 256, f"a domain or window of few floats {BEYOND}", 2)
         half = n // 2 * circle
-        return (over(off, (n - half) * v, q) + over(off + v, half * v, q)) / (n * v)
+        return (over(off, (n - half) * v, q) + over(off + v, half * v, q)) / (n * v) * (1 + ONE / 2**100)
 
-    value, reach = p.mass * sent(ONE) + (1 - p.mass) * sent(p.share), p.width / 2 if circle else p.width
+    value, reach = p.mass * sent(ONE) + (1 - p.mass) * sent(p.share), p.width / (1 + circle)
     if c.is_a == "constant":
         must(shared and p.family.m == 2 and not circle, "two pieces on an interval")
         return value, over(ZERO, reach, q) / reach
@@ -323,7 +326,6 @@ def steps_value(p: Any, m: Any) -> Fraction:
     period, atom, last, edge = math.ceil(m.sensitivity / g), Fraction(m.atom, LIMB), m.cut or None, ZERO
     must(m.domain.is_a == "line" and m.first <= period and m.cut < 200 * period, "a first step and a near cut")
     must(2**-44 < b < Fraction(96, 100) and 1 / b <= p.privacy.eps.low, "the likelihood ratio")
-    spend(20_000)
 
     def moment(i: int, last: int | None) -> Fraction:
         """The sum of |j|^i w(j) over |j| <= last (None: over all)."""
@@ -524,8 +526,7 @@ def check_kernel(p: Any, m: Any, c: Any) -> Pair:
     first, last = sorted((math.ceil(low / step), math.floor(high / step)))
     must(m.share == 0.5 and (not exact or (fine <= 1 and p.objective.is_a == "worst-case")), f"this rule {BEYOND}", 2)
     a, b = p.outputs or (p.low, p.high)
-    inside = a < b and a <= first * step and last * step <= b
-    must(inside or ("unbiased" in p.limits and not p.outputs), "all outputs allowed")
+    must((a < b and a <= first * step and last * step <= b) or ("unbiased" in p.limits and not p.outputs), "outputs")
     must(p.q == 2 if exact else m.rule == "ends" and "unbiased" not in p.limits, "exact means, for squared errors")
     if exact:
         path = [(min(max(round((p.low + p.width * e) / step), first), last) * step - p.low) / p.width for e in path]
@@ -635,6 +636,7 @@ def prove(raw: bytes) -> str:
         must(len({name for name, _ in pairs}) == len(pairs), "an entry is named twice", 2)
         return dict(pairs)
 
+    spend(len(raw) // 10)
     s = read(json.loads(raw[:SIZE], object_pairs_hook=once, parse_constant=Fraction), "solution")
     p, m, c, d, kind = s.problem, s.mechanism, s.certificate, s.problem.domain, s.problem.domain.is_a
     loss, prior = (vars(p.objective).get(name) for name in ("loss", "prior"))
@@ -658,13 +660,11 @@ def prove(raw: bytes) -> str:
             must(p.share == 1 or 1 - p.mass <= (p.privacy.eps.low - 1) * p.mass * p.share, "the likelihood ratio")
         if interval and prior:
             must(all(type(v) is not str and p.low <= v <= p.high for v in prior.categories), "a prior on the domain")
-            p.points = [
-                ((Fraction(v) - p.low) / p.width, w) for v, w in zip(prior.categories, prior.exact, strict=True)
-            ]
+            shares = [(Fraction(v) - p.low) / p.width for v in prior.categories]
+            p.points = list(zip(shares, prior.exact, strict=True))
         value, bound = routine(p, m, c)
     must(value <= s.value, "the mechanism attains the value")
-    must(0 <= s.lower_bound <= s.value, "the lower bound is not above the value")
-    must(s.lower_bound <= max(bound, ZERO), "the optimum is at least the lower bound")
+    must(0 <= s.lower_bound <= min(s.value, max(bound, ZERO)), "the optimum is at least the lower bound")
     end = ", in ".join(k.said for k in p.constraints) or ("any outputs" if kind == "alphabet" else "itself")
     said = f"the least {p.objective.said} over all {p.privacy.said} mechanisms from {d.said} to {end} {p.family.said}"
     return f"{said.strip()}\n     is at least {float(s.lower_bound)!r} and at most {float(s.value)!r}, attained"
@@ -672,7 +672,7 @@ def prove(raw: bytes) -> str:
 
 def check(raw: bytes, limit: int = LIMIT) -> tuple[int, str]:
     """(exit status, what is printed) for the bytes of a file."""
-    LEFT[0] = limit
+    LEFT[:] = limit, 1
     try:
         return 0, f"yes: {prove(raw)}"
     except Answer as answer:

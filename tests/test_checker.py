@@ -184,6 +184,10 @@ FORGERIES = [
     ("piecewise abs", {"problem.constraints": [{"type": "outputs", "low": -1.0, "high": 2.0}]}),
     ("piecewise m=2", {"problem.family.m": 3}), ("piecewise circle", {"problem.family": {"type": "all"}}),
     ("piecewise circle", {"problem.family.m": 1}), ("finite hamming", {"mechanism.weights.0.0": 0}),
+    ("piecewise circle squared", {"problem.family": {"type": "additive"}}),
+    ("piecewise m=2", {"mechanism.placement": "linear", "value": math.nextafter(0.5, 1)}),
+    ("piecewise m=2", {"problem.privacy.eps": 2**62}), ("piecewise m=2", {"problem.privacy.eps": "log(" + "9" * 400 + ")"}),
+    ("piecewise m=2", {"problem.privacy.eps": "1/" + "9" * 2000}), ("piecewise m=2", {"problem.privacy.eps": "log(0)"}),
     ("finite hamming", {"problem.constraints": [{"type": "unbiased"}]}), ("lip sum", {"mechanism.labels": [0, 0, 1]}),
     ("lip sum", {"problem.privacy.lower_only": True}), ("lip lower", {"problem.privacy.lower_only": False}),
     ("additive", {"problem.privacy.delta": 0.0}), ("additive", {"problem.privacy.sensitivity": 0.5}),
@@ -202,6 +206,7 @@ FORGERIES = [
     ("lip sum", {"mechanism.kernel.0.0": "1"}), ("lip sum", {"lower_bound": 0.1}), ("kernel prior", {"value": 0.3}),
     ("finite hamming", {"lower_bound": 0.1, "value": 0.5}), ("kernel prior", {"certificate.points.1": 0.49}),
     ("kernel prior", {"problem.objective.prior": "uniform"}), ("lip ldp", {"problem.privacy.eps": 0.9}),
+    ("lip sum", {"problem.privacy.prior.categories.0": False}), ("kernel prior", {"problem.objective.prior.categories.2": True}),
     ("lip ldp", {"lower_bound": 0.3}), ("lip ldp", {"certificate.nu.1": 0.3}),
     ("lip ldp histogram", {"certificate.nu.0": 0.7}), ("additive eps=20", {"certificate.width": 4.6e-5}),
     ("additive eps=20", {"problem.privacy.eps": 20.1}), ("additive eps=20", {"problem.privacy.delta": 0.0999}),
@@ -391,6 +396,19 @@ def test_work_is_limited_before_it_is_done():
     began = time.perf_counter()
     status, said = checked(data)
     assert status == 2 and "--limit raises" in said and time.perf_counter() - began < 5
+
+
+def test_long_numbers_and_lists_are_counted():
+    """A number of many bits makes all that is done with it dearer; what is read is counted, too."""
+    data = form("finite ordered")
+    checker.check(json.dumps(data).encode())
+    plain = checker.LEFT[0]
+    data["certificate"]["masses"][0] = 1e-300
+    checker.check(json.dumps(data).encode())
+    assert checker.LIMIT - checker.LEFT[0] > 3 * (checker.LIMIT - plain)
+    data["certificate"]["masses"] = [0] * 900_000
+    status, said = checker.check(json.dumps(data).encode(), 500_000)
+    assert status == 2 and "--limit raises" in said
 
 
 # --- standing alone

@@ -3,13 +3,16 @@
 import json
 import math
 import random
+from fractions import Fraction
 from unittest import mock
 
 import pytest
+from flint import arb
 
 import optdp
+from optdp.certificates.radial import RadialCertificate
 from optdp.cli import main
-from optdp.exact import work
+from optdp.exact import enclosures, work
 from optdp.exact.check import Check, Verification
 from optdp.exact.work import Overwork
 from tests import soak_files
@@ -206,3 +209,36 @@ def test_the_soak_notices_what_is_wrong():
             assert soak_files.soak(40, 7).counts["uncaught"] > 3
         with mock.patch("optdp.exact.fields._kind", lambda value: "TypeError"):
             assert soak_files.soak(100, 7).counts["unclear"] > 0
+
+
+def test_rows_of_a_radial_mechanism_are_counted_in_any_dimension():
+    """Each row has a cap on each radius: a small one of a large sphere took a fifth of a second, and was counted as little."""
+    data = saved("vector radial")["mechanism"] | {"radii": [1 + i / 1024 for i in range(1024)], "floors": ["1"] * 1024}
+    data |= {"domain": optdp.Ball(100_000).to_dict(), "slopes": [800.0] * 100, "levels": [1.0] * 100}
+    with pytest.raises(Overwork), work.limited(1.0):
+        optdp.Mechanism.from_dict(data)
+
+
+def test_a_certificate_on_spheres_of_many_dimensions_is_counted_at_what_it_takes():
+    problem = optdp.Problem(optdp.LDP(30.0), optdp.Ball(300), "squared", constraints=[optdp.Unbiased()])
+    rows = range(64)
+    proof = RadialCertificate(
+        (1.0,) * 64, (1.0,) * 64, tuple(1 + i / 64 for i in rows), tuple((1 + i) / 100 for i in rows)
+    )
+    with pytest.raises(Overwork), work.limited(1.0):
+        proof.bound(problem)
+
+
+def test_tiny_and_huge_balls_are_rounded_outwards_before_they_are_written_out():
+    """erfc(10^9) has 10^18 zeros behind the point: as a fraction it would fill the memory, which ends the process."""
+    far, least = enclosures.FAR, Fraction(1, 2**enclosures.FAR)
+    tiny, huge = (-(arb(10) ** 18)).exp(), (arb(10) ** 18).exp()
+    assert (enclosures.lower(tiny), enclosures.upper(tiny)) == (0, least)
+    assert (enclosures.lower(-tiny), enclosures.upper(-tiny)) == (-least, 0)
+    assert enclosures.lower(huge) == 2**far == -enclosures.upper(-huge)
+    for ask in (lambda: enclosures.upper(huge), lambda: enclosures.lower(-huge)):
+        with pytest.raises(OverflowError):
+            ask()
+    assert 0 <= optdp.GDP(1e-9).delta_at(2.0) < 1e-300
+    assert optdp.RDP(10_000, 1e6).delta_at(1.0) == 1
+    assert optdp.ApproxDP(1.0, 1e-9).implied_by(optdp.GDP(1e-9))

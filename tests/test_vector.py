@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -122,6 +123,25 @@ def test_caps_have_the_shares_and_moments_of_beta_variables():
             law = beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
             assert float(w) == pytest.approx(law.sf(g), rel=1e-9)
             assert float(t) == pytest.approx(law.expect(lambda x: x, lb=g, ub=1), rel=1e-6)
+
+
+def test_small_caps_of_large_spheres_are_expanded_rightly_and_fast():
+    """Beside FLINT's at a precision at which it tells them from 0, between two balls, and for balls of heights."""
+    began = time.process_time()
+    for d in (300, 10**4, 10**6):
+        for z in (8.0, 9.5, 12.0, 13.5, 17.0, 30.0):
+            height = arb(z / math.sqrt(d)) if z * z < d else arb(0.99)
+            found = {}
+            for bits in (128, 192, 640):
+                with ctx.workprec(bits):
+                    found[bits] = formulas.any_cap(d, height)
+                    wide = formulas.any_cap(d, height + arb(0, 1e-20))
+                    for one, other in zip(found[bits], wide, strict=True):
+                        assert other.contains(one) or other.overlaps(one)
+            for bits in (128, 192):
+                for one, other in zip(found[bits], found[640], strict=True):
+                    assert one.overlaps(other) and one.rel_accuracy_bits() > bits - 40
+    assert time.process_time() - began < 5
 
 
 # --- sampling

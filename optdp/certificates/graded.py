@@ -107,7 +107,9 @@ class GradedCertificate(Certificate):
         last = self.nodes[-1] + self.n + 1
         smooth = problem.objective.loss.exponent in (1, 2)
         size = 2 * len(self.nodes) - 1
-        work.count((3 if smooth else 60) * last + 3 * last * (1 + len(kernels)) + (20 + 0.1 * size) * len(self.tests))
+        words = 3 + work.words(test.weight for test in self.tests) + max(map(float, every), default=0.0) / 40
+        work.count((3 if smooth else 60) * last + (4 + words / 6) * last * (1 + len(kernels)))
+        work.count((20 + 0.1 * size) * len(self.tests) + 3 * sum(len(test.ends) for test in self.tests))
         ratios = {eps: ceil(enclosures.exp_above(eps) * 2**RATIO) for eps in every}
         deltas = {eps: privacy.delta_at(eps) for eps in every}
         if None in deltas.values():

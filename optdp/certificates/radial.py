@@ -99,7 +99,7 @@ class _Prices:
         self.more = enclosures.exp(problem.eps) - 1  # type: ignore[arg-type]
         self.rows = [(arb(w), arb(mu), arb(nu)) for w, mu, nu in rows]
         #: Microseconds of a row on a cell.
-        self.cost = 16.0 if self.dim <= 3 else 80.0 + 2 * min(self.dim, 100)
+        self.cost = 16.0 if self.dim <= 3 else 80.0 + 2 * min(self.dim, 100) if self.dim <= 200 else 800.0
 
     def shortfall(self, close: float) -> arb:
         """c >= 0 with g >= -c, proven: within about `close` of the least such number, if there is work enough."""

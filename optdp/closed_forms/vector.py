@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Bits: 1 - a is as small as e^-30, its square root is taken, and floats carry 53.
 PRECISION = 320
+#: Dimensions from which on small caps are expanded here.
+LARGE = 200
 
 
 def cap(dim: int, height: arb) -> tuple[arb, arb]:
@@ -36,11 +38,33 @@ def cap(dim: int, height: arb) -> tuple[arb, arb]:
     if dim == 1:
         return arb(1) / 2, arb(1) / 2
     half, order, rest = arb(1) / 2, (arb(dim) - 1) / 2, 1 - height * height
+    moment = (_log_density(dim) + order * rest.log()).exp() / (dim - 1)
+    # W is about 2^-low. FLINT is slow where that is less than its precision tells apart from 0, and d is large.
+    low = float((-order * rest.log() / arb(2).log()).upper()) if dim > LARGE and rest > 0 else 0.0
     if height * height * dim < half:  # from the complement: 1 - g^2 may not be told from 1
         share = half - half * (height * height).beta_lower(half, order, regularized=True)
+    elif low > ctx.prec:
+        share = _far(dim, height, rest) * moment / height
+    elif low > 0 and not height.is_exact():  # which it is slow for, too
+        share = cap(dim, height.lower().max(arb(0)))[0].union(cap(dim, height.upper())[0])
     else:
-        share = half * rest.beta_lower(order, half, regularized=True)
-    return share, (_log_density(dim) + order * rest.log()).exp() / (dim - 1)
+        with ctx.workprec(ctx.prec + int(2 * low)):
+            share = half * (1 - height * height).beta_lower(order, half, regularized=True)
+    return +share, moment
+
+
+def _far(dim: int, height: arb, rest: arb) -> arb:
+    """g W/T, by parts: J_k = int_g^1 (1 - t^2)^((d - 3)/2 + k) t^(-2k) dt is a closed form less (2k + 1)/(d - 1 + 2k) J_(k+1).
+
+    So signs alternate, terms grow by (2k + 1)(1 - g^2)/((d + 1 + 2k) g^2), and what is left out is between 0 and its first term.
+    """
+    total, term, ratio, k = arb(0), arb(1), rest / (height * height), 0
+    while True:
+        total += term
+        after = -term * ratio * (2 * k + 1) / (dim + 1 + 2 * k)
+        if not abs(after) < abs(term) or abs(after) < arb(2) ** -ctx.prec:
+            return total + after.union(arb(0))
+        term, k = after, k + 1
 
 
 def any_cap(dim: int, height: arb) -> tuple[arb, arb]:

@@ -14,6 +14,9 @@ from optdp.exact.numbers import Log, Number
 
 #: Working precision in bits: floats carry 53, so that about 140 guard bits absorb cancellation.
 PRECISION = 192
+#: Rationals next to balls have numerators and denominators of about so many bits at most: e^-10^18 is written as 0, or 2^-FAR.
+FAR = 2**20
+_LEAST, _MOST = arb(2) ** -FAR, arb(2) ** FAR
 #: More than the roundings of a few floats may add up to where products are too small for floats: their errors are not relative.
 TINY = 2.0**-1015
 
@@ -74,19 +77,27 @@ def exp_above(eps: Number, bits: int = 56) -> Fraction:
         return upper(exp(eps))
 
 
-def _fraction(point: arb) -> Fraction:
+def _fraction(point: arb, up: bool = False) -> Fraction:
+    """A number, or next to it, above (`up`) or below, what has at most FAR bits on either side of the point."""
+    size = abs(point)
+    if point != 0 and size < _LEAST:
+        return Fraction((1 if up else -1) if (point > 0) is up else 0, 2**FAR)
+    if size > _MOST and point.is_finite():
+        if (point > 0) is up:
+            raise OverflowError(f"a number is larger than 2^{FAR}")
+        return Fraction(-(2**FAR) if up else 2**FAR)
     rational = point.fmpq()
     return Fraction(int(rational.p), int(rational.q))
 
 
 def lower(enclosure: arb) -> Fraction:
     """An exact rational below everything in the ball."""
-    return _fraction(enclosure.lower())
+    return _fraction(enclosure.lower(), False)
 
 
 def upper(enclosure: arb) -> Fraction:
     """An exact rational above everything in the ball."""
-    return _fraction(enclosure.upper())
+    return _fraction(enclosure.upper(), True)
 
 
 def round_down(number: Fraction | arb) -> float:

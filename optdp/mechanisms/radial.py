@@ -124,7 +124,8 @@ class RadialMechanism(UnbiasedVectors):
     def _caps(self, row: int) -> list[tuple[arb, arb]]:
         """(W, T) on each radius."""
         heights = self._heights[row].tolist()
-        work.count(len(heights) + sum(abs(h) < 1 for h in heights) * (20 + 60 * (self.dim > 3)))
+        inner = 20.0 if self.dim <= 3 else 80.0 if self.dim <= 100 else 400.0
+        work.count(6 * len(heights) + sum(abs(h) < 1 for h in heights) * inner)
         return [any_cap(self.dim, arb(h)) for h in heights]
 
     @cached_property
@@ -159,6 +160,7 @@ class RadialMechanism(UnbiasedVectors):
     def _squares(self) -> list[Fraction]:
         """E|Y|^2 of each row, but for rounding."""
         squares = [Fraction(r) ** 2 for r in self.radii]
+        work.count(len(self.slopes) * len(squares) * work.rational(work.words(squares)) * 2)
         return [
             sum((s * (m + n) for s, m, n in zip(squares, self.floors, coins, strict=True)), Fraction(0)) / TOTAL
             for coins in self._laws[0]

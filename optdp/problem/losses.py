@@ -383,8 +383,8 @@ class Pieces(DistanceLoss):
         """Whether slopes are proven nondecreasing, at the breaks too, and there are no jumps."""
         for i, (row, start, end) in enumerate(self._parts):
             last = self.coefficients[max(i - 1, 0)]
-            jumps = horner(row, start) != horner(last, start)
-            falls = horner(_slope(row), start) < horner(_slope(last), start)
+            jumps = _horner(row, start) != _horner(last, start)
+            falls = _horner(_slope(row), start) < _horner(_slope(last), start)
             if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
                 return False
         return True
@@ -411,7 +411,7 @@ class Pieces(DistanceLoss):
             out = np.where(place == i, np.polynomial.polynomial.polyval(d, [float(a) for a in row]), out)
         return out
 
-    @property
+    @cached_property
     def _primitives(self) -> tuple[tuple[Fraction, ...], ...]:
         """Of each piece the primitive that continues the integral from 0."""
         rows, total = [], Fraction(0)
@@ -446,7 +446,7 @@ class Pieces(DistanceLoss):
 
     def _exact(self, d: Fraction, rows: tuple[tuple[Fraction, ...], ...]) -> Fraction:
         """The polynomial of the piece around d >= 0, at d."""
-        return _horner(rows[max(k for k, b in enumerate(self.breaks) if b <= d)], d)
+        return _horner(rows[bisect.bisect_right(self.breaks, d) - 1], d)
 
 
 def _slope(row: Sequence[Fraction]) -> list[Fraction]:

@@ -817,7 +817,8 @@ class RDP(Divergence):
         """e^((alpha - 1)(bound - eps)) (1 - 1/alpha)^(alpha - 1)/alpha, rounded up (Canonne, Kamath and Steinke 2020)."""
         with ctx.workprec(enclosures.PRECISION):
             a, r, e = (enclosures.ball(x) for x in (self.alpha, self.bound, eps))
-            return min(Fraction(1), enclosures.upper(((a - 1) * (r - e)).exp() * ((1 - 1 / a) ** (a - 1)) / a))
+            found = ((a - 1) * (r - e)).exp() * ((1 - 1 / a) ** (a - 1)) / a
+            return enclosures.upper(found.min(arb(1)))
 
     def admits(self, pair: Pair) -> bool | None:
         with ctx.workprec(enclosures.PRECISION):
