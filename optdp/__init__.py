@@ -36,7 +36,7 @@ _HOME = {
         "optdp.problem.losses": (
             "CustomLoss", "DistanceLoss", "Huber", "Loss", "PairLoss", "Pieces", "Pinball", "Power", "Threshold",
         ),
-        "optdp.problem.objectives": ("At", "Average", "BayesRisk", "WorstCase"),
+        "optdp.problem.objectives": ("At", "Average", "BayesRisk", "Quantile", "WorstCase"),
         "optdp.problem.priors": ("Prior",),
         "optdp.problem.density": ("Density",),
         "optdp.problem.families": ("Additive", "AffineWindow", "AllMechanisms", "Composite", "Family", "Piecewise"),
@@ -82,7 +82,7 @@ __all__ = [
     "Curve", "CustomLoss", "Date", "Density", "DistanceLoss", "Distances", "Domain", "Estimate", "Family", "Flag", "GDP",
     "Graph", "Huber", "Integer", "Integers", "Interval", "KL", "LDP", "LIP", "Ledger", "Line", "Loss", "Mechanism",
     "Metric", "MetricLDP", "NotIdentified", "Number", "OneHot", "Outputs", "PairLoss", "Pieces", "Piecewise",
-    "Pinball", "Plan", "Points", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "RDP",
+    "Pinball", "Plan", "Points", "Power", "Prior", "Privacy", "Problem", "Profile", "Program", "Quantile", "RDP",
     "Recommendation", "Report", "Solution", "Sphere", "Status", "Step", "Tally", "Threshold", "Unbiased",
     "WorstCase", "atlas", "check_hypothesis", "collect", "compare", "discoveries", "estimate", "estimate_histogram",
     "estimate_mean", "gap_report", "lip_simulate", "log", "plan", "recommend", "solve", "solve_additive",
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
     from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
     from optdp.problem.losses import CustomLoss, DistanceLoss, Huber, Loss, PairLoss, Pieces, Pinball, Power, Threshold
     from optdp.problem.metrics import Distances, Graph, Metric, MetricLDP, Points
-    from optdp.problem.objectives import At, Average, BayesRisk, WorstCase
+    from optdp.problem.objectives import At, Average, BayesRisk, Quantile, WorstCase
     from optdp.problem.priors import Prior
     from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Curve, Privacy, Profile
     from optdp.problem.problem import Problem

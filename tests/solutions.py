@@ -109,6 +109,8 @@ MAKE = {
     ),
     "notion rdp steep": lambda: optdp.solve_additive(optdp.RDP(16, 32.0)),
     "notion releases": lambda: optdp.solve_additive(1.0, 1e-5, releases=4, accounting="gaussian", rtol=0.05),
+    "error quantile": lambda: optdp.solve_additive(1.0, 0.1, optdp.Quantile(0.9), rtol=0.05),
+    "error quantile integers": lambda: optdp.solve_additive(optdp.KL(0.5, 2.0), loss=optdp.Quantile(0.9), discrete=True),
     "additive power 1.5": lambda: optdp.solve_additive(1.0, 0.1, optdp.Power(1.5), rtol=0.05),
     # kernels
     "kernel abs": lambda: optdp.solve_kernel(1.0, **KERNEL),

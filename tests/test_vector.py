@@ -21,7 +21,9 @@ from optdp.certificates.cube import CubeCertificate
 from optdp.certificates.radial import RadialCertificate, _Prices
 from optdp.certificates.vector import SphereCertificate
 from optdp.closed_forms import vector as formulas
+from optdp.closed_forms.caps import TINY, caps
 from optdp.closed_forms.cube import best_signs, gain, moment, share, threshold
+from optdp.closed_forms.vector import any_cap
 from optdp.design.radial import plain_program
 from optdp.exact.sampling import as_rng
 from optdp.mechanisms import baselines, directions
@@ -30,7 +32,8 @@ from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.signs import SignMechanism
-from optdp.solvers.radial import attained, start_floor
+from optdp.solvers.layers import Spheres, limit
+from optdp.solvers.radial import Caps, attained, start_floor
 
 from .conftest import epsilons
 
@@ -346,6 +349,26 @@ def test_values_between_best_rows(eps, d):
     assert np.abs(found - true).max() <= 0.2 * np.abs(chord - true).max() + 1e-6
 
 
+@pytest.mark.parametrize("d", [2, 3, 6])
+def test_rows_and_prices_from_deviations_are_those_from_radii(d):
+    """Tiny balls are computed from R and r - c, others from the heights of caps: where both have digits they agree."""
+    more, radii = math.expm1(6.0), np.linspace(0, 1.4, 60)[1:]
+    floor, c = np.full(59, 0.1 / 59), np.array([0.1, 0.4, 0.9, 1.3])
+    plain, spheres = Caps(d, more, radii), Spheres(d, more, radii)
+    levels, means, squares = plain.rows(floor, 2 * c)
+    reach, mean, variance = spheres.rows(floor, c, np.full(4, 0.1))
+    assert reach == pytest.approx(np.sqrt(levels + c * c), rel=1e-8) and mean == pytest.approx(means, rel=1e-8)
+    assert variance == pytest.approx(squares - means**2, rel=1e-8)
+    away = radii**2 + (c * c - reach**2)[:, None]
+    assert away - spheres.gains(c, reach)[0].toarray() == pytest.approx(plain.prices(2 * c, levels)[0], abs=1e-8)
+
+
+def test_the_limit_in_the_plane():
+    mass = np.linspace(0.2, 2, 100_001)
+    closed = (2 * mass / (1 - np.exp(-2 * mass**2)) - 1 / (2 * mass)).min()
+    assert limit(2)[0] == pytest.approx(closed, rel=1e-8)
+
+
 @settings(max_examples=20)
 @given(st.data())
 def test_no_multipliers_prove_more_than_is_attained(data):
@@ -365,7 +388,7 @@ def test_no_multipliers_prove_more_than_is_attained(data):
         try:
             assert certificate.bound(best.problem).value <= best.value
         except Refusal:
-            assert not any(certificate.weights)
+            assert not any(certificate.weights) or 0 < min(v for v in certificate.slopes if v) < 2.0**-60
 
 
 def test_a_radial_bound_is_for_its_problem_only():
@@ -394,18 +417,33 @@ def test_prices_of_radii_by_quadrature(d):
         total = 0.0
         for w, mu, nu in rows:
             law = beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)  # of t
-            edge = float(np.clip((r * r - nu) / (mu * r), -1, 1)) if mu else (1.0 if r * r > nu else -1.0)
+            edge = float(np.clip((r * r - nu) / (mu * max(r, 1e-12)), -1, 1)) if mu else (1.0 if r * r > nu else -1.0)
             mean = law.expect(lambda t, mu=mu, nu=nu: r * r - mu * r * t - nu, lb=edge, ub=1.0) if edge < 1 else 0.0
             total += w * (r * r - nu + more * min(mean, 0.0))
         return total
 
-    with ctx.workprec(128):
-        for low, high in ((0.0, 0.1), (0.2, 0.25), (0.3, 0.6), (0.6, 0.65), (0.9, 1.0), (1.2, 1.6), (1.55, 1.8)):
-            value, bound = prices._cell(arb(low), arb(high))
-            points = [g(r) for r in np.linspace(low, high, 4)[1:]]
-            assert float(bound) <= min(points) + 1e-7, (low, high)
-            if low:
-                assert float(value) == pytest.approx(g((low + high) / 2), abs=1e-6)
+    for low, high in ((0.0, 0.1), (0.2, 0.25), (0.3, 0.6), (0.6, 0.65), (0.9, 1.0), (1.2, 1.6), (1.55, 1.8)):
+        ends = np.array([low, high])
+        values = prices.at(ends)
+        points = [g(r) for r in np.linspace(low, high, 5)]
+        assert values == pytest.approx([points[0], points[-1]], abs=1e-6)
+        assert values.min() - prices._sag(ends[:1], ends[1:])[0] <= min(points) + 1e-7, (low, high)
+    least = min(g(r) for r in np.linspace(0, 2, 101))
+    assert -prices.shortfall(1e-3) == pytest.approx(least, abs=2e-3) and -prices.shortfall(1e-3) <= least + 1e-7
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 9, 30, 301])
+def test_caps_in_floats_are_within_their_error(d):
+    rng = np.random.default_rng(d)
+    small = np.concatenate([rng.random(40) / 2, 10.0 ** -rng.uniform(0.4, 15, 40), [0.0, 0.5]])
+    for deep in (False, True):
+        share, moment, over, error = caps(d, small, np.full(small.size, deep))
+        with ctx.workprec(256):
+            for s, *found in zip(small, share, moment, over, strict=True):
+                height = (1 - 2 * arb(float(s))) * (-1 if deep else 1)
+                w, t = any_cap(d, height)
+                for value, true in zip(found, (w, t, t - height * w), strict=True):
+                    assert abs(arb(float(value)) - true) <= abs(true) * error + TINY
 
 
 @pytest.mark.parametrize("d", [2, 3, 7])
@@ -438,7 +476,7 @@ def test_heights_next_to_a_draw_are_told_apart_exactly():
 @pytest.mark.parametrize("eps, d", [(1.0, 2), (4.0, 3), (4.0, 10)])
 def test_radial_samples(eps, d):
     mechanism, rng = radial(eps, d).mechanism, np.random.default_rng(1)
-    first, second = (float(mean.mid()) for mean in mechanism._means[:2])
+    first, second = mechanism._means[:2].tolist()
     for length, n in ((0.0, 10_000), (1e-170, 1000), (first / 2, 10_000), (second, 500), (1.0, 10_000)):
         x = rng.standard_normal(d)
         x *= length / np.linalg.norm(x)

@@ -13,7 +13,8 @@ A notion that implies delta(eps) at every eps (a profile, Gaussian DP) has this 
 
    A cost c_i on the lattice satisfies sum_i p_i c_i <= E L(X) if the broken line through the points (ih, c_i) lies
    nowhere above L. For L = |x| that is c_i = L(ih) itself; for L = x^2, c_i = L(ih) - h^2/4; in general L(ih) less the
-   larger sag of L under its chords on the two sides, and a jump of L within a cell is moved to its outer end. ("bins" in
+   larger sag of L under its chords on the two sides, and a jump of L within a cell is moved to its outer end. (A step
+   function L: X goes to its nearest lattice point, and c_i = L(|ih| - h/2): nothing is lost just before a cell's end. "bins" in
    place of "nodes": X goes to the bin (kh, (k+1)h] that it falls in, on either side of 0, and c_k = L(kh): the discretisation
    of Geng and Viswanath.)
 3. *Duality.* For multipliers 0 <= mu_(s,i) <= lam_s and p symmetric, with a = |i| and m_a = 1 for a = 0, else 2,
@@ -319,6 +320,8 @@ def _polynomial_costs(loss: DistanceLoss, step: Fraction, last: int, sagging: bo
     work.count((last + 1) * (9 + 6 * degree + (degree**2 / 4 if sagging and degree > 3 else 0)) * work.rational(size))
     if not sagging:
         return _sunk(loss.exact(a * step) for a in range(last + 1))
+    if loss.steps:  # to the nearest lattice point
+        return _sunk(loss.exact(max(a - Fraction(1, 2), Fraction(0)) * step) for a in range(last + 1))
     values, sags, piece = [loss.exact(Fraction(0))], [Fraction(0)], 0
     for a in range(last + 1):
         start, end = a * step, (a + 1) * step

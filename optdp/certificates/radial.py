@@ -8,27 +8,30 @@ with mean x, floor m and rows K between m and E m has
     g(r) = sum w_i E[L_i + (E - 1) min(L_i, 0)]                       for |y| = r,
 
 where the mean is over t = <y, x>/(|y| |x|), a coordinate of a uniform direction. As m has mass at most 1, g >= -c proves c less
-than the sum. L_i < 0 is the cap t > (r^2 - nu_i)/(mu_i r) =: h, so that with its share W(h) and its moment T(h)
+than the sum. With c_i = mu_i/2 and R_i^2 = nu_i + c_i^2, -L_i = R_i^2 - (r - c_i)^2 - 2 c_i r (1 - t), and
 
-    g_i  = (r^2 - nu_i)(1 + (E - 1) W) - (E - 1) mu_i r T,          g_i' = 2 r (1 + (E - 1) W) - (E - 1) mu_i T,
-    g_i'' = 2 (1 + (E - 1) W) - (E - 1) f(h) (r^2 + nu_i)^2/(mu_i r^3)        (f: the density of t).
+    g(r) = P r^2 - N - (E - 1) sum w_i psi_i(r),      psi_i(r) = E(-L_i)_+,      P = sum w_i,      N = sum w_i nu_i.
 
-**All radii.** On a cell g is at least what Taylor's formula says at the middle, with a lower bound on g''; in the plane, where f
-has poles, the range of g_i' serves instead. Cells are halved until that suffices. Beyond mu_i/2 + sqrt(mu_i^2/4 + nu_i) no
-output is favoured, and g rises.
+**All radii.** For each t, (-L_i)_+ is the larger one of 0 and of a parabola with the second derivative -2. So between two radii
+psi_i + W r^2 is convex, W the largest share of the outputs of one radius that row i favours, and between a and b
+
+    g >= min(g(a), g(b)) - (P + (E - 1) sum w_i W_i) (b - a)^2/4.
+
+Cells are halved until that suffices. Beyond the last c_i + R_i no output is favoured, and g rises. All is computed in floats
+whose errors are bounded (`optdp.closed_forms.caps`): what is left to g is much larger than these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
-from flint import arb, ctx
+import numpy as np
+from flint import ctx
 
 from optdp.certificates.base import Bound, Certificate
-from optdp.closed_forms.vector import any_cap, cap_density
+from optdp.closed_forms.caps import DIMS, TINY, UNIT, caps
 from optdp.exact import enclosures, require, work
 from optdp.exact.fields import Within
 from optdp.problem.domains import Ball
@@ -38,10 +41,16 @@ from optdp.problem.privacy import LDP
 if TYPE_CHECKING:
     from optdp.problem.problem import Problem
 
-#: Bits of the enclosures; most norms; how many pairs of a cell and a norm may be looked at; the largest multiplier.
-PRECISION, NORMS, PAIRS, LARGEST = 128, 512, 500_000, 2.0**60
+#: Bits of the enclosures; most norms; how many pairs of a radius and a norm may be looked at, and at a time.
+PRECISION, NORMS, PAIRS, BLOCK = 128, 2**15, 50_000_000, 2**18
+#: The largest number, and the least slope that is not 0.
+LARGEST, LEAST = 2.0**60, 2.0**-60
+#: Radii between which g is looked at first; the narrowest cell, as a share of the last radius.
+CELLS, NARROWEST = 64, 2.0**-45
+#: Microseconds of a row at a radius.
+COST = 0.15
 #: g may be negative by this share of the bound.
-CLOSE = 2.0**-13
+CLOSE = 2.0**-16
 
 Numbers = Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, 1, NORMS)]
 
@@ -63,8 +72,8 @@ class RadialCertificate(Certificate):
         privacy, domain, objective = problem.privacy, problem.domain, problem.objective
         if not isinstance(privacy, LDP) or not enclosures.at_most(privacy.eps, require.MAX_EPS):
             self._refuse("it is for local differential privacy with eps at most 30")
-        if not isinstance(domain, Ball) or domain.dim < 2 or not problem.unbiased:
-            self._refuse("it is for unbiased mechanisms on a ball of two dimensions or more")
+        if not isinstance(domain, Ball) or not 2 <= domain.dim <= DIMS or not problem.unbiased:
+            self._refuse(f"it is for unbiased mechanisms on a ball of two dimensions or more, and at most {DIMS}")
         if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:
             self._refuse("it is for the worst case of the squared error")
         if not 1 <= len(self.norms) == len(self.weights) == len(self.slopes) == len(self.levels) <= NORMS:
@@ -72,6 +81,8 @@ class RadialCertificate(Certificate):
         positive = (*self.norms, *self.weights, *self.slopes)
         if not all(0 <= v <= LARGEST for v in positive) or not all(abs(v) <= LARGEST for v in self.levels):
             self._refuse(f"numbers must lie between 0 and {LARGEST:g}, levels between {-LARGEST:g} and {LARGEST:g}")
+        if any(0 < v < LEAST for v in self.slopes):
+            self._refuse(f"slopes must be 0 or at least {LEAST:g}")
         if max(self.norms) > 1:
             self._refuse("norms must be at most 1")
         kept = [row for row in zip(self.norms, self.weights, self.slopes, self.levels, strict=True) if row[1]]
@@ -86,101 +97,104 @@ class RadialCertificate(Certificate):
             return Bound(0.0, "radial dual")
         with ctx.workprec(PRECISION):
             short = _Prices(problem, [row[1:] for row in kept]).shortfall(float(worth) * CLOSE)
-            value = (enclosures.ball(worth) - short) / enclosures.ball(total)
+            value = (enclosures.ball(worth) - enclosures.ball(short)) / enclosures.ball(total)
             found = max(0.0, enclosures.round_down(value)) if value.is_finite() else 0.0
-        return Bound(found, f"radial dual, {len(kept)} norms of inputs, all outputs, ball arithmetic")
+        return Bound(found, f"radial dual, {len(kept)} norms of inputs, all outputs, floats with bounded errors")
 
 
 class _Prices:
-    """g for rows (w, mu, nu), at the working precision."""
+    """g for rows (w, mu, nu) with w > 0."""
 
     def __init__(self, problem: Problem, rows: list[tuple[float, float, float]]) -> None:
         self.dim: int = problem.domain.dim
-        self.more = enclosures.exp(problem.eps) - 1  # type: ignore[arg-type]
-        self.rows = [(arb(w), arb(mu), arb(nu)) for w, mu, nu in rows]
-        #: Microseconds of a row on a cell.
-        self.cost = 16.0 if self.dim <= 3 else 80.0 + 2 * min(self.dim, 100) if self.dim <= 200 else 800.0
+        work.count(10.0 * len(rows))
+        with ctx.workprec(PRECISION):
+            self.more = enclosures.round_up(enclosures.exp(problem.eps) - 1)  # type: ignore[arg-type]
+        self.mass = float(sum(Fraction(w) for w, _, _ in rows))
+        self.level = float(sum(Fraction(w) * Fraction(nu) for w, _, nu in rows))
+        favours = [(w, mu / 2, float(Fraction(nu) + Fraction(mu / 2) ** 2)) for w, mu, nu in rows]
+        w, c, square = np.array([row for row in favours if row[2] > 0]).reshape(-1, 3).T
+        reach, wider = np.sqrt(square), 2.0**-45
+        order = np.argsort(c - reach, kind="stable")
+        self.w, self.c, self.square = w[order], c[order], square[order]
+        #: Between these radii, and perhaps nowhere, a row favours outputs; rows before some place end before this one.
+        self.first = ((c - reach) - wider * (c + reach))[order]
+        self.last = np.maximum.accumulate(((c + reach) + wider * (c + reach))[order])
+        with np.errstate(divide="ignore", over="ignore"):
+            x = np.minimum(square / c**2, 1.0)
+        depth = np.minimum(
+            x / (1 + np.sqrt(1 - x)) / 2 * (1 + 2.0**-30), 0.5
+        )  # of the largest cap, on the radius sqrt(-nu)
+        share, _, _, error = caps(self.dim, depth, np.zeros(depth.size, dtype=bool))
+        most = w * np.where(x < 1 - 2.0**-40, share * (1 + error) + TINY, 1.0)
+        self.most = np.concatenate([[0.0], np.cumsum(most[order])])
 
-    def shortfall(self, close: float) -> arb:
+    def near(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(the first row, the end of those) that may favour outputs between two radii."""
+        start, end = np.searchsorted(self.last, low), np.searchsorted(self.first, high, side="right")
+        return start, np.maximum(start, end)
+
+    def at(self, r: np.ndarray) -> np.ndarray:
+        """Lower bounds on g at these radii, increasing or not, that are wrong by about 2^-40 of the sums at most."""
+        start, end = self.near(r, r)
+        ends = np.cumsum(end - start)
+        gains = np.zeros(r.size)
+        low = 0
+        while low < r.size:  # so many radii that there is room for their pairs
+            high = max(low + 1, int(np.searchsorted(ends, (ends[low - 1] if low else 0) + BLOCK)))
+            gains[low:high] = self._gains(r[low:high], start[low:high], end[low:high])
+            low = high
+        square = self.mass * r * r
+        return np.asarray((square - self.level) - gains - 16 * UNIT * (square + abs(self.level) + gains))
+
+    def _gains(self, r: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Upper bounds on (E - 1) sum w psi over these rows."""
+        count = end - start
+        place = np.repeat(np.arange(r.size), count)
+        before = np.cumsum(count) - count
+        row = np.arange(place.size) - before[place] + start[place]
+        radius, c, square = r[place], self.c[row], self.square[row]
+        away = radius - c
+        rest = (square - away * away) + 2.0**-49 * square + TINY
+        met = rest > 0
+        row, place, rest = row[met], place[met], rest[met]
+        sphere = 2 * c[met] * radius[met] * (1 - 4 * UNIT)
+        with np.errstate(divide="ignore", over="ignore"):
+            depth = rest / (2 * sphere) * (1 + 4 * UNIT)
+        whole = depth >= 1
+        depth = np.where(whole, 0.5, depth)
+        over, error = caps(self.dim, np.minimum(depth, 1 - depth), depth > 0.5)[2:]
+        part = self.w[row] * np.where(whole, rest - sphere, sphere * over + TINY)
+        total = np.bincount(place, weights=part, minlength=r.size)
+        return np.asarray(total * (self.more * (1 + error + UNIT * (int(count.max(initial=0)) + 16))))
+
+    def shortfall(self, close: float) -> float:
         """c >= 0 with g >= -c, proven: within about `close` of the least such number, if there is work enough."""
-        end = arb(0)
-        for _, mu, nu in self.rows:
-            square = mu * mu / 4 + nu
-            if not square <= 0:
-                end = end.max((mu / 2 + square.max(arb(0)).sqrt()).upper())
-        # Beyond `end` g rises: its last value is that of the last cell.
-        parts = 64
-        edges = [(end * k / parts).mid() for k in range(parts)] + [end.upper()]
-        stack = list(pairwise(edges))
-        found, least, pairs, slack = arb(0), arb(0), 0, arb(close)
-        while stack:
-            low, high = stack.pop()
-            work.count(self.cost * len(self.rows))
-            pairs += len(self.rows)
-            value, bound = self._cell(low, high)
-            if value is not None and value < least:
-                least = value.upper()
-            if bound >= least - slack or pairs > PAIRS or not high - low > end * arb(2) ** -50:
-                found = found.min(bound.lower())
-                continue
-            middle = ((low + high) / 2).mid()
-            stack += [(low, middle), (middle, high)]
-        return (-found).max(arb(0))
+        end = float(self.last[-1]) if self.last.size else 0.0
+        edges = np.linspace(0.0, end, CELLS + 1)
+        low, high, found, pairs = edges[:-1], edges[1:], 0.0, 0.0
+        values = self.at(edges)
+        first, second, least = values[:-1], values[1:], min(0.0, float(values.min()))
+        while low.size:
+            bound = np.minimum(first, second) - self._sag(low, high)
+            done = (bound >= least - close) | ~(high - low > end * NARROWEST)
+            start, stop = self.near(low, high)
+            ahead = float(((stop - start) + 1)[~done].sum())
+            if pairs + ahead > PAIRS:
+                return max(0.0, -min(found, float(bound.min())))
+            pairs += ahead
+            work.count(5 * low.size + COST * ahead)
+            found = min(found, float(bound[done].min(initial=0.0)))
+            low, high, first, second = (v[~done] for v in (low, high, first, second))
+            middle = (low + high) / 2
+            values = self.at(middle)
+            least = min(least, float(values.min(initial=0.0)))
+            low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+            first, second = np.concatenate([first, values]), np.concatenate([values, second])
+        return max(0.0, -found)
 
-    def _cell(self, low: arb, high: arb) -> tuple[arb | None, arb]:
-        """(g in the middle, if it is found there; a lower bound on g between two radii)."""
-        middle = ((low + high) / 2).mid()
-        reach = ((high - middle).max(middle - low)).upper()
-        value = slope = curved = lost = arb(0)
-        for w, mu, nu in self.rows:
-            if high * high + mu * high <= nu:  # every output is favoured
-                factor = 1 + self.more
-                part = (middle * middle - nu) * factor, 2 * middle * factor, 2 * factor, arb(0)
-            elif self._outside(low, high, mu, nu):
-                part = middle * middle - nu, 2 * middle, arb(2), arb(0)
-            else:
-                part = self._partly(low, middle, high, reach, mu, nu)
-            value, slope = value + w * part[0], slope + w * part[1]
-            curved, lost = curved + w * part[2], lost + w * part[3]
-        tilt = abs(slope) * reach
-        bound = value - tilt + (curved * reach * reach / 2).min(arb(0))
-        if curved > 0:
-            bound = bound.max((value - slope * slope / (2 * curved)).lower())
-        bound -= lost
-        if not bound.is_finite():
-            bound = arb(-(2.0**1000))
-        return (value if value.is_finite() else None), bound
-
-    @staticmethod
-    def _outside(low: arb, high: arb, mu: arb, nu: arb) -> bool:
-        """Whether r^2 - mu r >= nu on the cell: at its point next to mu/2."""
-        near = (mu / 2).max(low).min(high)
-        return bool(near * near - mu * near >= nu)
-
-    def _partly(self, low: arb, middle: arb, high: arb, reach: arb, mu: arb, nu: arb) -> tuple[arb, arb, arb, arb]:
-        """(g_i, g_i', a lower bound on g_i'', what else is lost): of the last two, one is 0."""
-        more, square = self.more, middle * middle
-        if not mu > 0 or not low > 0:
-            # g_i' lies between -(E - 1) mu and 2 r E, and g_i between phi(L) at t = 1 and, by Jensen, at t = 0.
-            ends = [level + more * level.min(arb(0)) for level in (square - nu - mu * middle, square - nu)]
-            least = ends[0] + mu * middle
-            return least.union(ends[1]), arb(0), arb(0), (2 * high * (1 + more) + more * mu) * reach
-        share, moment = any_cap(self.dim, (square - nu) / (mu * middle))
-        factor = 1 + more * share
-        value, slope = (square - nu) * factor - more * mu * middle * moment, 2 * middle * factor - more * mu * moment
-        ends = [(r - nu / r) / mu for r in (low, high)]
-        first, last = ends[0].min(ends[1]), ends[0].max(ends[1])
-        if not nu >= 0:  # (r - nu/r)/mu has a minimum
-            first = first.min(2 * (-nu).max(arb(0)).sqrt() / mu)
-        inner = arb(0) if not first > 0 and not last < 0 else abs(first).min(abs(last))
-        if self.dim == 2 and not (first > -1 and last < 1):  # f has poles: the range of g_i' instead
-            (most, at_first), (least_share, at_last) = any_cap(2, first), any_cap(2, last)
-            top = any_cap(2, inner)[1]
-            highest = 2 * high * (1 + more * most) - more * mu * at_first.min(at_last).max(arb(0))
-            lowest = 2 * low * (1 + more * least_share) - more * mu * top
-            return value, slope, arb(0), (highest - slope).max(slope - lowest) * reach
-        dense = cap_density(self.dim, abs(first).max(abs(last)) if self.dim == 2 else inner)
-        narrow = (share - dense * (last - (square - nu) / (mu * middle))).max(arb(0))
-        steep = [(r * r + nu) ** 2 / (mu * r**3) for r in (low, high)]
-        # (r^2 + nu)^2/r^3 has no maximum inside: where it is stationary r^2 = 3 nu (a minimum) or it is 0.
-        return value, slope, 2 + more * (2 * narrow - dense * steep[0].max(steep[1])), arb(0)
+    def _sag(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """By how much g may be below both of its values at the ends of a cell."""
+        start, end = self.near(low, high)
+        bent = self.mass + self.more * ((self.most[end] - self.most[start]) + UNIT * self.most.size * self.most[-1])
+        return np.asarray(bent * (high - low) ** 2 / 4 * (1 + UNIT * (self.most.size + 16)))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from optdp.cli import Commands, Subparsers
     from optdp.exact.numbers import Number
     from optdp.problem.losses import LossLike
+    from optdp.problem.objectives import Objective
     from optdp.report.report import Report
     from optdp.solution import Program, Solution
 
@@ -92,6 +93,19 @@ def parse_loss(text: str) -> LossLike:
         known = "abs, squared, power:Q, huber:C, threshold:T or pinball:TAU"
         raise argparse.ArgumentTypeError(f"{text!r} is not a loss: use {known}")
     return text
+
+
+def parse_error(text: str) -> LossLike | Objective:
+    """A loss, or "quantile:LEVEL"."""
+    from optdp.problem.objectives import Quantile
+
+    kind, colon, level = text.partition(":")
+    if kind != "quantile" or not colon:
+        return parse_loss(text)
+    try:
+        return Quantile(parse_float(level))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def option(parser: Options, name: str, default: object, text: str, **more: Any) -> None:

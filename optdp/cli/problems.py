@@ -222,7 +222,7 @@ def _additive(commands: Commands) -> None:
     text = "the best additive noise under (eps, delta)-differential privacy or another notion"
     parser = solve_command(commands, "additive", text, eps=False)
     option(parser, "--delta", 0.0, "privacy parameter delta, in [0, 1)", type=options.parse_number)
-    _additive_problem(parser)
+    _additive_problem(parser, error=True)
     options.add_time_limit(parser)
     option(parser, "--releases", 1, "share (eps, delta) among so many releases of the same noise")
     text = "how releases are accounted for"
@@ -334,8 +334,16 @@ def _pair(text: str) -> tuple[Number, Number]:
     return options.parse_number(eps), options.parse_number(delta)
 
 
-def _additive_problem(parser: argparse.ArgumentParser, loss: str = "abs", rtol: float = 1e-3) -> None:
-    option(parser, "--loss", loss, "abs, squared or power:Q, Q >= 1", type=options.parse_loss)
+def _additive_problem(
+    parser: argparse.ArgumentParser, loss: str = "abs", rtol: float = 1e-3, *, error: bool = False
+) -> None:
+    if error:
+        text = (
+            "abs, squared, power:Q, huber:C, threshold:T, or quantile:LEVEL, how far error bars at a confidence reach"
+        )
+        option(parser, "--loss", loss, text, type=options.parse_error)
+    else:
+        option(parser, "--loss", loss, "abs, squared or power:Q, Q >= 1", type=options.parse_loss)
     option(parser, "--sensitivity", 1.0, "how far neighbouring values are apart")
     option(parser, "--discrete", False, "noise on the integers (integer sensitivity)")
     option(parser, "--rtol", rtol, "relative gap to reach")

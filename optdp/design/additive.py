@@ -55,7 +55,7 @@ from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
 from optdp.problem.losses import CustomLoss, Loss, LossLike
-from optdp.problem.objectives import WorstCase
+from optdp.problem.objectives import Objective, WorstCase
 from optdp.problem.privacy import ApproxDP, Privacy
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
@@ -79,6 +79,8 @@ CHEAP = 10_000
 FLATTEST = 1e-4
 #: The most points per sensitivity where delta = 0 and the loss jumps.
 FINEST = 1500
+#: Where a loss is bounded noise reaches as far beyond as noise for this share of delta.
+FAR = 1e-3
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
 #: The staircase of the integers is written out for sensitivities up to this: with delta, and without.
@@ -412,6 +414,23 @@ class _Bracket:
         return (self.value - self.lower) / self.value if self.value else 0.0
 
 
+def jumps_of(loss: Any, width: float) -> list[Fraction]:
+    """Where the loss jumps, in sensitivities (of many places the first three)."""
+    if loss.polynomials is None:
+        return []
+    kinks = zip(loss.polynomials[0][1:], pairwise(loss.polynomials[1]), strict=True)
+    return [b / Fraction(width) for b, (r, s) in kinks if horner(r, b) != horner(s, b)][:3]
+
+
+def aligned(points: int, jumps: list[Fraction], steps: bool) -> int:
+    """Points per sensitivity near `points`, where there are such, with one of them where the loss jumps; for a step function
+    with the end of a cell just beyond it.
+    """
+    off = Fraction(steps, 2)
+    near = (n for n in range(points, points + points // 3 + 2) if all((off - b * n) % 1 < 1e-9 for b in jumps))
+    return next(near, points)
+
+
 class _Task:
     """A problem in the numbers that the search works with; `radius`: about how far the noise reaches, in sensitivities."""
 
@@ -436,11 +455,7 @@ class _Task:
         self.discrete = integers and not self.rounds
         self.narrow = narrow and not self.discrete
         #: Where the loss jumps, in sensitivities (of many the first three); whether it may grow too slowly to end noise.
-        self.jumps: list[Fraction] = []
-        if self.loss.polynomials is not None:
-            rows = self.loss.polynomials[1]
-            kinks = zip(self.loss.polynomials[0][1:], pairwise(rows), strict=True)
-            self.jumps = [b / Fraction(self.width) for b, (r, s) in kinks if horner(r, b) != horner(s, b)][:3]
+        self.jumps = jumps_of(self.loss, self.width)
         self.slow = not self.loss.convex
         #: Where noise is made before it is rounded.
         self.area = Integers() if self.discrete else Line()
@@ -450,14 +465,9 @@ class _Task:
         return _Task(replace(self.problem, **changes), self.deadline, self.method, self.solver)
 
     def allowed(self, points: int) -> int:
-        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one.
-
-        Where the loss jumps there should be a point.
-        """
+        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one."""
         if not self.rounds:
-            wide = range(points, points + points // 3 + 2)
-            near = (n for n in wide if all(-b * n % 1 < 1e-9 for b in self.jumps))
-            return next(near, points)
+            return aligned(points, self.jumps, self.loss.steps)
         most = int(self.width)
         points = min(points, most)
         return next((n for n in range(points, min(points + points // 3, most) + 1) if most % n == 0), points)
@@ -702,8 +712,35 @@ def _solve_with_slack(
     return task.bracket(mechanism, certificate, solved, program, "finite support")
 
 
+def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> _Bracket | None:
+    """delta > 0, and a loss that is constant from some distance on: noise may reach as far beyond it as is of use.
+
+    The multipliers are those of a relaxation, without rows for pairs that are further out, or (eps = 0) of the program itself.
+    """
+    beyond = float(task.loss.polynomials[0][-1] / Fraction(task.width))
+    size = math.ceil((beyond + min(truncated_radius(task.eps, FAR * task.delta), 2 * task.radius) + 1) * n) + n
+    costs, programs = task.costs(n, size), []
+    first = 1 if n <= 6 or every_shift else max(1, (11 * n) // 20)
+    for short in (True, False):
+        program = task.lattice(n, costs, task.delta, points=size, atom=not task.discrete, short=short)
+        start = size if every_shift else n
+        program.add({s: np.arange(-min((s + start) // 2, size), size) for s in range(first, n + 1)})
+        programs.append((program, program.solve(tolerance, task.deadline)))
+        if not program.primal.size:
+            return None
+    (relaxed, _), (program, solved) = programs
+    p, atom = program.masses()
+    if task.discrete:
+        p[0], atom = p[0] + atom, 0.0
+    if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
+        return None
+    own, other = (AdditiveCertificate(n, "nodes", tuple(multipliers_of(each, costs))) for each in (program, relaxed))
+    mechanism = private_finite(task.privacy, task.area, n, p, atom)
+    return _proven(task.bracket(mechanism, own, solved, program, "finite support"), task, other)
+
+
 def solve_additive(
-    eps: Number | str | Privacy, delta: Number | str = 0.0, loss: LossLike = "abs", *, sensitivity: float = 1.0,
+    eps: Number | str | Privacy, delta: Number | str = 0.0, loss: LossLike | Objective = "abs", *, sensitivity: float = 1.0,
     rtol: float = 1e-3, discrete: bool = False, n: int | None = None, time_limit: float = 60.0, method: str = "auto",
     every_shift: bool = False, solver: LinearSolver | None = None, progress: ProgressLike = None, releases: int = 1,
     accounting: str = "best",
@@ -715,7 +752,8 @@ def solve_additive(
     - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`. In
       place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `Curve`, `GDP`, `RDP` or `KL`.
     - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)`, `Huber`, `Threshold`, `Pieces`, or a convex function of the
-      distance (delta > 0 only: without it noise is unbounded, and a function is known through samples on a bounded range).
+      distance (delta > 0 only: without it noise is unbounded, and a function is known through samples on a bounded range); or
+      `optdp.Quantile(0.95)`, how far error bars at that confidence reach.
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
     - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
@@ -772,8 +810,9 @@ def solve_additive(
         privacy: Privacy = eps
     else:
         privacy = ApproxDP(eps, delta, sensitivity)  # type: ignore[arg-type]  # strings are read there
-    problem = Problem(privacy, Integers() if discrete else Line(), WorstCase(loss), Additive())
-    own = {"every_shift": every_shift} if isinstance(privacy, ApproxDP) or every_shift else {}
+    objective = loss if isinstance(loss, Objective) else WorstCase(loss)
+    problem = Problem(privacy, Integers() if discrete else Line(), objective, Additive())
+    own = {"every_shift": True} if every_shift else {}
     return solve(problem, rtol, time_limit, method, solver, progress, n=n, **own)
 
 
@@ -890,7 +929,9 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         raise ValueError(
             f"n = {n} is not allowed for noise that reaches over {radius:.3g} sensitivities: at most {most}"
         )
-    if fixed and points >= 24 and not small and not every_shift:  # where the support ends is found on a coarser lattice
+    if (
+        fixed and points >= 24 and not small and not every_shift and not task.loss.bounded
+    ):  # where the support ends is found on a coarser lattice
         rough = _solve_with_slack(task.about(domain=Line()), 12, False, None, 1e-5)
         coarse = rough.program if rough else None
     while points * 2 * (radius + 2) <= MAX_POINTS and (
@@ -900,9 +941,16 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if small and not task.loss.assumptions:
             found, coarse = _solve_geometric(task, points), None
         else:
-            found = _solve_with_slack(task, points, every_shift, coarse, min(1e-4, 0.02 * rtol))
-            coarse = found.program if found else None
-            if found and task.slow and task.eps > 0:
+            tolerance = min(1e-4, 0.02 * rtol)
+            if task.loss.bounded:  # where delta is small, there is nothing to be had from it far out
+                found, coarse = _solve_geometric(task, points) if task.eps > 0 and not every_shift else None, None
+                if found is None or found.gap > AIM * rtol:
+                    slack = _solve_bounded(task, points, every_shift, tolerance)
+                    found = _better(found, slack) if found and slack else slack or found
+            else:
+                found = _solve_with_slack(task, points, every_shift, coarse, tolerance)
+                coarse = found.program if found else None
+            if found and task.slow and task.eps > 0 and not task.loss.bounded:
                 tailed = _solve_geometric(task, points)
                 found = _better(found, tailed) if tailed else found
         if found is None:

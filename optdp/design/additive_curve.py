@@ -26,13 +26,14 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 
 from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
 from optdp.certificates.graded import GradedCertificate
-from optdp.design.additive import MAX_POINTS, as_weights, private_geometric, sized
+from optdp.design.additive import MAX_POINTS, aligned, as_weights, jumps_of, private_geometric, sized
 from optdp.design.additive_graded import DULL, Mesh, Relaxation, spaced
 from optdp.design.registry import Run, register
 from optdp.exact import require, work
@@ -73,6 +74,10 @@ MESHES: tuple[tuple[int, float, Mesh], ...] = (
 FINE, LOW, BOUND, CHEAP = 4096, (64, 256), 4, 0.03
 #: By how much the curve is drawn in for such noise; the share of the usual limit that checking it may take.
 SLACK, PROOF = 3e-6, 0.85
+#: The slope of the cost of noise beyond where a loss is constant, as a share of its probability there.
+EVEN = 1e-4
+#: Lattices of more points are not tried for a loss that jumps.
+JUMPY = 16
 #: How near a lattice's objectives come, as a share of rtol.
 SOLVED = 0.05
 
@@ -165,17 +170,21 @@ class TailProgram:
 
     **Arguments:** `curve`; `n`: points per sensitivity; `costs`: c_0, c_1, ..., as far as they are known; `size`: T_1..T_size are
     variables, the last n continued geometrically if the curve has a largest `ratio`; `atom`: whether a mass at 0 may stay there;
-    `nodes`: only these T_k are variables (1 and `size` among them), and masses are equal in between.
+    `nodes`: only these T_k are variables (1 and `size` among them), and masses are equal in between; `free`: nothing is asked of
+    what lies beyond `size`: a relaxation, for costs that are constant there; `even`: costs alone do not make the tail light.
     """
 
     def __init__(
         self, curve: PowerCurve, n: int, costs: np.ndarray, size: int, reference: np.ndarray, *, atom: bool, solver: LinearSolver,
-        nodes: np.ndarray | None = None,
+        nodes: np.ndarray | None = None, free: bool = False, even: bool = False,
     ) -> None:  # fmt: skip
+        self.free = free
+        #: Levels above this are looked at: far out, where the curve is a chord, ordinary tails are below it.
+        self.known = 0.0 if free else (0.9 if even else 3.0) * curve.rare
         self.curve, self.n, self.size, self.costs, self.atom, self.nodes = curve, n, size, costs, atom, nodes
         at = np.arange(1, size + 1) if nodes is None else nodes
         self.join = None if nodes is None else _joined(nodes, size)
-        self.fall = 1 / curve.ratio
+        self.fall = 0.0 if free else 1 / curve.ratio
         rises = 2 * np.diff(costs)
         self.constant = float(costs[0])
         price = rises[:size].copy()
@@ -196,12 +205,17 @@ class TailProgram:
         # p_k >= 0, and the atom's column is fixed at 0 where it is not allowed.
         follow = np.append(at[1:], size + 1)
         shape = [((1, 2.0),), *(((j, 1.0), (k, -1.0)) for k, j in zip(at.tolist(), follow.tolist(), strict=True))]
+        if self.fall and even:  # within the tail's period masses must not rise
+            shape += [((k, -1.0), (k + 1, 2.0), (k + 2, -1.0)) for k in range(size - n, size)]
+        self.base = len(shape)
         rows, _, high = self._rows(
-            [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * at.size
+            [(terms, 1.0 if k == 0 else 0.0) for k, terms in enumerate(shape)], stuck=[1.0] + [0.0] * (self.base - 1)
         )
         upper = np.append(np.full(at.size, np.inf), np.inf if atom else 0.0)
-        self.solver, self.base = solver, at.size + 1
-        self.plain = LinearProgram(cost, rows, np.full(at.size + 1, -np.inf), high, upper=upper, name="additive")
+        if self.fall and even:  # the tail's ratio is allowed at levels as low as that alone
+            upper[:-1][at > size - n] = curve.rare * curve.ratio / 2 / self.scale[:-1][at > size - n]
+        self.solver = solver
+        self.plain = LinearProgram(cost, rows, np.full(self.base, -np.inf), high, upper=upper, name="additive")
         self.session = solver.session(replace(self.plain))
         self.groups: list[tuple[np.ndarray, np.ndarray]] = []
         self.norms, self.age = np.zeros(0), np.zeros(0, dtype=int)
@@ -289,7 +303,7 @@ class TailProgram:
         return [cut for _, cut in found[:MOST]]
 
     def _half_lines(self, line: np.ndarray, m: int, q: float, s: int, tolerance: float) -> list[tuple[float, Cut]]:
-        start = np.arange(-(s // 2) - 1, self.size - self.n + 1 if self.fall else self.size + 1)
+        start = np.arange(-(s // 2) - 1, self.size - self.n + 1 if self.fall or self.free else self.size + 1)
         power, level = line[start + m - 1] + q, line[start + s + m - 1]
         over = self.curve.excess(power, level)
         bad = np.flatnonzero(over > tolerance)
@@ -305,10 +319,12 @@ class TailProgram:
         with np.errstate(divide="ignore"):
             ratio = np.log(np.maximum(here, 1e-300)) - np.log(np.maximum(there, 1e-300))
         ratio[here + there < least] = -800.0
+        if self.free:  # T_size is all that lies beyond
+            ratio[: m - self.size] = ratio[m - 1 + self.size - s :] = -800.0
         order = np.argsort(-ratio, kind="stable")
         power, level = np.cumsum(here[order]) + q, np.cumsum(there[order])
         over = np.where(
-            (level < 0.5) & (ratio[order] >= 0) & (level > 3 * self.curve.rare * bool(self.fall)),
+            (level < 0.5) & (ratio[order] >= 0) & (level > self.known * bool(self.fall)),
             self.curve.excess(power, level),
             -1.0,
         )
@@ -358,7 +374,7 @@ class TailProgram:
             ratio[here + there <= least * np.diff(at)] = -800.0
             order = np.argsort(-ratio, axis=1, kind="stable")
             power, level = (np.cumsum(np.take_along_axis(v, order, 1), axis=1) for v in (here, there))
-            known = (level < 0.5) & (level > 3 * self.curve.rare) & (np.take_along_axis(ratio, order, 1) >= 0)
+            known = (level < 0.5) & (level > self.known) & (np.take_along_axis(ratio, order, 1) >= 0)
             excess = np.where(known, self.curve.excess(power, level), -1.0)
             for k, i, over, eps, delta in self._peaks(excess, level, tolerance):
                 chosen = np.zeros(here.shape[1] + 2, dtype=bool)
@@ -578,6 +594,10 @@ class _Task:
             steep = min((float(e) for e, d in self.pairs if d == 0), default=0.0)
             cut = truncated_radius(low, 0.4 * least) + 1
             self.radius = cut if not steep else min(cut, 40 / max(low, 1e-9)) + 12 / steep if least < 1 else 30 / steep
+        #: From where on the loss is constant, 0 if it is not.
+        self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
+        self.radius += self.beyond
+        self.jumps = jumps_of(self.loss, self.width)
 
     def curve(self, slack: float) -> PowerCurve:
         """The notion's curve, drawn in."""
@@ -612,14 +632,20 @@ class _Task:
         exact = lattice_costs(self.loss, self.width, n, last, self.discrete)
         return np.array([float(c) for c in exact]) / 2.0**SCALE
 
-    def program(self, n: int, size: int, slack: float, nodes: np.ndarray | None = None) -> TailProgram:
+    def program(
+        self, n: int, size: int, slack: float, nodes: np.ndarray | None = None, free: bool = False
+    ) -> TailProgram:
         """The program on a lattice of n points per sensitivity, without cuts."""
         curve = self.curve(slack)
         periods = 2 if math.isinf(curve.ratio) else math.ceil(40 / math.log(curve.ratio)) + 2
-        costs = self.costs(n, size + periods * n)
+        costs, reference = self.costs(n, size + periods * n), self.reference(n, size)
+        if self.beyond and not free:  # noise may be anything there: let it be near
+            costs = costs + EVEN * float(reference[min(math.ceil(self.beyond * n), size - 1)]) / n * np.arange(
+                costs.size
+            )
         return TailProgram(
-            curve, n, costs, size, self.reference(n, size), atom=self.atoms,
-            solver=self.solver if nodes is None else self.quick, nodes=nodes,
+            curve, n, costs, size, reference, atom=self.atoms, solver=self.solver if nodes is None else self.quick,
+            nodes=nodes, free=free, even=self.gaussian and bool(self.beyond),
         )  # fmt: skip
 
     def start(self, program: TailProgram) -> list[Cut]:
@@ -715,6 +741,7 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
         steep = sum(math.expm1(float(m.eps)) * m.rest for m in multipliers) / 2  # type: ignore[arg-type, misc]
         if (
             not program.fall
+            and not task.beyond
             and solved
             and program.costs[-1] < (_level(program) + steep)
             and radius < 40 * task.radius + 40
@@ -724,6 +751,13 @@ def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _
                 None,
             )  # too short a support: multipliers beyond it would not be feasible
             continue
+        if task.beyond:
+            relaxed = task.program(n, size, 0.0, free=True)
+            relaxed.deadline = task.deadline
+            near = [cut for _, cut in program.active() if cut.ends[0] > -size and cut.ends[-1] + cut.shift < size]
+            relaxed.add([*task.start(relaxed), *near])
+            relaxed.solve(program.inner, tolerance, share)
+            multipliers = _multipliers(relaxed, exact)
         certificate = AdditiveCertificate(n, "nodes", tuple(multipliers))
         mechanism = task.mechanism(program)
         if mechanism.admitted(task.privacy):
@@ -849,8 +883,6 @@ def accepts(problem: Problem) -> str | None:
     unbounded = isinstance(privacy, GDP) or any(delta == 0 for _, delta in privacy.pairs)
     if loss.assumptions and unbounded:
         return "where noise is unbounded (Gaussian DP, delta = 0) a function, known on a bounded range, is not enough"
-    if loss.bounded:
-        return "a bounded loss is solved under (eps, delta) only"
     others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 
@@ -871,6 +903,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     task = _Task(problem, run.began + run.time_limit, run.solver)
     fixed = n is not None or task.discrete
     points = n or (int(task.width) if task.discrete else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
+    if task.jumps and not fixed:
+        points = aligned(points, task.jumps, task.loss.steps)
     best: _Bracket | None = None
     coarse: TailProgram | None = None
     while points * (task.radius + 2) <= MAX_POINTS:
@@ -883,9 +917,16 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             best = _peaked(run, task, found, rtol)
             break
         coarse, best = found.program, _better(best, found)
-        if fixed or best.gap <= rtol or time.perf_counter() > task.deadline or points >= 1000:
+        if (
+            fixed
+            or best.gap <= rtol
+            or time.perf_counter() > task.deadline
+            or points >= (JUMPY if task.jumps else 1000)
+        ):
             break
         points *= 2
+        if task.jumps and (near := aligned(points, task.jumps, task.loss.steps)) != points:
+            points, coarse = near, None
     if best is None:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
@@ -970,7 +1011,7 @@ def _under_curve(run: Run, curve: Curve, n: int | None) -> Solution:
 register(
     "additive curve",
     ("GDP, Profile, Curve", "Line, Integers",
-     "WorstCase(a power or unbounded piecewise polynomial; with delta > 0 everywhere also a convex function)",
+     "WorstCase(a power or piecewise polynomial; with delta > 0 everywhere also a convex function)",
      "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
 from optdp.certificates.peak import PeakCertificate
 from optdp.design import additive_narrow, additive_peak
-from optdp.design.additive import as_weights, sized
+from optdp.design.additive import aligned, as_weights, jumps_of, sized
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.sampling import LIMB
@@ -51,6 +52,10 @@ SHARES, EXACT = (1e-7, 1e-5, 1e-3), 1e-8
 STEEPEST, WHOLE = 16.0, 40.0
 #: How much longer the certificate's reference is than the program's noise, for Renyi divergences and for KL.
 FURTHER = (2.0, 3.0)
+#: How often the tail's fall is found anew, for a loss that is constant there.
+TAILS = 4
+#: Lattices of more points are not tried for a loss that jumps.
+JUMPY = 48
 #: Lattices that may fail.
 FAILURES = 3
 #: The smallest multipliers, up to this share of the value in all, are left out of the certificate.
@@ -78,6 +83,10 @@ class _Task:
         if self.alpha is not None:
             self.steep = max(self.bound, min(self.steep, self.bound + RARE / (self.alpha - 1)))
             self.radius = min(self.radius, RATIOS / self.bound + 1)
+        #: From where on the loss is constant, 0 if it is not.
+        self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
+        self.radius += self.beyond
+        self.jumps = jumps_of(self.loss, self.width)
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
@@ -121,15 +130,46 @@ class _Task:
 
     def solve(self, n: int, size: int, deadline: float, share: float) -> _Point | None:
         """The program with masses p_0..p_(size-1), for the bound times 1 - share."""
-        fall = math.exp(-self.steep)
-        price, weight = self.data(n, size, fall)
-        program = noise.Program(price, weight, n, fall, self.alpha, self.bound * (1 - share), np.arange(1, n + 1))
-        found = program.solve(self.start(program), EXACT, deadline)
-        return (
-            None
-            if found is None
-            else _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps)
+        steep, start, made = self.steep, None, None
+        for _ in range(TAILS if self.beyond else 1):
+            fall = math.exp(-steep)
+            price, weight = self.data(n, size, fall)
+            program = noise.Program(price, weight, n, fall, self.alpha, self.bound * (1 - share), np.arange(1, n + 1))
+            found = program.solve(self.start(program) if start is None else start, EXACT, deadline)
+            if found is None:
+                break
+            made = _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps)
+            if not self.beyond:
+                break
+            steep, last = math.log(self.ratio(found.multipliers, found.level)), steep
+            if abs(steep - last) < 1e-6:
+                break
+        return made
+
+    def ratio(self, multipliers: np.ndarray, level: float) -> float:
+        """Of masses a sensitivity apart, far out where the cost is constant: the largest that the certificate takes."""
+        cost, lam, r, a = (
+            2 * (self.top - level) / float(multipliers[-1]),
+            float(multipliers[-1]),
+            self.bound,
+            self.alpha,
         )
+        if a is None:  # R + 1/R = 2 + cost r
+            half = 1 + max(cost, 0.0) * r / 2
+            return half + math.sqrt(half**2 - 1)
+        cost += 2 * math.exp(-(a - 1) * r) * float(multipliers[:-1].sum()) / lam
+        low, high = 0.0, (math.log(max(cost, 1e-300) / (a - 1) + 4 * a) + (a - 1) * r) / a + a
+        for _ in range(200):
+            x = (low + high) / 2
+            up, down = math.exp((a - 1) * (x - r)), math.exp(-(a - 1) * (x + r))
+            rest = cost + a * (up + down) - (a - 1) * (up * math.exp(x) + down * math.exp(-x))
+            low, high = (x, high) if rest >= 0 else (low, x)
+        return math.exp(low)
+
+    @property
+    def top(self) -> float:
+        """What the loss is far out."""
+        return float(self.loss.polynomials[1][-1][0])
 
     def plain(self, n: int, size: int, fall: float) -> tuple[np.ndarray, np.ndarray, float, Any] | None:
         """The same program in cvxpy: (masses, multipliers of the divergences, least value, the cvxpy problem)."""
@@ -182,6 +222,8 @@ class _Task:
                 cost[-n:] += self._outer(multipliers, w, found.level)
                 program = noise.Program(cost, weight, n, 0.5, self.alpha, self.bound, used, cut=True)
                 w = np.exp(program.polished(np.log(w), multipliers[used - 1]))
+                if self.beyond:
+                    w[-n:] *= max(w[-1 - n] / w[-1] / self.ratio(multipliers, found.level) * (1 + 1e-9), 1.0)
             made.append(DivergenceCertificate(n, tuple(multipliers.tolist()), tuple(w.tolist()), found.level))
         return max(made, key=self._proves)
 
@@ -298,8 +340,6 @@ def accepts(problem: Problem) -> str | None:
         return "the objective must be a worst case"
     if problem.objective.loss.assumptions:
         return "the loss must be a power or piecewise polynomial: noise is unbounded, and a function is known on a bounded range"
-    if problem.objective.loss.bounded:
-        return "a bounded loss is solved under (eps, delta) only"
     others = [c for c in problem.constraints if not isinstance(c, Unbiased)]
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 
@@ -321,6 +361,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         points = max(
             points, math.ceil(1.5 / additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2))
         )
+    if task.jumps and not fixed:
+        points = aligned(points, task.jumps, task.loss.steps)
     best: _Bracket | None = None
     failed = 0
     while True:
@@ -340,7 +382,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 4 * points, most),
             points,
         )
-        if points <= last:
+        points = aligned(points, task.jumps, task.loss.steps) if task.jumps else points
+        if points <= last or (task.jumps and points > JUMPY):
             break
     if best is None and steep is not None:
         return _solution(run, steep, told=_peaked(run, steep))
@@ -396,6 +439,6 @@ def _model(problem: Problem, n: int) -> Any:
 register(
     "additive divergence",
     (f"KL, RDP with bound <= {additive_peak.TO:g}", "Line, Integers",
-     "WorstCase(a power or unbounded piecewise polynomial)", "Additive", "Unbiased"),
+     "WorstCase(a power or piecewise polynomial)", "Additive", "Unbiased"),
     accepts, design,
 )  # fmt: skip

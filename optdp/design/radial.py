@@ -20,13 +20,18 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.radial import ROWS, RadialMechanism
 from optdp.problem.problem import Problem
 from optdp.solution import Solution
+from optdp.solvers import layers
 from optdp.solvers.lp import LinearProgram
 from optdp.solvers.radial import Caps, RadialFloor, _cap, solve_radial
 
 #: Radii and norms of the first mesh: so many for each favoured ball, at least and at most. Both are added where they are missing.
 RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
-#: Favoured balls that are smaller than this are left to the closed forms: meshes would have to be finer.
-SMALLEST = 0.05
+#: Where favoured balls are smaller than this, the floor is one of layers (`optdp.solvers.layers`): spheres, and norms of the
+#: bound, for each width of a ball (in the plane more: caps are less smooth there); the share of R^2 that is left to the proof
+#: of the bound; the share that mixing rows adds, and the most rows.
+SMALL, LAYERED, PLANE, LEFT, MIXED, MOST_ROWS = (0.05, 0.1), (12, 16), (20, 20), 2e-5, 6e-5, 100_000
+#: Least coins of a sphere: spheres with fewer are left out.
+LEAST = 100
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
 MIXING, MARGIN = 1.5e-4, 2e-5
 #: What is left of E - 1, for floats; radii on which the bound is made feasible; best rows to choose from.
@@ -41,13 +46,15 @@ def design(
     domain: Any = problem.domain
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
     reach = math.sqrt(value)
+    if layers.width(eps, domain.dim) < SMALL[domain.dim > 2]:
+        return layered(run, best, made, proof)
     radii, norms = (
         int(np.clip(each * size / reach, *span))
         for each, size, span in ((RADII_EACH, 1.15 * length, RADII), (NORMS_EACH, 1.0, LEAST_NORMS))
     )
     found = solve_radial(
         eps, domain.dim, length, value, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
-        left=lambda: run.time_limit - run.seconds, tell=lambda low, high: run.progress("a floor on radii", low, high),
+        tell=lambda low, high: run.progress("a floor on radii", low, high),
     )  # fmt: skip
     dual = certify(problem, found)
     bound = dual.bound(problem).value
@@ -60,8 +67,50 @@ def design(
     told = f"{found.radii.size} radii, {found.rounds} rounds of cuts"
     return run.solution(
         made, proof, f"{found.radii.size + 1}: floors of radii, and the error", f"{found.cuts + 1}: total mass, cuts",
-        "HiGHS (cutting planes)", (lower, value), stopped=found.stopped, objective=found.bound, message=told,
+        "HiGHS (cutting planes)", (lower, value), objective=found.bound, message=told,
         build=build_model, arguments=(eps, domain.dim, length),
+    )  # fmt: skip
+
+
+def layered(run: Run, best: tuple[float, float], made: Mechanism, proof: Certificate) -> Solution:
+    """`design` for outputs that are close to their inputs."""
+    problem = run.problem
+    domain: Any = problem.domain
+    (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
+    spheres, each = PLANE if domain.dim == 2 else LAYERED
+    found = layers.Layers(eps, domain.dim, spheres)
+    found.run(min(run.rtol / 100, 1e-5), lambda low, high: run.progress("a floor of layers", low, high))
+    norms, weights, centers, reaches = found.dual(each)
+    if weights.any():
+        used = weights > 0
+        reaches = reaches * math.sqrt(1 - LEFT)
+        rows = (v[used].tolist() for v in (norms, weights, 2 * centers, reaches**2 - centers**2))
+        dual = RadialCertificate(*map(tuple, rows))
+        bound = dual.bound(problem).value
+        if bound > lower:
+            lower, proof = bound, dual
+    gap = max(math.sqrt(4 * MIXED * found.value), 1 / MOST_ROWS) if math.isfinite(found.value) else 1.0
+    floor = found.hats @ found.best
+    floor = np.where(floor * TOTAL < LEAST, 0.0, np.rint(floor * TOTAL) / TOTAL)
+    centers, reaches, means, _ = found.balls(floor, np.append(np.arange(gap / 2, 1, gap), 1 + gap / 100))
+    used = np.diff(np.maximum.accumulate(np.append(0.0, means))) > 0.01 * gap
+    centers, reaches, kept = centers[used], reaches[used], floor > 0
+    try:
+        other = RadialMechanism.of_rows(
+            domain, found.spheres.radii[kept].tolist(), [int(m * TOTAL) for m in floor[kept].tolist()],
+            (2 * centers).tolist(), (reaches**2 - centers**2).tolist(),
+        )  # fmt: skip
+    except ValueError:
+        attained = math.inf
+    else:
+        attained = other.enclose(problem.objective)[1]
+        if attained < value and other.check_privacy(problem.privacy)[0].passed:
+            value, made = attained, other
+    return run.solution(
+        made, proof, f"{found.knots.size + 1}: the floor at knots, and the error", f"{found.cuts + 1}: total mass, cuts",
+        "HiGHS (cutting planes)", (lower, value), objective=found.bound,
+        message=f"{found.spheres.radii.size} radii, {found.rounds} rounds of cuts",
+        build=build_model, arguments=(eps, domain.dim, 1.0),
     )  # fmt: skip
 
 

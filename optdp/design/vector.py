@@ -58,7 +58,7 @@ def solve_vector(
     - `eps`: privacy parameter in [1e-20, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `dim`: the dimension, an integer from 1 to 10^9 (10^6 where a certificate enumerates coordinates).
     - `norm`, `inputs`: "l2" with "sphere" (None): unit vectors, solved exactly; "l2" with "ball": vectors with |v| <= 1, a
-      certified bracket, to `rtol` unless eps is large and d small; "linf" with "ball" (None): vectors of the cube
+      certified bracket, which is to reach `rtol`; "linf" with "ball" (None): vectors of the cube
       [-1, 1]^dim, a bracket.
     - `rtol`: the gap at which the status is OPTIMAL, on the ball also the one to reach; `progress`: see `optdp.solve`.
 
@@ -124,8 +124,7 @@ def design(run: Run) -> Solution:
         lifted = LiftedMechanism.private(eps, domain)
         mechanism = min((direct, lifted), key=lambda m: m.enclose(problem.objective)[1])
         bracket = certificate.bound(problem).value, mechanism.enclose(problem.objective)[1]
-        within = direct.square < LONGEST**2 and bracket[1] > radial.SMALLEST**2
-        if bracket[1] - bracket[0] > run.rtol * bracket[1] and within:
+        if bracket[1] - bracket[0] > run.rtol * bracket[1] and direct.square < LONGEST**2:
             return radial.design(run, bracket, mechanism, certificate, float(direct.square) ** 0.5)
     return run.solution(mechanism, certificate, "the height of the cap", "1", told)
 

@@ -20,7 +20,7 @@ from itertools import accumulate
 from typing import Annotated, Any
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb, ctx, fmpz
 from numpy.typing import ArrayLike
 
 from optdp.exact import (
@@ -57,6 +57,7 @@ from optdp.problem import (
     Objective,
     Privacy,
     Profile,
+    Quantile,
     WorstCase,
 )
 from optdp.problem.privacy import mu_between
@@ -68,6 +69,8 @@ LENGTH = 1_000_000
 GRID = 40
 #: Tails fall by a share of at least 2^-16 each sensitivity: the sampler looks at a few periods at a time.
 SLOWEST = LIMB - (LIMB >> 16)
+#: Binary places of a quantile within a cell of the tail.
+PLACES = 100
 #: Cells from which on grid points are counted in Python's integers.
 FAR = 2**21
 
@@ -515,6 +518,8 @@ class AdditiveMechanism(AdditiveNoise):
         return (low + high) / 2
 
     def enclose(self, objective: Objective) -> tuple[float, float]:
+        if isinstance(objective, Quantile):
+            return self.enclose_quantile(objective.level, sent=True)
         if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
             return super().enclose(objective)
         return self.enclose_loss(objective.loss, sent=True)
@@ -537,6 +542,52 @@ class AdditiveMechanism(AdditiveNoise):
             if moved and norm:
                 value = self._as_sent(value, law.exponent)
             return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
+
+    def enclose_quantile(self, level: float, *, sent: bool = False) -> tuple[float, float]:
+        """(low, high) proven to contain the least t with P(|Z| <= t) >= level, in exact rationals.
+
+        **Arguments:** `sent`: as for `enclose_loss`: for |Y - x|, by the same |D| <= 2^-GRID (|Z| + 3 h).
+        """
+        low, high = (place * self.step for place in self._reached(Fraction(level)))
+        if sent and not self.discrete:
+            share = Fraction(1, 2**GRID)
+            low, high = low - share * (low + 3 * self.step), high + share * (high + 3 * self.step)
+        return max(0.0, enclosures.round_down(low)), enclosures.round_up(high)
+
+    def _reached(self, level: Fraction) -> tuple[Fraction, Fraction]:
+        """The least distance from 0, in cells, that holds a share `level` of the noise: (below, above)."""
+        wanted, inside = level * self.total, self.atom
+        work.count(2 * len(self.weights) + 4 * len(self.tail))
+        if wanted <= inside:
+            return Fraction(0), Fraction(0)
+        for a, weight in enumerate(self.weights):
+            both = weight * (2 if a else 1)
+            if inside + both >= wanted:
+                return self._placed(a, (wanted - inside) / both)
+            inside += both
+        # Of what lies beyond whole periods the shares are b, b^2, ...; how many are passed.
+        beyond, left = 2 * sum(self.tail), self.total - wanted
+        passed = 0
+        if self.decay:
+            passed = max(round(math.log(left / beyond) / math.log(self._b)) - 2, 0)
+            work.count(work.product(1 + passed, 1 + passed) + 10)
+        top, bottom = fmpz(self.decay) ** passed, fmpz(LIMB) ** passed
+        while fmpz(beyond) * top * self.decay * left.denominator > fmpz(left.numerator) * bottom * LIMB:
+            top, bottom, passed = top * self.decay, bottom * LIMB, passed + 1
+        # The rest in units of 1/(bottom LIMB): entries t (LIMB - decay) top, each twice.
+        rest = (fmpz(beyond) * top * left.denominator - fmpz(left.numerator) * bottom) * LIMB
+        for r, t in enumerate(self.tail, len(self.weights) + passed * self.n):
+            both = 2 * fmpz(t) * (LIMB - self.decay) * top * left.denominator
+            if both >= rest:
+                share = Fraction(int(rest * 2**PLACES // both), 2**PLACES)
+                return self._placed(r, share)[0], self._placed(r, min(share + Fraction(1, 2**PLACES), Fraction(1)))[1]
+            rest -= both
+        raise AssertionError("the tail holds all that is left")
+
+    def _placed(self, a: int, share: Fraction) -> tuple[Fraction, Fraction]:
+        """Where a share of the cells at distance a is passed, from the inside."""
+        place = Fraction(a) if self.discrete else share / 2 if a == 0 else a - Fraction(1, 2) + share
+        return place, place
 
     def _as_sent(self, value: arb, exponent: float) -> arb:
         """E |Z + D|^q from E |Z|^q, where |D| <= 2^-GRID (|Z| + 3 h): by Minkowski's inequality (q >= 1)."""

@@ -21,12 +21,13 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
+from optdp.closed_forms.caps import DIMS, TINY, UNIT, caps
 from optdp.closed_forms.vector import any_cap
 from optdp.exact import enclosures, require, work
 from optdp.exact.check import Check
 from optdp.exact.fields import Within
 from optdp.exact.rounding import TOTAL
-from optdp.exact.sampling import BITS, LIMB, Alias, Seed, as_rng
+from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, limbs
 from optdp.mechanisms.directions import DEEPEST, Digits, above
 from optdp.mechanisms.unbiased_vectors import UnbiasedVectors
 from optdp.problem.domains import Ball
@@ -34,7 +35,11 @@ from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Objective, WorstCase
 
 #: Most radii and rows; bits of the enclosures; the share of the error that rounding to the grid may add.
-RADII, ROWS, PRECISION, ROUNDING = 1024, 8192, 192, 2.0**-40
+RADII, ROWS, PRECISION, ROUNDING = 2**15, 2**17, 192, 2.0**-40
+#: Bits of the integers that shares of a radius are rounded to: sums of `RADII` of them are below 2^62.
+PART = 46
+#: Radii of a row are sought in a ball that is wider by this share of its norms: more than floats can be wrong.
+WIDER = 2.0**-22
 #: The largest radius, slope and level.
 LARGEST = 2.0**60
 
@@ -62,8 +67,8 @@ class RadialMechanism(UnbiasedVectors):
     step: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Ball) or self.domain.dim < 2:
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Ball with dim >= 2")
+        if not isinstance(self.domain, Ball) or not 2 <= self.domain.dim <= DIMS:
+            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Ball, 2 <= dim <= {DIMS}")
         for name in ("radii", "floors", "slopes", "levels"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if (
@@ -83,9 +88,9 @@ class RadialMechanism(UnbiasedVectors):
             raise ValueError(f"step = {step!r} is not allowed: it must be a power of two")
         if not self.radii[-1] < step * 2.0**50:
             raise ValueError(f"step = {step!r} is not allowed: outputs must be floats")
-        with ctx.workprec(PRECISION):
-            if not all(a < b for a, b in pairwise([arb(0), *self._means])) or not self._means[-1] >= 1:
-                raise ValueError("slopes and levels are not allowed: means must increase from above 0 to 1 or more")
+        low, high = self._means - self._wrong, self._means + self._wrong
+        if not (low > np.append(0.0, high[:-1])).all() or not low[-1] >= 1:
+            raise ValueError("slopes and levels are not allowed: means must increase from above 0 to 1 or more")
 
     @classmethod
     def of_rows(
@@ -116,59 +121,80 @@ class RadialMechanism(UnbiasedVectors):
     # --- rows
 
     @cached_property
+    def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(the first radius, the end, the place of the first height in `_heights`) of each row: others have the height 1."""
+        mu, nu, r = np.array(self.slopes), np.array(self.levels), np.array(self.radii)
+        size = np.sqrt(np.maximum(mu**2 / 4 + nu, 0.0)) + WIDER * (mu + np.sqrt(np.abs(nu)))
+        first, end = np.searchsorted(r, mu / 2 - size), np.searchsorted(r, mu / 2 + size)
+        work.count(0.1 * float((end - first).sum()))
+        return first, end, np.concatenate([[0], np.cumsum(end - first)])
+
+    @cached_property
     def _heights(self) -> np.ndarray:
-        """The heights of the caps, in [-1, 1] (rows, radii): elementary operations on floats, alike everywhere."""
-        r, mu, nu = np.array(self.radii), np.array(self.slopes)[:, None], np.array(self.levels)[:, None]
+        """The heights of the caps, in [-1, 1], row by row: elementary operations on floats, alike everywhere."""
+        first, end, place = self._rows
+        row = np.repeat(np.arange(first.size), end - first)
+        r = np.array(self.radii)[np.arange(place[-1]) - place[row] + first[row]]
+        mu, nu = np.array(self.slopes)[row], np.array(self.levels)[row]
         return np.asarray(np.clip((r * r - nu) / (mu * r), -1.0, 1.0))
 
-    def _caps(self, row: int) -> list[tuple[arb, arb]]:
-        """(W, T) on each radius."""
-        heights = self._heights[row].tolist()
-        inner = 20.0 if self.dim <= 3 else 80.0 if self.dim <= 100 else 400.0
-        work.count(6 * len(heights) + sum(abs(h) < 1 for h in heights) * inner)
-        return [any_cap(self.dim, arb(h)) for h in heights]
-
     @cached_property
-    def _laws(self) -> tuple[list[list[int]], list[arb], arb]:
-        """(the coins of each radius beyond its floor in each row, the means of rows, the largest ratio of densities)."""
-        rest, extra, means, ratio = TOTAL - sum(self.floors), [], [], arb(1)
-        with ctx.workprec(PRECISION):
-            for row in range(len(self.slopes)):
-                caps = self._caps(row)
-                room = [m * share for m, (share, _) in zip(self.floors, caps, strict=True)]
-                total = sum(room, arb(0))
-                if not total > 0:
-                    raise ValueError("slopes and levels are not allowed: every row must prefer some outputs")
-                coins = [math.floor(enclosures.lower(rest * part / total)) if part > 0 else 0 for part in room]
-                coins[max(range(len(coins)), key=coins.__getitem__)] += rest - sum(coins)
-                for n, part in zip(coins, room, strict=True):
-                    if n:
-                        ratio = ratio.max(1 + n / part)
-                extra.append(coins)
-                means.append(self._mean(coins, caps))
-        return extra, means, ratio
+    def _laws(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
+        """(coins of each radius beyond its floor, row by row; means, by how much they are wrong at most, E|Y|^2, the ratio).
 
-    def _mean(self, coins: list[int], caps: list[tuple[arb, arb]]) -> arb:
-        parts = zip(self.radii, coins, caps, strict=True)
-        return sum((arb(r) * n * moment / share for r, n, (share, moment) in parts if n), arb(0)) / TOTAL
+        Coins are functions of floats and integers that are alike everywhere: only integers are summed. The largest ratio of
+        densities is an upper bound.
+        """
+        first, end, place = self._rows
+        if not (end > first).all():
+            raise ValueError("slopes and levels are not allowed: every row must prefer some outputs")
+        work.count(0.3 * float(place[-1]))
+        heights, rest = self._heights, TOTAL - sum(self.floors)
+        share, moment, _, error = caps(self.dim, (1 - np.abs(heights)) / 2, heights < 0)
+        at = np.arange(heights.size) - np.repeat(place[:-1] - first, end - first)
+        floors, radii = np.array(self.floors)[at], np.array(self.radii)[at]
+        room = floors * share
+        most = np.maximum.reduceat(room, place[:-1])
+        if not (most > 2.0**-400).all():
+            raise ValueError("slopes and levels are not allowed: every row must prefer some outputs")
+        row = np.repeat(np.arange(first.size), end - first)
+        parts = np.ldexp(room, (PART - np.frexp(most)[1])[row]).astype(np.int64)
+        coins = np.floor(rest * (parts / np.add.reduceat(parts, place[:-1])[row])).astype(np.int64)
+        largest = np.flatnonzero(room == most[row])
+        largest = largest[np.unique(row[largest], return_index=True)[1]]
+        coins[largest] += rest - np.add.reduceat(coins, place[:-1])
+        if coins.min() < 0:
+            raise ValueError("floors are not allowed: they leave next to nothing to the rows")
+        used = coins > 0
+        excess = float((coins[used] / (floors[used] * (share[used] * (1 - error)) - TINY)).max())
+        with np.errstate(invalid="ignore"):
+            along = radii * coins * np.where(used, moment / share, 0.0)
+        means, squares = (np.add.reduceat(v, place[:-1]) / TOTAL for v in (along, radii**2 * coins))
+        floor = math.fsum(r * r * m for r, m in zip(self.radii, self.floors, strict=True)) / TOTAL
+        return coins, means, means * (2 * error + self._steps) + TINY, floor + squares, excess * (1 + 8 * UNIT)
 
     @property
-    def _means(self) -> list[arb]:
+    def _steps(self) -> float:
+        """What sums over the radii of a row may be wrong by, as a share."""
+        first, end, _ = self._rows
+        return UNIT * (int((end - first).max()) + 32)
+
+    @property
+    def _means(self) -> np.ndarray:
         return self._laws[1]
 
-    @cached_property
-    def _squares(self) -> list[Fraction]:
-        """E|Y|^2 of each row, but for rounding."""
-        squares = [Fraction(r) ** 2 for r in self.radii]
-        work.count(len(self.slopes) * len(squares) * work.rational(work.words(squares)) * 2)
-        return [
-            sum((s * (m + n) for s, m, n in zip(squares, self.floors, coins, strict=True)), Fraction(0)) / TOTAL
-            for coins in self._laws[0]
-        ]
+    @property
+    def _wrong(self) -> np.ndarray:
+        return self._laws[2]
+
+    @property
+    def _squares(self) -> np.ndarray:
+        """E|Y|^2 of each row, but for rounding: floats, as exact as sums of so many."""
+        return self._laws[3]
 
     @cached_property
     def _ratio(self) -> Fraction:
-        return enclosures.upper(self._laws[2])
+        return 1 + Fraction(self._laws[4])
 
     @cached_property
     def _rounding(self) -> Fraction:
@@ -178,14 +204,32 @@ class RadialMechanism(UnbiasedVectors):
     # --- sampling
 
     @cached_property
-    def _alias(self) -> Alias:
-        return Alias([[*self.floors, *coins] for coins in self._laws[0]], TOTAL)
+    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """(sums of the floors, sums of the coins of each row, row by row): the last ones are `TOTAL`, less the floors."""
+        first, end, place = self._rows
+        sums = np.cumsum(self._laws[0])  # of all rows, modulo 2^64: so are differences, which are less
+        before = np.concatenate([[0], sums])[place[:-1]]
+        return np.cumsum(np.array(self.floors, dtype=np.int64)), sums - np.repeat(before, end - first)
+
+    def _draw(self, law: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """(radii, heights of caps) of these rows, by inversion: `TOTAL` is the number of tickets."""
+        first, end, place = self._rows
+        floors, sums = self._sums
+        ticket = limbs(law.shape, rng)
+        at = np.searchsorted(floors, ticket, side="right")
+        low, high = place[law], place[law + 1] - 1
+        ticket, favoured = ticket - floors[-1], at == floors.size
+        for _ in range(int((end - first).max()).bit_length()):
+            middle = (low + high) // 2
+            above_ = sums[middle] > ticket
+            low, high = np.where(above_, low, np.minimum(middle + 1, high)), np.where(above_, middle, high)
+        heights = np.where(favoured, self._heights[low], -1.0)
+        return np.array(self.radii)[np.where(favoured, low - place[law] + first[law], at)], heights
 
     @cached_property
     def _ends(self) -> np.ndarray:
         """-rho_1, rho_1, rho_2, ... as floats."""
-        means = np.array([float(mean.mid()) for mean in self._means])
-        return np.concatenate([[-means[0]], means])
+        return np.concatenate([-self._means[:1], self._means])
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, rng = np.asarray(self.domain.check(x), dtype=float), as_rng(rng)
@@ -194,11 +238,8 @@ class RadialMechanism(UnbiasedVectors):
         law, turned = np.maximum(place - 1, 0), place == 0
         axis = self._axes(rows)
         axis[turned] *= -1
-        drawn = self._alias.draw(law, rng)
-        count = len(self.radii)
-        radius, favoured = drawn % count, drawn >= count
-        heights = np.where(favoured, self._heights[law, radius], -1.0)
-        found = above(axis, heights, np.array(self.radii)[radius], self.step, rng)
+        radii, heights = self._draw(law, rng)
+        found = above(axis, heights, radii, self.step, rng)
         found *= self.step
         return found.reshape(inputs.shape)
 
@@ -217,7 +258,7 @@ class RadialMechanism(UnbiasedVectors):
         width = ends[low + 1] - ends[low]
         toss = rng.integers(0, LIMB, size=len(rows))
         excess = toss / LIMB - (norms - ends[low]) / width
-        margin = 2.0**-50 * (4 + self.dim + 4 * ends[-1]) / width + 2.0**-50
+        margin = (2.0**-50 * (4 + self.dim) + 4 * self._wrong[-1]) / width + 2.0**-50
         near = np.minimum(np.abs(norms - ends[low]), np.abs(ends[low + 1] - norms)) <= margin * width
         out: np.ndarray = low + (excess < 0)
         for i in np.flatnonzero((np.abs(excess) <= margin) | near).tolist():
@@ -248,7 +289,14 @@ class RadialMechanism(UnbiasedVectors):
         """`_ends` at the working precision."""
         row = max(k - 1, 0)
         if (row, ctx.prec) not in self._known_ends:
-            self._known_ends[row, ctx.prec] = self._mean(self._laws[0][row], self._caps(row))
+            (first, end, place), mean = self._rows, arb(0)
+            inside = slice(place[row], place[row + 1])
+            heights, coins = self._heights[inside].tolist(), self._laws[0][inside].tolist()
+            for r, n, height in zip(self.radii[first[row] : end[row]], coins, heights, strict=True):
+                if n:
+                    share, moment = any_cap(self.dim, arb(height))
+                    mean += arb(r) * n * moment / share
+            self._known_ends[row, ctx.prec] = mean / TOTAL
         mean = self._known_ends[row, ctx.prec]
         return mean if k else -mean
 
@@ -260,9 +308,13 @@ class RadialMechanism(UnbiasedVectors):
 
     def norms(self, norm: float) -> tuple[np.ndarray, np.ndarray]:
         """(radii, probabilities): the law of |Y|, before rounding, for inputs of this norm in [0, 1]."""
-        rows = (np.array(self.floors, dtype=float) + np.array(self._laws[0], dtype=float)) / TOTAL
-        ends, laws = self._ends, np.concatenate([rows[:1], rows])
-        return np.array(self.radii), np.array([np.interp(norm, ends, column) for column in laws.T])
+        ends, law = self._ends, np.array(self.floors, dtype=float) / TOTAL
+        high = int(np.clip(np.searchsorted(ends, norm, side="right"), 1, ends.size - 1))
+        share = (norm - ends[high - 1]) / (ends[high] - ends[high - 1])
+        for row, part in ((max(high - 2, 0), 1 - share), (high - 1, share)):
+            place = self._rows[2][row : row + 2]
+            law[self._rows[0][row] : self._rows[1][row]] += part * self._laws[0][place[0] : place[1]] / TOTAL
+        return np.array(self.radii), law
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         """(lowest, highest) value of a coordinate of Y."""
@@ -276,38 +328,43 @@ class RadialMechanism(UnbiasedVectors):
         return np.asarray(self._square(norms) - norms**2)
 
     def _square(self, norms: ArrayLike) -> np.ndarray:
-        squares = np.array(list(map(float, self._squares)))
-        return np.asarray(np.interp(np.asarray(norms), self._ends[1:], squares))
+        return np.asarray(np.interp(np.asarray(norms), self._ends[1:], self._squares))
 
     @cached_property
-    def _worst(self) -> tuple[arb, float]:
-        """(the largest error but for rounding to the grid, the norm of an input that has it)."""
-        with ctx.workprec(PRECISION):
-            squares = list(map(enclosures.ball, self._squares))
-            worst, at = squares[0], 0.0
-            for (low, first), (high, second) in pairwise(zip(self._means, squares, strict=True)):
-                rise = (second - first) / (high - low)
-                point = (rise / 2).max(low).min(high).min(arb(1))
-                found = first + rise * (point - low) - point * point
-                if found.mid() > worst.mid():
-                    at = float(point.mid())
-                worst = worst.max(found)
-                if high >= 1:
-                    break
-        return worst, min(at, 1.0)
+    def _worst(self) -> tuple[float, float, float]:
+        """(bounds on the largest error but for rounding to the grid, the norm of an input that has it, nearly).
+
+        Between two means with the errors u and v, d apart, the error is (1 - t) u + t v + t (1 - t) d^2 at the share t.
+        """
+        count = int(np.argmax(self._means - self._wrong >= 1)) + 1
+        means, wrong, squares = (v[:count] for v in (self._means, self._wrong, self._squares))
+        steps, bounds, at = self._steps, [], 0.0
+        for sign in (-1, 1):
+            error = squares * (1 + sign * steps) - (means - sign * wrong) ** 2 * (1 - sign * steps)
+            gaps, moved = np.diff(means), wrong[:-1] + wrong[1:]
+            u, rise, square = error[:-1], np.diff(error), np.maximum(0.0, gaps + sign * moved) ** 2
+            most = np.ones(u.size)
+            most[-1:] = (1 - means[-2:-1] + sign * wrong[-2:-1]) / (gaps[-1:] - sign * moved[-1:])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = np.clip(np.nan_to_num(0.5 + rise / (2 * square)), 0.0, np.clip(most, 0.0, 1.0))
+            found = u + share * rise + share * (1 - share) * square + sign * steps * (np.abs(u) + np.abs(rise) + square)
+            found = np.append(found, squares[0] * (1 + sign * steps))  # norms below the least mean have its E|Y|^2
+            place = int(np.argmax(found))
+            bounds.append(float(found[place]))
+            at = float(means[place] + share[place] * gaps[place]) if place < u.size else 0.0
+        return bounds[0], bounds[1], min(at, 1.0)
 
     def worst_input(self, loss: LossLike = "squared") -> Any:
         """A multiple of the first axis: only the norm matters."""
         self._loss(loss)
-        return np.eye(1, self.dim)[0] * self._worst[1]
+        return np.eye(1, self.dim)[0] * self._worst[2]
 
     def average_loss(self, loss: LossLike = "squared") -> float:
         """The expected loss under the uniform distribution on the ball, but for rounding to the grid."""
         if self._loss(loss).exponent != 2:
             raise ValueError("loss is not allowed here: it must be 'squared'")
         d, total = self.dim, float(self._squares[0])
-        ends, squares = self._ends[1:], list(map(float, self._squares))
-        for (low, first), (high, second) in pairwise(zip(ends.tolist(), squares, strict=True)):
+        for (low, first), (high, second) in pairwise(zip(self._means.tolist(), self._squares.tolist(), strict=True)):
             rise, top = (second - first) / (high - low), min(high, 1.0)
             if low < 1:  # the change of slope at `low`: the integral of (t - low)_+ over [low, top] and beyond
                 total += rise * _above(low, d) - rise * (_above(top, d) if high < 1 else 0.0)
@@ -317,8 +374,8 @@ class RadialMechanism(UnbiasedVectors):
         """(low, high) around the largest error, and for the upper one what rounding to the grid can add."""
         if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:
             return super().enclose(objective)
-        worst = self._worst[0]
-        return max(0.0, enclosures.round_down(worst)), enclosures.round_up(enclosures.upper(worst) + self._rounding)
+        low, high, _ = self._worst
+        return max(0.0, low), enclosures.round_up(Fraction(high) + self._rounding)
 
     def check_unbiased(self) -> Check:
         """E[Y | x] is x by symmetry around x and the odds of the two rows next to |x|; rounding adds no bias."""

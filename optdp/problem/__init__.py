@@ -19,7 +19,7 @@ from optdp.problem.domains import (
 from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise, Rule, Windows
 from optdp.problem.losses import Absolute, DistanceLoss, Loss, LossLike, Squared, as_loss
 from optdp.problem.metrics import Apart, Distances, Graph, Metric, MetricLDP, Points, as_metric
-from optdp.problem.objectives import At, Average, BayesRisk, Objective, WorstCase
+from optdp.problem.objectives import At, Average, BayesRisk, Objective, Quantile, WorstCase
 from optdp.problem.priors import Prior, PriorLike, places
 from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Curve, Divergence, Privacy, Profile
 from optdp.problem.problem import Problem
@@ -31,7 +31,7 @@ __all__ = [
     "Alphabet", "Apart", "ApproxDP", "At", "Average", "Ball", "BayesRisk", "Box", "Circle", "Composite",
     "Constraint", "Curve", "Density", "DistanceLoss", "Distances", "Divergence", "Domain", "DomainLike", "Family", "Graph",
     "Integers", "Interval", "Line", "Loss", "LossLike", "Metric", "MetricLDP", "Objective", "Outputs", "Piecewise",
-    "Points", "Prior", "PriorLike", "Privacy", "Problem", "Profile", "Quartic", "Rectangle", "Rule", "Shape",
+    "Points", "Prior", "PriorLike", "Privacy", "Problem", "Profile", "Quantile", "Quartic", "Rectangle", "Rule", "Shape",
     "Sphere", "Squared", "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval",
     "as_loss", "as_metric", "base_name", "places",
 ]  # fmt: skip

@@ -126,6 +126,11 @@ class DistanceLoss(Loss):
         """Whether it is known to be constant from some distance on."""
         return self.polynomials is not None and not any(self.polynomials[1][-1][1:])
 
+    @property
+    def steps(self) -> bool:
+        """Whether it is known to be constant between jumps."""
+        return self.polynomials is not None and not any(any(row[1:]) for row in self.polynomials[1])
+
     def integral(self, distance: ArrayLike) -> np.ndarray:
         """The integral of L from 0 to distance >= 0, elementwise."""
         raise NotImplementedError(f"{type(self).__name__} gives no integrals")

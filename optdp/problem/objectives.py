@@ -1,4 +1,4 @@
-"""What is minimised: a loss at the worst input, on average over a prior, at one input, or after the best decoding."""
+"""What is minimised: a loss at the worst input, on average over a prior, at one input, after the best decoding; or a quantile."""
 
 from __future__ import annotations
 
@@ -209,6 +209,40 @@ class At(_OfLoss):
 
     def latex(self, domain: Domain) -> str:
         return rf"\mathbb{{E}}\left[{self.loss.latex()}\right] \text{{ at }} x = {plain(self.x)}"
+
+
+@dataclass(frozen=True)
+class Quantile(Objective):
+    """The least t with P(|Y - x| <= t) >= level at every input x: how far error bars at that confidence reach to either side.
+
+    It is no expectation: P(|Y - x| > t), which is one, tells for each t whether the quantile is above it.
+
+    **Arguments:** `level`: the confidence, in (0, 1).
+    """
+
+    tag = "quantile"
+    level: Annotated[float, Within(0.0, 1.0)]
+
+    def __post_init__(self) -> None:
+        level = require.real("level", self.level, low=0.0, high=1.0, open_low=True, open_high=True)
+        object.__setattr__(self, "level", level)
+
+    @property
+    def loss(self) -> Power:
+        """The error whose quantile it is."""
+        return Power(1)
+
+    @property
+    def phrase(self) -> str:
+        return f"worst-case {plain(self.level)}-quantile of |Y - x|"
+
+    @property
+    def name(self) -> str:
+        return f"{plain(self.level)}-quantile of |Y - x|"
+
+    def latex(self, domain: Domain) -> str:
+        inside = rf"P(|Y - x| \le t \mid x) \ge {plain(self.level)}"
+        return rf"\max_{{x \in {domain.latex()}}} \min\{{t : {inside}\}}"
 
 
 @dataclass(frozen=True)

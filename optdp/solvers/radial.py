@@ -25,8 +25,9 @@ from optdp.solvers.lp import Highs, LinearProgram
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-#: Rounds after which the method stops short of its tolerance (5 to 50 are usual); so many in a row without progress end it.
-ROUNDS, IDLE = 60, 6
+#: Rounds after which a program stops short of its tolerance (5 to 50 are usual), and all of them; so many in a row without
+#: progress end one.
+ROUNDS, ALL_ROUNDS, IDLE = 60, 150, 6
 #: How often radii and norms are added; how many radii at a time; on how many radii the dual point is evaluated.
 REFINEMENTS, NEW, FINE = 24, 64, 2048
 #: In units of the tolerance of each program: the gap for all radii and norms that ends it.
@@ -178,7 +179,7 @@ class RadialFloor:
     """A floor and a dual point, in floats: to be checked like any solver's answer.
 
     `radii`, `floor`; `norms`, `weights`, `slopes`, `levels`: of the dual; `value`: about the largest error;
-    `bound`: about what the dual point proves for all radii; `stopped`: whether `left` ended it.
+    `bound`: about what the dual point proves for all radii.
     """
 
     radii: np.ndarray
@@ -191,7 +192,6 @@ class RadialFloor:
     bound: float
     rounds: int
     cuts: int
-    stopped: bool
 
 
 def start_floor(eps: float, dim: int, length: float, count: int) -> tuple[Caps, np.ndarray]:
@@ -208,13 +208,13 @@ def start_floor(eps: float, dim: int, length: float, count: int) -> tuple[Caps, 
 
 def solve_radial(
     eps: float, dim: int, length: float, error: float, *, radii: int, norms: int, tolerance: float = 1e-4,
-    left: Callable[[], float] = lambda: math.inf, tell: Callable[[float, float], None] = lambda bound, value: None,
+    tell: Callable[[float, float], None] = lambda bound, value: None,
 ) -> RadialFloor:  # fmt: skip
     """The best floor on so many radii, and on those that turn out to be missing, for so many norms of inputs.
 
     **Arguments:** `length`: the radius of the sphere's optimal mechanism; `error`: what is attained by other means;
-    `tolerance`: the relative gap at which each program is left, and all of them at some multiple of it; `left`: the seconds that
-    are left; `tell`: told each bracket.
+    `tolerance`: the relative gap at which each program is left, and all of them at some multiple of it; `tell`: told each
+    bracket. How long it goes on is counted in rounds: the answer does not depend on the clock.
     """
     caps, floor = start_floor(eps, dim, length, radii)
     places = np.linspace(0, 1, norms + 1)  # 0 too: its value is that of the least mean of a row
@@ -222,20 +222,20 @@ def solve_radial(
     master = _Master(caps, np.unique(np.concatenate([places, near])), error, floor, math.exp(-eps))
     low, high, dual, best = 0.0, math.inf, master.dual, (caps.radii, floor)
     for _ in range(REFINEMENTS):
-        master.run(tolerance, left, tell)
+        master.run(tolerance, tell)
         (bound, new), (value, places) = master.missing(tolerance / 4), master.between(tolerance)
         if bound > low:
             low, dual = bound, master.dual
         if value < high:
             high, best = value, (master.caps.radii, master.best)
         tell(low, high)
-        if left() <= 0 or high - low <= ENOUGH * tolerance * high or not new.size + places.size:
+        if master.rounds >= ALL_ROUNDS or high - low <= ENOUGH * tolerance * high or not new.size + places.size:
             break
         master.extend(new, places)
     order = np.argsort(best[0])
     radii_, floor = (part[order] for part in best)
     cuts = sum(cut.size for cut in master.cuts)
-    return RadialFloor(radii_, floor, *dual, high, low, master.rounds, cuts, left() <= 0)
+    return RadialFloor(radii_, floor, *dual, high, low, master.rounds, cuts)
 
 
 class _Master:
@@ -255,17 +255,17 @@ class _Master:
             LinearProgram(cost, _sparse(first), np.array([least]), np.ones(1), name="radial floor")
         )
 
-    def run(self, tolerance: float, left: Callable[[], float], tell: Callable[[float, float], None]) -> None:
+    def run(self, tolerance: float, tell: Callable[[float, float], None]) -> None:
         """Add cuts until the bracket of these radii is closed."""
         idle = rounds = 0
         self.bound = 0.0  # more radii have a smaller optimum
-        while rounds < ROUNDS and idle < IDLE:
+        while rounds < ROUNDS and self.rounds < ALL_ROUNDS and idle < IDLE:
             before = self.value - self.bound
             points = [self.floor] if self.rounds == 0 else [self.floor, (self.floor + self.inner) / 2]
             for point in points:
                 if not self.cut(point) and len(points) < 3:
                     points.append(0.2 * self.floor + 0.8 * self.inner)
-            found = self.session.solve(time_limit=max(left(), 1.0))
+            found = self.session.solve()
             if not found.usable or found.x.size <= 1:
                 break
             self.floor = np.maximum(found.x[1:], 0.0) * self.mass
@@ -274,7 +274,7 @@ class _Master:
             rounds, self.rounds = rounds + 1, self.rounds + 1
             idle = idle + 1 if self.value - self.bound > 0.99 * before else 0
             tell(self.bound, self.value)
-            if self.value - self.bound <= tolerance * self.value < math.inf or left() <= 0:
+            if self.value - self.bound <= tolerance * self.value < math.inf:
                 break
 
     def cut(self, point: np.ndarray) -> bool:

@@ -1,0 +1,231 @@
+"""Additive noise whose error bars are shortest: the least quantile of |X|, by the least probabilities of errors above t.
+
+**Quasi-linear.** V(t), the least P(|X| > t) of all noise with the guarantee, is one of the programs for `optdp.Threshold(t)`; it
+does not rise in t, and the least level-quantile is where it passes 1 - level. A bound on V(t) above 1 - level proves that no
+noise has a quantile up to t (`optdp.certificates.quantile`); noise with P(|X| > t) <= 1 - level has one of at most t.
+
+**Exact lattices.** Rounding X to the nearest point of a lattice h = Delta/n keeps the guarantee, and |X| > t where t is the end
+of a cell, t = (a + 1/2) h, just if |i| > a; masses spread evenly over the cells keep it too. So V(t) is the value of the lattice
+program at t = (2a + 1)/(2n) Delta, with no error that falls with n, and a coarse lattice serves where such a fraction is near. On
+the integers n = Delta, t = a + 1/2, and there is nothing in between.
+
+**Search.** From the fractions at n = 1 on, bisection by the smallest n with one near where log V, linear between what is known,
+passes log(1 - level).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from optdp.certificates.additive import AdditiveCertificate
+from optdp.certificates.base import Certificate
+from optdp.certificates.quantile import QuantileCertificate
+from optdp.design import additive, additive_curve, additive_divergence
+from optdp.design.registry import Run, register
+from optdp.exact import enclosures, require
+from optdp.mechanisms.base import Mechanism
+from optdp.problem.domains import Integers
+from optdp.problem.losses import Threshold
+from optdp.problem.objectives import Quantile, WorstCase
+from optdp.problem.privacy import GDP, KL, RDP, ApproxDP, Curve, Profile
+from optdp.problem.problem import Problem
+from optdp.solution import Program, Solution
+
+#: Lattices with more points per sensitivity are not tried, by design, for quantiles of at least a sensitivity, and in proportion
+#: below it, up to LIMIT.
+FINEST = {"additive": 64, "additive_curve": 12, "additive_divergence": 32}
+LIMIT = 256
+#: Probabilities are tried for so many distances at most, and solved to gaps so many times that of the quantile: they fall faster.
+PROBES, STEEPER = 60, 3.0
+#: The share of the bracket around an estimate in which the next fraction is looked for.
+AROUND = 0.1
+#: The designs of the probabilities.
+DESIGNS = (additive, additive_curve, additive_divergence)
+
+
+def _inner(problem: Problem, limit: float) -> Problem:
+    return replace(problem, objective=WorstCase(Threshold(limit)))
+
+
+def _design(problem: Problem) -> Any:
+    return next(d for d in DESIGNS if d.accepts(problem) is None)
+
+
+@dataclass
+class _Search:
+    """What is known of V, and the best of both sides so far. Distances are in sensitivities."""
+
+    run: Run
+    level: float
+    width: float
+    integers: bool
+    #: The only lattice, 0 if there is a choice.
+    fixed: int
+    #: (distance, log V) with V proven above 1 - level, and attained at most it.
+    low: tuple[Fraction, float] | None = None
+    high: tuple[Fraction, float] | None = None
+    value: float = math.inf
+    mechanism: Mechanism | None = None
+    certificate: QuantileCertificate | None = None
+    program: Program | None = None
+    tried: set[Fraction] = field(default_factory=set)
+    #: Where V is too small for its program.
+    ceiling: Fraction | None = None
+    failure: str = ""
+
+    @property
+    def lower(self) -> float:
+        return 0.0 if self.certificate is None else self.certificate.bound(self.run.problem).value
+
+    @property
+    def done(self) -> bool:
+        return math.isfinite(self.value) and self.value - self.lower <= self.run.rtol * self.value
+
+    def probe(self, at: Fraction, n: int) -> None:
+        """Solve for V there."""
+        run, self.tried = self.run, self.tried | {at}
+        edge = at * Fraction(self.width)
+        limit = enclosures.round_down(edge)
+        if not self.integers and Fraction(limit) == edge:  # noise may have an atom at the end of a cell
+            limit = math.nextafter(limit, 0.0)
+        problem = _inner(run.problem, limit)
+        left = max(run.time_limit - run.seconds, 0.1)
+        design = _design(problem)
+        one = replace(
+            run, problem=problem, rtol=min(STEEPER * run.rtol, 0.1), time_limit=left, began=time.perf_counter()
+        )
+        try:
+            found = design.design(one, n=None if self.integers else n)
+        except ValueError as error:
+            self.failure = str(error)
+            if self.high is None and (self.low is None or at > self.low[0]):
+                self.ceiling = at
+            return
+        most = 1 - Fraction(self.level)
+        middle = math.log(max((found.lower_bound + found.value) / 2, 1e-300))
+        value = found.mechanism.enclose(run.problem.objective)[1]
+        if value < self.value:
+            self.value, self.mechanism, self.program = value, found.mechanism, found.program
+        if Fraction(found.value) <= most and (self.high is None or at < self.high[0]):
+            self.high = at, middle
+        elif Fraction(found.lower_bound) > most and (self.low is None or at > self.low[0]):
+            self.low, self.certificate = (at, middle), QuantileCertificate(limit, found.certificate)
+        elif self.program is None:
+            self.program = found.program
+        run.progress(f"P(|X| > {limit:.6g}), {n} lattice points per sensitivity", self.lower, self.value)
+
+    def next(self, finest: int) -> tuple[Fraction, int] | None:
+        """The distance to be tried next, and the lattice."""
+        low = Fraction(0) if self.low is None else self.low[0]
+        high = self.high[0] if self.high else None
+        if high is None:
+            start = Fraction(self.guess()) if self.low is None else 3 * low / 2 + 1
+            if self.ceiling is not None:
+                return self._fraction(low, self.ceiling, (low + self.ceiling) / 2, finest)
+            return self._fraction(max(low, start / 2), 2 * start + 3, start, finest)
+        if self.low is None or self.high is None:
+            return self._fraction(high / 16, high / 2, high / 4, finest) or self._fraction(low, high, high / 2, finest)
+        aim, wide = math.log1p(-self.level), float(high - low)
+        (a, first), (b, last) = self.low, self.high
+        share = min(max((first - aim) / (first - last), 0.0), 1.0) if first > last else 0.5
+        guess = float(a) + share * wide
+        # On whichever side of the estimate there is more left.
+        near = max(0.3 * self.run.rtol * guess, AROUND * wide)
+        below = guess - float(a) > float(b) - guess
+        window = (guess - near, guess) if below else (guess, guess + near)
+        for first_end, last_end in (window, (guess - near, guess + near), (0.0, math.inf)):
+            inside = max(Fraction(first_end), low), high if math.isinf(last_end) else min(Fraction(last_end), high)
+            if found := self._fraction(*inside, Fraction(sum(map(float, inside)) / 2), finest):
+                return found
+        return None
+
+    def _fraction(self, low: Fraction, high: Fraction, at: Fraction, finest: int) -> tuple[Fraction, int] | None:
+        """(2a + 1)/(2n) between two distances with the smallest n, the nearest to a third one."""
+        for n in [self.fixed] if self.fixed else range(1, finest + 1):
+            first = max(math.ceil(low * n - Fraction(1, 2)), 0)
+            last = math.floor(high * n - Fraction(1, 2))
+            here = round(at * n - Fraction(1, 2))
+            near = sorted({min(max(a, first), last) for a in range(here - 2, here + 3)}, key=lambda a: abs(a - here))
+            for a in near if first <= last else ():
+                place = Fraction(2 * a + 1, 2 * n)
+                if low < place < high and place not in self.tried:
+                    return place, n
+        return None
+
+    def guess(self) -> float:
+        """About how large the quantile of usual noise is, in sensitivities."""
+        from scipy.special import ndtri
+
+        privacy: Any = self.run.problem.privacy
+        if isinstance(privacy, GDP | KL | RDP):
+            mu = (
+                float(privacy.mu)
+                if isinstance(privacy, GDP)
+                else math.sqrt(2 * float(privacy.bound) / float(getattr(privacy, "alpha", 1)))
+            )
+            return float(ndtri((1 + self.level) / 2)) / mu
+        pairs = [(privacy.eps, privacy.delta)] if isinstance(privacy, ApproxDP) else privacy.pairs
+        rate = -math.log1p(-self.level)
+        slow = [rate / float(e) if float(e) > 0 else math.inf for e, _ in pairs]
+        even = [self.level / (2 * float(d)) if float(d) > 0 else math.inf for _, d in pairs]
+        return max(map(min, slow, even))
+
+
+def accepts(problem: Problem) -> str | None:
+    """A quantile of additive noise, wherever probabilities are solved."""
+    if not isinstance(problem.objective, Quantile):
+        return "the objective must be a quantile"
+    width = float(getattr(problem.privacy, "sensitivity", 1.0))
+    reasons = [design.accepts(_inner(problem, width)) for design in DESIGNS]
+    return None if None in reasons else next((r for r in reasons if "privacy must be" not in str(r)), reasons[0])
+
+
+def design(run: Run, *, n: int | None = None) -> Solution:
+    """See `optdp.solve_additive`."""
+    require.real("rtol", run.rtol, low=1e-8, high=1.0)
+    if n is not None:
+        n = require.integer("n", n, low=1, high=10_000)
+    problem, privacy = run.problem, run.problem.privacy
+    level, integers = problem.objective.level, isinstance(problem.domain, Integers)
+    if integers and n is not None:
+        raise ValueError(f"n = {n} is not allowed on the integers, where the lattice is theirs")
+    pairs: Any = [(privacy.eps, privacy.delta)] if isinstance(privacy, ApproxDP) else getattr(privacy, "pairs", ())
+    least = min((Fraction(d) for _, d in pairs), default=Fraction(0))
+    if not integers and Fraction(level) <= least and isinstance(privacy, ApproxDP | Profile | Curve):
+        why = f"noise that is 0 with probability delta = {float(least):g} has the quantile 0"
+        raise ValueError(f"level = {level:g} is not allowed: {why}; it must be above delta")
+    fixed = int(privacy.sensitivity) if integers else n or 0  # type: ignore[attr-defined]
+    search = _Search(run, level, privacy.sensitivity, integers, fixed)  # type: ignore[attr-defined]
+    most = FINEST[_design(_inner(problem, privacy.sensitivity)).__name__.rsplit(".", 1)[1]]  # type: ignore[attr-defined]
+    for _ in range(PROBES):
+        small = min(float(search.high[0]) if search.high else 1.0, 1.0)
+        if search.done or run.seconds > run.time_limit:
+            break
+        found = search.next(min(math.ceil(most / max(small, 1 / most)), LIMIT) if n is None else n)
+        if found is None:
+            break
+        search.probe(*found)
+    if search.mechanism is None or search.program is None:
+        raise ValueError(
+            search.failure or f"level = {level:g} is not allowed: no noise was found within the time limit"
+        )
+    none: Certificate = AdditiveCertificate(1, "nodes", ())
+    certificate = search.certificate or QuantileCertificate(0.0, none)
+    lower = min(certificate.bound(problem).value, search.value)
+    inner = search.program
+    told = replace(
+        inner, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit,
+        constraints=f"{inner.constraints}; the probability of errors above {len(search.tried)} distances, one after the other",
+    )  # fmt: skip
+    return Solution(problem, search.value, lower, search.mechanism, certificate, told)
+
+
+register(
+    "additive quantile",
+    ("ApproxDP, Profile, Curve, GDP, KL, RDP", "Line, Integers", "Quantile", "Additive", "Unbiased"),
+    accepts, design,
+)  # fmt: skip
