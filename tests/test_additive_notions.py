@@ -195,6 +195,26 @@ def test_a_bound_that_starts_from_a_coarser_mesh_comes_nearer():
     assert bounds[2] > bounds[1] and bounds[3] > bounds[1] and max(bounds) <= lattice.value, bounds
 
 
+def test_noise_on_a_mesh_that_starts_from_another_mesh_is_private():
+    """Cells of 12 and of 18 per sensitivity have few ends in common: the old noise is no point of the new program."""
+    task = additive_curve._Task(optdp.Problem(optdp.GDP(3.0), optdp.Line(), "abs", optdp.Additive()), math.inf, None)
+    best = first = additive_curve._bracket(task, 12, None, 1e-3)
+    for cells in (12, 18):
+        best, _ = additive_curve._refined(task, best, first, cells, 0.25, 0.0, 0.03)
+        assert task.mechanism(best.program).admitted(task.privacy) is True, cells
+    best.program.seen.clear()
+    assert not best.program.broken(best.program.inner, additive_curve.BROKEN)
+
+
+@pytest.mark.parametrize("size", [4, 20, 200])
+def test_likelihood_ratios_that_floats_cannot_tell_apart_are_in_order(size):
+    rng = np.random.default_rng(size)
+    p, q = ([int(x) for x in 2**80 + rng.integers(1, 4, size).astype(object)] for _ in range(2))
+    p[: size // 2] = [int(x) << 75 for x in rng.integers(1, 50, size // 2)]  # others are far apart
+    ratios = [Fraction(a, b) for a, b in Pair(p, q, sum(p))._ordered]
+    assert ratios == sorted({Fraction(a, b) for a, b in zip(p, q, strict=True)}, reverse=True)
+
+
 @pytest.mark.parametrize(("mu", "loss"), [(0.004, "abs"), (0.01, "squared")])
 def test_a_small_mu(mu, loss):
     """There the Gaussian is all but optimal, and a lattice as wide as the sensitivity is fine enough."""

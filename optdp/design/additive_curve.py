@@ -359,10 +359,11 @@ class TailProgram:
     def _merged(self, line: np.ndarray, m: int, tolerance: float) -> list[Cut]:
         """Cuts where masses are equal between nodes: pairs of masses are, between the nodes and what is shifted to them."""
         least = 1e-3 * self.curve.rare / self.n
+        found: list[tuple[float, Cut]] = []
         for shifts, at in self.groups:
             here, there = line[at + m - 1], line[at + shifts + m - 1]
             half = (at >= -(shifts // 2) - 1) & (at <= self.size - self.n)
-            found = [
+            found += [
                 (over, Cut((int(at[k, i]),), int(shifts[k, 0]), eps, delta))
                 for k, i, over, eps, delta in self._peaks(
                     np.where(half, self.curve.excess(here, there), -1.0), there, tolerance
@@ -798,10 +799,14 @@ def _refined(
             for _, cut in coarse.active()
         ]
     )
-    # The old noise is a point of the new program.
+    # The old noise is a point of the new program where its cells are kept; else it is drawn out until it keeps the curve.
     line, m, _ = coarse.line(coarse.inner)
-    before = np.append(np.interp(nodes, r * (np.arange(-m + 1, m + 1) - 0.5) + 0.5, line), 0.0)
-    program.solve(before, BROKEN, rtol / 8)
+    for wider in (0.0, *(2.0**j for j in range(-14, 0))):
+        places = (nodes - 0.5) / (r * (1 + wider)) + 0.5
+        before = np.append(np.interp(places, np.arange(-m + 1, m + 1), line), 0.0)
+        if not program.broken(before, BROKEN):
+            break
+    program.solve(before, BROKEN, rtol / 16)
     mechanism = task.mechanism(program)
     value = mechanism.enclose_loss(task.loss, sent=True)[1]
     best = replace(best, program=program)

@@ -32,6 +32,10 @@ LEAST, PLACES = 1e-6, 2
 MOST, EACH, ROUNDS, TIMES = 200, 3, 300, 25
 #: Columns that a finer mesh starts from, for each row.
 CARRIED = 3
+#: How far from the best multipliers to the last ones better ones are looked for.
+SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0)
+#: Rows are looked for until this share of the gap to the bound is left: before that columns matter more.
+LOOSE = 0.1
 #: Costs are magnified, so that the solver's tolerance is small beside them.
 MAGNIFY = 2.0**20
 #: What counts as breaking the curve.
@@ -75,6 +79,31 @@ class _Row:
         return self.mask.tobytes(), self.kernel, round(1e6 * self.eps)
 
 
+@dataclass(frozen=True)
+class _Point:
+    """Multipliers, their bracket at all distances and their budget, in floats."""
+
+    rows: tuple[_Row, ...]
+    dual: np.ndarray
+    bracket: np.ndarray
+    budget: float
+
+    @property
+    def bound(self) -> float:
+        return float(self.bracket.min()) - self.budget
+
+    def towards(self, other: _Point, share: float) -> _Point:
+        """Part of the way: everything here is affine in the multipliers."""
+        if share == 1:
+            return other
+        found = {row.key: (row, (1 - share) * float(y)) for row, y in zip(self.rows, self.dual, strict=True)}
+        for row, y in zip(other.rows, other.dual, strict=True):
+            found[row.key] = row, share * float(y) + found.get(row.key, (row, 0.0))[1]
+        rows, dual = zip(*found.values(), strict=True) if found else ((), ())
+        bracket = (1 - share) * self.bracket + share * other.bracket
+        return _Point(tuple(rows), np.array(dual), bracket, (1 - share) * self.budget + share * other.budget)
+
+
 class Relaxation:
     """Noise on a lattice of `cells * fine` points per sensitivity, under the curve's tests on a mesh.
 
@@ -116,6 +145,7 @@ class Relaxation:
         self.columns = np.unique(np.concatenate([self.half, between, inside, far]))
         self._base = self.tight = self.columns
         self.rows: list[_Row] = []
+        self._known: dict[tuple[bytes, int, int], np.ndarray] = {}
 
     def _hats(self, at: np.ndarray) -> np.ndarray:
         """The value at each place of each node's hat: linear between nodes, constant beyond them."""
@@ -166,53 +196,56 @@ class Relaxation:
         inner = noise @ self._own(at), np.array([noise @ self._shifted(at, k) for k in range(len(self.kernels))])
         value = float(noise @ self.costs[: self.end + 1])
         rows = self.rows
-        best, bound = GradedCertificate(self.n, tuple(self.half.tolist()), ()), 0.0
+        centre = _Point((), np.zeros(0), self.costs.copy(), 0.0)
         for _ in range(TIMES):
-            own = self._own(self.columns)
-            shifted = np.array([self._shifted(self.columns, k) for k in range(len(self.kernels))])
             mass = LinearProgram(self.costs[self.columns] * MAGNIFY, np.ones((1, self.columns.size)), [1.0], [1.0])  # type: ignore[arg-type]
             session, seen, norms = self.solver.session(mass), {row.key for row in rows}, np.zeros(0)
             objective, dual, fresh = 0.0, np.zeros(0), rows
             rows = []
             for _ in range(ROUNDS):
                 if fresh:
-                    entries = np.array(
-                        [own[:, r.mask].sum(1) - math.exp(r.eps) * shifted[r.kernel][:, r.mask].sum(1) for r in fresh]
-                    )
+                    entries = np.array([self._function(row)[self.columns] for row in fresh])
                     norm = np.maximum(np.abs(entries).max(axis=1), 1e-300)
                     limits = np.array([r.delta for r in fresh]) / norm
                     session.add_rows(_sparse(entries / norm[:, None]), np.full(len(fresh), -np.inf), limits)
                     rows, norms, seen = rows + fresh, np.append(norms, norm), seen | {r.key for r in fresh}
                 found = session.solve(time_limit=max(deadline - time.perf_counter(), 0.1))
                 if not found.usable:
-                    return best
+                    return self._certificate(centre)
                 objective = found.objective / MAGNIFY
                 dual = np.maximum(-found.row_dual[1:] / MAGNIFY, 0.0) / norms
                 used = np.flatnonzero(found.x)
-                ours = found.x[used] @ own[used], np.einsum("a,kaj->kj", found.x[used], shifted[:, used])
+                p, places = found.x[used], self.columns[used]
+                ours = p @ self._own(places), np.array([p @ self._shifted(places, k) for k in range(len(self.kernels))])
                 for share in (0.5, 0.5, 0.5, 1.0):
                     tried = share * ours[0] + (1 - share) * inner[0], share * ours[1] + (1 - share) * inner[1]
                     fresh = [row for row in self._broken(*tried) if row.key not in seen][:MOST]
                     if fresh:
                         break
                     inner, value = tried, share * objective + (1 - share) * value
-                if not fresh or value - objective <= rtol * value or time.perf_counter() > deadline:
+                near = max(rtol, LOOSE * (1 - centre.bound / value))
+                if not fresh or value - objective <= near * value or time.perf_counter() > deadline:
                     break
-            rows = [row for row, y in zip(rows, dual, strict=True) if y > 1e-13 * dual.max()]
-            dual = dual[dual > 1e-13 * dual.max(initial=0.0)]
-            bracket = self._bracket(rows, dual)
-            budget = float(dual @ np.array([row.delta for row in rows]))
-            self.rows = rows
+            used = dual > 1e-13 * dual.max(initial=0.0)
+            rows, dual = [row for row, y in zip(rows, used, strict=True) if y], dual[used]
+            bracket = self.costs + sum(y * self._function(row) for row, y in zip(rows, dual, strict=True))
+            point = _Point(tuple(rows), dual, bracket, float(dual @ np.array([row.delta for row in rows])))
+            self.rows, self._known = rows, {row.key: self._known[row.key] for row in rows}
             self.tight = self.columns[np.argsort(bracket[self.columns])[: CARRIED * len(rows)]]
-            if bracket.min() - budget > bound:
-                best, bound = self._certificate(rows, dual), float(bracket.min()) - budget
-            low = (bracket < objective + budget) & (bracket <= np.roll(bracket, 1)) & (bracket <= np.roll(bracket, -1))
-            fewer = np.setdiff1d(np.flatnonzero(low), self.columns)
-            if objective - bound <= 0.2 * rtol * objective or not fewer.size or time.perf_counter() > deadline:
+            # Multipliers jump about while columns are few: between the best and the last ones are better ones.
+            between = max((centre.towards(point, share) for share in SHARES), key=lambda p: p.bound)
+            centre = max(centre, between, key=lambda p: p.bound)
+            for one in (between, point):
+                b = one.bracket
+                low = (b < objective + one.budget) & (b <= np.roll(b, 1)) & (b <= np.roll(b, -1))
+                fewer = np.setdiff1d(np.flatnonzero(low), self.columns)
+                if (bracket[fewer] < objective + point.budget).any():  # else the program would not change
+                    break
+            if objective - centre.bound <= 0.2 * rtol * objective or not fewer.size or time.perf_counter() > deadline:
                 break
             idle = (found.x <= 0) & (bracket[self.columns] > 2 * np.median(bracket[self.columns]) - bracket.min())
             self.columns = np.unique(np.concatenate([self.columns[~idle], self._base, fewer]))
-        return best
+        return self._certificate(centre)
 
     def _broken(self, own: np.ndarray, shifted: np.ndarray) -> list[_Row]:
         """Tests that break the curve, the worst first."""
@@ -232,27 +265,23 @@ class Relaxation:
                 found.append((float(over[i]), _Row(mask, k, float(eps), float(delta))))
         return [row for _, row in sorted(found, key=lambda item: -item[0])]
 
-    def _bracket(self, rows: list[_Row], dual: np.ndarray) -> np.ndarray:
-        """The certificate's bracket at all distances, in floats."""
-        own, shifted = np.zeros(self.nodes.size), np.zeros((len(self.kernels), self.nodes.size))
-        for row, y in zip(rows, dual, strict=True):
-            own[row.mask] += y
-            shifted[row.kernel, row.mask] += y * math.exp(row.eps)
-        last = self.last
-        line = np.interp(np.arange(-last, last + 1), self.nodes, own)
-        for k in np.flatnonzero(shifted.any(axis=1)):
-            centre, width = self.kernels[k]
-            around = np.interp(np.arange(-last - centre - width + 1, last - centre + width), self.nodes, shifted[k])
+    def _function(self, row: _Row) -> np.ndarray:
+        """A test's function less e^eps times its average over the kernel, made even, at all distances; in floats."""
+        if row.key not in self._known:
+            last, (centre, width) = self.last, self.kernels[row.kernel]
+            values = np.interp(np.arange(-self._reach, self._reach + 1), self.nodes, row.mask.astype(float))
+            at = self._reach - last
+            around = values[at - centre - width + 1 : self._reach + last - centre + width]
             for _ in range(2 if width > 1 else 0):  # weights width - |u| are two boxes of that width
                 sums = np.append(0.0, np.cumsum(around))
                 around = (sums[width:] - sums[:-width]) / width
-            line -= around
-        found: np.ndarray = self.costs[: last + 1] + (line[last:] + line[last::-1]) / 2
-        return found
+            line = values[at : self._reach + last + 1] - math.exp(row.eps) * around
+            self._known[row.key] = (line[last:] + line[last::-1]) / 2
+        return self._known[row.key]
 
-    def _certificate(self, rows: list[_Row], dual: np.ndarray) -> GradedCertificate:
+    def _certificate(self, point: _Point) -> GradedCertificate:
         tests = []
-        for row, y in zip(rows, dual, strict=True):
+        for row, y in zip(point.rows, point.dual, strict=True):
             ends = np.flatnonzero(np.diff(row.mask.astype(np.int8), prepend=0))
             tests.append(Test(*self.kernels[row.kernel], tuple(ends.tolist()), row.eps, float(y)))
         return GradedCertificate(self.n, tuple(self.half.tolist()), tuple(tests))

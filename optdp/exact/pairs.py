@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, cmp_to_key
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,7 +57,12 @@ class Pair:
         pairs = [(int(a), int(b)) for a, b in zip(self.p, self.q, strict=True) if a or b]
         # Floats bring them into order but for ratios that are nearly equal.
         pairs.sort(key=lambda pq: -(pq[0] / pq[1]) if pq[1] else -float("inf"))
-        if any(c * b > a * d for (a, b), (c, d) in pairwise(pairs)):
+        moves = len(pairs) // 8  # a few that are out of order are put right one by one
+        for i in range(1, len(pairs)):
+            while i and _smaller_ratio(pairs[i - 1], pairs[i]) > 0 and moves >= 0:
+                pairs[i - 1], pairs[i] = pairs[i], pairs[i - 1]
+                i, moves = i - 1, moves - 1
+        if moves < 0:
             work.count(len(pairs) * (0.5 + step) * math.log2(len(pairs) + 1))
             pairs.sort(key=cmp_to_key(_smaller_ratio))
         merged: list[tuple[int, int]] = []
