@@ -31,7 +31,7 @@ def three_letters(loss, privacy=1.0, prior=None):
 
 def graded(privacy):
     """A coarse noise, which is checked soon, with the bound of a finer one."""
-    coarse, fine = optdp.solve_additive(privacy, n=64), optdp.solve_additive(privacy, rtol=0.1).certificate
+    coarse, fine = optdp.solve_additive(privacy, rtol=0.1), optdp.solve_additive(privacy, rtol=0.03).certificate
     return replace(coarse, certificate=fine, lower_bound=fine.bound(coarse.problem).value)
 
 
@@ -99,7 +99,7 @@ MAKE = {
     "notion gdp": lambda: optdp.solve_additive(optdp.GDP(1.0), rtol=0.05),
     "notion gdp squared": lambda: optdp.solve_additive(optdp.GDP(0.5), loss="squared", rtol=0.05),
     "notion gdp discrete": lambda: optdp.solve_additive(optdp.GDP(1.0, 2.0), discrete=True, rtol=0.05),
-    "notion gdp graded": lambda: graded(optdp.GDP(4.0)),
+    "notion gdp graded": lambda: graded(optdp.GDP(3.8)),
     "notion kl": lambda: optdp.solve_additive(optdp.KL(0.5), rtol=0.05),
     "notion kl squared": lambda: optdp.solve_additive(optdp.KL(0.5), loss="squared", rtol=0.05),
     "notion rdp": lambda: optdp.solve_additive(optdp.RDP(4, 1.0), rtol=0.05),

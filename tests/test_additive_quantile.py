@@ -202,3 +202,10 @@ def test_refusals():
     published = noise.Laplace(1.0)
     with pytest.raises(TypeError, match="no proven value"):
         published.enclose(optdp.Quantile(0.9))
+
+
+def test_published_noise_is_compared_by_its_own_quantile():
+    problem = optdp.Problem(optdp.ApproxDP(1.0, 0.0), optdp.Line(), optdp.Quantile(0.95), optdp.Additive())
+    rows = {row["mechanism"]: row for row in optdp.compare(problem).rows}
+    assert rows["Laplace"]["value"] == pytest.approx(-math.log(0.05))
+    assert rows["optimum"]["value"] <= min(row["value"] for row in rows.values())

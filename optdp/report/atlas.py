@@ -30,7 +30,7 @@ from optdp.problem.domains import Alphabet, Ball, Box, Circle, Domain, Integers,
 from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise
 from optdp.problem.losses import MatrixLoss
 from optdp.problem.metrics import Apart, MetricLDP, Points
-from optdp.problem.objectives import Average, BayesRisk, Objective, WorstCase
+from optdp.problem.objectives import Average, BayesRisk, Objective, Quantile, WorstCase
 from optdp.problem.priors import Prior
 from optdp.problem.privacy import GDP, KL, LDP, LIP, RDP, ApproxDP, Privacy
 from optdp.problem.problem import Problem
@@ -120,6 +120,8 @@ def _noise() -> Iterator[Chart]:
         text = f"integers, delta = {delta:g}, absolute error"
         notion = partial(ApproxDP, delta=delta)
         yield Chart(f"integers-{delta:g}-abs", group, text, notion, Integers(), WorstCase("abs"), Additive())
+    bars, notion = "real numbers, delta = 1e-06, 0.95-quantile of the error", partial(ApproxDP, delta=1e-6)
+    yield Chart("bars-1e-06", group, bars, notion, Line(), Quantile(0.95), Additive(), grid=GRID[:6], rtol=1e-2)
     notions: tuple[tuple[str, str, str, float, int, Callable[[Any], Privacy]], ...] = (
         ("gdp", "Gaussian DP", "mu", 1e-2, 8, GDP),
         ("kl", "Kullback-Leibler divergence", "bound", 2e-2, 6, KL),

@@ -18,7 +18,7 @@ from optdp.problem.density import Density
 from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
 from optdp.problem.families import AllMechanisms, Piecewise
 from optdp.problem.losses import LossLike
-from optdp.problem.objectives import At, Average, Objective, WorstCase
+from optdp.problem.objectives import At, Average, Objective, Quantile, WorstCase
 from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.report.plots import figure_of, plot_losses, titled
@@ -155,6 +155,8 @@ def value_of(mechanism: Mechanism, objective: Objective) -> tuple[float, bool]:
         return float(mechanism.expected_loss(list(prior.categories), objective.loss) @ prior.probabilities), False
     if isinstance(objective, WorstCase):
         return mechanism.worst_case_loss(objective.loss), False
+    if isinstance(objective, Quantile) and hasattr(mechanism, "quantile"):  # noise is symmetric
+        return float(mechanism.quantile((1 + objective.level) / 2)), False
     raise TypeError(f"{type(mechanism).__name__} has no value for the objective: {objective.phrase}")
 
 
