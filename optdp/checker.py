@@ -79,7 +79,7 @@ objective worst-case loss -- worst-case E{loss}
 objective average loss prior:prior|uniform -- average E{loss} under the prior {prior}
 objective bayes-risk task prior -- mean square error of the best estimate of {task}, under the prior {prior},
 task aggregate kind:text values:*real|null -- the {kind} of the categories' values {values}
-prior prior weights:*whole categories:*label left_out:*text given:*whole -- (weights {weights} of {categories})
+prior prior weights:*weight categories:*label left_out:*text given:*whole -- (weights {weights} of {categories})
 loss power exponent -- |Y - x|^{exponent}
 loss matrix rows:**real -- [L(x, Y) with L = {rows}, a column for each output]
 family all
@@ -108,7 +108,7 @@ RANGES: dict[str, Any] = {
     "real": (-1.7e308, 1.7e308), "positive": (0.0, 1.7e308), "gap": (1e-150, 1e150), "exponent": (0.01, 100.0),
     "share": (0.0, 1.0), "height": (0.0, 2.0**60), "place": (-(2.0**60), 2.0**60), "rational": (0.0, 2**4096),
     "size": (1, 10**6), "pieces": (2, 10**6), "whole": (0, COINS), "cells": (1, CELLS), "coins": (1, COINS),
-    "limb": (0, LIMB - 1), "fall": (1, 2**80 - 1), "shift": (1, 10**5), "index": (-200_000, 200_000),
+    "limb": (0, LIMB - 1), "weight": (1, 2**4096 - 1), "fall": (1, 2**80 - 1), "shift": (1, 10**5), "index": (-200_000, 200_000),
 }  # fmt: skip
 PARTS: dict[str, Any] = {}
 for _head, _, _said in (line.partition(" -- ") for line in FORMAT.replace("\\\n", "").strip().splitlines()):
@@ -385,15 +385,15 @@ def check_lip(p: Any, m: Any, c: Any) -> Pair:
     spend(20 * d * (len(m.kernel) + (5 if ldp else 1) * len(knots) + 2 * len(set(x)) + 4))
     centre = Fraction(float(dot(w, x))) if x else ZERO
     x = [v - centre for v in x]  # the format measures values from the float next to their mean
-    value = second = dot(w, [v * v for v in x]) if x else ONE
+    square, value = [v * v for v in x] or [ONE] * d, ZERO
     for row in m.kernel:
         joint = [a * k for a, k in zip(w, row, strict=True)]
         below, above = (max(row), min(row)) if ldp else (sum(joint), sum(joint))
         must(below <= min(row) * e.low and (one_sided or max(row) <= above * e.low), "no posterior far off")
-        value -= cut((dot(joint, x) ** 2 if x else dot(joint, joint)) / COINS / sum(joint), False)
+        value += cut((dot(joint, square) - (dot(joint, x) ** 2 if x else dot(joint, joint)) / sum(joint)) / COINS, True)
     if c.method == "simplex":
         must(not nu and not knots, "no prices")
-        return value, (2 / e.high - 1 / e.high**2) * (second - (dot(w, x) ** 2 if x else dot(w, w)))
+        return value, (2 / e.high - 1 / e.high**2) * (dot(w, square) - (dot(w, x) ** 2 if x else dot(w, w)))
     must(not one_sided and c.method in (("knots",) if x else ("chord", "vertices")) and len(nu) == d, "prices for this")
     ordered = all(len(k) == 2 for k in knots) and all(a[0] <= b[0] for a, b in pairwise(knots))
     must(bool(knots) == (c.method != "vertices") and ordered, "pairs as knots, in order")
@@ -405,7 +405,7 @@ def check_lip(p: Any, m: Any, c: Any) -> Pair:
         sigma = cone_knots(w, e.high, x, nu, knots) if ldp else knots_bound(ends, x, nu, knots)
     else:
         sigma = cone_chord(w, e.high, nu, knots) if ldp else box_bound(ends, nu, knots[0][1])
-    return value, second - dot(w, nu) - sigma
+    return value, dot(w, square) - dot(w, nu) - sigma
 
 
 def box_bound(ends: list[Pair], nu: list[Fraction], level: Fraction, square: int = 1) -> Fraction:

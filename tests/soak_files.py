@@ -423,6 +423,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="a folder for the files that were handled wrongly")
     args = parser.parse_args()
+    if args.keep is not None:
+        args.keep.mkdir(parents=True, exist_ok=True)
     began, total = time.perf_counter(), Tally()
     parts = [(min(1000, args.count - first), args.seed + first, args.keep) for first in range(0, args.count, 1000)]
     with ProcessPoolExecutor(args.jobs) as pool:

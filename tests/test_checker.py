@@ -203,6 +203,7 @@ FORGERIES = [
     ("kernel unbiased", {"problem.constraints": []}), ("kernel unbiased", {"mechanism.rule": "ends"}),
     ("kernel unbiased", {"certificate.centres.0.4": 0.25}), ("kernel unbiased", {"certificate.point_centres.2": -0.4}),
     ("kernel unbiased", {"mechanism.lows.0": -1.3}), ("kernel prior", {"certificate.weights.0": 0.3}),
+    ("lip ldp histogram", {"problem.objective.prior.weights.1": 10**400, "mechanism.prior.weights.1": 10**400, "value": 1e-96}),
     ("lip sum", {"mechanism.kernel.0.0": "1"}), ("lip sum", {"lower_bound": 0.1}), ("kernel prior", {"value": 0.3}),
     ("finite hamming", {"lower_bound": 0.1, "value": 0.5}), ("kernel prior", {"certificate.points.1": 0.49}),
     ("kernel prior", {"problem.objective.prior": "uniform"}), ("lip ldp", {"problem.privacy.eps": 0.9}),
