@@ -768,8 +768,8 @@ def solve_additive(
       `accounting`: "basic", "gaussian", "numerical" or "best" (`optdp.design.additive_releases`). The solution's problem is that
       of one release.
 
-    **Returns** a `Solution`: `value` is the expected loss of the noise in `mechanism`, `lower_bound` what no noise with this
-    guarantee can beat.
+    **Returns** a `Solution`: `value` is the expected loss (or the quantile) of the noise in `mechanism`, `lower_bound` what no
+    noise with this guarantee can beat.
 
     **Raises** TypeError or ValueError naming the argument.
 

@@ -68,6 +68,7 @@ class _Search:
     #: (distance, log V) with V proven above 1 - level, and attained at most it.
     low: tuple[Fraction, float] | None = None
     high: tuple[Fraction, float] | None = None
+    lower: float = 0.0
     value: float = math.inf
     mechanism: Mechanism | None = None
     certificate: QuantileCertificate | None = None
@@ -76,10 +77,6 @@ class _Search:
     #: Where V is too small for its program.
     ceiling: Fraction | None = None
     failure: str = ""
-
-    @property
-    def lower(self) -> float:
-        return 0.0 if self.certificate is None else self.certificate.bound(self.run.problem).value
 
     @property
     def done(self) -> bool:
@@ -114,6 +111,7 @@ class _Search:
             self.high = at, middle
         elif Fraction(found.lower_bound) > most and (self.low is None or at > self.low[0]):
             self.low, self.certificate = (at, middle), QuantileCertificate(limit, found.certificate)
+            self.lower = self.certificate.bound(run.problem).value
         elif self.program is None:
             self.program = found.program
         run.progress(f"P(|X| > {limit:.6g}), {n} lattice points per sensitivity", self.lower, self.value)
@@ -215,7 +213,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         )
     none: Certificate = AdditiveCertificate(1, "nodes", ())
     certificate = search.certificate or QuantileCertificate(0.0, none)
-    lower = min(certificate.bound(problem).value, search.value)
+    lower = min(search.lower, search.value)
     inner = search.program
     told = replace(
         inner, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit,

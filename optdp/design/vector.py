@@ -58,7 +58,7 @@ def solve_vector(
     - `eps`: privacy parameter in [1e-20, 30]: a float, or exactly a Fraction, a decimal string or `optdp.log(3)`.
     - `dim`: the dimension, an integer from 1 to 10^9 (10^6 where a certificate enumerates coordinates).
     - `norm`, `inputs`: "l2" with "sphere" (None): unit vectors, solved exactly; "l2" with "ball": vectors with |v| <= 1, a
-      certified bracket, which is to reach `rtol`; "linf" with "ball" (None): vectors of the cube
+      certified bracket, whose status says if it reaches `rtol`; "linf" with "ball" (None): vectors of the cube
       [-1, 1]^dim, a bracket.
     - `rtol`: the gap at which the status is OPTIMAL, on the ball also the one to reach; `progress`: see `optdp.solve`.
 

@@ -124,9 +124,8 @@ class Spheres:
             held = self.more * (share * part[left]).sum(axis=1)
             excess, now = held - rest, R[left]
             low[left], high[left] = np.where(excess < 0, now, low[left]), np.where(excess >= 0, now, high[left])
-            with np.errstate(
-                all="ignore"
-            ):  # Newton's step in logarithms where it stays inside and the last one was a good one
+            # Newton's step in logarithms, where it stays inside and the last one was a good one.
+            with np.errstate(all="ignore"):
                 slope = self.more * (dense * part[left] / r).sum(axis=1) * now * now / c[left] / held
                 step = now * np.exp(np.log(rest / held) / slope)
             good = (step > low[left]) & (step < high[left]) & (np.abs(excess) < before[left] / 2)
@@ -165,7 +164,7 @@ class Spheres:
 
 
 def _graded(start: float, stop: float, step: float, width: float, growth: float, largest: float) -> np.ndarray:
-    """Points from `start` down to `stop`: so far apart down to `stop` + ... within the layer, then further and further."""
+    """Points from `start` down to `stop`: `step` apart within the layer of `DEEP` widths, below it further and further."""
     points = [start]
     while points[-1] > stop:
         if points[-1] < 1 - DEEP * width:
