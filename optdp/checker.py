@@ -79,7 +79,7 @@ objective worst-case loss -- worst-case E{loss}
 objective average loss prior:prior|uniform -- average E{loss} under the prior {prior}
 objective bayes-risk task prior -- mean square error of the best estimate of {task}, under the prior {prior},
 task aggregate kind:text values:*real|null -- the {kind} of the categories' values {values}
-prior prior weights:*weight categories:*label left_out:*text given:*whole -- (weights {weights} of {categories})
+prior prior weights:*weight categories:*label left_out:*label given:*whole -- (weights {weights} of {categories})
 loss power exponent -- |Y - x|^{exponent}
 loss matrix rows:**real -- [L(x, Y) with L = {rows}, a column for each output]
 family all
@@ -121,8 +121,8 @@ def leaf(value: Any, kind: str) -> Any:
     """A number, exactly (some may be texts: integers, "p/q" and decimals), a text or a flag; None if it is none of this kind."""
     number, text = type(value) in (int, float) and abs(value) <= 1.7e308, value if isinstance(value, str) else ""
     if kind in ("flag", "text", "label"):
-        short, real = text[:1000] == value, isinstance(value, int | float) and abs(value) < math.inf
-        return value if {"flag": type(value) is bool, "text": short, "label": short or real}[kind] else None
+        ok, real = text[:50] == value and text.isprintable(), isinstance(value, int | float) and abs(value) < math.inf
+        return value if {"flag": type(value) is bool, "text": ok, "label": real or text[:1000] == value}[kind] else None
     if kind == "eps":
         inner = re.fullmatch(r"log\((.*)\)", text)
         q = leaf(inner[1] if inner else value, "rational")

@@ -225,6 +225,9 @@ FORGERIES = [
     ("additive wide integers delta=0", {"certificate.type": "staircase"}),
     ("finite ordered", {"problem.domain.symbols.0": False}), ("finite hamming", {"mechanism.outputs.1": 10**400}),
     ("finite hamming", {"mechanism.outputs.1": 1.75e308}), ("lip ldp", {"mechanism.labels": [0, 1, 0, 1]}),
+    ("lip ldp", {"optdp.version": "x" * 51}), ("lip ldp", {"optdp.version": "0.2\n"}), ("kernel prior", {"optdp.version": ""}),
+    ("lip ldp", {"problem.objective.prior.left_out": [7, "x"], "mechanism.prior.left_out": [7, "x"]}),
+    ("lip ldp", {"problem.objective.prior.left_out": [0], "mechanism.prior.left_out": [0]}),
     ("additive integers of 7", {"problem.privacy.delta": "1/" + "9" * 1000}),
     ("staircase eps=20", {"certificate.type": "integer-staircase"}), ("lip ldp chord", {"certificate.nu.0": 0.3}),
 ]  # fmt: skip
