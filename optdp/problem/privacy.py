@@ -25,7 +25,7 @@ from optdp.problem.priors import Prior
 BITS = 96
 #: Corners of a power curve are first compared with chords of the Gaussian's, where they are more than MANY: between vertices at
 #: normal quantiles 1/CHORDS apart, from -DEEPEST to 0.
-MANY, CHORDS, DEEPEST = 40, 1024, 7
+MANY, CHORDS, DEEPEST = 150, 1024, 7
 #: Corners (P(S), Q(S)) of a power curve: what the best tests of one neighbour against the other reach.
 Corners = list[tuple[Fraction, Fraction]]
 
@@ -683,7 +683,8 @@ class GDP(Divergence):
 
     def _chords(self, level: np.ndarray) -> np.ndarray:
         """The chords' power at levels, but for rounding; beyond the last vertex less."""
-        return np.interp(level, *self._vertices)
+        found: np.ndarray = np.interp(level, *self._vertices)
+        return found
 
     @cached_property
     def _vertices(self) -> tuple[np.ndarray, np.ndarray]:
