@@ -173,7 +173,7 @@ def notions(quick: bool) -> Iterator[Report]:
     optdp.solve_additive(1.0, 0.1, n=4)
     for name, rtol in promises.RTOL.items():
         if not quick or name in ("kl", "profiles"):
-            limit = 240.0 if name == "gdp-closer" else 60.0
+            limit = 600.0 if name == "gdp-closer" else 60.0
             yield promises.report(name, list(promises.TABLES[name](rtol, limit)), rtol)
     yield releases.both(*promises.TOTAL, [1] if quick else list(promises.RELEASES), 0.02)
 

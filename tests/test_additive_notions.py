@@ -20,7 +20,7 @@ from optdp.design import additive_curve
 from optdp.design.additive_graded import Mesh, Relaxation
 from optdp.exact.pairs import Pair
 from optdp.mechanisms.additive import AdditiveMechanism
-from optdp.problem.privacy import Privacy
+from optdp.problem.privacy import Privacy, mu_between
 
 NOTIONS = [
     optdp.Profile([(2.0, 1e-6), ("1/2", 0.01)]), optdp.GDP(1.0, 2.0), optdp.GDP("3/2"), optdp.RDP(2, "1/3"),
@@ -213,6 +213,23 @@ def test_likelihood_ratios_that_floats_cannot_tell_apart_are_in_order(size):
     p[: size // 2] = [int(x) << 75 for x in rng.integers(1, 50, size // 2)]  # others are far apart
     ratios = [Fraction(a, b) for a, b in Pair(p, q, sum(p))._ordered]
     assert ratios == sorted({Fraction(a, b) for a, b in zip(p, q, strict=True)}, reverse=True)
+
+
+@pytest.mark.parametrize("scale", [1, 2**1000])
+@pytest.mark.parametrize("mu", [0.1, 1.0, 5.0])
+def test_the_least_mu_of_a_long_pair_is_that_of_its_worst_corner(mu, scale):
+    """Corner by corner in balls; floats decide most corners of long pairs, but not where `scale` leaves them no digits."""
+    rng = np.random.default_rng(round(10 * mu))
+    at = np.sort(rng.uniform(mu - 6, 6, 300))
+    p, q = (np.diff(ndtr(np.concatenate([[-np.inf], at - m, [np.inf]]))) for m in (mu, 0.0))
+    p, q = ([int(x * 2**80) + 1 for x in v * rng.uniform(0.999, 1, v.size)] for v in (p, q))
+    p[0] += max(sum(q) - sum(p), 0)
+    q[-1] += max(sum(p) - sum(q), 0)
+    pair = Pair([x * scale for x in p], [x * scale for x in q], sum(p) * scale)
+    corners = [(a, b) for a, b in pair.powers() if 0 < a > b < pair.total]
+    most = max(float(mu_between(a, b, pair.total)) for a, b in corners)
+    assert optdp.GDP(most * (1 + 1e-12)).admits(pair) is True and optdp.GDP(most * (1 - 1e-12)).admits(pair) is False
+    assert len(optdp.GDP(1.001 * most)._not_below_chords(pair)) <= (len(pair.p) if scale > 1 else 2)
 
 
 @pytest.mark.parametrize(("mu", "loss"), [(0.004, "abs"), (0.01, "squared")])

@@ -108,7 +108,7 @@ class GradedCertificate(Certificate):
         smooth = problem.objective.loss.exponent in (1, 2)
         size = 2 * len(self.nodes) - 1
         words = 3 + work.words(test.weight for test in self.tests) + max(map(float, every), default=0.0) / 40
-        work.count((3 if smooth else 60) * last + (4 + words / 6) * last * (1 + len(kernels)))
+        work.count((3 if smooth else 60) * last + (1 + words / 12) * last * (1 + len(kernels)))
         work.count((20 + 0.1 * size) * len(self.tests) + 3 * sum(len(test.ends) for test in self.tests))
         ratios = {eps: ceil(enclosures.exp_above(eps) * 2**RATIO) for eps in every}
         deltas = {eps: privacy.delta_at(eps) for eps in every}

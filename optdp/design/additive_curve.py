@@ -68,8 +68,7 @@ SPIKE = 0.03
 #: Meshes of such cells for the noise and for the bound: cells far from 0 over mu, and how fast they grow; at most FINE of the
 #: smallest in one of the largest. Within a distance that costs less than the share CHEAP nodes are fewer.
 MESHES: tuple[tuple[int, float, Mesh], ...] = (
-    (4, 0.5, Mesh(0.5)), (4, 0.25, Mesh(0.25)), (6, 0.25, Mesh(0.25, narrow=True)),
-    (6, 0.25, Mesh(0.25, 2, narrow=True)), (6, 0.25, Mesh(0.125, 2, narrow=True)),
+    (4, 0.5, Mesh(0.5)), (4, 0.25, Mesh(0.25)), (6, 0.125, Mesh(0.125)), (6, 0.125, Mesh(0.125, 2, narrow=True)),
 )  # fmt: skip
 FINE, LOW, BOUND, CHEAP = 4096, (64, 256), 4, 0.03
 #: By how much the curve is drawn in for such noise; the share of the usual limit that checking it may take.
@@ -778,10 +777,10 @@ def _refined(
     start, coarse = first.program, best.program
     fine = task.smallest(first, cells, rtol)
     n = cells * fine
-    near = spaced(fine, growth, inner * n)
+    near = spaced(fine, growth, inner * n, 2 * growth)
     size = math.ceil(start.size / start.n * cells) * fine
-    edge = [x for x in near if x >= fine >> DULL]
-    flat = range((near[-1] // fine + 1) * fine, size + 1, fine)
+    edge = [x for x in spaced(fine, 2 * growth) if x >= fine >> DULL]
+    flat = [*range((near[-1] // fine + 1) * fine, n + n // 4, fine), *range(n + n // 4, size, 2 * fine), size - n, size]
     inside = [0, *near, *flat, *(n - x for x in edge), *(n + x for x in edge)]
     nodes = np.unique(inside) + 1  # T_k is the probability of what lies beyond k - 1/2
     program = task.program(n, size + 1, SLACK, nodes)

@@ -42,10 +42,10 @@ MAGNIFY = 2.0**20
 BROKEN = 1e-6
 
 
-def spaced(cell: int, growth: float, inner: float = 0.0) -> list[int]:
+def spaced(cell: int, growth: float, inner: float = 0.0, coarse: float = COARSE) -> list[int]:
     """0 < x_1 < ...: steps are powers of 2, at most `growth` times x and 1 at first, up to `cell`; they share many distances.
 
-    **Arguments:** `inner`: up to there steps may grow as fast as `COARSE` says.
+    **Arguments:** `inner`: up to there steps may grow as fast as `coarse` says.
     """
     found, step = [0], 1
     while step < cell:
@@ -53,7 +53,7 @@ def spaced(cell: int, growth: float, inner: float = 0.0) -> list[int]:
         x = found[-1]
         while step > 1 and x >= inner and step > max(growth * x, 1):
             step //= 2
-        if 2 * step <= (COARSE if x < inner else growth) * x and x % (2 * step) == 0:
+        if 2 * step <= (coarse if x < inner else growth) * x and x % (2 * step) == 0:
             step *= 2
     return found
 

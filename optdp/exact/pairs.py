@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, cmp_to_key
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from optdp.exact.numbers import Number
 
 
-def _smaller_ratio(a: tuple[int, int], b: tuple[int, int]) -> int:
-    return (a[1] * b[0] > b[1] * a[0]) - (a[1] * b[0] < b[1] * a[0])
+#: Ratios of floats that differ by a smaller share are compared exactly.
+TIE = 2.0**-48
 
 
 @dataclass(frozen=True)
@@ -50,23 +51,66 @@ class Pair:
         return work.words([self.total])
 
     @cached_property
+    def shares(self) -> tuple[np.ndarray, np.ndarray]:
+        """P(k) and Q(k) as the nearest floats, in an order that is exactly that of P(k)/Q(k), the largest ratio first.
+
+        Outcomes that nobody has are left out.
+        """
+        p, q = self._floats
+        return p[self._order], q[self._order]
+
+    @property
+    def normal(self) -> bool:
+        """Whether no share is so small that floats have fewer digits there."""
+        return self.total.bit_length() < 960
+
+    @cached_property
+    def _floats(self) -> tuple[np.ndarray, np.ndarray]:
+        p, q = ((np.array(v, dtype=object) / self.total).astype(float) for v in (self.p, self.q))
+        return p, q
+
+    @cached_property
+    def _order(self) -> list[int]:
+        step = work.product(self._words, self._words)
+        work.count(10 + len(self.p) * (0.8 + 0.1 * step))
+        p, q = self._floats
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = np.nan_to_num(p / q, nan=0.0, posinf=np.inf)
+        order = np.argsort(-ratio, kind="stable")
+        order = order[[bool(self.p[k] or self.q[k]) for k in order.tolist()]]
+        found: list[int] = order.tolist()
+        # Floats bring them into order but for ratios that are nearly equal.
+        near = (ratio[order[1:]] >= ratio[order[:-1]] * (1 - TIE)) | (not self.normal)
+        ties = np.flatnonzero(near).tolist()
+        work.count(len(ties) * (0.5 + 2 * step))
+        wrong = [i for i in ties if self._smaller(found[i], found[i + 1]) > 0]
+        if wrong:
+            work.count(len(found) * (0.5 + step) * math.log2(len(found) + 1))
+            apart = np.flatnonzero(~near) + 1  # where the next ratio is surely smaller
+            for i in np.unique(np.searchsorted(apart, np.array(wrong), side="right")).tolist():
+                low, high = (int(apart[i - 1]) if i else 0), (int(apart[i]) if i < apart.size else len(found))
+                found[low:high] = sorted(found[low:high], key=cmp_to_key(self._smaller))
+        return found
+
+    def _smaller(self, j: int, k: int) -> int:
+        first, second = int(self.p[k]) * int(self.q[j]), int(self.q[k]) * int(self.p[j])
+        return (first > second) - (first < second)
+
+    def corners(self, places: Sequence[int]) -> list[tuple[int, int]]:
+        """(P(S), Q(S)), times `total`, for the sets S of the outcomes up to these places in the order of `shares`."""
+        if not places:
+            return []
+        work.count(0.5 * len(self._order))
+        sums = [list(accumulate(int(v[k]) for k in self._order)) for v in (self.p, self.q)]
+        return [(sums[0][i], sums[1][i]) for i in places]
+
+    @cached_property
     def _ordered(self) -> list[tuple[int, int]]:
         """The outcomes, those of one likelihood ratio merged, with the largest ratio first; without those that nobody has."""
-        step = work.product(self._words, self._words)
-        work.count(len(self.p) * (1.5 + 4 * step))
-        pairs = [(int(a), int(b)) for a, b in zip(self.p, self.q, strict=True) if a or b]
-        # Floats bring them into order but for ratios that are nearly equal.
-        pairs.sort(key=lambda pq: -(pq[0] / pq[1]) if pq[1] else -float("inf"))
-        moves = len(pairs) // 8  # a few that are out of order are put right one by one
-        for i in range(1, len(pairs)):
-            while i and _smaller_ratio(pairs[i - 1], pairs[i]) > 0 and moves >= 0:
-                pairs[i - 1], pairs[i] = pairs[i], pairs[i - 1]
-                i, moves = i - 1, moves - 1
-        if moves < 0:
-            work.count(len(pairs) * (0.5 + step) * math.log2(len(pairs) + 1))
-            pairs.sort(key=cmp_to_key(_smaller_ratio))
+        work.count(len(self.p) * (1 + 2 * work.product(self._words, self._words)))
         merged: list[tuple[int, int]] = []
-        for a, b in pairs:
+        for k in self._order:
+            a, b = int(self.p[k]), int(self.q[k])
             if merged and a * merged[-1][1] == merged[-1][0] * b:
                 a, b = a + merged[-1][0], b + merged.pop()[1]
             merged.append((a, b))

@@ -253,7 +253,7 @@ class AdditiveMechanism(AdditiveNoise):
             raise ValueError(f"k = {k} is not allowed: noise with a tail is compared at shifts of 1 to {self.n} cells")
         (line, unit), starts = self._line, self._starts
         size, n, reach = len(self.weights), self.n, (line.size - 1) // 2
-        work.count(60 + 3 * starts.size)
+        work.count(60 + 1.5 * starts.size)
         if not self.tail:
             spans, scale = [(-k, line.size, 1)], 1
         else:  # one period of each tail stands for itself and all that follow: 1 + b + b^2 + ... = LIMB/(LIMB - decay)

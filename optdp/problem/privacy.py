@@ -24,8 +24,8 @@ from optdp.problem.priors import Prior
 #: Most divergences are told from their bounds in so many bits.
 BITS = 96
 #: Corners of a power curve are first compared with chords of the Gaussian's, where they are more than MANY: between vertices at
-#: normal quantiles 1/CHORDS apart, as multiples of 2^-CHORD_BITS.
-MANY, CHORDS, CHORD_BITS = 40, 2048, 128
+#: normal quantiles 1/CHORDS apart, from -DEEPEST to 0.
+MANY, CHORDS, DEEPEST = 150, 1024, 7
 #: Corners (P(S), Q(S)) of a power curve: what the best tests of one neighbour against the other reach.
 Corners = list[tuple[Fraction, Fraction]]
 
@@ -648,9 +648,8 @@ class GDP(Divergence):
     def admits(self, pair: Pair) -> bool | None:
         """At every corner of the power curve: between them the curve is straight, and the Gaussian's is concave."""
         known = True
-        corners = [(alpha, beta) for alpha, beta in pair.powers() if 0 < alpha > beta < pair.total]
-        if len(corners) > MANY:
-            corners = self._not_below_chords(corners, pair.total)
+        every = pair.powers() if len(pair.p) <= MANY else pair.corners(self._not_below_chords(pair))
+        corners = [(alpha, beta) for alpha, beta in every if 0 < alpha > beta < pair.total]
         work.count(15 * len(corners))
         with ctx.workprec(BITS):  # most are decided at once
             corners = [c for c in corners if not _under_gaussian(*c, pair.total, enclosures.ball(self.mu))]
@@ -665,39 +664,40 @@ class GDP(Divergence):
                 known = known and bool(least <= mu)
         return known or None
 
-    def _not_below_chords(self, corners: list[tuple[int, int]], total: int) -> list[tuple[int, int]]:
-        """The corners that are not below the chord of the Gaussian's curve around them, in exact integers: few."""
-        from scipy.special import ndtri
+    def _not_below_chords(self, pair: Pair) -> list[int]:
+        """The places in the pair's order after which a corner is not surely below a chord of the Gaussian's curve: few.
 
-        work.count(3 * len(corners))
-        low = np.minimum([beta / total for _, beta in corners], [(total - beta) / total for _, beta in corners])
-        sign = np.array([1 if 2 * beta < total else -1 for _, beta in corners])
-        places = np.floor(ndtri(np.maximum(low, 1e-300)) * sign * CHORDS).astype(int)
-        left = []
-        for place, (alpha, beta) in zip(places.tolist(), corners, strict=True):
-            (x, y), (u, v) = self._vertex(place), self._vertex(place + 1)
-            along = (beta << CHORD_BITS) - x * total
-            below = ((alpha << CHORD_BITS) - y * total) * (u - x) <= along * (v - y)
-            if not (below and 0 <= along <= (u - x) * total):
-                left.append((alpha, beta))
-        return left
+        Sums of m floats >= 0 are off by a share of at most m 2^-53 if each is correctly rounded, and what is interpolated by a
+        few 2^-53 of the chord's upper end: `room` is more than both. Levels above 1/2 are seen from the other end, where the
+        curve is the same: alpha <= F(beta) if 1 - beta <= F(1 - alpha).
+        """
+        p, q = pair.shares
+        work.count(20 + 0.5 * p.size)
+        if not pair.normal:
+            return list(range(p.size))
+        room = (p.size + 100) * 2.0**-52
+        level, power = np.cumsum(q) * (1 - room), np.cumsum(p) * (1 + room)
+        rest = [np.append(np.cumsum(v[:0:-1])[::-1], 0.0) for v in (p, q)]
+        below = (power <= self._chords(level)) | (rest[1] * (1 + room) <= self._chords(rest[0] * (1 - room)))
+        return np.flatnonzero(~below).tolist()
+
+    def _chords(self, level: np.ndarray) -> np.ndarray:
+        """The chords' power at levels, but for rounding; beyond the last vertex less."""
+        found: np.ndarray = np.interp(level, *self._vertices)
+        return found
 
     @cached_property
-    def _vertices(self) -> dict[int, tuple[int, int]]:
-        return {}
-
-    def _vertex(self, place: int) -> tuple[int, int]:
-        """(level, power), times 2^CHORD_BITS, of a point on or below the Gaussian's curve, with level Phi(place/CHORDS)."""
-        if place not in self._vertices:
-            work.count(20)
-            with ctx.workprec(CHORD_BITS + 32):
-                at, unit = arb(place) / CHORDS, Fraction(2**CHORD_BITS)
-                level, power = gauss_tail(-at), gauss_tail(-at - enclosures.ball(self.mu))
-                self._vertices[place] = (
-                    math.ceil(enclosures.upper(level) * unit),
-                    math.floor(enclosures.lower(power) * unit),
-                )
-        return self._vertices[place]
+    def _vertices(self) -> tuple[np.ndarray, np.ndarray]:
+        """(levels, powers) of points on or below the Gaussian's curve, from (0, 0) to the level 1/2."""
+        work.count(25 * CHORDS * DEEPEST)
+        points = [(0.0, 0.0)]
+        with ctx.workprec(BITS):
+            mu = enclosures.ball(self.mu)
+            for place in range(-CHORDS * DEEPEST, 1):
+                at = arb(place) / CHORDS
+                points.append((enclosures.round_up(gauss_tail(-at)), enclosures.round_down(gauss_tail(-at - mu))))
+        levels, powers = zip(*points, strict=True)
+        return np.array(levels), np.array(powers)
 
     def _by_own(self, other: Privacy) -> bool | None:
         return enclosures.at_most(other.mu, self.mu) if isinstance(other, GDP) else None
