@@ -340,11 +340,17 @@ def test_a_floor_on_radii_against_a_plain_linear_program(d):
 def test_values_between_best_rows(eps, d):
     """E|Y|^2 is convex in the norm, and rows have its slopes: values are under the chord, and next to the true ones."""
     caps, floor = start_floor(eps, d, math.sqrt(float(CapMechanism.private(eps, optdp.Ball(d)).square)), 40)
-    slopes, _, means, squares = caps.curve(floor, np.linspace(0.1, 1, 10), 1e-3)
-    np.testing.assert_allclose(means, np.linspace(0.1, 1, 10), atol=1e-3)
+
+    def tangents(norms, close):
+        slopes, _, means, squares = caps.curve(floor, norms, close)
+        return slopes, means, squares, squares + slopes * (norms - means)
+
+    norms = np.linspace(0.1, 1, 10)
+    slopes, means, squares, near = tangents(norms, 1e-3)
+    true = tangents(norms, 1e-8)[3]
+    assert (near <= true + 1e-8).all() and (near >= true - 1e-3).all()
     norms = np.linspace(0.15, 0.95, 9)
-    at, _, exact, true = caps.curve(floor, norms, 1e-6)
-    true = true + at * (norms - exact)
+    true = tangents(norms, 1e-8)[3]
     chord, found = np.interp(norms, means, squares), attained(slopes, means, squares, norms)
     assert (true <= chord + 1e-9).all() and (found <= chord + 1e-12).all()
     assert np.abs(found - true).max() <= 0.2 * np.abs(chord - true).max() + 1e-6
