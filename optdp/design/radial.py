@@ -35,7 +35,7 @@ LEAST = 1
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
 MIXING, MARGIN = 1.5e-4, 2e-5
 #: What is left of E - 1, for floats; radii on which the bound is made feasible; best rows to choose from.
-SAFE, FINE, CURVE, CLOSE = 1e-9, 4096, 2000, 1e-6
+SAFE, FINE, CURVE, CLOSE = 1e-9, 4096, 2000, 1e-5
 
 
 def design(

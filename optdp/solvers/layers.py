@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 SAFE, ROUNDED = 1e-8, 1e-12
 #: Rows that are looked at together.
 BLOCK = 512
-#: In widths: how deep the fine layer is, how far beyond the boundary outputs may lie. Knots and norms for each width.
-DEEP, BEYOND, KNOTS, NORMS = 12.0, 3.0, 16, 16
+#: In widths: how deep the fine layer is, how far beyond the boundary outputs may lie. Norms for each width, and knots: in the
+#: plane, and in more dimensions, where the floor comes closer to one on few spheres.
+DEEP, BEYOND, NORMS, KNOTS = 12.0, 3.0, 16, (8, 16)
 #: By how much steps between knots, and between norms, grow below the layer, and the largest one.
 GROWTH, SLOWER, LARGEST = 1.12, 1.05, 0.08
 #: Around 0, where spheres are as round as balls, there are so many times more of them, up to so many widths.
@@ -195,7 +196,7 @@ class Layers:
         self.unit = value * self.scale
         self.width = w = float(self.widths(np.ones(1))[0])
         top = 1 + BEYOND * w
-        self.knots = np.concatenate([[0.0], _graded(top, 0.0, w / KNOTS, w, GROWTH, LARGEST)])
+        self.knots = np.concatenate([[0.0], _graded(top, 0.0, w / KNOTS[dim > 2], w, GROWTH, LARGEST)])
         radii = self.steps(top, fine)
         density = (dim / ((dim + 2) * (self.a - self.mass * np.minimum(radii, 1) ** 2))) ** (dim / 2)
         self.hats = _hats(radii, self.knots, density * self.scale * dim * radii ** (dim - 1) * np.gradient(radii))

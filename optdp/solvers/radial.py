@@ -31,7 +31,7 @@ ROUNDS, ALL_ROUNDS, IDLE = 60, 150, 6
 #: How often radii and norms are added; how many radii at a time; on how many radii the dual point is evaluated.
 REFINEMENTS, NEW, FINE = 24, 64, 2048
 #: In units of the tolerance of each program: the gap for all radii and norms that ends it.
-ENOUGH = 6.0
+ENOUGH = 4.0
 #: Rounds in which the rows of given norms are searched, to within this share of the error.
 SEARCH, ALIKE = 12, 1e-5
 #: Norms that are looked at between two norms of the program.
