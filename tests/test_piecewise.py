@@ -491,6 +491,8 @@ def test_extreme_domains_and_losses_end_at_once():
     for domain, loss in [((0, 1e-299), optdp.Power(1.03)), ((0, 1e150), "abs"), ((-1e150, 1e150), optdp.Power(0.5))]:
         solution = optdp.solve_piecewise(1, 3, loss, domain=domain)
         assert solution.verify(), str(solution.verify())
+    step = optdp.solve_piecewise(30, 3, optdp.Threshold(0.25), domain=(0, 1e300))  # it was "not a number"
+    assert step.verify() and step.gap <= 1e-12
 
 
 @pytest.mark.soak

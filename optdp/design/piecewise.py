@@ -167,12 +167,12 @@ def optimal_window(eps: float, loss: DistanceLoss, reach: float) -> float:
     growth = math.expm1(eps)
     if loss.exponent is not None:
         return 1 / _trinomial_root(loss.exponent, growth)
-    total = float(loss.integral(reach))
+    mean = float(loss.integral(reach)) / reach
 
     def slope(w: float) -> float:
-        """Sign of V'(w): L(w D) - V(w) up to a positive factor, nondecreasing in w."""
+        """Sign of V'(w): L(w D) - V(w) up to a positive factor, nondecreasing in w; per reach, which may be 1e300."""
         edge = w * reach
-        return float(loss(edge)) * reach * (1 + growth * w) - growth * float(loss.integral(edge)) - total
+        return float(loss(edge)) * (1 + growth * w) - growth * (float(loss.integral(edge)) / reach) - mean
 
     low, high = 0.0, 1.0
     while high - low > 2.0**-53 * high and low < (middle := (low + high) / 2) < high:
@@ -199,8 +199,8 @@ def optimal_value(eps: float, loss: DistanceLoss, reach: float) -> float:
     if loss.exponent is not None:
         return float(loss(width * reach))
     growth = math.expm1(eps)
-    near = float(loss.integral(width * reach))
-    return (float(loss.integral(reach)) + growth * near) / (reach * (1 + growth * width))
+    mean, near = (float(loss.integral(d)) / reach for d in (reach, width * reach))
+    return (mean + growth * near) / (1 + growth * width)
 
 
 def _window_of_floor(floor: float, eps: float) -> float:
