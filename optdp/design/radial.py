@@ -34,7 +34,8 @@ SMALL, LAYERED, PLANE, LEFT, MIXED, MOST_ROWS = 0.05, (12, 16), (20, 20), 2e-5, 
 LEAST = 1
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
 MIXING, MARGIN = 1.5e-4, 2e-5
-#: What is left of E - 1, for floats; radii on which the bound is made feasible; best rows to choose from.
+#: What is left of E - 1, for floats; radii on which the bound is made feasible; best rows to choose from, and the share of the
+#: error by which they may miss their norms.
 SAFE, FINE, CURVE, CLOSE = 1e-9, 4096, 2000, 1e-5
 
 
@@ -118,6 +119,7 @@ def layered(run: Run, best: tuple[float, float], made: Mechanism, proof: Certifi
 def mechanism(problem: Problem, found: RadialFloor) -> RadialMechanism | None:
     """The mechanism of a floor: best rows for as few norms as serve. None where floats cannot find them."""
     domain: Any = problem.domain
+    # A floor counts for E times its mass where it is favoured: where E is large, next to nothing is enough near 0.
     kept = math.exp(float(problem.eps)) * found.floor > 1e-9 * found.floor.max()  # type: ignore[arg-type]
     radii, coins = found.radii[kept], np.maximum(1, np.rint(found.floor[kept] * TOTAL))
     floor = coins / TOTAL
