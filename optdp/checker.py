@@ -121,8 +121,8 @@ def leaf(value: Any, kind: str) -> Any:
     """A number, exactly (some may be texts: integers, "p/q" and decimals), a text or a flag; None if it is none of this kind."""
     number, text = type(value) in (int, float) and abs(value) <= 1.7e308, value if isinstance(value, str) else ""
     if kind in ("flag", "text", "label"):
-        flag, short = type(value) is bool, text[:1000] == value
-        return value if {"flag": flag, "text": short, "label": number or flag or short}[kind] else None
+        short, real = text[:1000] == value, isinstance(value, int | float) and abs(value) < math.inf
+        return value if {"flag": type(value) is bool, "text": short, "label": short or real}[kind] else None
     if kind == "eps":
         inner = re.fullmatch(r"log\((.*)\)", text)
         q = leaf(inner[1] if inner else value, "rational")
@@ -247,7 +247,7 @@ def check_finite(p: Any, m: Any, c: Any) -> Pair:
     size, columns = len(p.domain.symbols), len(rows[0])
     spend(30 * size * columns + 1000)
     must(p.privacy.is_a == "ldp" and p.family.is_a == "all" and not p.constraints, "LDP, all mechanisms, no constraint")
-    must(m.is_a == "FiniteMechanism" and m.domain == p.domain, "a table for this alphabet")
+    must(m.is_a == "FiniteMechanism" and vars(m.domain).get("symbols") == p.domain.symbols, "a table for this alphabet")
     must(len(m.weights) == len(rows) == size > 1 and len(set(m.outputs)) == len(m.outputs) == columns, "a full table")
     must(all(len(row) == columns and sum(row) == LIMB for row in m.weights), "rows that sum to 1")
     must(all(max(column) <= min(column) * eps.low for column in zip(*m.weights, strict=True)), "the likelihood ratios")
@@ -269,9 +269,9 @@ def check_additive(p: Any, m: Any, c: Any) -> Pair:
     line, rounded, own = p.domain.is_a == "line", m.is_a == "RoundedNoise", vars(m).get("noise", m)
     stated = p.objective.is_a, vars(own).get("notion") or p.privacy, set(p.limits) - (set() if line else {"unbiased"})
     must(stated == ("worst-case", p.privacy, set()), f"this objective, notion of noise or constraint {BEYOND}", 2)
-    possible = 0 <= delta < 1 < delta + growth and (line or width.denominator == 1) and width <= own.sensitivity
+    known = delta + growth > 1 and (not delta or 0 < float(min(delta, ONE)) < 1) and (line or width.denominator == 1)
     fine = not rounded or (own.domain.is_a == "line" != p.domain.is_a and own.sensitivity <= 2**36)
-    must(possible and fine and m.domain == p.domain and p.family.is_a == "additive", "noise with such a guarantee")
+    must(known and fine and width <= own.sensitivity and m.domain == p.domain and p.family.is_a == "additive", "noise")
     value = Fraction(rounded * (q - 1), 4) + (cells_value if own.is_a == "AdditiveMechanism" else steps_value)(p, own)
     if c.is_a == "additive":
         return value, lattice_bound(p, c, line)

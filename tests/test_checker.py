@@ -223,6 +223,9 @@ FORGERIES = [
     ("additive wide integers delta=0", {"problem.privacy.delta": 1e-9}),
     ("additive wide integers delta=0", {"certificate.threshold": 18321.79}),
     ("additive wide integers delta=0", {"certificate.type": "staircase"}),
+    ("finite ordered", {"problem.domain.symbols.0": False}), ("finite hamming", {"mechanism.outputs.1": 10**400}),
+    ("finite hamming", {"mechanism.outputs.1": 1.75e308}), ("lip ldp", {"mechanism.labels": [0, 1, 0, 1]}),
+    ("additive integers of 7", {"problem.privacy.delta": "1/" + "9" * 1000}),
     ("staircase eps=20", {"certificate.type": "integer-staircase"}), ("lip ldp chord", {"certificate.nu.0": 0.3}),
 ]  # fmt: skip
 

@@ -64,7 +64,7 @@ class LIPMechanism(Mechanism):
             raise ValueError(f"values has {len(self.aggregate.values)} entries, which is not allowed: it needs {d}")
         if not self.labels:
             object.__setattr__(self, "labels", self._best_labels())
-        if len(set(self.labels)) != len(self.kernel):
+        if not len(set(self.labels)) == len(self.labels) == len(self.kernel):
             needed = f"each of {len(self.kernel)} outputs needs its own"
             raise ValueError(f"labels = {self.labels!r} is not allowed: {needed}")
 
