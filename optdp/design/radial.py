@@ -27,8 +27,8 @@ from optdp.solvers.radial import Caps, RadialFloor, _cap, solve_radial
 #: Radii and norms of the first mesh: so many for each favoured ball, at least and at most. Both are added where they are missing.
 RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
 #: Where favoured balls are smaller than this (in the plane, and in more dimensions), the floor is one of layers
-#: (`optdp.solvers.layers`): spheres, and norms of the bound, for each width of a ball (in the plane more: caps are less smooth there); the share of R^2 that is left to the proof
-#: of the bound; the share that mixing rows adds, and the most rows.
+#: (`optdp.solvers.layers`): spheres, and norms of the bound, for each width of a ball (in the plane more: caps are less smooth
+#: there); the share of R^2 that is left to the proof of the bound; the share that mixing rows adds, and the most rows.
 SMALL, LAYERED, PLANE, LEFT, MIXED, MOST_ROWS = (0.07, 0.05), (12, 16), (20, 20), 2e-5, 6e-5, 100_000
 #: Least coins of a sphere: spheres with fewer are left out.
 LEAST = 1
