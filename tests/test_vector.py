@@ -33,7 +33,7 @@ from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.signs import SignMechanism
-from optdp.solvers.layers import Spheres, limit
+from optdp.solvers.layers import Layers, Spheres, limit
 from optdp.solvers.radial import Caps, attained, start_floor
 
 from .conftest import epsilons
@@ -312,7 +312,7 @@ def radial(eps, d):
     return optdp.solve_vector(eps, d, inputs="ball")
 
 
-@pytest.mark.parametrize("eps, d", [(1.0, 2), (4.0, 2), (4.0, 3), (4.0, 10)])
+@pytest.mark.parametrize("eps, d", [(1.0, 2), (4.0, 2), (4.0, 3), (4.0, 10), (30.0, 15)])
 def test_a_floor_on_radii_closes_the_bracket(eps, d):
     """Beyond the closed forms on both sides; it can be saved, and no published mechanism has a smaller error."""
     best, domain = radial(eps, d), optdp.Ball(d)
@@ -340,11 +340,17 @@ def test_a_floor_on_radii_against_a_plain_linear_program(d):
 def test_values_between_best_rows(eps, d):
     """E|Y|^2 is convex in the norm, and rows have its slopes: values are under the chord, and next to the true ones."""
     caps, floor = start_floor(eps, d, math.sqrt(float(CapMechanism.private(eps, optdp.Ball(d)).square)), 40)
-    slopes, _, means, squares = caps.curve(floor, np.linspace(0.1, 1, 10), 1e-3)
-    np.testing.assert_allclose(means, np.linspace(0.1, 1, 10), atol=1e-3)
+
+    def tangents(norms, close):
+        slopes, _, means, squares = caps.curve(floor, norms, close)
+        return slopes, means, squares, squares + slopes * (norms - means)
+
+    norms = np.linspace(0.1, 1, 10)
+    slopes, means, squares, near = tangents(norms, 1e-3)
+    true = tangents(norms, 1e-8)[3]
+    assert (near <= true + 1e-8).all() and (near >= true - 1e-3).all()
     norms = np.linspace(0.15, 0.95, 9)
-    at, _, exact, true = caps.curve(floor, norms, 1e-6)
-    true = true + at * (norms - exact)
+    true = tangents(norms, 1e-8)[3]
     chord, found = np.interp(norms, means, squares), attained(slopes, means, squares, norms)
     assert (true <= chord + 1e-9).all() and (found <= chord + 1e-12).all()
     assert np.abs(found - true).max() <= 0.2 * np.abs(chord - true).max() + 1e-6
@@ -362,6 +368,16 @@ def test_rows_and_prices_from_deviations_are_those_from_radii(d):
     assert variance == pytest.approx(squares - means**2, rel=1e-8)
     away = radii**2 + (c * c - reach**2)[:, None]
     assert away - spheres.gains(c, reach)[0].toarray() == pytest.approx(plain.prices(2 * c, levels)[0], abs=1e-8)
+
+
+def test_balls_moved_along_tangents_stay_next_to_their_inputs():
+    """The best multipliers of balls next to 0 pull their centers beyond it, where they would be those of another input."""
+    layers = Layers(20.0, 4, 6)
+    layers.run(1e-3, lambda low, high: None)
+    norms, weights, c, reach = layers.dual(6)
+    used, levels = weights > 0, (1 - 1e-4) * reach**2 - c**2
+    dual = RadialCertificate(*(tuple(v[used].tolist()) for v in (norms, weights, 2 * c, levels)))
+    assert c.min() > 0 and 0.998 * layers.bound <= dual.bound(problem(20.0, optdp.Ball(4))).value <= layers.value
 
 
 def test_the_limit_in_the_plane():

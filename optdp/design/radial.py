@@ -26,16 +26,17 @@ from optdp.solvers.radial import Caps, RadialFloor, _cap, solve_radial
 
 #: Radii and norms of the first mesh: so many for each favoured ball, at least and at most. Both are added where they are missing.
 RADII, RADII_EACH, LEAST_NORMS, NORMS_EACH = (60, 160), 6.0, (24, 96), 5.0
-#: Where favoured balls are smaller than this, the floor is one of layers (`optdp.solvers.layers`): spheres, and norms of the
-#: bound, for each width of a ball (in the plane more: caps are less smooth there); the share of R^2 that is left to the proof
-#: of the bound; the share that mixing rows adds, and the most rows.
-SMALL, LAYERED, PLANE, LEFT, MIXED, MOST_ROWS = (0.05, 0.1), (12, 16), (20, 20), 2e-5, 6e-5, 100_000
+#: Where favoured balls are smaller than this (in the plane, and in more dimensions), the floor is one of layers
+#: (`optdp.solvers.layers`): spheres, and norms of the bound, for each width of a ball (in the plane more: caps are less smooth
+#: there); the share of R^2 that is left to the proof of the bound; the share that mixing rows adds, and the most rows.
+SMALL, LAYERED, PLANE, LEFT, MIXED, MOST_ROWS = (0.07, 0.05), (12, 16), (20, 20), 2e-5, 6e-5, 100_000
 #: Least coins of a sphere: spheres with fewer are left out.
-LEAST = 100
+LEAST = 1
 #: Shares of the value: what mixing neighbouring rows may add, and what is left to the proof of the bound.
 MIXING, MARGIN = 1.5e-4, 2e-5
-#: What is left of E - 1, for floats; radii on which the bound is made feasible; best rows to choose from.
-SAFE, FINE, CURVE = 1e-9, 4096, 2000
+#: What is left of E - 1, for floats; radii on which the bound is made feasible; best rows to choose from, and the share of the
+#: error by which they may miss their norms.
+SAFE, FINE, CURVE, CLOSE = 1e-9, 4096, 2000, 1e-5
 
 
 def design(
@@ -45,7 +46,8 @@ def design(
     problem = run.problem
     domain: Any = problem.domain
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
-    reach = math.sqrt(value)
+    scale = float(np.clip(layers.limit(domain.dim)[0] * math.exp(-2 * eps / (domain.dim + 2)), lower, value))
+    reach = math.sqrt(scale)
     if layers.width(eps, domain.dim) < SMALL[domain.dim > 2]:
         return layered(run, best, made, proof)
     radii, norms = (
@@ -53,14 +55,14 @@ def design(
         for each, size, span in ((RADII_EACH, 1.15 * length, RADII), (NORMS_EACH, 1.0, LEAST_NORMS))
     )
     found = solve_radial(
-        eps, domain.dim, length, value, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
+        eps, domain.dim, length, scale, radii=radii, norms=norms, tolerance=min(run.rtol / 10, 1e-4),
         tell=lambda low, high: run.progress("a floor on radii", low, high),
     )  # fmt: skip
     dual = certify(problem, found)
     bound = dual.bound(problem).value
     if bound > lower:
         lower, proof = bound, dual
-    other = mechanism(problem, found.radii, found.floor)
+    other = mechanism(problem, found)
     attained = other.enclose(problem.objective)[1] if other else math.inf
     if other is not None and attained < value and other.check_privacy(problem.privacy)[0].passed:
         value, made = attained, other
@@ -114,14 +116,15 @@ def layered(run: Run, best: tuple[float, float], made: Mechanism, proof: Certifi
     )  # fmt: skip
 
 
-def mechanism(problem: Problem, radii: np.ndarray, floor: np.ndarray) -> RadialMechanism | None:
+def mechanism(problem: Problem, found: RadialFloor) -> RadialMechanism | None:
     """The mechanism of a floor: best rows for as few norms as serve. None where floats cannot find them."""
     domain: Any = problem.domain
-    kept = floor > 1e-9 * floor.max()
-    radii, coins = radii[kept], np.maximum(1, np.rint(floor[kept] * TOTAL))
+    # A floor counts for E times its mass where it is favoured: where E is large, next to nothing is enough near 0.
+    kept = math.exp(float(problem.eps)) * found.floor > 1e-9 * found.floor.max()  # type: ignore[arg-type]
+    radii, coins = found.radii[kept], np.maximum(1, np.rint(found.floor[kept] * TOTAL))
     floor = coins / TOTAL
     caps = Caps(domain.dim, math.expm1(float(problem.eps)) * (1 - SAFE), radii)  # type: ignore[arg-type]
-    slopes, levels, means, squares = caps.curve(floor, np.linspace(0, 1, CURVE + 1)[1:], 0.5 / CURVE)
+    slopes, levels, means, squares = caps.curve(floor, np.linspace(0, 1, CURVE + 1)[1:], CLOSE * found.value)
     inside = np.flatnonzero((means < 1) & (np.diff(np.maximum.accumulate(np.append(0.0, means))) > 1e-9))
     slopes, levels, means, squares = (v[inside] for v in (slopes, levels, means, squares))
     low, high = float(slopes.max(initial=1e-3)), 1e9

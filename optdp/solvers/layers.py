@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 SAFE, ROUNDED = 1e-8, 1e-12
 #: Rows that are looked at together.
 BLOCK = 512
-#: In widths: how deep the fine layer is, how far beyond the boundary outputs may lie. Knots and norms for each width.
-DEEP, BEYOND, KNOTS, NORMS = 12.0, 3.0, 8, 16
+#: In widths: how deep the fine layer is, how far beyond the boundary outputs may lie. Norms for each width, and knots: in the
+#: plane, and in more dimensions, where the floor comes closer to one on few spheres.
+DEEP, BEYOND, NORMS, KNOTS = 12.0, 3.0, 16, (8, 16)
 #: By how much steps between knots, and between norms, grow below the layer, and the largest one.
 GROWTH, SLOWER, LARGEST = 1.12, 1.05, 0.08
 #: Around 0, where spheres are as round as balls, there are so many times more of them, up to so many widths.
@@ -49,6 +50,8 @@ REFINEMENTS, BETWEEN = 4, 1e-4
 PRICING, SHORT, WEIGHTS, INNER = 12, 1e-6, 8, 8000
 #: Twice as many knots above this width: there prior and floor are on few spheres.
 WIDE = 0.05
+#: In widths, the centers next to 0.
+LEAST = 1e-4
 #: By how much, as a share of R, balls are moved at a time.
 TRUST = (0.0, 0.01, 0.01, 0.005, 0.005)
 
@@ -193,13 +196,15 @@ class Layers:
         self.unit = value * self.scale
         self.width = w = float(self.widths(np.ones(1))[0])
         top = 1 + BEYOND * w
-        self.knots = np.concatenate([[0.0], _graded(top, 0.0, w / KNOTS, w, GROWTH, LARGEST)])
+        self.knots = np.concatenate([[0.0], _graded(top, 0.0, w / KNOTS[dim > 2], w, GROWTH, LARGEST)])
         radii = self.steps(top, fine)
         density = (dim / ((dim + 2) * (self.a - self.mass * np.minimum(radii, 1) ** 2))) ** (dim / 2)
         self.hats = _hats(radii, self.knots, density * self.scale * dim * radii ** (dim - 1) * np.gradient(radii))
         self.spheres = Spheres(dim, math.expm1(eps) * (1 - max(SAFE, ROUNDED / w**2)), radii)
         norms = _graded(1.0, 0.0, w / NORMS, w, SLOWER, LARGEST / 2)
-        self.norms = np.unique(np.concatenate([norms, norms[:1] / 2, 1 - w / NORMS * 2.0 ** -np.arange(1, 5)]))
+        self.norms = np.unique(
+            np.concatenate([norms, norms[:1] / 2, [LEAST * w], 1 - w / NORMS * 2.0 ** -np.arange(1, 5)])
+        )
         ends = np.concatenate([[-0.5], np.linspace(0, 3, 25)[1:], np.geomspace(3.5, 300, 25)])
         self.centers = np.unique(np.concatenate([self.norms[:-1], 1 + w * ends]))
         self.best = self.floor = np.where(self.knots <= 1 + 1.5 * w, 1.0, 1e-3)
@@ -304,7 +309,7 @@ class Layers:
         mean, first = np.unique(mean, return_index=True)
         c = means + np.interp(means, mean, c[first] - mean)
         for turn in range(4):
-            c = np.maximum(c, 1e-4 * self.width)
+            c = np.maximum(c, LEAST * self.width)
             found = self.row(floor, c)
             if turn < 3:
                 order = np.argsort(c, kind="stable")
@@ -410,5 +415,5 @@ class Layers:
             with np.errstate(invalid="ignore", divide="ignore"):
                 moves = np.nan_to_num(np.array([parts @ v for v in np.split(point[count:], 2)]) / weights)
             grown, along = np.clip(moves, -trust, trust)
-            c, R = c + along * R, R * np.sqrt(1 + grown)
+            c, R = np.maximum(c + along * R, LEAST * w), R * np.sqrt(1 + grown)
         return np.asarray(weights), c, R

@@ -31,9 +31,9 @@ ROUNDS, ALL_ROUNDS, IDLE = 60, 150, 6
 #: How often radii and norms are added; how many radii at a time; on how many radii the dual point is evaluated.
 REFINEMENTS, NEW, FINE = 24, 64, 2048
 #: In units of the tolerance of each program: the gap for all radii and norms that ends it.
-ENOUGH = 6.0
-#: Rounds in which the rows of given norms are searched, to within this share of the error's square root.
-SEARCH, ALIKE = 12, 0.003
+ENOUGH = 4.0
+#: Rounds in which the rows of given norms are searched, to within this share of the error.
+SEARCH, ALIKE = 12, 1e-5
 #: Norms that are looked at between two norms of the program.
 BETWEEN = 6
 #: Floors are evaluated by rows that reach this close to the mean 1.
@@ -105,8 +105,9 @@ class Caps:
     def curve(
         self, floor: np.ndarray, norms: np.ndarray, close: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(mu, nu, mean, E|Y|^2) of best rows whose means are this close to the norms (increasing, > 0), if floats find them.
+        """(mu, nu, mean, E|Y|^2) of best rows next to the norms (increasing, > 0), if floats find them.
 
+        As close that E|Y|^2, which is convex in the mean, is known for the norm to within `close` by its tangent there.
         The least slope already has a mean > 0: smaller ones come from rows for x and -x, with the same E|Y|^2.
         """
         size = 2 * min(float(self.radii.max()), 2.0)
@@ -121,7 +122,8 @@ class Caps:
             inside = (at > 0) & (at < means.size)
             missed, at = missed[inside], at[inside]
             low, high = known[0, at - 1], known[0, at]
-            far = (np.minimum(means[at] - norms[missed], norms[missed] - means[at - 1]) > close) | (turn < 2)
+            away = np.minimum(means[at] - norms[missed], norms[missed] - means[at - 1])
+            far = (away * (high - low) > close) | (turn < 2)
             missed, low, high = (v[far & (high - low > 1e-13 * high)] for v in (missed, low, high))
             if not missed.size:
                 break
@@ -239,21 +241,29 @@ def solve_radial(
 
 
 class _Master:
-    """The program over the cuts found so far: floors are in units of `mass`, errors in units of `unit`."""
+    """The program over the cuts found so far: floors are in units of `sizes`, errors in units of `unit`."""
 
     def __init__(self, caps: Caps, places: np.ndarray, unit: float, floor: np.ndarray, least: float) -> None:
         self.caps, self.places, self.unit, self.mass = caps, places, unit, float(floor.sum())
-        self.close = ALIKE * math.sqrt(unit)
+        self.sizes = self.size(caps.radii)
+        self.close = ALIKE * unit
         self.floor = self.inner = self.best = floor
         self.value, self.bound, self.rounds = math.inf, 0.0, 0
         self.cuts: list[_Cut] = []
         self.dual = (np.zeros(0),) * 4
         count = floor.size
-        first = np.concatenate([[0.0], np.full(count, self.mass)])[None]
+        first = np.concatenate([[0.0], self.sizes / self.mass])[None]
         cost = np.concatenate([[1.0], np.zeros(count)])
         self.session = Highs().session(
-            LinearProgram(cost, _sparse(first), np.array([least]), np.ones(1), name="radial floor")
+            LinearProgram(
+                cost, _sparse(first), np.array([least]) / self.mass, np.ones(1) / self.mass, name="radial floor"
+            )
         )
+
+    def size(self, radii: np.ndarray) -> np.ndarray:
+        """The mass at which a ball of the error's size around an output of this radius is full, or all of the floor's."""
+        share = _cap(self.caps.dim, 1 - self.unit / (2 * radii**2))[0]
+        return self.mass / np.maximum(1.0, self.mass * self.caps.more * share)
 
     def run(self, tolerance: float, tell: Callable[[float, float], None]) -> None:
         """Add cuts until the bracket of these radii is closed."""
@@ -268,7 +278,7 @@ class _Master:
             found = self.session.solve()
             if not found.usable or found.x.size <= 1:
                 break
-            self.floor = np.maximum(found.x[1:], 0.0) * self.mass
+            self.floor = np.maximum(found.x[1:], 0.0) * self.sizes
             if float(found.x[0]) * self.unit > self.bound:
                 self.bound, self.dual = float(found.x[0]) * self.unit, self.merged(np.maximum(found.row_dual[1:], 0.0))
             rounds, self.rounds = rounds + 1, self.rounds + 1
@@ -290,14 +300,14 @@ class _Master:
             self.value = float(errors.max())
             self.inner = self.best = point
         cut = _Cut(places, slopes, levels, np.ones(places.size))
-        scale = np.maximum(self.unit, self.mass * np.abs(cut.prices(caps)).max(axis=1))
+        scale = np.maximum(self.unit, np.abs(self.sizes * cut.prices(caps)).max(axis=1))
         self.add(replace(cut, scale=scale), levels + slopes * places - places**2)
         return True
 
     def add(self, cut: _Cut, worth: np.ndarray) -> None:
         """New rows."""
         head = np.full((cut.size, 1), self.unit if cut.places.size else 0.0)
-        body = np.hstack([head, -self.mass * cut.prices(self.caps)]) / cut.scale[:, None]
+        body = np.hstack([head, -self.sizes * cut.prices(self.caps)]) / cut.scale[:, None]
         self.session.add_rows(_sparse(body), worth / cut.scale, np.full(cut.size, np.inf))
         self.cuts.append(cut)
 
@@ -343,11 +353,12 @@ class _Master:
 
     def extend(self, radii: np.ndarray, norms: np.ndarray) -> None:
         """Add radii and norms."""
-        new = replace(self.caps, radii=radii)
-        parts = [-self.mass * cut.prices(new) / cut.scale[:, None] for cut in self.cuts]
-        columns = np.concatenate([np.full((1, radii.size), self.mass), *parts])
+        new, sizes = replace(self.caps, radii=radii), self.size(radii)
+        parts = [-sizes * cut.prices(new) / cut.scale[:, None] for cut in self.cuts]
+        columns = np.concatenate([sizes[None] / self.mass, *parts])
         self.session.add_columns(np.zeros(radii.size), _sparse(columns).tocsc())
         self.caps = replace(self.caps, radii=np.concatenate([self.caps.radii, radii]))
+        self.sizes = np.concatenate([self.sizes, sizes])
         none = np.zeros(radii.size)
         self.floor, self.inner, self.best = (np.concatenate([v, none]) for v in (self.floor, self.inner, self.best))
         if norms.size:
