@@ -170,6 +170,18 @@ def test_doubles_long_doubles_and_balls_agree(d):
         assert still[i] or np.array_equal(fine[i], exact)
 
 
+@pytest.mark.parametrize("d", [2**15, 2**16 + 1])
+def test_long_vectors_are_computed_in_parts_as_exactly(d):
+    rng = np.random.default_rng(d)
+    table, v = directions.heights(d, 0.5 / math.sqrt(d)), rng.standard_normal((2, d))
+    bits = directions.Bits.draw(np.array([0, 1]), d, table, rng)
+    scale = lambda: arb(d).sqrt()  # noqa: E731
+    plain, open_ = directions._floats(v, bits, table, scale, 2.0**-4, np.float64)
+    assert not open_.any()
+    for i in range(2):
+        assert np.array_equal(plain[i], directions._balls(v[i], bits.row(i), table, scale, 2.0**-4, rng))
+
+
 def test_error_bounds_hold():
     """With a coarse grid nothing is undecided, with a fine one all is; between, what is decided is right."""
     rng = np.random.default_rng(5)
