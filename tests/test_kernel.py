@@ -350,6 +350,26 @@ def test_a_solve_that_may_not_refine_still_returns_a_valid_bracket():
     assert solution.verify()
 
 
+@pytest.mark.parametrize("prior", [None, "uniform"])
+def test_all_solves_of_a_program_share_the_time_limit(prior):
+    """Each is given what those before it have left: a solver that takes nearly all it may every time cannot go on and on."""
+
+    class Noting(optdp.solvers.LinearSolver):
+        name = "noting"
+
+        def __init__(self):
+            self.limits = []
+
+        def solve(self, program, *, time_limit=math.inf):
+            self.limits.append(time_limit)
+            return optdp.solvers.Highs().solve(program, time_limit=time_limit)
+
+    solver = Noting()
+    optdp.solve_kernel(3, prior=prior, rtol=0.02, time_limit=1e6, solver=solver)
+    assert len(solver.limits) > 5
+    assert all(later < before for before, later in pairwise(solver.limits))
+
+
 def test_the_answer_is_a_function_of_the_arguments():
     """Work is counted: another time limit, or another run, gives the same digits."""
     one, two = optdp.solve_kernel(2, rtol=5e-3), optdp.solve_kernel(2, rtol=5e-3, time_limit=1e6)

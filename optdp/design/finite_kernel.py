@@ -131,7 +131,7 @@ def _cuts(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
     half = run.rtol / 2  # what rounding costs has the other half
     return solve_floors(
         losses, float(run.problem.eps), prior, tolerance=half if losses.size > SMALL else min(half, DIGITS),  # type: ignore[arg-type]
-        left=lambda: run.time_limit - run.seconds, tell=lambda low, high: run.progress("cutting planes", low, high),
+        left=run.left, tell=lambda low, high: run.progress("cutting planes", low, high),
     )  # fmt: skip
 
 

@@ -113,13 +113,7 @@ def design(run: Run) -> Solution:
         found = _plain(run, losses, prior)
     else:
         found = solve_columns(
-            losses,
-            privacy.growth,
-            prior,
-            tolerance=asked,
-            left=lambda: run.time_limit - run.seconds,
-            good=keep,
-            pairs=privacy.direct,
+            losses, privacy.growth, prior, tolerance=asked, left=run.left, good=keep, pairs=privacy.direct
         )
     if best[0] is not found:
         keep(found)

@@ -88,10 +88,7 @@ def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
     losses, count = relaxed.loss.array, cells + 1
     asked = min(run.rtol / 10, 1e-5)
 
-    def left() -> float:
-        return max(run.time_limit - run.seconds, 0.0)
-
-    lower = solve_columns(losses, grid.growth, None, tolerance=asked, left=left, pairs=grid.direct)
+    lower = solve_columns(losses, grid.growth, None, tolerance=asked, left=run.left, pairs=grid.direct)
     weights = lower.weights if lower.weights.any() else np.full(count, 1 / count)
     proof = certify(relaxed, weights, lower.rows, lower.flows, 1e-7)
     made = MetricLineCertificate(cells, proof.weights, proof.outputs, proof.highs, proof.lows, proof.flows)
@@ -100,7 +97,7 @@ def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
         kept.update(bound=bound, proof=made)
     factor = 1 + below(privacy.eps) * domain.exact_width / cells
     chain = MetricLDP(Log(factor), Graph(grid.metric.edges))
-    upper = solve_columns(losses, chain.growth, None, tolerance=asked, left=left, pairs=chain.direct)
+    upper = solve_columns(losses, chain.growth, None, tolerance=asked, left=run.left, pairs=chain.direct)
     table = MetricMechanism.of_rows(relaxed.domain, range(count), upper.kernel, chain, losses).table
     ends = Fraction(domain.lower), domain.exact_width / cells
     outputs = tuple(min(max(float(ends[0] + k * ends[1]), domain.lower), domain.upper) for k in range(count))

@@ -186,9 +186,7 @@ class _Search:
             if losses.max() > LARGEST:
                 told = f"its values must be at most {LARGEST:g}: use other units"
                 raise ValueError(f"loss = {self.loss.name!r} is not allowed: {told}")
-            found = solve_floors(
-                losses, self.eps, prior, tolerance=share / 2, left=lambda: run.time_limit - run.seconds, start=start
-            )
+            found = solve_floors(losses, self.eps, prior, tolerance=share / 2, left=run.left, start=start)
             self.stopped = found.stopped
             certificate, mechanism = self.certificate(x, some, found), self.mechanism(x, y, found, share)
             last = level == LEVELS - 1 or self.stopped

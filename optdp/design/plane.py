@@ -78,9 +78,7 @@ def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
     counts = [2 * max(1, round(cells * side / 2)) for side in sides]
     shares, outputs = quarter(counts), images(quarter([2 * n for n in counts]))
     losses = np.square((shares[:, None] - outputs) * sides).sum(axis=2) ** (power / 2)
-    found = solve_floors(
-        losses, eps, tolerance=min(run.rtol / 10, 1e-4), copies=4, left=lambda: max(run.time_limit - run.seconds, 0.0)
-    )
+    found = solve_floors(losses, eps, tolerance=min(run.rtol / 10, 1e-4), copies=4, left=run.left)
     kept["stopped"] = found.stopped
     proof = certify(problem, shares, found.weights, found.masses)
     bound = proof.bound(problem).value

@@ -43,6 +43,10 @@ class Run:
         """How long it has taken so far."""
         return time.perf_counter() - self.began
 
+    def left(self) -> float:
+        """How many more seconds it may take, at least 0."""
+        return max(self.time_limit - self.seconds, 0.0)
+
     def solution(
         self, mechanism: Mechanism, certificate: Certificate, variables: str, constraints: str, solver: str,
         bracket: tuple[float, float] | None = None, **told: Any,

@@ -298,15 +298,14 @@ class _Search:
         if levels and task.prior is None and task.cost.step is not None and self.value < 1:
             self.message, levels = "floats are too far apart for a cover and a packing of one size", 0
         for level in range(levels):
-            left = self.run.time_limit - self.run.seconds
-            if left <= 0:
+            if not self.run.left():
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
                 self._keep(found, dual, shrink)
                 break
             self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
             try:
-                found = master.solve(task, y, cuts, rtol / 20, solver, left)
-                program, dual, shrink = self._dual(found, y, inputs, solver, left)
+                found = master.solve(task, y, cuts, rtol / 20, solver, self.run.left)
+                program, dual, shrink = self._dual(found, y, inputs, solver)
             except SolverFailure as failure:
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
                 self._keep(found, dual, shrink)
@@ -374,12 +373,12 @@ class _Search:
         return Cuts(inputs, inputs + a * t, inputs + b * t)
 
     def _dual(
-        self, found: Master, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None, left: float
+        self, found: Master, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None
     ) -> tuple[PriorProgram, Dual | None, float]:
         """The best prior for the floor's windows, and how much these must shrink."""
         task, floor = self.task, found.floor
         if task.has_density and not task.cost.tilted:
-            return self._thresholds(floor, y, inputs, solver, left)
+            return self._thresholds(floor, y, inputs, solver)
         low, high = task.span
         if task.prior is None or task.has_density:
             layers, atoms = layers_of(floor, inputs, task)
@@ -407,7 +406,7 @@ class _Search:
             outputs = np.unique(np.concatenate([y[0] - far, outputs, *([] if task.symmetric else [y[-1] + far])]))
         program, dual, best = PriorProgram(task, inputs, layers, atoms), None, None
         for count in range(PASSES):
-            dual = program.solve(outputs, None if thin else dual, solver, left)
+            dual = program.solve(outputs, None if thin else dual, solver, self.run.left)
             if dual is None:
                 break
             # g bends where a window in use ends.
@@ -423,8 +422,10 @@ class _Search:
             if best is None or dual.value * (1 - 2 * shrink) > best[1].value * (1 - 2 * best[2]):
                 best = program, dual, shrink
             near = 1 - best[1].value * (1 - 2 * best[2]) / found.attained
-            if (near <= CLOSE * self.run.rtol and shrink <= self.run.rtol / 16) or (
-                count and near > 1.4 * self.run.rtol
+            if (
+                (near <= CLOSE * self.run.rtol and shrink <= self.run.rtol / 16)
+                or (count and near > 1.4 * self.run.rtol)
+                or not self.run.left()
             ):
                 break
             outputs = np.union1d(outputs, lowest[program.values(lowest, columns) < 0])
@@ -433,11 +434,11 @@ class _Search:
         return best or (program, None, 0.0)
 
     def _thresholds(
-        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None, left: float
+        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None
     ) -> tuple[PriorProgram, Dual, float]:
         """The same for an average under a density: the prior is known, and thresholds are free."""
         start = None if self.reaches is None else np.interp(inputs, *self.reaches)
-        program, dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, left)
+        program, dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left)
         start = (dual.layers[0][1] - inputs) / self.task.cost.slopes[1]
         self.reaches = inputs, start
         return program, dual, 0.0

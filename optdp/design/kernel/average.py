@@ -13,10 +13,12 @@ bound, however good.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from optdp.design.kernel.floor import Floor
-from optdp.design.kernel.master import Cuts
+from optdp.design.kernel.master import Cuts, unlimited
 from optdp.design.kernel.prior import Dual, PriorProgram, dips
 from optdp.design.kernel.task import Task
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
@@ -29,7 +31,7 @@ ROUNDS, CLOSE = 12, 1e-6
 
 def solve(
     task: Task, floor: Floor, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
-    solver: LinearSolver | None = None, left: float = np.inf,
+    solver: LinearSolver | None = None, left: Callable[[], float] = unlimited,
 ) -> tuple[PriorProgram, Dual]:  # fmt: skip
     """The best thresholds on the mesh: from those of the floor, or (better) from reaches that are known already, on.
 
@@ -83,7 +85,7 @@ class _Point:
         a, b = self.task.cost.slopes
         return self.mesh + a * reaches, self.mesh + b * reaches
 
-    def mixed(self, change: float, solver: LinearSolver | None, left: float) -> np.ndarray | None:
+    def mixed(self, change: float, solver: LinearSolver | None, left: Callable[[], float]) -> np.ndarray | None:
         """The reaches of the mean thresholds of the best shares."""
         n, (a, b) = self.mesh.size, self.task.cost.slopes
         options = np.array(
@@ -109,13 +111,13 @@ class _Point:
             on[new] = True
             cuts = np.hstack([table[new], np.ones((new.size, 1))]) * scale
             session.add_rows(_sparse(cuts), np.zeros(new.size), np.full(new.size, np.inf))
-            result = session.solve(time_limit=left)
+            result = session.solve(time_limit=left())
             if not result.usable or result.status is not LinearStatus.OPTIMAL:
                 return None
             g = table @ result.x[:-1] + result.x[-1]
             padded = np.concatenate([[np.inf], g, [np.inf]])
             new = np.flatnonzero((g < -CLOSE * self.value) & ~on & (g <= padded[:-2]) & (g <= padded[2:]))
-            if not new.size:
+            if not new.size or not left():
                 break
         shares = np.maximum(result.x[:-1].reshape(count, n), 0.0)
         nu = np.asarray(self.task.cost.of(b * options))

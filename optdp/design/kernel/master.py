@@ -12,6 +12,7 @@ inputs whose mean no window reaches add the cut of that ray.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,8 +77,18 @@ def rows(task: Task, y: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray,
     return smooth, at + growth * np.minimum(at, 0.0), nu
 
 
+def unlimited() -> float:
+    """Seconds left where there is no limit."""
+    return np.inf
+
+
 def solve(
-    task: Task, y: np.ndarray, cuts: Cuts, rtol: float, solver: LinearSolver | None = None, left: float = np.inf
+    task: Task,
+    y: np.ndarray,
+    cuts: Cuts,
+    rtol: float,
+    solver: LinearSolver | None = None,
+    left: Callable[[], float] = unlimited,
 ) -> Master:
     """The best floor on the mesh `y`, to the relative tolerance `rtol` between the program's value and the floor's own."""
     fold, scale, thin, growth, prior = Fold(y.size, task.symmetric), task.scale, task.thin, task.growth, task.prior
@@ -146,9 +157,9 @@ def solve(
     count = 0
     while count < ROUNDS:
         count += 1
-        result = session.solve(time_limit=left)
+        result = session.solve(time_limit=left())
         if not result.usable and result.status is not LinearStatus.TIME_LIMIT:
-            result = session.solve(time_limit=left, method="ipm")
+            result = session.solve(time_limit=left(), method="ipm")
         result = result.checked()
         value = result.objective / scale
         density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
@@ -171,7 +182,7 @@ def solve(
         attained = float(losses.max() if prior is None else losses @ prior[1])
         if best is None or attained < best[0]:
             best = attained, floor, x, losses
-        if np.isfinite(best[0]) and best[0] - value <= rtol * best[0]:
+        if np.isfinite(best[0]) and (best[0] - value <= rtol * best[0] or not left()):
             break
         seen = np.where(reached, losses, 0.0)
         if prior is None:

@@ -8,6 +8,7 @@ it, several places of it do (as atoms). A last common shrinking of all windows l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel.floor import GAUSS, Floor, hat_masses, hats
-from optdp.design.kernel.master import HIGHS, Cuts
+from optdp.design.kernel.master import HIGHS, Cuts, unlimited
 from optdp.design.kernel.task import Fold, Task, grid
 from optdp.solvers.lp import LinearProgram, LinearSolver
 
@@ -179,7 +180,11 @@ class PriorProgram:
         return table, np.zeros(points.size), chances * (1 - 1e-12)
 
     def solve(
-        self, outputs: np.ndarray, before: Dual | None, solver: LinearSolver | None = None, left: float = np.inf
+        self,
+        outputs: np.ndarray,
+        before: Dual | None,
+        solver: LinearSolver | None = None,
+        left: Callable[[], float] = unlimited,
     ) -> Dual | None:
         """The best prior with g >= 0 at `outputs`, or None if there is none; `before`: one for windows much like these."""
         table, gains = self.table(outputs) * min(self.task.scale, 1.0), self.gains()
@@ -199,16 +204,16 @@ class PriorProgram:
 
             on[new] = True
             session.add_rows(csr_matrix(table[new] * size), np.zeros(new.size), np.full(new.size, np.inf))
-            result = session.solve(time_limit=left)
+            result = session.solve(time_limit=left())
             if not result.usable:
-                result = session.solve(time_limit=left, method="ipm")
+                result = session.solve(time_limit=left(), method="ipm")
             if not result.usable:
                 return None
             g = table @ (result.x * size)
             padded = np.concatenate([[np.inf, np.inf], g, [np.inf, np.inf]])
             around = np.min([padded[i : i + g.size] for i in range(5)], axis=0)
             new = np.flatnonzero((g < -CLOSE) & ~on & (g == around))
-            if not new.size:
+            if not new.size or not left():
                 break
         x, n = np.maximum(result.x * size, 0.0), self.fold.count
         densities = [self.fold.full(x[i * n : (i + 1) * n]) for i in range(len(self.layers))]
