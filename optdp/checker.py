@@ -15,7 +15,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from functools import cache
-from itertools import accumulate, count, groupby, pairwise, product
+from itertools import accumulate, groupby, pairwise, product
 from types import SimpleNamespace as Entry
 from typing import Any
 
@@ -50,10 +50,10 @@ def cut(q: Fraction, up: bool) -> Fraction:
 
 def exp(x: Fraction, up: bool) -> Fraction:
     """Next to e^x for x >= 0, not above it, or (`up`) not below: its series, the last term again for those that follow."""
-    total = ONE + up
+    total, (n, d) = 1 + up << BITS, x.as_integer_ratio()
     for k in range(int(2 * x) + BITS, 0, -1):
-        total = cut(1 + total * x / k, up)
-    return total
+        total = (1 << BITS) + (total * n + up * (d * k - 1)) // (d * k)
+    return Fraction(total, 1 << BITS)
 
 
 def root(q: Fraction) -> Fraction:
@@ -211,8 +211,8 @@ def geometric_mean(row: list[Any], b: Fraction) -> Fraction:
 
 def grid(low: Any, high: Any, most: int = 2**4096) -> Fraction:
     """The least power of two v from 2^-1074 on with both ends at most 2^53 v from 0, and at most `most` v apart."""
-    units = (Fraction(2) ** k for k in count(-1074))
-    return next(v for v in units if max(abs(low), abs(high)) <= v * 2**53 and high - low <= v * most)
+    need = max(ONE * abs(low) / 2**53, ONE * abs(high) / 2**53, ONE * (high - low) / most)
+    return Fraction(2) ** ((max(math.ceil(need * 2**1074), 1) - 1).bit_length() - 1074)
 
 
 def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
@@ -469,7 +469,7 @@ class Curve:
     """Places z with a weight w, a curve c and a reach t, linear between the rows (z, w, c, t) at both ends of each piece."""
 
     def __init__(self, q: int, pieces: list[Any]) -> None:
-        self.q, self.pieces = q, pieces
+        self.q, self.pieces, self.upto = q, pieces, cache(self.integrals)
         spend(300 * len(pieces))
         parts = [self.part(i, end[0]) for i, (_, end) in enumerate(pieces)]
         self.sums = [[ZERO, *accumulate(column)] for column in zip(*parts, strict=True)]
@@ -495,7 +495,7 @@ class Curve:
         """The curve at both ends of what lies on one of its pieces."""
         return [self.at(self.piece(Fraction(a + b, 2)), z)[2] for z in (a, b)]
 
-    def upto(self, z: Fraction) -> list[Fraction]:
+    def integrals(self, z: Fraction) -> list[Fraction]:
         """Integrals up to z."""
         i = self.piece(z)
         return [total[i] + v for total, v in zip(self.sums, self.part(i, z), strict=True)]
