@@ -14,8 +14,8 @@ test: lint
 	$(RUN)
 
 lint: .venv/.dev
-	$(BIN)/ruff check optdp tests benchmarks docs
-	$(BIN)/ruff format --check optdp tests benchmarks docs
+	$(BIN)/ruff check optdp tests benchmarks docs notebooks
+	$(BIN)/ruff format --check optdp tests benchmarks docs notebooks
 	$(BIN)/mypy
 
 soak: .venv/.dev
