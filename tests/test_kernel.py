@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.certificates.base import Certificate
+from optdp.design.registry import Run
 from optdp.exact.fields import Fields
 from optdp.mechanisms import baselines
 from optdp.problem.losses import Power
@@ -368,6 +369,27 @@ def test_all_solves_of_a_program_share_the_time_limit(prior):
     optdp.solve_kernel(3, prior=prior, rtol=0.02, time_limit=1e6, solver=solver)
     assert len(solver.limits) > 5
     assert all(later < before for before, later in pairwise(solver.limits))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 6, 20])
+@pytest.mark.parametrize(
+    "eps, options",
+    [
+        (4, {"loss": "squared"}),
+        (20, {}),
+        (10, {"unbiased": True}),
+        (4, {"prior": "uniform"}),
+        (4, {"prior": ([0, 0.3, 1], [0.2, 0.3, 0.5])}),
+    ],
+)
+def test_a_search_may_end_anywhere(monkeypatch, eps, options, steps):
+    """Whenever the time is up there is a bracket that holds, and what was not finished is not taken for finished."""
+    asked = []
+    monkeypatch.setattr(Run, "left", lambda run: asked.append(1) or 100.0 * (len(asked) <= steps))
+    solution = optdp.solve_kernel(eps, rtol=1e-5, **options)
+    monkeypatch.undo()
+    assert solution.verify() and 0 <= solution.lower_bound <= solution.value
+    assert solution.status in (optdp.Status.TIME_LIMIT, optdp.Status.OPTIMAL)
 
 
 def test_the_answer_is_a_function_of_the_arguments():

@@ -65,16 +65,16 @@ LEVELS, FINEST = 14, 1200
 FAINTEST = 1e-6
 #: Losses of powers over the whole domain below this have no digits to spare.
 SMALLEST = 1e-280
-#: At most how many pieces a floor is cut into.
-PIECES = 8192
+#: At most how many pieces a floor is cut into; where a search was stopped.
+PIECES, FEW = 8192, 1024
 #: At least and at most how many times as many cells a finer mesh has.
 GROWS = 1.35, 2.0
 #: Priors that are solved for on one mesh, with ever better windows; and which share of the tolerance their gap may take.
 PASSES, CLOSE = 3, 0.7
 #: Windows narrower than this lie far within cells, where g must be looked at more closely.
 THIN = 1e-4
-#: At most how often pieces are cut on.
-CUTTINGS = 40
+#: At most how often pieces are cut on; the share of its bracket that a search which was stopped may lose by it.
+CUTTINGS, LOST = 40, 0.05
 
 
 def solve_kernel(
@@ -106,8 +106,8 @@ def solve_kernel(
       interval or a circle "abs", for d = |x - x'| or the arc, and the worst case of "abs" or "squared". `eps` is then per unit of
       distance, any number > 0, and `loss` may be a function of the distance too: outputs are then the symbols.
     - `rtol`: refine until (value - lower_bound)/value is at most this.
-    - `time_limit`: seconds after which no finer program is begun: the bracket is then wider, and the status says so. Nothing
-      else depends on the clock.
+    - `time_limit`: seconds after which the search ends, and what was found by then is proven, which takes a little longer: the
+      bracket is then wider, and the status says so. Nothing else depends on the clock.
     - `backend`: "auto", or "dense" for the plain linear program on a small grid.
     - `solver`: solves the linear programs; None: HiGHS.
     - `progress`: see `optdp.solve`.
@@ -259,6 +259,8 @@ class _Search:
         self.mechanism: KernelMechanism | PiecewiseMechanism = simple[values.index(self.value)]
         self.message, self.stopped = "", False
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
+        #: The last prior, and by how much its windows shrink.
+        self.proof: tuple[Dual, float] | None = None
 
     @property
     def gap(self) -> float:
@@ -300,7 +302,7 @@ class _Search:
         for level in range(levels):
             if not self.run.left():
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
-                self._keep(found, dual, shrink)
+                self._keep(found)
                 break
             self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
             try:
@@ -308,9 +310,11 @@ class _Search:
                 program, dual, shrink = self._dual(found, y, inputs, solver)
             except SolverFailure as failure:
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
-                self._keep(found, dual, shrink)
+                self._keep(found)
                 break
             cuts = found.cuts
+            if dual is not None:
+                self.proof = dual, shrink
             log.debug(
                 "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s, windows shrink by %.2g; %.2f s",
                 y.size, inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink,
@@ -452,10 +456,10 @@ class _Search:
             atoms = atoms + Cuts(points, low, high)
         return [], atoms + cuts
 
-    def _keep(self, found: Master | None, dual: Dual | None, shrink: float) -> None:
-        """What is there when the search stops early."""
-        if dual is not None:
-            self._keep_bound(dual, shrink)
+    def _keep(self, found: Master | None) -> None:
+        """What is there when the search stops early: the last floor, and the last prior that there was time for."""
+        if self.proof is not None:
+            self._keep_bound(*self.proof)
         if found is not None:
             self._keep_value(found)
 
@@ -475,20 +479,19 @@ class _Search:
                 break
 
     def _keep_value(self, found: Master) -> None:
-        """The coarsest pieces of the floor that lose little, exactly."""
-        task, goal = self.task, self.bound / (1 - 0.97 * self.run.rtol) / self.task.cost.unit
-        floor, counts, goal = (
-            found.floor,
-            np.ones(found.floor.steps.size, dtype=np.int64),
-            max(goal, found.attained * (1 + self.run.rtol / 50)),
-        )
+        """The coarsest pieces of the floor that lose little, exactly: little of the bracket, where that stays wide."""
+        task, floor, rtol = self.task, found.floor, self.run.rtol
+        counts, goal = np.ones(floor.steps.size, dtype=np.int64), self.bound / (1 - 0.97 * rtol) / task.cost.unit
+        apart = 1 - self.bound / (found.attained * task.cost.unit)
+        goal = max(goal, found.attained * (1 + max(rtol / 50, LOST * apart * self.stopped)))
         # What a cell in one piece costs: windows narrower than it meet another density; to wider ones its mass is moved.
         change, masses = np.abs(floor.right - floor.left), np.maximum(floor.masses, 1e-300)
-        narrow, wide = change * floor.steps / (4 * masses), task.growth / found.value * change * floor.steps**2 / 12
+        share = task.growth / max(found.value, found.attained / 2)  # a program that was stopped has a low value
+        narrow, wide = change * floor.steps / (4 * masses), share * change * floor.steps**2 / 12
         best: tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
         for _ in range(CUTTINGS):
             pieces = _mirrored(*floor.pieces(counts), task)
-            if best is not None and pieces[0].size > PIECES:
+            if best is not None and pieces[0].size > (FEW if self.stopped else PIECES):
                 break
             x, a, b, losses = self._float_losses(of_pieces(*pieces))
             value = float(losses.max() if task.prior is None else losses @ task.prior[1])

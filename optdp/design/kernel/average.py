@@ -117,8 +117,10 @@ class _Point:
             g = table @ result.x[:-1] + result.x[-1]
             padded = np.concatenate([[np.inf], g, [np.inf]])
             new = np.flatnonzero((g < -CLOSE * self.value) & ~on & (g <= padded[:-2]) & (g <= padded[2:]))
-            if not new.size or not left():
+            if not new.size:
                 break
+            if not left():
+                return None
         shares = np.maximum(result.x[:-1].reshape(count, n), 0.0)
         nu = np.asarray(self.task.cost.of(b * options))
         wanted = (shares * nu).sum(axis=0) / shares.sum(axis=0)

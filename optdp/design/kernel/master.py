@@ -20,7 +20,7 @@ import numpy as np
 
 from optdp.design.kernel.floor import Floor, hat_masses, hats
 from optdp.design.kernel.task import Fold, Task
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus, SolverFailure
 
 #: The default solver, which must not drop the small entries of narrow cells.
 HIGHS = Highs(options=(("small_matrix_value", 1e-12),))
@@ -182,8 +182,12 @@ def solve(
         attained = float(losses.max() if prior is None else losses @ prior[1])
         if best is None or attained < best[0]:
             best = attained, floor, x, losses
-        if np.isfinite(best[0]) and (best[0] - value <= rtol * best[0] or not left()):
+        if np.isfinite(best[0]) and best[0] - value <= rtol * best[0]:
             break
+        if not left():
+            if np.isfinite(best[0]):
+                break
+            raise SolverFailure("the time limit was reached before the program was solved", LinearStatus.TIME_LIMIT)
         seen = np.where(reached, losses, 0.0)
         if prior is None:
             use = _peaks(seen, value, float(seen.max()), rtol)

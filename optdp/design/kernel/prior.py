@@ -213,8 +213,10 @@ class PriorProgram:
             padded = np.concatenate([[np.inf, np.inf], g, [np.inf, np.inf]])
             around = np.min([padded[i : i + g.size] for i in range(5)], axis=0)
             new = np.flatnonzero((g < -CLOSE) & ~on & (g == around))
-            if not new.size or not left():
+            if not new.size:
                 break
+            if not left():
+                return None
         x, n = np.maximum(result.x * size, 0.0), self.fold.count
         densities = [self.fold.full(x[i * n : (i + 1) * n]) for i in range(len(self.layers))]
         return Dual(
