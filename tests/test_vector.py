@@ -182,6 +182,19 @@ def test_long_vectors_are_computed_in_parts_as_exactly(d):
         assert np.array_equal(plain[i], directions._balls(v[i], bits.row(i), table, scale, 2.0**-4, rng))
 
 
+def test_what_rests_on_digits_not_yet_drawn_is_undecided():
+    """Next to the direction itself a place of 64 digits does not tell how far from it; nor do 128 digits of 0 tell a radius."""
+    table, rng = directions.heights(2, 0.3), np.random.default_rng(0)
+    v = np.tile([1.0, 0.0], (3, 1))
+    for dtype in (np.float64, np.longdouble):
+        bits = directions.Bits.draw(np.zeros(3, dtype=int), 2, table, rng)
+        bits.cells[0], bits.places[0] = 0, 2**10
+        bits.radii[1] = 0
+        bits.deep = np.array([1]), np.array([0]), np.zeros(1, dtype=np.uint64)
+        undecided = directions._floats(v, bits, table, lambda: arb(1), 2.0**-8, dtype)[1]
+        assert undecided.tolist() == [True, True, False]
+
+
 def test_error_bounds_hold():
     """With a coarse grid nothing is undecided, with a fine one all is; between, what is decided is right."""
     rng = np.random.default_rng(5)

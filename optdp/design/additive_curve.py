@@ -45,7 +45,7 @@ from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import GDP, ApproxDP, Curve, Profile
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
-from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, SolverFailure
 
 #: Levels below this are allowed a constant likelihood ratio, that of the curve there; `_rare` where mu is large.
 RARE = 1e-6
@@ -75,10 +75,10 @@ FINE, LOW, BOUND, CHEAP = 4096, (64, 256), 4, 0.03
 SLACK, PROOF = 3e-6, 0.85
 #: The slope of the cost of noise beyond where a loss is constant, as a share of its probability there.
 EVEN = 1e-4
-#: Lattices of more points are not tried for a loss that jumps.
-JUMPY = 16
-#: How near a lattice's objectives come, as a share of rtol.
-SOLVED = 0.05
+#: Lattices of more points are not tried for a loss that jumps; how many are for where it does.
+JUMPY, LATTICES = 16, 4
+#: How near a lattice's objectives come, as a share of rtol; the tolerance of noise that is for another loss.
+SOLVED, BORROWED = 0.05, 0.01
 
 
 class PowerCurve(Protocol):
@@ -902,30 +902,29 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     task = _Task(problem, run.began + run.time_limit, run.solver)
     fixed = n is not None or task.discrete
     points = n or (int(task.width) if task.discrete else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
-    if task.jumps and not fixed:
-        points = aligned(points, task.jumps, task.loss.steps)
     best: _Bracket | None = None
     coarse: TailProgram | None = None
-    while points * (task.radius + 2) <= MAX_POINTS:
-        run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
-        found = _bracket(task, points, coarse, SOLVED * rtol)
-        if found is None:
+    for size in [points] if fixed else _sizes(task, points):
+        if size * (task.radius + 2) > MAX_POINTS:
             break
-        meshed = task.gaussian and float(privacy.mu) >= STEEP
-        if meshed and best is None and not fixed and found.gap > rtol and task.peak(found) > max(SPIKE, rtol / 4):
-            best = _peaked(run, task, found, rtol)
+        run.progress(f"{size} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
+        found = _bracket(task, size, coarse if coarse and 2 * coarse.n == size else None, SOLVED * rtol)
+        if found is None and not task.jumps:
             break
-        coarse, best = found.program, _better(best, found)
-        if (
-            fixed
-            or best.gap <= rtol
-            or time.perf_counter() > task.deadline
-            or points >= (JUMPY if task.jumps else 1000)
-        ):
+        if found is not None:
+            meshed = task.gaussian and float(privacy.mu) >= STEEP
+            if meshed and best is None and not fixed and found.gap > rtol and task.peak(found) > max(SPIKE, rtol / 4):
+                best = _peaked(run, task, found, rtol)
+                break
+            coarse, best = found.program, _better(best, found)
+        if time.perf_counter() > task.deadline or (best is not None and best.gap <= rtol):
             break
-        points *= 2
-        if task.jumps and (near := aligned(points, task.jumps, task.loss.steps)) != points:
-            points, coarse = near, None
+    if task.loss.exponent is None and not fixed and (best is None or best.gap > rtol):
+        other = _borrowed(run)
+        if best is None and other is not None:
+            return other
+        if best is not None and other is not None and other.value < best.value:
+            best = replace(best, mechanism=other.mechanism, value=other.value, lower=min(best.lower, other.value))
     if best is None:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
@@ -939,6 +938,45 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         stopped=run.seconds > run.time_limit, build=_model, arguments=(program.session.program,),
     )  # fmt: skip
     return Solution(problem, best.value, best.lower, best.mechanism, best.certificate, told)
+
+
+def _sizes(task: _Task, points: int) -> Iterator[int]:
+    """Points per sensitivity, one lattice after the other: about twice as many each time; for a loss that jumps also those at
+    which it does so nearly at a lattice point (a step function: at the end of a cell).
+    """
+    if not task.jumps:
+        while points < 2000:
+            yield points
+            points *= 2
+        return
+    off, tried = Fraction(task.loss.steps, 2), [aligned(points, task.jumps, task.loss.steps)]
+    while tried[-1] < JUMPY:
+        yield tried[-1]
+        tried.append(aligned(2 * tried[-1], task.jumps, task.loss.steps))
+    yield tried[-1]
+    apart = {n: max((off - b * n) % 1 for b in task.jumps) / n for n in range(2, JUMPY + 1)}
+    yield from [n for n in sorted(apart, key=apart.__getitem__) if n not in tried][:LATTICES]
+
+
+def _borrowed(run: Run) -> Solution | None:
+    """Noise that is good for powers, where the lattices of a loss that is none are too coarse; nothing is proven of others."""
+    certificate = AdditiveCertificate(1, "nodes", ())
+    found: list[Solution] = []
+    for power in ("squared", "abs"):
+        if not found or run.left():
+            objective = WorstCase(power)
+            with contextlib.suppress(ValueError, SolverFailure):
+                made = design(
+                    replace(run, problem=replace(run.problem, objective=objective), rtol=max(run.rtol, BORROWED))
+                )
+                value = made.mechanism.enclose(run.problem.objective)[1]
+                told = replace(
+                    made.program, rtol=run.rtol, objective=math.nan, seconds=run.seconds, stopped=not run.left(),
+                    message=f"noise for {objective.loss}, which is better than what was found for this loss",
+                )  # fmt: skip
+                lower = min(certificate.bound(run.problem).value, value)
+                found.append(Solution(run.problem, value, lower, made.mechanism, certificate, told))
+    return min(found, key=lambda one: one.value, default=None)
 
 
 def _model(program: LinearProgram) -> LinearProgram:

@@ -90,7 +90,7 @@ class _Search:
         if not self.integers and Fraction(limit) == edge:  # noise may have an atom at the end of a cell
             limit = math.nextafter(limit, 0.0)
         problem = _inner(run.problem, limit)
-        left = max(run.time_limit - run.seconds, 0.1)
+        left = max(run.left(), 0.1)
         design = _design(problem)
         one = replace(
             run, problem=problem, rtol=min(STEEPER * run.rtol, 0.1), time_limit=left, began=time.perf_counter()

@@ -138,10 +138,9 @@ def _cuts(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
 def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Floors:
     """The plain linear program, with losses in units of the largest."""
     scale = float(losses.max()) or 1.0
-    left = run.time_limit - run.seconds
-    failure = None
+    left, failure = run.left(), None
     try:
-        if left <= 0:
+        if not left:
             raise SolverFailure("the time limit was reached before the program was solved", LinearStatus.TIME_LIMIT)
         program = plain_program(losses / scale, float(run.problem.eps), prior)  # type: ignore[arg-type]
         found = program.solve(run.solver, time_limit=left).checked()

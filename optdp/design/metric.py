@@ -144,7 +144,7 @@ def _plain(run: Run, losses: np.ndarray, prior: np.ndarray | None) -> Columns:
     """The plain linear program."""
     n, m = losses.shape
     program = build_model(run.problem)
-    found = program.solve(run.solver, time_limit=max(run.time_limit - run.seconds, 0.1))
+    found = program.solve(run.solver, time_limit=max(run.left(), 0.1))
     empty = Columns(
         np.full((n, m), 1 / m), np.zeros(n), np.zeros((3, 0), dtype=np.int64), np.zeros(0), 0.0, 0.0, 0, 1, True
     )

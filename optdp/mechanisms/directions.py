@@ -395,9 +395,11 @@ def _floats(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(integers, written to `out` if it is given; whether a row of them is undecided).
 
-    Let u be 2^-45 for doubles, 2^-54 for long doubles, whose elementary functions and roundings err by less than u/16. Then
-    radii and coordinates of the normal vector g err by R u/2 and u/8, |g|^2 by |g|^2 u/2, <g, v> by |g| |v| u/2, the part of
-    g orthogonal to v, which is |g|/q long, by a share of q^2 u/2, and a coordinate of the result by what `error` says.
+    Let u be 2^-45 for doubles, 2^-54 for long doubles, whose elementary functions and roundings err by less than u/16. Then a
+    coordinate of the normal vector g errs by R u/4 + u/8, R the radius of its pair (u/8 for radii near 0, whose share of error is
+    larger), |g|^2 by |g|^2 u/2, <g, v> by |g| |v| u/2, the part of g orthogonal to v, which is |g|/q long, by a share of q^2 u/2,
+    and a coordinate of the result by what `error` says. Where the digits of a place next to 0, or of a
+    radius, do not tell it as closely, the row is undecided.
     """
     u = 2.0**-45 if dtype is np.float64 else 2.0**-54
     if callable(scale):
@@ -451,6 +453,9 @@ def _floats(
         undecided |= ((lift < error) | (lift + error >= 1 - 2.0**-32)).any(axis=1)
     if table is not None:
         undecided |= bad[:, 0] | np.isin(np.arange(len(v)), list(bits.known))
+        undecided |= (bits.cells == 0) & (bits.places < np.uint64(16 / u))
+        row, _, more = bits.deep
+        undecided[row[(more == 0) | (~more == 0)]] = True
     return out, undecided
 
 

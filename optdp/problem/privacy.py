@@ -23,8 +23,8 @@ from optdp.problem.priors import Prior
 
 #: Most divergences are told from their bounds in so many bits.
 BITS = 96
-#: Corners of a power curve are first compared with chords of the Gaussian's, where they are more than MANY: between vertices at
-#: normal quantiles 1/CHORDS apart, from -DEEPEST to 0.
+#: Corners of a power curve are first compared with chords of the Gaussian's, where there are more than MANY outcomes: between
+#: vertices at normal quantiles 1/CHORDS apart, from -DEEPEST to 0.
 MANY, CHORDS, DEEPEST = 150, 1024, 7
 #: Corners (P(S), Q(S)) of a power curve: what the best tests of one neighbour against the other reach.
 Corners = list[tuple[Fraction, Fraction]]

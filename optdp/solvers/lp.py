@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Limits = ArrayLike | None
 Where = slice | np.ndarray
 
+#: Seconds that a solver is given at least.
+SHORTEST = 0.1
+
 log = logging.getLogger("optdp.solvers")
 
 
@@ -253,7 +256,8 @@ class _GuardedSession(Session):
 
     def solve(self, *, time_limit: float = math.inf, method: str | None = None) -> LinearResult:
         self.solver.asked = True
-        found = self._tried(lambda: self.inner.solve(time_limit=time_limit, method=method))
+        limit = max(time_limit, SHORTEST)  # what 0 means to a solver nobody knows
+        found = self._tried(lambda: self.inner.solve(time_limit=limit, method=method))
         program, message = self.program, self.failure
         if isinstance(found, LinearResult) and isinstance(found.status, LinearStatus):
             made = self._tried(lambda: _as_arrays(found, program))
@@ -358,7 +362,7 @@ class _HighsSession(Session):
             limit = self.solver.iterations if method is None else 2**31 - 1
             self.highs.setOptionValue("simplex_iteration_limit", limit)
         if math.isfinite(time_limit):
-            self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(time_limit, 0.1))
+            self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(time_limit, SHORTEST))
         self.highs.run()
         if self.highs.getModelStatus().name == "kNotset":
             # HiGHS has one pool of threads for the process, and refuses to run while it is of another size than asked for.
