@@ -83,10 +83,12 @@ FINEST = 1500
 FAR = 1e-3
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
-#: The staircase of the integers is written out for sensitivities up to this: with delta, and without.
-WRITTEN, WRITTEN_PURE = 500, 10_000
+#: The staircase of the integers is written out for sensitivities up to this.
+WRITTEN = 10_000
 #: Programs on more integers than this per sensitivity are not solved where rounding costs a share of less than FINE.
 LATTICE, FINE = 64, 2e-5
+#: Lattices that do not divide the sensitivity are used where rounding to them costs less than this share.
+SPARE = 2e-4
 #: By how much noise of another kind must be better than that of the lattice, of which more is known.
 TIE = 1e-6
 #: Uniform noise: bits of the sensitivity that its grid resolves.
@@ -297,6 +299,21 @@ class LatticeProgram:
         values = self.primal[: self.size + 1]
         return np.maximum(values[:-1], 0.0) * self.scale, max(float(values[-1]), 0.0)
 
+    def stuck(self, p: np.ndarray, atom: float) -> tuple[np.ndarray, float]:
+        """The same with as much of p_0 in the atom as privacy allows: to the program they cost the same, off the lattice not."""
+
+        def spent(more: float) -> float:
+            moved = np.append(p[0] - more, p[1:])
+            line = np.concatenate([np.zeros(self.n), moved[:0:-1], moved, np.zeros(self.n)])
+            excess = (np.maximum(line[:-s] - self.ratio * line[s:], 0.0).sum() for s in range(1, self.n + 1))
+            return float(atom + more + max(excess))
+
+        limit, low, high = max(spent(0.0), self.delta), 0.0, float(p[0])
+        for _ in range(20):
+            middle = (low + high) / 2
+            low, high = (middle, high) if spent(middle) <= limit else (low, middle)
+        return np.append(p[0] - low, p[1:]), atom + low
+
     def violated(self, tolerance: float) -> dict[int, np.ndarray]:
         """Pairs not in the program where p exceeds what privacy allows by more than `tolerance` (relative to delta)."""
         p, atom = self.masses()
@@ -464,13 +481,24 @@ class _Task:
         """The same task for a changed problem."""
         return _Task(replace(self.problem, **changes), self.deadline, self.method, self.solver)
 
-    def allowed(self, points: int) -> int:
-        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one."""
+    def allowed(self, points: int, value: float = 0.0) -> int:
+        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one, unless
+        what rounding to others costs is a small share of the loss, `value`.
+        """
         if not self.rounds:
             return aligned(points, self.jumps, self.loss.steps)
         most = int(self.width)
         points = min(points, most)
-        return next((n for n in range(points, min(points + points // 3, most) + 1) if most % n == 0), points)
+        if self.loss.exponent == 2 and value * SPARE > 1 / 12:
+            return points
+        return next((n for n in range(points, min(points + points * 2 // 3, most) + 1) if most % n == 0), points)
+
+    def resolved(self, peak: float, value: float) -> int:
+        """Points per sensitivity of which about `peak` lie in the peak: on the integers all of them where those are few."""
+        points = min(max(2, round(peak / self.peak)), additive_narrow.FINEST)
+        if self.rounds and self.width <= min(max(2 * points, additive_narrow.NATIVE / self.peak), additive_narrow.FINEST):
+            return int(self.width)
+        return self.allowed(points, value)
 
     def on(self, reach: float) -> _Task:
         """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
@@ -705,6 +733,8 @@ def _solve_with_slack(
     p, atom = program.masses()
     if task.discrete:
         p[0], atom = p[0] + atom, 0.0
+    else:
+        p, atom = program.stuck(p, atom)
     if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
         return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
@@ -912,7 +942,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         small = task.delta <= TINY or negligible
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
-    many = isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN_PURE and n is None
+    many = isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN and n is None
     if many and task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum: no program
         with contextlib.suppress(ValueError):  # noise that reaches too far
             best = _with_staircase(_closed_form_bracket(task), task, rtol)
@@ -923,7 +953,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         best, small = _narrow(task, rtol), False
         if best.gap <= rtol:
             return best
-        points = task.allowed(math.ceil(FIRST / task.peak))
+        points = task.allowed(math.ceil(FIRST / task.peak), best.value)
     if n is not None and points * 2 * (radius + 2) > MAX_POINTS:
         most = int(MAX_POINTS / (2 * (radius + 2)))
         raise ValueError(
@@ -966,7 +996,8 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if best.gap <= rtol and cheap <= points:
             break
         goal = min(wanted, max(cheap, needed if best.gap > rtol else 0))
-        used, points = points, task.allowed(min(max(goal, points + 1), (2 if task.narrow else 6) * points))
+        used, most = points, (2 if task.narrow else 6) * points
+        points = task.allowed(min(max(goal, points + 1), most), best.value)
         if task.jumps:  # as far as it goes
             points = min(
                 points, int(MAX_POINTS / (radius + 2) / 2), points if small else int(math.sqrt(1.9 * MAX_ROWS / radius))
@@ -998,14 +1029,15 @@ def _narrow(task: _Task, rtol: float) -> _Bracket:
     """The staircase with an atom, and the bound of finer and finer lattices that resolve the peak."""
     best = _with_staircase(_closed_form_bracket(task), task, rtol)
     best = _proven(best, task, SpikeCertificate.best(task.problem))
-    most = int(min(additive_narrow.FINEST, task.width if task.rounds else math.inf) * task.peak)
-    points, used = min(FIRST, most), 0
+    points, used = task.resolved(FIRST, best.value), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
         found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)
         if found is None:
             break
         best, used = _proven(best, task, found), points
-        points = min(max(math.ceil(points * math.sqrt(best.gap / (0.85 * rtol))), points + 1), 3 * points, LIMIT, most)
+        peak = points * task.peak
+        wanted = min(max(peak * math.sqrt(best.gap / (0.85 * rtol)), peak + 1), 3 * peak, max(LIMIT, peak))
+        points = task.resolved(wanted, best.value)
     return best
 
 
@@ -1033,7 +1065,7 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
         noise, value = task.sent(mechanism)
         if value < best.value:
             best = replace(best, mechanism=noise, value=value)
-    if integers and task.width <= (WRITTEN if task.delta else WRITTEN_PURE):
+    if integers and task.width <= WRITTEN:
         n = int(task.width)
         for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
             made = integer_staircase(task.privacy, n, k)
