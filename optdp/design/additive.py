@@ -72,6 +72,8 @@ NARROW, FIRST, LIMIT = 0.1, 8, 24
 #: Lattices with more points, or programs with more rows, are not tried.
 MAX_POINTS = 60_000
 MAX_ROWS = 120_000
+#: From so many pairs on, a program on all integers is that of delta = 0 at first, where delta saves next to nothing.
+MANY = 50_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
 AIM = 0.1
 CHEAP = 10_000
@@ -495,8 +497,8 @@ class _Task:
 
     def resolved(self, peak: float, value: float) -> int:
         """Points per sensitivity of which about `peak` lie in the peak: on the integers all of them where those are few."""
-        points = min(max(2, round(peak / self.peak)), additive_narrow.FINEST)
-        if self.rounds and self.width <= min(max(2 * points, additive_narrow.NATIVE / self.peak), additive_narrow.FINEST):
+        points = min(max(2, round(math.ceil(peak) / self.peak)), additive_narrow.FINEST)
+        if self.rounds and self.width <= max(1.25 * points, additive_narrow.NATIVE / self.peak):
             return int(self.width)
         return self.allowed(points, value)
 
@@ -938,7 +940,8 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
     points = n or (int(task.width) if task.discrete else task.allowed(4 if radius < 400 else 1))
     small = task.delta == 0
     if not small and task.eps > 0 and q is not None:
-        negligible = not task.discrete and radius > 6 and _share(task.eps, task.delta, q) < 0.02 * rtol
+        large = not task.discrete or (n is None and not every_shift and points**2 * radius > MANY)
+        negligible = large and radius > 6 and _share(task.eps, task.delta, q) < (0.1 if task.discrete else 0.02) * rtol
         small = task.delta <= TINY or negligible
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
@@ -988,10 +991,15 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if small and task.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
             small = False  # what delta saves is not negligible after all
         best = found if best is None else _better(best, found)
+        if fixed and small and task.delta > TINY and best.gap > AIM * rtol:
+            small = False
+            continue
         if fixed or best.gap <= AIM * rtol or time.perf_counter() > task.deadline or not found.solved:
             break
         order = 1.0 if task.jumps else 0.5  # gaps fall like the step, or its square
-        wanted, needed = (math.ceil(points * (found.gap / (aim * rtol)) ** order) for aim in (0.9 * AIM, 0.85))
+        stays = min(1 / 3 / best.value, rtol / 2) if task.rounds and q == 2 else 0.0  # what rounding to integers may cost
+        wanted = math.ceil(points * (found.gap / (0.9 * AIM * rtol)) ** order)
+        needed = math.ceil(points * (max(found.gap - stays, 0.0) / (0.85 * rtol - stays)) ** order)
         cheap = int(math.sqrt(CHEAP / (min(radius + 1, 10) if small else radius + 1)))
         if best.gap <= rtol and cheap <= points:
             break
@@ -1036,7 +1044,7 @@ def _narrow(task: _Task, rtol: float) -> _Bracket:
             break
         best, used = _proven(best, task, found), points
         peak = points * task.peak
-        wanted = min(max(peak * math.sqrt(best.gap / (0.85 * rtol)), peak + 1), 3 * peak, max(LIMIT, peak))
+        wanted = min(max(round(peak * math.sqrt(best.gap / (0.85 * rtol))), round(peak) + 1), 3 * round(peak), LIMIT)
         points = task.resolved(wanted, best.value)
     return best
 
