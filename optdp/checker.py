@@ -159,9 +159,9 @@ def read(value: Any, kind: str) -> Any:
     found = Entry(is_a=value.get(tag), **parts)
     if kind == "prior":
         named, d = found.categories + found.left_out, len(found.weights)
-        must(len(set(named)) == len(named) and len(found.categories) == d > 1, "categories are distinct", 2)
+        distinct = len(set(named)) == len(named) and len(found.categories) == d > 1 and min(found.weights) > 0
         places = len(found.given) in (0, d) and max([0, *found.given]) < len(named)
-        must(places and min(found.weights) > 0, "weights are positive", 2)
+        must(distinct and places, "categories are distinct, weights positive", 2)
         found.exact = [Fraction(w, sum(found.weights)) for w in found.weights]
     plain = {k: float(v) if isinstance(v, Fraction) and v == float(v) else value[k] for k, v in parts.items()}
     words = {k: getattr(v, "said", None) or json.dumps(plain[k]).strip('"') for k, v in parts.items()}
@@ -184,8 +184,7 @@ def highest(function: Any, marks: list[Any], cost: int = 400) -> Fraction:
         spend(3 * cost)
         v = [function(a + (b - a) * k / 4) for k in range(5)]
         second, fourth = (dot((-13, 48, -36, 16, -3), row) / 12 for row in (v, v[::-1]))
-        inner = max(second, dot((13, -64, 120, -64, 13), v) / 18, fourth)
-        best = max(best, *v)
+        inner, best = max(second, dot((13, -64, 120, -64, 13), v) / 18, fourth), max(best, *v)
         if inner > best and (left < 0 or inner <= max(v[0], v[4]) + best / 2**70):
             best = inner
         elif inner > best:
@@ -211,8 +210,7 @@ def geometric_mean(row: list[Any], b: Fraction) -> Fraction:
 
 def grid(low: Any, high: Any, most: int = 2**4096) -> Fraction:
     """The least power of two v from 2^-1074 on with both ends at most 2^53 v from 0, and at most `most` v apart."""
-    units = (Fraction(2) ** k for k in count(-1074))
-    return next(v for v in units if max(abs(low), abs(high)) <= v * 2**53 and high - low <= v * most)
+    return next(v for k in count(-1074) if (v := Fraction(2) ** k) >= max(max(-low, high) / 2**53, (high - low) / most))
 
 
 def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
@@ -234,8 +232,7 @@ def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
         return (over(off, (n - half) * v, q) + over(off + v, half * v, q)) / (n * v) * (1 + ONE / 2**100)
 
     value, reach = p.mass * sent(ONE) + (1 - p.mass) * sent(p.share), p.width / (1 + circle)
-    if c.is_a == "constant":
-        must(shared and p.family.m == 2 and not circle, "two pieces on an interval")
+    if c.is_a == "constant" and shared and p.family.m == 2 and not circle:
         return value, over(ZERO, reach, q) / reach
     must(c.is_a == "bathtub" and bathtub(ZERO, c.threshold, reach, q, p.privacy.eps.high), "the threshold")
     return value, c.threshold
@@ -275,14 +272,20 @@ def check_additive(p: Any, m: Any, c: Any) -> Pair:
     value = Fraction(rounded * (q - 1), 4) + (cells_value if own.is_a == "AdditiveMechanism" else steps_value)(p, own)
     if c.is_a == "additive":
         return value, lattice_bound(p, c, line)
-    if c.is_a == "tails":  # P(|X| >= j width) >= 1 - 2 j delta
-        must(growth == 1, "eps = 0")
+    if c.is_a == "tails" and growth == 1:  # P(|X| >= j width) >= 1 - 2 j delta
         j = int(1 / (2 * delta))
         return value, (j**q - delta * j * (j + 1) * (1 if q == 1 else Fraction(4 * j - 1, 3))) * width**q
     if c.is_a == "spike":  # the multipliers (1 - |x/w|^q)+ (s^q - less) of shifts s from 3.1 w on
-        w, less, area = (c.width, c.width, 1) if q == 1 else (c.width, c.width**2 * 6 / 5, Fraction(4, 3))
-        must(w <= 0.25 and 2 * over(w * 31 / 10, 1 - w * 31 / 10, q, less) >= growth * area * w ** (q + 1), "the width")
-        return value, (1 - delta) * (w * width) ** q - (not line) * ONE / (4 if q == 1 else 12)  # a uniform number's
+        w, less, area = (c.width, c.width, c.width) if q == 1 else (c.width, c.width**2 * 6 / 5, c.width * 4 / 3)
+        shares = over(w * 31 / 10, 1 - w * 31 / 10, q, less)
+        if w and not line:  # of integers: m is the last one below w, shifts are from (7 m + 1)//2 + 1 on
+            w, m = w * width, math.ceil(w * width) - 1
+            near, far, out = (j * (j + 1) * (3 if q == 1 else 2 * j + 1) // 6 for j in (m, width, (7 * m + 1) // 2))
+            area = 1 + 2 * (m - near / w**q)
+            less = w**q + 2 * (q - 1) * near * (1 - (3 * m * m + 3 * m - 1) / (5 * w * w)) / area
+            shares = far - out - (width - (7 * m + 1) // 2) * less
+        must(c.width <= 0.25 and 2 * shares >= growth * area * w**q, "the width")
+        return value, (1 - delta) * (c.width * width) ** q
     must(delta == 0 and c.is_a == ("staircase" if line else "integer-staircase"), "no delta, on this domain")
     u, t = 1 / (growth - 1), c.threshold / width**q  # of (x + J)^q, J geometric with the mean u
     level = t if q == 1 else t - u - u * u
@@ -391,8 +394,7 @@ def check_lip(p: Any, m: Any, c: Any) -> Pair:
         below, above = (max(row), min(row)) if ldp else (sum(joint), sum(joint))
         must(below <= min(row) * e.low and (one_sided or max(row) <= above * e.low), "no posterior far off")
         value += cut((dot(joint, square) - (dot(joint, x) ** 2 if x else dot(joint, joint)) / sum(joint)) / COINS, True)
-    if c.method == "simplex":
-        must(not nu and not knots, "no prices")
+    if c.method == "simplex" and not nu and not knots:
         return value, (2 / e.high - 1 / e.high**2) * (dot(w, square) - (dot(w, x) ** 2 if x else dot(w, w)))
     must(not one_sided and c.method in (("knots",) if x else ("chord", "vertices")) and len(nu) == d, "prices for this")
     ordered = all(len(k) == 2 for k in knots) and all(a[0] <= b[0] for a, b in pairwise(knots))
@@ -550,8 +552,7 @@ def ends_value(p: Any, law: Any) -> Fraction:
     low, high = law.path[0], law.path[-1]
     rows = [((a, ONE, (qa + ra) / 2, ZERO), (b, ONE, (qb + rb) / 2, ZERO)) for a, b, qa, qb, ra, rb in law.windows]
     starts, middles = Curve(p.q, rows), [row[2] for piece in rows for row in piece] or [low, high]
-    far = max(math.ceil(max(abs(middles[0]), abs(middles[-1]))), 1)
-    blur = law.step / p.width + (high - low) / 2**52 + Fraction(far, 2**49)
+    blur = law.step / p.width + (high - low) / 2**52 + Fraction(max(math.ceil(max(map(abs, middles))), 1), 2**49)
 
     def expected(x: Fraction) -> Fraction:
         return law.mix(lambda z: law.curve.excess(x, z), starts.where(x, 0) if rows else ZERO)
@@ -660,8 +661,7 @@ def prove(raw: bytes) -> str:
             must(p.share == 1 or 1 - p.mass <= (p.privacy.eps.low - 1) * p.mass * p.share, "the likelihood ratio")
         if interval and prior:
             must(all(type(v) is not str and p.low <= v <= p.high for v in prior.categories), "a prior on the domain")
-            shares = [(Fraction(v) - p.low) / p.width for v in prior.categories]
-            p.points = list(zip(shares, prior.exact, strict=True))
+            p.points = list(zip([(Fraction(v) - p.low) / p.width for v in prior.categories], prior.exact, strict=True))
         value, bound = routine(p, m, c)
     must(value <= s.value, "the mechanism attains the value")
     must(0 <= s.lower_bound <= min(s.value, max(bound, ZERO)), "the optimum is at least the lower bound")

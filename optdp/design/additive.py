@@ -997,7 +997,8 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if fixed or best.gap <= AIM * rtol or time.perf_counter() > task.deadline or not found.solved:
             break
         order = 1.0 if task.jumps else 0.5  # gaps fall like the step, or its square
-        stays = min(1 / 3 / best.value, rtol / 2) if task.rounds and q == 2 else 0.0  # what rounding to integers may cost
+        # What rounding to integers may cost stays as it is.
+        stays = min(1 / 3 / best.value, rtol / 2) if task.rounds and q == 2 else 0.0
         wanted = math.ceil(points * (found.gap / (0.9 * AIM * rtol)) ** order)
         needed = math.ceil(points * (max(found.gap - stays, 0.0) / (0.85 * rtol - stays)) ** order)
         cheap = int(math.sqrt(CHEAP / (min(radius + 1, 10) if small else radius + 1)))
