@@ -496,11 +496,15 @@ class _Task:
         return next((n for n in range(points, min(points + points * 2 // 3, most) + 1) if most % n == 0), points)
 
     def resolved(self, peak: float, value: float) -> int:
-        """Points per sensitivity of which about `peak` lie in the peak: on the integers all of them where those are few."""
-        points = min(max(2, round(math.ceil(peak) / self.peak)), additive_narrow.FINEST)
-        if self.rounds and self.width <= max(1.25 * points, additive_narrow.NATIVE / self.peak):
+        """Points per sensitivity of which about `peak` lie in the peak: on the integers all of them where those are few.
+
+        0 where they are too many.
+        """
+        points = max(2, round(math.ceil(peak) / self.peak))
+        native = min(max(1.25 * points, additive_narrow.NATIVE / self.peak), additive_narrow.FINEST)
+        if self.rounds and self.width <= native:
             return int(self.width)
-        return self.allowed(points, value)
+        return self.allowed(points, value) if points <= additive_narrow.FINEST else 0
 
     def on(self, reach: float) -> _Task:
         """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
@@ -648,6 +652,7 @@ def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
     decay = -(-LIMB * bottom // top)
     first = (1 << BITS) // math.ceil(2 * k + 1 + 2 * n / math.expm1(float(privacy.eps)))
     second = -(-first * bottom // top)
+    second += second >> 50  # whichever enclosure of e^eps is used
     tail = -(-second * LIMB // (LIMB - decay))
     return AdditiveMechanism(Integers(), n, n, (first,) * (k + 1), 0, (tail,) * n, decay, privacy.eps)
 
