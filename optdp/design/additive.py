@@ -650,7 +650,8 @@ def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
     ratio = enclosures.exp_below(privacy.eps)
     top, bottom = ratio.numerator, ratio.denominator
     decay = -(-LIMB * bottom // top)
-    first = (1 << BITS) // math.ceil(2 * k + 1 + 2 * n / math.expm1(float(privacy.eps)))
+    total = int((1 << BITS) * (1 - Fraction(privacy.delta)))  # type: ignore[arg-type]  # the rest is mixed in at 0
+    first = total // math.ceil(2 * k + 1 + 2 * n / math.expm1(float(privacy.eps)))
     second = -(-first * bottom // top)
     second += second >> 50  # whichever enclosure of e^eps is used
     tail = -(-second * LIMB // (LIMB - decay))
@@ -794,7 +795,8 @@ def solve_additive(
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
     - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
-      exact. At larger sensitivities (to 2^36, "abs" and "squared") noise of the line is refined up to `rtol`, and rounded.
+      exact. At larger sensitivities (to 2^36, "abs" and "squared"), and where nearly all noise is at or near 0, bounds are those of
+      some of the integers or in closed form, refined up to `rtol`; noise is a staircase on the integers, or rounded noise of the line.
     - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
     - `time_limit`: seconds; the best bracket found so far is returned.
     - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (`optdp.solvers.hockeystick`, for many rows) or
@@ -1079,12 +1081,12 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
         noise, value = task.sent(mechanism)
         if value < best.value:
             best = replace(best, mechanism=noise, value=value)
-    if integers and task.width <= WRITTEN:
+    if integers and task.width <= WRITTEN and task.delta < 1 - 2.0**-20:
         n = int(task.width)
         for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
             made = integer_staircase(task.privacy, n, k)
             delta = Fraction(task.privacy.delta)
-            more = int(made.total * delta / (1 - delta)) if task.delta < 0.9 else 0  # mixed in at 0
+            more = int(made.total * delta / (1 - delta))  # mixed in at 0
             made = replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
             if (value := made.enclose_loss(task.loss)[1]) < best.value:
                 best = replace(best, mechanism=made, value=value)
