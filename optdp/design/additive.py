@@ -795,8 +795,8 @@ def solve_additive(
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
     - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
-      exact. At larger sensitivities (to 2^36, "abs" and "squared"), and where nearly all noise is at or near 0, bounds are those of
-      some of the integers or in closed form, refined up to `rtol`; noise is a staircase on the integers, or rounded noise of the line.
+      exact. At larger sensitivities (to 2^36, "abs" and "squared"), and where nearly all noise is at or near 0, bounds are
+      refined up to `rtol` or in closed form, and noise is a staircase on the integers, or noise of the line that is rounded.
     - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
     - `time_limit`: seconds; the best bracket found so far is returned.
     - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (`optdp.solvers.hockeystick`, for many rows) or
