@@ -72,8 +72,8 @@ NARROW, FIRST, LIMIT = 0.1, 8, 24
 #: Lattices with more points, or programs with more rows, are not tried.
 MAX_POINTS = 60_000
 MAX_ROWS = 120_000
-#: From so many pairs on, a program on all integers is that of delta = 0 at first, where delta saves next to nothing.
-MANY = 50_000
+#: From so many pairs on, a program on few integers is that of delta = 0 at first, where delta saves next to nothing.
+MANY = 20_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
 AIM = 0.1
 CHEAP = 10_000
@@ -947,7 +947,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
     points = n or (int(task.width) if task.discrete else task.allowed(4 if radius < 400 else 1))
     small = task.delta == 0
     if not small and task.eps > 0 and q is not None:
-        large = not task.discrete or (n is None and not every_shift and points**2 * radius > MANY)
+        large = not task.discrete or (n is None and not every_shift and points < 24 and points**2 * radius > MANY)
         negligible = large and radius > 6 and _share(task.eps, task.delta, q) < (0.1 if task.discrete else 0.02) * rtol
         small = task.delta <= TINY or negligible
     best: _Bracket | None = None
