@@ -1,7 +1,8 @@
 """The lattice program of additive noise: rows as needed against all shifts, in HiGHS as shipped and in cvxpy, in one run.
 
     python benchmarks/additive.py                     # the table: same lattice, same bound, four ways
-    python benchmarks/additive.py --grid              # gap and time over the grid of (eps, delta) at a tolerance
+    python benchmarks/additive.py --grid              # gap and time over the grid of (eps, delta) at a tolerance: on the line,
+                                                      # for eps = 0, and on the integers (or --grid with the names of some)
     python benchmarks/additive.py --sampling          # samples per second beside numpy's own generators
 
 CPU seconds (process time) of one call; every call ends with the exact certificate and the exactly private mechanism, except
@@ -22,6 +23,9 @@ import optdp
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.report.report import Column, Report
 
+#: What --grid can be asked for; sensitivities on the integers, and those for eps = 0.
+GRIDS = ("line", "zero", "integers")
+WIDTHS, ZERO_WIDTHS = (1, 2, 3, 4, 10, 100, 1000, 10**4, 10**6), (1, 10)
 #: (eps, delta, points per sensitivity) of the table.
 CASES = ((1.0, 1e-2, 16), (0.1, 1e-2, 16), (0.1, 1e-6, 8), (1.0, 1e-2, 32), (2.0, 1e-2, 40), (4.0, 1e-2, 48))
 
@@ -83,29 +87,39 @@ def table(cases: list[tuple[float, float, int]], with_cvxpy: bool) -> Report:
                   ["cvxpy: the solver's value, on a support that may be short; the others: certified bounds."])  # fmt: skip
 
 
-def grid_table(rtol: float, eps: list[float], delta: list[float]) -> Report:
-    """Gap and CPU time over the grid."""
-    rows = []
-    for e in eps:
-        for d in delta:
-            for loss in ("abs", "squared"):
-                solution, seconds = timed(
-                    lambda e=e, d=d, q=loss: optdp.solve_additive(e, d, q, rtol=rtol, time_limit=600)
-                )
-                check, verify_seconds = timed(solution.verify)
-                rows.append({"eps": e, "delta": d, "loss": loss,
-                             "n": getattr(solution.certificate, "n", None), "lower": solution.lower_bound,
-                             "value": solution.value, "gap": solution.gap, "reached": bool(solution.gap <= rtol),
-                             "verified": bool(check), "seconds": seconds, "verify": verify_seconds})  # fmt: skip
-                print(rows[-1], flush=True)
-    columns = [Column("eps", "eps", "g"), Column("delta", "delta", "g"), Column("loss", "loss"), Column("n", "n", "d"),
-               Column("lower", "lower bound", ".9g"), Column("value", "value", ".9g"), Column("gap", "gap", ".1e"),
-               Column("reached", "reached"), Column("verified", "verified"), Column("seconds", "CPU s", ".2f"),
-               Column("verify", "verify s", ".2f")]  # fmt: skip
+def grid_table(rtol: float, eps: list[float], delta: list[float], widths: list[int] | None = None) -> Report:
+    """Gap and CPU time over the grid: on the line at sensitivity 1, or on the integers at the sensitivities `widths`."""
+    rows: list[dict[str, Any]] = []
+    refused: list[str] = []
+    calls = [(w, e, d, q) for w in widths or [1] for e in eps for d in delta for q in ("abs", "squared")]
+    for width, e, d, loss in calls:
+        own = {"discrete": True, "sensitivity": width} if widths else {}
+        name = f"({f'{width}, ' if widths else ''}{e:g}, {d:g}, {loss})"
+        try:
+            solution, seconds = timed(
+                lambda e=e, d=d, q=loss, o=own: optdp.solve_additive(e, d, q, rtol=rtol, time_limit=600, **o)
+            )
+        except ValueError as error:
+            refused.append(f"{name}: {error}")
+            print(refused[-1], flush=True)
+            continue
+        check, verify_seconds = timed(solution.verify)
+        rows.append({"sensitivity": width, "eps": e, "delta": d, "loss": loss, "name": name,
+                     "n": getattr(solution.certificate, "n", None), "lower": solution.lower_bound,
+                     "value": solution.value, "gap": solution.gap, "reached": bool(solution.gap <= rtol),
+                     "verified": bool(check), "seconds": seconds, "verify": verify_seconds})  # fmt: skip
+        print(rows[-1], flush=True)
+    columns = [Column("sensitivity", "sensitivity", "d")] if widths else []
+    columns += [Column("eps", "eps", "g"), Column("delta", "delta", "g"), Column("loss", "loss"), Column("n", "n", "d"),
+                Column("lower", "lower bound", ".9g"), Column("value", "value", ".9g"), Column("gap", "gap", ".1e"),
+                Column("reached", "reached"), Column("verified", "verified"), Column("seconds", "CPU s", ".2f"),
+                Column("verify", "verify s", ".2f")]  # fmt: skip
     worst = max(r["seconds"] for r in rows)
-    missed = [f"({r['eps']:g}, {r['delta']:g}, {r['loss']})" for r in rows if not (r["reached"] and r["verified"])]
+    missed = [r["name"] for r in rows if not (r["reached"] and r["verified"])]
     notes = [f"Not reached or not verified: {', '.join(missed) or 'none'}. Slowest: {worst:.2f} CPU s."]
-    return Report(f"solve_additive at rtol = {rtol:g}", columns, rows, notes)
+    notes += [f"Refused: {'; '.join(refused)}."] if refused else []
+    where = "on the integers" if widths else "on the line"
+    return Report(f"solve_additive {where} at rtol = {rtol:g}", columns, rows, notes)
 
 
 def sampling_table(size: int = 2_000_000) -> Report:
@@ -128,7 +142,7 @@ def main() -> None:
         "--case", nargs=3, action="append", metavar=("EPS", "DELTA", "N"), help="a row of the table (repeatable)"
     )
     parser.add_argument("--no-cvxpy", action="store_true", help="leave cvxpy out")
-    parser.add_argument("--grid", action="store_true", help="gap and time over a grid")
+    parser.add_argument("--grid", nargs="*", choices=GRIDS, help="gap and time over grids (default: all of them)")
     parser.add_argument("--rtol", type=float, default=1e-3, help="tolerance of --grid")
     parser.add_argument(
         "--eps", type=float, nargs="+", default=[0.01, 0.1, 1.0, 4.0, 8.0, 16.0], help="epsilons of --grid"
@@ -136,20 +150,28 @@ def main() -> None:
     parser.add_argument(
         "--delta", type=float, nargs="+", default=[1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5], help="deltas of --grid"
     )
+    parser.add_argument(
+        "--sensitivity", type=int, nargs="+", default=list(WIDTHS), help="sensitivities of the integers in --grid"
+    )
     parser.add_argument("--sampling", action="store_true", help="samples per second only")
-    parser.add_argument("--out", help="save the table (.md, .csv, .json, .html)")
+    parser.add_argument("--out", help="save the table (.md, .csv, .json, .html); of several each with its number")
     args = parser.parse_args()
     cases = [(float(e), float(d), int(n)) for e, d, n in args.case] if args.case else list(CASES)
-    if args.sampling:
-        report = sampling_table()
-    elif args.grid:
-        report = grid_table(args.rtol, args.eps, args.delta)
+    if args.grid is not None:
+        grids = args.grid or GRIDS
+        reports = [grid_table(args.rtol, args.eps, args.delta)] if "line" in grids else []
+        if "zero" in grids:
+            reports += [grid_table(args.rtol, [0.0], args.delta, widths) for widths in (None, list(ZERO_WIDTHS))]
+        if "integers" in grids:
+            reports.append(grid_table(args.rtol, args.eps, args.delta, args.sensitivity))
     else:
-        report = table(cases, not args.no_cvxpy)
-    print()
-    print(report)
-    if args.out:
-        report.save(args.out)
+        reports = [sampling_table() if args.sampling else table(cases, not args.no_cvxpy)]
+    for i, report in enumerate(reports):
+        print()
+        print(report)
+        if args.out:
+            stem, dot, kind = args.out.rpartition(".")
+            report.save(args.out if len(reports) == 1 else f"{stem}-{i + 1}{dot}{kind}")
 
 
 if __name__ == "__main__":

@@ -159,10 +159,10 @@ def read(value: Any, kind: str) -> Any:
     found = Entry(is_a=value.get(tag), **parts)
     if kind == "prior":
         named, d = found.categories + found.left_out, len(found.weights)
-        must(len(set(named)) == len(named) and len(found.categories) == d > 1, "categories are distinct", 2)
+        distinct = len(set(named)) == len(named) and len(found.categories) == d > 1 and min(found.weights) > 0
         places = len(found.given) in (0, d) and max([0, *found.given]) < len(named)
-        must(places and min(found.weights) > 0, "weights are positive", 2)
-        found.exact = [Fraction(w, sum(found.weights)) for w in found.weights]
+        must(distinct and places, "categories are distinct, weights positive", 2)
+        found.exact = [Fraction(w, total) for total in [sum(found.weights)] for w in found.weights]
     plain = {k: float(v) if isinstance(v, Fraction) and v == float(v) else value[k] for k, v in parts.items()}
     words = {k: getattr(v, "said", None) or json.dumps(plain[k]).strip('"') for k, v in parts.items()}
     found.said = said.format(**words, type=found.is_a)
@@ -174,8 +174,9 @@ def dot(a: Any, b: Any) -> Fraction:
     return sum((v * w for v, w in zip(a, b, strict=True)), ZERO)
 
 
-def highest(function: Any, marks: list[Any], cost: int = 400) -> Fraction:
-    """Not below 0, nor a continuous function that is of degree 4 between marks: Bernstein coefficients, on halves of halves."""
+def highest(function: Any, low: Any, high: Any, marks: Any, cost: int = 400) -> Fraction:
+    """Not below 0, nor a function of degree 4 between marks from low to high: Bernstein coefficients, on halves of halves."""
+    marks = [low, *marks[bisect_right(marks, low) : bisect_left(marks, high)], high]
     spend(len(marks) * cost)
     function = cache(function)
     best, todo, left = max(ZERO, *map(function, marks)), list(pairwise(marks)), 4000
@@ -184,8 +185,7 @@ def highest(function: Any, marks: list[Any], cost: int = 400) -> Fraction:
         spend(3 * cost)
         v = [function(a + (b - a) * k / 4) for k in range(5)]
         second, fourth = (dot((-13, 48, -36, 16, -3), row) / 12 for row in (v, v[::-1]))
-        inner = max(second, dot((13, -64, 120, -64, 13), v) / 18, fourth)
-        best = max(best, *v)
+        inner, best = max(second, dot((13, -64, 120, -64, 13), v) / 18, fourth), max(best, *v)
         if inner > best and (left < 0 or inner <= max(v[0], v[4]) + best / 2**70):
             best = inner
         elif inner > best:
@@ -211,8 +211,8 @@ def geometric_mean(row: list[Any], b: Fraction) -> Fraction:
 
 def grid(low: Any, high: Any, most: int = 2**4096) -> Fraction:
     """The least power of two v from 2^-1074 on with both ends at most 2^53 v from 0, and at most `most` v apart."""
-    need = max(ONE * abs(low) / 2**53, ONE * abs(high) / 2**53, ONE * (high - low) / most)
-    return Fraction(2) ** ((max(math.ceil(need * 2**1074), 1) - 1).bit_length() - 1074)
+    steps = max(Fraction(max(-low, high), 2**53), Fraction(high - low, most)) * 2**1074
+    return Fraction(2) ** (max(math.ceil(steps) - 1, 0).bit_length() - 1074)
 
 
 def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
@@ -234,8 +234,7 @@ def check_piecewise(p: Any, m: Any, c: Any) -> Pair:
         return (over(off, (n - half) * v, q) + over(off + v, half * v, q)) / (n * v) * (1 + ONE / 2**100)
 
     value, reach = p.mass * sent(ONE) + (1 - p.mass) * sent(p.share), p.width / (1 + circle)
-    if c.is_a == "constant":
-        must(shared and p.family.m == 2 and not circle, "two pieces on an interval")
+    if c.is_a == "constant" and shared and p.family.m == 2 and not circle:
         return value, over(ZERO, reach, q) / reach
     must(c.is_a == "bathtub" and bathtub(ZERO, c.threshold, reach, q, p.privacy.eps.high), "the threshold")
     return value, c.threshold
@@ -275,14 +274,20 @@ def check_additive(p: Any, m: Any, c: Any) -> Pair:
     value = Fraction(rounded * (q - 1), 4) + (cells_value if own.is_a == "AdditiveMechanism" else steps_value)(p, own)
     if c.is_a == "additive":
         return value, lattice_bound(p, c, line)
-    if c.is_a == "tails":  # P(|X| >= j width) >= 1 - 2 j delta
-        must(growth == 1, "eps = 0")
+    if c.is_a == "tails" and growth == 1:  # P(|X| >= j width) >= 1 - 2 j delta
         j = int(1 / (2 * delta))
         return value, (j**q - delta * j * (j + 1) * (1 if q == 1 else Fraction(4 * j - 1, 3))) * width**q
     if c.is_a == "spike":  # the multipliers (1 - |x/w|^q)+ (s^q - less) of shifts s from 3.1 w on
-        w, less, area = (c.width, c.width, 1) if q == 1 else (c.width, c.width**2 * 6 / 5, Fraction(4, 3))
-        must(w <= 0.25 and 2 * over(w * 31 / 10, 1 - w * 31 / 10, q, less) >= growth * area * w ** (q + 1), "the width")
-        return value, (1 - delta) * (w * width) ** q - (not line) * ONE / (4 if q == 1 else 12)  # a uniform number's
+        w, less, area = (c.width, c.width, c.width) if q == 1 else (c.width, c.width**2 * 6 / 5, c.width * 4 / 3)
+        shares = over(w * 31 / 10, 1 - w * 31 / 10, q, less)
+        if w and not line:  # of integers: m is the last one below w, shifts are from (7 m + 1)//2 + 1 on
+            w, m = w * width, math.ceil(w * width) - 1
+            near, far, out = (j * (j + 1) * (3 if q == 1 else 2 * j + 1) // 6 for j in (m, width, (7 * m + 1) // 2))
+            area = 1 + 2 * (m - near / w**q)
+            less = w**q + 2 * (q - 1) * near * (1 - (3 * m * m + 3 * m - 1) / (5 * w * w)) / area
+            shares = far - out - (width - (7 * m + 1) // 2) * less
+        must(c.width <= 0.25 and 2 * shares >= growth * area * w**q, "the width")
+        return value, (1 - delta) * (c.width * width) ** q
     must(delta == 0 and c.is_a == ("staircase" if line else "integer-staircase"), "no delta, on this domain")
     u, t = 1 / (growth - 1), c.threshold / width**q  # of (x + J)^q, J geometric with the mean u
     level = t if q == 1 else t - u - u * u
@@ -391,8 +396,7 @@ def check_lip(p: Any, m: Any, c: Any) -> Pair:
         below, above = (max(row), min(row)) if ldp else (sum(joint), sum(joint))
         must(below <= min(row) * e.low and (one_sided or max(row) <= above * e.low), "no posterior far off")
         value += cut((dot(joint, square) - (dot(joint, x) ** 2 if x else dot(joint, joint)) / sum(joint)) / COINS, True)
-    if c.method == "simplex":
-        must(not nu and not knots, "no prices")
+    if c.method == "simplex" and not nu and not knots:
         return value, (2 / e.high - 1 / e.high**2) * (dot(w, square) - (dot(w, x) ** 2 if x else dot(w, w)))
     must(not one_sided and c.method in (("knots",) if x else ("chord", "vertices")) and len(nu) == d, "prices for this")
     ordered = all(len(k) == 2 for k in knots) and all(a[0] <= b[0] for a, b in pairwise(knots))
@@ -521,11 +525,10 @@ def check_kernel(p: Any, m: Any, c: Any) -> Pair:
     n, exact, weight = m.width_cells, m.rule == "mean", (1 - p.mass) / m.width_cells
     path = [end for both in zip(m.lows, m.highs, strict=True) for end in both]
     must(len(m.cells) == len(m.lows) and sum(m.cells) == CELLS and path == sorted(path), "cells, and a nondecreasing Q")
-    low, high = p.low + p.width * path[0], p.low + p.width * path[-1]
+    low, high, (a, b) = p.low + p.width * path[0], p.low + p.width * path[-1], p.outputs or (p.low, p.high)
     step, fine = grid(low, high, 2**40 if exact else 2**4096), grid(p.low, p.high)
     first, last = sorted((math.ceil(low / step), math.floor(high / step)))
     must(m.share == 0.5 and (not exact or (fine <= 1 and p.objective.is_a == "worst-case")), f"this rule {BEYOND}", 2)
-    a, b = p.outputs or (p.low, p.high)
     must((a < b and a <= first * step and last * step <= b) or ("unbiased" in p.limits and not p.outputs), "outputs")
     must(p.q == 2 if exact else m.rule == "ends" and "unbiased" not in p.limits, "exact means, for squared errors")
     if exact:
@@ -550,15 +553,14 @@ def ends_value(p: Any, law: Any) -> Fraction:
     low, high = law.path[0], law.path[-1]
     rows = [((a, ONE, (qa + ra) / 2, ZERO), (b, ONE, (qb + rb) / 2, ZERO)) for a, b, qa, qb, ra, rb in law.windows]
     starts, middles = Curve(p.q, rows), [row[2] for piece in rows for row in piece] or [low, high]
-    far = max(math.ceil(max(abs(middles[0]), abs(middles[-1]))), 1)
-    blur = law.step / p.width + (high - low) / 2**52 + Fraction(far, 2**49)
+    blur = law.step / p.width + (high - low) / 2**52 + Fraction(max(math.ceil(max(map(abs, middles))), 1), 2**49)
 
     def expected(x: Fraction) -> Fraction:
         return law.mix(lambda z: law.curve.excess(x, z), starts.where(x, 0) if rows else ZERO)
 
-    marks, worst = {*middles, *law.path}, p.objective.is_a == "worst-case"
+    marks, worst = sorted({*middles, *law.path}), p.objective.is_a == "worst-case"
     spans = [(ZERO, ONE, ONE)] if worst else [(max(x - blur, ZERO), min(x + blur, ONE), w) for x, w in p.points]
-    value = ZERO + sum(w * highest(expected, sorted({a, b, *(x for x in marks if a < x < b)})) for a, b, w in spans)
+    value = ZERO + sum(w * highest(expected, a, b, marks) for a, b, w in spans)
     if p.q == 1:
         return (value + blur + 2 * law.steep) * p.width
     return ((root(value) + blur) ** 2 + 4 * law.steep * (max(high, 1 - low, ONE) + blur)) * p.width**2
@@ -574,15 +576,14 @@ def mean_value(p: Any, law: Any) -> Fraction:
     must(mean(low) <= 0 and mean(high) >= 1, "means that reach both ends of the domain")
     reach = [[low, high], [low, high]]  # starts below and above that with the mean 0, and the mean 1
     for goal, ends in BITS * list(enumerate(reach)):
-        middle = (ends[0] + ends[1]) / 2
-        ends[mean(middle) > goal] = middle
-    start, end = reach[0][0], reach[1][1]
-    marks = {start, end, *(ONE * c for row in law.windows for c in row[:2] if start < c < end)}
+        ends[mean(sum(ends, ZERO) / 2) > goal] = sum(ends, ZERO) / 2
+    marks = sorted({ONE * c for row in law.windows for c in row[:2]})
     for a, b, qa, qb, ra, rb in law.windows:  # those starts that are tossed between are at most so far apart
         apart = min(2 ** max(min(law.n.bit_length() - 23, (b - a).bit_length() - 13), 0), b - a)
         added = max(added, law.weight * apart**2 * max(ra - qa, rb - qb) * (qb - qa + rb - ra) / (b - a) / 4)
     off = max(fine / 2, math.ceil(p.low / fine) * fine - p.low, p.high - p.high // fine * fine)
-    return (highest(lambda a: mean(a, 2) - mean(a) ** 2, sorted(marks)) + added) * p.width**2 + law.step**2 / 4 + off**2
+    value = highest(lambda a: mean(a, 2) - mean(a) ** 2, reach[0][0], reach[1][1], marks)
+    return (value + added) * p.width**2 + law.step**2 / 4 + off**2
 
 
 def kernel_bound(p: Any, c: Any) -> Fraction:
@@ -594,8 +595,9 @@ def kernel_bound(p: Any, c: Any) -> Fraction:
     must(len(c.densities) <= 8 and len(points) <= 4096 >= len(x) and x == sorted(set(x)), "few layers, a mesh in order")
     if not worst:
         places = {Fraction(float(v)): (v, chance) for v, chance in p.points}
-        must(not c.densities and all(v in places for v in points), "points of the prior alone")
-        must(all(dot(c.weights, [v == name for v in points]) <= w for name, (_, w) in places.items()), "the prior")
+        shares = groupby(sorted(zip(points, c.weights, strict=True)), key=lambda pair: pair[0])
+        kept = all(v in places and sum(w for _, w in pairs) <= places[v][1] for v, pairs in shares)
+        must(not c.densities and kept, "points of the prior alone, with its weights at most")
         points = middles = [places[v][0] for v in points]
     atoms = [atom for atom in zip(c.weights, c.point_reaches, middles, points, strict=True) if atom[0]]
     layers, marks = [], {v for _, t, c, _ in atoms for v in (c - t, c, c + t)}
@@ -624,8 +626,7 @@ def kernel_bound(p: Any, c: Any) -> Fraction:
     if tilted and not p.outputs:
         low, high = min(marks), max(marks)
         must(g(low) <= 0 >= g(high) and prior * low <= mean <= prior * high, "outputs far away")
-    inner = sorted({low, max(high, low + ONE / 2**80), *(v for v in marks if low < v < high)})
-    lost = highest(g, inner, 100 + 20 * len(atoms) + 1500 * len(layers))
+    lost = highest(g, low, max(high, low + ONE / 2**80), sorted(marks), 100 + 20 * len(atoms) + 1500 * len(layers))
     return (value - lost) / (prior if worst else 1) * p.width**q
 
 
@@ -660,8 +661,7 @@ def prove(raw: bytes) -> str:
             must(p.share == 1 or 1 - p.mass <= (p.privacy.eps.low - 1) * p.mass * p.share, "the likelihood ratio")
         if interval and prior:
             must(all(type(v) is not str and p.low <= v <= p.high for v in prior.categories), "a prior on the domain")
-            shares = [(Fraction(v) - p.low) / p.width for v in prior.categories]
-            p.points = list(zip(shares, prior.exact, strict=True))
+            p.points = list(zip([(Fraction(v) - p.low) / p.width for v in prior.categories], prior.exact, strict=True))
         value, bound = routine(p, m, c)
     must(value <= s.value, "the mechanism attains the value")
     must(0 <= s.lower_bound <= min(s.value, max(bound, ZERO)), "the optimum is at least the lower bound")

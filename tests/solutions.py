@@ -90,6 +90,10 @@ MAKE = {
     "additive eps=20": lambda: optdp.solve_additive(20.0, 0.1),
     "additive eps=0, delta=1e-9": lambda: optdp.solve_additive(0.0, 1e-9),
     "additive eps=20 integers": lambda: optdp.solve_additive(16.0, 0.01, sensitivity=2**34, discrete=True, rtol=0.05),
+    "additive eps=16 integers of 2": lambda: optdp.solve_additive(16.0, 0.5, sensitivity=2, discrete=True),
+    "additive eps=16 integers squared": lambda: optdp.solve_additive(
+        16.0, 1e-6, "squared", sensitivity=600, discrete=True, rtol=0.05
+    ),
     "additive integers of 7": lambda: optdp.solve_additive(8.0, sensitivity=7, discrete=True),
     "additive integers, n apart": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=10**5 + 3, discrete=True, rtol=0.05),
     "additive wide integers": lambda: optdp.solve_additive(1.0, 0.1, sensitivity=10**6, discrete=True, rtol=0.05),

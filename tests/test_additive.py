@@ -729,6 +729,6 @@ def test_bounds_of_a_narrow_peak_agree_with_all_rows():
 
     problem = optdp.Problem(optdp.ApproxDP(4.0, 0.1), optdp.Line(), "abs", optdp.Additive())
     task = additive._Task(problem, time.perf_counter() + 60, "auto", None)
-    proven = additive_narrow.certificate(problem, task.costs, 4, task.deadline).bound(problem).value
+    proven = additive_narrow.certificate(problem, task.costs, 30, task.deadline).bound(problem).value
     whole = optdp.solve_additive(4.0, 0.1)
     assert whole.value * 0.97 <= proven <= whole.value

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import optdp
 from optdp.certificates.base import Refusal
 from optdp.certificates.spike import SpikeCertificate
 from optdp.certificates.staircase import IntegerStaircaseCertificate
 from optdp.certificates.tails import TailsCertificate
+from optdp.exact import enclosures
 from optdp.mechanisms.rounded import RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase
 
@@ -47,6 +49,90 @@ def test_the_peaks_bound_is_below_what_staircases_attain(eps, delta, loss):
     attained = LatticeStaircase.private(eps, delta=delta).enclose_loss(loss)[1]
     share = 3 * math.exp(-eps / (2 if loss == "abs" else 3))
     assert (1 - share) * attained <= certificate.bound(asked).value <= attained or loss == "squared"
+    with pytest.raises(Refusal):
+        SpikeCertificate(certificate.width * (1 + 1e-9)).bound(asked)
+
+
+#: Points of the grid on the integers that need its own proof of the peak, its staircase, lattices of its divisors, or few slacks.
+INTEGERS = [
+    (2, 16.0, 1e-9, "abs"), (2, 16.0, 0.5, "squared"), (3, 16.0, 0.1, "abs"), (10, 16.0, 1e-6, "squared"),
+    (100, 16.0, 0.5, "squared"), (1000, 16.0, 0.5, "abs"), (1000, 16.0, 1e-12, "squared"), (1000, 8.0, 0.1, "abs"),
+    (10**4, 16.0, 0.5, "abs"), (10**6, 16.0, 1e-6, "abs"), (10, 0.01, 1e-9, "abs"),
+    (23, 16.0, 0.9, "abs"), (10, 0.01, 1e-9, "squared"),
+]  # fmt: skip
+#: Others, which take longer.
+MORE = [
+    (1000, 8.0, 0.1, "squared"), (1000, 8.0, 0.5, "squared"), (1000, 4.0, 0.5, "abs"), (10**4, 4.0, 0.5, "abs"),
+    (10**4, 16.0, 0.5, "squared"), (10**6, 16.0, 0.5, "squared"), (10**4, 8.0, 0.5, "squared"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "eps", "delta", "loss"), [*INTEGERS, *(pytest.param(*x, marks=pytest.mark.soak) for x in MORE)]
+)
+def test_a_thousandth_is_reached_on_the_integers(sensitivity, eps, delta, loss):
+    solution = optdp.solve_additive(eps, delta, loss, sensitivity=sensitivity, discrete=True, time_limit=600)
+    assert solution.gap <= 1e-3 and solution.verify()
+
+
+def test_the_atom_is_as_large_as_it_may_be():
+    """Mass of p_0 that privacy lets stay at 0 costs nothing there, and h/4 spread over the cell."""
+    solution = optdp.solve_additive(4.0, 0.5)
+    assert solution.gap <= 1e-3 and solution.verify()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 60), st.floats(1.0, 12.0), st.sampled_from([1, 2]), st.floats(0.05, 1.0))
+def test_the_peaks_brackets_on_the_integers_from_their_definition(n, eps, q, share):
+    """L + Lam k - (E/2) (lam * k) >= t at every integer, in exact rationals, at widths up to the largest."""
+    asked = problem(eps, 0.1, "abs" if q == 1 else "squared", float(n), discrete=True)
+    best = SpikeCertificate.best(asked).width
+    w = Fraction(best * share) * n
+    if not w:
+        return
+    assert SpikeCertificate(best * share).holds(asked)
+    growth, t, m = enclosures.exp_above(eps), w**q, math.ceil(w) - 1
+    k = {x: 1 - (abs(x) / w) ** q for x in range(-m, m + 1)}
+    assert min(k.values()) > 0
+    area = sum(k.values())
+    v = sum(weight * x * x for x, weight in k.items()) / area if q == 2 else 0
+    lam = {s: 2 / growth / area * (s**q - t - v) for s in range(3 * m + 1 + (m + 1) // 2, n + 1)}
+    assert min(lam.values()) >= 0
+    scale = t / sum(lam.values())
+    assert scale <= 1
+    for y in range(n + 2 * m + 3):
+        received = sum(weight * (k.get(y - s, 0) + k.get(-y - s, 0)) for s, weight in lam.items())
+        assert y**q + t * k.get(y, 0) - growth / 2 * scale * received >= t
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(1, 6), st.floats(4.0, 7.0), st.sampled_from([1e-3, 0.01, 0.3]), st.sampled_from([1, 2]))
+def test_the_plain_program_on_few_integers_lies_between_the_peaks_bound_and_the_value(n, eps, delta, q):
+    """Masses at 0, ..., 4n, all pairs of all shifts, in HiGHS."""
+    size, growth = 4 * n + 1, math.exp(eps)
+    pairs = [(s, i) for s in range(1, n + 1) for i in range(-size - s, size + 1)]
+    rows, limits = [], []
+    scale = np.where(np.arange(size) == 0, 1.0, math.exp(-eps))
+    for j, (s, i) in enumerate(pairs):  # p_|i| - E p_|i + s| <= u
+        row = np.zeros(size + len(pairs))
+        for at, factor in ((abs(i), 1.0), (abs(i + s), -growth)):
+            if at < size:
+                row[at] += factor * scale[at]
+        row[size + j] = -1.0
+        rows.append(row)
+        limits.append(0.0)
+    for s in range(1, n + 1):
+        rows.append(np.concatenate([np.zeros(size), [float(t == s) for t, _ in pairs]]))
+        limits.append(delta)
+    twice = np.where(np.arange(size) == 0, 1.0, 2.0) * scale
+    cost = np.concatenate([twice * np.arange(size) ** q, np.zeros(len(pairs))])
+    mass = np.concatenate([twice, np.zeros(len(pairs))])
+    found = linprog(cost, np.array(rows), limits, mass[None, :], [1.0], method="highs")
+    asked = problem(eps, delta, "abs" if q == 1 else "squared", float(n), discrete=True)
+    certificate = SpikeCertificate.best(asked)
+    value = optdp.solve_additive(eps, delta, asked.objective.loss, sensitivity=n, discrete=True).value
+    assert found.status == 0
+    assert certificate.bound(asked).value <= found.fun * (1 + 1e-5) and found.fun <= value * (1 + 1e-5)
     with pytest.raises(Refusal):
         SpikeCertificate(certificate.width * (1 + 1e-9)).bound(asked)
 

@@ -251,13 +251,6 @@ class AdditiveCertificate(Certificate):
         return made
 
 
-def spreading(problem: Problem) -> Fraction:
-    """At most so much more noise on the integers costs with a uniform number in [-1/2, 1/2] added: 0 on the line."""
-    if not isinstance(problem.domain, Integers):
-        return Fraction(0)
-    return Fraction(1, 4) if problem.objective.loss.exponent == 1 else Fraction(1, 12)
-
-
 def _integers(values: Iterable[float | Fraction]) -> np.ndarray:
     """floor(v 2^SCALE), exactly: any numbers are a dual point, these are as good as the floats that they come from."""
     ratios = (v.as_integer_ratio() for v in values)

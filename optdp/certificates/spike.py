@@ -21,20 +21,31 @@ If Lam >= t, all multipliers may be scaled so that Lam = t, and then B >= t ever
 
 Both losses are within O(w) of what the staircase attains: w is about e^(-eps/2) and (e^-eps/2)^(1/3).
 
-**On the integers** X + U with U uniform in [-1/2, 1/2] keeps the guarantee at every real shift, and costs at most 1/4 more for
-|x|, 1/12 more for x^2.
+**On the integers** let the sensitivity be n and w in integers, not itself one in general; X, x, y and s are integers, and sums
+take the place of integrals. With m the largest integer below w, k(x) > 0 where |x| <= m; K = sum k(x), and v = 0 for |x|,
+v = sum k(x) x^2/K for x^2. Shifts are S, ..., n with S = 3m + 1 + ceil(m/2), and again B >= t if Lam = t:
+
+- y <= m: lam * k is 0 at y and at -y, since S > 2m; L + t k = t.
+- y > m, so that y >= w: lam * k vanishes at -y. Where no shift of S, ..., n is within m of y it vanishes at y as well, and
+  B(y) = L(y) >= t. Where one is, (lam * k)(y) is at most the sum over all x of 2 e^-eps k(x) (L(y - x) - t - v)/K, which is
+  2 e^-eps (L(y) - t): all y - x are at least r = S - 2m, and L(r) >= t + v, so that nothing that is left out is negative. For
+  |x| that is r > m, w <= m + 1 and v = 0; for x^2, r^2 >= (3m/2 + 1)^2 >= (m + 1)^2 + m^2 >= w^2 + v.
+
+Where w <= 1, m = 0 and the one test is {0}: t is then 2 e^-eps sum L(s)/(1 + 2n e^-eps) at best, what is attained but for a
+share of O(e^-eps).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from optdp.certificates.additive import by_pairs, not_additive, spreading
+from optdp.certificates.additive import by_pairs, not_additive
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import Within, enclosures, show
-from optdp.problem import Problem
+from optdp.problem import Integers, Problem
 
 
 @dataclass(frozen=True)
@@ -59,17 +70,22 @@ class SpikeCertificate(Certificate):
             self._refuse(f"the width {show(self.width)} is too large for this problem")
         q = int(problem.objective.loss.exponent)
         exact = (1 - Fraction(privacy.delta)) * (Fraction(self.width) * Fraction(privacy.sensitivity)) ** q
-        value = enclosures.round_down(exact - spreading(problem))
-        return Bound(max(0.0, value), "a dual of the continuum with one profile, exact rationals")
+        where = "integers" if isinstance(problem.domain, Integers) else "continuum"
+        return Bound(enclosures.round_down(exact), f"a dual of the {where} with one profile, exact rationals")
 
     def holds(self, problem: Problem) -> bool:
         """Whether Lam >= t, exactly."""
         privacy: Any = problem.privacy
-        w, fall = Fraction(self.width), 1 / enclosures.exp_above(privacy.eps)
+        w, fall, q = Fraction(self.width), 1 / enclosures.exp_above(privacy.eps), int(problem.objective.loss.exponent)
+        if not w:
+            return True
+        if isinstance(problem.domain, Integers):
+            shares, area, t = _sums(w * int(privacy.sensitivity), int(privacy.sensitivity), q)
+            return 2 * fall * shares >= area * t
         start = w * 31 / 10
-        if start > 1 or not w:
-            return not w
-        if problem.objective.loss.exponent == 1:
+        if start > 1:
+            return False
+        if q == 1:
             shares, area, t = ((1 - w) ** 2 - (start - w) ** 2) / 2, w, w
         else:
             shares, area, t = (1 - start**3) / 3 - w * w * 6 / 5 * (1 - start), w * 4 / 3, w * w
@@ -82,3 +98,20 @@ class SpikeCertificate(Certificate):
         while low < (middle := (low + high) / 2) < high:
             low, high = (middle, high) if cls(middle).holds(problem) else (low, middle)
         return cls(low)
+
+
+def _sums(w: Fraction, n: int, q: int) -> tuple[Fraction, Fraction, Fraction]:
+    """(the sum of L(s) - t - v over the shifts, K, t) on the integers."""
+    m = math.ceil(w) - 1
+
+    def powers(r: int, last: int) -> int:
+        """1^r + ... + last^r."""
+        squares = last * (last + 1) * (2 * last + 1)
+        return {1: last * (last + 1) // 2, 2: squares // 6, 4: squares * (3 * last * last + 3 * last - 1) // 30}[r]
+
+    area, t = 1 + 2 * (m - powers(q, m) / w**q), w**q
+    v = 2 * (powers(2, m) - powers(4, m) / w**2) / area if q == 2 else Fraction(0)
+    start = 3 * m + 1 + (m + 1) // 2
+    if start > n:
+        return Fraction(0), area, t
+    return powers(q, n) - powers(q, start - 1) - (n - start + 1) * (t + v), area, t

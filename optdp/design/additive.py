@@ -72,6 +72,8 @@ NARROW, FIRST, LIMIT = 0.1, 8, 24
 #: Lattices with more points, or programs with more rows, are not tried.
 MAX_POINTS = 60_000
 MAX_ROWS = 120_000
+#: From so many pairs on, a program on few integers is that of delta = 0 at first, where delta saves next to nothing.
+MANY = 20_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
 AIM = 0.1
 CHEAP = 10_000
@@ -83,10 +85,12 @@ FINEST = 1500
 FAR = 1e-3
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
 TINY = 1e-12
-#: The staircase of the integers is written out for sensitivities up to this: with delta, and without.
-WRITTEN, WRITTEN_PURE = 500, 10_000
+#: The staircase of the integers is written out for sensitivities up to this.
+WRITTEN = 10_000
 #: Programs on more integers than this per sensitivity are not solved where rounding costs a share of less than FINE.
 LATTICE, FINE = 64, 2e-5
+#: Lattices that do not divide the sensitivity are used where rounding to them costs less than this share.
+SPARE = 2e-4
 #: By how much noise of another kind must be better than that of the lattice, of which more is known.
 TIE = 1e-6
 #: Uniform noise: bits of the sensitivity that its grid resolves.
@@ -297,6 +301,21 @@ class LatticeProgram:
         values = self.primal[: self.size + 1]
         return np.maximum(values[:-1], 0.0) * self.scale, max(float(values[-1]), 0.0)
 
+    def stuck(self, p: np.ndarray, atom: float) -> tuple[np.ndarray, float]:
+        """The same with as much of p_0 in the atom as privacy allows: to the program they cost the same, off the lattice not."""
+
+        def spent(more: float) -> float:
+            moved = np.append(p[0] - more, p[1:])
+            line = np.concatenate([np.zeros(self.n), moved[:0:-1], moved, np.zeros(self.n)])
+            excess = (np.maximum(line[:-s] - self.ratio * line[s:], 0.0).sum() for s in range(1, self.n + 1))
+            return float(atom + more + max(excess))
+
+        limit, low, high = max(spent(0.0), self.delta), 0.0, float(p[0])
+        for _ in range(20):
+            middle = (low + high) / 2
+            low, high = (middle, high) if spent(middle) <= limit else (low, middle)
+        return np.append(p[0] - low, p[1:]), atom + low
+
     def violated(self, tolerance: float) -> dict[int, np.ndarray]:
         """Pairs not in the program where p exceeds what privacy allows by more than `tolerance` (relative to delta)."""
         p, atom = self.masses()
@@ -464,13 +483,28 @@ class _Task:
         """The same task for a changed problem."""
         return _Task(replace(self.problem, **changes), self.deadline, self.method, self.solver)
 
-    def allowed(self, points: int) -> int:
-        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one."""
+    def allowed(self, points: int, value: float = 0.0) -> int:
+        """Points per sensitivity near `points`: on the integers at most a point each, and a divisor where there is one, unless
+        what rounding to others costs is a small share of the loss, `value`.
+        """
         if not self.rounds:
             return aligned(points, self.jumps, self.loss.steps)
         most = int(self.width)
         points = min(points, most)
-        return next((n for n in range(points, min(points + points // 3, most) + 1) if most % n == 0), points)
+        if self.loss.exponent == 2 and value * SPARE > 1 / 12:
+            return points
+        return next((n for n in range(points, min(points + points * 2 // 3, most) + 1) if most % n == 0), points)
+
+    def resolved(self, peak: float, value: float) -> int:
+        """Points per sensitivity of which about `peak` lie in the peak: on the integers all of them where those are few.
+
+        0 where they are too many.
+        """
+        points = max(2, round(math.ceil(peak) / self.peak))
+        native = min(max(1.25 * points, additive_narrow.NATIVE / self.peak), additive_narrow.FINEST)
+        if self.rounds and self.width <= native:
+            return int(self.width)
+        return self.allowed(points, value) if points <= additive_narrow.FINEST else 0
 
     def on(self, reach: float) -> _Task:
         """The same with a user's function checked up to `reach` sensitivities (more than was asked before)."""
@@ -616,8 +650,10 @@ def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
     ratio = enclosures.exp_below(privacy.eps)
     top, bottom = ratio.numerator, ratio.denominator
     decay = -(-LIMB * bottom // top)
-    first = (1 << BITS) // math.ceil(2 * k + 1 + 2 * n / math.expm1(float(privacy.eps)))
+    total = int((1 << BITS) * (1 - Fraction(privacy.delta)))  # type: ignore[arg-type]  # the rest is mixed in at 0
+    first = total // math.ceil(2 * k + 1 + 2 * n / math.expm1(float(privacy.eps)))
     second = -(-first * bottom // top)
+    second += second >> 50  # whichever enclosure of e^eps is used
     tail = -(-second * LIMB // (LIMB - decay))
     return AdditiveMechanism(Integers(), n, n, (first,) * (k + 1), 0, (tail,) * n, decay, privacy.eps)
 
@@ -705,6 +741,8 @@ def _solve_with_slack(
     p, atom = program.masses()
     if task.discrete:
         p[0], atom = p[0] + atom, 0.0
+    else:
+        p, atom = program.stuck(p, atom)
     if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
         return None
     certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
@@ -757,7 +795,8 @@ def solve_additive(
     - `sensitivity`: how far apart the true values of neighbouring data sets can be.
     - `rtol`: the relative gap to reach, by refining the lattice.
     - `discrete`: noise on the integers, for integer data and sensitivity. Where they are few, nothing is refined: the program is
-      exact. At larger sensitivities (to 2^36, "abs" and "squared") noise of the line is refined up to `rtol`, and rounded.
+      exact. At larger sensitivities (to 2^36, "abs" and "squared"), and where nearly all noise is at or near 0, bounds are
+      refined up to `rtol` or in closed form, and noise is a staircase on the integers, or noise of the line that is rounded.
     - `n`: lattice points per sensitivity, in place of refinement up to `rtol`.
     - `time_limit`: seconds; the best bracket found so far is returned.
     - `method`: "simplex" (HiGHS, warm-started), "ipm" (HiGHS), "structured" (`optdp.solvers.hockeystick`, for many rows) or
@@ -908,11 +947,12 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
     points = n or (int(task.width) if task.discrete else task.allowed(4 if radius < 400 else 1))
     small = task.delta == 0
     if not small and task.eps > 0 and q is not None:
-        negligible = not task.discrete and radius > 6 and _share(task.eps, task.delta, q) < 0.02 * rtol
+        large = not task.discrete or (n is None and not every_shift and points < 24 and points**2 * radius > MANY)
+        negligible = large and radius > 6 and _share(task.eps, task.delta, q) < (0.1 if task.discrete else 0.02) * rtol
         small = task.delta <= TINY or negligible
     best: _Bracket | None = None
     coarse: LatticeProgram | None = None
-    many = isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN_PURE and n is None
+    many = isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN and n is None
     if many and task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum: no program
         with contextlib.suppress(ValueError):  # noise that reaches too far
             best = _with_staircase(_closed_form_bracket(task), task, rtol)
@@ -923,7 +963,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         best, small = _narrow(task, rtol), False
         if best.gap <= rtol:
             return best
-        points = task.allowed(math.ceil(FIRST / task.peak))
+        points = task.allowed(math.ceil(FIRST / task.peak), best.value)
     if n is not None and points * 2 * (radius + 2) > MAX_POINTS:
         most = int(MAX_POINTS / (2 * (radius + 2)))
         raise ValueError(
@@ -958,15 +998,22 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if small and task.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
             small = False  # what delta saves is not negligible after all
         best = found if best is None else _better(best, found)
+        if fixed and small and task.delta > TINY and best.gap > AIM * rtol:
+            small = False
+            continue
         if fixed or best.gap <= AIM * rtol or time.perf_counter() > task.deadline or not found.solved:
             break
         order = 1.0 if task.jumps else 0.5  # gaps fall like the step, or its square
-        wanted, needed = (math.ceil(points * (found.gap / (aim * rtol)) ** order) for aim in (0.9 * AIM, 0.85))
+        # What rounding to integers may cost stays as it is.
+        stays = min(1 / 3 / best.value, rtol / 2) if task.rounds and q == 2 else 0.0
+        wanted = math.ceil(points * (found.gap / (0.9 * AIM * rtol)) ** order)
+        needed = math.ceil(points * (max(found.gap - stays, 0.0) / (0.85 * rtol - stays)) ** order)
         cheap = int(math.sqrt(CHEAP / (min(radius + 1, 10) if small else radius + 1)))
         if best.gap <= rtol and cheap <= points:
             break
         goal = min(wanted, max(cheap, needed if best.gap > rtol else 0))
-        used, points = points, task.allowed(min(max(goal, points + 1), (2 if task.narrow else 6) * points))
+        used, most = points, (2 if task.narrow else 6) * points
+        points = task.allowed(min(max(goal, points + 1), most), best.value)
         if task.jumps:  # as far as it goes
             points = min(
                 points, int(MAX_POINTS / (radius + 2) / 2), points if small else int(math.sqrt(1.9 * MAX_ROWS / radius))
@@ -998,14 +1045,15 @@ def _narrow(task: _Task, rtol: float) -> _Bracket:
     """The staircase with an atom, and the bound of finer and finer lattices that resolve the peak."""
     best = _with_staircase(_closed_form_bracket(task), task, rtol)
     best = _proven(best, task, SpikeCertificate.best(task.problem))
-    most = int(min(additive_narrow.FINEST, task.width if task.rounds else math.inf) * task.peak)
-    points, used = min(FIRST, most), 0
+    points, used = task.resolved(FIRST, best.value), 0
     while points > used and best.gap > rtol and time.perf_counter() < task.deadline:
         found = additive_narrow.certificate(task.problem, task.costs, points, task.deadline)
         if found is None:
             break
         best, used = _proven(best, task, found), points
-        points = min(max(math.ceil(points * math.sqrt(best.gap / (0.85 * rtol))), points + 1), 3 * points, LIMIT, most)
+        peak = points * task.peak
+        wanted = min(max(round(peak * math.sqrt(best.gap / (0.85 * rtol))), round(peak) + 1), 3 * round(peak), LIMIT)
+        points = task.resolved(wanted, best.value)
     return best
 
 
@@ -1033,12 +1081,12 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
         noise, value = task.sent(mechanism)
         if value < best.value:
             best = replace(best, mechanism=noise, value=value)
-    if integers and task.width <= (WRITTEN if task.delta else WRITTEN_PURE):
+    if integers and task.width <= WRITTEN and task.delta < 1 - 2.0**-20:
         n = int(task.width)
         for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
             made = integer_staircase(task.privacy, n, k)
             delta = Fraction(task.privacy.delta)
-            more = int(made.total * delta / (1 - delta)) if task.delta < 0.9 else 0  # mixed in at 0
+            more = int(made.total * delta / (1 - delta))  # mixed in at 0
             made = replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
             if (value := made.enclose_loss(task.loss)[1]) < best.value:
                 best = replace(best, mechanism=made, value=value)

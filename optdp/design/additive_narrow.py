@@ -20,8 +20,8 @@ from optdp.certificates.additive import AdditiveCertificate, Multiplier
 from optdp.problem.problem import Problem
 from optdp.solvers.lp import Highs, LinearProgram
 
-#: Lattices are not finer than this many points per sensitivity.
-FINEST = 12_000
+#: Lattices are not finer than this many points per sensitivity; a peak of so many integers is not made coarser.
+FINEST, NATIVE = 12_000, 8
 #: Far from the peak's images shifts are represented by so many knots; the chain's points by so many.
 MIDDLE, CHAIN = 24, 40
 #: Multipliers are drawn in by these shares, for what the solver leaves open in rows whose costs are large.
@@ -46,8 +46,8 @@ def _splines(knots: np.ndarray, at: np.ndarray, degree: int) -> Any:
     return BSpline.design_matrix(at.astype(float), ends, degree).tocsr()
 
 
-def certificate(problem: Problem, costs: Any, m: int, deadline: float) -> AdditiveCertificate | None:
-    """Multipliers on the lattice on which the peak is m points wide; None where it is too fine or the solver fails.
+def certificate(problem: Problem, costs: Any, n: int, deadline: float) -> AdditiveCertificate | None:
+    """Multipliers on a lattice of n points per sensitivity; None where it is too coarse or the solver fails.
 
     **Arguments:** `problem`: with a loss |x| or x^2; `costs(n, last)`: those of lattice points, in floats;
     `deadline`: on the clock of `time.perf_counter`, after which the solver is stopped.
@@ -57,8 +57,8 @@ def certificate(problem: Problem, costs: Any, m: int, deadline: float) -> Additi
     privacy: Any = problem.privacy
     eps, delta, q = float(privacy.eps), float(privacy.delta), int(problem.objective.loss.exponent)
     ratio, width = math.exp(eps), peak(eps, q)
-    n = max(2, round(m / width))
-    if n > FINEST or n < 4 * m:
+    m = max(1, round(n * width))
+    if n < 4 * m + 2:
         return None
     # Shifts: every one near the longest, where the multipliers have kinks, and fewer elsewhere.
     least, dense, ends = max(1, m // 2), max(1, m // 16), n - 2 * m
