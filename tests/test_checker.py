@@ -467,3 +467,25 @@ def test_it_runs_where_nothing_is_installed(tmp_path):
         run = subprocess.run([sys.executable, "-I", "-S", alone, path], capture_output=True, text=True, cwd=tmp_path)
         assert run.returncode == status and (run.stdout + run.stderr).startswith(said), run
         assert "Traceback" not in run.stderr
+
+
+def _with_prior(name, size):
+    """A solution under points with a prior, and the prior of so many points in its place."""
+    data = json.loads(text(name))
+    points = sorted(random.Random(size).random() for _ in range(size))
+    prior = {"type": "prior", "weights": [1] * size, "categories": points, "left_out": [], "given": []}
+    data["problem"]["objective"]["prior"] = prior
+    return data, points
+
+
+@pytest.mark.parametrize("case", ["read alone", "one name often"])
+def test_the_time_for_a_long_prior_grows_as_it_does(case):
+    """Sums over the prior were done once for every weight, and once for every name: minutes for files of 200 kB."""
+    data, points = _with_prior("kernel prior", 40_000 if case == "read alone" else 4096)
+    if case == "read alone":
+        data["mechanism"] = {}
+    else:
+        data["certificate"].update(points=[points[0]] * 4096, weights=[0.0] * 4096, point_reaches=[0.1] * 4096)
+    began = time.process_time()
+    status, _ = checker.check(json.dumps(data).encode())
+    assert status and time.process_time() - began < 10
