@@ -472,7 +472,8 @@ def test_it_runs_where_nothing_is_installed(tmp_path):
 def _with_prior(name, size):
     """A solution under points with a prior, and the prior of so many points in its place."""
     data = json.loads(text(name))
-    points = sorted(random.Random(size).random() for _ in range(size))
+    rng = random.Random(size)
+    points = sorted(rng.random() for _ in range(size))
     prior = {"type": "prior", "weights": [1] * size, "categories": points, "left_out": [], "given": []}
     data["problem"]["objective"]["prior"] = prior
     return data, points
