@@ -37,8 +37,8 @@ class Program:
 
     `variables` and `constraints` describe it in words; `model` is the object itself: a `LinearProgram`, a Pyomo model or a cvxpy
     problem, built when first asked for by `build(*arguments)`. `objective` and `bound` are raw, unverified solver output (see
-    `Solution.value` and `Solution.lower_bound` for what is proven). `rtol`: the relative gap that was asked for; `stopped`:
-    whether the time limit ended the solve.
+    `Solution.value` and `Solution.lower_bound` for what is proven), None where that is no finite number. `rtol`: the relative gap
+    that was asked for; `stopped`: whether the time limit ended the solve.
     """
 
     variables: str
@@ -55,6 +55,10 @@ class Program:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", " ".join(self.message.split()))  # one line, as files hold it
+        for name in ("objective", "bound"):  # files hold no NaN, and a solver may say anything
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                object.__setattr__(self, name, None)
 
     @cached_property
     def model(self) -> Any:

@@ -106,9 +106,11 @@ def test_huber_lies_between_its_two_halves():
 
 
 @pytest.mark.parametrize("limit", [1.3, 2.0])
-def test_thresholds_under_gaussian_privacy_are_no_worse_than_noise_for_squares(limit):
+def test_thresholds_under_gaussian_privacy_are_no_worse_than_noise_for_squares(limit, tmp_path):
     """Where no lattice is fine enough for the threshold's own program (2.0: none had noise) other noise serves."""
     found = optdp.solve_additive(optdp.GDP(3.0), loss=optdp.Threshold(limit), rtol=0.02)
     other = optdp.solve_additive(optdp.GDP(3.0), loss="squared", rtol=0.02).mechanism
     assert found.verify() and found.value <= other.enclose(found.problem.objective)[1]
     assert found.status is optdp.Status.GAP and found.mechanism.satisfies(optdp.GDP(3.0))
+    found.save(tmp_path / "found.json")
+    assert optdp.Solution.load(tmp_path / "found.json").verify()

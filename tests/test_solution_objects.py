@@ -3,8 +3,10 @@
 import copy
 import io
 import logging
+import math
 import pickle
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,3 +108,12 @@ def test_shown_in_a_notebook():
     assert own._repr_html_().startswith("<") and own.problem._repr_latex_().startswith("$")
     assert len(repr(own)) < 400
     print(own, file=io.StringIO())
+
+
+@pytest.mark.parametrize("said", [math.nan, math.inf, -math.inf])
+def test_what_a_solver_says_that_is_no_number_is_left_out_of_files(said, tmp_path):
+    found = optdp.solve_piecewise(1.0)
+    odd = replace(found, program=replace(found.program, objective=said, bound=said))
+    assert odd.program.objective is None and odd.program.bound is None
+    odd.save(tmp_path / "odd.json")
+    assert optdp.Solution.load(tmp_path / "odd.json").verify()

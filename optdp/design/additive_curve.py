@@ -971,7 +971,7 @@ def _borrowed(run: Run) -> Solution | None:
                 )
                 value = made.mechanism.enclose(run.problem.objective)[1]
                 told = replace(
-                    made.program, rtol=run.rtol, objective=math.nan, seconds=run.seconds, stopped=not run.left(),
+                    made.program, rtol=run.rtol, objective=None, seconds=run.seconds, stopped=not run.left(),
                     message=f"noise for {objective.loss}, which is better than what was found for this loss",
                 )  # fmt: skip
                 lower = min(certificate.bound(run.problem).value, value)
