@@ -19,11 +19,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from flint import arb, ctx
 from scipy.special import ndtr
 
 import optdp
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.baselines.noise import Gaussian
+from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.report.report import Column, Report
 
 MU = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
@@ -71,6 +73,8 @@ def row(name: str, notion: str, loss: str, least: float, call: Callable[[], Any]
 
 def spent(noise: Any, mu: float, count: int = 1000) -> float:
     """The largest share of delta(eps) that random eps and shifts take, by quadrature between all ends of cells."""
+    if isinstance(noise, LatticeGaussian):
+        return spent_as_sent(noise, mu, count)
     rng, b = np.random.default_rng(0), noise.decay / 2**62
     tail = np.array([float(Fraction(t, noise.total)) for t in noise.tail]) * (1 - b)
     p = np.concatenate([noise.masses, tail, b * tail, b**2 * tail, np.zeros(noise.n)])
@@ -88,6 +92,36 @@ def spent(noise: Any, mu: float, count: int = 1000) -> float:
     return most
 
 
+def spent_as_sent(noise: LatticeGaussian, mu: float, count: int) -> float:
+    """The same of the Gaussian on its lattice, in balls: of the law of K itself, at half-lines {K >= k} around the best one.
+
+    With I(z) = int_z^oo Q the chance of K >= k, the mean of N/g - k + 1 cut off at 0 and 1, is s (I((k - 1)/s) - I(k/s)). The law
+    is log-concave, so that half-lines are the best tests.
+    """
+    rng, most = np.random.default_rng(0), 0.0
+    with ctx.workprec(400):
+        apart, m = math.ceil(noise.sensitivity / noise.step), arb(mu)
+        s = apart / m
+
+        def tail(z: arb) -> arb:
+            return (z / arb(2).sqrt()).erfc() / 2
+
+        def beyond(k: int) -> arb:
+            ends = [(-(z**2) / 2).exp() / (2 * arb.pi()).sqrt() - z * tail(z) for z in ((k - 1) / s, k / s)]
+            return s * (ends[0] - ends[1])
+
+        for eps, share in zip(rng.uniform(0, mu**2 / 2 + 2 * mu, count), rng.uniform(0, 1, count), strict=True):
+            shift, e = max(round(share * apart), 1), arb(float(eps))
+            best = round(float(e * s * s / shift)) + shift // 2
+            found = max(
+                float((beyond(best + j - shift) - e.exp() * beyond(best + j)).upper())
+                for j in (-(2**40), -1, 0, 1, 2**40)
+            )
+            allowed = tail(e / m - m / 2) - e.exp() * tail(e / m + m / 2)
+            most = max(most, found / float(allowed.lower()))
+    return most
+
+
 def gdp(rtol: float, limit: float) -> Iterator[dict[str, Any]]:
     """mu-GDP."""
     for mu in MU:
@@ -97,6 +131,9 @@ def gdp(rtol: float, limit: float) -> Iterator[dict[str, Any]]:
             if "solution" in found:
                 most = spent(found["solution"].mechanism, mu)
                 assert most <= 1 + 1e-6, f"mu = {mu:g} at {loss}: {most} of what the promise allows"
+                # Values are rounded up, and what is sent lies on a lattice.
+                allowed = math.nextafter(gaussian(loss, 1 / mu) * (1 + 2e-16), math.inf)
+                assert found["value"] <= allowed, f"mu = {mu:g} at {loss}: above the Gaussian"
             yield found
 
 

@@ -129,7 +129,7 @@ def divergence(noise, steps, alpha):
 
 def gauss_delta(mu, eps):
     """delta of mu-GDP at eps."""
-    with ctx.workprec(BITS):
+    with ctx.workprec(3 * BITS):
         m, e, root = ball(mu), ball(eps), arb(2).sqrt()
         return ((e / m - m / 2) / root).erfc() / 2 - e.exp() * ((e / m + m / 2) / root).erfc() / 2
 
@@ -173,9 +173,37 @@ def solved(number):
     return optdp.solve(problem, rtol=0.05)
 
 
+def gaussian_excess(noise, share, eps):
+    """The largest P(K >= k - m) - e^eps P(K >= k) of a Gaussian rounded to its lattice, for a shift by m steps: at half-lines
+    next to where the likelihood ratio of the Gaussian is e^eps; the law of K is log-concave."""
+    width, mu = Fraction(float(noise["sensitivity"])), Fraction(noise["mu"])
+    step = next(2 ** Fraction(e) for e in range(-1100, 1100) if 2**49 <= width / mu / 2 ** Fraction(e) < 2**50)
+    apart = math.ceil(width / step)
+    m = max(round(share * apart), 1)
+    with ctx.workprec(3 * BITS):
+        s = ball(Fraction(apart) / mu)
+
+        def beyond(k):
+            """P(K >= k) = s int_((k-1)/s)^(k/s) Q."""
+            ends = []
+            for z in (ball(k - 1) / s, ball(k) / s):
+                ends.append((-(z**2) / 2).exp() / (2 * arb.pi()).sqrt() - z * (z / arb(2).sqrt()).erfc() / 2)
+            return s * (ends[0] - ends[1])
+
+        best = round(Fraction(eps) * (Fraction(apart) / mu) ** 2 / m) + m // 2
+        around = (best + j for j in (-(2**44), -2, -1, 0, 1, 2, 2**44))
+        return max((beyond(k - m) - ball(eps).exp() * beyond(k) for k in around), key=lambda x: float(x.mid()))
+
+
 def judged(solution, rng):
     """Whether the returned noise keeps its promise at a random eps and shift; with what was asked."""
     noise, problem = solution.mechanism.to_dict(), solution.problem
+    if noise["mechanism"] == "LatticeGaussian":
+        share, eps = float(rng.uniform()) if rng.random() < 0.8 else 1.0, float(rng.uniform(0, 4 * problem.privacy.mu))
+        with ctx.workprec(3 * BITS):
+            most, mu = gauss_delta(problem.privacy.mu, eps), Fraction(noise["mu"])
+            good = mu == Fraction(problem.privacy.mu) and bool(gaussian_excess(noise, share, eps) <= most)
+        return good, f"{problem.statement()}: a share {share} of the sensitivity, eps = {eps}"
     if "first" in noise:
         steps, eps = int(rng.integers(1, points(noise) + 1)), 0.0
         return kept(

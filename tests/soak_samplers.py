@@ -20,6 +20,7 @@ import numpy as np
 import optdp
 from optdp.mechanisms.composite import CompositeMechanism
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle
+from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.mechanisms.staircase import LatticeStaircase
@@ -63,6 +64,8 @@ def everywhere(eps):
     yield "finite", optdp.solve_kernel(eps, np.ones((4, 4)) - np.eye(4), domain=optdp.Alphabet(4)).mechanism, 2
     for notion in ("lip", "lip-lower", "ldp"):
         yield f"information privacy ({notion})", optdp.solve_lip([0.5, 0.3, 0.2], eps, notion=notion).mechanism, 1
+    if eps <= 8:
+        yield "Gaussian", LatticeGaussian(optdp.Line(), 2.5, eps), 1e-3
     if eps >= 0.05:
         yield "staircase", LatticeStaircase.private(eps, 2.5), 0.25
         yield "staircase with atom", LatticeStaircase.private(eps, delta=0.1), 1e3

@@ -15,6 +15,9 @@ fine, with masses that are equal on cells which grow with the distance from 0: f
 the two masses that a shift compares are constant, and distances between ends are the only shifts that matter. The bound is
 that of `optdp.design.additive_graded`.
 
+**The Gaussian** itself is near the optimum at a small mu, nearer than a lattice of a few points; it is what comes back where it
+is better than the noise found (`optdp.mechanisms.gaussian`).
+
 **Tails.** Gaussian DP needs noise without end. Beyond the last variables masses fall by a constant factor each sensitivity, the
 largest likelihood ratio that F allows at the power of `RARE`: an inner approximation of F, a chord from 0.
 """
@@ -39,6 +42,7 @@ from optdp.design.registry import Run, register
 from optdp.exact import require, work
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.noise import truncated_radius
+from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers
 from optdp.problem.objectives import WorstCase
@@ -79,6 +83,8 @@ EVEN = 1e-4
 JUMPY, LATTICES = 16, 4
 #: How near a lattice's objectives come, as a share of rtol; the tolerance of noise that is for another loss.
 SOLVED, BORROWED = 0.05, 0.01
+#: What a solution says where the Gaussian comes back.
+GAUSSIAN = "the noise is the Gaussian's"
 
 
 class PowerCurve(Protocol):
@@ -694,6 +700,17 @@ class _Task:
         masses /= masses[0] + 2 * masses[1:].sum()
         return np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
 
+    def rival(self) -> tuple[LatticeGaussian, float] | None:
+        """The Gaussian under Gaussian DP on the line, and what it costs; None where floats or its lattice are too coarse."""
+        if not self.gaussian or self.discrete:
+            return None
+        try:
+            noise = LatticeGaussian(self.problem.domain, self.width, self.privacy.mu)
+        except ValueError:
+            return None
+        value = noise.enclose(self.problem.objective)[1]
+        return (noise, value) if math.isfinite(value) else None
+
     def mechanism(self, program: TailProgram) -> AdditiveMechanism:
         """The masses as exact noise, not yet tested."""
         p, atom = program.masses()
@@ -710,7 +727,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Bracket:
-    mechanism: AdditiveMechanism
+    mechanism: Any
     value: float
     certificate: AdditiveCertificate | GradedCertificate
     lower: float
@@ -720,6 +737,11 @@ class _Bracket:
     @property
     def gap(self) -> float:
         return (self.value - self.lower) / self.value
+
+    def within(self, rtol: float, other: tuple[Any, float] | None) -> bool:
+        """Whether the better of this noise and another one, with its value, is near enough to the bound."""
+        value = min(self.value, other[1]) if other else self.value
+        return value - self.lower <= rtol * value
 
 
 def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _Bracket | None:
@@ -904,6 +926,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     points = n or (int(task.width) if task.discrete else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
     best: _Bracket | None = None
     coarse: TailProgram | None = None
+    gaussian = None if fixed else task.rival()
     for size in [points] if fixed else _sizes(task, points):
         if size * (task.radius + 2) > MAX_POINTS:
             break
@@ -917,27 +940,37 @@ def design(run: Run, *, n: int | None = None) -> Solution:
                 best = _peaked(run, task, found, rtol)
                 break
             coarse, best = found.program, _better(best, found)
-        if time.perf_counter() > task.deadline or (best is not None and best.gap <= rtol):
+        if time.perf_counter() > task.deadline or (best is not None and best.within(rtol, gaussian)):
             break
-    if task.loss.exponent is None and not fixed and (best is None or best.gap > rtol):
+    if task.loss.exponent is None and not fixed and (best is None or not best.within(rtol, gaussian)):
         other = _borrowed(run)
         if best is None and other is not None:
             return other
         if best is not None and other is not None and other.value < best.value:
             best = replace(best, mechanism=other.mechanism, value=other.value, lower=min(best.lower, other.value))
+    if best is None and gaussian is not None:
+        certificate = AdditiveCertificate(1, "nodes", ())  # nothing is proven of others
+        told = Program(
+            "tail probabilities on a lattice", f"powers of tests under the curve of {privacy.adjective}", task.solver.name,
+            run.seconds, run.rtol, message=f"no noise was found on a lattice: {GAUSSIAN}", stopped=not run.left(),
+        )  # fmt: skip
+        lower = min(certificate.bound(problem).value, gaussian[1])
+        return Solution(problem, gaussian[1], lower, gaussian[0], certificate, told)
     if best is None:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
             "limit; raise the privacy parameters, the time limit, or scale the data to a smaller sensitivity"
         )
-    program = best.program
+    program, noise, value, message = best.program, best.mechanism, best.value, ""
+    if gaussian is not None and gaussian[1] < value:
+        noise, value, message = *gaussian, f"{GAUSSIAN}, which is better than what was found"
     told = Program(
         f"{program.size} tail probabilities on a lattice of {program.n} points per sensitivity",
         f"powers of tests at shifts 1..{program.n} under the curve of {privacy.adjective}: {len(program.cuts)} cuts",
         f"{task.solver.name}, {program.rounds} rounds on the last lattice", run.seconds, run.rtol, program.objective,
-        stopped=run.seconds > run.time_limit, build=_model, arguments=(program.session.program,),
+        message=message, stopped=run.seconds > run.time_limit, build=_model, arguments=(program.session.program,),
     )  # fmt: skip
-    return Solution(problem, best.value, best.lower, best.mechanism, best.certificate, told)
+    return Solution(problem, value, min(best.lower, value), noise, best.certificate, told)
 
 
 def _sizes(task: _Task, points: int) -> Iterator[int]:

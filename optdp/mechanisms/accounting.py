@@ -1,6 +1,7 @@
 """What several releases of the same additive noise guarantee together: Gaussian DP, and numerical composition.
 
-**Gaussian DP.** k releases that are mu-GDP each are sqrt(k) mu-GDP, whatever the noise (Dong, Roth and Su 2022): by balls.
+**Gaussian DP.** k releases that are mu-GDP each are sqrt(k) mu-GDP, whatever the noise (Dong, Roth and Su 2022): by balls. Of the
+Gaussian nothing better is true.
 
 **Numerical composition.** The largest hockey-stick divergence H(eps) over all shifts is convex in e^eps, hence that of a pair of
 distributions that dominates every shift. On a grid of eps it is interpolated linearly in e^eps, which is an upper bound, and the
@@ -17,12 +18,13 @@ import math
 from typing import Any
 
 import numpy as np
-from flint import ctx
+from flint import arb, ctx
 
 from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.mechanisms.additive import AdditiveMechanism
-from optdp.problem.privacy import GDP, ApproxDP
+from optdp.mechanisms.gaussian import LatticeGaussian
+from optdp.problem.privacy import GDP, ApproxDP, gauss_tail
 
 #: What is added to a composed delta for the rounding of floats.
 ROUNDING = 1e-12
@@ -78,7 +80,8 @@ def _affordable(count: float, step: float) -> None:
 def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None = None) -> float:
     """delta at `eps` of `releases` independent releases, for neighbours whose every answer differs by at most the sensitivity.
 
-    **Arguments:** `noise`: an `AdditiveMechanism`, or anything with `delta(eps)`; `step`: of the grid of privacy losses.
+    **Arguments:** `noise`: an `AdditiveMechanism`, or anything with `delta(eps)`; `step`: of the grid of privacy losses, which a
+    `LatticeGaussian` needs none of: its delta is that of Gaussians, rounded up.
 
     **Raises** ValueError where the grid would have too many points.
 
@@ -88,6 +91,11 @@ def composed_delta(noise: Any, eps: float, releases: int, *, step: float | None 
     """
     eps = require.real("eps", eps, low=0.0)
     releases = require.integer("releases", releases, low=1, high=10**6)
+    if isinstance(noise, LatticeGaussian):
+        with ctx.workprec(enclosures.PRECISION):
+            mu, e = enclosures.ball(noise.mu) * arb(releases).sqrt(), enclosures.ball(eps)
+            whole = gauss_tail(e / mu - mu / 2) - e.exp() * gauss_tail(e / mu + mu / 2)
+            return min(1.0, enclosures.round_up(whole.max(arb(0))))
     # How far losses reach: to where a single release's delta falls no further (bounded noise keeps some for ever).
     furthest = FURTHEST if isinstance(noise, AdditiveMechanism) else require.MAX_EPS
     kept, reach = (1 + LEFT) * float(profile(noise, np.array([furthest]))[0]) + 1e-15 / releases, 0.05
