@@ -102,6 +102,8 @@ MAKE = {
     "notion profile delta=0": lambda: optdp.solve_additive(optdp.Profile([(0.5, 0.1), (2.0, 0.0)]), rtol=0.05),
     "notion gdp": lambda: optdp.solve_additive(optdp.GDP(1.0), rtol=0.05),
     "notion gdp squared": lambda: optdp.solve_additive(optdp.GDP(0.5), loss="squared", rtol=0.05),
+    "notion gdp lattice": lambda: optdp.solve_additive(optdp.GDP(0.5), loss="squared", n=4),
+    "notion gdp huber": lambda: optdp.solve_additive(optdp.GDP("1/3", 0.1), loss=optdp.Huber(0.2), rtol=0.05),
     "notion gdp discrete": lambda: optdp.solve_additive(optdp.GDP(1.0, 2.0), discrete=True, rtol=0.05),
     "notion gdp graded": lambda: graded(optdp.GDP(3.8)),
     "notion kl": lambda: optdp.solve_additive(optdp.KL(0.5), rtol=0.05),

@@ -788,7 +788,8 @@ def solve_additive(
     **Arguments:**
 
     - `eps`, `delta`: the guarantee: eps in [0, 30], delta in [0, 1), not both 0; exactly: Fractions, "0.1", `optdp.log(3)`. In
-      place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `Curve`, `GDP`, `RDP` or `KL`.
+      place of eps also a notion with a sensitivity of its own: `optdp.Profile`, `Curve`, `GDP`, `RDP` or `KL`. Under GDP on the
+      line the noise is the Gaussian's where none was found that is better.
     - `loss`: "abs" ("l1"), "squared" ("l2"), `optdp.Power(q)`, `Huber`, `Threshold`, `Pieces`, or a convex function of the
       distance (delta > 0 only: without it noise is unbounded, and a function is known through samples on a bounded range); or
       `optdp.Quantile(0.95)`, how far error bars at that confidence reach.

@@ -16,7 +16,8 @@ the two masses that a shift compares are constant, and distances between ends ar
 that of `optdp.design.additive_graded`.
 
 **The Gaussian** itself is near the optimum at a small mu, nearer than a lattice of a few points; it is what comes back where it
-is better than the noise found (`optdp.mechanisms.gaussian`).
+is better than the noise found (`optdp.mechanisms.gaussian`). Half-lines alone prove it nearly optimal for x^2 and mu <= 1, and
+for |x| at a very small mu (`optdp.certificates.half_lines`).
 
 **Tails.** Gaussian DP needs noise without end. Beyond the last variables masses fall by a constant factor each sensitivity, the
 largest likelihood ratio that F allows at the power of `RARE`: an inner approximation of F, a chord from 0.
@@ -35,7 +36,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from optdp.certificates.additive import SCALE, AdditiveCertificate, Multiplier, lattice_costs, not_noise
+from optdp.certificates.base import Refusal
 from optdp.certificates.graded import GradedCertificate
+from optdp.certificates.half_lines import HalfLinesCertificate
 from optdp.design.additive import MAX_POINTS, aligned, as_weights, jumps_of, private_geometric, sized
 from optdp.design.additive_graded import DULL, Mesh, Relaxation, spaced
 from optdp.design.registry import Run, register
@@ -700,6 +703,12 @@ class _Task:
         masses /= masses[0] + 2 * masses[1:].sum()
         return np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
 
+    def half_lines(self) -> float:
+        """The bound of half-lines under Gaussian DP; 0 where there is none."""
+        with contextlib.suppress(Refusal):
+            return HalfLinesCertificate().bound(self.problem).value
+        return 0.0
+
     def rival(self) -> tuple[LatticeGaussian, float] | None:
         """The Gaussian under Gaussian DP on the line, and what it costs; None where floats or its lattice are too coarse."""
         if not self.gaussian or self.discrete:
@@ -729,7 +738,7 @@ class _Task:
 class _Bracket:
     mechanism: Any
     value: float
-    certificate: AdditiveCertificate | GradedCertificate
+    certificate: AdditiveCertificate | GradedCertificate | HalfLinesCertificate
     lower: float
     program: TailProgram
     solved: bool
@@ -738,10 +747,10 @@ class _Bracket:
     def gap(self) -> float:
         return (self.value - self.lower) / self.value
 
-    def within(self, rtol: float, other: tuple[Any, float] | None) -> bool:
-        """Whether the better of this noise and another one, with its value, is near enough to the bound."""
+    def within(self, rtol: float, other: tuple[Any, float] | None, floor: float) -> bool:
+        """Whether the better of this noise and another one, with its value, is near enough to the better of two bounds."""
         value = min(self.value, other[1]) if other else self.value
-        return value - self.lower <= rtol * value
+        return value - max(self.lower, floor) <= rtol * value
 
 
 def _bracket(task: _Task, n: int, coarse: TailProgram | None, share: float) -> _Bracket | None:
@@ -926,7 +935,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     points = n or (int(task.width) if task.discrete else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
     best: _Bracket | None = None
     coarse: TailProgram | None = None
-    gaussian = None if fixed else task.rival()
+    gaussian, floor = None if fixed else task.rival(), task.half_lines()
     for size in [points] if fixed else _sizes(task, points):
         if size * (task.radius + 2) > MAX_POINTS:
             break
@@ -940,16 +949,17 @@ def design(run: Run, *, n: int | None = None) -> Solution:
                 best = _peaked(run, task, found, rtol)
                 break
             coarse, best = found.program, _better(best, found)
-        if time.perf_counter() > task.deadline or (best is not None and best.within(rtol, gaussian)):
+        if time.perf_counter() > task.deadline or (best is not None and best.within(rtol, gaussian, floor)):
             break
-    if task.loss.exponent is None and not fixed and (best is None or not best.within(rtol, gaussian)):
+    if task.loss.exponent is None and not fixed and (best is None or not best.within(rtol, gaussian, floor)):
         other = _borrowed(run)
         if best is None and other is not None:
             return other
         if best is not None and other is not None and other.value < best.value:
             best = replace(best, mechanism=other.mechanism, value=other.value, lower=min(best.lower, other.value))
     if best is None and gaussian is not None:
-        certificate = AdditiveCertificate(1, "nodes", ())  # nothing is proven of others
+        # Of others nothing else is proven.
+        certificate: Any = HalfLinesCertificate() if floor else AdditiveCertificate(1, "nodes", ())
         told = Program(
             "tail probabilities on a lattice", f"powers of tests under the curve of {privacy.adjective}", task.solver.name,
             run.seconds, run.rtol, message=f"no noise was found on a lattice: {GAUSSIAN}", stopped=not run.left(),
@@ -961,6 +971,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
             "limit; raise the privacy parameters, the time limit, or scale the data to a smaller sensitivity"
         )
+    if floor > best.lower:
+        best = replace(best, certificate=HalfLinesCertificate(), lower=floor)
     program, noise, value, message = best.program, best.mechanism, best.value, ""
     if gaussian is not None and gaussian[1] < value:
         noise, value, message = *gaussian, f"{GAUSSIAN}, which is better than what was found"

@@ -17,6 +17,7 @@ from flint import arb, ctx
 
 from optdp.audit import ranges
 from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery, near
+from optdp.certificates.half_lines import variance_share
 from optdp.design.additive import solve_additive
 from optdp.exact import enclosures
 from optdp.mechanisms.baselines.calibrated import GaussianNoise
@@ -26,15 +27,6 @@ from optdp.solution import Solution
 #: How near the brackets are that stand beside the closed forms: coarse lattices are enough.
 RTOL = 0.05
 SOURCE = "TLAP asks for (eps, delta); here for Gaussian DP, Dong, Roth and Su, Gaussian differential privacy, JRSS B 84(1), 2022"
-
-
-def variance_share(mu: float) -> arb:
-    """1 - 4 sum_(m >= 1) e^(-2 pi^2 m^2/mu^2): the share of the Gaussian's variance 1/mu^2 below which no noise gets."""
-    with ctx.workprec(enclosures.PRECISION):
-        q = (-2 * arb.pi() ** 2 / arb(mu) ** 2).exp()
-        terms = 60
-        rest = q ** (terms**2) / (1 - q)  # exponents grow by more than 1
-        return 1 - 4 * (sum((q ** (m * m) for m in range(1, terms)), arb(0)) + rest * arb(0.5, 0.5))
 
 
 def half_lines(mu: float, q: int) -> arb:
