@@ -20,6 +20,7 @@ from optdp.audit.claim import Argument, Finding, Proof, Verdict, discovery, near
 from optdp.certificates.half_lines import variance_share
 from optdp.design.additive import solve_additive
 from optdp.exact import enclosures
+from optdp.exact.numbers import above, below
 from optdp.mechanisms.baselines.calibrated import GaussianNoise
 from optdp.problem.privacy import GDP, gauss_tail
 from optdp.solution import Solution
@@ -104,7 +105,7 @@ def least_variance() -> Finding:
     for mu in (1.0, 2.0, 3.0, 5.0):
         found = bracket(mu, "squared")
         numbers[f"mu = {mu:g}: certified optimum over the Gaussian's variance"] = (
-            f"{found.lower_bound * mu**2:.4f} to {min(found.value * mu**2, 1.0):.4f}"
+            f"{below(found.lower_bound * mu**2, 4)} to {above(min(found.value * mu**2, 1.0), 4)}"
         )
         kept = kept and not _contradicted(variance_share(mu) / mu**2, found)
     small = bool(1 - variance_share(1.0) < 1.1e-8)
@@ -155,7 +156,7 @@ def least_amplitude() -> Finding:
             found = bracket(mu, "abs")
             over = found.value / enclosures.round_down(gaussian(mu, 1))
             numbers[f"mu = {mu:g}: certified optimum over the Gaussian's E|X|"] = (
-                f"{found.lower_bound / enclosures.round_up(gaussian(mu, 1)):.4f} to {min(over, 1.0):.4f}"
+                f"{below(found.lower_bound / enclosures.round_up(gaussian(mu, 1)), 4)} to {above(min(over, 1.0), 4)}"
             )
             kept = kept and not _contradicted(half_lines(mu, 1), found)
             strict = strict and (over < 1 or mu < 2)
@@ -213,7 +214,7 @@ def rounded_gaussian() -> Finding:
             built = GaussianNoise(mu, 1.0, found.problem.domain).noise_loss(loss)
             kept = kept and inside and near(built, float(exact), 1e-9)
             numbers[f"mu = {mu:g}, {loss}: rounded Gaussian; certified optimum"] = (
-                f"{float(exact):.8g}; {found.lower_bound:.6g} to {found.value:.6g}"
+                f"{float(exact):.8g}; {below(found.lower_bound, 6)} to {above(found.value, 6)}"
             )
     if not kept:
         return Finding.unsettled("the rounded Gaussian is not in a certified bracket", numbers)
