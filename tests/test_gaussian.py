@@ -10,7 +10,7 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 import optdp
 from optdp.exact import enclosures
@@ -91,6 +91,92 @@ def test_what_is_decided_with_digits_has_the_same_law(monkeypatch):
     noise._sure[:] = 0
     places = noise._places(30_000, np.random.default_rng(6))
     assert fits(places, chances(noise, 100))
+
+
+def test_a_place_between_two_points_is_settled_with_its_digits(monkeypatch):
+    """One step as large as sigma: j = 0 is kept with the mean of e^(-v^2/2) over [0, 1], and rounded up with that of v then."""
+    monkeypatch.setattr(LatticeGaussian, "_steps", lambda self: arb(1))
+    noise, rng = LatticeGaussian(LINE, 1.0, 1.0), np.random.default_rng(8)
+    bound, count = Fraction(2**gaussian.HEIGHT), 20_000
+    tosses, coins = rng.integers(0, 2**62, size=count).tolist(), rng.integers(0, 2, size=count).tolist()
+    drawn = [noise._settled(0, bound, toss, bool(up), rng) for toss, up in zip(tosses, coins, strict=True)]
+    kept = np.array([up for keep, up in drawn if keep])
+    chance = math.sqrt(2 * math.pi) * (ndtr(1) - 0.5)
+    mean = (1 - math.exp(-0.5)) / chance
+    assert abs(kept.size - chance * count) < 5 * math.sqrt(chance * (1 - chance) * count)
+    assert abs(kept.mean() - mean) < 5 * math.sqrt(mean * (1 - mean) / kept.size)  # a fair coin is 10 deviations away
+
+
+@given(st.floats(1e-3, 1e3), MUS, st.integers(0, 2**31))
+@settings(max_examples=30, deadline=None)
+def test_floats_are_nearer_than_what_they_may_decide(sensitivity, mu, seed):
+    """To the density at both ends of the step, at random places of all stretches: by a factor of 16."""
+    noise, rng = LatticeGaussian(LINE, sensitivity, mu), np.random.default_rng(seed)
+    stretch = rng.integers(0, gaussian.LAST, size=40)
+    place = stretch * noise._width + rng.integers(0, noise._width, size=40)
+    found = noise._scales.take(stretch) * np.exp(-np.square((place + 0.5) / noise._deviation) / 2)
+    with ctx.workprec(300):
+        s = noise._steps()
+        for c, j, one in zip(stretch.tolist(), place.tolist(), found.tolist(), strict=True):
+            for end in (j, j + 1):
+                exact = (-((end / s) ** 2) / 2).exp() * arb(2) ** (gaussian.HEIGHT + 62) / noise._bounds[c]
+                assert abs(exact - one) <= gaussian.DOUBT / 16
+    assert gaussian.DOUBT < 2.0**30  # and they do decide
+
+
+def test_what_the_coarse_law_keeps_is_not_said_to_be_broken(monkeypatch):
+    """sigma is 16 to 32 steps: the law itself keeps a little more than the Gaussian, and half-lines as sent say how much."""
+    monkeypatch.setattr(gaussian, "FINE", 4)
+    monkeypatch.setattr(gaussian, "COARSE", 0)
+    for mu in (0.5, 1.0, 2.0):
+        noise = LatticeGaussian(LINE, 1.0, mu)
+        m, s = noise._apart(1.0), noise._steps()
+        with ctx.workprec(600):
+            tails = {k: float(beyond(k, s)) for k in range(-60 - m, 60 + 5 * m)}
+            quantile = {k: -ndtri(t) for k, t in tails.items() if 1e-12 < t < 1 - 1e-12}
+        needed = max(q - quantile[k - m] for k, q in quantile.items() if k - m in quantile)
+        assert needed < mu * (1 - 1e-6)
+        assert noise.satisfies(optdp.GDP(needed * (1 + 1e-6))) is None and noise.satisfies(optdp.GDP(mu)) is True
+        assert noise.satisfies(optdp.GDP(mu * (m - 1.01) / m)) is False
+        for eps in (0.0, 0.5, 1.0):
+            delta = max(tails[k - m] - math.exp(eps) * t for k, t in tails.items() if k - m in tails)
+            assert noise.satisfies(optdp.ApproxDP(eps, delta * (1 + 1e-6))) is None
+            assert delta * (1 + 1e-6) < noise.delta(eps)
+
+
+def test_a_curve_is_broken_at_its_points_alone():
+    """Its pairs imply it, and ask for more."""
+    noise = LatticeGaussian(LINE, 1.0, 0.5)
+    assert noise.delta(0.0) < 0.2
+    assert noise.satisfies(optdp.Curve([(0, 0.5), (1, 0.2), (2, 0.2)], "convex")) is None
+    assert noise.satisfies(optdp.Curve([(0, 0.19), (1, 0.05)], "convex")) is False
+
+
+def test_the_guarantee_at_another_sensitivity_is_rounded_up():
+    """Of a logarithm, and of a rational that has too many digits for a product."""
+    for mu in (optdp.log(2), Fraction(2**4095 + 1, 2**4095 + 3)):
+        noise = LatticeGaussian(LINE, 1.0, mu)
+        half = math.nextafter(float(mu) / 2, 1.0)
+        near = (math.nextafter(half, 0.0), half, math.nextafter(half, 1.0))
+        with ctx.workprec(300):
+            for x in near:
+                enough = bool(enclosures.ball(mu) / 2 <= x)
+                assert noise.satisfies(optdp.GDP(x, 0.5)) in ((True, None) if enough else (None, False))
+        assert noise.satisfies(optdp.GDP(near[-1], 0.5)) is True
+
+
+def test_stretches_that_are_short_beside_sigma_keep_their_digits():
+    """A loss that is at most 1, of degree 31 on 2^-60 of sigma; a corner far below it; a power that is nearly constant."""
+    wide = LatticeGaussian(LINE, 1e18, 0.5)
+    low, high = wide.enclose_loss(optdp.Pieces([0, 1], [[0] * 31 + [1], [1]]))
+    assert 1 - 1e-6 < low <= high <= 1 + 1e-9
+    noise = LatticeGaussian(LINE, 1.0, 1.0)
+    low, high = noise.enclose_loss(optdp.Huber(1e-150))
+    assert low <= 1e-150 * math.sqrt(2 / math.pi) * (1 + 1e-12) and high <= low * (1 + 1e-12)
+    low, high = noise.enclose_loss(optdp.Power(0.01))
+    assert high - low < 1e-9 * high
+    with pytest.raises(TypeError, match="Gaussian noise"):
+        noise.enclose_loss(optdp.Threshold(0))
 
 
 def test_the_tail_beyond_all_bounds_is_the_gaussians(monkeypatch):
@@ -203,16 +289,25 @@ def test_values_are_those_of_the_gaussian(loss, mu):
 
 
 def test_the_value_counts_the_lattice(coarse):
-    """E|Y - x| and E(Y - x)^2 from the law of K, at inputs anywhere between two points."""
+    """E L(|Y - x|) from the law of K, at inputs anywhere between two points."""
     noise = LatticeGaussian(LINE, 1.0, 4.0)
     law = chances(noise, 8 * 8192)
     k, g = np.arange(law.size), noise.step
-    for u in (0.0, 0.3, 0.999):
-        for q, name in ((1, "abs"), (2, "squared")):
-            one = np.abs(k * g - u * g) ** q * law + np.where(k > 0, np.abs(-k * g - u * g) ** q * law, 0.0)
-            low, high = noise.enclose_loss(name)
+    losses = [
+        "abs",
+        "squared",
+        optdp.Power(1.5),
+        optdp.Power(0.5),
+        optdp.Huber(0.2),
+        optdp.Pieces([0, 0.3], [["1/2", 0, 1], [1, 1]]),
+    ]
+    for name in losses:
+        own = noise._loss(name)
+        low, high = noise.enclose_loss(name)
+        assert high <= low * (1 + (1e-6 if name in ("abs", "squared") else 1e-2))
+        for u in (0.0, 0.3, 0.999):
+            one = own(np.abs(k * g - u * g)) * law + np.where(k > 0, own(np.abs(-k * g - u * g)) * law, 0.0)
             assert low * (1 - 1e-12) <= one.sum() <= high * (1 + 1e-12)
-            assert high <= low * (1 + 1e-6)
 
 
 def test_cdf_and_quantile_agree_and_intervals_cover():

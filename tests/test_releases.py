@@ -22,6 +22,7 @@ from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.baselines.calibrated import CalibratedLaplace, GaussianNoise, laplace
 from optdp.mechanisms.baselines.noise import Laplace, TruncatedLaplacian
+from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.report import notions, releases
 from optdp.report.additive import profile_report
 
@@ -152,6 +153,18 @@ def test_composition_agrees_with_dp_accounting(k):
     logs = [{i: math.log(x) - math.log(pair.total) for i, x in enumerate(part) if x} for part in (pair.q, pair.p)]
     one = pld.from_two_probability_mass_functions(*logs, value_discretization_interval=2e-4 / k)
     assert composed_delta(noise, 1.0, k) == pytest.approx(one.self_compose(k).get_delta_for_epsilon(1.0), rel=0.01)
+
+
+def test_numerical_accounting_is_that_of_lattices_and_never_above_the_gaussian():
+    """Noise on a lattice keeps a total at a larger mu than the Gaussian's, of which sqrt(k) mu-GDP says all."""
+    found = optdp.solve_additive(10.0, 1e-3, optdp.Huber(0.5), releases=2, accounting="numerical", rtol=0.02)
+    plain = optdp.solve_additive(10.0, 1e-3, optdp.Huber(0.5), releases=2, accounting="gaussian", rtol=0.02)
+    assert isinstance(found.mechanism, AdditiveMechanism) and found.problem.privacy.mu > plain.problem.privacy.mu
+    assert composed_delta(found.mechanism, 10.0, 2) <= 1e-3 and found.value < plain.value and found.verify()
+    small = optdp.solve_additive(1.0, 1e-6, "squared", releases=10, accounting="numerical", rtol=0.02)
+    best = optdp.solve_additive(1.0, 1e-6, "squared", releases=10, rtol=0.02)
+    assert small.value == best.value and isinstance(best.mechanism, LatticeGaussian)
+    assert composed_delta(best.mechanism, 1.0, 10) <= 1e-6
 
 
 def test_the_report_on_releases():

@@ -56,7 +56,7 @@ from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
 from optdp.problem.losses import CustomLoss, Loss, LossLike
 from optdp.problem.objectives import Objective, WorstCase
-from optdp.problem.privacy import ApproxDP, Privacy
+from optdp.problem.privacy import GDP, ApproxDP, Privacy
 from optdp.problem.problem import Problem
 from optdp.solution import Program, Solution
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, Session, stacked
@@ -836,12 +836,13 @@ def solve_additive(
         require.real("time_limit", time_limit, low=0.0, open_low=True)
         deadline = time.perf_counter() + time_limit
 
-        def trial(privacy: Privacy, gap: float) -> Solution:
+        def trial(privacy: Privacy, gap: float, gaussian: bool = True) -> Solution:
             left = max((deadline - time.perf_counter()) / 2, 0.02 * time_limit)  # more of them may be needed
-            return solve_additive(
-                privacy, loss=loss, rtol=gap, discrete=discrete, n=n, time_limit=left, method=method, solver=solver,
-                progress=progress,
-            )  # fmt: skip
+            one = additive_noise(privacy, loss, discrete)
+            own: dict[str, Any] = (
+                {"gaussian": gaussian} if isinstance(privacy, GDP) and isinstance(one.objective, WorstCase) else {}
+            )
+            return solve(one, gap, left, method, solver, progress, n=n, **own)
 
         return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol, deadline)
     if isinstance(eps, Privacy):
@@ -850,10 +851,14 @@ def solve_additive(
         privacy: Privacy = eps
     else:
         privacy = ApproxDP(eps, delta, sensitivity)  # type: ignore[arg-type]  # strings are read there
-    objective = loss if isinstance(loss, Objective) else WorstCase(loss)
-    problem = Problem(privacy, Integers() if discrete else Line(), objective, Additive())
     own = {"every_shift": True} if every_shift else {}
-    return solve(problem, rtol, time_limit, method, solver, progress, n=n, **own)
+    return solve(additive_noise(privacy, loss, discrete), rtol, time_limit, method, solver, progress, n=n, **own)
+
+
+def additive_noise(privacy: Privacy, loss: LossLike | Objective, discrete: bool) -> Problem:
+    """The problem of additive noise on the line or the integers."""
+    objective = loss if isinstance(loss, Objective) else WorstCase(loss)
+    return Problem(privacy, Integers() if discrete else Line(), objective, Additive())
 
 
 def sized(problem: Problem) -> None:

@@ -917,8 +917,8 @@ def accepts(problem: Problem) -> str | None:
     return "constraints must be empty, or Unbiased() (the noise is symmetric)" if others else None
 
 
-def design(run: Run, *, n: int | None = None) -> Solution:
-    """See `optdp.solve_additive`."""
+def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution:
+    """See `optdp.solve_additive`; `gaussian`: whether the Gaussian may come back."""
     rtol = require.real("rtol", run.rtol, low=1e-8, high=1.0)
     if n is not None:
         n = require.integer("n", n, low=1, high=10_000)
@@ -935,12 +935,14 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     points = n or (int(task.width) if task.discrete else math.ceil(4 * float(privacy.mu)) if task.gaussian else 6)
     best: _Bracket | None = None
     coarse: TailProgram | None = None
-    gaussian, floor = None if fixed else task.rival(), task.half_lines()
+    rival, floor = None if fixed or not gaussian else task.rival(), task.half_lines()
     for size in [points] if fixed else _sizes(task, points):
         if size * (task.radius + 2) > MAX_POINTS:
             break
         run.progress(f"{size} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
-        found = _bracket(task, size, coarse if coarse and 2 * coarse.n == size else None, SOLVED * rtol)
+        found = None
+        with contextlib.suppress(OverflowError):  # costs far out, of high powers
+            found = _bracket(task, size, coarse if coarse and 2 * coarse.n == size else None, SOLVED * rtol)
         if found is None and not task.jumps:
             break
         if found is not None:
@@ -949,23 +951,23 @@ def design(run: Run, *, n: int | None = None) -> Solution:
                 best = _peaked(run, task, found, rtol)
                 break
             coarse, best = found.program, _better(best, found)
-        if time.perf_counter() > task.deadline or (best is not None and best.within(rtol, gaussian, floor)):
+        if time.perf_counter() > task.deadline or (best is not None and best.within(rtol, rival, floor)):
             break
-    if task.loss.exponent is None and not fixed and (best is None or not best.within(rtol, gaussian, floor)):
-        other = _borrowed(run)
-        if best is None and other is not None:
+    if task.loss.exponent is None and not fixed and (best is None or not best.within(rtol, rival, floor)):
+        other = _borrowed(run, gaussian)
+        if best is None and other is not None and (rival is None or other.value <= rival[1]):
             return other
         if best is not None and other is not None and other.value < best.value:
             best = replace(best, mechanism=other.mechanism, value=other.value, lower=min(best.lower, other.value))
-    if best is None and gaussian is not None:
+    if best is None and rival is not None:
         # Of others nothing else is proven.
         certificate: Any = HalfLinesCertificate() if floor else AdditiveCertificate(1, "nodes", ())
         told = Program(
             "tail probabilities on a lattice", f"powers of tests under the curve of {privacy.adjective}", task.solver.name,
             run.seconds, run.rtol, message=f"no noise was found on a lattice: {GAUSSIAN}", stopped=not run.left(),
         )  # fmt: skip
-        lower = min(certificate.bound(problem).value, gaussian[1])
-        return Solution(problem, gaussian[1], lower, gaussian[0], certificate, told)
+        lower = min(certificate.bound(problem).value, rival[1])
+        return Solution(problem, rival[1], lower, rival[0], certificate, told)
     if best is None:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
@@ -974,8 +976,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if floor > best.lower:
         best = replace(best, certificate=HalfLinesCertificate(), lower=floor)
     program, noise, value, message = best.program, best.mechanism, best.value, ""
-    if gaussian is not None and gaussian[1] < value:
-        noise, value, message = *gaussian, f"{GAUSSIAN}, which is better than what was found"
+    if rival is not None and rival[1] < value:
+        noise, value, message = *rival, f"{GAUSSIAN}, which is better than what was found"
     told = Program(
         f"{program.size} tail probabilities on a lattice of {program.n} points per sensitivity",
         f"powers of tests at shifts 1..{program.n} under the curve of {privacy.adjective}: {len(program.cuts)} cuts",
@@ -1003,7 +1005,7 @@ def _sizes(task: _Task, points: int) -> Iterator[int]:
     yield from [n for n in sorted(apart, key=apart.__getitem__) if n not in tried][:LATTICES]
 
 
-def _borrowed(run: Run) -> Solution | None:
+def _borrowed(run: Run, gaussian: bool) -> Solution | None:
     """Noise that is good for powers, where the lattices of a loss that is none are too coarse; nothing is proven of others."""
     certificate = AdditiveCertificate(1, "nodes", ())
     found: list[Solution] = []
@@ -1012,7 +1014,8 @@ def _borrowed(run: Run) -> Solution | None:
             objective = WorstCase(power)
             with contextlib.suppress(ValueError, SolverFailure):
                 made = design(
-                    replace(run, problem=replace(run.problem, objective=objective), rtol=max(run.rtol, BORROWED))
+                    replace(run, problem=replace(run.problem, objective=objective), rtol=max(run.rtol, BORROWED)),
+                    gaussian=gaussian,
                 )
                 value = made.mechanism.enclose(run.problem.objective)[1]
                 told = replace(

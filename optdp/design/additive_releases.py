@@ -3,7 +3,8 @@
 - "basic": (eps/k, delta/k) for each of k releases.
 - "gaussian": mu/sqrt(k)-GDP for each, mu being the largest for which mu-GDP implies (eps, delta).
 - "numerical": mu'-GDP for each, where mu' is the largest, found by bisection, for which the numerical composition of the optimal
-  noise itself (`optdp.mechanisms.accounting`) stays within (eps, delta): exact up to the rounding of floats.
+  noise itself (`optdp.mechanisms.accounting`) stays within (eps, delta): exact up to the rounding of floats. The Gaussian, of
+  which sqrt(k) mu'-GDP says all, stays within it for no larger mu' than above: noise is looked for on lattices alone.
 - "best": whichever of these costs least.
 
 What comes back is the solution of the problem of *one* release. That k releases keep the budget is a theorem for the first two.
@@ -26,18 +27,19 @@ from optdp.problem.privacy import GDP, ApproxDP, Privacy
 from optdp.solution import Solution
 
 ACCOUNTING = ("best", "basic", "gaussian", "numerical")
+#: The solution of one release to a relative gap; with `gaussian=False` by noise on a lattice.
+Trial = Callable[..., Solution]
 #: Relative accuracy of the bisection for eps', and of the solutions that it tries.
 ACCURACY, ROUGH = 1e-3, 2e-2
 
 
 def budgets(
-    eps: Any, delta: Any, releases: int, sensitivity: float, accounting: str, trial: Callable[[Privacy, float], Solution],
-    deadline: float = math.inf,
+    eps: Any, delta: Any, releases: int, sensitivity: float, accounting: str, trial: Trial, deadline: float = math.inf,
 ) -> dict[str, Privacy]:  # fmt: skip
     """What one of k releases may cost, by way of accounting.
 
-    **Arguments:** `trial(privacy, rtol)`: the solution of one release; `deadline`: when the bisection stops, a reading of
-    `time.perf_counter`.
+    **Arguments:** `trial(privacy, rtol, gaussian=True)`: the solution of one release; `deadline`: when the bisection stops, a
+    reading of `time.perf_counter`.
     """
     total = ApproxDP(number(eps, "eps"), number(delta, "delta"), sensitivity)
     releases = require.integer("releases", releases, low=1, high=10**6)
@@ -59,7 +61,7 @@ def budgets(
 
         def kept(mu: float) -> bool:
             try:
-                noise = trial(GDP(mu, sensitivity), ROUGH).mechanism
+                noise = trial(GDP(mu, sensitivity), ROUGH, gaussian=False).mechanism
             except ValueError:  # none was found in the time that is left
                 return False
             return composed_delta(noise, float(total.eps), releases) <= float(total.delta)
@@ -73,8 +75,8 @@ def budgets(
 
 
 def solve_releases(
-    eps: Any, delta: Any, releases: int, sensitivity: float, accounting: str, trial: Callable[[Privacy, float], Solution],
-    rtol: float, deadline: float = math.inf,
+    eps: Any, delta: Any, releases: int, sensitivity: float, accounting: str, trial: Trial, rtol: float,
+    deadline: float = math.inf,
 ) -> Solution:  # fmt: skip
     """The solution of one release, with the way of accounting that leaves most for it.
 
@@ -82,26 +84,41 @@ def solve_releases(
     """
     now = time.perf_counter()
     ways = budgets(eps, delta, releases, sensitivity, accounting, trial, now + (deadline - now) / 2)
+    least = gaussian_budget(eps, delta, releases) if set(ways) != {"basic"} else 0.0
+
+    def one(name: str, privacy: Privacy, gap: float) -> Solution:
+        """Of one way; where only noise itself says that the total is kept it is noise on a lattice."""
+        return trial(privacy, gap, gaussian=name != "numerical" or privacy.mu <= least)  # type: ignore[attr-defined]
+
     rough: dict[str, Solution] = {}
     for name, privacy in ways.items() if len(ways) > 1 else ():
         with contextlib.suppress(ValueError):  # what one way leaves may be too little to be solved
-            rough[name] = trial(privacy, ROUGH)
-    best = min(rough, key=lambda name: rough[name].value) if rough else next(iter(ways))
-    found = _solved(ways[best], rtol, trial, rough.get(best))
-    if best == "numerical":  # the noise that is returned is composed, not the one that was tried
-        own: Any = ways[best]
-        least, mu = gaussian_budget(eps, delta, releases), own.mu
-        while composed_delta(found.mechanism, float(number(eps, "eps")), releases) > float(number(delta, "delta")):
-            mu *= 1 - ACCURACY
-            if mu <= least or time.perf_counter() > deadline:  # what is kept by a theorem
-                return _solved(GDP(least, sensitivity), rtol, trial, rough.get("gaussian"))
-            found = trial(GDP(mu, sensitivity), rtol)
-    return found
+            rough[name] = one(name, privacy, ROUGH)
+    # What may still be the best: its bound is below what is attained.
+    attained = min((found.value for found in rough.values()), default=math.inf)
+    names = [name for name in rough if rough[name].lower_bound < attained or rough[name].value == attained]
+    found: list[Solution] = []
+    for name in sorted(names, key=lambda name: rough[name].value) or [next(iter(ways))]:
+        if found and time.perf_counter() > deadline:
+            break
+        made = _solved(ways[name], rtol, lambda privacy, gap, name=name: one(name, privacy, gap), rough.get(name))
+        if name == "numerical":  # the noise that is returned is composed, not the one that was tried
+            own: Any = ways[name]
+            mu = own.mu
+            while composed_delta(made.mechanism, float(number(eps, "eps")), releases) > float(number(delta, "delta")):
+                mu *= 1 - ACCURACY
+                if mu <= least or time.perf_counter() > deadline:  # what is kept by a theorem
+                    made = _solved(GDP(least, sensitivity), rtol, trial, rough.get("gaussian"))
+                    break
+                made = one(name, GDP(mu, sensitivity), rtol)
+            if "gaussian" not in rough and own.mu > least:  # the Gaussian may be better at what is kept by a theorem
+                with contextlib.suppress(ValueError):
+                    found.append(trial(GDP(least, sensitivity), rtol))
+        found.append(made)
+    return min(found, key=lambda solution: solution.value)
 
 
-def _solved(
-    privacy: Privacy, rtol: float, trial: Callable[[Privacy, float], Solution], rough: Solution | None
-) -> Solution:
+def _solved(privacy: Privacy, rtol: float, trial: Trial, rough: Solution | None) -> Solution:
     """The solution to `rtol`, or what there is already where time is too short for a better one."""
     if rough is not None:
         rough = replace(rough, program=replace(rough.program, rtol=rtol))

@@ -26,10 +26,11 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Alias, Geometric, Log, Number, Seed, as_rng, enclosures, in_blocks, require, work
+from optdp.exact.numbers import BITS as DIGITS
 from optdp.exact.sampling import BITS, LIMB, limbs
 from optdp.mechanisms.base import asked_for
 from optdp.mechanisms.noise import AdditiveNoise, added
-from optdp.problem import GDP, ApproxDP, At, Average, Line, LossLike, Objective, Privacy, WorstCase
+from optdp.problem import GDP, ApproxDP, At, Average, Curve, Line, LossLike, Objective, Privacy, Profile, WorstCase
 from optdp.problem.privacy import gauss_tail
 
 #: sigma is between 2^FINE and 2^(FINE + 1) steps of the lattice; the sensitivity at least 2^COARSE.
@@ -42,6 +43,8 @@ STRETCHES, LAST, FALL = 64, 560, Fraction(9, 10)
 HEIGHT = 100
 #: Floats decide where they are further apart, in units of 2^-62: their errors are below 2^-43.
 DOUBT = 2.0**24
+#: Further bits for the moments of stretches that are short beside sigma, at most.
+MOST = 30_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,9 +116,11 @@ class LatticeGaussian(AdditiveNoise):
         return False if self._broken(privacy, math.floor(Fraction(reach) / Fraction(self.step))) else None
 
     def _scaled(self, share: Fraction) -> Number:
-        """mu times `share`, rounded up where it is a logarithm."""
+        """mu times `share`, rounded up where it is a logarithm or has too many digits."""
         if not isinstance(self.mu, Log):
-            return Fraction(self.mu) * share
+            exact = Fraction(self.mu) * share
+            if max(exact.numerator, exact.denominator).bit_length() <= DIGITS:
+                return exact
         with ctx.workprec(enclosures.PRECISION):
             return enclosures.round_up(enclosures.ball(self.mu) * enclosures.ball(share))
 
@@ -128,7 +133,11 @@ class LatticeGaussian(AdditiveNoise):
             s = self._steps()
             if isinstance(privacy, GDP):
                 return bool(enclosures.ball(privacy.mu) < (apart - 1) / s)
-            pairs = getattr(privacy, "pairs", ((privacy.eps, privacy.delta),) if isinstance(privacy, ApproxDP) else ())
+            pairs: Any = ()
+            if isinstance(privacy, ApproxDP):
+                pairs = ((privacy.eps, privacy.delta),)
+            elif isinstance(privacy, Profile | Curve):  # a curve's pairs imply it; what it asks for are its points
+                pairs = privacy.pairs if isinstance(privacy, Profile) else privacy.points
             for eps, delta in pairs if apart else ():
                 k = math.ceil(enclosures.upper(enclosures.ball(eps) * s**2 / apart)) + apart // 2
                 excess = gauss_tail((k - apart) / s) - enclosures.exp(eps) * gauss_tail((k - 1) / s)
@@ -152,37 +161,54 @@ class LatticeGaussian(AdditiveNoise):
 
         Y - x = gK - u with 0 <= u < g what is rounded off the input. |.| is linear between lattice points, so that E|gK| = E|N|,
         and E|gK - u| = E|gK| + u P(K = 0), where P(K = 0) <= g/(sigma sqrt(2 pi)); E(gK - u)^2 = E(gK)^2 + u^2, and rounding adds
-        at most g^2/4 to the square. For other losses |Y - x| is within 2g of |N|.
+        at most g^2/4 to the square. For other losses |Y - x| is within 2g of |N|; for a power q < 1, at |N| >= 4g the slope
+        between is at most q (|N|/2)^(q - 1), and |N| < 4g has a probability of at most 8g/(sigma sqrt(2 pi)).
         """
         law = self._loss(loss)
+        if law.exponent is None and law.polynomials is None:
+            told = "for Gaussian noise powers and piecewise polynomials have a proven value"
+            raise TypeError(f"loss = {law.name!r} is not allowed: {told}")
         with ctx.workprec(2 * enclosures.PRECISION):
             g, s = enclosures.ball(self.step), self._steps()
             sigma, q = g * s, law.exponent
             if q is None:
-                value = self._pieces(law, sigma, -2 * g).union(self._pieces(law, sigma, 2 * g))
+                return self._enclose_pieces(law)
+            order, root = enclosures.ball(q), (2 * arb.pi()).sqrt()
+            value = _power(sigma, order)
+            if q in (1, 2):
+                value = value.union(value + (g / s / root if q == 1 else 5 * g**2 / 4))
+            elif q > 1:  # Minkowski's inequality
+                norm = value ** (1 / order)
+                value = ((norm - 2 * g) ** order).union((norm + 2 * g) ** order)
             else:
-                order = enclosures.ball(q)
-                value = sigma**order * arb(2) ** (order / 2) * ((order + 1) / 2).gamma() / arb.pi().sqrt()
-                if q in (1, 2):
-                    more = g / s / (2 * arb.pi()).sqrt() if q == 1 else 5 * g**2 / 4
-                    value = value.union(value + more)
-                elif q > 1:  # Minkowski's inequality
-                    norm = value ** (1 / order)
-                    value = ((norm - 2 * g) ** order).union((norm + 2 * g) ** order)
-                else:  # |a + b|^q <= |a|^q + |b|^q
-                    value = (value - (2 * g) ** order).union(value + (2 * g) ** order)
+                near = (6 * g) ** order * 8 / s / root
+                room = near + 2 * g * order * arb(2) ** (1 - order) * _power(sigma, order - 1)
+                value = (value - room).union(value + room)
+            return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
+
+    def _enclose_pieces(self, law: Any) -> tuple[float, float]:
+        """For a piecewise polynomial. Moments of a stretch that is short beside sigma cancel, so that more digits are needed."""
+        breaks, rows = law.polynomials
+        longest = max(map(len, rows))
+        short = (
+            math.log2(self.sigma) - float(enclosures.ball(breaks[1]).log() / arb(2).log()) if len(breaks) > 1 else 0.0
+        )
+        bits = 2 * enclosures.PRECISION + min(math.ceil((longest + 2) * max(short, 0.0)), MOST)
+        work.count(bits / 800 * sum((len(row) + 3) ** 2 for row in rows))
+        with ctx.workprec(bits):
+            g = enclosures.ball(self.step)
+            sigma = g * self._steps()
+            value = self._pieces(law, sigma, -2 * g).union(self._pieces(law, sigma, 2 * g))
             return max(0.0, enclosures.round_down(value)), enclosures.round_up(value)
 
     @staticmethod
     def _pieces(law: Any, sigma: arb, shift: arb) -> arb:
         """E L((|N| + shift)_+) for a piecewise polynomial L."""
         breaks, rows = law.polynomials
-        work.count(20.0 * sum((len(row) + 3) ** 2 for row in rows))
         ends = [(enclosures.ball(b) - shift).max(arb(0)) / sigma for b in breaks] + [None]
         start = (-shift).max(arb(0)) / sigma
         total = enclosures.ball(rows[0][0]) * (1 - 2 * gauss_tail(start))
         for row, low, high in zip(rows, ends[:-1], ends[1:], strict=True):
-            low = low.max(start)
             # The polynomial in z, |N| = sigma z: by Horner's rule.
             moved = [arb(0)]
             for a in reversed(row):
@@ -316,6 +342,11 @@ class LatticeGaussian(AdditiveNoise):
     def __repr__(self) -> str:
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"LatticeGaussian for sensitivity {self.sensitivity:g}: {self.guarantee().adjective}, {losses}"
+
+
+def _power(sigma: arb, order: arb) -> arb:
+    """E |N|^order for a standard deviation sigma, order > -1."""
+    return sigma**order * arb(2) ** (order / 2) * ((order + 1) / 2).gamma() / arb.pi().sqrt()
 
 
 def _moments(low: arb, high: arb | None, count: int) -> list[arb]:

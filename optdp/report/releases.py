@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from optdp.design.additive import solve_additive
+from optdp.design.additive import additive_noise
 from optdp.design.additive_releases import budgets
+from optdp.design.registry import solve
 from optdp.exact import require
 from optdp.exact.numbers import Number, number
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
@@ -42,15 +43,17 @@ def gap_report(
     if not counts:
         raise ValueError("releases = () is not allowed: it must be one number or several")
 
-    def trial(privacy: Privacy, gap: float) -> Solution:
-        return solve_additive(privacy, loss=law, rtol=gap, discrete=discrete)
+    def trial(privacy: Privacy, gap: float, gaussian: bool = True) -> Solution:
+        own: dict[str, Any] = {"gaussian": gaussian} if isinstance(privacy, GDP) else {}
+        return solve(additive_noise(privacy, law, discrete), gap, **own)
 
     rows: list[dict[str, Any]] = []
     for k in counts:
         require.integer("releases", k, low=1, high=10**6)
         mu = gaussian_budget(total, share, k)
         for name, privacy in budgets(total, share, k, sensitivity, "best", trial).items():
-            found = trial(privacy, rtol)
+            # Of the Gaussian a mu that is larger than this keeps no total.
+            found = trial(privacy, rtol, not isinstance(privacy, GDP) or float(privacy.mu) <= mu)
             rival = GaussianNoise(mu, sensitivity, found.problem.domain).noise_loss(law)
             rows.append({
                 "releases": k, "accounting": name, "privacy": _told(privacy), "lower": found.lower_bound,
