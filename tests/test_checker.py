@@ -182,6 +182,8 @@ FORGERIES = [
     ("piecewise abs", {"problem.objective.loss.exponent": 2.0}), ("piecewise abs", {"problem.family": {"type": "all"}}),
     ("piecewise abs", {"problem.constraints": [{"type": "outputs", "low": 0.0, "high": 1.0}]}),
     ("piecewise abs", {"problem.constraints": [{"type": "outputs", "low": -1.0, "high": 2.0}]}),
+    ("piecewise m=2", {"problem.privacy": {"type": "approx", "eps": 1.0, "delta": 0.1, "sensitivity": 2.0}}),
+    ("piecewise m=2", {"problem.privacy": {"type": "gdp", "mu": 1.0, "sensitivity": 2.0}}),
     ("piecewise m=2", {"problem.family.m": 3}), ("piecewise circle", {"problem.family": {"type": "all"}}),
     ("piecewise circle", {"problem.family.m": 1}), ("finite hamming", {"mechanism.weights.0.0": 0}),
     ("piecewise circle squared", {"problem.family": {"type": "additive"}}),

@@ -272,6 +272,8 @@ def test_certificates_refuse_what_they_are_not_about():
                 certificate.bound(other)
     with pytest.raises(Refusal, match="two pieces"):
         ConstantCertificate().bound(problem)
+    with pytest.raises(Refusal, match="eps-LDP"):
+        ConstantCertificate().bound(replace(problem, family=optdp.Piecewise(2), privacy=optdp.ApproxDP(1.0, 0.1)))
     # On a circle the same number holds for all mechanisms, and for the average under the uniform prior.
     circle = optdp.solve_piecewise(1, 3, "abs", domain=optdp.Circle(1))
     for other in (optdp.AllMechanisms(), optdp.Piecewise(2)):

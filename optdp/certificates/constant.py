@@ -14,7 +14,7 @@ from flint import ctx
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures
-from optdp.problem import Interval, Piecewise, Problem, WorstCase
+from optdp.problem import LDP, Interval, Piecewise, Problem, WorstCase
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class ConstantCertificate(Certificate):
         family, objective, domain = problem.family, problem.objective, problem.domain
         if not (isinstance(family, Piecewise) and family.m == 2 and isinstance(domain, Interval)):
             self._refuse("it is for two pieces on an interval")
+        if not isinstance(problem.privacy, LDP):
+            self._refuse("it is for eps-LDP, as the mechanisms are")
         if not isinstance(objective, WorstCase) or not objective.loss.monotone:
             self._refuse("it is for the worst case of a loss that is nondecreasing in the distance")
         if problem.outputs != (domain.lower, domain.upper):
