@@ -578,7 +578,10 @@ class _Task:
         self.problem, self.deadline, self.privacy = problem, deadline, privacy
         self.solver = solver or Highs(tolerance=1e-9, options=(("small_matrix_value", 1e-12),))
         #: For meshes: what it says is tested, and much sooner there.
-        self.quick = solver or Highs(tolerance=1e-7, options=(("small_matrix_value", 1e-12), ("presolve", "off")))
+        rough = ("small_matrix_value", 1e-12), ("presolve", "off")
+        self.quick = solver or Highs(tolerance=1e-7, options=rough)
+        #: For bounds on meshes: rows are scaled as they come, and scaled again some solves take a hundred times as long.
+        self.scaled = solver or Highs(tolerance=1e-7, options=(*rough, ("simplex_scale_strategy", 0)))
         self.loss, self.discrete, self.width = (
             problem.objective.loss,
             isinstance(problem.domain, Integers),
@@ -862,7 +865,7 @@ def _peaked(run: Run, task: _Task, best: _Bracket, rtol: float) -> _Bracket:
             if best.gap <= rtol or time.perf_counter() > task.deadline:
                 break
         coarse = relaxed
-        relaxed = Relaxation(task.curve(0.0), kernels, fine, mesh, inner, task.radius, task.costs, task.quick)
+        relaxed = Relaxation(task.curve(0.0), kernels, fine, mesh, inner, task.radius, task.costs, task.scaled)
         told = f"a bound on a mesh of {relaxed.nodes.size} points, {len(relaxed.kernels)} kernels of shifts"
         run.progress(told, best.lower, best.value)
         if coarse:
