@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.certificates.base import Certificate
+from optdp.design.kernel import master
+from optdp.design.kernel.floor import Floor
+from optdp.design.kernel.task import Task
 from optdp.design.registry import Run
 from optdp.exact.fields import Fields
 from optdp.mechanisms import baselines
@@ -524,3 +527,30 @@ def test_thresholds_are_covers_and_packings(limit, upper):
     far = np.array([[abs(Fraction(y) - Fraction(x)) > Fraction(limit) for y in atoms] for x in near.tolist()])
     missed = (best.mechanism.probability(atoms[None], near[:, None]) * far).sum(axis=1)
     assert missed.max() == pytest.approx(best.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["abs", optdp.Pinball(0.8), optdp.Pinball(0.3)])
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=20, deadline=None)
+def test_losses_of_two_lines_are_integrated_in_closed_form(loss, seed):
+    problem = optdp.Problem(optdp.LDP(1), optdp.Interval(0, 1), optdp.WorstCase(loss), optdp.AllMechanisms())
+    cost, rng = Task(problem).cost, np.random.default_rng(seed)
+    y = np.sort(rng.uniform(-0.5, 1.5, 12))
+    atoms = np.where(rng.random(12) < 0.4, rng.random(12), 0.0)
+    floor = Floor(y, rng.random(11), rng.random(11), atoms)
+    x = np.concatenate([rng.uniform(-1.0, 2.0, 20), y])
+    for mirrored in (False, True):
+        plain = floor.far(x, replace(cost, lines=None), mirrored=mirrored)
+        np.testing.assert_allclose(floor.far(x, cost, mirrored=mirrored), plain, atol=1e-13)
+
+
+@pytest.mark.parametrize(("eps", "options"), [(2.0, {}), (3.0, {"loss": "squared"}), (4.0, {"unbiased": True})])
+def test_no_input_loses_more_than_the_floor_is_said_to(monkeypatch, eps, options):
+    """Between the inputs that a search looks at the loss is no larger, but for what it may be."""
+    found, rtol, solve = [], 1e-4, master.solve
+    monkeypatch.setattr(master, "solve", lambda task, *rest: found.append((task, solve(task, *rest))) or found[-1][1])
+    optdp.solve_kernel(eps, rtol=rtol, **options)
+    for task, one in found:
+        x, a, b = one.floor.samples(task.cost, task.growth, 40, high=task.half)
+        losses = one.floor.values(x, a, b, task.cost, task.growth)
+        assert losses.max() <= one.value * (1 + 2 * master.ROOM * rtol / 20)

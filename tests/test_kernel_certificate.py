@@ -159,7 +159,7 @@ SOLVED = {
     "squared": lambda: optdp.solve_kernel(2.5, "squared", rtol=5e-3),
     "pinball": lambda: optdp.solve_kernel(1.0, optdp.Pinball(0.8), rtol=5e-3),
     "huber": lambda: optdp.solve_kernel(2.0, optdp.Huber(0.2), rtol=2e-2),
-    "unbiased": lambda: optdp.solve_kernel(1.0, unbiased=True, rtol=2e-2),
+    "unbiased": lambda: optdp.solve_kernel(1.0, unbiased=True, rtol=1e-3),
 }
 
 

@@ -239,3 +239,41 @@ def test_solvers_are_values():
     solver = Highs("ipm", threads=2, tolerance=1e-8)
     assert pickle.loads(pickle.dumps(solver)) == solver and solver.name == "HiGHS ipm"
     assert optdp.solvers.Highs is Highs and optdp.solvers.LinearSolver is LinearSolver
+
+
+def test_what_fails_without_scaling_is_solved_with_it(monkeypatch):
+    """HiGHS gives up on some programs that are not scaled: they are solved once more, from the start."""
+    session = Highs(options=(("presolve", "off"), ("simplex_scale_strategy", 0))).session(diet())
+    inner = session.highs
+
+    class Fails:
+        """HiGHS, which fails as long as nothing is scaled."""
+
+        def __getattr__(self, name):
+            return getattr(inner, name)
+
+        def getModelStatus(self):
+            status = inner.getModelStatus()
+            return status if inner.getOptionValue("simplex_scale_strategy")[1] else type(status).kSolveError
+
+    monkeypatch.setattr(session, "highs", Fails())
+    assert session.solve().objective == pytest.approx(1.7)
+    assert session.solve().status is LinearStatus.OPTIMAL
+    assert inner.getOptionValue("presolve")[1] == "choose"
+
+
+def test_what_fails_with_scaling_has_failed(monkeypatch):
+    session = Highs().session(diet())
+    inner = session.highs
+
+    class Fails:
+        """HiGHS, which always fails."""
+
+        def __getattr__(self, name):
+            return getattr(inner, name)
+
+        def getModelStatus(self):
+            return type(inner.getModelStatus()).kSolveError
+
+    monkeypatch.setattr(session, "highs", Fails())
+    assert session.solve().status is LinearStatus.FAILED

@@ -311,6 +311,10 @@ class Highs(LinearSolver):
         return _HighsSession(self, program)
 
 
+#: HiGHS's defaults of what is switched off for speed.
+USUAL: dict[str, Any] = {"presolve": "choose", "simplex_scale_strategy": 2}
+
+
 class _HighsSession(Session):
     """A live HiGHS model beside the plain program: it keeps its basis from solve to solve."""
 
@@ -320,6 +324,7 @@ class _HighsSession(Session):
         super().__init__(solver, program)
         self.sign = -1.0 if program.maximise else 1.0  # always minimise: PDLP's duals of maxima have the other sign
         self.highs = _highs_of(program, minimise=True)
+        self.bare = [(option, USUAL[option]) for option, _ in solver.options if option in USUAL]
         for option, value in (
             ("threads", solver.threads), ("primal_feasibility_tolerance", solver.tolerance),
             ("dual_feasibility_tolerance", solver.tolerance), ("ipm_optimality_tolerance", max(solver.tolerance, 1e-12)),
@@ -367,6 +372,13 @@ class _HighsSession(Session):
         if self.highs.getModelStatus().name == "kNotset":
             # HiGHS has one pool of threads for the process, and refuses to run while it is of another size than asked for.
             self.highs.resetGlobalScheduler(True)
+            self.highs.run()
+        if self.bare and self.highs.getModelStatus().name == "kSolveError":
+            # What goes fast without presolve or scaling may need them: once more from the start, and so from here on.
+            for option, usual in self.bare:
+                self.highs.setOptionValue(option, usual)
+            self.bare = []
+            self.highs.clearSolver()
             self.highs.run()
         model_status, info = self.highs.getModelStatus(), self.highs.getInfo()
         status = STATUS_OF_HIGHS.get(model_status.name, LinearStatus.FAILED)

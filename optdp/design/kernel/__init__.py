@@ -34,8 +34,8 @@ from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
-from optdp.design.kernel.prior import Dual, PriorProgram, certificate, dips, layers_of, two_atoms
-from optdp.design.kernel.task import Task, grid
+from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
+from optdp.design.kernel.task import Task, between, grid
 from optdp.design.piecewise import optimal_window
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -69,12 +69,14 @@ SMALLEST = 1e-280
 PIECES, FEW = 8192, 1024
 #: At least and at most how many times as many cells a finer mesh has.
 GROWS = 1.35, 2.0
-#: Priors that are solved for on one mesh, with ever better windows; and which share of the tolerance their gap may take.
-PASSES, CLOSE = 3, 0.7
+#: Which share of the tolerance the meshes' gap may take: pieces take the rest; where it is below NARROW finer meshes cost more.
+CLOSE, CLOSER, NARROW = 0.7, 0.85, 5e-4
 #: Windows narrower than this lie far within cells, where g must be looked at more closely.
 THIN = 1e-4
 #: At most how often pieces are cut on; the share of its bracket that a search which was stopped may lose by it.
 CUTTINGS, LOST = 40, 0.05
+#: Cuttings in a row that make it no better.
+PATIENCE = 3
 
 
 def solve_kernel(
@@ -263,6 +265,11 @@ class _Search:
         self.proof: tuple[Dual, float] | None = None
 
     @property
+    def close(self) -> float:
+        """Which share of the tolerance the meshes' gap may take."""
+        return CLOSER if self.run.rtol < NARROW else CLOSE
+
+    @property
     def gap(self) -> float:
         """The bracket's relative width."""
         return (self.value - self.bound) / self.value if self.value else 0.0
@@ -286,7 +293,7 @@ class _Search:
     def solve(self) -> Solution:
         """Refine, and keep the best mechanism and the best bound."""
         task, rtol, solver = self.task, self.run.rtol, self.run.solver
-        y, inputs = task.meshes()
+        y, inputs = task.meshes(rtol)
         half = inputs[inputs <= task.half] if task.prior is None else task.prior[0]
         cuts = self._first(half)
         found: Master | None = None
@@ -323,7 +330,7 @@ class _Search:
             last = level == (1 if coarse else LEVELS - 1) or max(y.size, inputs.size) > FINEST
             if dual is not None:
                 near = 1 - dual.value * (1 - 2 * shrink) / found.attained
-                if near <= (0.95 if task.has_density else CLOSE) * rtol or last:
+                if near <= (0.95 if task.has_density else self.close) * rtol or last:
                     self._keep_bound(dual, shrink)
                     if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
                         self._keep_value(found)
@@ -404,37 +411,28 @@ class _Search:
         )
         base = np.unique(np.concatenate([base, [max(low, y[0]), min(top, y[-1])]]))
         base = base[np.append(True, np.diff(base) > 1e-12)]
-        outputs = _between(base, 3 if thin else 1)
+        outputs = between(base, 3 if thin else 1)
         if task.cost.tilted and task.problem.outputs is None:
             far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
             outputs = np.unique(np.concatenate([y[0] - far, outputs, *([] if task.symmetric else [y[-1] + far])]))
-        program, dual, best = PriorProgram(task, inputs, layers, atoms), None, None
-        for count in range(PASSES):
-            dual = program.solve(outputs, None if thin else dual, solver, self.run.left)
-            if dual is None:
+        program, dual = PriorProgram(task, inputs, layers, atoms), None
+        best: tuple[PriorProgram, Dual, float] | None = None
+        moves = bool(layers) and not thin
+        for last in (False, True) if moves else (True,):
+            close = self.run.rtol / 16 if last else np.inf
+            worth = found.value * (1 - 1.4 * self.run.rtol)
+            made = program.solve(outputs, dual, solver, self.run.left, close=close, worth=worth)
+            if made is None:
                 break
-            # g bends where a window in use ends.
-            columns = program.columns(dual)
-            ends = [end for layer, d in zip(program.layers, dual.densities, strict=True) if d.any() for end in layer]
-            used = program.atoms.take(np.flatnonzero(dual.weights))
-            ends += [used.a, used.b, *(used.x + knot for knot in task.cost.knots)]
-            bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if task.symmetric else ())])
-            fine = _between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 2)
-            lowest = dips(fine, program.values(fine, columns))
-            shrink = program.lifted(dual, lowest)
-            log.debug("value %.9g shrink %.2g, %d rows %d columns", dual.value, shrink, outputs.size, columns.size)
+            dual, shrink = made
             if best is None or dual.value * (1 - 2 * shrink) > best[1].value * (1 - 2 * best[2]):
                 best = program, dual, shrink
-            near = 1 - best[1].value * (1 - 2 * best[2]) / found.attained
-            if (
-                (near <= CLOSE * self.run.rtol and shrink <= self.run.rtol / 16)
-                or (count and near > 1.4 * self.run.rtol)
-                or not self.run.left()
-            ):
+            good = dual.value * (1 - 2 * shrink) >= found.value * (1 - self.close * self.run.rtol)
+            if last or (good and shrink <= self.run.rtol / 16) or not self.run.left():
                 break
-            outputs = np.union1d(outputs, lowest[program.values(lowest, columns) < 0])
-            if program.layers and not thin:
-                program = program.mixed(dual)
+            lowest = program.lowest(dual)
+            outputs = np.union1d(outputs, lowest[program.values(lowest, program.columns(dual)) < 0])
+            program = program.mixed(dual)
         return best or (program, None, 0.0)
 
     def _thresholds(
@@ -489,6 +487,7 @@ class _Search:
         share = task.growth / max(found.value, found.attained / 2)  # a program that was stopped has a low value
         narrow, wide = change * floor.steps / (4 * masses), share * change * floor.steps**2 / 12
         best: tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
+        idle = 0
         for _ in range(CUTTINGS):
             pieces = _mirrored(*floor.pieces(counts), task)
             if best is not None and pieces[0].size > (FEW if self.stopped else PIECES):
@@ -496,7 +495,9 @@ class _Search:
             x, a, b, losses = self._float_losses(of_pieces(*pieces))
             value = float(losses.max() if task.prior is None else losses @ task.prior[1])
             if best is None or value < best[0]:
-                best = value, pieces
+                best, idle = (value, pieces), 0
+            elif (idle := idle + 1) == PATIENCE:  # the floor itself is no better
+                break
             if value <= goal:
                 break
             cost, bad = np.minimum(narrow / counts, wide / counts**2), np.ones(x.size, dtype=bool)
@@ -549,7 +550,7 @@ class _Search:
         """Both meshes, halved where int g dm and int (V - J) dlam are largest, there and at the other ends of windows."""
         task, floor = self.task, found.floor
         if dual is None or not np.isfinite(found.attained):
-            return task.mirrored(_between(y, 1)), task.mirrored(_between(inputs, 1))
+            return task.mirrored(between(y, 1)), task.mirrored(between(inputs, 1))
         shares, columns = (0.1, 0.3, 0.5, 0.7, 0.9), program.columns(dual)
         points = np.concatenate([y[:-1] + f * np.diff(y) for f in shares])
         g = np.maximum(program.values(points, columns), 0.0).reshape(5, -1)
@@ -602,12 +603,6 @@ def _mirrored(
         np.concatenate([masses[:count], masses[middle], masses[:count][::-1]]),
         np.concatenate([lows[:count], lows[middle], low]), np.concatenate([highs[:count], highs[middle], high]),
     )  # fmt: skip
-
-
-def _between(mesh: np.ndarray, count: int) -> np.ndarray:
-    """The mesh with `count` more points in each cell."""
-    steps = np.diff(mesh)
-    return np.unique(np.concatenate([mesh, *(mesh[:-1] + steps * (k / (count + 1)) for k in range(1, count + 1))]))
 
 
 def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: np.ndarray) -> None:

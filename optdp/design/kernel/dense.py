@@ -27,7 +27,7 @@ def _grid(task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         inputs, chances = task.prior
     low, high = task.span
     inside = inputs[(inputs >= low) & (inputs <= high)]
-    y = task.meshes()[0] if task.cost.tilted else np.linspace(low, high, OUTPUTS)
+    y = task.meshes(1.0)[0] if task.cost.tilted else np.linspace(low, high, OUTPUTS)
     return inputs, np.union1d(y, inside), chances
 
 

@@ -32,7 +32,8 @@ class Cost:
     `of(u)`: L at the difference u = y - x, in shares of the domain, in units of `unit`; `slopes`: see `Loss.slopes`;
     `tilted`: means are multipliers too (unbiased mechanisms, the variance); `square`: L is the difference's square, so that
     its excess over a threshold is (y - a) (y - b); `knots`: differences at which L is not smooth;
-    `jumps`: the positive ones at which it jumps; `step`: where it does if it is one value up to there and another beyond.
+    `jumps`: the positive ones at which it jumps; `step`: where it does if it is one value up to there and another beyond;
+    `lines`: the slopes of L below and above 0 if those are all.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -43,6 +44,7 @@ class Cost:
     unit: float
     jumps: tuple[float, ...] = ()
     step: Fraction | None = None
+    lines: tuple[float, float] | None = None
 
     @classmethod
     def of_problem(cls, problem: Problem) -> Cost:
@@ -63,7 +65,17 @@ class Cost:
         )  # fmt: skip
         one = pieces is not None and pieces.flat and pieces.even and len(pieces.knots) == 2
         square = law.exponent == 2
-        return cls(of, (float(a), float(b)), tilted, square, knots, unit, rises, pieces.knots[1] if one else None)
+        lines = None
+        if pieces is not None and pieces.knots == (0,) and not any(any(row[:1] + row[2:]) for row in pieces.rows):
+            low, high = -float(of(np.array(-1.0))), float(of(np.array(1.0)))
+            lines = low, high
+
+            def of(u: np.ndarray) -> np.ndarray:
+                return np.maximum(low * np.asarray(u), high * np.asarray(u))
+
+        return cls(
+            of, (float(a), float(b)), tilted, square, knots, unit, rises, pieces.knots[1] if one else None, lines
+        )
 
     def nu(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The threshold of an input x whose favoured outputs lie between a and b."""
@@ -304,20 +316,26 @@ class Floor:
             )
         return self.total, float(self._moments[1][-1]), squares
 
-    def far(self, x: np.ndarray, of: Callable[[np.ndarray], np.ndarray], knots: tuple[float, ...]) -> np.ndarray:
-        """int of(y - x) m(dy) for each x; `knots`: where `of` is not smooth."""
+    def far(self, x: np.ndarray, cost: Cost, *, mirrored: bool = False) -> np.ndarray:
+        """int L(y - x) m(dy) for each x; `mirrored`: of L(x - y)."""
+        sign = -1.0 if mirrored else 1.0
+        if cost.lines is not None:
+            below, above = cost.lines[:: -1 if mirrored else 1]
+            mass = self.cdf(x, closed=True)
+            first = self.moment(mass)
+            rest = self._moments[1][-1] - first - x * (self.total - mass)
+            return np.asarray(sign * (below * (first - x * mass) + above * rest))
         out, y = np.zeros(x.size), self.y
         for part in np.array_split(np.arange(x.size), x.size * y.size // 2**20 + 1):
             for g, w in GAUSS:
                 weight = self.steps * w * (self.left * (1 - g) + self.right * g)
-                out[part] += of((y[:-1] + self.steps * g)[None] - x[part, None]) @ weight
-        if knots:
-            whole, cut = _kinked(x, y, knots)
-            out += self._along(cut, x.size, lambda k, t: of(t - x[k])) - self._along(
-                whole, x.size, lambda k, t: of(t - x[k])
-            )
+                out[part] += cost.of(sign * ((y[:-1] + self.steps * g)[None] - x[part, None])) @ weight
+        if cost.knots:
+            whole, cut = _kinked(x, y, tuple(sign * k for k in cost.knots))
+            for parts, add in ((cut, 1.0), (whole, -1.0)):
+                out += add * self._along(parts, x.size, lambda k, t: cost.of(sign * (t - x[k])))
         on = np.flatnonzero(self.atoms)
-        return np.asarray(out + of(y[on][None] - x[:, None]) @ self.atoms[on])
+        return np.asarray(out + cost.of(sign * (y[on][None] - x[:, None])) @ self.atoms[on])
 
     def within(
         self, x: np.ndarray, a: np.ndarray, b: np.ndarray, integrand: Integrand, knots: tuple[float, ...]
@@ -352,10 +370,10 @@ class Floor:
             mass, first, second = self.powers
             out = out + second - (a + b) * first + a * b * mass
         elif x.size <= most:
-            out = out + self.far(x, cost.of, cost.knots) - out * self.total
+            out = out + self.far(x, cost) - out * self.total
         else:
             some = np.unique(np.append(np.arange(0, x.size, int(x.size // most) + 1), x.size - 1))
-            out = out + np.interp(x, x[some], self.far(x[some], cost.of, cost.knots)) - out * self.total
+            out = out + np.interp(x, x[some], self.far(x[some], cost)) - out * self.total
         near = self.within(x, a, b, excess, cost.knots)
         on = np.flatnonzero(self.atoms)
         at = excess(np.arange(x.size)[:, None], self.y[on][None])

@@ -8,6 +8,7 @@ it, several places of it do (as atoms). A last common shrinking of all windows l
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -17,16 +18,20 @@ import numpy as np
 
 from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel.floor import GAUSS, Floor, hat_masses, hats
-from optdp.design.kernel.master import HIGHS, Cuts, unlimited
-from optdp.design.kernel.task import Fold, Task, grid
+from optdp.design.kernel.master import Cuts, unlimited, usual
+from optdp.design.kernel.task import Fold, Task, between, grid
 from optdp.solvers.lp import LinearProgram, LinearSolver
+
+log = logging.getLogger("optdp")
 
 #: Widths of windows, as shares of the floor's own.
 LAYERS = (1.0, 0.97, 1.03)
 #: Rounds of rows, and how far below 0 g may be at the outputs looked at.
 ROUNDS, CLOSE = 40, 1e-9
-#: Up to which share of the largest g rows are looked at first.
-NEAR = 1e-4
+#: Rows that are looked at first, for each column: where g was least.
+FIRST = 3
+#: Sets of outputs that are looked at, each finer where g was negative.
+LOOKS = 5
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ class PriorProgram:
             if len(terms) > 1:
                 out += outputs * (outputs * terms[0] - terms[1]) + terms[2]
             else:
-                out += prior.far(outputs, lambda u: cost.of(-u), self.knots) + terms[0]
+                out += prior.far(outputs, cost, mirrored=True) + terms[0]
             out += task.growth * prior.within(outputs, *self._near(outputs, low, high))
         return np.asarray(out)
 
@@ -180,26 +185,33 @@ class PriorProgram:
         return table, np.zeros(points.size), chances * (1 - 1e-12)
 
     def solve(
-        self,
-        outputs: np.ndarray,
-        before: Dual | None,
-        solver: LinearSolver | None = None,
-        left: Callable[[], float] = unlimited,
-    ) -> Dual | None:
-        """The best prior with g >= 0 at `outputs`, or None if there is none; `before`: one for windows much like these."""
-        table, gains = self.table(outputs) * min(self.task.scale, 1.0), self.gains()
+        self, outputs: np.ndarray, before: Dual | None, solver: LinearSolver | None = None,
+        left: Callable[[], float] = unlimited, *, close: float = np.inf, worth: float = 0.0,
+    ) -> tuple[Dual, float] | None:  # fmt: skip
+        """The best prior with g >= 0 at `outputs`, and the share by which windows must shrink for g >= 0 between them.
+
+        **Arguments:** `before`: one for windows much like these; `close`: priors of at least the value `worth` are to have a
+        share as small: outputs are added where g is least.
+
+        **Returns** None if there is none.
+        """
+        small, gains = min(self.task.scale, 1.0), self.gains()
+        table = self.table(outputs) * small
         head, low, high = self.limits()
         # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
         size = 1 / np.maximum(np.abs(table).max(axis=0), 1e-300)
         program = LinearProgram(
             gains * size * self.task.scale, head * size, low, high, maximise=True, name="optdp-kernel-prior"
         )
-        session = (solver or HIGHS).session(program)
+        session = (solver or usual(self.task)).session(program)
         on = np.zeros(outputs.size, dtype=bool)
         new = np.arange(0, outputs.size, 4)
         if before is not None:
-            new = np.flatnonzero(np.interp(outputs, before.outputs, before.g) <= NEAR * before.g.max())
-        for _ in range(ROUNDS):
+            order = np.argsort(np.interp(outputs, before.outputs, before.g), kind="stable")
+            new = np.sort(order[: FIRST * gains.size])
+        best: tuple[Dual, float] | None = None
+        rounds = looks = 0
+        while True:
             from scipy.sparse import csr_matrix
 
             on[new] = True
@@ -208,27 +220,47 @@ class PriorProgram:
             if not result.usable:
                 result = session.solve(time_limit=left(), method="ipm")
             if not result.usable:
-                return None
+                return best
+            rounds += 1
             g = table @ (result.x * size)
             padded = np.concatenate([[np.inf, np.inf], g, [np.inf, np.inf]])
             around = np.min([padded[i : i + g.size] for i in range(5)], axis=0)
             new = np.flatnonzero((g < -CLOSE) & ~on & (g == around))
-            if not new.size:
-                break
-            if not left():
-                return None
-        x, n = np.maximum(result.x * size, 0.0), self.fold.count
-        densities = [self.fold.full(x[i * n : (i + 1) * n]) for i in range(len(self.layers))]
+            if new.size and rounds < ROUNDS:
+                if not left():
+                    return best
+                continue
+            dual = self._dual(np.maximum(result.x * size, 0.0), gains, outputs, table)
+            lowest = self.lowest(dual)
+            shrink = self.lifted(dual, lowest)
+            log.debug("value %.9g shrink %.2g, %d rows %d columns", dual.value, shrink, *table.shape)
+            if best is None or dual.value * (1 - 2 * shrink) > best[0].value * (1 - 2 * best[1]):
+                best = dual, shrink
+            looks += 1
+            more = np.setdiff1d(lowest[self.values(lowest, self.columns(dual)) < 0], outputs)
+            if shrink <= close or dual.value < worth or looks == LOOKS or not more.size or not left():
+                return best
+            rounds, known = 0, outputs.size
+            outputs, first = np.unique(np.append(outputs, more), return_index=True)
+            table, on = np.vstack([table, self.table(more) * small])[first], np.append(on, more < -np.inf)[first]
+            new = np.flatnonzero(first >= known)
+
+    def _dual(self, x: np.ndarray, gains: np.ndarray, outputs: np.ndarray, table: np.ndarray) -> Dual:
+        n, count = self.fold.count, len(self.layers)
+        densities = [self.fold.full(x[i * n : (i + 1) * n]) for i in range(count)]
         return Dual(
-            float(gains @ x),
-            self.mesh,
-            self.layers,
-            densities,
-            self.atoms,
-            x[n * len(self.layers) :],
-            outputs,
-            table @ x,
-        )
+            float(gains @ x), self.mesh, self.layers, densities, self.atoms, x[n * count :], outputs, table @ x
+        )  # fmt: skip
+
+    def lowest(self, dual: Dual) -> np.ndarray:
+        """Outputs at which g may be least: it bends where a window in use ends."""
+        outputs = dual.outputs
+        ends = [end for layer, d in zip(self.layers, dual.densities, strict=True) if d.any() for end in layer]
+        used = self.atoms.take(np.flatnonzero(dual.weights))
+        ends += [used.a, used.b, *(used.x + knot for knot in self.task.cost.knots)]
+        bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if self.task.symmetric else ())])
+        fine = between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 2)
+        return dips(fine, self.values(fine, self.columns(dual)))
 
     def columns(self, dual: Dual) -> np.ndarray:
         """The unknowns of the dual."""

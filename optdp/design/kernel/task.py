@@ -16,8 +16,10 @@ from optdp.problem.objectives import Average
 from optdp.problem.priors import Prior
 from optdp.problem.problem import Problem
 
-#: Nodes of the first mesh between the ends, and inputs that stand for a prior's density.
-COARSE, QUADRATURE = 24, 1024
+#: Nodes of the first mesh between the ends: for a gap of 1e-3 and more, as its square root below that, and at most.
+COARSE, MOST = 24, 64
+#: Inputs that stand for a prior's density.
+QUADRATURE = 1024
 #: At most so many multiples of a jump of the loss are nodes.
 TILES = 64
 #: At most so many breaks of a prior's density are nodes.
@@ -29,6 +31,12 @@ GROUPS = 64
 def grid(points: np.ndarray) -> np.ndarray:
     """Rounded to multiples of 2^-52: there 1 - x is exact, and symmetric problems stay symmetric."""
     return np.asarray(np.round(points * 2.0**52) / 2.0**52)
+
+
+def between(mesh: np.ndarray, count: int) -> np.ndarray:
+    """The mesh with `count` more points in each cell."""
+    steps = np.diff(mesh)
+    return np.unique(np.concatenate([mesh, *(mesh[:-1] + steps * (k / (count + 1)) for k in range(1, count + 1))]))
 
 
 @dataclass(frozen=True)
@@ -177,12 +185,13 @@ class Task:
         pieces = self.problem.objective.density(self.problem.domain)
         return np.array([float(start) for start, *_ in pieces[1 :: len(pieces) // BREAKS + 1]])
 
-    def meshes(self) -> tuple[np.ndarray, np.ndarray]:
+    def meshes(self, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
-        w, even = self.width, np.linspace(0.0, 1.0, COARSE + 1)
+        cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol), COARSE, MOST))
+        w, even = self.width, np.linspace(0.0, 1.0, cells + 1)
         tiles = self._tiles()
         if w < 0.3:
-            layer = np.geomspace(w / 6, max(6 * w, 3 / COARSE), 14)
+            layer = np.geomspace(w / 6, max(6 * w, 3 / cells), 14)
             layer = layer[layer < 0.5]
             even = np.unique(np.concatenate([even, layer, 1 - layer]))
             keep = np.append(True, np.diff(even) > w / 20)
