@@ -242,7 +242,10 @@ class PriorProgram:
                 return best
             rounds, known = 0, outputs.size
             outputs, first = np.unique(np.append(outputs, more), return_index=True)
-            table, on = np.vstack([table, self.table(more) * small])[first], np.append(on, more < -np.inf)[first]
+            table, on = (
+                np.vstack([table, self.table(more) * small])[first],
+                np.append(on, np.zeros(more.size, dtype=bool))[first],
+            )
             new = np.flatnonzero(first >= known)
 
     def _dual(self, x: np.ndarray, gains: np.ndarray, outputs: np.ndarray, table: np.ndarray) -> Dual:
