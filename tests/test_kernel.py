@@ -538,6 +538,7 @@ def test_losses_of_two_lines_are_integrated_in_closed_form(loss, seed):
     y = np.sort(rng.uniform(-0.5, 1.5, 12))
     atoms = np.where(rng.random(12) < 0.4, rng.random(12), 0.0)
     floor = Floor(y, rng.random(11), rng.random(11), atoms)
+    np.testing.assert_allclose(cost.of(y), problem.loss.of(0.0, y) / cost.unit, atol=1e-15)
     x = np.concatenate([rng.uniform(-1.0, 2.0, 20), y])
     for mirrored in (False, True):
         plain = floor.far(x, replace(cost, lines=None), mirrored=mirrored)

@@ -285,7 +285,8 @@ class Highs(LinearSolver):
 
     **Arguments:** `method`: "auto" (simplex), "simplex", "ipm" (interior point) or "pdlp" (first order); `threads`;
     `tolerance`: of feasibility and optimality; `crossover`: from an interior point to a vertex; `iterations`: limit of simplex
-    iterations; `options`: further HiGHS options by name.
+    iterations; `options`: further HiGHS options by name. Where HiGHS ends in an error without presolve or scaling it
+    solves once more with its defaults of both.
     """
 
     method: str = "auto"

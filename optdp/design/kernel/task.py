@@ -16,7 +16,7 @@ from optdp.problem.objectives import Average
 from optdp.problem.priors import Prior
 from optdp.problem.problem import Problem
 
-#: Nodes of the first mesh between the ends: for a gap of 1e-3 and more, as its square root below that, and at most.
+#: Cells of the first mesh: where gaps of 1e-3 and more are asked for, and at most; between, as 1 over the gap's square root.
 COARSE, MOST = 24, 64
 #: Inputs that stand for a prior's density.
 QUADRATURE = 1024
