@@ -513,6 +513,43 @@ def test_binding_inputs_are_centred(loss):
     assert abs(np.median(ratio) - 1) < 0.02
 
 
+@pytest.mark.parametrize(
+    ("eps", "loss", "points", "chances"),
+    [
+        (5, "abs", (0.1, 0.5, 0.85), (0.2, 0.5, 0.3)),
+        (8, "abs", (0.1, 0.5, 0.85), (0.2, 0.5, 0.3)),
+        (12, optdp.Pinball(0.2), (0.03, 0.12, 0.38, 0.39, 0.62, 0.65, 0.67, 0.98), (0.125,) * 8),
+    ],
+)
+def test_the_best_outputs_for_few_inputs_are_these_inputs(eps, loss, points, chances):
+    solution = optdp.solve_kernel(eps, loss, prior=(points, chances))
+    assert solution.gap <= 1e-6
+    assert solution.verify()
+    outputs = set(solution.mechanism.lows) | set(solution.mechanism.highs)
+    assert {min(points, key=lambda x: abs(x - y)) for y in outputs} == set(points)
+    assert max(min(abs(x - y) for x in points) for y in outputs) < 1e-12
+
+
+@pytest.mark.parametrize("eps", [1e-6, 0.01, 0.012, 0.03])
+@pytest.mark.parametrize("domain", [(0, 1), (-3, 50.7)])
+def test_the_least_variance_at_tiny_epsilon_to_five_digits(eps, domain):
+    solution = optdp.solve_kernel(eps, unbiased=True, domain=domain, rtol=1.1e-5)
+    assert solution.gap <= 1.1e-5
+    assert solution.verify()
+    tau, half = math.tanh(eps / 2), (domain[1] - domain[0]) / 2
+    optimum = half**2 * (1 / (tau * math.tanh(tau)) - 1)
+    assert solution.lower_bound <= optimum * (1 + 1e-9)
+    assert optimum * (1 - 1e-9) <= solution.value
+
+
+@pytest.mark.parametrize(("eps", "tau"), [(9, 0.01), (9, 0.99), (30, 0.2)])
+def test_far_quantiles_at_large_epsilon(eps, tau):
+    """Windows that are all a little too wide have no prior; windows of few cells lose little where both ends lose alike."""
+    solution = optdp.solve_kernel(eps, optdp.Pinball(tau))
+    assert solution.gap <= 1e-3
+    assert solution.verify()
+
+
 @pytest.mark.parametrize(("limit", "upper"), [(0.1, 1.0), (0.25, 1.0), (0.3, 1.0), (10.0, 100.0), (5.0, 100.0)])
 def test_thresholds_are_covers_and_packings(limit, upper):
     """n windows that cover the domain miss with probability (n - 1)/(e^eps + n - 1), at every float where two of them meet."""

@@ -466,6 +466,7 @@ class Pinball(_OneParameter):
     tag = "pinball"
     tau: float
     form = "difference"
+    convex = True
     words = "[{} (Y - x)+ + (1 - {})(x - Y)+]", r"\rho_{{}}(Y - x)"
 
     def __post_init__(self) -> None:

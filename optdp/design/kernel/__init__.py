@@ -280,14 +280,20 @@ class _Search:
         low, high = task.span
         if task.cost.tilted:
             reach = (1 + 2 / task.growth) / 2
-            reach += 1e-12 * reach + 2 * reach * spacing(problem.domain, 0.5 - reach, 0.5 + reach)
-            ends = [0.5 - reach, 0.5 + reach]
-            return KernelMechanism.private(problem.eps, [1.0, 1.0], ends, ends, 0.5, problem.domain, "mean")  # type: ignore[arg-type]
+            off = 2 * spacing(problem.domain, 0.5 - reach, 0.5 + reach)
+            # Outputs are rounded: alike where the domain's middle is a number of their lattice, and else means move.
+            for room in (off, off * reach / 4, off * reach / 2, off * reach):
+                far = (1 + 1e-12) * reach + room
+                ends = [0.5 - far, 0.5 + far]
+                made = KernelMechanism.private(problem.eps, [1.0, 1.0], ends, ends, 0.5, problem.domain, "mean")  # type: ignore[arg-type]
+                if made.check_unbiased().passed:
+                    break
+            return made
         return self._mechanism(np.ones(1), np.array([low]), np.array([high]), task.width)
 
     def _mechanism(self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, window: float) -> KernelMechanism:
-        (a, b), problem = self.task.cost.slopes, self.run.problem
-        rule, share = ("mean", 0.5) if self.task.cost.tilted else ("ends", -a / (b - a))
+        cost, problem = self.task.cost, self.run.problem
+        rule, share = ("mean", 0.5) if cost.tilted else ("ends", cost.share)
         return KernelMechanism.private(problem.eps, masses, lows, highs, window, problem.domain, rule, share)  # type: ignore[arg-type]
 
     def solve(self) -> Solution:
@@ -446,11 +452,11 @@ class _Search:
         return program, dual, 0.0
 
     def _point_layers(self, floor: Floor, cuts: Cuts) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
-        """For a prior of finitely many points: atoms there, with the floor's windows, others near them, and the cuts'."""
+        """For a prior of finitely many points: atoms there, with the floor's windows, others near them, none, and the cuts'."""
         assert self.task.prior is not None
         points = self.task.prior[0]
         layers, atoms = layers_of(floor, points, self.task)
-        for low, high in layers:
+        for low, high in (*layers, (points, points)):
             atoms = atoms + Cuts(points, low, high)
         return [], atoms + cuts
 

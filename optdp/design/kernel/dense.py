@@ -51,7 +51,7 @@ def design(run: Run) -> Solution:
     total = float(floor.sum())
     window = min(max((1 - total) / task.growth / total, 2.0**-50), 1.0)
     (a, b), lows = cost.slopes, y[use]
-    rule, share = ("mean", 0.5) if cost.tilted else ("ends", -a / (b - a))
+    rule, share = ("mean", 0.5) if cost.tilted else ("ends", cost.share)
     if cost.tilted:  # so that every mean is reached after rounding
         lows = 0.5 + (lows - 0.5) * (1 + 2.0**-20)
     mechanism = KernelMechanism.private(problem.eps, floor[use], lows, lows, window, problem.domain, rule, share)  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ class Cost:
     `tilted`: means are multipliers too (unbiased mechanisms, the variance); `square`: L is the difference's square, so that
     its excess over a threshold is (y - a) (y - b); `knots`: differences at which L is not smooth;
     `jumps`: the positive ones at which it jumps; `step`: where it does if it is one value up to there and another beyond;
-    `lines`: the slopes of L below and above 0 if those are all.
+    `lines`: the slopes of L below and above 0 if those are all; `share`: where inputs divide their windows.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -45,6 +45,7 @@ class Cost:
     jumps: tuple[float, ...] = ()
     step: Fraction | None = None
     lines: tuple[float, float] | None = None
+    share: float = 0.5
 
     @classmethod
     def of_problem(cls, problem: Problem) -> Cost:
@@ -73,9 +74,9 @@ class Cost:
             def of(u: np.ndarray) -> np.ndarray:
                 return np.maximum(low * np.asarray(u), high * np.asarray(u))
 
-        return cls(
-            of, (float(a), float(b)), tilted, square, knots, unit, rises, pieces.knots[1] if one else None, lines
-        )
+        share = float(-a / (b - a))  # exactly the loss's own where that is a float
+        step = pieces.knots[1] if one else None
+        return cls(of, (float(a), float(b)), tilted, square, knots, unit, rises, step, lines, share)
 
     def nu(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The threshold of an input x whose favoured outputs lie between a and b."""
@@ -270,7 +271,7 @@ class Floor:
         """The mass below the window of each input."""
         width = self.window(growth)
         whole = self._moments[1][-1]
-        s = -cost.slopes[0] / (cost.slopes[1] - cost.slopes[0])
+        s = cost.share
 
         def target(a: np.ndarray) -> np.ndarray:
             if cost.tilted:
@@ -383,7 +384,7 @@ class Floor:
         self, cost: Cost, growth: float, inner: int, low: float = 0.0, high: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Inputs (increasing) between which the least loss is smooth, `inner` more in each stretch, and the ends of windows."""
-        width, s = self.window(growth), -cost.slopes[0] / (cost.slopes[1] - cost.slopes[0])
+        width, s = self.window(growth), cost.share
         room = max(self.total - width, 0.0)
         marks = np.concatenate([self.before, self.upto])
         marks = np.unique(np.concatenate([marks, marks - width, [0.0, room / 2, room]]))

@@ -13,7 +13,7 @@ inputs whose mean no window reaches add the cut of that ray.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,11 @@ from optdp.design.kernel.floor import Floor, hat_masses, hats
 from optdp.design.kernel.task import Fold, Task
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus, SolverFailure
 
-#: The default solver, which must not drop the small entries of narrow cells.
-HIGHS = Highs(options=(("small_matrix_value", 1e-12),))
-#: The same up to the eps STEEP: rows and columns have their scales already, and programs are solved twice as fast as they come.
-QUICK = Highs(options=(*HIGHS.options, ("presolve", "off"), ("simplex_scale_strategy", 0)))
-STEEP = 10.0
+#: The default solver must not drop the small entries of narrow cells; rows and columns have their scales already, and programs
+#: are solved twice as fast as they come.
+HIGHS = Highs(options=(("small_matrix_value", 1e-12), ("presolve", "off"), ("simplex_scale_strategy", 0)))
+#: For means at eps below 1, where far outputs all but cancel: as precise as it can be.
+FINE = replace(HIGHS, tolerance=1e-10)
 #: Rounds of cuts, and cuts in each, after which the floor is taken as it is.
 ROUNDS, CUTS = 80, 150
 #: Inputs that are looked at in each stretch on which the loss is smooth; and at the end, when it may be largest between these.
@@ -34,7 +34,7 @@ INNER = 3, 9
 #: How many times the tolerance the loss may be larger there; up to which tolerance it is looked at.
 ROOM, ROUGH = 4.0, 2.5e-5
 #: Unbiased mechanisms reach beyond the ends by this share of a window, so that every mean is reached after rounding.
-MARGIN = 1e-6
+MARGIN = 1e-8
 
 
 @dataclass
@@ -86,7 +86,7 @@ def rows(task: Task, y: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray,
 
 def usual(task: Task) -> LinearSolver:
     """The default solver for a task."""
-    return QUICK if task.eps <= STEEP else HIGHS
+    return FINE if task.cost.tilted and task.eps < 1 else HIGHS
 
 
 def unlimited() -> float:

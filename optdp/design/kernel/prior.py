@@ -27,7 +27,7 @@ log = logging.getLogger("optdp")
 #: Widths of windows, as shares of the floor's own.
 LAYERS = (1.0, 0.97, 1.03)
 #: Rounds of rows, and how far below 0 g may be at the outputs looked at.
-ROUNDS, CLOSE = 40, 1e-9
+ROUNDS, CLOSE = 40, 1e-12
 #: Rows that are looked at first, for each column: where g was least.
 FIRST = 3
 #: Sets of outputs that are looked at, each finer where g was negative.
@@ -186,7 +186,7 @@ class PriorProgram:
 
     def solve(
         self, outputs: np.ndarray, before: Dual | None, solver: LinearSolver | None = None,
-        left: Callable[[], float] = unlimited, *, close: float = np.inf, worth: float = 0.0,
+        left: Callable[[], float] = unlimited, *, close: float = np.inf, worth: float = 0.0, lacking: bool = False,
     ) -> tuple[Dual, float] | None:  # fmt: skip
         """The best prior with g >= 0 at `outputs`, and the share by which windows must shrink for g >= 0 between them.
 
@@ -200,9 +200,12 @@ class PriorProgram:
         head, low, high = self.limits()
         # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
         size = 1 / np.maximum(np.abs(table).max(axis=0), 1e-300)
+        # Windows that are all too wide have no prior: g may then lack something, at the price of floors of mass 1, the largest.
+        width = int(lacking)
         program = LinearProgram(
-            gains * size * self.task.scale, head * size, low, high, maximise=True, name="optdp-kernel-prior"
-        )
+            np.append(gains * size, [-1 / small] * width) * self.task.scale, np.pad(head * size, ((0, 0), (0, width))),
+            low, high, maximise=True, name="optdp-kernel-prior",
+        )  # fmt: skip
         session = (solver or usual(self.task)).session(program)
         on = np.zeros(outputs.size, dtype=bool)
         new = np.arange(0, outputs.size, 4)
@@ -215,14 +218,20 @@ class PriorProgram:
             from scipy.sparse import csr_matrix
 
             on[new] = True
-            session.add_rows(csr_matrix(table[new] * size), np.zeros(new.size), np.full(new.size, np.inf))
+            cuts = np.hstack([table[new] * size, np.ones((new.size, width))])
+            session.add_rows(csr_matrix(cuts), np.zeros(new.size), np.full(new.size, np.inf))
             result = session.solve(time_limit=left())
             if not result.usable:
                 result = session.solve(time_limit=left(), method="ipm")
             if not result.usable:
-                return best
+                if lacking or best is not None or not left():
+                    return best
+                return self.solve(outputs, before, solver, left, close=close, worth=worth, lacking=True)
             rounds += 1
-            g = table @ (result.x * size)
+            x, lack = np.maximum(result.x[: size.size] * size, 0.0), float(result.x[size.size :].sum())
+            if self.task.prior is not None:  # solvers give a point more than its chance, by their tolerance
+                x *= head.T @ np.minimum(high / np.maximum(head @ x, 1e-300), 1.0)
+            g = table @ x + lack
             padded = np.concatenate([[np.inf, np.inf], g, [np.inf, np.inf]])
             around = np.min([padded[i : i + g.size] for i in range(5)], axis=0)
             new = np.flatnonzero((g < -CLOSE) & ~on & (g == around))
@@ -230,7 +239,7 @@ class PriorProgram:
                 if not left():
                     return best
                 continue
-            dual = self._dual(np.maximum(result.x * size, 0.0), gains, outputs, table)
+            dual = self._dual(x, gains, outputs, table)
             lowest = self.lowest(dual)
             shrink = self.lifted(dual, lowest)
             log.debug("value %.9g shrink %.2g, %d rows %d columns", dual.value, shrink, *table.shape)
@@ -238,7 +247,7 @@ class PriorProgram:
                 best = dual, shrink
             looks += 1
             more = np.setdiff1d(lowest[self.values(lowest, self.columns(dual)) < 0], outputs)
-            if shrink <= close or dual.value < worth or looks == LOOKS or not more.size or not left():
+            if shrink <= close or lack > CLOSE or dual.value < worth or looks == LOOKS or not more.size or not left():
                 return best
             rounds, known = 0, outputs.size
             outputs, first = np.unique(np.append(outputs, more), return_index=True)

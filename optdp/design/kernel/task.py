@@ -199,7 +199,8 @@ class Task:
         inputs = self.mirrored(np.union1d(even, self._breaks()))
         low, high = self.span
         if not self.cost.tilted:
-            y = np.union1d(even, tiles)
+            points = np.empty(0) if self.prior is None or self.has_density else self.prior[0]  # where atoms may be best
+            y = np.union1d(even, np.append(tiles, points))
             y = y[(y > low) & (y < high)]
             return self.mirrored(np.concatenate([y, [low, high]])), inputs
         if self.eps < 1 and self.problem.outputs is None:
