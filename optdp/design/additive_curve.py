@@ -105,10 +105,12 @@ class PowerCurve(Protocol):
 
 
 def _rare(mu: float) -> float:
-    """A level so low that the Gaussian's power there is small too."""
+    """A level so low that the Gaussian's power there is small too, or that what lies within it costs little: the optimum's plateau
+    holds about b = (2 ndtr(-mu/sqrt(2)))^(1/2) and costs as much, a level is that share of b of the sensitivity.
+    """
     from scipy.special import ndtr
 
-    return min(RARE, max(1e-9, float(ndtr(-1.2 - mu))))
+    return float(min(RARE, max(1e-9, ndtr(-1.2 - mu)), 4e-3 * ndtr(-mu / math.sqrt(2))))
 
 
 class _Gaussian:
