@@ -105,8 +105,8 @@ class PowerCurve(Protocol):
 
 
 def _rare(mu: float) -> float:
-    """A level so low that the Gaussian's power there is small too, or that what lies within it costs little: the optimum's plateau
-    holds about b = (2 ndtr(-mu/sqrt(2)))^(1/2) and costs as much, a level is that share of b of the sensitivity.
+    """A level so low that the Gaussian's power there is small too, or that what lies within it costs little: the plateau of the
+    optimum for |x| holds about b = (2 ndtr(-mu/sqrt(2)))^(1/2) and costs as much; a level x takes x/b of the sensitivity.
     """
     from scipy.special import ndtr
 
@@ -638,7 +638,7 @@ class _Task:
     def smallest(self, found: _Bracket, cells: int, rtol: float) -> int:
         """So many of the smallest cells in one of `cells` per sensitivity, for what the width of the one at 0 costs."""
         rest, fine = found.value - self.spent(found, found.mechanism.n), 16
-        while fine < FINE and self.spent(found, cells * fine) > rtol / 4 * rest:
+        while fine < FINE and self.spent(found, cells * fine) > rtol / 3.5 * rest:
             fine *= 2
         return fine
 
