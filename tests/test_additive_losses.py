@@ -114,3 +114,9 @@ def test_thresholds_under_gaussian_privacy_are_no_worse_than_noise_for_squares(l
     assert found.status is optdp.Status.GAP and found.mechanism.satisfies(optdp.GDP(3.0))
     found.save(tmp_path / "found.json")
     assert optdp.Solution.load(tmp_path / "found.json").verify()
+
+
+def test_a_large_renyi_bound_is_not_for_powers_alone():
+    """The peak on a plateau is: other losses have lattices (a TypeError came back)."""
+    found = optdp.solve_additive(optdp.RDP(2, 8), loss=optdp.Huber(0.5), rtol=0.3)
+    assert found.verify() and 0 < found.lower_bound <= found.value < 0.02
