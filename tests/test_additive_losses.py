@@ -105,12 +105,18 @@ def test_huber_lies_between_its_two_halves():
     assert as_pieces.lower_bound == huber.lower_bound and as_pieces.value == pytest.approx(huber.value, rel=1e-12)
 
 
-@pytest.mark.parametrize("limit", [1.3, 2.0])
+@pytest.mark.parametrize("limit", [1.3, 2.2])
 def test_thresholds_under_gaussian_privacy_are_no_worse_than_noise_for_squares(limit, tmp_path):
-    """Where no lattice is fine enough for the threshold's own program (2.0: none had noise) other noise serves."""
+    """Where no lattice is fine enough for the threshold's own program (2.2: none had noise) other noise serves."""
     found = optdp.solve_additive(optdp.GDP(3.0), loss=optdp.Threshold(limit), rtol=0.02)
     other = optdp.solve_additive(optdp.GDP(3.0), loss="squared", rtol=0.02).mechanism
     assert found.verify() and found.value <= other.enclose(found.problem.objective)[1]
     assert found.status is optdp.Status.GAP and found.mechanism.satisfies(optdp.GDP(3.0))
     found.save(tmp_path / "found.json")
     assert optdp.Solution.load(tmp_path / "found.json").verify()
+
+
+def test_a_large_renyi_bound_is_not_for_powers_alone():
+    """The peak on a plateau is: other losses have lattices (a TypeError came back)."""
+    found = optdp.solve_additive(optdp.RDP(2, 8), loss=optdp.Huber(0.5), rtol=0.3)
+    assert found.verify() and 0 < found.lower_bound <= found.value < 0.02

@@ -105,10 +105,12 @@ class PowerCurve(Protocol):
 
 
 def _rare(mu: float) -> float:
-    """A level so low that the Gaussian's power there is small too."""
+    """A level so low that the Gaussian's power there is small too, or that what lies within it costs little: the plateau of the
+    optimum for |x| holds about b = (2 ndtr(-mu/sqrt(2)))^(1/2) and costs as much; a level x takes x/b of the sensitivity.
+    """
     from scipy.special import ndtr
 
-    return min(RARE, max(1e-9, float(ndtr(-1.2 - mu))))
+    return float(min(RARE, max(1e-9, ndtr(-1.2 - mu)), 4e-3 * ndtr(-mu / math.sqrt(2))))
 
 
 class _Gaussian:
@@ -304,7 +306,8 @@ class TailProgram:
             return self._merged(line, m, tolerance)
         for s in range(1, self.n + 1):
             found += self._half_lines(line, m, q, s, tolerance)
-        if len(found) < 3 * self.n:
+        # Far out half-lines break the curve by what the solver leaves open: rows that are there already count for nothing.
+        if sum(cut.key not in self.seen for _, cut in found) < 3 * self.n:
             for s in range(1, self.n + 1):
                 found += self._level_sets(masses, m, q, s, tolerance)
         found.sort(key=lambda item: -item[0])
@@ -625,18 +628,19 @@ class _Task:
         eps = self.rate
         return np.maximum(np.exp(-eps * k / n) / 2, max(1e-9, 0.1 * min(float(d) for _, d in self.pairs)))
 
-    def peak(self, found: _Bracket) -> float:
-        """The share of the value that the cell at 0 costs by its width (Gaussian DP at a large mu; else 0)."""
-        q = self.loss.exponent
-        if not self.gaussian or self.discrete or q is None or not self.loss.convex:
+    def spent(self, found: _Bracket, n: int) -> float:
+        """What the cell at 0 costs by its width on a lattice of n points (Gaussian DP and a convex loss; else 0)."""
+        if not self.gaussian or self.discrete or not self.loss.convex:
             return 0.0
-        return float(found.mechanism.masses[0]) * (0.5 * self.width / found.mechanism.n) ** q / (q + 1) / found.value
+        half = 0.5 * self.width / n
+        return float(found.mechanism.masses[0] * self.loss.integral(half) / half)
 
     def smallest(self, found: _Bracket, cells: int, rtol: float) -> int:
         """So many of the smallest cells in one of `cells` per sensitivity, for what the width of the one at 0 costs."""
-        q = self.loss.exponent
-        width = (6 * self.peak(found) * found.mechanism.n**q / rtol) ** (1 / q)
-        return min(max(2 ** math.ceil(math.log2(width / cells)), 16), FINE)
+        rest, fine = found.value - self.spent(found, found.mechanism.n), 16
+        while fine < FINE and self.spent(found, cells * fine) > rtol / 3.5 * rest:
+            fine *= 2
+        return fine
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """c_0, ..., c_last of a lattice."""
@@ -939,7 +943,8 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     best: _Bracket | None = None
     coarse: TailProgram | None = None
     rival, floor = None if fixed or not gaussian else task.rival(), task.half_lines()
-    for size in [points] if fixed else _sizes(task, points):
+    closed = rival is not None and rival[1] - floor <= rtol * rival[1]
+    for size in [] if closed else [points] if fixed else _sizes(task, points):
         if size * (task.radius + 2) > MAX_POINTS:
             break
         run.progress(f"{size} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
@@ -950,13 +955,14 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
             break
         if found is not None:
             meshed = task.gaussian and float(privacy.mu) >= STEEP
-            if meshed and best is None and not fixed and found.gap > rtol and task.peak(found) > max(SPIKE, rtol / 4):
+            peaked = task.spent(found, size) > max(SPIKE, rtol / 4) * found.value
+            if meshed and best is None and not fixed and found.gap > rtol and peaked:
                 best = _peaked(run, task, found, rtol)
                 break
             coarse, best = found.program, _better(best, found)
         if time.perf_counter() > task.deadline or (best is not None and best.within(rtol, rival, floor)):
             break
-    if task.loss.exponent is None and not fixed and (best is None or not best.within(rtol, rival, floor)):
+    if task.loss.exponent is None and not (fixed or closed) and (best is None or not best.within(rtol, rival, floor)):
         other = _borrowed(run, gaussian)
         if best is None and other is not None and (rival is None or other.value <= rival[1]):
             return other
@@ -965,9 +971,10 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
     if best is None and rival is not None:
         # Of others nothing else is proven.
         certificate: Any = HalfLinesCertificate() if floor else AdditiveCertificate(1, "nodes", ())
+        message = GAUSSIAN if closed else f"no noise was found on a lattice: {GAUSSIAN}"
         told = Program(
             "tail probabilities on a lattice", f"powers of tests under the curve of {privacy.adjective}", task.solver.name,
-            run.seconds, run.rtol, message=f"no noise was found on a lattice: {GAUSSIAN}", stopped=not run.left(),
+            run.seconds, run.rtol, message=message, stopped=not run.left(),
         )  # fmt: skip
         lower = min(certificate.bound(problem).value, rival[1])
         return Solution(problem, rival[1], lower, rival[0], certificate, told)

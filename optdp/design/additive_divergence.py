@@ -407,8 +407,8 @@ def _solution(run: Run, best: _Bracket, told: Program) -> Solution:
 
 
 def _steep(task: _Task) -> _Bracket | None:
-    """The peak on a plateau, where the bound is large."""
-    if task.alpha is None or task.discrete or task.bound < additive_peak.FROM:
+    """The peak on a plateau, where the bound is large and the loss a power."""
+    if task.alpha is None or task.discrete or task.bound < additive_peak.FROM or task.loss.exponent is None:
         return None
     found = additive_peak.bracket(task.problem)
     return None if found is None else _Bracket(*found, None)

@@ -26,8 +26,8 @@ COARSE = 0.5
 MIDDLE = (0.5, 0.9)
 #: Near the sensitivity cells are cut in two so many times.
 DULL = 2
-#: Levels below this are not tested; columns have so many places in a cell of the mesh.
-LEAST, PLACES = 1e-6, 2
+#: Columns have so many places in a cell of the mesh.
+PLACES = 2
 #: Rows that are added in a round, and for one kernel; rounds; times that columns are added.
 MOST, EACH, ROUNDS, TIMES = 200, 3, 300, 25
 #: Columns that a finer mesh starts from, for each row.
@@ -250,10 +250,10 @@ class Relaxation:
     def _broken(self, own: np.ndarray, shifted: np.ndarray) -> list[_Row]:
         """Tests that break the curve, the worst first."""
         ratio = np.log(np.maximum(own, 1e-300)) - np.log(np.maximum(shifted, 1e-300))
-        ratio[own + shifted < 1e-4 * LEAST] = -800.0
+        ratio[own + shifted < 1e-4 * self.curve.rare] = -800.0
         order = np.argsort(-ratio, axis=1, kind="stable")
         level = np.cumsum(np.take_along_axis(shifted, order, 1), axis=1)
-        known = (level < 0.5) & (level > LEAST) & (np.take_along_axis(ratio, order, 1) >= 0)
+        known = (level < 0.5) & (level > self.curve.rare) & (np.take_along_axis(ratio, order, 1) >= 0)
         excess = np.where(known, self.curve.excess(np.cumsum(own[order], axis=1), level), -1.0)
         found: list[tuple[float, _Row]] = []
         for k, over in enumerate(excess):
