@@ -68,8 +68,8 @@ class _Master:
         columns, starts = np.arange(2 * pairs).reshape(2, -1).T.ravel(), np.arange(self.d + 1) * (2 if boxed else 0)
         self.slack, shape = slice(0, 2 * pairs), (self.d, 2 * pairs)
         self.rows = csr_matrix((np.tile([1.0, -1.0], pairs), columns, starts), shape=shape)
-        # Simplex from the last basis; where degeneracy makes it stall, interior point and crossover once.
-        solver = solver or Highs(tolerance=1e-10, iterations=STALL * self.d)
+        # Simplex, from the last basis or at once; where degeneracy makes it stall, interior point and crossover once.
+        solver = solver or Highs(tolerance=1e-10, iterations=(STALL if boxed else 4 * STALL) * self.d)
         self.session = solver.session(LinearProgram(np.zeros(2 * pairs), self.rows, one, one, maximise=True))
 
     def add(self, posteriors: np.ndarray, gains: np.ndarray) -> None:
@@ -95,8 +95,8 @@ class _Master:
         found = self.session.solve()
         if not self._good(found):
             found = self._better(found, self.session.solve(method="ipm"))
-        if self.own and not self._good(found):
-            found = self._better(found, INSIDE.solve(self.session.program))
+            if self.own and not self._good(found):
+                found = self._better(found, INSIDE.solve(self.session.program))
         if not found.usable:
             raise SolverFailure(f"the linear program over posteriors: {found.message}", found.status)
         inner = found.row_dual / self.p
