@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
+from flint import fmpq
 from numpy.typing import ArrayLike
 
 from optdp.exact import (
@@ -170,7 +171,7 @@ class LatticeStaircase(AdditiveNoise):
         """b."""
         return Fraction(self.decay, 2**FALL)
 
-    def _sums(self, power: int, last: int | None) -> Fraction:
+    def _sums(self, power: int, last: int | None) -> fmpq:
         """sum of j^power w(j) over j = 0..last (None: over all j >= 0), exactly, for power 0, 1, 2."""
         m, f, unit = self.period, self.first, 2**FALL
 
@@ -184,20 +185,21 @@ class LatticeStaircase(AdditiveNoise):
 
         choose = ((1,), (1, 1), (1, 2, 1))[power]
         if last is None:
-            b = self.fall
+            b = fmpq(self.decay, unit)
             series = 1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3  # sum_k k^i b^k
-            return sum((c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose)), Fraction(0)) / unit
+            return sum((c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose)), fmpq(0)) / unit
         count = last // m + 1
         work.count(1e-7 * count * (count + 100))
+        whole, ended = ([within(power - i, n) for i in range(power + 1)] for n in (m, last + 1 - (count - 1) * m))
         total = 0
         for k in reversed(range(count)):  # Horner in integers
-            n = min(m, last + 1 - k * m)
-            here = sum(c * (k * m) ** i * within(power - i, n) for i, c in enumerate(choose))
+            parts = whole if k < count - 1 else ended
+            here = sum(c * (k * m) ** i * part for i, (c, part) in enumerate(zip(choose, parts, strict=True)))
             total = total * self.decay + (here << FALL * (count - 1 - k))
-        return Fraction(total, unit**count)
+        return fmpq(total, unit**count)
 
     @cached_property
-    def _total(self) -> Fraction:
+    def _total(self) -> fmpq:
         """The sum of all w(j)."""
         return 2 * self._sums(0, self.cut or None) - 1
 
@@ -208,8 +210,9 @@ class LatticeStaircase(AdditiveNoise):
         if not self.cut:
             return atom
         work.count(1e-5 * (self.cut // self.period + 10))
-        moved = _moved(self.fall, self.period, self.first, self.cut)
-        return min(atom + (1 - atom) * moved, Fraction(1))
+        b = fmpq(self.decay, 2**FALL)  # its powers have many digits, for which FLINT is made
+        moved = _moved(b, self.period, self.first, self.cut)
+        return min(atom + (1 - atom) * _fraction(moved), Fraction(1))
 
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
         """An upper bound on the divergence over all shifts up to `reach`, at most the sensitivity: 1 for ratios below 1/b."""
@@ -224,8 +227,11 @@ class LatticeStaircase(AdditiveNoise):
 
     def moment(self, power: int) -> Fraction:
         """E|Z|^power for power 1 or 2, exactly."""
+        return _fraction(self._moment(power))
+
+    def _moment(self, power: int) -> fmpq:
         mean = 2 * self._sums(power, self.cut or None) / self._total
-        return (1 - Fraction(self.atom, LIMB)) * mean * Fraction(self.step) ** power
+        return fmpq(LIMB - self.atom, LIMB) * mean * fmpq(*self.step.as_integer_ratio()) ** power
 
     def guarantee(self) -> ApproxDP | None:
         worst = _rounded_up(self.least_delta)
@@ -286,9 +292,9 @@ class LatticeStaircase(AdditiveNoise):
             raise TypeError(
                 f"loss = {law.name!r} is not allowed: for staircase noise 'abs' and 'squared' have a proven value"
             )
-        plain, g, atom = self.moment(int(law.exponent)), Fraction(self.step), Fraction(self.atom, LIMB)
+        plain, g, atom = self._moment(int(law.exponent)), fmpq(*self.step.as_integer_ratio()), fmpq(self.atom, LIMB)
         more = g * (atom + (1 - atom) / self._total) if law.exponent == 1 else g * g
-        return enclosures.round_down(plain), enclosures.round_up(plain + more)
+        return enclosures.round_down(_fraction(plain)), enclosures.round_up(_fraction(plain + more))
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
@@ -399,6 +405,10 @@ class LatticeStaircase(AdditiveNoise):
         atom = f", atom {below(self.atom_mass, 6)} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"LatticeStaircase for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
+
+
+def _fraction(q: fmpq) -> Fraction:
+    return Fraction(int(q.p), int(q.q))
 
 
 def _step(sensitivity: float) -> float:
