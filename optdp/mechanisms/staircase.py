@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
-from flint import fmpq
+from flint import arb, ctx, fmpq
 from numpy.typing import ArrayLike
 
 from optdp.exact import (
@@ -136,10 +136,10 @@ class LatticeStaircase(AdditiveNoise):
             return cls(whole.domain, whole.sensitivity, whole.decay, whole.first, cut)
 
         def kept(cut: int) -> bool:
-            return cut > 0 and made(cut).least_delta <= exact
+            return cut > 0 and made(cut)._least <= most_exactly
 
         low, high = 0, whole.period
-        b, most = float(whole.fall), float(exact)
+        b, most, most_exactly = float(whole.fall), float(exact), fmpq(exact.numerator, exact.denominator)
         while high < 2 * PERIODS * whole.period and _moved(b, whole.period, whole.first, high) > most:
             low, high = high, 2 * high
         while high - low > max(1, high >> 41):  # floats know where to look
@@ -206,13 +206,16 @@ class LatticeStaircase(AdditiveNoise):
     @cached_property
     def least_delta(self) -> Fraction:
         """The delta of `guarantee()`: the atom, and of the rest the largest mass that a shift moves beyond the cut."""
-        atom = Fraction(self.atom, LIMB)
+        return min(_fraction(self._least), Fraction(1))
+
+    @cached_property
+    def _least(self) -> fmpq:
+        atom = fmpq(self.atom, LIMB)
         if not self.cut:
             return atom
         work.count(1e-5 * (self.cut // self.period + 10))
         b = fmpq(self.decay, 2**FALL)  # its powers have many digits, for which FLINT is made
-        moved = _moved(b, self.period, self.first, self.cut)
-        return min(atom + (1 - atom) * _fraction(moved), Fraction(1))
+        return atom + (1 - atom) * _moved(b, self.period, self.first, self.cut)
 
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
         """An upper bound on the divergence over all shifts up to `reach`, at most the sensitivity: 1 for ratios below 1/b."""
@@ -294,7 +297,8 @@ class LatticeStaircase(AdditiveNoise):
             )
         plain, g, atom = self._moment(int(law.exponent)), fmpq(*self.step.as_integer_ratio()), fmpq(self.atom, LIMB)
         more = g * (atom + (1 - atom) / self._total) if law.exponent == 1 else g * g
-        return enclosures.round_down(_fraction(plain)), enclosures.round_up(_fraction(plain + more))
+        with ctx.workprec(enclosures.PRECISION):
+            return enclosures.round_down(arb(plain)), enclosures.round_up(arb(plain + more))
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
