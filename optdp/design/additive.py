@@ -391,7 +391,8 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
         for high in range(end - n, start, -n):  # a period at a time, inwards from the last one
             low = max(high - n, start)
             ahead = slice(low + n, high + n)
-            tail[low:high] = np.clip((tail[ahead] + rate[ahead]) / program.ratio, 0.0, last)
+            # (np.clip takes several times as long for so few numbers.)
+            tail[low:high] = np.minimum(np.maximum((tail[ahead] + rate[ahead]) / program.ratio, 0.0), last)
         tail = tail[start:]
     out = []
     for s, (index, values) in mu.items():
@@ -553,7 +554,8 @@ class _Task:
         if not exact.any():
             told = f"loss = {self.loss.name!r}, sensitivity = {self.width:g} is not allowed"
             raise ValueError(f"{told}: all losses up to {last / n:g} sensitivities are about 0; scale the loss up")
-        return np.array([int(c) / 2**proof.SCALE for c in exact])
+        unit = 2**proof.SCALE
+        return np.array([c / unit for c in exact.tolist()])
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
         """A lattice program of this problem."""
