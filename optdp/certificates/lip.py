@@ -43,6 +43,8 @@ ONE = 1 << BITS
 #: A proof visits at most so many sets of categories at a time, and STEPS in all (or knots times categories).
 VERTICES = 2**18
 STEPS = 2**23
+#: So many pairs of a knot and a category are held at a time.
+BLOCK = 2**16
 
 Method = Literal["knots", "chord", "vertices", "simplex"]
 
@@ -134,7 +136,7 @@ class _Proof:
         return [v - centre for v in exact]
 
     def _mean(self, of: Iterable[Fraction]) -> Fraction:
-        return sum((p * v for p, v in zip(self.prior.exact, of, strict=True)), Fraction(0))
+        return sum((w * v for w, v in zip(self.prior.weights, of, strict=True)), Fraction(0)) / self.prior.total
 
     @cached_property
     def second_moment(self) -> Fraction:
@@ -157,8 +159,9 @@ class _Proof:
     @cached_property
     def box(self) -> tuple[np.ndarray, np.ndarray]:
         """lo and hi of Q in multiples of 2^-BITS, rounded outward, then tightened by sum r = 1."""
-        low = [math.floor(p / self.ratio * ONE) for p in self.prior.exact]
-        high = [math.ceil(p * self.ratio * ONE) for p in self.prior.exact]
+        (n, d), total = self.ratio.as_integer_ratio(), self.prior.total
+        low = [w * d * ONE // (n * total) for w in self.prior.weights]
+        high = [-(-w * n * ONE // (d * total)) for w in self.prior.weights]
         below, above = sum(low), sum(high)
         lo = [max(a, ONE - (above - b)) for a, b in zip(low, high, strict=True)]
         hi = [min(b, ONE - (below - a)) for a, b in zip(low, high, strict=True)]
@@ -167,33 +170,36 @@ class _Proof:
     def box_knots(self) -> Fraction:
         """The largest of (chord of U between knots) - t^2."""
         (x, xb), (nu, nb), (lo, hi) = _scaled(self.values), self.nu, self.box
-        ends = -self._furthest([-v for v in self.values]), self._furthest(self.values)  # t = x.r lies between
+        first, last = (
+            Fraction(end, ONE << xb) for end in (-self._furthest(-x), self._furthest(x))
+        )  # t = x.r lies between
         points = [(Fraction(t), Fraction(v)) for t, v in self.multipliers.knots]
-        (first, low), (last, high) = points[0], points[-1]
-        points = [(min(first, ends[0]), low), *points, (max(last, ends[1]), high)]
+        points = [(min(points[0][0], first), points[0][1]), *points, (max(points[-1][0], last), points[-1][1])]
         (t, tb), (level, lb) = _scaled([p[0] for p in points]), _scaled([p[1] for p in points])
-        scale = max(xb + tb, nb, lb)
-        nu, level = nu << (scale - nb), level << (scale - lb)
-        tops = []
-        for tk, lk in zip(t.tolist(), level.tolist(), strict=True):
-            c = ((2 * tk * x) << (scale - xb - tb)) - nu - lk
-            total = (lk << BITS) + int(np.sum(np.where(c > 0, hi, lo) * c))
-            tops.append(Fraction(total, 1 << (scale + BITS)))
-        found = []
-        for ((a, _), u), ((b, _), v) in pairwise(zip(points, tops, strict=True)):
-            slope = (v - u) / (b - a) if b > a else Fraction(0)
-            top = min(max(slope / 2, a), b)  # where chord - t^2 is largest
-            found.append(u + slope * (top - a) - top * top)
-        return max(found)
+        scale = max(xb + tb, nb, lb, 2 * tb - BITS)
+        nu, level, square = nu << (scale - nb), level << (scale - lb), scale + BITS - 2 * tb
+        tops = []  # like all that follows in multiples of 2^-(scale + BITS), t in those of 2^-tb
+        for part in np.array_split(np.arange(t.size), t.size * x.size // BLOCK + 1):
+            c = (np.multiply.outer(2 * t[part], x) << (scale - xb - tb)) - nu - level[part, None]
+            tops += ((level[part] << BITS) + np.sum(np.where(c > 0, hi, lo) * c, axis=1)).tolist()
+        found = list(zip(t.tolist(), tops, strict=True))
+        worst, unit = max(u - (a * a << square) for a, u in found), 1
+        for (a, u), (b, v) in pairwise(found):
+            gap, rise = b - a, v - u
+            if 2 * a * gap << square < rise < 2 * b * gap << square:  # chord - t^2 is largest inside, at half the slope
+                below = 4 * gap * gap << square
+                above = u * below - (4 * a * gap * rise << square) + rise * rise
+                worst, unit = (above, below) if above * unit > worst * below else (worst, unit)
+        return Fraction(worst, unit << (scale + BITS))
 
-    def _furthest(self, x: Sequence[Fraction]) -> Fraction:
-        """The largest x.r over Q: fill up from lo to hi in order of x."""
+    def _furthest(self, x: np.ndarray) -> int:
+        """The largest x.r over Q, times ONE: fill up from lo to hi in order of x."""
         lo, hi = (bound.tolist() for bound in self.box)
-        room, total = ONE - sum(lo), sum((v * a for v, a in zip(x, lo, strict=True)), Fraction(0))
-        for i in sorted(range(len(x)), key=lambda i: x[i], reverse=True):
+        room, total = ONE - sum(lo), int(np.sum(x * self.box[0]))
+        for i in np.argsort(-x, kind="stable").tolist():
             part = min(room, hi[i] - lo[i])
             room, total = room - part, total + x[i] * part
-        return total / ONE
+        return total
 
     def box_chord(self) -> Fraction:
         """U for the linear function that the chords of r_i^2 leave."""

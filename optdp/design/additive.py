@@ -191,7 +191,7 @@ class LatticeProgram:
 
     @property
     def rows(self) -> int:
-        return int(self.linear.rows.shape[0])
+        return int(self.session.size[0])
 
     def has_slack(self, shift: int | np.ndarray) -> np.ndarray:
         """Which shifts may exceed e^eps by a budget of delta."""
@@ -203,7 +203,7 @@ class LatticeProgram:
         if not fresh:
             return 0
         for s, new in fresh.items():
-            self.pairs[s] = np.union1d(self.pairs[s], new) if s in self.pairs else new
+            self.pairs[s] = np.sort(np.concatenate([self.pairs[s], new])) if s in self.pairs else new
         budgets = [s for s in fresh if s not in self.budget and self.has_slack(s)]
         if budgets:
             k, before = len(budgets), self.rows
@@ -214,9 +214,11 @@ class LatticeProgram:
         return int(shift.size)
 
     def _missing(self, shift: int, indices: np.ndarray) -> np.ndarray:
-        """Those of the indices that make a row with this shift and are not there yet."""
-        wanted = indices[(np.abs(indices) < self.reach) & (np.abs(indices) != np.abs(indices + shift))]
-        return np.setdiff1d(wanted, self.pairs.get(shift, np.zeros(0, dtype=np.int64)))
+        """Those of the increasing indices that make a row with this shift and are not there yet."""
+        wanted, there = indices[(np.abs(indices) < self.reach) & (2 * indices != -shift)], self.pairs.get(shift)
+        if there is None:
+            return wanted
+        return wanted[there.take(np.searchsorted(there, wanted), mode="clip") != wanted]
 
     def _grow(
         self,
@@ -229,7 +231,7 @@ class LatticeProgram:
     ) -> None:
         from scipy.sparse import csr_matrix
 
-        shape = (shift.size, self.linear.cost.size)
+        shape = (shift.size, self.session.size[1])
         below = np.full(shift.size, -np.inf)
         self.session.add_rows(csr_matrix((entries, (row, columns)), shape=shape), below, np.full(shift.size, top))
         self.where = np.hstack([self.where, np.array([shift, index], dtype=np.int64)])
@@ -246,7 +248,7 @@ class LatticeProgram:
             target, factor = np.where(within, there, there - self.n), np.where(within, 1.0, 1 / self.ratio)
             within = np.ones(count, dtype=bool)
         slack = self.has_slack(shift)
-        first, more = self.linear.cost.size, int(slack.sum())
+        first, more = self.session.size[1], int(slack.sum())
         if more:
             rows = np.array([self.budget[int(s)] for s in shift[slack]])
             columns = csc_matrix((weight[slack] / self.delta, (rows, np.arange(more))), shape=(self.rows, more))
@@ -389,7 +391,8 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
         for high in range(end - n, start, -n):  # a period at a time, inwards from the last one
             low = max(high - n, start)
             ahead = slice(low + n, high + n)
-            tail[low:high] = np.clip((tail[ahead] + rate[ahead]) / program.ratio, 0.0, last)
+            # (np.clip takes several times as long for so few numbers.)
+            tail[low:high] = np.minimum(np.maximum((tail[ahead] + rate[ahead]) / program.ratio, 0.0), last)
         tail = tail[start:]
     out = []
     for s, (index, values) in mu.items():
@@ -551,7 +554,8 @@ class _Task:
         if not exact.any():
             told = f"loss = {self.loss.name!r}, sensitivity = {self.width:g} is not allowed"
             raise ValueError(f"{told}: all losses up to {last / n:g} sensitivities are about 0; scale the loss up")
-        return np.array([float(Fraction(int(c), 2**proof.SCALE)) for c in exact])
+        unit = 2**proof.SCALE
+        return np.array([c / unit for c in exact.tolist()])
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
         """A lattice program of this problem."""

@@ -52,22 +52,25 @@ class Generated:
 
 
 class _Master:
-    """The restricted program in a solver's session, with slack columns that keep each price in a box.
+    """The restricted program in a solver's session, if `boxed` with slack columns that keep each price in a box.
 
     Its rows are in z = (s - 1/E) / (1 - 1/E), where s = r / P >= 1/E: sum_k w_k z_k(i) = 1 is the same system (add up the
     rows with weights P), and under LIP most z are 0. Its prices are those of r with their differences shrunk by 1 - 1/E.
     """
 
-    def __init__(self, p: np.ndarray, ratio: float, solver: LinearSolver | None) -> None:
+    def __init__(self, p: np.ndarray, ratio: float, solver: LinearSolver | None, boxed: bool = True) -> None:
         from scipy.sparse import csr_matrix
 
         self.p, self.d, self.base, self.own = p, p.size, 1 / ratio, solver is None
         self.blocks: list[np.ndarray] = []
-        one, columns = np.ones(self.d), np.arange(2 * self.d).reshape(2, -1).T.ravel()
-        rows = csr_matrix((np.tile([1.0, -1.0], self.d), columns, np.arange(0, 2 * self.d + 1, 2)))
-        # Simplex from the last basis; where degeneracy makes it stall, interior point and crossover once.
-        solver = solver or Highs(tolerance=1e-10, iterations=STALL * self.d)
-        self.session = solver.session(LinearProgram(np.zeros(2 * self.d), rows, one, one, maximise=True))
+        self.entries: list[np.ndarray] = []  # dense: to multiply a few times is cheaper than to join sparse ones
+        one, pairs = np.ones(self.d), self.d if boxed else 0
+        columns, starts = np.arange(2 * pairs).reshape(2, -1).T.ravel(), np.arange(self.d + 1) * (2 if boxed else 0)
+        self.slack, shape = slice(0, 2 * pairs), (self.d, 2 * pairs)
+        self.rows = csr_matrix((np.tile([1.0, -1.0], pairs), columns, starts), shape=shape)
+        # Simplex, from the last basis or at once; where degeneracy makes it stall, interior point and crossover once.
+        solver = solver or Highs(tolerance=1e-10, iterations=(STALL if boxed else 4 * STALL) * self.d)
+        self.session = solver.session(LinearProgram(np.zeros(2 * pairs), self.rows, one, one, maximise=True))
 
     def add(self, posteriors: np.ndarray, gains: np.ndarray) -> None:
         from scipy.sparse import csc_matrix
@@ -75,30 +78,30 @@ class _Master:
         self.blocks.append(posteriors)
         z = (posteriors / self.p - self.base) / (1 - self.base)
         z[abs(z) < 1e-13] = 0.0
+        self.entries.append(z)
         row, column = np.nonzero(z)
         starts = np.searchsorted(row, np.arange(gains.size + 1))
         self.session.add_columns(gains, csc_matrix((z[row, column], column, starts), shape=(self.d, gains.size)))
 
     def solve(self, box: tuple[np.ndarray, float] | None) -> tuple[float, np.ndarray, np.ndarray, float]:
         """(objective, prices, weights, largest slack); without a box there is no slack."""
-        slack = slice(0, 2 * self.d)
         if box is None:
-            self.session.change(slack, upper=np.zeros(2 * self.d))
+            self.session.change(self.slack, upper=np.zeros(self.slack.stop))
         else:
             centre = (1 - self.base) * box[0] + self.base * float(box[0] @ self.p)
             radius = (1 - self.base) * box[1]
             cost = np.concatenate([self.p * (centre - radius), -self.p * (centre + radius)])
-            self.session.change(slack, cost=cost, upper=np.full(2 * self.d, np.inf))
+            self.session.change(self.slack, cost=cost, upper=np.full(2 * self.d, np.inf))
         found = self.session.solve()
         if not self._good(found):
             found = self._better(found, self.session.solve(method="ipm"))
-        if self.own and not self._good(found):
-            found = self._better(found, INSIDE.solve(self.session.program))
+            if self.own and not self._good(found):
+                found = self._better(found, INSIDE.solve(self.session.program))
         if not found.usable:
             raise SolverFailure(f"the linear program over posteriors: {found.message}", found.status)
         inner = found.row_dual / self.p
         prices = (inner - self.base * float(inner @ self.p)) / (1 - self.base)
-        return found.objective, prices, found.x[2 * self.d :], float(found.x[slack].max())
+        return found.objective, prices, found.x[self.slack.stop :], float(found.x[self.slack].max(initial=0.0))
 
     def _good(self, found: LinearResult) -> bool:
         """Whether it can be used; where rows are all but dependent, simplex and crossover may end with weights below 0."""
@@ -110,7 +113,11 @@ class _Master:
 
     def _missed(self, found: LinearResult) -> float:
         """By how much a row or the sign of a variable is missed."""
-        return max(-float(found.x.min()), float(abs(self.session.program.rows @ found.x - 1).max()))
+        at, off = self.slack.stop, self.rows @ found.x[self.slack] - 1
+        for z in self.entries:
+            off += found.x[at : at + len(z)] @ z
+            at += len(z)
+        return max(-float(found.x.min()), float(abs(off).max()))
 
 
 def generate(
@@ -187,7 +194,7 @@ def enumerate_all(
     p: np.ndarray, ratio: float, posteriors: np.ndarray, gains: np.ndarray, solver: LinearSolver | None = None
 ) -> Generated:
     """The program over a given list of posteriors (all extreme ones), in one solve."""
-    master = _Master(p, ratio, solver)
+    master = _Master(p, ratio, solver, boxed=False)
     master.add(posteriors, gains)
     objective, nu, weights, _ = master.solve(None)
     used = weights > (0.0 if solver is None else USED)

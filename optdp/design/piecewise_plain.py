@@ -7,6 +7,7 @@ those of the given domain.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,9 +187,10 @@ def _slsqp(plain: _Plain, starts: int, seed: int) -> Found:
     linear, bounds = plain.linear(), plain.bounds()
     gradient = np.zeros(plain.size)
     gradient[-1] = 1.0
+    rows = lru_cache(2)(lambda point: plain.rows(np.frombuffer(point)))  # four questions at each point
     constraints = [
-        {"type": "eq", "fun": lambda z: plain.rows(z)[0], "jac": lambda z: plain.rows(z)[2]},
-        {"type": "ineq", "fun": lambda z: plain.rows(z)[1], "jac": lambda z: plain.rows(z)[3]},
+        {"type": "eq", "fun": lambda z: rows(z.tobytes())[0], "jac": lambda z: rows(z.tobytes())[2]},
+        {"type": "ineq", "fun": lambda z: rows(z.tobytes())[1], "jac": lambda z: rows(z.tobytes())[3]},
         {"type": "ineq", "fun": lambda z: linear @ z, "jac": lambda z: linear},
     ]
     rng = np.random.default_rng(seed)

@@ -54,23 +54,23 @@ class Branches:
         ends = [(horner(self.rows[0], Fraction(-1)),), (horner(self.rows[-1], Fraction(1)),)]
         return Branches((Fraction(-1), *self.knots, Fraction(1)), (ends[0], *self.rows, ends[1]))
 
-    @property
+    @cached_property
     def even(self) -> bool:
         """Whether L(u) = L(-u)."""
         mirrored = tuple(tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in reversed(self.rows))
         return mirrored == self.rows and all(a == -b for a, b in zip(self.knots, reversed(self.knots), strict=True))
 
-    @property
+    @cached_property
     def jumps(self) -> bool:
         """Whether two neighbouring pieces differ where they meet."""
         return any(horner(a, k) != horner(b, k) for k, (a, b) in zip(self.knots, pairwise(self.rows), strict=True))
 
-    @property
+    @cached_property
     def flat(self) -> bool:
         """Whether every piece is a constant."""
         return not any(any(row[1:]) for row in self.rows)
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Bits of the balls: short pieces near 0 have coefficients that cancel to what is many orders smaller."""
         largest = max(abs(a) for row in self.rows for a in row)
@@ -254,7 +254,10 @@ class Sweep:
 
     def _part(self, cell: int, branch: int, t0: fmpq, t1: fmpq) -> arb_poly:
         """The integral from the start of a cell to t0 + t1 v; up to a fixed place it has the degree of L."""
-        found = self._moving(cell, branch, t0, t1) - self._moving(cell, branch, self.starts[cell], _ZERO)
+        start = self._known.get((branch, cell))
+        if start is None:
+            start = self._known[branch, cell] = self._moving(cell, branch, self.starts[cell], _ZERO)
+        found = self._moving(cell, branch, t0, t1) - start
         return found if t1 else arb_poly(found.coeffs()[: max(self._repeated[branch][0].length(), 1)])
 
     @cached_property
@@ -286,7 +289,8 @@ class Sweep:
 
     def _upto(self, branch: int, cell: int, t: tuple[fmpq, fmpq]) -> arb_poly:
         """The integral of one branch from the first cell to t[0] + t[1] v in `cell`, as a polynomial in v itself."""
-        key = branch, cell, *(int(n) for q in t for n in (q.p, q.q))  # rationals are slow to hash
+        start, slope = t  # rationals are slow to hash
+        key = branch, cell, int(start.p), int(start.q), int(slope.p), int(slope.q)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._sums[branch][cell] + self._part(cell, branch, *t)

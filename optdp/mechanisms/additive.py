@@ -209,12 +209,16 @@ class AdditiveMechanism(AdditiveNoise):
         if self.tail and k > self.n:
             refusal = f"shifts above the sensitivity {self.sensitivity:g} are not supported"
             raise ValueError(f"{refusal} for noise with a tail")
-        (line, unit), pad = self._line, np.zeros(k, dtype=object)
+        (line, unit), stay = self._line, max(self._line[0].size - k, 0)
         if 8 * self._starts.size < line.size:
             return self.pair(k).hockey_stick(ratio) - Fraction(self.atom, self.total)
         work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
-        excess = np.concatenate([pad, line]) * ratio.denominator - np.concatenate([line, pad]) * ratio.numerator
-        excess = np.where(excess > 0, excess, 0)
+        if self.__dict__.get("_ratio") != ratio:  # all shifts are asked for the same one
+            products = line * ratio.denominator, line * ratio.numerator
+            self.__dict__.update(_ratio=ratio, _products=products)
+        own, other = self.__dict__["_products"]
+        both = own[:stay] - other[k:]
+        excess = np.concatenate([np.zeros(k, dtype=object), np.where(both > 0, both, 0), own[stay:]])
         scale = unit * ratio.denominator * self.total
         if not self.tail:
             return Fraction(int(excess.sum()), scale)

@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
+from flint import arb, ctx, fmpq
 from numpy.typing import ArrayLike
 
 from optdp.exact import (
@@ -135,10 +136,10 @@ class LatticeStaircase(AdditiveNoise):
             return cls(whole.domain, whole.sensitivity, whole.decay, whole.first, cut)
 
         def kept(cut: int) -> bool:
-            return cut > 0 and made(cut).least_delta <= exact
+            return cut > 0 and made(cut)._least <= most_exactly
 
         low, high = 0, whole.period
-        b, most = float(whole.fall), float(exact)
+        b, most, most_exactly = float(whole.fall), float(exact), fmpq(exact.numerator, exact.denominator)
         while high < 2 * PERIODS * whole.period and _moved(b, whole.period, whole.first, high) > most:
             low, high = high, 2 * high
         while high - low > max(1, high >> 41):  # floats know where to look
@@ -170,7 +171,7 @@ class LatticeStaircase(AdditiveNoise):
         """b."""
         return Fraction(self.decay, 2**FALL)
 
-    def _sums(self, power: int, last: int | None) -> Fraction:
+    def _sums(self, power: int, last: int | None) -> fmpq:
         """sum of j^power w(j) over j = 0..last (None: over all j >= 0), exactly, for power 0, 1, 2."""
         m, f, unit = self.period, self.first, 2**FALL
 
@@ -184,32 +185,37 @@ class LatticeStaircase(AdditiveNoise):
 
         choose = ((1,), (1, 1), (1, 2, 1))[power]
         if last is None:
-            b = self.fall
+            b = fmpq(self.decay, unit)
             series = 1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3  # sum_k k^i b^k
-            return sum((c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose)), Fraction(0)) / unit
+            return sum((c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose)), fmpq(0)) / unit
         count = last // m + 1
         work.count(1e-7 * count * (count + 100))
+        whole, ended = ([within(power - i, n) for i in range(power + 1)] for n in (m, last + 1 - (count - 1) * m))
         total = 0
         for k in reversed(range(count)):  # Horner in integers
-            n = min(m, last + 1 - k * m)
-            here = sum(c * (k * m) ** i * within(power - i, n) for i, c in enumerate(choose))
+            parts = whole if k < count - 1 else ended
+            here = sum(c * (k * m) ** i * part for i, (c, part) in enumerate(zip(choose, parts, strict=True)))
             total = total * self.decay + (here << FALL * (count - 1 - k))
-        return Fraction(total, unit**count)
+        return fmpq(total, unit**count)
 
     @cached_property
-    def _total(self) -> Fraction:
+    def _total(self) -> fmpq:
         """The sum of all w(j)."""
         return 2 * self._sums(0, self.cut or None) - 1
 
     @cached_property
     def least_delta(self) -> Fraction:
         """The delta of `guarantee()`: the atom, and of the rest the largest mass that a shift moves beyond the cut."""
-        atom = Fraction(self.atom, LIMB)
+        return min(_fraction(self._least), Fraction(1))
+
+    @cached_property
+    def _least(self) -> fmpq:
+        atom = fmpq(self.atom, LIMB)
         if not self.cut:
             return atom
         work.count(1e-5 * (self.cut // self.period + 10))
-        moved = _moved(self.fall, self.period, self.first, self.cut)
-        return min(atom + (1 - atom) * moved, Fraction(1))
+        b = fmpq(self.decay, 2**FALL)  # its powers have many digits, for which FLINT is made
+        return atom + (1 - atom) * _moved(b, self.period, self.first, self.cut)
 
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
         """An upper bound on the divergence over all shifts up to `reach`, at most the sensitivity: 1 for ratios below 1/b."""
@@ -224,8 +230,11 @@ class LatticeStaircase(AdditiveNoise):
 
     def moment(self, power: int) -> Fraction:
         """E|Z|^power for power 1 or 2, exactly."""
+        return _fraction(self._moment(power))
+
+    def _moment(self, power: int) -> fmpq:
         mean = 2 * self._sums(power, self.cut or None) / self._total
-        return (1 - Fraction(self.atom, LIMB)) * mean * Fraction(self.step) ** power
+        return fmpq(LIMB - self.atom, LIMB) * mean * fmpq(*self.step.as_integer_ratio()) ** power
 
     def guarantee(self) -> ApproxDP | None:
         worst = _rounded_up(self.least_delta)
@@ -286,9 +295,10 @@ class LatticeStaircase(AdditiveNoise):
             raise TypeError(
                 f"loss = {law.name!r} is not allowed: for staircase noise 'abs' and 'squared' have a proven value"
             )
-        plain, g, atom = self.moment(int(law.exponent)), Fraction(self.step), Fraction(self.atom, LIMB)
+        plain, g, atom = self._moment(int(law.exponent)), fmpq(*self.step.as_integer_ratio()), fmpq(self.atom, LIMB)
         more = g * (atom + (1 - atom) / self._total) if law.exponent == 1 else g * g
-        return enclosures.round_down(plain), enclosures.round_up(plain + more)
+        with ctx.workprec(enclosures.PRECISION):
+            return enclosures.round_down(arb(plain)), enclosures.round_up(arb(plain + more))
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
@@ -399,6 +409,10 @@ class LatticeStaircase(AdditiveNoise):
         atom = f", atom {below(self.atom_mass, 6)} at 0" if self.atom else ""
         losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
         return f"LatticeStaircase for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
+
+
+def _fraction(q: fmpq) -> Fraction:
+    return Fraction(int(q.p), int(q.q))
 
 
 def _step(sensitivity: float) -> float:

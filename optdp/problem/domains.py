@@ -8,6 +8,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -39,12 +40,12 @@ class _Bounded(Domain):
     lower: float
     upper: float
 
-    @property
+    @cached_property
     def exact_width(self) -> Fraction:
         """Length of the domain, exactly (a difference of floats need not be a float)."""
         return Fraction(self.upper) - Fraction(self.lower)
 
-    @property
+    @cached_property
     def width(self) -> float:
         """Length of the domain."""
         return float(self.exact_width)
@@ -102,8 +103,10 @@ class Interval(_Bounded):
         object.__setattr__(self, "lower", lower + 0.0)
         object.__setattr__(self, "upper", upper + 0.0)
 
-    #: The largest distance from the worst input: the width, seen from an end.
-    exact_reach = _Bounded.exact_width
+    @property
+    def exact_reach(self) -> Fraction:
+        """The largest distance from the worst input: the width, seen from an end."""
+        return self.exact_width
 
     def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """|y - x|, elementwise."""
@@ -145,7 +148,7 @@ class Circle(_Bounded):
     def upper(self) -> float:  # type: ignore[override]
         return self.start + self.period
 
-    @property
+    @cached_property
     def exact_width(self) -> Fraction:
         return Fraction(self.period)
 

@@ -269,6 +269,8 @@ class LIP(Privacy):
 def _delta_at(pairs: Iterable[tuple[Number, Number]], eps: Number) -> Fraction:
     """The least delta at `eps` that these pairs (eps, delta) imply, rounded up: the largest P(S) - e^eps Q(S) at a corner."""
     pairs = list(pairs)
+    if [e for e, _ in pairs] == [eps]:  # one pair implies no more than itself
+        return Fraction(pairs[0][1])  # type: ignore[arg-type]
     direct = [Fraction(d) for e, d in pairs if enclosures.at_most(e, eps)]  # type: ignore[arg-type]
     ratio = enclosures.exp_below(eps, 256)
     corners = _power_curve(pairs, enclosures.exp_above)

@@ -35,6 +35,8 @@ STEPS = 2**12
 LEVELS = 2**30
 #: Floats decide on a toss that is this far from the height as they compute it, many times their error; balls on the others.
 MARGIN = 2.0**-40
+#: Fewer cells than this are tried one for one, as a client draws them.
+FEW = 64
 
 
 class Shape(ABC):
@@ -63,21 +65,24 @@ class Shape(ABC):
 
         By rejection: a cell is accepted if an integer below 2^62 is below 2^62 h, where h is the exact height at its middle.
         """
-        found, again = self._trial(cells, size, rng)
-        while again.size:
-            found[again], left = self._trial(cells, again.size, rng)
-            again = again[left]
+        found, done, chance = np.empty(size, dtype=np.int64), 0, float(self.level())
+        while done < size:
+            left = size - done  # of many enough are tried at once, as a rule; those that are too many are forgotten
+            kept = self._accepted(cells, left if left < FEW else int(left / chance + 4 * left**0.5), rng)[:left]
+            found[done : done + kept.size] = kept
+            done += kept.size
         return found
 
-    def _trial(self, cells: int, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """(cells, which of them are not accepted)."""
+    def _accepted(self, cells: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Of so many uniform cells those that are accepted."""
         trial, toss = rng.integers(0, cells, size=size), limbs(size, rng)
         steps = np.abs(2 * trial + (1 - cells))
         excess = toss * (1 / LIMB)
         excess -= self.height(steps / cells)
         for i in np.flatnonzero(np.abs(excess) < MARGIN).tolist():
             excess[i] = -1.0 if self._accepts(int(toss[i]), Fraction(int(steps[i]), cells)) else 1.0
-        return trial, np.flatnonzero(excess >= 0)
+        accepted: np.ndarray = trial[excess < 0]
+        return accepted
 
     def _accepts(self, toss: int, u: Fraction) -> bool:
         """Whether toss / 2^62 is not proven to reach the height at u: never too seldom, for level_below."""

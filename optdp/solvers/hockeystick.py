@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Above this size, and above so many times its bandwidth, the matrix is treated as a band plus low rank.
 BANDED, SLENDER = 700, 6
+#: Below this error, six steps that bring no better point say that rounding allows none.
+SETTLED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,7 @@ class _Program:
         self.c, self.g, self.a, self.at, self.group, self.w, self.k = c / self.price, g, a, a.T.tocsr(), group, w, k
         self.rows, self.size = a.shape
         self.groups = int(group.max()) + 1
-        self.every = np.arange(self.rows)
-        ends = np.repeat(self.every, np.diff(a.indptr))
-        far, near = np.full(self.rows, -1), np.full(self.rows, self.size)
-        np.maximum.at(far, ends, a.indices)
-        np.minimum.at(near, ends, a.indices)
-        #: How far apart the masses of a row are: the bandwidth of the matrix.
-        self.width = int((far - near).max(initial=0))
+        self._lay_out()
         x = np.full(self.size, 1 / g.sum())
         start = a @ x
         spread = 0.1 * float(np.abs(start).mean()) + 1e-8
@@ -67,6 +63,23 @@ class _Program:
         cost = np.maximum(self.c - g * self.t - self.at @ self.y, 0) + 0.1 * float(np.abs(self.c).mean())
         self.slack: interior.Parts = (cost, -self.y, -self.y, -self.e)
         self.residuals()
+
+    def _lay_out(self) -> None:
+        """Where the products of two entries of a row go in the Newton matrix, of which only the lower half is looked at."""
+        a, count = self.a, np.diff(self.a.indptr)
+        self.ends = np.repeat(np.arange(self.rows), count)
+        self.spots = a.indices * self.groups + self.group[self.ends]
+        mates = count[self.ends]
+        first = np.repeat(np.arange(a.nnz), mates)
+        second = np.arange(first.size) + np.repeat(a.indptr[self.ends] - np.cumsum(mates) + mates, mates)
+        lower = a.indices[first] >= a.indices[second]
+        first, second = first[lower], second[lower]
+        row, column = a.indices[first].astype(np.int64), a.indices[second]
+        #: How far apart the masses of a row are: the bandwidth of the matrix.
+        self.width = int((row - column).max(initial=0))
+        self.banded = self.size > max(BANDED, SLENDER * self.width)
+        self.place = (row - column if self.banded else row) * self.size + column
+        self.product, self.of = a.data[first] * a.data[second], self.ends[first]
 
     def by_group(self, values: np.ndarray) -> np.ndarray:
         """Sums over the rows of each budget."""
@@ -105,25 +118,22 @@ class _Newton:
     """The factorised Newton system at a point. **Raises** LinAlgError where it is not positive definite in floats."""
 
     def __init__(self, program: _Program) -> None:
-        from scipy.sparse import csr_matrix
-
         self.program = p = program
         self.q = tuple(primal / slack for primal, slack in zip(p.primal, p.slack, strict=True))
         qx, qu, qv, qz = self.q
         self.inner = 1 / (qu + qv)
         self.share = self.inner * qu * p.w
-        h = p.at @ csr_matrix((self.inner, (p.every, p.every)), shape=(p.rows, p.rows)) @ p.a
-        self.b = (p.at @ csr_matrix((self.share, (p.every, p.group)), shape=(p.rows, p.groups))).toarray()
+        lines = p.width + 1 if p.banded else p.size
+        h = np.bincount(p.place, p.product * self.inner[p.of], lines * p.size).reshape(lines, p.size)
+        self.b = np.bincount(p.spots, p.a.data * self.share[p.ends], p.size * p.groups).reshape(p.size, p.groups)
         self.b[-1] += p.k
         self.d = p.by_group(p.w * self.share * qv) + qz
-        self.banded = p.size > max(BANDED, SLENDER * p.width)
-        (self._factorise_band if self.banded else self._factorise_dense)(h, 1 / qx)
+        (self._factorise_band if p.banded else self._factorise_dense)(h, 1 / qx)
         self.border = self.inverse(p.g)
 
-    def _factorise_dense(self, h: Any, diagonal: np.ndarray) -> None:
+    def _factorise_dense(self, dense: np.ndarray, diagonal: np.ndarray) -> None:
         from scipy.linalg import cho_factor
 
-        dense = h.toarray()
         dense += (self.b / self.d) @ self.b.T
         every = np.arange(diagonal.size)
         dense[every, every] += diagonal
@@ -133,17 +143,13 @@ class _Newton:
         dense[every, every] += 1e-15
         self.factor = cho_factor(dense, lower=True, overwrite_a=True, check_finite=False)
 
-    def _factorise_band(self, h: Any, diagonal: np.ndarray) -> None:
+    def _factorise_band(self, band: np.ndarray, diagonal: np.ndarray) -> None:
         """The band by itself; then the Schur complement of the budgets."""
         from scipy.linalg import cho_factor, cho_solve_banded, cholesky_banded
 
-        self.h, self.diagonal = h, diagonal
-        entries = h.tocoo()
-        lower = entries.row >= entries.col
-        row, column, value = entries.row[lower], entries.col[lower], entries.data[lower]
-        self.scale = 1 / np.sqrt(h.diagonal() + diagonal)
-        band = np.zeros((int((row - column).max(initial=0)) + 1, diagonal.size))
-        band[row - column, column] = value * self.scale[row] * self.scale[column]
+        self.diagonal, self.scale = diagonal, 1 / np.sqrt(band[0] + diagonal)
+        padded = np.append(self.scale, np.zeros(len(band) - 1))
+        band *= self.scale * np.lib.stride_tricks.sliding_window_view(padded, diagonal.size)
         band[0] = 1 + 1e-14
         self.factor = cholesky_banded(band, lower=True, overwrite_ab=True, check_finite=False)
         scale = self.scale[:, None]
@@ -154,14 +160,15 @@ class _Newton:
         """The solution of the system in x alone."""
         from scipy.linalg import cho_solve, cho_solve_banded
 
-        if not self.banded:
+        if not self.program.banded:
             return self.scale * cho_solve(self.factor, self.scale * r, check_finite=False)
         found = np.zeros(r.size)
         rest = r
         for _ in range(4):  # eliminating the band first costs digits: iterative refinement brings them back
             plain = self.scale * cho_solve_banded((self.factor, True), self.scale * rest, check_finite=False)
             found = found + plain - self.across @ cho_solve(self.schur, self.b.T @ plain, check_finite=False)
-            rest = r - (self.h @ found + self.diagonal * found + self.b @ ((self.b.T @ found) / self.d))
+            again = self.program.at @ (self.inner * (self.program.a @ found))
+            rest = r - (again + self.diagonal * found + self.b @ ((self.b.T @ found) / self.d))
         return found
 
     def step(self, targets: Any) -> tuple[Any, Any, Any]:
@@ -198,7 +205,13 @@ def solve(
             break
         if best is None or error < best.error:
             best = program.point(iteration, error)
-        if error < tolerance or time.perf_counter() > deadline or (iteration > 40 and error > 1e3 * best.error):
+        stuck = best.error < SETTLED and iteration >= best.iterations + 6
+        if (
+            error < tolerance
+            or stuck
+            or time.perf_counter() > deadline
+            or (iteration > 40 and error > 1e3 * best.error)
+        ):
             break
         try:
             program.advance()

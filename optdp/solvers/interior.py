@@ -13,12 +13,11 @@ Rest = TypeVar("Rest")
 
 def length(values: Parts, moves: Parts) -> float:
     """How far one can go before an entry reaches 0."""
-    most = np.inf
-    for value, move in zip(values, moves, strict=True):
-        down = move < 0
-        if down.any():
-            most = min(most, float((value[down] / -move[down]).min()))
-    return most
+    with np.errstate(all="ignore"):
+        steepest = min(
+            float(np.fmin.reduce(move / value)) for value, move in zip(values, moves, strict=True) if value.size
+        )
+    return -1 / steepest if steepest < 0 else np.inf
 
 
 def complementarity(primal: Parts, slack: Parts) -> tuple[float, float]:

@@ -165,32 +165,38 @@ class Session:
 
     def __init__(self, solver: LinearSolver, program: LinearProgram) -> None:
         self.solver, self._program = solver, program
-        self._columns: list[Any] = []  # added, and not yet part of the program's matrix
+        #: Rows and columns with what has been added, and of that (entries, first row, first column) if not yet in the matrix.
+        self.size, self._added = program.rows.shape, list[tuple[Any, int, int]]()
 
     @property
     def program(self) -> LinearProgram:
         """The program as it stands."""
-        if self._columns:
-            from scipy.sparse import csr_matrix, hstack
+        if self._added:
+            from scipy.sparse import csr_matrix
 
-            self._program.rows = csr_matrix(hstack([self._program.rows, *self._columns]))
-            self._columns = []
+            parts = [(self._program.rows.tocoo(), 0, 0), *self._added]
+            places = [
+                np.concatenate([p.row + i for p, i, _ in parts]),
+                np.concatenate([p.col + j for p, _, j in parts]),
+            ]
+            self._program.rows = csr_matrix((np.concatenate([p.data for p, _, _ in parts]), places), shape=self.size)
+            self._added = []
         return self._program
 
     def add_columns(self, cost: ArrayLike, columns: csr_matrix, lower: Limits = None, upper: Limits = None) -> None:
         """Add k variables: `columns` is a sparse (m, k) matrix of their entries in the present rows."""
-        p, k = self._program, np.size(cost)
-        self._columns.append(columns)
+        p, k, (m, n) = self._program, np.size(cost), self.size
+        self.size = m, n + k
+        self._added.append((columns.tocoo(), 0, n))
         p.cost = np.concatenate([p.cost, np.asarray(cost, dtype=float)])
         p.lower = np.concatenate([p.lower, np.zeros(k) if lower is None else lower])
         p.upper = np.concatenate([p.upper, np.full(k, np.inf) if upper is None else upper])
 
     def add_rows(self, rows: csr_matrix, row_lower: ArrayLike, row_upper: ArrayLike) -> None:
         """Add rows: `rows` is a sparse (k, n) matrix over the present columns."""
-        from scipy.sparse import csr_matrix, vstack
-
-        p = self.program
-        p.rows = csr_matrix(vstack([p.rows, rows]))
+        p, k, (m, n) = self._program, np.size(row_lower), self.size
+        self.size = m + k, n
+        self._added.append((rows.tocoo(), m, 0))
         p.row_lower = np.concatenate([p.row_lower, np.asarray(row_lower, dtype=float)])
         p.row_upper = np.concatenate([p.row_upper, np.asarray(row_upper, dtype=float)])
 
