@@ -225,11 +225,8 @@ class HadamardResponse(FrequencyOracle):
 
     def second(self, messages: ArrayLike, categories: ArrayLike | None = None) -> np.ndarray:
         """The mean of T_c^2: a quarter of the share of the messages in the block of c."""
-        sent = self.check_messages(messages)
-        asked = (
-            np.arange(self.domain.d) if categories is None else np.ravel(self.domain.check(categories, "categories"))
-        )
-        return np.bincount(sent // self.size, minlength=self.blocks)[self._place(asked)[0]] / (4 * len(sent))
+        sent, (block, _) = self.check_messages(messages), self._place(self._asked(categories))
+        return np.bincount(sent // self.size, minlength=self.blocks)[block] / (4 * len(sent))
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         sent, (block, row) = np.asarray(y), self._place(self.domain.check(x))
