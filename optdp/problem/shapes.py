@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import enclosures, require
 from optdp.exact.fields import Fields, Within, written
+from optdp.exact.rejection import accepted
 from optdp.exact.sampling import LIMB, Alias, limbs
 from optdp.problem.losses import evaluated
 
@@ -63,11 +64,7 @@ class Shape(ABC):
 
         By rejection: a cell is accepted if an integer below 2^62 is below 2^62 h, where h is the exact height at its middle.
         """
-        found, again = self._trial(cells, size, rng)
-        while again.size:
-            found[again], left = self._trial(cells, again.size, rng)
-            again = again[left]
-        return found
+        return accepted(lambda count: self._trial(cells, count, rng), size)
 
     def _trial(self, cells: int, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """(cells, which of them are not accepted)."""
@@ -177,9 +174,8 @@ class Sine(Shape):
     def spread(self) -> arb:
         return 1 - 8 / arb.pi() ** 2
 
-    def level_below(self) -> Fraction:
-        # The midpoint sum of a concave function is not below its integral; a cell is accepted at least as often as its height.
-        return super().level_below()
+    # `level_below`: the midpoint sum of a concave function is not below its integral; a cell is accepted at least as often as
+    # its height.
 
 
 @dataclass(frozen=True)
