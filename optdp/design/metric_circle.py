@@ -43,8 +43,6 @@ def accepts(problem: Problem) -> str | None:
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     problem: Any = run.problem
-    if run.solver is not None:
-        raise ValueError("solver is not allowed here: this design has the method auto")
     proof, steps = certify(problem), FIRST
     while True:
         mechanism = MetricCircleMechanism.private(problem.privacy.eps, problem.domain, steps)
@@ -59,5 +57,5 @@ def design(run: Run) -> Solution:
 register(
     "metric circle",
     ("MetricLDP with metric 'abs'", "Circle", "WorstCase of abs or squared", "AllMechanisms", ""),
-    accepts, design,
+    accepts, design, solvers=False,
 )  # fmt: skip

@@ -52,8 +52,6 @@ def accepts(problem: Problem) -> str | None:
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     problem = run.problem
-    if run.solver is not None:
-        raise ValueError("solver is not allowed here: this design has the method auto")
     kept: dict[str, Any] = {"value": np.inf, "bound": -1.0, "stopped": False}
     cells = FIRST
     while True:
@@ -111,5 +109,5 @@ def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
 register(
     "metric line",
     ("MetricLDP with metric 'abs'", "Interval", "WorstCase of abs or squared", "AllMechanisms", ""),
-    accepts, design,
+    accepts, design, solvers=False,
 )  # fmt: skip

@@ -81,15 +81,13 @@ def accepts(problem: Problem) -> str | None:
 
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
-    if run.solver is not None:
-        raise ValueError("solver is not allowed here: this design has the method auto")
     return _Search(run).solve()
 
 
 register(
     "pair kernel",
     ("LDP", "Interval", "WorstCase or Average (points or a density) of a PairLoss with lipschitz", "AllMechanisms", "Outputs"),
-    accepts, design,
+    accepts, design, solvers=False,
 )  # fmt: skip
 
 

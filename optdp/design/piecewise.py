@@ -120,8 +120,6 @@ def accepts(problem: Problem) -> str | None:
 def design(run: Run, *, placement: Placement = "centred", starts: int = 20, seed: int = 0) -> Solution:
     """See `solve_piecewise`."""
     problem, method = run.problem, run.method
-    if run.solver is not None:
-        raise ValueError("solver is not allowed here: this design has the methods " + ", ".join(METHODS))
     area, law, eps = problem.domain, problem.objective.loss, float(problem.privacy.eps)  # type: ignore[attr-defined]
     m = problem.family.m if isinstance(problem.family, Piecewise) else 2
     constant = m == 2 and isinstance(area, Interval)  # too few pieces for the density to depend on the input
@@ -158,7 +156,7 @@ register(
     "piecewise",
     ("LDP", "Interval, Circle", "WorstCase(any loss nondecreasing in the distance); on a circle also Average(uniform)",
      "Piecewise(m); on a circle also AllMechanisms", ""),
-    accepts, design, METHODS,
+    accepts, design, METHODS, solvers=False,
 )  # fmt: skip
 
 

@@ -53,8 +53,6 @@ def accepts(problem: Problem) -> str | None:
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     problem = run.problem
-    if run.solver is not None:
-        raise ValueError("solver is not allowed here: this design has the method auto")
     kept: dict[str, Any] = {"value": np.inf, "bound": -1.0, "stopped": False}
     for cells in LEVELS:
         _level(run, cells, kept)
@@ -123,5 +121,5 @@ def quarter(cells: list[int]) -> np.ndarray:
 register(
     "plane",
     ("LDP", "Box with two sides", "WorstCase of abs or squared", "AllMechanisms", ""),
-    accepts, design,
+    accepts, design, solvers=False,
 )  # fmt: skip
