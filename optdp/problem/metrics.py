@@ -26,7 +26,7 @@ from optdp.exact import enclosures, require, work
 from optdp.exact.check import Check
 from optdp.exact.fields import OPTIONAL, Tagged, Within
 from optdp.exact.numbers import Log, Number, latex, show
-from optdp.problem.domains import Alphabet, Circle, Domain, Interval
+from optdp.problem.domains import Alphabet, Circle, Domain, Interval, matrix_of
 from optdp.problem.privacy import LDP, Privacy, _nonnegative
 
 #: A metric has at most this many points: there is a factor e^(eps d) for each pair.
@@ -85,11 +85,8 @@ class Distances(Metric):
     ]
 
     def __post_init__(self) -> None:
-        try:
-            matrix = np.asarray(self.rows)
-        except ValueError:  # rows of several lengths
-            matrix = np.empty(0)
-        if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or len(matrix) != len(matrix.T):
+        matrix = matrix_of(self.rows)
+        if matrix is None or len(matrix) != len(matrix.T):
             raise TypeError("metric is not allowed: a matrix of distances must be square, of numbers")
         if not 2 <= len(matrix) <= POINTS or not np.isfinite(matrix).all():
             raise ValueError(f"metric is not allowed: it must have 2 to {POINTS} rows of finite numbers")
@@ -141,11 +138,8 @@ class Points(Metric):
 
     def __post_init__(self) -> None:
         require.choice("kind", self.kind, ("euclidean", "haversine"))
-        try:
-            matrix = np.asarray(self.places)
-        except ValueError:  # points of several dimensions
-            matrix = np.empty(0)
-        if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or not 1 <= matrix.shape[1] <= 100:
+        matrix = matrix_of(self.places)
+        if matrix is None or not 1 <= matrix.shape[1] <= 100:
             raise TypeError("metric is not allowed: points must be lists of equally many numbers")
         if not 2 <= len(matrix) <= POINTS or not (np.abs(matrix) <= 1e150).all():
             raise ValueError(f"metric is not allowed: there must be 2 to {POINTS} points, with finite coordinates")
