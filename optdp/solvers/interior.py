@@ -13,12 +13,13 @@ Rest = TypeVar("Rest")
 
 def length(values: Parts, moves: Parts) -> float:
     """How far one can go before an entry reaches 0."""
-    most = np.inf
-    for value, move in zip(values, moves, strict=True):
-        down = move < 0
-        if down.any():
-            most = min(most, float((value[down] / -move[down]).min()))
-    return most
+    return min(reach(value, move) for value, move in zip(values, moves, strict=True))
+
+
+def reach(value: np.ndarray, move: np.ndarray) -> float:
+    """The same for one array."""
+    down = move < 0
+    return float((value[down] / -move[down]).min()) if down.any() else np.inf
 
 
 def complementarity(primal: Parts, slack: Parts) -> tuple[float, float]:
