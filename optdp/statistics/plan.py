@@ -25,11 +25,11 @@ import json
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -38,8 +38,8 @@ from optdp.design.frequency import solve_frequency
 from optdp.design.kernel import solve_kernel
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import enclosures, require
-from optdp.exact.fields import Fields, load
-from optdp.exact.numbers import Log, Number, encode, show
+from optdp.exact.fields import OPTIONAL, Fields, Within, load, written
+from optdp.exact.numbers import Log, Number, show
 from optdp.exact.sampling import Seed, as_rng, coin
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
@@ -84,14 +84,14 @@ class Part:
     `group` > 0 are answered together: `eps` is that of all of them, and the mechanism what comes out for this one.
     """
 
-    name: str
+    name: Annotated[str, Within(most=200)]
     column: Column
-    goal: str
+    goal: Annotated[str, Within(words=GOALS)]
     eps: Number
     mechanism: Mechanism
-    unit: float
-    weight: float
-    group: int = 0
+    unit: Annotated[float, Within(0.0)]
+    weight: Annotated[float, Within(0.0)]
+    group: Annotated[int, Within(0, 10_000)] = field(default=0, metadata=OPTIONAL)
 
     def errors(self, n: int, share: float) -> float:
         """The predicted error about n people of whom this share reports the column."""
@@ -109,7 +109,7 @@ def _width(column: Column) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(tables.Printed):
     """How a table is made private, column by column; `optdp.plan` makes one.
 
     - `parts`: what happens to each column; `reported`: how many of the `units` each person reports (all, or a random choice).
@@ -324,30 +324,10 @@ class Plan:
     def __repr__(self) -> str:
         return f"<Plan for {', '.join(self.names)}: {show(self.eps)}-LDP, {self.reported} of {len(self.parts)} columns reported>"
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(self.summary())}</pre>"
-
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""
-        parts = [
-            {
-                "name": p.name, "column": p.column.to_dict(), "goal": p.goal, "eps": encode(p.eps),
-                "mechanism": p.mechanism.to_dict(), "unit": p.unit, "weight": p.weight,
-            } | ({"group": p.group} if p.group else {})
-            for p in self.parts
-        ]  # fmt: skip
         compared = [{"strategy": name, "error": error} for name, error in self.compared]
-        return {
-            "plan": 1,
-            "parts": parts,
-            "reported": self.reported,
-            "eps": encode(self.eps),
-            "n": self.n,
-            "compared": compared,
-            "repeat": self.repeat,
-        }
+        return {"plan": 1} | written(self) | {"compared": compared}
 
     @classmethod
     def from_dict(cls, data: object, where: str = "plan") -> Plan:
@@ -358,24 +338,14 @@ class Plan:
     def read(cls, fields: Fields) -> Plan:
         """The same, from entries checked one by one. **Raises** FieldError, or ValueError if rows would not be eps-LDP."""
         fields.integer("plan", 1, 1)
-        parts = []
-        for i, entry in enumerate(fields.entries("parts", 1, 10_000)):
-            own = Fields(entry, f"{fields.where}.parts[{i}]")
-            parts.append(
-                Part(
-                    own.text("name", 200), Column.read(own.child("column")), own.choice("goal", GOALS), own.number("eps"),
-                    Mechanism.read(own.child("mechanism")), own.real("unit", 0.0), own.real("weight", 0.0),
-                    own.integer("group", 0, 10_000) if "group" in own.data else 0,
-                )
-            )  # fmt: skip
-            own.done()
+        parts = fields.typed("parts", tuple[Part, ...], Within(least=1, most=10_000))
         compared = []
         for i, entry in enumerate(fields.entries("compared", 0, 100)):
             row = Fields(entry, f"{fields.where}.compared[{i}]")
             compared.append((row.text("strategy", 100), row.real("error", 0.0)))
             row.done()
         made = cls(
-            tuple(parts),
+            parts,
             fields.integer("reported", 1, len(parts)),
             fields.number("eps"),
             fields.integer("n", 1, 10**12),

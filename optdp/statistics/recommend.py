@@ -44,7 +44,7 @@ from optdp.problem.privacy import LDP
 from optdp.problem.problem import Problem
 from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.estimate import NotIdentified, affine_mean, mean_tables, unbiased
-from optdp.statistics.tables import frame
+from optdp.statistics.tables import Printed, frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,7 @@ class Choice:
 
 
 @dataclass(frozen=True, repr=False)
-class Recommendation:
+class Recommendation(Printed):
     """Mechanisms in the order of their errors for a goal; `best`, `mechanism`: the first that is private as it is sent.
 
     - `rows`: the `Choice`s; `refused`: (name, why the goal is not identified by its outputs).
@@ -137,11 +137,6 @@ class Recommendation:
             )
         lines += [f"  {name:{width}}  not identified" for name, _ in self.refused]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
 
 
 def recommend(
