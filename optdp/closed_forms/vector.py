@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING
 
 from flint import arb, ctx
 
-from optdp.exact import enclosures
-from optdp.exact.numbers import Number
+from optdp.exact import Number, enclosures
 from optdp.exact.require import MAX_EPS
-from optdp.problem.domains import Sphere
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, Problem, Sphere
 
 if TYPE_CHECKING:
     from sympy import Expr

@@ -20,13 +20,7 @@ from optdp.certificates.finite import ENTRIES, LARGEST, FiniteCertificate
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
 from optdp.mechanisms.finite import FiniteMechanism
-from optdp.problem.domains import Alphabet
-from optdp.problem.families import AllMechanisms
-from optdp.problem.losses import LossLike, as_loss
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.priors import Prior, PriorLike
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Alphabet, Average, LossLike, Prior, PriorLike, Problem, WorstCase, as_loss
 from optdp.solution import Solution
 from optdp.solvers.floors import Floors, solve_floors
 from optdp.solvers.lp import LinearProgram, LinearStatus, SolverFailure, stacked

@@ -25,14 +25,9 @@ from optdp.certificates.frequency import certify
 from optdp.closed_forms.frequency import best_size
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
-from optdp.exact import enclosures, require
-from optdp.exact.numbers import Number
+from optdp.exact import Number, enclosures, require
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle, prime_at_least
-from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import OneHot
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, Average, OneHot, Problem, Unbiased, WorstCase
 from optdp.solution import Solution
 from optdp.solvers.conic import solved
 from optdp.solvers.lp import SolverFailure

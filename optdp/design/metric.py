@@ -19,12 +19,8 @@ from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.rounding import ENTRIES
 from optdp.mechanisms.metric import MetricMechanism
+from optdp.problem import AllMechanisms, Apart, Average, LossLike, Metric, MetricLDP, Problem, WorstCase, as_loss
 from optdp.problem.domains import Alphabet
-from optdp.problem.families import AllMechanisms
-from optdp.problem.losses import LossLike, as_loss
-from optdp.problem.metrics import Apart, Metric, MetricLDP
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.problem import Problem
 from optdp.solution import Solution
 from optdp.solvers.lipschitz import Columns, solve_columns
 from optdp.solvers.lp import LinearProgram, SolverFailure

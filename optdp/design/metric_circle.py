@@ -12,11 +12,7 @@ from typing import Any
 from optdp.certificates.metric_circle import certify
 from optdp.design.registry import Run, register
 from optdp.mechanisms.metric_circle import STEPS, MetricCircleMechanism
-from optdp.problem.domains import Circle
-from optdp.problem.families import AllMechanisms
-from optdp.problem.metrics import Apart, MetricLDP
-from optdp.problem.objectives import WorstCase
-from optdp.problem.problem import Problem
+from optdp.problem import AllMechanisms, Apart, Circle, MetricLDP, Problem, WorstCase
 from optdp.solution import Solution
 
 #: eps times the period is at most this, and at least 1e-6.

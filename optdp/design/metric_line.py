@@ -18,11 +18,7 @@ from optdp.design.registry import Run, register
 from optdp.exact.numbers import Log
 from optdp.mechanisms.metric import MetricMechanism
 from optdp.mechanisms.metric_line import MetricLineMechanism, below
-from optdp.problem.domains import Interval
-from optdp.problem.families import AllMechanisms
-from optdp.problem.metrics import Apart, Graph, MetricLDP
-from optdp.problem.objectives import WorstCase
-from optdp.problem.problem import Problem
+from optdp.problem import AllMechanisms, Apart, Graph, Interval, MetricLDP, Problem, WorstCase
 from optdp.solution import Solution
 from optdp.solvers.lipschitz import solve_columns
 

@@ -29,12 +29,7 @@ from optdp.exact import enclosures, require
 from optdp.exact.rounding import Table
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.mixture import MixtureMechanism
-from optdp.problem.domains import Alphabet, Interval
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.priors import Prior
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Alphabet, Average, Interval, Prior, Problem, WorstCase
 from optdp.solution import Solution
 from optdp.solvers.floors import Floors, solve_floors
 from optdp.solvers.lp import LinearProgram

@@ -40,15 +40,10 @@ from optdp.design import piecewise_plain
 from optdp.design.piecewise_plain import build_model
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
-from optdp.exact import require
-from optdp.exact.numbers import Number
+from optdp.exact import Number, require
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism, Placement
+from optdp.problem import LDP, AllMechanisms, Average, DistanceLoss, LossLike, Piecewise, Problem, WorstCase, as_loss
 from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
-from optdp.problem.families import AllMechanisms, Piecewise
-from optdp.problem.losses import DistanceLoss, LossLike, as_loss
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
 from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram, stacked
 

@@ -18,11 +18,7 @@ from optdp.design.finite_kernel import plain_program
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures
 from optdp.mechanisms.plane import OUTPUTS, PlaneMechanism
-from optdp.problem.domains import Box
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Box, Problem, WorstCase
 from optdp.solution import Solution
 from optdp.solvers.floors import solve_floors
 from optdp.solvers.lp import LinearProgram

@@ -13,16 +13,11 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.vector import PRECISION, best_height, cap
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, coin
+from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact.sampling import BITS, LIMB
 from optdp.mechanisms.directions import multiples
 from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below, odds_above, power_of_two
-from optdp.problem.domains import Ball, Sphere
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Average, Objective, WorstCase
+from optdp.problem import Average, Ball, LossLike, Objective, Sphere, WorstCase
 
 #: The share of the error that rounding to the grid may add.
 ROUNDING = 2.0**-40

@@ -16,16 +16,9 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.exact import Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
 from optdp.mechanisms.unbiased_vectors import Vectors
-from optdp.problem.domains import OneHot
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Average, Objective, WorstCase
-from optdp.problem.privacy import LDP
+from optdp.problem import LDP, Average, LossLike, Objective, OneHot, WorstCase
 
 #: Probabilities of coins are multiples of 2^-124.
 COINS = 2**124

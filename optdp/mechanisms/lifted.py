@@ -12,17 +12,11 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.vector import PRECISION, second
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Number, Seed, Within, as_rng, enclosures
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.cap import ROUNDING, CapMechanism
 from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors
-from optdp.problem.domains import Ball
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Objective, WorstCase
+from optdp.problem import Ball, LossLike, Objective, WorstCase
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,17 +10,10 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Log, Number, Seed, Within, as_rng, enclosures
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.unbiased_vectors import Vectors
-from optdp.problem.domains import Ball, Box, Interval
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
+from optdp.problem import LDP, Ball, Box, Interval, LossLike, Objective, Privacy, WorstCase
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,16 +23,12 @@ from numpy.typing import ArrayLike
 
 from optdp.closed_forms.caps import DIMS, TINY, UNIT, caps
 from optdp.closed_forms.vector import any_cap
-from optdp.exact import enclosures, work
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
+from optdp.exact import Check, Seed, Within, as_rng, enclosures, work
 from optdp.exact.rounding import TOTAL
-from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, limbs
+from optdp.exact.sampling import BITS, LIMB, limbs
 from optdp.mechanisms.directions import PRECISIONS, Digits, above
 from optdp.mechanisms.unbiased_vectors import UnbiasedVectors, power_of_two
-from optdp.problem.domains import Ball
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Objective, WorstCase
+from optdp.problem import Ball, LossLike, Objective, WorstCase
 
 #: Most radii and rows; bits of the enclosures; the share of the error that rounding to the grid may add.
 RADII, ROWS, PRECISION, ROUNDING = 2**15, 2**17, 192, 2.0**-40

@@ -13,16 +13,11 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.cube import best_signs, moment, share, threshold
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, coin, tossed
+from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact.sampling import BITS, LIMB, tossed
 from optdp.mechanisms.directions import PRECISIONS, Digits
 from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below, odds_above
-from optdp.problem.domains import Box
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Objective, WorstCase
+from optdp.problem import Box, LossLike, Objective, WorstCase
 
 #: Bits of the enclosures.
 PRECISION = 320

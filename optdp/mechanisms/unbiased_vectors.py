@@ -11,12 +11,9 @@ import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.numbers import Log, Number
+from optdp.exact import Check, Log, Number, enclosures, require
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.losses import LossLike
-from optdp.problem.privacy import LDP, Privacy
+from optdp.problem import LDP, LossLike, Privacy
 
 #: Probabilities of coins are multiples of 2^-124.
 COINS = 2**124

@@ -13,10 +13,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines import applicable
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.kernel import KernelMechanism
-from optdp.problem.domains import DomainLike, Interval, as_interval
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import WorstCase
-from optdp.problem.problem import Problem
+from optdp.problem import DomainLike, Interval, LossLike, Problem, WorstCase, as_interval
 from optdp.report.compare import Own, named
 from optdp.report.gap import Levels, several, table
 from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plot_losses, pyplot, titled

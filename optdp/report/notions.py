@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from optdp.design.additive import solve_additive
-from optdp.exact import require
-from optdp.exact.numbers import Number, number
+from optdp.exact import Number, number, require
 from optdp.mechanisms.baselines import applicable, baselines
-from optdp.problem.losses import LossLike, as_loss
-from optdp.problem.privacy import GDP, KL, RDP, Privacy
+from optdp.problem import GDP, KL, RDP, LossLike, Privacy, as_loss
 from optdp.report.gap import Levels, several, values
 from optdp.report.plots import curves, figure_of, titled
 from optdp.report.report import Column, Report

@@ -29,8 +29,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
-from optdp.problem.domains import Alphabet, Box, Circle, Interval
-from optdp.problem.priors import Prior, PriorLike
+from optdp.problem import Alphabet, Box, Circle, Interval, Prior, PriorLike
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, kept, mixed
 from optdp.statistics.likelihood import maximise

@@ -37,14 +37,11 @@ from optdp import files
 from optdp.design.frequency import solve_frequency
 from optdp.design.kernel import solve_kernel
 from optdp.design.progress import Progress, ProgressLike
-from optdp.exact import enclosures, require
-from optdp.exact.fields import OPTIONAL, Fields, Within, load, written
-from optdp.exact.numbers import Log, Number, show
-from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.exact import OPTIONAL, Fields, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, written
+from optdp.exact.fields import load
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
-from optdp.problem.domains import Interval, OneHot
-from optdp.problem.privacy import LDP
+from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
 from optdp.statistics.estimate import Estimate, estimate, simultaneous
 from optdp.statistics.recommend import RTOL, candidates, unit_error

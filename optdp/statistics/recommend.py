@@ -31,17 +31,11 @@ from optdp.design.frequency import solve_frequency
 from optdp.design.kernel import solve_kernel
 from optdp.design.piecewise import solve_piecewise
 from optdp.design.progress import Progress, ProgressLike
-from optdp.exact import require
-from optdp.exact.numbers import Number
+from optdp.exact import Number, require
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.constraints import Unbiased
-from optdp.problem.density import Density
+from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
 from optdp.problem.domains import Alphabet, Circle, DomainLike, OneHot, as_domain
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.priors import Prior, PriorLike
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
 from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.estimate import NotIdentified, affine_mean, mean_tables, unbiased
 from optdp.statistics.tables import Printed, frame

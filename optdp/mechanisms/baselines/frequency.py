@@ -16,10 +16,7 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.frequency import best_size
-from optdp.exact import enclosures, require
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.exact import Number, Seed, Within, as_rng, coin, enclosures, require
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle, prime_at_least
 from optdp.problem.domains import OneHot
 

@@ -10,20 +10,14 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Log, Number, Seed, Within, as_rng, enclosures, require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.unbiased import hybrid, piecewise, pm_opt
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.product import composed, share_of
 from optdp.mechanisms.signs import SignMechanism
 from optdp.mechanisms.unbiased_vectors import COINS, Vectors
-from optdp.problem.domains import Ball, Box, Interval, Sphere
-from optdp.problem.losses import LossLike
-from optdp.problem.privacy import LDP, Privacy
+from optdp.problem import LDP, Ball, Box, Interval, LossLike, Privacy, Sphere
 
 SIDE = Interval(-1.0, 1.0)
 
