@@ -152,8 +152,5 @@ def _plain(problem: Problem) -> tuple[int, dict[str, Any]]:
         raise SolverFailure(f"the conic program over sets has no solution: {ended}")
     sizes = np.array([bin(s).count("1") for s in range(2**d)])
     mass = np.bincount(sizes, weights=theta * (d + (math.exp(float(problem.eps)) - 1) * sizes))[1:d]  # type: ignore[arg-type]
-    return int(np.argmax(mass)) + 1, {
-        "solver": "cvxpy, Clarabel",
-        "objective": float(model.value),
-        "message": model.status,
-    }
+    told = {"solver": "cvxpy, Clarabel", "objective": float(model.value), "message": model.status}
+    return int(np.argmax(mass)) + 1, told

@@ -240,11 +240,9 @@ class _Search:
         width: Any = domain.width
         span = float(np.ptp(np.array(self.run.problem.outputs)))
         # Cells of inputs and of outputs; where both are too many, fewer of both.
-        needed = (
-            [max(v, 256.0) for v in (a * width / (4 * share * value), b * span / (2 * share * value))]
-            if value
-            else [CELLS]
-        )
+        needed: list[float] = [CELLS]
+        if value:
+            needed = [max(v, 256.0) for v in (a * width / (4 * share * value), b * span / (2 * share * value))]
         fewer = min(1.0, math.sqrt(PAIRS / 2 / math.prod(needed)))
         return replace(certificate, cells=int(np.clip(fewer * needed[0], 64, CELLS)))
 

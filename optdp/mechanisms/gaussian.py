@@ -308,15 +308,10 @@ def _power(sigma: arb, order: arb) -> arb:
 
 def _moments(low: arb, high: arb | None, count: int) -> list[arb]:
     """2 int_low^high z^k phi(z) dz for k < count, phi the normal density; `high` None: without end."""
+    ends = [low] if high is None else [low, high]
+    bends = [(-(z**2) / 2).exp() / (2 * arb.pi()).sqrt() for z in ends]
     out: list[arb] = []
     for k in range(count):
-        ends = [
-            0
-            if z is None
-            else 2 * z ** (k - 1) * (-(z**2) / 2).exp() / (2 * arb.pi()).sqrt()
-            if k
-            else 2 * gauss_tail(z)
-            for z in (low, high)
-        ]
-        out.append(ends[0] - ends[1] + ((k - 1) * out[k - 2] if k > 1 else 0))
+        parts = [2 * z ** (k - 1) * bend if k else 2 * gauss_tail(z) for z, bend in zip(ends, bends, strict=True)]
+        out.append(parts[0] - sum(parts[1:]) + ((k - 1) * out[k - 2] if k > 1 else 0))
     return out

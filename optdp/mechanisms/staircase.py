@@ -242,12 +242,10 @@ class LatticeStaircase(OnLattice):
             return super().check_privacy(privacy)
         reach = privacy.sensitivity <= self.sensitivity
         told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
-        steps = enclosures.at_most_exp(1 / self.fall, privacy.eps)
+        steps = f"a period further out the weights are 2^{FALL}/{self.decay} times smaller"
         return [
             privacy.check(self.least_delta),
-            Check(
-                "likelihood ratios", steps, f"a period further out the weights are 2^{FALL}/{self.decay} times smaller"
-            ),
+            Check("likelihood ratios", enclosures.at_most_exp(1 / self.fall, privacy.eps), steps),
             Check("sensitivity", reach, f"{told}, the noise for {self.sensitivity:g}"),
         ]
 

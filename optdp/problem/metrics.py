@@ -143,8 +143,7 @@ class Points(Metric):
             raise TypeError("metric is not allowed: points must be lists of equally many numbers")
         if not 2 <= len(matrix) <= POINTS or not (np.abs(matrix) <= 1e150).all():
             raise ValueError(f"metric is not allowed: there must be 2 to {POINTS} points, with finite coordinates")
-        if self.kind == "haversine" and (matrix.shape[1] != 2 or np.abs(matrix[:, 0]).max() > 90 or
-                                         np.abs(matrix[:, 1]).max() > 360):  # fmt: skip
+        if self.kind == "haversine" and (matrix.shape[1] != 2 or (np.abs(matrix) > (90, 360)).any()):
             allowed = "points on the earth must be (latitude, longitude) in degrees, in [-90, 90] and [-360, 360]"
             raise ValueError(f"metric is not allowed: {allowed}")
         object.__setattr__(self, "places", tuple(map(tuple, (matrix.astype(float) + 0.0).tolist())))
@@ -154,11 +153,8 @@ class Points(Metric):
         return len(self.places)
 
     def phrase(self) -> str:
-        what = (
-            "the distance along the earth (radius 6371.0088 km)"
-            if self.kind == "haversine"
-            else "the Euclidean distance"
-        )
+        earth = "the distance along the earth (radius 6371.0088 km)"
+        what = earth if self.kind == "haversine" else "the Euclidean distance"
         if len(self) * len(self.places[0]) <= 16:
             return f"d {what} of {', '.join(map(str, self.places))}"
         return f"d {what} of {len(self)} points with sha256 {self._digest(self.places)}"

@@ -99,10 +99,8 @@ def plot_prior(solution: Solution, ax: Axes | None = None) -> Axes:
         raise ValueError(f"solution on {domain} is not allowed: it has no prior of inputs on an interval")
     ax = new_axes(ax)
     x, points = (domain.lower + domain.width * np.array(v, dtype=float) for v in (proof.mesh, proof.points))
-    density, weights = (
-        np.array([np.zeros(x.size), *proof.densities]).sum(axis=0) / domain.width,
-        np.array(proof.weights),
-    )
+    density = np.array([np.zeros(x.size), *proof.densities]).sum(axis=0) / domain.width
+    weights = np.array(proof.weights)
     ylabel = "density of the prior"
     if isinstance(solution.problem.objective, WorstCase):
         total = float(np.trapezoid(density, x) + weights.sum())

@@ -81,10 +81,7 @@ def _figure(rows: list[dict[str, Any]], names: list[str], parameter: str, title:
 
     def figure() -> Figure:
         x = [row["at"] for row in rows]
-        shown: dict[str, object] = {
-            "optimum": [1.0] * len(x),
-            "lower bound": [row["lower"] / row["value"] for row in rows],
-        }
+        shown: dict[str, object] = {"optimum": [1.0] * len(x), "lower bound": [r["lower"] / r["value"] for r in rows]}
         shown |= {name: [row[f"{name} / optimum"] for row in rows] for name in names}
         axes = curves(x, shown, logs="xy", xlabel=parameter, ylabel="expected loss / optimum")
         return figure_of(titled(axes, title))

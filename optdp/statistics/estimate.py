@@ -120,13 +120,9 @@ def _plain(value: Any) -> Any:
 
 
 def _name(point: Any) -> str:
-    return (
-        f"[{point[0]:g}, {point[1]:g})"
-        if isinstance(point, tuple)
-        else f"{point:g}"
-        if isinstance(point, float)
-        else str(point)
-    )
+    if isinstance(point, tuple):
+        return f"[{point[0]:g}, {point[1]:g})"
+    return f"{point:g}" if isinstance(point, float) else str(point)
 
 
 def estimate(
@@ -449,11 +445,9 @@ def _edges(mechanism: Mechanism, bins: Any) -> np.ndarray | None:
     if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
         if not np.isfinite(domain.lower):
             raise ValueError(f"bins = {bins!r} is not allowed on {domain}: give the ends of bins that hold all inputs")
-        return (
-            None
-            if bins is None
-            else np.linspace(domain.lower, domain.upper, require.integer("bins", bins, low=2, high=1000) + 1)
-        )
+        if bins is None:
+            return None
+        return np.linspace(domain.lower, domain.upper, require.integer("bins", bins, low=2, high=1000) + 1)
     ends = np.asarray(bins, dtype=float)
     if ends.ndim != 1 or ends.size < 3 or not np.isfinite(ends).all() or (np.diff(ends) <= 0).any():
         raise ValueError("bins is not allowed: it must be an integer >= 2 or at least 3 increasing ends")
@@ -548,11 +542,8 @@ def _quantile(matrix: np.ndarray, counts: np.ndarray, edges: np.ndarray, names: 
     here = _crossing(found.values[1:], edges, q)
     low, high = found.between(_z(ask.level), steps)
     first, last = int(np.argmax(high >= q)), at.size - 1 - int(np.argmax(low[::-1] <= q))
-    reach = (
-        min(here, _between(places, high, max(first - 1, 0), q)),
-        max(here, _between(places, low, min(last, at.size - 2), q)),
-    )
-    return _inverted(here, reach, n, told, ask)
+    least, most = _between(places, high, max(first - 1, 0), q), _between(places, low, min(last, at.size - 2), q)
+    return _inverted(here, (min(here, least), max(here, most)), n, told, ask)
 
 
 def _credible(draws: np.ndarray, n: int, told: str, ask: _Ask) -> Estimate:
@@ -821,13 +812,9 @@ def _direction(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
         low, high = -np.pi, np.pi
     value = domain.start + (middle % (2 * np.pi)) / turn
     ends = value + low / turn, value + high / turn
-    told = (
-        POPULATION.format("mean direction")
-        + "; the noise turns with the input. Ends may lie beyond the cut of the circle"
-    )
-    return ask.answer(
-        n, "mean direction of the outputs; the interval inverts a test", told, value, error / turn, ends, ends
-    )
+    told = f"{POPULATION.format('mean direction')}; the noise turns with the input. Ends may lie beyond the cut of the circle"
+    method = "mean direction of the outputs; the interval inverts a test"
+    return ask.answer(n, method, told, value, error / turn, ends, ends)
 
 
 def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:

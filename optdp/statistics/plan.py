@@ -65,13 +65,7 @@ CONTENDERS = {
 #: Shares of eps are multiples of this part of it.
 GRAIN = 2**20
 #: What an estimate says for a goal.
-WHAT = {
-    "mean": "mean",
-    "quantile": "quantile",
-    "distribution": "histogram",
-    "frequencies": "frequencies",
-    "answers": "mean",
-}
+WHAT = {goal: goal for goal in GOALS} | {"distribution": "histogram", "answers": "mean"}
 
 
 @dataclass(frozen=True)
@@ -285,14 +279,10 @@ class Plan(tables.Printed):
         """What is sent, how private it is, and how accurate with n people, in words."""
         units = self.units
         k, what = len(units), "columns" if len(units) == len(self.parts) else "groups of columns"
-        how = (
-            "reports all columns"
-            if self.reported == k
-            else f"reports {self.reported} of the {k} {what}, chosen at random"
-        )
+        how = f"reports {self.reported} of the {k} {what}, chosen at random"
         spent = f"{self.reported} times {show(self.parts[0].eps)}"
         if self.reported == k:
-            spent = " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
+            how, spent = "reports all columns", " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
         lines = [
             f"Each person {how}. A person's whole private row is {show(self.eps)}-LDP, all columns together ({spent}): it is at "
             f"most {math.exp(float(self.eps)):.4g} times as likely as it would be from any other row.",
@@ -651,12 +641,9 @@ def plan(
                     raise ValueError(f"{what}[{name!r}] is not allowed: the schema has no such column")
     if isinstance(goal, str):
         require.choice("goal", goal, GOALS)
-    goals = {
-        name: "frequencies"
-        if isinstance(c, Category)
-        else require.choice("goal", goal if isinstance(goal, str) else goal.get(name, "mean"), GOALS)
-        for name, c in schema.items()
-    }
+    wanted = {name: goal if isinstance(goal, str) else goal.get(name, "mean") for name in schema}
+    wanted |= {name: "frequencies" for name, column in schema.items() if isinstance(column, Category)}
+    goals = {name: require.choice("goal", asked, GOALS) for name, asked in wanted.items()}
     if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
         raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
@@ -702,13 +689,12 @@ def plan(
         units = alone + sum(len(chunk) > 1 for chunk in chunks)
         for m in sorted({1, units}):
             share = _share(total, Fraction(1, m))
-            made_parts = {
-                p.name: p
-                for g, chunk in enumerate(chunks, 1)
-                if len(chunk) > 1
-                for p in _together({name: schema[name] for name in chunk}, share, weight, g)
-            }
-            ordered = tuple(made_parts.get(name) or part(name, share) for name in schema)
+            groups = [
+                _together({name: schema[name] for name in chunk}, share, weight, g)
+                for g, chunk in enumerate(chunks, 1) if len(chunk) > 1
+            ]  # fmt: skip
+            joint = {p.name: p for group in groups for p in group}
+            ordered = tuple(joint.get(name) or part(name, share) for name in schema)
             attempt(f"joint {size}, {m} of {units}", ordered, m, units)
     best = min(tried, key=lambda row: row[0])
     return Plan(best[2], best[3], total, n, tuple((label, error) for error, label, _, _ in tried), repeat)

@@ -185,10 +185,8 @@ def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float,
     low, high = math.log(1e-3), math.log(require.MAX_EPS)
 
     def enough(at: float) -> bool:
-        return (
-            _ranked(area, min(math.exp(at), require.MAX_EPS), goal, n, None, prior, q, tell, quick=True).best.error
-            <= error
-        )
+        eps = min(math.exp(at), require.MAX_EPS)
+        return _ranked(area, eps, goal, n, None, prior, q, tell, quick=True).best.error <= error
 
     if not enough(high):
         raise ValueError(f"error = {error!r} is not allowed with n = {n}: no eps up to {require.MAX_EPS:g} gives it")
@@ -374,10 +372,8 @@ def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
         shares = None if population is None else _binned(population, domain, BINS)
         return math.sqrt(noise(matrix, np.eye(BINS), shares) / BINS)
     bins = 2 * BINS
-    matrix, shares = (
-        mixed(channel, np.linspace(domain.lower, domain.upper, bins + 1)),
-        _binned(population, domain, bins),
-    )
+    matrix = mixed(channel, np.linspace(domain.lower, domain.upper, bins + 1))
+    shares = _binned(population, domain, bins)
     k = int(np.searchsorted(np.cumsum(shares), q * (1 - 1e-12)))
     inside = (q - shares[:k].sum()) / shares[k]
     wanted = np.concatenate([np.ones(k), [inside], np.zeros(bins - k - 1)])[None]
