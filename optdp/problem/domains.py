@@ -13,9 +13,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import require
-from optdp.exact.fields import OPTIONAL, Tagged, Within
-from optdp.exact.numbers import plain, prose
+from optdp.exact import OPTIONAL, Tagged, Within, plain, prose, require
 
 
 class Domain(Tagged, root=True):

@@ -23,9 +23,8 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, fit, polynomial, require, work
-from optdp.exact.fields import Tagged, Within
-from optdp.exact.numbers import Number, plain, prose, rational, show
+from optdp.exact import Number, Tagged, Within, enclosures, fit, plain, polynomial, prose, require, show, work
+from optdp.exact.numbers import rational
 from optdp.exact.sweep import Branches, horner
 from optdp.problem.domains import matrix_of
 

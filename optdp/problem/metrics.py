@@ -22,10 +22,8 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp import files
-from optdp.exact import enclosures, require, work
-from optdp.exact.check import Check
-from optdp.exact.fields import OPTIONAL, Tagged, Within
-from optdp.exact.numbers import Log, Number, latex, show
+from optdp.exact import OPTIONAL, Check, Log, Number, Tagged, Within, enclosures, require, show, work
+from optdp.exact.numbers import latex
 from optdp.problem.domains import Alphabet, Circle, Domain, Interval, matrix_of
 from optdp.problem.privacy import LDP, Privacy, _nonnegative
 

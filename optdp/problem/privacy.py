@@ -14,9 +14,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from flint import arb, ctx
 
-from optdp.exact import enclosures, require, work
-from optdp.exact.check import Check
-from optdp.exact.fields import OPTIONAL, Tagged, Within
+from optdp.exact import OPTIONAL, Check, Tagged, Within, enclosures, require, work
 from optdp.exact.numbers import Log, Number, exp_of, latex, number, prose, show
 from optdp.exact.pairs import Pair
 from optdp.problem.priors import Prior

@@ -24,10 +24,9 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.fields import Fields, Within, written
+from optdp.exact import Alias, Fields, Within, enclosures, require, written
 from optdp.exact.rejection import accepted
-from optdp.exact.sampling import LIMB, Alias, limbs
+from optdp.exact.sampling import LIMB, limbs
 from optdp.problem.losses import evaluated
 
 #: Steps in which a user's function is kept: its values at that many equally spaced midpoints are all that is known of it.
