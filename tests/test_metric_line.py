@@ -10,7 +10,8 @@ from scipy.stats import chisquare
 import optdp
 from optdp.certificates.base import Refusal
 from optdp.exact.rounding import TOTAL, Table
-from optdp.mechanisms.metric_line import MetricLineMechanism, heads
+from optdp.exact.sampling import tossed
+from optdp.mechanisms.metric_line import MetricLineMechanism
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +73,8 @@ def test_samples_follow_the_mixture(found):
 def test_the_coin_is_exact_at_a_tie():
     rng = np.random.default_rng(0)
     third = Fraction(1, 3)
-    assert heads(int(third * 2**62) - 1, third, rng) and not heads(int(third * 2**62) + 1, third, rng)
-    assert not heads(2**61, Fraction(1, 2), rng)
+    assert tossed(int(third * 2**62) - 1, third, rng) and not tossed(int(third * 2**62) + 1, third, rng)
+    assert not tossed(2**61, Fraction(1, 2), rng)
 
 
 def test_the_slope_is_the_guarantee():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optdp.cli import options
+from optdp.cli.options import option
 
 if TYPE_CHECKING:
     from optdp.cli import Commands
@@ -23,11 +24,11 @@ def register(commands: Commands) -> None:
         "--out: computes an atlas. The file is written whole after every point; interrupted and called again, the command solves "
         "what is missing and nothing twice.",
     )
-    options.option(parser, "--out", None, "the atlas to compute or to go on with (.json)", metavar="FILE")
-    options.option(parser, "--chart", None, "a chart; may be repeated (default: all)", action="append", metavar="NAME")
+    option(parser, "--out", None, "the atlas to compute or to go on with (.json)", metavar="FILE")
+    option(parser, "--chart", None, "a chart; may be repeated (default: all)", action="append", metavar="NAME")
     text = "the grid in place of that of each chart"
-    options.option(parser, "--eps", None, text, type=options.parse_number, nargs="+", metavar="EPS")
-    options.option(parser, "--rtol", None, "the tolerance in place of that of each chart", type=options.parse_float)
+    option(parser, "--eps", None, text, type=options.parse_number, nargs="+", metavar="EPS")
+    option(parser, "--rtol", None, "the tolerance in place of that of each chart", type=options.parse_float)
     options.add_workers(parser)
     parser.add_argument(
         "--atlas", default=None, metavar="FILE", help="the atlas to show (default: that of the package)"

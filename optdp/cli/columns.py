@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -158,16 +158,13 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
     name = args.mechanism or "optimal"
     if args.placement is not None and name != "optimal":
         raise ValueError("--placement is not allowed here: it is for --mechanism optimal")
+    area: Any = {"domain": problem.domain}
     if name in ("kernel", "unbiased kernel"):
         unbiased = name == "unbiased kernel"
-        found = optdp.solve_kernel(
-            args.eps, None if unbiased else loss, domain=problem.domain, unbiased=unbiased
-        ).mechanism
+        found = optdp.solve_kernel(args.eps, None if unbiased else loss, unbiased=unbiased, **area).mechanism
         return found
     if name == "optimal":
-        found = optdp.solve_piecewise(
-            args.eps, 3, loss, domain=problem.domain, placement=args.placement or "centred"
-        ).mechanism
+        found = optdp.solve_piecewise(args.eps, 3, loss, placement=args.placement or "centred", **area).mechanism
         return found
     made = baselines.baselines("interval", "ldp")
     known = made[name].make(problem) if name in made else None
@@ -187,9 +184,9 @@ def _recommended(args: argparse.Namespace) -> Mechanism:
     goal = args.goal or "mean"
     found = optdp.recommend((args.lower, args.upper), args.eps, goal, progress=sys.stderr.isatty() or None)
     best, second = found.best, next((row for row in found.rows if row.exact and row is not found.best), None)
-    bound = (
-        "" if found.bound is None else f", {best.error / found.bound:.3f} times the least that any mechanism can have"
-    )
+    bound = ""
+    if found.bound is not None:
+        bound = f", {best.error / found.bound:.3f} times the least that any mechanism can have"
     other = "" if second is None else f"; next {second.name}, {second.error:.4g}"
     low, high = (float(end) for end in best.mechanism.support())
     print(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import optdp
 from optdp import files
 from optdp.cli import options
+from optdp.cli.options import option
 
 if TYPE_CHECKING:
     from optdp.cli import Commands
@@ -34,13 +35,13 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--eps", type=options.parse_number, help="privacy parameter; left out: the least for --error with --n"
     )
-    options.option(parser, "--goal", "mean", "what is wanted", choices=GOALS)
-    options.option(parser, "--lower", 0.0, "lower end of the numbers")
-    options.option(parser, "--upper", 1.0, "upper end of the numbers")
-    options.option(parser, "--categories", None, "the number of categories instead, for frequencies", type=int)
-    options.option(parser, "--n", None, "the number of people", type=int)
-    options.option(parser, "--error", None, "the wanted error", type=float)
-    options.option(parser, "--prior", None, "uniform: averages instead of the worst case", choices=("uniform",))
+    option(parser, "--goal", "mean", "what is wanted", choices=GOALS)
+    option(parser, "--lower", 0.0, "lower end of the numbers")
+    option(parser, "--upper", 1.0, "upper end of the numbers")
+    option(parser, "--categories", None, "the number of categories instead, for frequencies", type=int)
+    option(parser, "--n", None, "the number of people", type=int)
+    option(parser, "--error", None, "the wanted error", type=float)
+    option(parser, "--prior", None, "uniform: averages instead of the worst case", choices=("uniform",))
     parser.set_defaults(run=_recommend)
 
 
@@ -59,35 +60,19 @@ def _plan(commands: Commands) -> None:
         "estimates. The plan is written as JSON for `optdp randomize --plan` and `optdp estimate --plan`.",
     )
     options.add_eps(parser)
-    options.option(
-        parser, "--schema", None, 'JSON: {"age": {"type": "number", "lower": 0, "upper": 120}, ...}', metavar="FILE"
-    )
+    option(parser, "--schema", None, 'JSON: {"age": {"type": "number", "lower": 0, "upper": 120}, ...}', metavar="FILE")
     for kind, form in (("number", "NAME:LOWER:UPPER[:UNIT]"), ("integer", "NAME:LOWER:UPPER[:UNIT]"), ("date", "NAME:FIRST:LAST"),
                        ("category", "NAME:VALUE,VALUE,..."), ("flag", "NAME")):  # fmt: skip
         text = f"a {kind} column; may be repeated"
-        options.option(parser, f"--{kind}", [], text, type=str, action="append", metavar=form)
-    options.option(
-        parser, "--goal", "mean", "what is wanted of numbers", choices=[g for g in GOALS if g != "frequencies"]
-    )
-    options.option(parser, "--n", None, "the number of people, for the predicted errors", type=int)
-    options.option(
-        parser,
-        "--strategy",
-        "auto",
-        "split the budget, sample the columns, or answer categories together",
-        choices=("auto", "split", "sample", "joint"),
-    )
-    options.option(
-        parser,
-        "--weight",
-        [],
-        "a column that matters more; may be repeated",
-        type=str,
-        action="append",
-        metavar="NAME:W",
-    )
+        option(parser, f"--{kind}", [], text, type=str, action="append", metavar=form)
+    option(parser, "--goal", "mean", "what is wanted of numbers", choices=[g for g in GOALS if g != "frequencies"])
+    option(parser, "--n", None, "the number of people, for the predicted errors", type=int)
+    text = "split the budget, sample the columns, or answer categories together"
+    option(parser, "--strategy", "auto", text, choices=("auto", "split", "sample", "joint"))
+    text = "a column that matters more; may be repeated"
+    option(parser, "--weight", [], text, type=str, action="append", metavar="NAME:W")
     text = "who is asked again: refused, or answered the same for the same entry"
-    options.option(parser, "--repeat", "once", text, choices=("once", "memoised"))
+    option(parser, "--repeat", "once", text, choices=("once", "memoised"))
     parser.add_argument("--out", required=True, metavar="FILE", help="where the plan is written")
     parser.set_defaults(run=_make_plan)
 
@@ -141,8 +126,8 @@ def _client(commands: Commands) -> None:
         "what must be drawn from them, to test a client of one's own.",
     )
     parser.add_argument("--plan", required=True, metavar="FILE", help="what `optdp plan` wrote")
-    options.option(parser, "--language", "js", "of the client", choices=("js", "python"))
-    options.option(parser, "--vectors", None, "test vectors for these records (a CSV file) instead", metavar="FILE")
+    option(parser, "--language", "js", "of the client", choices=("js", "python"))
+    option(parser, "--vectors", None, "test vectors for these records (a CSV file) instead", metavar="FILE")
     parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
     parser.set_defaults(run=_write_client)
 
@@ -176,7 +161,7 @@ def _collect(commands: Commands) -> None:
     )
     parser.add_argument("--plan", required=True, metavar="FILE", help="the plan of the clients")
     parser.add_argument("--out", required=True, metavar="FOLDER", help="where the records are gathered")
-    options.option(parser, "--parts", "csv", "what they are written as", choices=("csv", "parquet"))
+    option(parser, "--parts", "csv", "what they are written as", choices=("csv", "parquet"))
     options.add_workers(parser)
     parser.add_argument("input", nargs="+", help="files of JSON lines (.jsonl), .csv or .parquet")
     parser.set_defaults(run=_gather)
@@ -196,18 +181,18 @@ def _estimate(commands: Commands) -> None:
         description="Estimates from the columns of a private file, with confidence intervals: all that a plan is for, or one "
         "column with a saved mechanism. What the outputs do not determine is refused with the reason.",
     )
-    options.option(parser, "--plan", None, "the plan with which the file was made private", metavar="FILE")
-    options.option(
+    option(parser, "--plan", None, "the plan with which the file was made private", metavar="FILE")
+    option(
         parser, "--mechanism", None, "or the mechanism that `optdp randomize --save-mechanism` wrote", metavar="FILE"
     )
-    options.option(parser, "--column", None, "the column, with --mechanism; a column of the plan for --what")
-    options.option(parser, "--what", None, "mean, quantile, cdf, histogram, frequencies")
-    options.option(parser, "--q", None, "the level of the quantile", type=float)
-    options.option(parser, "--bins", None, "the number of bins", type=int)
-    options.option(parser, "--level", 0.95, "of the intervals")
-    options.option(parser, "--pair", None, "the table of two categories of a plan", nargs=2, metavar=("A", "B"))
-    options.option(parser, "--json", False, "print JSON")
-    options.option(parser, "--html", None, "write a page with figures", metavar="FILE")
+    option(parser, "--column", None, "the column, with --mechanism; a column of the plan for --what")
+    option(parser, "--what", None, "mean, quantile, cdf, histogram, frequencies")
+    option(parser, "--q", None, "the level of the quantile", type=float)
+    option(parser, "--bins", None, "the number of bins", type=int)
+    option(parser, "--level", 0.95, "of the intervals")
+    option(parser, "--pair", None, "the table of two categories of a plan", nargs=2, metavar=("A", "B"))
+    option(parser, "--json", False, "print JSON")
+    option(parser, "--html", None, "write a page with figures", metavar="FILE")
     parser.add_argument("input", help="the private file, .csv or .parquet, or the folder of `optdp collect`")
     parser.set_defaults(run=_answer)
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from optdp.cli import Commands, options
+from optdp.cli.options import option
 
 HEADING = """# What is solved
 
@@ -20,11 +21,11 @@ def register(commands: Commands) -> None:
     parser = commands.top.add_parser("verify", help="check a saved solution again, without any solver")
     parser.add_argument("solution", help="file written by `optdp solve ... --out`, or - for standard input")
     text = "work that the proof may take, in seconds of a common processor; counted beforehand, not timed"
-    options.option(parser, "--limit", 10.0, text, metavar="SECONDS")
+    option(parser, "--limit", 10.0, text, metavar="SECONDS")
     parser.set_defaults(run=_verify)
 
     parser = commands.top.add_parser("problems", help="the problems that are solved")
-    options.option(parser, "--markdown", False, "print docs/solved.md")
+    option(parser, "--markdown", False, "print docs/solved.md")
     parser.set_defaults(run=_problems)
 
     parser = commands.report.add_parser("all", help="every problem's gap report on one self-contained page")
@@ -34,9 +35,9 @@ def register(commands: Commands) -> None:
     parser = commands.top.add_parser(
         "demo", help="a tour: solve, prove, compare, and ask a real table private questions"
     )
-    options.option(parser, "--out", "demo-output", "where the figure goes", metavar="FOLDER")
-    options.option(parser, "--eps", 1.0, "privacy parameter", type=options.parse_number)
-    options.option(parser, "--seed", 0, "seed of the demonstration")
+    option(parser, "--out", "demo-output", "where the figure goes", metavar="FOLDER")
+    option(parser, "--eps", 1.0, "privacy parameter", type=options.parse_number)
+    option(parser, "--seed", 0, "seed of the demonstration")
     parser.set_defaults(run=_demo)
 
 

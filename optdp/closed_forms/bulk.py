@@ -24,9 +24,8 @@ from typing import Any, NamedTuple
 
 from flint import arb, ctx
 
-from optdp.exact import enclosures
+from optdp.exact import Number, enclosures
 from optdp.exact.enclosures import PRECISION, ball
-from optdp.exact.numbers import Number
 
 #: Parameters of bounds are dyadic rationals with so many bits after the point: any choice gives a valid bound.
 BITS = 120

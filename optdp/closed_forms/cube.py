@@ -18,8 +18,7 @@ from functools import lru_cache
 import numpy as np
 from flint import arb
 
-from optdp.exact import enclosures
-from optdp.exact.numbers import Number
+from optdp.exact import Number, enclosures
 
 #: All numbers of coordinates up to here are tried, and a grid of larger ones.
 EVERY = 300

@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING
 
 from optdp.exact.enclosures import exp_below
 from optdp.exact.require import MAX_EPS
-from optdp.problem.domains import OneHot
-from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, OneHot, Problem, WorstCase
 
 if TYPE_CHECKING:
     from sympy import Expr

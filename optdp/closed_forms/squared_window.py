@@ -20,14 +20,9 @@ from typing import Any
 import sympy as sp
 from flint import arb, ctx
 
-from optdp.exact import enclosures
+from optdp.exact import Number, enclosures
 from optdp.exact.enclosures import PRECISION, ball
-from optdp.exact.numbers import Number
-from optdp.problem.domains import Interval
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Interval, Problem, WorstCase
 
 eps = sp.Symbol("eps", positive=True)
 

@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING
 
 from flint import arb, ctx
 
-from optdp.exact import enclosures
-from optdp.exact.numbers import Number
+from optdp.exact import Number, enclosures
 from optdp.exact.require import MAX_EPS
-from optdp.problem.domains import Sphere
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, Problem, Sphere
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -84,17 +81,6 @@ def any_cap(dim: int, height: arb) -> tuple[arb, arb]:
     if height >= 0:
         return share, moment
     return (1 - share if height <= 0 else share.union(1 - share)), moment
-
-
-def cap_density(dim: int, height: arb) -> arb:
-    """The density of t at a height in (-1, 1), or for `dim` > 2 in any place."""
-    rest = 1 - height * height
-    if dim == 3:
-        return arb(1) / 2
-    if dim > 3 and not rest > 0:
-        rest = rest.upper().max(arb(0))
-        return (_log_density(dim) + (arb(dim) - 3) / 2 * rest.log()).exp() if rest > 0 else arb(0)
-    return (_log_density(dim) + (arb(dim) - 3) / 2 * rest.log()).exp()
 
 
 @lru_cache(maxsize=64)

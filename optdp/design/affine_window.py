@@ -15,13 +15,7 @@ from optdp.design import composite, ptt
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.mechanisms.composite import CompositeMechanism
-from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import Interval
-from optdp.problem.families import AffineWindow, Composite, Windows
-from optdp.problem.objectives import At, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
-from optdp.problem.shapes import Quartic
+from optdp.problem import LDP, AffineWindow, At, Composite, Interval, Problem, Quartic, Unbiased, Windows, WorstCase
 from optdp.solution import Solution
 from optdp.solvers import nlp
 from optdp.solvers.lp import LinearSolver

@@ -27,10 +27,7 @@ from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.product import ProductMechanism, share_of
 from optdp.mechanisms.signs import SignMechanism
-from optdp.problem.domains import Box
-from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, Box, Problem, WorstCase
 from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram
 

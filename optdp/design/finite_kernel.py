@@ -11,7 +11,8 @@ the high probability.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,16 +20,13 @@ from optdp.certificates.finite import ENTRIES, LARGEST, FiniteCertificate
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures, require
 from optdp.mechanisms.finite import FiniteMechanism
-from optdp.problem.domains import Alphabet
-from optdp.problem.families import AllMechanisms
-from optdp.problem.losses import LossLike, as_loss
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.priors import Prior, PriorLike
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Alphabet, Average, LossLike, Prior, PriorLike, Problem, WorstCase, as_loss
 from optdp.solution import Solution
 from optdp.solvers.floors import Floors, solve_floors
 from optdp.solvers.lp import LinearProgram, LinearStatus, SolverFailure, stacked
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 METHODS = ("auto", "dense")
 
@@ -166,41 +164,55 @@ def plain_program(
     losses: np.ndarray, eps: float, prior: np.ndarray | None, means: tuple[np.ndarray, np.ndarray] | None = None
 ) -> LinearProgram:
     """The program over all pairs for a matrix of losses; with `means` = (outputs, inputs) unbiased, with rows "mean"."""
-    from scipy.sparse import csr_matrix, hstack, identity, vstack
+    from scipy.sparse import csr_matrix, hstack, identity
 
-    (d, m), worst = losses.shape, prior is None
-    pairs, each = d * m, identity(d * m)
-    inputs, outputs = (place.ravel() for place in np.indices((d, m)))
-    floor = csr_matrix((np.ones(pairs), (np.arange(pairs), outputs)), shape=(pairs, m))
-    rows = [hstack([csr_matrix((np.ones(pairs), (inputs, np.arange(pairs)))), csr_matrix((d, m))])]
-    if worst:
-        rows.append(hstack([csr_matrix((losses.ravel(), (inputs, np.arange(pairs)))), csr_matrix((d, m))]))
+    d, m = losses.shape
+    pairs, every = d * m, np.arange(d * m)
+    each, floor = identity(pairs), csr_matrix((np.ones(pairs), (every, np.tile(np.arange(m), d))), shape=(pairs, m))
+    limits = np.full(pairs, -np.inf), np.zeros(pairs)
+    rows = [("most", hstack([each, -math.exp(eps) * floor]), *limits), ("least", hstack([-each, floor]), *limits)]
     if means is not None:
-        rows.append(hstack([csr_matrix((np.tile(means[0], d), (inputs, np.arange(pairs)))), csr_matrix((d, m))]))
-    rows += [hstack([each, -math.exp(eps) * floor]), hstack([-each, floor])]
-    body, top, cost = vstack(rows), np.zeros(0), np.zeros(0)
+        rows.insert(0, ("mean", _by_input(np.tile(means[0], (d, 1)), m), means[1], means[1]))
+    program = program_of_rows(losses, prior, rows, [("floor", m)], name="kernel")
+    program.rows.eliminate_zeros()
+    return program
+
+
+def _by_input(values: np.ndarray, more: int) -> csr_matrix:
+    """For each input a row with its values at its probabilities, and so many columns of zeros."""
+    from scipy.sparse import csr_matrix
+
+    (d, m), pairs = values.shape, values.size
+    return csr_matrix((values.ravel(), (np.repeat(np.arange(d), m), np.arange(pairs))), shape=(d, pairs + more))
+
+
+def program_of_rows(
+    losses: np.ndarray, prior: np.ndarray | None, rows: Sequence[tuple[str, Any, np.ndarray, np.ndarray]],
+    columns: Sequence[tuple[str, int]] = (), *, name: str,
+) -> LinearProgram:  # fmt: skip
+    """The least loss over probabilities "kernel" (input by input) with rows "mass", and "loss" where the worst case has the
+    variable "value".
+
+    **Arguments:** `rows`: what else there is, as (name, matrix, lower limits, upper limits); `columns`: names and numbers of
+    variables behind the probabilities, which cost nothing.
+    """
+    from scipy.sparse import csr_matrix, hstack, vstack
+
+    (d, m), worst, more = losses.shape, prior is None, sum(count for _, count in columns)
+    one, free = np.ones(d), np.full(d, -np.inf)
+    parts = [("mass", _by_input(np.ones((d, m)), more), one, one)]
+    parts += [("loss", _by_input(losses, more), free, np.zeros(d)), *rows] if worst else rows
+    body, cost = vstack([part[1] for part in parts]), np.zeros(d * m + more)
     if prior is not None:
-        cost = np.concatenate([(prior[:, None] * losses).ravel(), np.zeros(m)])
+        cost[: d * m] = (prior[:, None] * losses).ravel()
     else:
         top = np.zeros(body.shape[0])
         top[d : 2 * d] = -1.0
-        body, cost = hstack([csr_matrix(top[:, None]), body]), np.concatenate([np.ones(1), np.zeros(pairs + m)])
-    one, rest, lower = np.ones(d), body.shape[0] - d, np.zeros(cost.size)
+        body, cost = hstack([csr_matrix(top[:, None]), body]), np.append(1.0, cost)
+    lower = np.zeros(cost.size)
     lower[: int(worst)] = -np.inf
-    row_lower, row_upper = np.concatenate([one, np.full(rest, -np.inf)]), np.concatenate([one, np.zeros(rest)])
-    if means is not None:
-        equal = slice(d * (1 + worst), d * (2 + worst))
-        row_lower[equal] = row_upper[equal] = means[1]
-    program = LinearProgram(cost, body, row_lower, row_upper, lower, name="kernel")
-    program.rows.eliminate_zeros()
-    program.blocks = stacked(
-        [
-            ("mass", d),
-            *([("loss", d)] if worst else []),
-            *([] if means is None else [("mean", d)]),
-            ("most", pairs),
-            ("least", pairs),
-        ]
-    )
-    program.variables = stacked([*([("value", 1)] if worst else []), ("kernel", pairs), ("floor", m)])
+    low, high = (np.concatenate([part[k] for part in parts]) for k in (2, 3))
+    program = LinearProgram(cost, body, low, high, lower, name=name)
+    program.blocks = stacked([(block, matrix.shape[0]) for block, matrix, _, _ in parts])
+    program.variables = stacked([*([("value", 1)] if worst else []), ("kernel", d * m), *columns])
     return program

@@ -25,14 +25,9 @@ from optdp.certificates.frequency import certify
 from optdp.closed_forms.frequency import best_size
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
-from optdp.exact import enclosures, require
-from optdp.exact.numbers import Number
+from optdp.exact import Number, enclosures, require
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle, prime_at_least
-from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import OneHot
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, Average, OneHot, Problem, Unbiased, WorstCase
 from optdp.solution import Solution
 from optdp.solvers.conic import solved
 from optdp.solvers.lp import SolverFailure
@@ -104,8 +99,6 @@ def design(run: Run, *, message: str = "auto") -> Solution:
     domain: Any = problem.domain
     eps: Any = problem.eps
     require.choice("message", message, MESSAGES)
-    if run.solver is not None:
-        raise ValueError("solver is not allowed here: this design has the methods " + ", ".join(METHODS))
     size = best_size(enclosures.exp_below(eps, 200), domain.d)
     told: dict[str, Any] = {"solver": "structured (one integer)"}
     if run.method == "plain":
@@ -128,7 +121,7 @@ def design(run: Run, *, message: str = "auto") -> Solution:
 register(
     "frequency",
     ("LDP", "OneHot", "WorstCase or uniform Average of squared", "AllMechanisms", "Unbiased"),
-    accepts, design, METHODS,
+    accepts, design, METHODS, solvers=False,
 )  # fmt: skip
 
 
@@ -159,8 +152,5 @@ def _plain(problem: Problem) -> tuple[int, dict[str, Any]]:
         raise SolverFailure(f"the conic program over sets has no solution: {ended}")
     sizes = np.array([bin(s).count("1") for s in range(2**d)])
     mass = np.bincount(sizes, weights=theta * (d + (math.exp(float(problem.eps)) - 1) * sizes))[1:d]  # type: ignore[arg-type]
-    return int(np.argmax(mass)) + 1, {
-        "solver": "cvxpy, Clarabel",
-        "objective": float(model.value),
-        "message": model.status,
-    }
+    told = {"solver": "cvxpy, Clarabel", "objective": float(model.value), "message": model.status}
+    return int(np.argmax(mass)) + 1, told

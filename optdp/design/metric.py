@@ -14,20 +14,16 @@ from typing import Any
 import numpy as np
 
 from optdp.certificates.metric import MetricCertificate, certify
-from optdp.design.finite_kernel import prior_of
+from optdp.design.finite_kernel import prior_of, program_of_rows
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.rounding import ENTRIES
 from optdp.mechanisms.metric import MetricMechanism
+from optdp.problem import AllMechanisms, Apart, Average, LossLike, Metric, MetricLDP, Problem, WorstCase, as_loss
 from optdp.problem.domains import Alphabet
-from optdp.problem.families import AllMechanisms
-from optdp.problem.losses import LossLike, as_loss
-from optdp.problem.metrics import Apart, Metric, MetricLDP
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.problem import Problem
 from optdp.solution import Solution
 from optdp.solvers.lipschitz import Columns, solve_columns
-from optdp.solvers.lp import LinearProgram, SolverFailure, stacked
+from optdp.solvers.lp import LinearProgram, SolverFailure
 
 METHODS = ("auto", "dense")
 
@@ -173,35 +169,14 @@ def build_model(problem: Problem) -> LinearProgram:
     """The plain linear program: rows "mass", "loss" (worst case) and "privacy"; variables "value" (worst case) and "kernel"
     (input by input).
     """
-    from scipy.sparse import csr_matrix, hstack, vstack
+    from scipy.sparse import csr_matrix
 
     privacy: Any = problem.privacy
-    losses, prior = problem.loss.array, prior_of(problem)
-    (n, m), worst = losses.shape, prior is None
-    inputs = np.repeat(np.arange(n), m)
+    losses = problem.loss.array
     y, i, j = _inequalities(problem)
-    count = np.arange(y.size)
+    m, count = losses.shape[1], np.arange(y.size)
     factor = np.exp(np.minimum(float(privacy.eps) * privacy.metric.array[i, j], 40.0))
-    blocks = [csr_matrix((np.ones(n * m), (inputs, np.arange(n * m))), shape=(n, n * m))]
-    if worst:
-        blocks.append(csr_matrix((losses.ravel(), (inputs, np.arange(n * m))), shape=(n, n * m)))
-    entries = np.concatenate([np.ones(y.size), -factor])
-    places = np.concatenate([i * m + y, j * m + y])
-    blocks.append(csr_matrix((entries, (np.concatenate([count, count]), places)), shape=(y.size, n * m)))
-    body = vstack(blocks)
-    lower = np.zeros(n * m + worst)
-    if prior is None:
-        top = np.zeros(body.shape[0])
-        top[n : 2 * n] = -1.0
-        body, cost = hstack([csr_matrix(top[:, None]), body]), np.concatenate([np.ones(1), np.zeros(n * m)])
-        lower[0] = -np.inf
-    else:
-        cost = (prior[:, None] * losses).ravel()
-    rest = body.shape[0] - n
-    program = LinearProgram(
-        cost, body, np.concatenate([np.ones(n), np.full(rest, -np.inf)]), np.concatenate([np.ones(n), np.zeros(rest)]), lower,
-        name="metric",
-    )  # fmt: skip
-    program.blocks = stacked([("mass", n), *([("loss", n)] if worst else []), ("privacy", y.size)])
-    program.variables = stacked([*([("value", 1)] if worst else []), ("kernel", n * m)])
-    return program
+    places = np.tile(count, 2), np.concatenate([i * m + y, j * m + y])
+    body = csr_matrix((np.concatenate([np.ones(y.size), -factor]), places), shape=(y.size, losses.size))
+    rows = [("privacy", body, np.full(y.size, -np.inf), np.zeros(y.size))]
+    return program_of_rows(losses, prior_of(problem), rows, name="metric")

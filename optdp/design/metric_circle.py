@@ -12,11 +12,7 @@ from typing import Any
 from optdp.certificates.metric_circle import certify
 from optdp.design.registry import Run, register
 from optdp.mechanisms.metric_circle import STEPS, MetricCircleMechanism
-from optdp.problem.domains import Circle
-from optdp.problem.families import AllMechanisms
-from optdp.problem.metrics import Apart, MetricLDP
-from optdp.problem.objectives import WorstCase
-from optdp.problem.problem import Problem
+from optdp.problem import AllMechanisms, Apart, Circle, MetricLDP, Problem, WorstCase
 from optdp.solution import Solution
 
 #: eps times the period is at most this, and at least 1e-6.
@@ -43,8 +39,6 @@ def accepts(problem: Problem) -> str | None:
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     problem: Any = run.problem
-    if run.solver is not None:
-        raise ValueError("solver is not allowed here: this design has the method auto")
     proof, steps = certify(problem), FIRST
     while True:
         mechanism = MetricCircleMechanism.private(problem.privacy.eps, problem.domain, steps)
@@ -59,5 +53,5 @@ def design(run: Run) -> Solution:
 register(
     "metric circle",
     ("MetricLDP with metric 'abs'", "Circle", "WorstCase of abs or squared", "AllMechanisms", ""),
-    accepts, design,
+    accepts, design, solvers=False,
 )  # fmt: skip

@@ -29,12 +29,7 @@ from optdp.exact import enclosures, require
 from optdp.exact.rounding import Table
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.mixture import MixtureMechanism
-from optdp.problem.domains import Alphabet, Interval
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.priors import Prior
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AllMechanisms, Alphabet, Average, Interval, Prior, Problem, WorstCase
 from optdp.solution import Solution
 from optdp.solvers.floors import Floors, solve_floors
 from optdp.solvers.lp import LinearProgram
@@ -81,15 +76,13 @@ def accepts(problem: Problem) -> str | None:
 
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
-    if run.solver is not None:
-        raise ValueError("solver is not allowed here: this design has the method auto")
     return _Search(run).solve()
 
 
 register(
     "pair kernel",
     ("LDP", "Interval", "WorstCase or Average (points or a density) of a PairLoss with lipschitz", "AllMechanisms", "Outputs"),
-    accepts, design,
+    accepts, design, solvers=False,
 )  # fmt: skip
 
 
@@ -247,11 +240,9 @@ class _Search:
         width: Any = domain.width
         span = float(np.ptp(np.array(self.run.problem.outputs)))
         # Cells of inputs and of outputs; where both are too many, fewer of both.
-        needed = (
-            [max(v, 256.0) for v in (a * width / (4 * share * value), b * span / (2 * share * value))]
-            if value
-            else [CELLS]
-        )
+        needed: list[float] = [CELLS]
+        if value:
+            needed = [max(v, 256.0) for v in (a * width / (4 * share * value), b * span / (2 * share * value))]
         fewer = min(1.0, math.sqrt(PAIRS / 2 / math.prod(needed)))
         return replace(certificate, cells=int(np.clip(fewer * needed[0], 64, CELLS)))
 

@@ -40,15 +40,10 @@ from optdp.design import piecewise_plain
 from optdp.design.piecewise_plain import build_model
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
-from optdp.exact import require
-from optdp.exact.numbers import Number
+from optdp.exact import Number, require
 from optdp.mechanisms.piecewise import CELLS, COINS, PiecewiseMechanism, Placement
+from optdp.problem import LDP, AllMechanisms, Average, DistanceLoss, LossLike, Piecewise, Problem, WorstCase, as_loss
 from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
-from optdp.problem.families import AllMechanisms, Piecewise
-from optdp.problem.losses import DistanceLoss, LossLike, as_loss
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
 from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram, stacked
 
@@ -120,8 +115,6 @@ def accepts(problem: Problem) -> str | None:
 def design(run: Run, *, placement: Placement = "centred", starts: int = 20, seed: int = 0) -> Solution:
     """See `solve_piecewise`."""
     problem, method = run.problem, run.method
-    if run.solver is not None:
-        raise ValueError("solver is not allowed here: this design has the methods " + ", ".join(METHODS))
     area, law, eps = problem.domain, problem.objective.loss, float(problem.privacy.eps)  # type: ignore[attr-defined]
     m = problem.family.m if isinstance(problem.family, Piecewise) else 2
     constant = m == 2 and isinstance(area, Interval)  # too few pieces for the density to depend on the input
@@ -158,7 +151,7 @@ register(
     "piecewise",
     ("LDP", "Interval, Circle", "WorstCase(any loss nondecreasing in the distance); on a circle also Average(uniform)",
      "Piecewise(m); on a circle also AllMechanisms", ""),
-    accepts, design, METHODS,
+    accepts, design, METHODS, solvers=False,
 )  # fmt: skip
 
 

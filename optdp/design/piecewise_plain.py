@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
-from optdp.problem.losses import DistanceLoss, LossLike, as_loss
+from optdp.problem import Circle, DistanceLoss, DomainLike, Interval, LossLike, as_domain, as_loss
 from optdp.solvers import nlp
 
 if TYPE_CHECKING:

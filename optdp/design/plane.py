@@ -17,12 +17,8 @@ from optdp.certificates.plane import certify, images
 from optdp.design.finite_kernel import plain_program
 from optdp.design.registry import Run, register
 from optdp.exact import enclosures
-from optdp.mechanisms.plane import OUTPUTS, PlaneMechanism
-from optdp.problem.domains import Box
-from optdp.problem.families import AllMechanisms
-from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.mechanisms.plane import OUTPUTS, PlaneMechanism, grid_of
+from optdp.problem import LDP, AllMechanisms, Box, Problem, WorstCase
 from optdp.solution import Solution
 from optdp.solvers.floors import solve_floors
 from optdp.solvers.lp import LinearProgram
@@ -53,8 +49,6 @@ def accepts(problem: Problem) -> str | None:
 def design(run: Run) -> Solution:
     """See `optdp.solve_kernel`."""
     problem = run.problem
-    if run.solver is not None:
-        raise ValueError("solver is not allowed here: this design has the method auto")
     kept: dict[str, Any] = {"value": np.inf, "bound": -1.0, "stopped": False}
     for cells in LEVELS:
         _level(run, cells, kept)
@@ -104,24 +98,19 @@ def build_model(problem: Problem, cells: int) -> LinearProgram:
     widths = [float(side.exact_width) for side in domain.sides]
     counts = [2 * max(1, round(cells * w / max(widths) / 2)) for w in widths]
     inputs, outputs = (
-        np.stack(
-            np.meshgrid(*(np.linspace(0, w, k * n + 1) for w, n in zip(widths, counts, strict=True)), indexing="ij"),
-            axis=-1,
-        )
-        for k in (1, 2)
+        grid_of(*(np.linspace(0, w, k * n + 1) for w, n in zip(widths, counts, strict=True))) for k in (1, 2)
     )
-    losses = np.linalg.norm(inputs.reshape(-1, 1, 2) - outputs.reshape(-1, 2), axis=2) ** problem.loss.exponent
+    losses = np.linalg.norm(inputs[:, None] - outputs, axis=2) ** problem.loss.exponent
     return plain_program(losses, float(problem.eps), None)  # type: ignore[arg-type]
 
 
 def quarter(cells: list[int]) -> np.ndarray:
     """The points of a grid with even numbers of cells that lie in the lower quarter, as shares of the sides."""
-    ways = [np.arange(n // 2 + 1) / n for n in cells]
-    return np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2)
+    return grid_of(*(np.arange(n // 2 + 1) / n for n in cells))
 
 
 register(
     "plane",
     ("LDP", "Box with two sides", "WorstCase of abs or squared", "AllMechanisms", ""),
-    accepts, design,
+    accepts, design, solvers=False,
 )  # fmt: skip

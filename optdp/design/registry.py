@@ -70,7 +70,7 @@ class Design:
     - `name`; `solves`: one line for the table of what is solved: (privacy, domain, objective, family, constraints).
     - `accepts(problem)`: None if it can solve the problem, else the reason why not, in a few words.
     - `solve(run, **options)`: the solution.
-    - `methods`: the allowed values of `method`, "auto" first.
+    - `methods`: the allowed values of `method`, "auto" first; `solvers`: whether a `solver` may be chosen.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Design:
     accepts: Callable[[Problem], str | None]
     solve: Callable[..., Solution]
     methods: tuple[str, ...]
+    solvers: bool = True
 
 
 _DESIGNS: dict[str, Design] = {}
@@ -85,10 +86,10 @@ _DESIGNS: dict[str, Design] = {}
 
 def register(
     name: str, solves: tuple[str, str, str, str, str], accepts: Callable[[Problem], str | None],
-    solve: Callable[..., Solution], methods: tuple[str, ...] = ("auto",),
+    solve: Callable[..., Solution], methods: tuple[str, ...] = ("auto",), *, solvers: bool = True,
 ) -> None:  # fmt: skip
     """Add a `Design` (again under the same name: replace it). It is asked after those that are there."""
-    _DESIGNS[name] = Design(name, solves, accepts, solve, methods)
+    _DESIGNS[name] = Design(name, solves, accepts, solve, methods, solvers)
 
 
 def designs() -> tuple[Design, ...]:
@@ -144,6 +145,9 @@ def solve(
                 raise TypeError(f"{name} is not an option of the design {design.name!r}; it takes {takes}")
         if solver is not None and not isinstance(solver, LinearSolver):
             raise TypeError(f"solver = {solver!r} is not allowed: it must be an optdp.solvers.LinearSolver, or None")
+        if solver is not None and not design.solvers:
+            these = f"method{'s' * (len(design.methods) > 1)} {', '.join(design.methods)}"
+            raise ValueError(f"solver is not allowed here: this design has the {these}")
         if solver is not None and not isinstance(solver, Highs):
             solver = Guarded(solver)
         tell = progress if isinstance(progress, Progress) else Progress(progress)

@@ -26,17 +26,12 @@ from optdp.design import radial
 from optdp.design.kernel import solve_kernel
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
-from optdp.exact import enclosures, require
-from optdp.exact.numbers import Number
+from optdp.exact import Number, enclosures, require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.product import ProductMechanism
-from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import Ball, Box, Domain, Sphere
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, Average, Ball, Box, Domain, Problem, Sphere, Unbiased, WorstCase
 from optdp.solution import Solution
 
 NORMS = ("l2", "linf")

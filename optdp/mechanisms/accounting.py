@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx
 
-from optdp.exact import enclosures, require
-from optdp.exact.numbers import Number
+from optdp.exact import Number, enclosures, require
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.gaussian import LatticeGaussian
 from optdp.problem.privacy import GDP, ApproxDP, gauss_tail

@@ -13,16 +13,11 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.vector import PRECISION, best_height, cap
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, coin
+from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact.sampling import BITS, LIMB
 from optdp.mechanisms.directions import multiples
-from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below
-from optdp.problem.domains import Ball, Sphere
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Average, Objective, WorstCase
+from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below, odds_above, power_of_two
+from optdp.problem import Average, Ball, LossLike, Objective, Sphere, WorstCase
 
 #: The share of the error that rounding to the grid may add.
 ROUNDING = 2.0**-40
@@ -59,9 +54,7 @@ class CapMechanism(UnbiasedVectors):
             raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Sphere or an optdp.Ball")
         require.real("height", self.height, low=0.0, high=1 - 2.0**-53)
         require.integer("coins", self.coins, low=1, high=COINS - 1)
-        step = require.real("step", self.step, low=2.0**-1000, high=2.0**1000)
-        if math.frexp(step)[0] != 0.5:
-            raise ValueError(f"step = {step!r} is not allowed: it must be a power of two")
+        step = power_of_two(self.step)
         with ctx.workprec(PRECISION):
             if not _mean(self.dim, self.height, self.coins) > 0:
                 raise ValueError("coins are not allowed: the direction must prefer the cap")
@@ -81,11 +74,6 @@ class CapMechanism(UnbiasedVectors):
             step = math.sqrt(4 * ROUNDING * float(error) / dim)
         return cls(domain, height, coins, 2.0 ** math.floor(math.log2(step)))
 
-    @property
-    def dim(self) -> int:
-        """The dimension."""
-        return int(self.domain.dim)
-
     # --- enclosures
 
     def _scale(self) -> arb:
@@ -97,8 +85,7 @@ class CapMechanism(UnbiasedVectors):
         """An upper bound on the largest ratio of the densities of u."""
         with ctx.workprec(PRECISION):
             share, _ = cap(self.dim, arb(self.height))
-            odds = arb(self.coins) / (COINS - self.coins) * (1 - share) / share
-            return enclosures.upper(odds.max(1 / odds))
+            return odds_above(self.coins, share)
 
     @cached_property
     def _square(self) -> tuple[Fraction, Fraction]:
@@ -176,12 +163,9 @@ class CapMechanism(UnbiasedVectors):
     def variance(self, x: ArrayLike) -> np.ndarray:
         """E|Y - x|^2."""
         inputs = self.mean(x)
-        square = (
-            1.0 if isinstance(self.domain, Sphere) else np.minimum(np.einsum("...i,...i->...", inputs, inputs), 1.0)
-        )
         if isinstance(self.domain, Sphere):
             return np.full(inputs.shape[:-1], float(self._square[1] - 1))
-        return np.asarray(float(self._square[1]) - square)
+        return np.asarray(float(self._square[1]) - np.minimum(np.einsum("...i,...i->...", inputs, inputs), 1.0))
 
     def worst_input(self, loss: LossLike = "squared") -> Any:
         """A unit vector, all of which are alike; 0 in the ball."""

@@ -28,8 +28,9 @@ from optdp.exact.sampling import BITS, LIMB, Alias
 BLOCK = 2**18
 #: Words that are further refined: near 0, and near 2^64.
 LOW, HIGH = np.uint64(2**54), np.uint64(2**64 - 2**50)
-#: Balls of at most this many bits decide everything, but for a chance of 2^-3000.
+#: Balls of at most this many bits decide everything, but for a chance of 2^-3000; those that are tried one after the other.
 DEEPEST = 4096
+PRECISIONS = (192, 384, 768, 1536, 3072)
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,7 @@ class Digits:
 
     def ball(self) -> arb:
         """An enclosure."""
-        return _hull(arb(self.word), arb(self.word + 1)) * arb(2) ** -self.bits
-
-
-def _hull(a: arb, b: arb) -> arb:
-    return a.union(b)
+        return arb(self.word).union(arb(self.word + 1)) * arb(2) ** -self.bits
 
 
 class Heights:
@@ -187,11 +184,8 @@ class Heights:
         """(sides, and as `draw`) for t >= `least`, by rejection: those >= 0 must be at least the table's height, which is 0 for
         others.
         """
-        sides, cells, places = (
-            np.zeros(least.size, np.int64),
-            np.zeros(least.size, np.int64),
-            np.zeros(least.size, np.uint64),
-        )
+        sides, cells = np.zeros((2, least.size), np.int64)
+        places = np.zeros(least.size, np.uint64)
         known: dict[int, Digits] = {}
         size = np.abs(least)
         edges = np.sqrt((1 - size) / (1 + size))
@@ -216,8 +210,8 @@ class Heights:
         self, side: int, cell: int, digits: Digits, height: float, rng: np.random.Generator
     ) -> tuple[Digits, bool]:
         """(the digits of a place, whether its tau is below the edge of a cap of this height)."""
-        edges, bits = self._sides[side][1], 192
-        while bits <= DEEPEST:
+        edges = self._sides[side][1]
+        for bits in PRECISIONS:
             digits = digits.more(rng, bits)
             with ctx.workprec(bits + 32):
                 low, high = arb(float(edges[cell])), arb(float(edges[cell + 1]))
@@ -225,7 +219,6 @@ class Heights:
                 excess = tau * tau * (1 + arb(height)) - (1 - arb(height))
                 if excess > 0 or excess < 0:
                     return digits, bool(excess < 0)
-            bits *= 2
         raise RuntimeError("a random number could not be told from a threshold")
 
     def tau(self, side: np.ndarray, cells: np.ndarray, places: np.ndarray, dtype: Any) -> np.ndarray:
@@ -270,10 +263,6 @@ def _trust() -> None:
 
 #: Whether long doubles are doubles.
 _SHORT = np.finfo(np.longdouble).nmant < 63
-
-
-def _PI(dtype: Any) -> Any:
-    return dtype(math.pi) + dtype(1.2246467991473532e-16)  # pi - fl(pi)
 
 
 @dataclass
@@ -503,7 +492,7 @@ def _turned(words: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     twice = words << np.uint64(1)
     t = twice.view(np.int64).astype(dtype)  # the remainder of half turns, of 2^64
-    t *= _PI(dtype) * dtype(2.0**-65)
+    t *= (dtype(math.pi) + dtype(1.2246467991473532e-16)) * dtype(2.0**-65)  # pi is fl(pi) and the rest of it
     np.tan(t, out=t)
     twice ^= words
     twice >>= np.uint64(63)  # 1 where half a turn was taken off
@@ -551,8 +540,8 @@ def _balls(v: np.ndarray, bits: Bits, table: Heights | None, scale: Any, step: f
     angles = [Digits(w, 64) for w in bits.angles[0].tolist()]
     tosses = [Digits(w, 32) for w in bits.tosses[0].tolist()]
     place = bits.known.get(0, Digits(int(bits.places[0]), 64))
-    side, precision = int(bits.side[0]), 192
-    while precision <= DEEPEST:
+    side = int(bits.side[0])
+    for precision in PRECISIONS:
         place = place.more(rng, precision)
         radii, angles, tosses = ([d.more(rng, precision) for d in part] for part in (radii, angles, tosses))
         with ctx.workprec(precision + 32):
@@ -560,7 +549,6 @@ def _balls(v: np.ndarray, bits: Bits, table: Heights | None, scale: Any, step: f
             found = _ball_row(v, side, table, bits, place, radii, angles, tosses, factor / arb(step))
         if found is not None:
             return np.array(found)
-        precision *= 2
     raise RuntimeError("a random number could not be told from a threshold")
 
 

@@ -13,20 +13,8 @@ from numpy.typing import ArrayLike
 from optdp.exact import Check, Log, Seed, Within, as_rng, dyadic, enclosures, work
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms.base import Mechanism
-from optdp.problem import (
-    LDP,
-    Alphabet,
-    Apart,
-    Average,
-    Loss,
-    LossLike,
-    MetricLDP,
-    Objective,
-    Privacy,
-    WorstCase,
-    as_loss,
-    places,
-)
+from optdp.problem import LDP, Alphabet, Apart, Loss, LossLike, MetricLDP, Privacy, as_loss, places
+from optdp.problem.objectives import Average, Objective, WorstCase
 
 
 class TableMechanism(Mechanism):

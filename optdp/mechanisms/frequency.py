@@ -16,16 +16,9 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import Seed, as_rng, coin
-from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import OneHot
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Average, Objective, WorstCase
-from optdp.problem.privacy import LDP
+from optdp.exact import Check, Log, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.mechanisms.unbiased_vectors import Vectors
+from optdp.problem import LDP, Average, LossLike, Objective, OneHot, WorstCase
 
 #: Probabilities of coins are multiples of 2^-124.
 COINS = 2**124
@@ -33,7 +26,7 @@ COINS = 2**124
 BLOCK = 2**24
 
 
-class FrequencyOracle(Mechanism):
+class FrequencyOracle(Vectors):
     """A mechanism for one of d categories whose messages are decoded to unbiased estimates of the frequencies.
 
     Messages are integers: `randomize` gives one for each input, with further axes of the shape `message`. Sampling is in integers
@@ -77,10 +70,11 @@ class FrequencyOracle(Mechanism):
         of some categories, None for all; `progress`: a bar on stderr.
         """
         sent = self.check_messages(messages)
-        asked = (
-            np.arange(self.domain.d) if categories is None else np.ravel(self.domain.check(categories, "categories"))
-        )
-        return self._tally(sent, asked, progress), len(sent)
+        return self._tally(sent, self._asked(categories), progress), len(sent)
+
+    def _asked(self, categories: ArrayLike | None) -> np.ndarray:
+        """The numbers of these categories, in a row; None: of all."""
+        return np.arange(self.domain.d) if categories is None else np.ravel(self.domain.check(categories, "categories"))
 
     def _tally(self, sent: np.ndarray, asked: np.ndarray, progress: bool) -> np.ndarray:
         """Block after block of categories and messages."""
@@ -154,17 +148,9 @@ class FrequencyOracle(Mechanism):
         """E|Y - e_x|^2."""
         return np.full(self.domain.check(x).shape, float(self.exact_value))
 
-    def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
-        if self._loss(loss).exponent != 2:
-            raise ValueError("loss is not allowed here: it must be 'squared'")
-        return self.variance(x)
-
     def worst_input(self, loss: LossLike = "squared") -> Any:
         """The first category: all are alike."""
         return self.domain.labels[0]
-
-    def worst_case_loss(self, loss: LossLike = "squared") -> float:
-        return float(self.expected_loss(self.worst_input(loss), loss))
 
     def average_loss(self, loss: LossLike = "squared") -> float:
         """The expected loss, the same for every category."""

@@ -23,14 +23,13 @@ from typing import Any
 
 import numpy as np
 from flint import arb, ctx
-from numpy.typing import ArrayLike
 
-from optdp.exact import Alias, Geometric, Log, Number, Seed, as_rng, enclosures, in_blocks, require, work
+from optdp.exact import Alias, Geometric, Log, Number, enclosures, require, work
 from optdp.exact.numbers import BITS as DIGITS
 from optdp.exact.sampling import BITS, LIMB, limbs
 from optdp.mechanisms.base import asked_for
-from optdp.mechanisms.noise import AdditiveNoise, added
-from optdp.problem import GDP, ApproxDP, At, Average, Curve, Line, LossLike, Objective, Privacy, Profile, WorstCase
+from optdp.mechanisms.noise import NormalNoise, OnLattice
+from optdp.problem import GDP, ApproxDP, Curve, Line, LossLike, Privacy, Profile
 from optdp.problem.privacy import gauss_tail
 
 #: sigma is between 2^FINE and 2^(FINE + 1) steps of the lattice; the sensitivity at least 2^COARSE.
@@ -48,7 +47,7 @@ MOST = 30_000
 
 
 @dataclass(frozen=True, repr=False)
-class LatticeGaussian(AdditiveNoise):
+class LatticeGaussian(OnLattice, NormalNoise):
     """Gaussian noise that is mu-GDP as it is sent: see the module.
 
     **Arguments:** `domain`: a `Line`; `sensitivity`: how far apart neighbours are; `mu`: an exact number from 2^-29 to 8.
@@ -64,14 +63,12 @@ class LatticeGaussian(AdditiveNoise):
         True
     """
 
-    exact = True
     domain: Line
     sensitivity: float
     mu: Number
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Line):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line()")
+        self._refuse_others()
         own = GDP(self.mu, require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
         object.__setattr__(self, "mu", own.mu)
         object.__setattr__(self, "sensitivity", own.sensitivity)
@@ -82,7 +79,6 @@ class LatticeGaussian(AdditiveNoise):
 
     @property
     def step(self) -> float:
-        """g: the distance of lattice points, a power of two."""
         return math.ldexp(1.0, math.frexp(self.sensitivity / float(self.mu))[1] - 1 - FINE)
 
     def _apart(self, reach: float) -> int:
@@ -151,11 +147,6 @@ class LatticeGaussian(AdditiveNoise):
 
     # --- values
 
-    def enclose(self, objective: Objective) -> tuple[float, float]:
-        if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
-            return super().enclose(objective)
-        return self.enclose_loss(objective.loss)
-
     def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
         """(low, high) that contain E L(|Y - x|), proven.
 
@@ -223,24 +214,7 @@ class LatticeGaussian(AdditiveNoise):
         low, high = self.enclose_loss(loss)
         return low + (high - low) / 2
 
-    # --- the law in floats, before it is rounded to the lattice
-
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        scaled = np.asarray(z, dtype=float) / self.sigma
-        return np.exp(-np.square(scaled) / 2) / (self.sigma * math.sqrt(2 * math.pi))
-
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        from scipy.special import ndtr
-
-        return ndtr(np.asarray(z, dtype=float) / self.sigma)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        from scipy.special import ndtri
-
-        sign, tail = self._levels(level)
-        return -sign * self.sigma * ndtri(tail) + 0.0
-
-    # --- draws
+    # --- draws: densities and quantiles are those of N, before it is rounded to the lattice
 
     @cached_property
     def _width(self) -> int:
@@ -286,16 +260,7 @@ class LatticeGaussian(AdditiveNoise):
     def _further(self) -> Geometric:
         return Geometric(FALL)
 
-    def _places(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of K."""
-        found, again = self._trial(size, rng)
-        while again.size:
-            found[again], left = self._trial(again.size, rng)
-            again = again[left]
-        return found
-
     def _trial(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """(numbers, which of them are drawn again)."""
         stretch = self._alias.draw(np.zeros(size, dtype=np.int64), rng)
         within = rng.integers(0, 4 * self._width, size=size)
         toss = limbs(size, rng)
@@ -332,16 +297,8 @@ class LatticeGaussian(AdditiveNoise):
             v, u, toss = (number * LIMB + int(limbs((), rng)) for number in (v, u, toss))
             bits += BITS
 
-    def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return self._places(math.prod(shape), rng).reshape(shape) * self.step
-
-    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs, rng = self.domain.check(x), as_rng(rng)
-        return in_blocks(lambda part: added(part, self._places(part.size, rng), self.step), inputs)
-
     def __repr__(self) -> str:
-        losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
-        return f"LatticeGaussian for sensitivity {self.sensitivity:g}: {self.guarantee().adjective}, {losses}"
+        return self._shown(self.guarantee().adjective)
 
 
 def _power(sigma: arb, order: arb) -> arb:
@@ -351,15 +308,10 @@ def _power(sigma: arb, order: arb) -> arb:
 
 def _moments(low: arb, high: arb | None, count: int) -> list[arb]:
     """2 int_low^high z^k phi(z) dz for k < count, phi the normal density; `high` None: without end."""
+    ends = [low] if high is None else [low, high]
+    bends = [(-(z**2) / 2).exp() / (2 * arb.pi()).sqrt() for z in ends]
     out: list[arb] = []
     for k in range(count):
-        ends = [
-            0
-            if z is None
-            else 2 * z ** (k - 1) * (-(z**2) / 2).exp() / (2 * arb.pi()).sqrt()
-            if k
-            else 2 * gauss_tail(z)
-            for z in (low, high)
-        ]
-        out.append(ends[0] - ends[1] + ((k - 1) * out[k - 2] if k > 1 else 0))
+        parts = [2 * z ** (k - 1) * bend if k else 2 * gauss_tail(z) for z, bend in zip(ends, bends, strict=True)]
+        out.append(parts[0] - sum(parts[1:]) + ((k - 1) * out[k - 2] if k > 1 else 0))
     return out

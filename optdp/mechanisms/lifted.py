@@ -12,22 +12,15 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.vector import PRECISION, second
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Number, Seed, Within, as_rng, enclosures
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.cap import ROUNDING, CapMechanism
-from optdp.mechanisms.unbiased_vectors import COINS
-from optdp.problem.domains import Ball
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
+from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors
+from optdp.problem import Ball, LossLike, Objective, WorstCase
 
 
 @dataclass(frozen=True, repr=False)
-class LiftedMechanism(Mechanism):
+class LiftedMechanism(UnbiasedVectors):
     """An unbiased mechanism for the unit ball of R^d: that for (x, sqrt(1 - |x|^2)) in R^(d + 1), without its last coordinate.
 
     The last coordinate h may be any number with |(x, h)| <= 1, as the mechanism on the ball of R^(d + 1) has the mean (x, h): a
@@ -61,11 +54,6 @@ class LiftedMechanism(Mechanism):
         return cls(domain, CapMechanism(whole.domain, whole.height, whole.coins, step))
 
     @property
-    def dim(self) -> int:
-        """The dimension."""
-        return int(self.domain.dim)
-
-    @property
     def _slack(self) -> float:
         """By how much 1 - |x|^2 is lowered before its root is taken: more than floats can be wrong."""
         return (self.dim + 8) * 2.0**-52
@@ -95,10 +83,6 @@ class LiftedMechanism(Mechanism):
         """(lowest, highest) value of a coordinate of Y."""
         return self.whole.support()
 
-    def mean(self, x: ArrayLike) -> np.ndarray:
-        """E[Y | x] = x."""
-        return np.asarray(self.domain.check(x), dtype=float)
-
     def variance(self, x: ArrayLike) -> np.ndarray:
         """E|Y - x|^2."""
         inputs = self.mean(x)
@@ -106,18 +90,10 @@ class LiftedMechanism(Mechanism):
         (_, zero), (_, one), _ = self._ends
         return np.asarray(float(zero) * (1 - share) + float(one) * share)
 
-    def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
-        if self._loss(loss).exponent != 2:
-            raise ValueError("loss is not allowed here: it must be 'squared'")
-        return self.variance(x)
-
     def worst_input(self, loss: LossLike = "squared") -> Any:
         """0 or a unit vector: the error is linear in |x|^2."""
         (_, zero), (_, one), _ = self._ends
         return np.eye(1, self.dim)[0] * (0.0 if zero >= one else 1.0)
-
-    def worst_case_loss(self, loss: LossLike = "squared") -> float:
-        return float(self.expected_loss(self.worst_input(loss), loss))
 
     def average_loss(self, loss: LossLike = "squared") -> float:
         """The expected loss under the uniform distribution on the ball."""
@@ -133,12 +109,11 @@ class LiftedMechanism(Mechanism):
         more = 4 * Fraction(self._slack) * (square + 1) + self.dim * Fraction(self.whole.step) ** 2 / 4
         return enclosures.round_down(low), enclosures.round_up(max(zero, one) + more)
 
-    def guarantee(self) -> LDP:
-        return self.whole.guarantee()
-
-    def check_privacy(self, privacy: Privacy) -> list[Check]:
+    @property
+    def _ratio(self) -> Fraction:
         """That of the mechanism in R^(d + 1)."""
-        return self.whole.check_privacy(privacy)
+        ratio: Fraction = self.whole._ratio
+        return ratio
 
     def check_unbiased(self) -> Check:
         return Check("unbiased", True, "the mean in R^(d + 1) is (x, h), whatever h is")

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Seed, Within, as_rng, enclosures, number, work
-from optdp.exact.sampling import LIMB, Alias
+from optdp.exact.sampling import LIMB, Alias, tossed
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.metric_line import below, heads
+from optdp.mechanisms.metric_line import below
 from optdp.problem import Apart, Circle, LossLike, MetricLDP, Objective, Privacy, WorstCase, places
 
 #: Most steps of half a turn.
@@ -90,7 +90,7 @@ class MetricCircleMechanism(Mechanism):
         for k, value in enumerate(flat.tolist()):
             at = (Fraction(value) - start) * rate
             low = int(at)
-            turns[k] = low + heads(int(toss[k]), at - low, source)
+            turns[k] = low + tossed(int(toss[k]), at - low, source)
         turns += self._alias.draw(np.zeros(flat.size, dtype=np.int64), source)
         return np.asarray(self._outputs[turns % self.steps].reshape(inputs.shape))
 

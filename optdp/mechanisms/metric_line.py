@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Log, Seed, Within, as_rng, enclosures, number, work
 from optdp.exact.rounding import TOTAL, Table
-from optdp.exact.sampling import LIMB
+from optdp.exact.sampling import LIMB, tossed
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import Apart, Interval, MetricLDP, Objective, Privacy, WorstCase, places
 
@@ -60,7 +60,7 @@ class MetricLineMechanism(Mechanism):
         rows = np.array([low for low, _ in found], dtype=np.int64)
         toss = source.integers(0, LIMB, size=rows.size)
         for k, (_, share) in enumerate(found):
-            rows[k] += heads(int(toss[k]), share, source)
+            rows[k] += tossed(int(toss[k]), share, source)
         drawn = self.table.draw(rows, source)
         return np.asarray(np.array(self.outputs)[drawn].reshape(inputs.shape))
 
@@ -146,16 +146,3 @@ def below(eps: Any) -> Fraction:
     if isinstance(eps, Log):
         return Fraction(enclosures.round_down(enclosures.ball(eps)))
     return Fraction(eps)
-
-
-def heads(toss: int, share: Fraction, rng: np.random.Generator) -> bool:
-    """Whether a uniform number in [0, 1) whose first 62 bits are `toss` is below the share, exactly."""
-    while True:
-        scaled = share * LIMB
-        whole = int(scaled)
-        if toss != whole:
-            return toss < whole
-        share = scaled - whole
-        if share == 0:
-            return False
-        toss = int(rng.integers(0, LIMB))

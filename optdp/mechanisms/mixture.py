@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Seed, Within, as_rng, enclosures, work
 from optdp.exact.rounding import Table
-from optdp.exact.sampling import LIMB
+from optdp.exact.sampling import LIMB, tossed
 from optdp.mechanisms.finite import TableMechanism
-from optdp.mechanisms.metric_line import heads
 from optdp.problem import Average, Interval, LossLike, Objective, Prior, WorstCase, places
 
 #: Cells are halved until what is left is this share of the value, or so many losses have been computed.
@@ -95,7 +94,7 @@ class MixtureMechanism(TableMechanism):
         for k in np.flatnonzero(np.abs(toss / LIMB - share) <= ROUNDING).tolist():
             value, a, b = (Fraction(v) for v in (inputs.flat[k], self.points[low[k]], self.points[high[k]]))
             if a < value < b:
-                rows[k] = high[k] if heads(int(toss[k]), (value - a) / (b - a), source) else low[k]
+                rows[k] = high[k] if tossed(int(toss[k]), (value - a) / (b - a), source) else low[k]
         return np.asarray(self.atoms()[self.table.draw(rows, source)].reshape(inputs.shape))
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:

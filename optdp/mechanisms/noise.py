@@ -1,5 +1,6 @@
 """What all additive noise has in common: the output is x + Z, and Z does not depend on x."""
 
+import math
 from abc import abstractmethod
 from fractions import Fraction
 from typing import Any
@@ -7,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import Check, Seed, as_rng, require
+from optdp.exact import Check, Seed, as_rng, in_blocks, require
 from optdp.mechanisms.base import Mechanism
-from optdp.problem import Integers, Interval, Line, LossLike, Squared, as_loss
+from optdp.problem import At, Average, Integers, Interval, Line, LossLike, Objective, Squared, WorstCase, as_loss
 
 
 class AdditiveNoise(Mechanism):
@@ -123,6 +124,86 @@ class AdditiveNoise(Mechanism):
         if law.assumptions:
             raise ValueError(refusal + "this noise is unbounded, and a user's loss is known on a bounded range only")
         return law
+
+
+class ProvenNoise(AdditiveNoise):
+    """Noise whose expected losses are enclosed."""
+
+    @abstractmethod
+    def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
+        """(low, high) that contain E L(|Y - x|), proven."""
+
+    def enclose(self, objective: Objective) -> tuple[float, float]:
+        if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
+            return super().enclose(objective)
+        return self.enclose_loss(objective.loss)
+
+    def _shown(self, what: str) -> str:
+        """The noise in words."""
+        losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
+        return f"{type(self).__name__} for sensitivity {self.sensitivity:g}: {what}, {losses}"
+
+
+class OnLattice(ProvenNoise):
+    """Noise g J for a random integer J, added to inputs that are rounded down to multiples of g."""
+
+    exact = True
+
+    @property
+    @abstractmethod
+    def step(self) -> float:
+        """g: the distance of lattice points, a power of two."""
+
+    @abstractmethod
+    def _trial(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """(numbers, which of them are drawn again)."""
+
+    def _places(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws of J."""
+        found, again = self._trial(size, rng)
+        while again.size:  # what is not accepted is drawn again
+            found[again], left = self._trial(again.size, rng)
+            again = again[left]
+        return found
+
+    def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return self._places(math.prod(shape), rng).reshape(shape) * self.step
+
+    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
+        inputs, rng = self.domain.check(x), as_rng(rng)
+        return in_blocks(lambda part: added(part, self._places(part.size, rng), self.step), inputs)
+
+    def _refuse_others(self) -> None:
+        """**Raises** TypeError unless inputs are from the line."""
+        if not isinstance(self.domain, Line):
+            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line()")
+
+
+class NormalNoise(AdditiveNoise):
+    """Noise that is normal, or made from what is."""
+
+    @property
+    @abstractmethod
+    def sigma(self) -> float:
+        """The standard deviation."""
+
+    def noise_density(self, z: ArrayLike) -> np.ndarray:
+        return np.exp(-np.square(np.asarray(z, dtype=float) / self.sigma) / 2) / (self.sigma * math.sqrt(2 * math.pi))
+
+    def cdf(self, z: ArrayLike) -> np.ndarray:
+        from scipy.special import ndtr
+
+        return ndtr(np.asarray(z, dtype=float) / self.sigma)
+
+    def quantile(self, level: ArrayLike) -> np.ndarray:
+        from scipy.special import ndtri
+
+        sign, tail = self._levels(level)
+        return -sign * self.sigma * ndtri(tail) + 0.0
+
+    def _normal_moment(self, q: float) -> float:
+        """E|Z|^q."""
+        return float(self.sigma**q * 2 ** (q / 2) * math.gamma((q + 1) / 2) / math.sqrt(math.pi))
 
 
 def added(inputs: np.ndarray, places: np.ndarray, g: float) -> np.ndarray:

@@ -217,8 +217,7 @@ class PlaneMechanism(Mechanism):
         low, high = np.array(self.domain.lower), np.array(self.domain.upper)
         if around is not None:
             low, high = np.maximum(around - reach * (high - low), low), np.minimum(around + reach * (high - low), high)
-        ways = [np.linspace(a, b, cells + 1) for a, b in zip(low, high, strict=True)]
-        return np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2)
+        return grid_of(*(np.linspace(a, b, cells + 1) for a, b in zip(low, high, strict=True)))
 
     def worst_input(self, loss: LossLike = "abs") -> Any:
         """The worst point of a grid of 64 cells each way, refined around it."""
@@ -288,5 +287,9 @@ class PlaneMechanism(Mechanism):
 def _cells(sides: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(centres, half a cell) of so many cells each way."""
     half = sides / counts / 2
-    ways = [h * (2 * np.arange(k) + 1) for h, k in zip(half, counts, strict=True)]
-    return np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2), half
+    return grid_of(*(h * (2 * np.arange(k) + 1) for h, k in zip(half, counts, strict=True))), half
+
+
+def grid_of(across: np.ndarray, up: np.ndarray) -> np.ndarray:
+    """All points with these coordinates, one in each row."""
+    return np.stack(np.meshgrid(across, up, indexing="ij"), axis=-1).reshape(-1, 2)

@@ -10,20 +10,14 @@ import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Log, Number, Seed, Within, as_rng, enclosures
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Ball, Box, Interval
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Objective, WorstCase
-from optdp.problem.privacy import LDP, Privacy
+from optdp.mechanisms.unbiased_vectors import Vectors
+from optdp.problem import LDP, Ball, Box, Interval, LossLike, Objective, Privacy, WorstCase
 
 
 @dataclass(frozen=True, repr=False)
-class ProductMechanism(Mechanism):
+class ProductMechanism(Vectors):
     """All d coordinates of a vector of a cube, each by one mechanism for numbers: (d eps)-LDP if that one is eps-LDP.
 
     **Arguments:** `domain`: an `optdp.Box` with equal sides, or the unit ball of R^1; `part`: a mechanism on that side.
@@ -45,11 +39,6 @@ class ProductMechanism(Mechanism):
         """That of the part."""
         return self.part.exact
 
-    @property
-    def dim(self) -> int:
-        """The dimension."""
-        return int(self.domain.dimension)
-
     def _inputs(self, x: ArrayLike) -> np.ndarray:
         return np.clip(np.asarray(self.domain.check(x), dtype=float), self.part.domain.lower, self.part.domain.upper)
 
@@ -68,10 +57,7 @@ class ProductMechanism(Mechanism):
         return np.asarray(self.part.variance(self._inputs(x)).sum(axis=-1))
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
-        law = self._loss(loss)
-        if law.exponent != 2:
-            raise ValueError("loss is not allowed here: it must be 'squared'")
-        return np.asarray(self.part.expected_loss(self._inputs(x), law).sum(axis=-1))
+        return np.asarray(self.part.expected_loss(self._inputs(x), self._squared(loss)).sum(axis=-1))
 
     def worst_input(self, loss: LossLike = "squared") -> Any:
         """The worst input of the part in every coordinate."""
@@ -92,15 +78,7 @@ class ProductMechanism(Mechanism):
         return enclosures.round_down(low), enclosures.round_up(high)
 
     def guarantee(self) -> Privacy | None:
-        own = self.part.guarantee()
-        if not isinstance(own, LDP):
-            return None
-        if isinstance(own.eps, Log):
-            power: Number = Log(own.eps.argument**self.dim)
-        else:
-            power = Fraction(own.eps) * self.dim
-        whole = LDP(power)
-        return whole.in_real_arithmetic() if own.ideal else whole
+        return composed(self.part.guarantee(), self.dim)
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         """Whether the part keeps the d-th part of epsilon."""
@@ -113,6 +91,14 @@ class ProductMechanism(Mechanism):
 
     def __repr__(self) -> str:
         return f"ProductMechanism on {self.domain}: each coordinate by {self.part!r}"
+
+
+def composed(own: Privacy | None, times: int) -> LDP | None:
+    """What so many answers with this guarantee have together; None if it is not LDP."""
+    if not isinstance(own, LDP):
+        return None
+    eps: Number = Log(own.eps.argument**times) if isinstance(own.eps, Log) else Fraction(own.eps) * times
+    return LDP(eps, own.ideal)
 
 
 def share_of(eps: Number, parts: int) -> Number:

@@ -23,16 +23,12 @@ from numpy.typing import ArrayLike
 
 from optdp.closed_forms.caps import DIMS, TINY, UNIT, caps
 from optdp.closed_forms.vector import any_cap
-from optdp.exact import enclosures, require, work
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
+from optdp.exact import Check, Seed, Within, as_rng, enclosures, work
 from optdp.exact.rounding import TOTAL
-from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, limbs
-from optdp.mechanisms.directions import DEEPEST, Digits, above
-from optdp.mechanisms.unbiased_vectors import UnbiasedVectors
-from optdp.problem.domains import Ball
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Objective, WorstCase
+from optdp.exact.sampling import BITS, LIMB, limbs
+from optdp.mechanisms.directions import PRECISIONS, Digits, above
+from optdp.mechanisms.unbiased_vectors import UnbiasedVectors, power_of_two
+from optdp.problem import Ball, LossLike, Objective, WorstCase
 
 #: Most radii and rows; bits of the enclosures; the share of the error that rounding to the grid may add.
 RADII, ROWS, PRECISION, ROUNDING = 2**15, 2**17, 192, 2.0**-40
@@ -83,9 +79,7 @@ class RadialMechanism(UnbiasedVectors):
                 raise ValueError(f"{name} are not allowed: they must lie between {low:g} and {LARGEST:g}")
         if any(m < 1 for m in self.floors) or sum(self.floors) >= TOTAL:
             raise ValueError("floors are not allowed: they must be at least 1 and sum to less than 2^62")
-        step = require.real("step", self.step, low=2.0**-1000, high=2.0**1000)
-        if math.frexp(step)[0] != 0.5:
-            raise ValueError(f"step = {step!r} is not allowed: it must be a power of two")
+        step = power_of_two(self.step)
         if not self.radii[-1] < step * 2.0**50:
             raise ValueError(f"step = {step!r} is not allowed: outputs must be floats")
         low, high = self._means - self._wrong, self._means + self._wrong
@@ -94,17 +88,11 @@ class RadialMechanism(UnbiasedVectors):
 
     @classmethod
     def of_rows(
-        cls,
-        domain: Ball,
-        radii: Sequence[float],
-        floors: Sequence[int],
-        slopes: Sequence[float],
-        levels: Sequence[float],
-    ) -> RadialMechanism:
+        cls, domain: Ball, radii: Sequence[float], floors: Sequence[int], slopes: Sequence[float], levels: Sequence[float]
+    ) -> RadialMechanism:  # fmt: skip
         """The mechanism with a step that adds next to nothing to the error."""
-        made = cls(
-            domain, tuple(radii), tuple(floors), tuple(slopes), tuple(levels), 2.0 ** (math.frexp(max(radii))[1] - 49)
-        )
+        step = 2.0 ** (math.frexp(max(radii))[1] - 49)
+        made = cls(domain, tuple(radii), tuple(floors), tuple(slopes), tuple(levels), step)
         error = made.enclose(WorstCase("squared"))[1]
         step = max(math.sqrt(4 * ROUNDING * error / domain.dim), made.step)
         return replace(made, step=2.0 ** math.floor(math.log2(step)))
@@ -112,11 +100,6 @@ class RadialMechanism(UnbiasedVectors):
     def __reduce__(self) -> tuple[Any, ...]:
         """Its arguments alone: what is computed from them consists of balls, which cannot be pickled."""
         return type(self), (self.domain, self.radii, self.floors, self.slopes, self.levels, self.step)
-
-    @property
-    def dim(self) -> int:
-        """The dimension."""
-        return int(self.domain.dim)
 
     # --- rows
 
@@ -267,8 +250,8 @@ class RadialMechanism(UnbiasedVectors):
 
     def _place_exactly(self, row: np.ndarray, low: int, toss: int, rng: np.random.Generator) -> int:
         square = min(sum((Fraction(c) ** 2 for c in row.tolist()), Fraction(0)), Fraction(1))
-        digits, bits = Digits(toss, BITS), 2 * PRECISION
-        while bits <= DEEPEST:
+        digits = Digits(toss, BITS)
+        for bits in PRECISIONS[1:]:
             digits = digits.more(rng, bits)
             with ctx.workprec(bits + 64):
                 norm = enclosures.ball(square).sqrt()
@@ -282,7 +265,6 @@ class RadialMechanism(UnbiasedVectors):
                     return first + 1
                 if digits.ball() >= chance:
                     return first
-            bits *= 2
         raise RuntimeError("a random number could not be told from a threshold")
 
     def _end(self, k: int) -> arb:
@@ -363,8 +345,7 @@ class RadialMechanism(UnbiasedVectors):
 
     def average_loss(self, loss: LossLike = "squared") -> float:
         """The expected loss under the uniform distribution on the ball, but for rounding to the grid."""
-        if self._loss(loss).exponent != 2:
-            raise ValueError("loss is not allowed here: it must be 'squared'")
+        self._squared(loss)
         d, total = self.dim, float(self._squares[0])
         for (low, first), (high, second) in pairwise(zip(self._means.tolist(), self._squares.tolist(), strict=True)):
             rise, top = (second - first) / (high - low), min(high, 1.0)

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Within, enclosures
 from optdp.mechanisms.additive import AdditiveMechanism
-from optdp.mechanisms.noise import AdditiveNoise
+from optdp.mechanisms.noise import AdditiveNoise, ProvenNoise
 from optdp.mechanisms.staircase import LatticeStaircase
-from optdp.problem import At, Average, Integers, Line, LossLike, Objective, Privacy, WorstCase
+from optdp.problem import Integers, Line, LossLike, Privacy
 
 #: Sensitivities from 1 to this: the grid of the noise on the line is finer than the integers.
 WIDEST = 2.0**36
@@ -30,7 +30,7 @@ NODES = (np.arange(32) + 0.5) / 32
 
 
 @dataclass(frozen=True, repr=False)
-class RoundedNoise(AdditiveNoise):
+class RoundedNoise(ProvenNoise):
     """Integer noise, exactly sampled: noise on the line, rounded to an integer at random without bias.
 
     **Arguments:** `domain`: the `Integers`; `noise`: an `AdditiveMechanism` or `LatticeStaircase` on the `Line`.
@@ -91,11 +91,6 @@ class RoundedNoise(AdditiveNoise):
         return self.noise.privacy()
 
     # --- values
-
-    def enclose(self, objective: Objective) -> tuple[float, float]:
-        if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
-            return super().enclose(objective)
-        return self.enclose_loss(objective.loss)
 
     def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
         """(low, high) that contain E L(|Y - x|) for "abs" and "squared", proven."""

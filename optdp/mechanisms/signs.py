@@ -12,17 +12,12 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.closed_forms.cube import best_signs, moment, share
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import BITS, LIMB, Seed, as_rng, coin
-from optdp.mechanisms.directions import DEEPEST, Digits
-from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below
-from optdp.problem.domains import Box
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import Objective, WorstCase
+from optdp.closed_forms.cube import best_signs, moment, share, threshold
+from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, require
+from optdp.exact.sampling import BITS, LIMB, tossed
+from optdp.mechanisms.directions import PRECISIONS, Digits
+from optdp.mechanisms.unbiased_vectors import COINS, UnbiasedVectors, coins_below, odds_above
+from optdp.problem import Box, LossLike, Objective, WorstCase
 
 #: Bits of the enclosures.
 PRECISION = 320
@@ -68,19 +63,12 @@ class SignMechanism(UnbiasedVectors):
         if k is None:
             k, least = best_signs(float(eps), domain.dimension or 0)
         elif least is None:
-            from optdp.closed_forms.cube import threshold
-
             least = threshold(float(eps), k)[1]
         assert least is not None
         with ctx.workprec(PRECISION):
             inside = share(k, least)
             coins = coins_below(eps, inside, f"least = {least} of k = {k} signs is not allowed", "the vectors'")
         return cls(domain, k, least, coins)
-
-    @property
-    def dim(self) -> int:
-        """The dimension."""
-        return int(self.domain.dimension)
 
     # --- enclosures, at the working precision
 
@@ -105,9 +93,7 @@ class SignMechanism(UnbiasedVectors):
     def _ratio(self) -> Fraction:
         """An upper bound on the largest ratio of the probabilities of an output."""
         with ctx.workprec(PRECISION):
-            inside = share(self.k, self.least)
-            odds = arb(self.coins) / (COINS - self.coins) * (1 - inside) / inside
-            return enclosures.upper(odds.max(1 / odds))
+            return odds_above(self.coins, share(self.k, self.least))
 
     @cached_property
     def _square(self) -> tuple[Fraction, Fraction]:
@@ -180,8 +166,7 @@ class SignMechanism(UnbiasedVectors):
     def _exactly(self, inside: bool, toss: Digits, rng: np.random.Generator) -> int:
         """One number of agreements in balls, by bisection."""
         k, least = self.k, self.least
-        bits = 192
-        while bits <= DEEPEST:
+        for bits in PRECISIONS:
             toss = toss.more(rng, bits)
             with ctx.workprec(bits + 64):
                 part = share(k, least)
@@ -200,7 +185,6 @@ class SignMechanism(UnbiasedVectors):
                         known = False
                 if known:
                     return k - low if inside else low
-            bits *= 2
         raise RuntimeError("a random number could not be told from a threshold")
 
     @staticmethod
@@ -210,15 +194,14 @@ class SignMechanism(UnbiasedVectors):
         toss = rng.integers(0, LIMB, size=count)
         out = toss < whole
         for i in np.flatnonzero(np.abs(toss - whole) <= 1024).tolist():
-            digits, bits = Digits(int(toss[i]), BITS), 192
-            while bits <= DEEPEST:
+            digits = Digits(int(toss[i]), BITS)
+            for bits in PRECISIONS:
                 digits = digits.more(rng, bits)
                 with ctx.workprec(bits + 64):
                     bar = chance()
                     if digits.ball() < bar or digits.ball() >= bar:
                         out[i] = bool(digits.ball() < bar)
                         break
-                bits *= 2
             else:
                 raise RuntimeError("a random number could not be told from a threshold")
         return out
@@ -233,16 +216,7 @@ class SignMechanism(UnbiasedVectors):
         for i in np.flatnonzero(up.ravel() & ((x - wanted).ravel() < step)).tolist():
             # x lies in the cell of the toss: the place of x in it is the chance.
             rest = (Fraction(float(x.flat[i])) - Fraction(float(wanted.flat[i]))) / Fraction(step)
-            while True:
-                digit = int(rng.integers(0, LIMB))
-                rest *= LIMB
-                if digit != math.floor(rest):
-                    up.flat[i] = digit < rest
-                    break
-                rest -= digit
-                if rest == 0:
-                    up.flat[i] = False
-                    break
+            up.flat[i] = tossed(int(rng.integers(0, LIMB)), rest, rng)
         return np.where(up, 1.0, -1.0)
 
     # --- what every mechanism can do

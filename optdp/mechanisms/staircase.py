@@ -26,27 +26,12 @@ import numpy as np
 from flint import arb, ctx, fmpq
 from numpy.typing import ArrayLike
 
-from optdp.exact import (
-    Alias,
-    Check,
-    Geometric,
-    Log,
-    Number,
-    Seed,
-    Within,
-    as_rng,
-    coin,
-    either,
-    enclosures,
-    in_blocks,
-    require,
-    work,
-)
+from optdp.exact import Alias, Check, Geometric, Log, Number, Within, coin, either, enclosures, require, work
 from optdp.exact.numbers import BITS, below
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
-from optdp.mechanisms.noise import AdditiveNoise, added
-from optdp.problem import ApproxDP, At, Average, Line, LossLike, Objective, Privacy, WorstCase
+from optdp.mechanisms.noise import OnLattice
+from optdp.problem import ApproxDP, Line, LossLike, Privacy
 
 #: A period has between 2^PERIOD and 2^(PERIOD + 1) points; b is a multiple of 2^-FALL.
 PERIOD, FALL = 40, 80
@@ -57,7 +42,7 @@ DIGITS, LEAST_MASS = 256, 1074
 
 
 @dataclass(frozen=True, repr=False)
-class LatticeStaircase(AdditiveNoise):
+class LatticeStaircase(OnLattice):
     """Staircase noise whose probabilities are exact rationals: see the module.
 
     **Arguments:**
@@ -75,7 +60,6 @@ class LatticeStaircase(AdditiveNoise):
         (0.0067382529152945425, 0.006738252915294543)
     """
 
-    exact = True
     domain: Line
     sensitivity: float
     decay: Annotated[int, Within(1, 2**FALL)]
@@ -84,8 +68,7 @@ class LatticeStaircase(AdditiveNoise):
     atom: Annotated[int, Within(0, LIMB)] = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Line):
-            raise TypeError(f"domain = {self.domain!r} is not allowed: it must be an optdp.Line()")
+        self._refuse_others()
         object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
         require.integer("decay", self.decay, low=1, high=2**FALL - 1)
         require.integer("first", self.first, low=1, high=self.period)
@@ -163,7 +146,6 @@ class LatticeStaircase(AdditiveNoise):
 
     @property
     def step(self) -> float:
-        """g: the distance of lattice points, a power of two."""
         return _step(self.sensitivity)
 
     @property
@@ -269,21 +251,14 @@ class LatticeStaircase(AdditiveNoise):
             return super().check_privacy(privacy)
         reach = privacy.sensitivity <= self.sensitivity
         told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
-        steps = enclosures.at_most_exp(1 / self.fall, privacy.eps)
+        steps = f"a period further out the weights are 2^{FALL}/{self.decay} times smaller"
         return [
             privacy.check(self.least_delta),
-            Check(
-                "likelihood ratios", steps, f"a period further out the weights are 2^{FALL}/{self.decay} times smaller"
-            ),
+            Check("likelihood ratios", enclosures.at_most_exp(1 / self.fall, privacy.eps), steps),
             Check("sensitivity", reach, f"{told}, the noise for {self.sensitivity:g}"),
         ]
 
     # --- values
-
-    def enclose(self, objective: Objective) -> tuple[float, float]:
-        if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
-            return super().enclose(objective)
-        return self.enclose_loss(objective.loss)
 
     def enclose_loss(self, loss: LossLike = "abs") -> tuple[float, float]:
         """(low, high) that contain E L(|Y - x|) for "abs" and "squared", exactly, the rounding of the input included.
@@ -371,23 +346,14 @@ class LatticeStaircase(AdditiveNoise):
         return Geometric(self.fall)
 
     def _places(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of J."""
         if not self.atom:
-            return self._spread(size, rng)
+            return super()._places(size, rng)
         out, open_ = np.zeros(size, dtype=np.int64), np.flatnonzero(~coin(self.atom, LIMB, size, rng))
-        out[open_] = self._spread(open_.size, rng)
+        out[open_] = super()._places(open_.size, rng)
         return out
 
-    def _spread(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """The same without the atom."""
-        found, again = self._trial(size, rng)
-        while again.size:
-            found[again], left = self._trial(again.size, rng)
-            again = again[left]
-        return found
-
     def _trial(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """(numbers, which of them are drawn again): 0 has one sign, and there is nothing beyond the cut."""
+        """Without the atom: 0 has one sign, and there is nothing beyond the cut."""
         low = self._alias.draw(np.zeros(size, dtype=np.int64), rng) == 1
         further = self.first + rng.integers(0, max(self.period - self.first, 1), size=size)
         far = either(low, further, rng.integers(0, self.first, size=size))
@@ -397,18 +363,10 @@ class LatticeStaircase(AdditiveNoise):
         far *= 1 - 2 * minus
         return far, again
 
-    def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return self._places(math.prod(shape), rng).reshape(shape) * self.step
-
-    def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        inputs, rng = self.domain.check(x), as_rng(rng)
-        return in_blocks(lambda part: added(part, self._places(part.size, rng), self.step), inputs)
-
     def __repr__(self) -> str:
         reach = f"|z| <= {self.noise_radius():.6g}" if self.cut else "unbounded"
         atom = f", atom {below(self.atom_mass, 6)} at 0" if self.atom else ""
-        losses = f"E|Z| = {self.noise_loss('abs'):.6g}, sd = {self.noise_loss('squared') ** 0.5:.6g}"
-        return f"LatticeStaircase for sensitivity {self.sensitivity:g}: {reach}{atom}, {losses}"
+        return self._shown(f"{reach}{atom}")
 
 
 def _fraction(q: fmpq) -> Fraction:

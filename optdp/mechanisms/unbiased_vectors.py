@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures
-from optdp.exact.check import Check
-from optdp.exact.numbers import Log, Number
+from optdp.exact import Check, Log, Number, enclosures, require
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.losses import LossLike
-from optdp.problem.privacy import LDP, Privacy
+from optdp.problem import LDP, LossLike, Privacy
 
 #: Probabilities of coins are multiples of 2^-124.
 COINS = 2**124
@@ -36,25 +34,54 @@ def coins_below(eps: Number, share: arb, refused: str, whose: str) -> int:
     return coins
 
 
-class UnbiasedVectors(Mechanism):
-    """An unbiased mechanism for vectors with two values of the density."""
+def odds_above(coins: int, share: arb) -> Fraction:
+    """An upper bound on the larger ratio of the densities of a part with this share and `coins`/2^124, and of the rest."""
+    odds = arb(coins) / (COINS - coins) * (1 - share) / share
+    return enclosures.upper(odds.max(1 / odds))
+
+
+def power_of_two(step: float) -> float:
+    """`step`, checked. **Raises** TypeError or ValueError."""
+    found = require.real("step", step, low=2.0**-1000, high=2.0**1000)
+    if math.frexp(found)[0] != 0.5:
+        raise ValueError(f"step = {found!r} is not allowed: it must be a power of two")
+    return found
+
+
+class Vectors(Mechanism):
+    """What mechanisms for vectors share whose squared error has a formula."""
 
     @property
-    @abstractmethod
-    def _ratio(self) -> Fraction:
-        """An upper bound on their ratio."""
+    def dim(self) -> int:
+        """The dimension."""
+        return int(self.domain.dimension)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         """E[Y | x] = x."""
         return np.asarray(self.domain.check(x), dtype=float)
 
     def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
-        if self._loss(loss).exponent != 2:
-            raise ValueError("loss is not allowed here: it must be 'squared'")
+        self._squared(loss)
         return self.variance(x)
+
+    def _squared(self, loss: LossLike) -> Any:
+        """The squared loss. **Raises** ValueError for another one."""
+        law = self._loss(loss)
+        if law.exponent != 2:
+            raise ValueError("loss is not allowed here: it must be 'squared'")
+        return law
 
     def worst_case_loss(self, loss: LossLike = "squared") -> float:
         return float(self.expected_loss(self.worst_input(loss), loss))
+
+
+class UnbiasedVectors(Vectors):
+    """An unbiased mechanism for vectors with two values of the density."""
+
+    @property
+    @abstractmethod
+    def _ratio(self) -> Fraction:
+        """An upper bound on their ratio."""
 
     def guarantee(self) -> LDP:
         return LDP(Log(self._ratio))

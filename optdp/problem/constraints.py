@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from optdp.exact import require
-from optdp.exact.check import Check
-from optdp.exact.fields import Tagged
-from optdp.exact.numbers import Number, plain
+from optdp.exact import Check, Number, Tagged, plain, require
 
 
 class Candidate(Protocol):

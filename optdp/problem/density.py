@@ -16,9 +16,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import polynomial, require, work
-from optdp.exact.fields import Within
-from optdp.exact.numbers import latex, rational, show
+from optdp.exact import Within, polynomial, require, show, work
+from optdp.exact.numbers import latex, rational
 from optdp.exact.sweep import horner
 from optdp.problem.domains import Circle, Domain, DomainLike, Interval, as_domain
 from optdp.problem.priors import Distribution

@@ -14,9 +14,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.exact import require
-from optdp.exact.fields import OPTIONAL, Tagged, Within
-from optdp.exact.numbers import plain, prose
+from optdp.exact import OPTIONAL, Tagged, Within, plain, prose, require
 
 
 class Domain(Tagged, root=True):
@@ -70,6 +68,15 @@ def _real(x: ArrayLike, name: str, where: Domain) -> np.ndarray:
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} is of type {raw.dtype}, which is not allowed: {name} must be real numbers in {where}")
     return raw.astype(float, copy=False)
+
+
+def matrix_of(rows: Any) -> np.ndarray | None:
+    """A matrix of real numbers; None for anything else, such as rows of several lengths."""
+    try:
+        matrix = np.asarray(rows)
+    except ValueError:
+        return None
+    return matrix if matrix.ndim == 2 and matrix.dtype.kind in "iuf" else None
 
 
 def _inside(good: np.ndarray, array: np.ndarray, name: str, allowed: str) -> None:
@@ -346,14 +353,36 @@ class _Vectors(Domain):
             raise ValueError(f"{name} of shape {array.shape} is not allowed: {allowed}")
         return array
 
-    def _norms(self, array: np.ndarray) -> np.ndarray:
+
+@dataclass(frozen=True)
+class _Round(_Vectors):
+    """What the sphere and the ball share."""
+
+    dim: Annotated[int, Within(1, 10**9)]
+
+    def __post_init__(self) -> None:
+        require.integer("dim", self.dim, low=1, high=10**9)
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """dim."""
+        return self.dim
+
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
+        array = self._vectors(x, name)
         with np.errstate(over="ignore", invalid="ignore"):
-            found: np.ndarray = np.sqrt(np.einsum("...i,...i->...", array, array, dtype=float))
-            return found
+            norms = np.sqrt(np.einsum("...i,...i->...", array, array, dtype=float))
+            good, allowed = self._among(norms)
+        _inside(good, array[..., 0], name, f"{name} must have {allowed}")
+        return array
+
+    def _among(self, norms: np.ndarray) -> tuple[np.ndarray, str]:
+        """(which norms are those of members, what members must have)."""
+        raise NotImplementedError(f"{type(self).__name__} has no membership test")
 
 
 @dataclass(frozen=True)
-class Sphere(_Vectors):
+class Sphere(_Round):
     """The unit vectors of R^dim. An input counts by its direction: its norm may differ from 1 by up to `SLACK`, for rounding.
 
     >>> print(Sphere(3))
@@ -363,21 +392,9 @@ class Sphere(_Vectors):
     tag = "sphere"
     #: Of norms: unit vectors in single precision are this close to 1.
     SLACK: ClassVar[float] = 1e-5
-    dim: Annotated[int, Within(1, 10**9)]
 
-    def __post_init__(self) -> None:
-        require.integer("dim", self.dim, low=1, high=10**9)
-
-    @property
-    def dimension(self) -> int:  # type: ignore[override]
-        """dim."""
-        return self.dim
-
-    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
-        array = self._vectors(x, name)
-        with np.errstate(invalid="ignore"):
-            _inside(np.abs(self._norms(array) - 1) <= self.SLACK, array[..., 0], name, f"{name} must have norm 1")
-        return array
+    def _among(self, norms: np.ndarray) -> tuple[np.ndarray, str]:
+        return np.abs(norms - 1) <= self.SLACK, "norm 1"
 
     def latex(self) -> str:
         return rf"\{{x \in \mathbb{{R}}^{{{self.dim}}} : \|x\|_2 = 1\}}"
@@ -387,25 +404,13 @@ class Sphere(_Vectors):
 
 
 @dataclass(frozen=True)
-class Ball(_Vectors):
+class Ball(_Round):
     """The vectors of R^dim with Euclidean norm at most 1 (up to `Sphere.SLACK` more is taken for 1, for rounding)."""
 
     tag = "ball"
-    dim: Annotated[int, Within(1, 10**9)]
 
-    def __post_init__(self) -> None:
-        require.integer("dim", self.dim, low=1, high=10**9)
-
-    @property
-    def dimension(self) -> int:  # type: ignore[override]
-        """dim."""
-        return self.dim
-
-    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
-        array = self._vectors(x, name)
-        with np.errstate(invalid="ignore"):
-            _inside(self._norms(array) <= 1 + Sphere.SLACK, array[..., 0], name, f"{name} must have norm at most 1")
-        return array
+    def _among(self, norms: np.ndarray) -> tuple[np.ndarray, str]:
+        return norms <= 1 + Sphere.SLACK, "norm at most 1"
 
     def latex(self) -> str:
         return rf"\{{x \in \mathbb{{R}}^{{{self.dim}}} : \|x\|_2 \le 1\}}"

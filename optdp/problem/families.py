@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from optdp.exact import require
-from optdp.exact.fields import Tagged, Within
-from optdp.exact.numbers import Number, exp_of
+from optdp.exact import Number, Tagged, Within, exp_of, require
 from optdp.problem.constraints import Candidate
 from optdp.problem.shapes import Quartic, Rectangle, Shape, Triangle, as_activation, as_base
 

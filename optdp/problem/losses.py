@@ -23,10 +23,10 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, fit, polynomial, require, work
-from optdp.exact.fields import Tagged, Within
-from optdp.exact.numbers import Number, plain, prose, rational, show
+from optdp.exact import Number, Tagged, Within, enclosures, fit, plain, polynomial, prose, require, show, work
+from optdp.exact.numbers import rational
 from optdp.exact.sweep import Branches, horner
+from optdp.problem.domains import matrix_of
 
 #: Breaks of a piecewise polynomial, and the coefficients on each piece.
 Rows = tuple[tuple[Fraction, ...], tuple[tuple[Fraction, ...], ...]]
@@ -473,17 +473,6 @@ class Pinball(_OneParameter):
         object.__setattr__(self, "tau", require.real("tau", self.tau, low=0.0, high=1.0, open_low=True, open_high=True))
 
     @property
-    def name(self) -> str:
-        return f"pinball({plain(self.tau)})"
-
-    @property
-    def phrase(self) -> str:
-        return f"[{plain(self.tau)} (Y - x)+ + (1 - {plain(self.tau)})(x - Y)+]"
-
-    def latex(self) -> str:
-        return rf"\rho_{{{plain(self.tau)}}}(Y - x)"
-
-    @property
     def slopes(self) -> tuple[Fraction, Fraction]:  # type: ignore[override]
         """Sublevel sets are intervals whose ends balance tau and 1 - tau."""
         tau = Fraction(self.tau)
@@ -886,11 +875,8 @@ class MatrixLoss(Loss):
     form = "matrix"
 
     def __post_init__(self) -> None:
-        try:
-            matrix = np.asarray(self.rows)
-        except ValueError:  # rows of several lengths
-            matrix = np.empty(0)
-        if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
+        matrix = matrix_of(self.rows)
+        if matrix is None:
             allowed = "with an Alphabet it must be a matrix of numbers, a row for each input, a column for each output"
             raise TypeError(f"loss is not allowed: {allowed}")
         if len(matrix) < 2 or not matrix.size or not np.isfinite(matrix).all() or matrix.min() < 0:

@@ -22,11 +22,9 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp import files
-from optdp.exact import enclosures, require, work
-from optdp.exact.check import Check
-from optdp.exact.fields import OPTIONAL, Tagged, Within
-from optdp.exact.numbers import Log, Number, latex, show
-from optdp.problem.domains import Alphabet, Circle, Domain, Interval
+from optdp.exact import OPTIONAL, Check, Log, Number, Tagged, Within, enclosures, require, show, work
+from optdp.exact.numbers import latex
+from optdp.problem.domains import Alphabet, Circle, Domain, Interval, matrix_of
 from optdp.problem.privacy import LDP, Privacy, _nonnegative
 
 #: A metric has at most this many points: there is a factor e^(eps d) for each pair.
@@ -85,11 +83,8 @@ class Distances(Metric):
     ]
 
     def __post_init__(self) -> None:
-        try:
-            matrix = np.asarray(self.rows)
-        except ValueError:  # rows of several lengths
-            matrix = np.empty(0)
-        if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or len(matrix) != len(matrix.T):
+        matrix = matrix_of(self.rows)
+        if matrix is None or len(matrix) != len(matrix.T):
             raise TypeError("metric is not allowed: a matrix of distances must be square, of numbers")
         if not 2 <= len(matrix) <= POINTS or not np.isfinite(matrix).all():
             raise ValueError(f"metric is not allowed: it must have 2 to {POINTS} rows of finite numbers")
@@ -141,16 +136,12 @@ class Points(Metric):
 
     def __post_init__(self) -> None:
         require.choice("kind", self.kind, ("euclidean", "haversine"))
-        try:
-            matrix = np.asarray(self.places)
-        except ValueError:  # points of several dimensions
-            matrix = np.empty(0)
-        if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or not 1 <= matrix.shape[1] <= 100:
+        matrix = matrix_of(self.places)
+        if matrix is None or not 1 <= matrix.shape[1] <= 100:
             raise TypeError("metric is not allowed: points must be lists of equally many numbers")
         if not 2 <= len(matrix) <= POINTS or not (np.abs(matrix) <= 1e150).all():
             raise ValueError(f"metric is not allowed: there must be 2 to {POINTS} points, with finite coordinates")
-        if self.kind == "haversine" and (matrix.shape[1] != 2 or np.abs(matrix[:, 0]).max() > 90 or
-                                         np.abs(matrix[:, 1]).max() > 360):  # fmt: skip
+        if self.kind == "haversine" and (matrix.shape[1] != 2 or (np.abs(matrix) > (90, 360)).any()):
             allowed = "points on the earth must be (latitude, longitude) in degrees, in [-90, 90] and [-360, 360]"
             raise ValueError(f"metric is not allowed: {allowed}")
         object.__setattr__(self, "places", tuple(map(tuple, (matrix.astype(float) + 0.0).tolist())))
@@ -160,11 +151,8 @@ class Points(Metric):
         return len(self.places)
 
     def phrase(self) -> str:
-        what = (
-            "the distance along the earth (radius 6371.0088 km)"
-            if self.kind == "haversine"
-            else "the Euclidean distance"
-        )
+        earth = "the distance along the earth (radius 6371.0088 km)"
+        what = earth if self.kind == "haversine" else "the Euclidean distance"
         if len(self) * len(self.places[0]) <= 16:
             return f"d {what} of {', '.join(map(str, self.places))}"
         return f"d {what} of {len(self)} points with sha256 {self._digest(self.places)}"

@@ -10,9 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from flint import fmpq, fmpq_poly
 
-from optdp.exact import require, work
-from optdp.exact.fields import Tagged, Within
-from optdp.exact.numbers import plain, prose
+from optdp.exact import Tagged, Within, plain, prose, require, work
 from optdp.problem.density import Density, Row
 from optdp.problem.domains import Alphabet, Domain, Interval
 from optdp.problem.losses import Loss, Power, as_loss

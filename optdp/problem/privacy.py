@@ -14,9 +14,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from flint import arb, ctx
 
-from optdp.exact import enclosures, require, work
-from optdp.exact.check import Check
-from optdp.exact.fields import OPTIONAL, Tagged, Within
+from optdp.exact import OPTIONAL, Check, Tagged, Within, enclosures, require, work
 from optdp.exact.numbers import Log, Number, exp_of, latex, number, prose, show
 from optdp.exact.pairs import Pair
 from optdp.problem.priors import Prior
@@ -140,8 +138,24 @@ class LDP(Privacy):
         return Check("privacy", enclosures.at_most_exp(ratio, self.eps), told)
 
 
+class _Central(Privacy):
+    """Notions whose neighbours are inputs at most `sensitivity` apart."""
+
+    sensitivity: float
+
+    @property
+    def clause(self) -> str:
+        return f", where neighbours are inputs at most {show(self.sensitivity)} apart"
+
+    def _latex(self, inequality: str) -> str:
+        return rf"{inequality}, \quad |x - x'| \le {latex(self.sensitivity)}"
+
+    def _set_sensitivity(self) -> None:
+        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
+
+
 @dataclass(frozen=True)
-class ApproxDP(Privacy):
+class ApproxDP(_Central):
     """(eps, delta)-differential privacy: P(M(x) in S) <= e^eps P(M(x') in S) + delta whenever |x - x'| <= sensitivity.
 
     **Arguments:** `eps` in [0, 30] and `delta` in [0, 1), not both 0, exact numbers as in `LDP`; `sensitivity` > 0, a float.
@@ -164,7 +178,7 @@ class ApproxDP(Privacy):
         if delta and not (float(delta) > 0 and delta < 1):  # a fraction below all floats, or that is rounded to 1
             raise ValueError("delta is not allowed: delta must be 0 or a number in [5e-324, 1)")
         object.__setattr__(self, "delta", delta)
-        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
+        self._set_sensitivity()
         if self.delta == 0 and enclosures.at_most(self.eps, 0):
             raise ValueError("eps = 0, delta = 0 is not allowed: no noise hides everything, so one of them must be > 0")
 
@@ -172,15 +186,8 @@ class ApproxDP(Privacy):
     def adjective(self) -> str:
         return f"({show(self.eps)}, {show(self.delta)})-DP"
 
-    @property
-    def clause(self) -> str:
-        return f", where neighbours are inputs at most {show(self.sensitivity)} apart"
-
     def latex(self) -> str:
-        return (
-            rf"K(S \mid x) \le e^{{{latex(self.eps)}}} K(S \mid x') + {latex(self.delta)}, "
-            rf"\quad |x - x'| \le {latex(self.sensitivity)}"
-        )
+        return self._latex(rf"K(S \mid x) \le e^{{{latex(self.eps)}}} K(S \mid x') + {latex(self.delta)}")
 
     def _implied_by(self, other: Privacy) -> bool | None:
         if isinstance(other, LDP):  # all inputs are neighbours there
@@ -289,9 +296,7 @@ def _power_curve(
         ratio, level = rounding(eps, 256), Fraction(delta)  # type: ignore[arg-type]
         lines += [(ratio, level), (1 / ratio, 1 - (1 - level) / ratio)]
     work.count(len(lines) * 10 * work.rational(8))
-    lower: list[
-        tuple[Fraction, Fraction]
-    ] = []  # the lines that are lowest somewhere, from the steepest to the flattest
+    lower: Corners = []  # the lines (slope, height at 0) that are lowest somewhere, from the steepest to the flattest
     for a, b in sorted(lines, key=lambda line: (-line[0], line[1])):
         if lower and a == lower[-1][0]:
             continue
@@ -331,23 +336,11 @@ def _admits_pairs(pairs: Iterable[tuple[Number, Number]], pair: Pair) -> bool | 
     return False if False in answers else None if None in answers else True
 
 
-class Divergence(Privacy):
+class Divergence(_Central):
     """Notions that compare the outputs of inputs at most `sensitivity` apart and are decided by the worst pair of them.
 
     A subclass has `admits`, which must be kept by mixtures of admitted pairs, and `_by_own`, what other divergences imply.
     """
-
-    sensitivity: float
-
-    @property
-    def clause(self) -> str:
-        return f", where neighbours are inputs at most {show(self.sensitivity)} apart"
-
-    def _latex(self, inequality: str) -> str:
-        return rf"{inequality}, \quad |x - x'| \le {latex(self.sensitivity)}"
-
-    def _set_sensitivity(self) -> None:
-        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
 
     def _implied_by(self, other: Privacy) -> bool | None:
         local = isinstance(other, LDP)
@@ -393,6 +386,17 @@ def _ordered(a: Number | arb, b: Number | arb) -> bool | None:
         return True if low <= high else False if low > high else None
 
 
+def _two_each(name: str, given: Iterable[Any], least: int, most: int) -> list[tuple[Any, Any]]:
+    """A list of pairs. **Raises** TypeError or ValueError if it is none, or too short or too long."""
+    try:
+        found = [(eps, delta) for eps, delta in given]
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} are not allowed: they must be a list of (eps, delta)") from None
+    if not least <= len(found) <= most:
+        raise ValueError(f"{len(found)} {name} are not allowed: there must be {least} to {most}")
+    return found
+
+
 @dataclass(frozen=True)
 class Profile(Divergence):
     """(eps, delta)-differential privacy at several points of the privacy profile at once.
@@ -413,13 +417,7 @@ class Profile(Divergence):
     ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        try:
-            given = [(eps, delta) for eps, delta in self.pairs]
-        except (TypeError, ValueError):
-            raise TypeError("pairs are not allowed: they must be a list of (eps, delta)") from None
-        if not 1 <= len(given) <= 1000:
-            raise ValueError(f"{len(given)} pairs are not allowed: there must be 1 to 1000")
-        made = [ApproxDP(eps, delta, self.sensitivity) for eps, delta in given]
+        made = [ApproxDP(eps, delta, self.sensitivity) for eps, delta in _two_each("pairs", self.pairs, 1, 1000)]
         made.sort(key=lambda pair: float(pair.eps))
         if len({pair.eps for pair in made}) < len(made):
             raise ValueError("pairs are not allowed: each eps may be given once")
@@ -489,12 +487,7 @@ class Curve(Divergence):
 
     def __post_init__(self) -> None:
         require.choice("shape", self.shape, ("falling", "convex"))
-        try:
-            given = [(eps, delta) for eps, delta in self.points]
-        except (TypeError, ValueError):
-            raise TypeError("points are not allowed: they must be a list of (eps, delta)") from None
-        if not 2 <= len(given) <= 500:
-            raise ValueError(f"{len(given)} points are not allowed: there must be 2 to 500")
+        given = _two_each("points", self.points, 2, 500)
         made = sorted(((number(e, "eps"), number(d, "delta")) for e, d in given), key=lambda pair: float(pair[0]))
         for eps, delta in made:
             require.real("eps", float(eps), low=0.0, high=require.MAX_EPS)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from optdp.exact.fields import Tagged, Within
-from optdp.exact.numbers import Number, plain, prose
+from optdp.exact import Number, Tagged, Within, plain, prose
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
 from optdp.problem.domains import Alphabet, Domain, Interval, as_domain
 from optdp.problem.families import AllMechanisms, Family

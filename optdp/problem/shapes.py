@@ -24,9 +24,8 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.fields import Fields, Within, written
-from optdp.exact.sampling import LIMB, Alias, limbs
+from optdp.exact import Alias, Fields, Within, enclosures, require, written
+from optdp.exact.sampling import LIMB, limbs
 from optdp.problem.losses import evaluated
 
 #: Steps in which a user's function is kept: its values at that many equally spaced midpoints are all that is known of it.
@@ -182,9 +181,8 @@ class Sine(Shape):
     def spread(self) -> arb:
         return 1 - 8 / arb.pi() ** 2
 
-    def level_below(self) -> Fraction:
-        # The midpoint sum of a concave function is not below its integral; a cell is accepted at least as often as its height.
-        return super().level_below()
+    # `level_below`: the midpoint sum of a concave function is not below its integral; a cell is accepted at least as often as
+    # its height.
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from optdp.exact import require, work
-from optdp.exact.fields import Tagged
-from optdp.exact.numbers import plain
+from optdp.exact import Tagged, plain, require, work
 
 #: Enclosures of quotients carry this many binary digits.
 _BITS = 320

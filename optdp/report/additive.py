@@ -10,8 +10,7 @@ import numpy as np
 from optdp.certificates.additive import geng_viswanath
 from optdp.design.additive import solve_additive
 from optdp.mechanisms.baselines import applicable, baselines
-from optdp.problem.losses import LossLike, as_loss
-from optdp.problem.privacy import ApproxDP
+from optdp.problem import ApproxDP, LossLike, as_loss
 from optdp.report.gap import Levels, several, values
 from optdp.report.plots import curves, figure_of, pyplot, titled
 from optdp.report.report import Column, Report

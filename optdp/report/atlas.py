@@ -21,9 +21,8 @@ from typing import Annotated, Any, Literal
 
 from optdp import files
 from optdp.design import registry
-from optdp.exact import require
-from optdp.exact.fields import Fields, Within, load, written
-from optdp.exact.numbers import Number
+from optdp.exact import Fields, Number, Within, require, written
+from optdp.exact.fields import load
 from optdp.mechanisms.baselines import applicable
 from optdp.problem.constraints import Constraint, Unbiased
 from optdp.problem.domains import Alphabet, Ball, Box, Circle, Domain, Integers, Interval, Line, OneHot, Sphere

@@ -14,13 +14,9 @@ from optdp.exact import require
 from optdp.exact.numbers import Number, above, below
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
+from optdp.problem import LDP, AllMechanisms, At, Average, LossLike, Objective, Piecewise, Problem, Quantile, WorstCase
 from optdp.problem.density import Density
 from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
-from optdp.problem.families import AllMechanisms, Piecewise
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import At, Average, Objective, Quantile, WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
 from optdp.report.plots import figure_of, plot_losses, titled
 from optdp.report.report import Column, Report
 from optdp.solution import Solution

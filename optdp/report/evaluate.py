@@ -21,14 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optdp.design.composite import solve_composite
-from optdp.exact import require
-from optdp.exact.sampling import as_rng
+from optdp.exact import as_rng, require
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.noise import gaussian
-from optdp.problem.domains import DomainLike, as_interval
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, DomainLike, Problem, as_interval
 from optdp.report.plots import COLOURS, OUTSIDE, figure_of, new_axes, titled
 from optdp.report.report import Column, Report
 

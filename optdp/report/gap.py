@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from optdp.design.sweep import sweep
-from optdp.exact import require
-from optdp.exact.numbers import Number, number
+from optdp.exact import Number, number, require
 from optdp.mechanisms.base import Mechanism
 from optdp.problem.problem import Problem
 from optdp.report.compare import NUMERICAL, Own, named, value_of

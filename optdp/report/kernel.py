@@ -13,10 +13,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines import applicable
 from optdp.mechanisms.finite import FiniteMechanism
 from optdp.mechanisms.kernel import KernelMechanism
-from optdp.problem.domains import DomainLike, Interval, as_interval
-from optdp.problem.losses import LossLike
-from optdp.problem.objectives import WorstCase
-from optdp.problem.problem import Problem
+from optdp.problem import DomainLike, Interval, LossLike, Problem, WorstCase, as_interval
 from optdp.report.compare import Own, named
 from optdp.report.gap import Levels, several, table
 from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plot_losses, pyplot, titled
@@ -102,10 +99,8 @@ def plot_prior(solution: Solution, ax: Axes | None = None) -> Axes:
         raise ValueError(f"solution on {domain} is not allowed: it has no prior of inputs on an interval")
     ax = new_axes(ax)
     x, points = (domain.lower + domain.width * np.array(v, dtype=float) for v in (proof.mesh, proof.points))
-    density, weights = (
-        np.array([np.zeros(x.size), *proof.densities]).sum(axis=0) / domain.width,
-        np.array(proof.weights),
-    )
+    density = np.array([np.zeros(x.size), *proof.densities]).sum(axis=0) / domain.width
+    weights = np.array(proof.weights)
     ylabel = "density of the prior"
     if isinstance(solution.problem.objective, WorstCase):
         total = float(np.trapezoid(density, x) + weights.sum())

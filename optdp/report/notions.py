@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from optdp.design.additive import solve_additive
-from optdp.exact import require
-from optdp.exact.numbers import Number, number
+from optdp.exact import Number, number, require
 from optdp.mechanisms.baselines import applicable, baselines
-from optdp.problem.losses import LossLike, as_loss
-from optdp.problem.privacy import GDP, KL, RDP, Privacy
+from optdp.problem import GDP, KL, RDP, LossLike, Privacy, as_loss
 from optdp.report.gap import Levels, several, values
 from optdp.report.plots import curves, figure_of, titled
 from optdp.report.report import Column, Report
@@ -83,10 +81,7 @@ def _figure(rows: list[dict[str, Any]], names: list[str], parameter: str, title:
 
     def figure() -> Figure:
         x = [row["at"] for row in rows]
-        shown: dict[str, object] = {
-            "optimum": [1.0] * len(x),
-            "lower bound": [row["lower"] / row["value"] for row in rows],
-        }
+        shown: dict[str, object] = {"optimum": [1.0] * len(x), "lower bound": [r["lower"] / r["value"] for r in rows]}
         shown |= {name: [row[f"{name} / optimum"] for row in rows] for name in names}
         axes = curves(x, shown, logs="xy", xlabel=parameter, ylabel="expected loss / optimum")
         return figure_of(titled(axes, title))

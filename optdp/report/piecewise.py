@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from optdp.design.piecewise import solve_piecewise
 from optdp.mechanisms.baselines import applicable
-from optdp.problem.domains import DomainLike
-from optdp.problem.losses import LossLike
+from optdp.problem import DomainLike, LossLike
 from optdp.report.compare import Own, best_of_all, named
 from optdp.report.gap import Levels, several, table
 from optdp.report.report import Report

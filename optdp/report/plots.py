@@ -13,9 +13,7 @@ import numpy as np
 
 from optdp import files
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.domains import Integers
-from optdp.problem.losses import LossLike
-from optdp.problem.privacy import LDP
+from optdp.problem import LDP, Integers, LossLike
 from optdp.solution import Solution
 
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 from optdp.design.additive import additive_noise
 from optdp.design.additive_releases import budgets
 from optdp.design.registry import solve
-from optdp.exact import require
-from optdp.exact.numbers import Number, number
+from optdp.exact import Number, number, require
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.baselines.calibrated import GaussianNoise
-from optdp.problem.losses import LossLike, as_loss
-from optdp.problem.privacy import GDP, Privacy
+from optdp.problem import GDP, LossLike, Privacy, as_loss
 from optdp.report.plots import curves, figure_of, titled
 from optdp.report.report import Column, Report
 from optdp.solution import Solution

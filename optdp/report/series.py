@@ -77,13 +77,8 @@ def picture(mechanism: Mechanism) -> Picture:
     if isinstance(mechanism, FrequencyOracle):
         own, other = map(float, mechanism.exact_rates)
         rows = ((_short(own), _short(other)),)
-        return Picture(
-            "category",
-            "probability that a message supports the category",
-            table=rows,
-            inputs=("",),
-            outputs=("own", "another"),
-        )
+        up = "probability that a message supports the category"
+        return Picture("category", up, table=rows, inputs=("",), outputs=("own", "another"))
     if isinstance(mechanism, LiftedMechanism):
         return picture(mechanism.whole)
     if isinstance(mechanism, ProductMechanism):

@@ -8,12 +8,7 @@ from typing import Any
 from optdp.design.registry import solve
 from optdp.exact.numbers import below
 from optdp.mechanisms.baselines import applicable
-from optdp.problem.constraints import Unbiased
-from optdp.problem.domains import Interval
-from optdp.problem.families import AffineWindow, AllMechanisms, Composite
-from optdp.problem.objectives import WorstCase
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
+from optdp.problem import LDP, AffineWindow, AllMechanisms, Composite, Interval, Problem, Unbiased, WorstCase
 from optdp.report.compare import NUMERICAL, Own, named
 from optdp.report.gap import Levels, ratio_figure, several, values
 from optdp.report.report import Column, Report

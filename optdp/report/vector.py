@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.design.vector import solve_vector
+from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines import applicable
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.product import ProductMechanism
 from optdp.mechanisms.radial import RadialMechanism
 from optdp.mechanisms.signs import SignMechanism
+from optdp.problem import Problem
 from optdp.report.compare import Own, named
 from optdp.report.gap import Levels, several, table
 from optdp.report.plots import new_axes
@@ -38,14 +40,11 @@ def gap_report(
     solutions = [solve_vector(e, d, norm=norm, inputs=inputs, rtol=rtol) for d in dims for e in several("eps", eps)]
     domain = solutions[0].problem.domain
     title = f"Unbiased vectors on {domain}" if len(dims) == 1 else "Unbiased vectors"
-    note = "is at least the lower bound."
-    report = table(
-        solutions,
-        title,
-        lambda problem: applicable(problem) | named(mechanisms, problem),
-        Column("dim", "d"),
-        note=note,
-    )
+
+    def rivals(problem: Problem) -> dict[str, Mechanism]:
+        return applicable(problem) | named(mechanisms, problem)
+
+    report = table(solutions, title, rivals, Column("dim", "d"), note="is at least the lower bound.")
     for row, solution in zip(report.rows, solutions, strict=True):
         row["dim"] = solution.problem.domain.dimension
     if len(dims) == 1:
@@ -75,12 +74,8 @@ def plot_radial(mechanism: RadialMechanism, *, ax: Axes | None = None, inputs: A
     ax = new_axes(ax)
     for norm in np.atleast_1d((0.0, 0.5, 1.0) if inputs is None else np.asarray(inputs, dtype=float)).tolist():
         radii, masses = mechanism.norms(norm)
-        ax.step(
-            np.concatenate([[0.0], radii]),
-            np.concatenate([[0.0], np.cumsum(masses)]),
-            where="post",
-            label=f"|x| = {norm:.3g}",
-        )
+        sums = np.append(0.0, np.cumsum(masses))
+        ax.step(np.append(0.0, radii), sums, where="post", label=f"|x| = {norm:.3g}")
     ax.set(xlabel="norm r of the output", ylabel="probability of |Y| <= r", ylim=(0, 1.02))
     ax.legend(frameon=False, loc="upper left")
     return ax

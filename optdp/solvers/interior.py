@@ -13,10 +13,13 @@ Rest = TypeVar("Rest")
 
 def length(values: Parts, moves: Parts) -> float:
     """How far one can go before an entry reaches 0."""
+    return min(reach(value, move) for value, move in zip(values, moves, strict=True))
+
+
+def reach(value: np.ndarray, move: np.ndarray) -> float:
+    """The same for one array."""
     with np.errstate(all="ignore"):
-        steepest = min(
-            float(np.fmin.reduce(move / value)) for value, move in zip(values, moves, strict=True) if value.size
-        )
+        steepest = float(np.fmin.reduce(move / value, initial=0.0))
     return -1 / steepest if steepest < 0 else np.inf
 
 

@@ -392,12 +392,8 @@ class Layers:
             rows += [hstack([trust * same, s * a, s * b]) for s in (1, -1) for a, b in ((same, none), (none, same))]
             limits = np.zeros(some.size + 4 * count)
         free = np.where(one > 0, 0.0, -np.inf)
-        session = Highs().session(
-            LinearProgram(
-                cost, vstack(rows), np.append(1.0, limits), np.append(1.0, np.full(limits.size, np.inf)), free,
-                name="multipliers",
-            )
-        )  # fmt: skip
+        ends = np.append(1.0, limits), np.append(1.0, np.full(limits.size, np.inf))
+        session = Highs().session(LinearProgram(cost, vstack(rows), *ends, free, name="multipliers"))
         point = np.zeros(cost.size)
         for _ in range(PRICING):
             result = session.solve()

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optdp.solvers.interior import reach
+
 #: Iterations of the interior-point method, and rounds of adding inequalities.
 ITERATIONS, ROUNDS = 150, 12
 #: So many iterations without a closer bracket end it: rounding has been reached.
@@ -126,11 +128,6 @@ def _violated(kernel: np.ndarray, growth: np.ndarray) -> np.ndarray:
     return np.concatenate(found, axis=1)
 
 
-def _reach(value: np.ndarray, move: np.ndarray) -> float:
-    down = move < 0
-    return float((value[down] / -move[down]).min()) if down.any() else math.inf
-
-
 def _interior(
     losses: np.ndarray, growth: np.ndarray, prior: np.ndarray | None, rows: np.ndarray, tolerance: float,
     left: Callable[[], float],
@@ -226,8 +223,8 @@ def _interior(
             return dk, dw, ds, (on_w - u * dw) / w, (on_k - z * dk) / k, dlam, dnu, dt
 
         def steps(moves: tuple[np.ndarray, ...], share: float) -> tuple[float, float]:
-            reach = [share * _reach(value, move) for value, move in zip((k, w, s, u, z, lam), moves, strict=False)]
-            return min(1.0, *reach[:3]), min(1.0, *reach[3:])
+            far = [share * reach(value, move) for value, move in zip((k, w, s, u, z, lam), moves, strict=False)]
+            return min(1.0, *far[:3]), min(1.0, *far[3:])
 
         moves = direction(-u * w, -z * k, -lam * s)
         ahead, behind = steps(moves, 1.0)

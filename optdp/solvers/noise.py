@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from optdp.solvers.interior import reach
+
 #: Newton steps; no logarithm of a mass changes by more than this in one.
 STEPS, FAR = 200, 2.0
 #: How much steps are damped far from the optimum.
@@ -154,7 +156,7 @@ class Program:
 
         **Arguments:** `tolerance`: relative, of the gap and of what brackets differ by.
         """
-        from scipy.linalg import LinAlgError, cho_factor
+        from scipy.linalg import LinAlgError
 
         u = u - math.log(float(self.weight @ np.exp(u)))
         z = np.maximum(-self.excess(u), 1e-3)
@@ -182,28 +184,17 @@ class Program:
             matrix = self.laplacian(bent[self.row] * stiff) + d.T @ (stretch[:, None] * d)
             # Far from the optimum pairs may hold hardly any mass together: steps are damped there.
             matrix[np.diag_indices(self.size)] += DAMPED * min(1.0, error) * value * share
-            if not np.isfinite(matrix).all() or not float(matrix.diagonal().min()) > 0:
-                break
-            unit = 1 / np.sqrt(matrix.diagonal())
-            matrix *= unit[:, None] * unit
-            matrix[np.diag_indices(self.size)] += 1e-15
             try:
-                factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+                newton = _Newton(lam, z, over, d, defect, share, *_factorised(matrix, 1e-15))
             except LinAlgError:
                 break
-
-            newton = _Newton(lam, z, over, d, defect, share, factor, unit)
             v, dlam, dz, dt = newton.step(np.zeros_like(lam))
-            ahead = min(1.0, _reach(lam, dlam), _reach(z, dz), FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300))
+            ahead = min(1.0, reach(lam, dlam), reach(z, dz), FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300))
             after = float((lam + ahead * dlam) @ (z + ahead * dz))
             centre = max((max(after, 0.0) / gap) ** 3, 1e-4) * gap / lam.size if ahead > 0.1 else gap / lam.size
             v, dlam, dz, dt = newton.step(centre - (dlam * dz if ahead > 0.3 else 0.0))
-            far = min(
-                1.0,
-                FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300),
-                0.95 * _reach(lam, dlam),
-                0.95 * _reach(z, dz),
-            )
+            near = FAR / max(float(np.abs(v[share > RARE]).max()), 1e-300)
+            far = min(1.0, near, 0.95 * reach(lam, dlam), 0.95 * reach(z, dz))
             v = np.clip(v, -FAR / far, FAR / far)
             before = float(np.maximum(over + z, 0.0).max())
             while far > 1e-6 and float((self.excess(u + far * v) + z + far * dz).max()) > before + 0.5:
@@ -217,7 +208,7 @@ class Program:
         Multipliers that are 0 join no points, which leaves directions undetermined: in the matrix, not in the gradient, they
         count as `LOOSE` of the largest.
         """
-        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+        from scipy.linalg import LinAlgError, cho_solve
 
         stiffer, best = np.maximum(lam, LOOSE * lam.max()), (math.inf, u)
         for _ in range(POLISH):
@@ -234,13 +225,8 @@ class Program:
             if error < 1e-10 or not math.isfinite(error):
                 break
             matrix = self.laplacian(stiffer[self.row] * stiff)
-            if not np.isfinite(matrix).all() or not float(matrix.diagonal().min()) > 0:
-                break
-            unit = 1 / np.sqrt(matrix.diagonal())
-            matrix *= unit[:, None] * unit
-            matrix[np.diag_indices(self.size)] += 1e-14
             try:
-                factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+                factor, unit = _factorised(matrix, 1e-14)
             except LinAlgError:
                 break
             v = -unit * cho_solve(factor, unit * defect, check_finite=False)
@@ -249,6 +235,16 @@ class Program:
         return best[1]
 
 
-def _reach(values: np.ndarray, moves: np.ndarray) -> float:
-    down = moves < 0
-    return float((values[down] / -moves[down]).min()) if down.any() else math.inf
+def _factorised(matrix: np.ndarray, ridge: float) -> tuple[Any, np.ndarray]:
+    """(a Cholesky factor of the matrix scaled to the diagonal 1 + `ridge`, the scale); the matrix is lost.
+
+    **Raises** LinAlgError where it is not positive definite in floats.
+    """
+    from scipy.linalg import LinAlgError, cho_factor
+
+    if not np.isfinite(matrix).all() or not float(matrix.diagonal().min()) > 0:
+        raise LinAlgError("the matrix is not positive definite")
+    unit = 1 / np.sqrt(matrix.diagonal())
+    matrix *= unit[:, None] * unit
+    matrix[np.diag_indices(unit.size)] += ridge
+    return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), unit

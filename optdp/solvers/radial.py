@@ -16,14 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optdp.solvers.lp import Highs, LinearProgram
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 #: Rounds after which a program stops short of its tolerance (5 to 50 are usual), and all of them; so many in a row without
 #: progress end one.
@@ -255,9 +251,7 @@ class _Master:
         first = np.concatenate([[0.0], self.sizes / self.mass])[None]
         cost = np.concatenate([[1.0], np.zeros(count)])
         self.session = Highs().session(
-            LinearProgram(
-                cost, _sparse(first), np.array([least]) / self.mass, np.ones(1) / self.mass, name="radial floor"
-            )
+            LinearProgram(cost, first, np.array([least]) / self.mass, np.ones(1) / self.mass, name="radial floor")
         )
 
     def size(self, radii: np.ndarray) -> np.ndarray:
@@ -306,9 +300,11 @@ class _Master:
 
     def add(self, cut: _Cut, worth: np.ndarray) -> None:
         """New rows."""
+        from scipy.sparse import csr_matrix
+
         head = np.full((cut.size, 1), self.unit if cut.places.size else 0.0)
         body = np.hstack([head, -self.sizes * cut.prices(self.caps)]) / cut.scale[:, None]
-        self.session.add_rows(_sparse(body), worth / cut.scale, np.full(cut.size, np.inf))
+        self.session.add_rows(csr_matrix(body), worth / cut.scale, np.full(cut.size, np.inf))
         self.cuts.append(cut)
 
     def merged(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -353,10 +349,12 @@ class _Master:
 
     def extend(self, radii: np.ndarray, norms: np.ndarray) -> None:
         """Add radii and norms."""
+        from scipy.sparse import csc_matrix
+
         new, sizes = replace(self.caps, radii=radii), self.size(radii)
         parts = [-sizes * cut.prices(new) / cut.scale[:, None] for cut in self.cuts]
         columns = np.concatenate([sizes[None] / self.mass, *parts])
-        self.session.add_columns(np.zeros(radii.size), _sparse(columns).tocsc())
+        self.session.add_columns(np.zeros(radii.size), csc_matrix(columns))
         self.caps = replace(self.caps, radii=np.concatenate([self.caps.radii, radii]))
         self.sizes = np.concatenate([self.sizes, sizes])
         none = np.zeros(radii.size)
@@ -382,9 +380,3 @@ class _Cut:
     def prices(self, caps: Caps) -> np.ndarray:
         """g, or less what a unit of floor adds to the largest mean (rows, radii)."""
         return caps.prices(self.slopes, self.levels)[0] if self.places.size else -caps.far(self.height)[None]
-
-
-def _sparse(rows: np.ndarray) -> csr_matrix:
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix(rows)

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.kernel import KernelMechanism
-from optdp.problem.domains import Alphabet, Circle
-from optdp.problem.priors import places
+from optdp.problem import Alphabet, Circle, places
 
 #: Cells of the outputs' continuous part, and points at which the density is averaged in each.
 CELLS, POINTS = 256, 64

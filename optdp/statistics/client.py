@@ -50,15 +50,9 @@ def source(plan: Plan, language: str = "js") -> str:
 
 def form(plan: Plan) -> dict[str, Any]:
     """The plan as its clients read it. **Raises** ValueError naming the column that they cannot answer."""
+    own = {"digest": plan.digest, "statement": plan.statement(), "repeat": plan.repeat, "reported": plan.reported}
     columns = [_column(part) | {"mechanism": mechanism_form(part)} for part in plan.parts]
-    return {
-        "digest": plan.digest,
-        "statement": plan.statement(),
-        "repeat": plan.repeat,
-        "reported": plan.reported,
-        "columns": columns,
-        "units": [_unit(plan, unit) for unit in plan.units],
-    }
+    return own | {"columns": columns, "units": [_unit(plan, unit) for unit in plan.units]}
 
 
 def _unit(plan: Plan, unit: tuple[Part, ...]) -> dict[str, Any]:
@@ -116,41 +110,22 @@ def _cuts(coins: int) -> list[int] | None:
 
 def _piecewise(m: PiecewiseMechanism) -> dict[str, Any]:
     lattice, numbers, slope = m.tables()
-    return {
-        "kind": "piecewise",
-        "step": float(lattice.step),
-        "first": lattice.first,
-        "last": lattice.last,
-        "span": _halves(lattice.count - 1),
-        "window": _halves(numbers - 1),
-        "slope": slope,
-        "floor": _cuts(m.floor_coins),
-    }
+    own = {"kind": "piecewise", "step": float(lattice.step), "first": lattice.first, "last": lattice.last}
+    own |= {"span": _halves(lattice.count - 1), "window": _halves(numbers - 1)}
+    return own | {"slope": slope, "floor": _cuts(m.floor_coins)}
 
 
 def _kernel(m: KernelMechanism) -> dict[str, Any]:
     made, sent = m.tables(), m.tables()["sent"]
-    own = {
-        "step": float(sent.step),
-        "edges": made["edges"],
-        "window": _halves(m.width_cells - 1),
-        "floor": _cuts(m.floor_coins),
-    }
+    own = {"step": float(sent.step), "edges": made["edges"]}
+    own |= {"window": _halves(m.width_cells - 1), "floor": _cuts(m.floor_coins)}
+    lows, highs = map(list, zip(*made["places"], strict=True))
     if m.rule == "ends":
-        own |= {"kind": "ends", "first": sent.first, "last": sent.last, "starts": [a for a, _ in made["places"]]}
-        return own | {
-            "slopes": made["slopes"],
-            "map": made["stretches"],
-            "lower": m.domain.lower,
-            "width": m.domain.width,
-        }
+        own |= {"kind": "ends", "first": sent.first, "last": sent.last, "starts": lows, "slopes": made["slopes"]}
+        return own | {"map": made["stretches"], "lower": m.domain.lower, "width": m.domain.width}
     read = Lattice.between(m.domain.lower, m.domain.upper)
     own |= {"kind": "mean", "read": float(read.step), "first": read.first, "last": read.last}
-    own |= {
-        "lows": [a for a, _ in made["places"]],
-        "highs": [b for _, b in made["places"]],
-        "coins": str(m.floor_coins),
-    }
+    own |= {"lows": lows, "highs": highs, "coins": str(m.floor_coins)}
     return own | {"starts": made["starts"], "grids": made["grids"]}
 
 

@@ -107,13 +107,8 @@ def collect(
         raise ValueError("sources are not allowed: there must be one at least, and each only once")
     target = Path(folder).resolve()
     target.mkdir(parents=True, exist_ok=True)
-    notes = sweep(
-        partial(_read_on, plan, folder=target, parts=parts),
-        found,
-        executor=executor,
-        progress=progress,
-        label="collecting",
-    )
+    read = partial(_read_on, plan, folder=target, parts=parts)
+    notes = sweep(read, found, executor=executor, progress=progress, label="collecting")
     refused: Counter[str] = Counter()
     for note in notes:
         refused.update(note.refused)

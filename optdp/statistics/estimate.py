@@ -29,12 +29,11 @@ from numpy.typing import ArrayLike
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
-from optdp.problem.domains import Alphabet, Box, Circle, Interval
-from optdp.problem.priors import Prior, PriorLike
+from optdp.problem import Alphabet, Box, Circle, Interval, Prior, PriorLike
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, kept, mixed
 from optdp.statistics.likelihood import maximise
-from optdp.statistics.tables import frame
+from optdp.statistics.tables import Printed, frame
 from optdp.statistics.tally import Sample, Tally
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class NotIdentified(ValueError):
 
 
 @dataclass(frozen=True, repr=False)
-class Estimate:
+class Estimate(Printed):
     """An estimate from private outputs, with its uncertainty.
 
     - `value`: a float, or an array for several numbers; `standard_error`: of the same shape.
@@ -115,24 +114,15 @@ class Estimate:
             lines += [f"  ... {len(rows) - 40} more"] * (len(rows) > 40)
         return "\n".join([*lines, f"  method: {self.method}", f"  assumes: {self.assumptions}"])
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
-
 
 def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, tuple) else np.asarray(value).tolist()
 
 
 def _name(point: Any) -> str:
-    return (
-        f"[{point[0]:g}, {point[1]:g})"
-        if isinstance(point, tuple)
-        else f"{point:g}"
-        if isinstance(point, float)
-        else str(point)
-    )
+    if isinstance(point, tuple):
+        return f"[{point[0]:g}, {point[1]:g})"
+    return f"{point:g}" if isinstance(point, float) else str(point)
 
 
 def estimate(
@@ -401,23 +391,17 @@ def _symbols(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
             f"what = {ask.what!r} is not allowed for {domain}: its symbols are no numbers; use 'frequencies'"
         )
     channel = Channel.of(mechanism)
-    counts, matrix = data.counts(channel), channel.matrix(_array(symbols))
+    counts, matrix = data.counts(channel), channel.matrix(domain.check(symbols))
     order = np.argsort(np.array(symbols)) if numeric and ask.what != "frequencies" else np.arange(len(symbols))
     matrix, symbols = matrix[:, order], tuple(symbols[i] for i in order)
     if ask.what == "mean":
         wanted, points = np.array(symbols, dtype=float)[None], ()
     else:
         eye = np.eye(len(symbols))
-        wanted, points = (eye if ask.what == "frequencies" else np.cumsum(eye, axis=0).T), symbols
-        wanted = np.tril(np.ones_like(eye)) if ask.what in ("cdf", "quantile") else eye
+        wanted, points = (np.tril(np.ones_like(eye)) if ask.what in ("cdf", "quantile") else eye), symbols
     if ask.what == "quantile":
         return _ordered_quantile(matrix, counts, np.array(symbols, dtype=float), ask)
     return _functionals(matrix, counts, wanted, points, symbols, ask, POPULATION.format("distribution"))
-
-
-def _array(symbols: tuple[Any, ...]) -> np.ndarray:
-    mixed_types = len({isinstance(s, str) for s in symbols}) > 1
-    return np.array(symbols, dtype=object) if mixed_types else np.array(symbols)
 
 
 def _functionals(
@@ -461,11 +445,9 @@ def _edges(mechanism: Mechanism, bins: Any) -> np.ndarray | None:
     if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
         if not np.isfinite(domain.lower):
             raise ValueError(f"bins = {bins!r} is not allowed on {domain}: give the ends of bins that hold all inputs")
-        return (
-            None
-            if bins is None
-            else np.linspace(domain.lower, domain.upper, require.integer("bins", bins, low=2, high=1000) + 1)
-        )
+        if bins is None:
+            return None
+        return np.linspace(domain.lower, domain.upper, require.integer("bins", bins, low=2, high=1000) + 1)
     ends = np.asarray(bins, dtype=float)
     if ends.ndim != 1 or ends.size < 3 or not np.isfinite(ends).all() or (np.diff(ends) <= 0).any():
         raise ValueError("bins is not allowed: it must be an integer >= 2 or at least 3 increasing ends")
@@ -555,18 +537,24 @@ def _quantile(matrix: np.ndarray, counts: np.ndarray, edges: np.ndarray, names: 
     places = np.interp(at, np.arange(bins + 1), edges)
     if ask.prior is not None:
         shares = bayes.posterior(matrix, counts, _dirichlet(ask, names))
-        draws = np.array([_crossing(np.cumsum(s), edges, q) for s in shares])[:, None]
-        value, error, interval, _ = bayes.summary(draws, ask.level)
-        ends = [e[0] for e in interval]
-        return ask.answer(n, bayes.METHOD, f"{told}; {bayes.ASSUMPTIONS}", value[0], error[0], ends, ends)
+        return _credible(np.array([_crossing(np.cumsum(s), edges, q) for s in shares]), n, told, ask)
     found = Averages.of(matrix, counts, np.tril(np.ones((bins + 1, bins)), -1), names)
     here = _crossing(found.values[1:], edges, q)
     low, high = found.between(_z(ask.level), steps)
     first, last = int(np.argmax(high >= q)), at.size - 1 - int(np.argmax(low[::-1] <= q))
-    reach = (
-        min(here, _between(places, high, max(first - 1, 0), q)),
-        max(here, _between(places, low, min(last, at.size - 2), q)),
-    )
+    least, most = _between(places, high, max(first - 1, 0), q), _between(places, low, min(last, at.size - 2), q)
+    return _inverted(here, (min(here, least), max(here, most)), n, told, ask)
+
+
+def _credible(draws: np.ndarray, n: int, told: str, ask: _Ask) -> Estimate:
+    """A quantile from draws of its posterior."""
+    value, error, interval, _ = bayes.summary(draws[:, None], ask.level)
+    ends = [e[0] for e in interval]
+    return ask.answer(n, bayes.METHOD, f"{told}; {bayes.ASSUMPTIONS}", value[0], error[0], ends, ends)
+
+
+def _inverted(here: float, reach: tuple[float, float], n: int, told: str, ask: _Ask) -> Estimate:
+    """A quantile with the values that no score test rejects."""
     spread = (reach[1] - reach[0]) / (2 * _z(ask.level))
     return ask.answer(n, "maximum likelihood; the interval inverts score tests", told, here, spread, reach, reach)
 
@@ -596,10 +584,7 @@ def _ordered_quantile(matrix: np.ndarray, counts: np.ndarray, symbols: np.ndarra
     wanted = np.tril(np.ones((symbols.size, symbols.size)))
     if ask.prior is not None:
         cdf = bayes.posterior(matrix, counts, _dirichlet(ask, tuple(symbols.tolist()))) @ wanted.T
-        draws = symbols[np.argmax(cdf >= q - 1e-12, axis=1)][:, None]
-        value, error, interval, _ = bayes.summary(draws, ask.level)
-        ends = [e[0] for e in interval]
-        return ask.answer(n, bayes.METHOD, f"{told}; {bayes.ASSUMPTIONS}", value[0], error[0], ends, ends)
+        return _credible(symbols[np.argmax(cdf >= q - 1e-12, axis=1)], n, told, ask)
     found = Averages.of(matrix, counts, wanted, tuple(symbols.tolist()))
     low, high = found.intervals(_z(ask.level))
     here = float(symbols[int(np.argmax(found.values >= q - 1e-12))])
@@ -607,8 +592,7 @@ def _ordered_quantile(matrix: np.ndarray, counts: np.ndarray, symbols: np.ndarra
     before = np.concatenate([[-np.inf], low[:-1]])
     inside = symbols[(before < q) & (high >= q)]
     reach = float(inside.min(initial=here)), float(inside.max(initial=here))
-    spread = (reach[1] - reach[0]) / (2 * _z(ask.level))
-    return ask.answer(n, "maximum likelihood; the interval inverts score tests", told, here, spread, reach, reach)
+    return _inverted(here, reach, n, told, ask)
 
 
 def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, progress: bool) -> Estimate:
@@ -828,13 +812,9 @@ def _direction(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
         low, high = -np.pi, np.pi
     value = domain.start + (middle % (2 * np.pi)) / turn
     ends = value + low / turn, value + high / turn
-    told = (
-        POPULATION.format("mean direction")
-        + "; the noise turns with the input. Ends may lie beyond the cut of the circle"
-    )
-    return ask.answer(
-        n, "mean direction of the outputs; the interval inverts a test", told, value, error / turn, ends, ends
-    )
+    told = f"{POPULATION.format('mean direction')}; the noise turns with the input. Ends may lie beyond the cut of the circle"
+    method = "mean direction of the outputs; the interval inverts a test"
+    return ask.answer(n, method, told, value, error / turn, ends, ends)
 
 
 def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:

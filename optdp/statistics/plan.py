@@ -25,11 +25,11 @@ import json
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -37,14 +37,11 @@ from optdp import files
 from optdp.design.frequency import solve_frequency
 from optdp.design.kernel import solve_kernel
 from optdp.design.progress import Progress, ProgressLike
-from optdp.exact import enclosures, require
-from optdp.exact.fields import Fields, load
-from optdp.exact.numbers import Log, Number, encode, show
-from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.exact import OPTIONAL, Fields, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, written
+from optdp.exact.fields import load
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
-from optdp.problem.domains import Interval, OneHot
-from optdp.problem.privacy import LDP
+from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
 from optdp.statistics.estimate import Estimate, estimate, simultaneous
 from optdp.statistics.recommend import RTOL, candidates, unit_error
@@ -68,13 +65,7 @@ CONTENDERS = {
 #: Shares of eps are multiples of this part of it.
 GRAIN = 2**20
 #: What an estimate says for a goal.
-WHAT = {
-    "mean": "mean",
-    "quantile": "quantile",
-    "distribution": "histogram",
-    "frequencies": "frequencies",
-    "answers": "mean",
-}
+WHAT = {goal: goal for goal in GOALS} | {"distribution": "histogram", "answers": "mean"}
 
 
 @dataclass(frozen=True)
@@ -84,14 +75,14 @@ class Part:
     `group` > 0 are answered together: `eps` is that of all of them, and the mechanism what comes out for this one.
     """
 
-    name: str
+    name: Annotated[str, Within(most=200)]
     column: Column
-    goal: str
+    goal: Annotated[str, Within(words=GOALS)]
     eps: Number
     mechanism: Mechanism
-    unit: float
-    weight: float
-    group: int = 0
+    unit: Annotated[float, Within(0.0)]
+    weight: Annotated[float, Within(0.0)]
+    group: Annotated[int, Within(0, 10_000)] = field(default=0, metadata=OPTIONAL)
 
     def errors(self, n: int, share: float) -> float:
         """The predicted error about n people of whom this share reports the column."""
@@ -109,7 +100,7 @@ def _width(column: Column) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(tables.Printed):
     """How a table is made private, column by column; `optdp.plan` makes one.
 
     - `parts`: what happens to each column; `reported`: how many of the `units` each person reports (all, or a random choice).
@@ -288,14 +279,10 @@ class Plan:
         """What is sent, how private it is, and how accurate with n people, in words."""
         units = self.units
         k, what = len(units), "columns" if len(units) == len(self.parts) else "groups of columns"
-        how = (
-            "reports all columns"
-            if self.reported == k
-            else f"reports {self.reported} of the {k} {what}, chosen at random"
-        )
+        how = f"reports {self.reported} of the {k} {what}, chosen at random"
         spent = f"{self.reported} times {show(self.parts[0].eps)}"
         if self.reported == k:
-            spent = " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
+            how, spent = "reports all columns", " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
         lines = [
             f"Each person {how}. A person's whole private row is {show(self.eps)}-LDP, all columns together ({spent}): it is at "
             f"most {math.exp(float(self.eps)):.4g} times as likely as it would be from any other row.",
@@ -324,30 +311,10 @@ class Plan:
     def __repr__(self) -> str:
         return f"<Plan for {', '.join(self.names)}: {show(self.eps)}-LDP, {self.reported} of {len(self.parts)} columns reported>"
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(self.summary())}</pre>"
-
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""
-        parts = [
-            {
-                "name": p.name, "column": p.column.to_dict(), "goal": p.goal, "eps": encode(p.eps),
-                "mechanism": p.mechanism.to_dict(), "unit": p.unit, "weight": p.weight,
-            } | ({"group": p.group} if p.group else {})
-            for p in self.parts
-        ]  # fmt: skip
         compared = [{"strategy": name, "error": error} for name, error in self.compared]
-        return {
-            "plan": 1,
-            "parts": parts,
-            "reported": self.reported,
-            "eps": encode(self.eps),
-            "n": self.n,
-            "compared": compared,
-            "repeat": self.repeat,
-        }
+        return {"plan": 1} | written(self) | {"compared": compared}
 
     @classmethod
     def from_dict(cls, data: object, where: str = "plan") -> Plan:
@@ -358,24 +325,14 @@ class Plan:
     def read(cls, fields: Fields) -> Plan:
         """The same, from entries checked one by one. **Raises** FieldError, or ValueError if rows would not be eps-LDP."""
         fields.integer("plan", 1, 1)
-        parts = []
-        for i, entry in enumerate(fields.entries("parts", 1, 10_000)):
-            own = Fields(entry, f"{fields.where}.parts[{i}]")
-            parts.append(
-                Part(
-                    own.text("name", 200), Column.read(own.child("column")), own.choice("goal", GOALS), own.number("eps"),
-                    Mechanism.read(own.child("mechanism")), own.real("unit", 0.0), own.real("weight", 0.0),
-                    own.integer("group", 0, 10_000) if "group" in own.data else 0,
-                )
-            )  # fmt: skip
-            own.done()
+        parts = fields.typed("parts", tuple[Part, ...], Within(least=1, most=10_000))
         compared = []
         for i, entry in enumerate(fields.entries("compared", 0, 100)):
             row = Fields(entry, f"{fields.where}.compared[{i}]")
             compared.append((row.text("strategy", 100), row.real("error", 0.0)))
             row.done()
         made = cls(
-            tuple(parts),
+            parts,
             fields.integer("reported", 1, len(parts)),
             fields.number("eps"),
             fields.integer("n", 1, 10**12),
@@ -684,12 +641,9 @@ def plan(
                     raise ValueError(f"{what}[{name!r}] is not allowed: the schema has no such column")
     if isinstance(goal, str):
         require.choice("goal", goal, GOALS)
-    goals = {
-        name: "frequencies"
-        if isinstance(c, Category)
-        else require.choice("goal", goal if isinstance(goal, str) else goal.get(name, "mean"), GOALS)
-        for name, c in schema.items()
-    }
+    wanted = {name: goal if isinstance(goal, str) else goal.get(name, "mean") for name in schema}
+    wanted |= {name: "frequencies" for name, column in schema.items() if isinstance(column, Category)}
+    goals = {name: require.choice("goal", asked, GOALS) for name, asked in wanted.items()}
     if any(g == "frequencies" for name, g in goals.items() if not isinstance(schema[name], Category)):
         raise ValueError("goal = 'frequencies' is not allowed for numbers: use 'distribution'")
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
@@ -735,13 +689,12 @@ def plan(
         units = alone + sum(len(chunk) > 1 for chunk in chunks)
         for m in sorted({1, units}):
             share = _share(total, Fraction(1, m))
-            made_parts = {
-                p.name: p
-                for g, chunk in enumerate(chunks, 1)
-                if len(chunk) > 1
-                for p in _together({name: schema[name] for name in chunk}, share, weight, g)
-            }
-            ordered = tuple(made_parts.get(name) or part(name, share) for name in schema)
+            groups = [
+                _together({name: schema[name] for name in chunk}, share, weight, g)
+                for g, chunk in enumerate(chunks, 1) if len(chunk) > 1
+            ]  # fmt: skip
+            joint = {p.name: p for group in groups for p in group}
+            ordered = tuple(joint.get(name) or part(name, share) for name in schema)
             attempt(f"joint {size}, {m} of {units}", ordered, m, units)
     best = min(tried, key=lambda row: row[0])
     return Plan(best[2], best[3], total, n, tuple((label, error) for error, label, _, _ in tried), repeat)

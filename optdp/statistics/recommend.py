@@ -31,20 +31,14 @@ from optdp.design.frequency import solve_frequency
 from optdp.design.kernel import solve_kernel
 from optdp.design.piecewise import solve_piecewise
 from optdp.design.progress import Progress, ProgressLike
-from optdp.exact import require
-from optdp.exact.numbers import Number
+from optdp.exact import Number, require
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
-from optdp.problem.constraints import Unbiased
-from optdp.problem.density import Density
+from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
 from optdp.problem.domains import Alphabet, Circle, DomainLike, OneHot, as_domain
-from optdp.problem.objectives import Average, WorstCase
-from optdp.problem.priors import Prior, PriorLike
-from optdp.problem.privacy import LDP
-from optdp.problem.problem import Problem
 from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.estimate import NotIdentified, affine_mean, mean_tables, unbiased
-from optdp.statistics.tables import frame
+from optdp.statistics.tables import Printed, frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +78,7 @@ class Choice:
 
 
 @dataclass(frozen=True, repr=False)
-class Recommendation:
+class Recommendation(Printed):
     """Mechanisms in the order of their errors for a goal; `best`, `mechanism`: the first that is private as it is sent.
 
     - `rows`: the `Choice`s; `refused`: (name, why the goal is not identified by its outputs).
@@ -137,11 +131,6 @@ class Recommendation:
             )
         lines += [f"  {name:{width}}  not identified" for name, _ in self.refused]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
 
 
 def recommend(
@@ -196,10 +185,8 @@ def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float,
     low, high = math.log(1e-3), math.log(require.MAX_EPS)
 
     def enough(at: float) -> bool:
-        return (
-            _ranked(area, min(math.exp(at), require.MAX_EPS), goal, n, None, prior, q, tell, quick=True).best.error
-            <= error
-        )
+        eps = min(math.exp(at), require.MAX_EPS)
+        return _ranked(area, eps, goal, n, None, prior, q, tell, quick=True).best.error <= error
 
     if not enough(high):
         raise ValueError(f"error = {error!r} is not allowed with n = {n}: no eps up to {require.MAX_EPS:g} gives it")
@@ -385,10 +372,8 @@ def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
         shares = None if population is None else _binned(population, domain, BINS)
         return math.sqrt(noise(matrix, np.eye(BINS), shares) / BINS)
     bins = 2 * BINS
-    matrix, shares = (
-        mixed(channel, np.linspace(domain.lower, domain.upper, bins + 1)),
-        _binned(population, domain, bins),
-    )
+    matrix = mixed(channel, np.linspace(domain.lower, domain.upper, bins + 1))
+    shares = _binned(population, domain, bins)
     k = int(np.searchsorted(np.cumsum(shares), q * (1 - 1e-12)))
     inside = (q - shares[:k].sum()) / shares[k]
     wanted = np.concatenate([np.ones(k), [inside], np.zeros(bins - k - 1)])[None]

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from optdp.exact import require
-from optdp.exact.fields import Tagged, Within
+from optdp.exact import Tagged, Within, require
 from optdp.problem.domains import Interval, OneHot
 
 Outside = Literal["refuse", "clip"]

@@ -19,6 +19,15 @@ Part = TypeVar("Part")
 CHUNK = 65_536
 
 
+class Printed:
+    """What notebooks show as it is printed."""
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+
 def frame(columns: Mapping[str, Any], index: Sequence[Any]) -> pd.DataFrame:
     """A pandas table. **Raises** RuntimeError without pandas."""
     try:

@@ -31,8 +31,8 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import OPTIONAL, Number, Within, enclosures, number, require
-from optdp.mechanisms.baselines.noise import Gaussian, Laplace
-from optdp.mechanisms.noise import AdditiveNoise
+from optdp.mechanisms.baselines.noise import Gaussian, Laplace, Tabulated
+from optdp.mechanisms.noise import NormalNoise
 from optdp.problem import GDP, KL, RDP, ApproxDP, Integers, Line, LossLike, Privacy, Problem, Profile
 from optdp.problem.privacy import Divergence, gauss_tail
 
@@ -45,7 +45,7 @@ LEAST = 1e-4
 
 
 @dataclass(frozen=True, repr=False)
-class GaussianNoise(AdditiveNoise):
+class GaussianNoise(NormalNoise, Tabulated):
     """N(0, (sensitivity/mu)^2); on the integers rounded to the nearest one, or the discrete Gaussian with this parameter.
 
     **Arguments:** `mu` in (0, 8]; `sensitivity`; `domain`: a `Line` or the `Integers`; `kind`: "gaussian", or "discrete"
@@ -111,17 +111,10 @@ class GaussianNoise(AdditiveNoise):
         return weights / (2 * weights.sum() - weights[0])
 
     def noise_density(self, z: ArrayLike) -> np.ndarray:
-        points = np.asarray(z, dtype=float) / self.sigma
-        if self.discrete:
-            return np.zeros(points.shape)
-        return np.exp(-np.square(points) / 2) / (self.sigma * math.sqrt(2 * math.pi))
+        return np.zeros(np.shape(z)) if self.discrete else super().noise_density(z)
 
     def noise_probability(self, z: ArrayLike) -> np.ndarray:
-        distance = np.abs(np.asarray(z, dtype=float))
-        if not self.discrete:
-            return np.zeros(distance.shape)
-        index = np.minimum(distance, self._half.size - 1).astype(np.int64)
-        return np.where((distance == np.round(distance)) & (distance < self._half.size), self._half[index], 0.0)
+        return super().noise_probability(z) if self.discrete else np.zeros(np.shape(z))
 
     @cached_property
     def _tails(self) -> np.ndarray:
@@ -129,21 +122,16 @@ class GaussianNoise(AdditiveNoise):
         return np.append(np.cumsum(self._half[:0:-1])[::-1], 0.0)
 
     def cdf(self, z: ArrayLike) -> np.ndarray:
-        from scipy.special import ndtr
-
-        points = np.asarray(z, dtype=float)
         if not self.discrete:
-            return ndtr(points / self.sigma)
-        k, last = np.floor(points), self._tails.size - 1
+            return super().cdf(z)
+        k, last = np.floor(np.asarray(z, dtype=float)), self._tails.size - 1
         above = self._tails[np.clip(np.where(k >= 0, k, -k - 1), 0, last).astype(np.int64)]
         return np.where(k >= 0, 1 - above, above)
 
     def quantile(self, level: ArrayLike) -> np.ndarray:
-        from scipy.special import ndtri
-
-        sign, tail = self._levels(level)
         if not self.discrete:
-            return -sign * self.sigma * ndtri(tail)
+            return super().quantile(level)
+        sign, tail = self._levels(level)
         first = np.searchsorted(-self._tails, -tail, side="left")  # the least k with P(Z > k) <= tail
         return np.where(sign > 0, first, -np.searchsorted(-self._tails, -tail, side="right")) * 1.0 + 0.0
 
@@ -151,32 +139,24 @@ class GaussianNoise(AdditiveNoise):
         if self.kind == "gaussian":
             drawn = rng.normal(0.0, self.sigma, shape)
             return np.rint(drawn) + 0.0 if self.discrete else drawn
-        sums = np.cumsum(np.concatenate([self._half[:1], 2 * self._half[1:]]))
-        distance = np.minimum(np.searchsorted(sums, rng.random(shape), side="right"), sums.size - 1)
-        return rng.choice((-1.0, 1.0), shape) * distance + 0.0
+        return super().sample(shape, rng)
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
         if self.discrete:
-            values = np.asarray(law(np.arange(self._half.size) * 1.0), dtype=float)
-            return float(self._half[0] * values[0] + 2 * (self._half[1:] @ values[1:]))
-        if (q := law.exponent) is None:
+            return super().noise_loss(law)
+        if law.exponent is None:
             from scipy.integrate import quad
 
             end = 40 * self.sigma
             return float(2 * quad(lambda z: float(law(z)) * float(self.noise_density(z)), 0, end, limit=400)[0])
-        return float(self.sigma**q * 2 ** (q / 2) * math.gamma((q + 1) / 2) / math.sqrt(math.pi))
+        return self._normal_moment(law.exponent)
 
     def delta(self, eps: float) -> float:
         own = ApproxDP(eps, 0.5, self.sensitivity).eps
         if self.kind == "gaussian":
             return float(GDP(self.mu, self.sensitivity).delta_at(own))
-        e, half = math.exp(float(own)), self._half
-        worst = 0.0
-        for s in range(1, int(self.sensitivity) + 1):
-            line = np.concatenate([np.zeros(s), half[:0:-1], half, np.zeros(s)])
-            worst = max(worst, float(np.maximum(line[:-s] - e * line[s:] * (1 - 1e-14), 0.0).sum()))
-        return worst
+        return super().delta(float(own))
 
     def __repr__(self) -> str:
         kind = "discrete" if self.kind == "discrete" else "rounded" if self.discrete else "plain"

@@ -16,10 +16,7 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.closed_forms.frequency import best_size
-from optdp.exact import enclosures, require
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Number
-from optdp.exact.sampling import Seed, as_rng, coin
+from optdp.exact import Number, Seed, Within, as_rng, coin, enclosures, require
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle, prime_at_least
 from optdp.problem.domains import OneHot
 
@@ -225,11 +222,8 @@ class HadamardResponse(FrequencyOracle):
 
     def second(self, messages: ArrayLike, categories: ArrayLike | None = None) -> np.ndarray:
         """The mean of T_c^2: a quarter of the share of the messages in the block of c."""
-        sent = self.check_messages(messages)
-        asked = (
-            np.arange(self.domain.d) if categories is None else np.ravel(self.domain.check(categories, "categories"))
-        )
-        return np.bincount(sent // self.size, minlength=self.blocks)[self._place(asked)[0]] / (4 * len(sent))
+        sent, (block, _) = self.check_messages(messages), self._place(self._asked(categories))
+        return np.bincount(sent // self.size, minlength=self.blocks)[block] / (4 * len(sent))
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         sent, (block, row) = np.asarray(y), self._place(self.domain.check(x))

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Number, Seed, as_rng, enclosures, number, require
 from optdp.mechanisms.base import Mechanism, quadrature
-from optdp.mechanisms.noise import AdditiveNoise
+from optdp.mechanisms.noise import AdditiveNoise, NormalNoise
 from optdp.problem import LDP, ApproxDP, DomainLike, Integers, Interval, Line, as_interval
 from optdp.problem.losses import Absolute, DistanceLoss, LossLike, Squared
 
@@ -309,7 +309,7 @@ class TruncatedLaplacian(Laplace):
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(PublishedNoise):
+class Gaussian(NormalNoise, PublishedNoise):
     """Gaussian noise, by default of the least standard deviation that is (eps, delta)-private, to the last bit.
 
     delta(sigma) = Phi(1/(2 s) - eps s) - e^eps Phi(-1/(2 s) - eps s), s = sigma/sensitivity, is evaluated in ball
@@ -370,28 +370,12 @@ class Gaussian(PublishedNoise):
                 low, high = (low, middle) if private(middle) else (middle, high)
         return math.nextafter(high * self.sensitivity, math.inf) if self.sensitivity != 1 else high
 
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        return np.exp(-np.square(np.asarray(z, dtype=float) / self.sigma) / 2) / (self.sigma * math.sqrt(2 * math.pi))
-
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        from scipy.special import ndtr
-
-        return ndtr(np.asarray(z, dtype=float) / self.sigma)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        from scipy.special import ndtri
-
-        sign, tail = self._levels(level)
-        return -sign * self.sigma * ndtri(tail)
-
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.normal(0.0, self.sigma, shape)
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)
-        if (q := law.exponent) is None:
-            return super().noise_loss(law)
-        return float(self.sigma**q * 2 ** (q / 2) * math.gamma((q + 1) / 2) / math.sqrt(math.pi))
+        return super().noise_loss(law) if law.exponent is None else self._normal_moment(law.exponent)
 
     def delta(self, eps: Number) -> float:
         with ctx.workprec(enclosures.PRECISION + 200):
@@ -436,11 +420,8 @@ class UniformNoise(PublishedNoise):
         return min(1.0, self._delta)
 
 
-@dataclass(frozen=True, repr=False)
-class IntegerNoise(PublishedNoise):
+class Tabulated(AdditiveNoise):
     """Noise on the integers, by its masses down to a negligible tail."""
-
-    integral = True
 
     @cached_property
     def _half(self) -> np.ndarray:
@@ -457,18 +438,6 @@ class IntegerNoise(PublishedNoise):
         index = np.minimum(distance, self._half.size - 1).astype(np.int64)
         return np.where((distance == np.round(distance)) & (distance < self._half.size), self._half[index], 0.0)
 
-    def _upper(self, t: np.ndarray) -> np.ndarray:
-        inside = self._sums[np.minimum(t, self._sums.size - 1).astype(np.int64)]
-        return np.where(t < self._sums.size, (1 - inside) / 2, 0.0)
-
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        k = np.floor(np.asarray(z, dtype=float))
-        return np.where(k >= 0, 1 - self._upper(np.maximum(k, 0)), self._upper(np.maximum(-k - 1, 0)))
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        return sign * np.minimum(np.searchsorted(self._sums, 1 - 2 * tail, side="left"), self._sums.size - 1) + 0.0
-
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         distance = np.minimum(np.searchsorted(self._sums, rng.random(shape), side="right"), self._sums.size - 1)
         return rng.choice((-1.0, 1.0), shape) * distance + 0.0
@@ -480,6 +449,25 @@ class IntegerNoise(PublishedNoise):
     def delta(self, eps: float) -> float:
         e = math.exp(require.epsilon(eps, zero=True))
         return max(_divergence(self._half, s, e) for s in range(1, int(self.sensitivity) + 1))
+
+
+@dataclass(frozen=True, repr=False)
+class IntegerNoise(Tabulated, PublishedNoise):
+    """Published noise on the integers."""
+
+    integral = True
+
+    def _upper(self, t: np.ndarray) -> np.ndarray:
+        inside = self._sums[np.minimum(t, self._sums.size - 1).astype(np.int64)]
+        return np.where(t < self._sums.size, (1 - inside) / 2, 0.0)
+
+    def cdf(self, z: ArrayLike) -> np.ndarray:
+        k = np.floor(np.asarray(z, dtype=float))
+        return np.where(k >= 0, 1 - self._upper(np.maximum(k, 0)), self._upper(np.maximum(-k - 1, 0)))
+
+    def quantile(self, level: ArrayLike) -> np.ndarray:
+        sign, tail = self._levels(level)
+        return sign * np.minimum(np.searchsorted(self._sums, 1 - 2 * tail, side="left"), self._sums.size - 1) + 0.0
 
 
 def _divergence(half: np.ndarray, shift: int, ratio: float) -> float:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Log, Seed, Within, as_rng, require
 from optdp.mechanisms.base import Mechanism
+from optdp.mechanisms.plane import grid_of
 from optdp.problem import LDP, Box, Interval, LossLike, Privacy
 
 #: Angles and radii of noise, cells of each side, and inputs each way at which the largest loss is sought.
@@ -54,8 +55,7 @@ class _Planar(Mechanism):
 
     def worst_input(self, loss: LossLike = "abs") -> Any:
         """The worst point of a grid, which has the corners and the centre."""
-        ways = [np.linspace(a, b, INPUTS + 1) for a, b in zip(self.domain.lower, self.domain.upper, strict=True)]
-        grid = np.stack(np.meshgrid(*ways, indexing="ij"), axis=-1).reshape(-1, 2)
+        grid = grid_of(*(np.linspace(side.lower, side.upper, INPUTS + 1) for side in self.domain.sides))
         return grid[int(np.argmax(self.expected_loss(grid, loss)))]
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
@@ -97,9 +97,8 @@ class ClampedPlanarLaplace(_Planar):
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, rng = np.asarray(self.domain.check(x), dtype=float), as_rng(rng)
         turns = rng.uniform(0.0, 2 * np.pi, inputs.shape[:-1])
-        noise = rng.gamma(2.0, self.scale, inputs.shape[:-1])[..., None] * np.stack(
-            [np.cos(turns), np.sin(turns)], axis=-1
-        )
+        radii = rng.gamma(2.0, self.scale, inputs.shape[:-1])[..., None]
+        noise = radii * np.stack([np.cos(turns), np.sin(turns)], axis=-1)
         return np.clip(inputs + noise, self.domain.lower, self.domain.upper)
 
     def guarantee(self) -> Privacy:
@@ -136,8 +135,7 @@ class SidesMechanism(_Planar):
 
     def _outputs(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         laws = [_law(part, float(v)) for part, v in zip(self.parts, x, strict=True)]
-        points = np.stack(np.meshgrid(*(points for points, _ in laws), indexing="ij"), axis=-1).reshape(-1, 2)
-        return points, np.outer(laws[0][1], laws[1][1]).reshape(-1)
+        return grid_of(*(points for points, _ in laws)), np.outer(laws[0][1], laws[1][1]).reshape(-1)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
         inputs, rng = np.asarray(self.domain.check(x), dtype=float), as_rng(rng)

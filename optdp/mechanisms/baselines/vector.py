@@ -4,53 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
 from flint import ctx
 from numpy.typing import ArrayLike
 
-from optdp.exact import enclosures, require
-from optdp.exact.check import Check
-from optdp.exact.fields import Within
-from optdp.exact.numbers import Log, Number
-from optdp.exact.sampling import Seed, as_rng
+from optdp.exact import Check, Log, Number, Seed, Within, as_rng, enclosures, require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.baselines.unbiased import hybrid, piecewise, pm_opt
 from optdp.mechanisms.cap import CapMechanism
-from optdp.mechanisms.product import share_of
+from optdp.mechanisms.product import composed, share_of
 from optdp.mechanisms.signs import SignMechanism
-from optdp.mechanisms.unbiased_vectors import COINS
-from optdp.problem.domains import Ball, Box, Interval, Sphere
-from optdp.problem.losses import LossLike
-from optdp.problem.privacy import LDP, Privacy
+from optdp.mechanisms.unbiased_vectors import COINS, Vectors
+from optdp.problem import LDP, Ball, Box, Interval, LossLike, Privacy, Sphere
 
 SIDE = Interval(-1.0, 1.0)
 
 
-class _Squared(Mechanism):
-    """What mechanisms for vectors share whose error has a formula."""
-
-    @property
-    def dim(self) -> int:
-        """The dimension."""
-        return int(self.domain.dimension)
-
-    def mean(self, x: ArrayLike) -> np.ndarray:
-        return np.asarray(self.domain.check(x), dtype=float)
-
-    def expected_loss(self, x: ArrayLike, loss: LossLike = "squared") -> np.ndarray:
-        if self._loss(loss).exponent != 2:
-            raise ValueError("loss is not allowed here: it must be 'squared'")
-        return self.variance(x)
-
-    def worst_case_loss(self, loss: LossLike = "squared") -> float:
-        return float(self.expected_loss(self.worst_input(loss), loss))
-
-
 @dataclass(frozen=True)
-class VectorLaplace(_Squared):
+class VectorLaplace(Vectors):
     """Laplace noise for vectors, computed in floats.
 
     **Arguments:** `eps`; `domain`: a sphere, a ball or a box; `norm`: "l1": independent noise on every coordinate, of the scale
@@ -106,7 +79,7 @@ class VectorLaplace(_Squared):
 
 
 @dataclass(frozen=True)
-class SampledCoordinates(_Squared):
+class SampledCoordinates(Vectors):
     """k of the d coordinates of a vector of the cube, chosen uniformly, each by a mechanism for numbers, times d/k; 0 elsewhere.
 
     **Arguments:** `domain`: the cube; `part`: an unbiased mechanism on [-1, 1]; `k`.
@@ -166,11 +139,7 @@ class SampledCoordinates(_Squared):
         return self.dim * float(self._each(self.worst_input(loss)[:1])[0])
 
     def guarantee(self) -> Privacy | None:
-        own = self.part.guarantee()
-        if not isinstance(own, LDP):
-            return None
-        eps: Number = Log(own.eps.argument**self.k) if isinstance(own.eps, Log) else Fraction(own.eps) * self.k
-        return LDP(eps).in_real_arithmetic() if own.ideal else LDP(eps)
+        return composed(self.part.guarantee(), self.k)
 
     def check_unbiased(self) -> Check:
         return Check("unbiased", False, "E[Y | x] = x holds in real arithmetic only: outputs times d/k are rounded")
