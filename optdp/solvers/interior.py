@@ -19,7 +19,7 @@ def length(values: Parts, moves: Parts) -> float:
 def reach(value: np.ndarray, move: np.ndarray) -> float:
     """The same for one array."""
     with np.errstate(all="ignore"):
-        steepest = float(np.fmin.reduce(move / value, initial=0.0))
+        steepest = float(np.fmin.reduce(move / value, axis=None, initial=0.0))
     return -1 / steepest if steepest < 0 else np.inf
 
 
