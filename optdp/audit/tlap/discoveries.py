@@ -26,7 +26,7 @@ from optdp.problem.privacy import GDP, gauss_tail
 from optdp.solution import Solution
 
 #: How near the brackets are that stand beside the closed forms: coarse lattices are enough.
-RTOL = 0.05
+RTOL = 0.02
 SOURCE = "TLAP asks for (eps, delta); here for Gaussian DP, Dong, Roth and Su, Gaussian differential privacy, JRSS B 84(1), 2022"
 
 
