@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import pickle
+import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import pairwise
 
@@ -623,3 +626,30 @@ def test_accounting_of_one_release():
     assert isinstance(gauss.problem.privacy, optdp.GDP) and gauss.value >= plain.lower_bound
     with pytest.raises(ValueError, match="accounting"):
         optdp.solve_additive(1.0, 1e-3, accounting="none")
+
+
+def test_no_bound_is_0_where_half_lines_prove_more():
+    """Also where there was no time for a lattice of its own; a mu of which floats know no inverse is refused in a sentence."""
+    short = optdp.solve_additive(optdp.GDP(0.05), loss=optdp.Threshold(0.7), time_limit=0.001)
+    assert short.lower_bound > 0.96 and short.verify()
+    with pytest.raises(ValueError, match="1e-308-GDP is not allowed"):
+        optdp.solve_additive(optdp.GDP(1e-308))
+
+
+def test_threads_may_share_noise():
+    """Each asks for the divergence at a ratio of its own, and gets what it gets alone."""
+    interval = sys.getswitchinterval()
+    rng = random.Random(0)
+    ratios = [Fraction(2718281828, 10**9), Fraction(2), Fraction(3), Fraction(10)]
+
+    def asked(ratio: Fraction) -> list[Fraction]:
+        return [noise.hockey_stick(Fraction(k, 20), ratio) for _ in range(10) for k in range(1, 21)]
+
+    noise = AdditiveMechanism(optdp.Line(), 1.0, 20, tuple(rng.randrange(1, 2**60) for _ in range(400)), 0, eps=1.0)
+    alone = [asked(ratio) for ratio in ratios]
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(ratios)) as pool:
+            assert list(pool.map(asked, ratios)) == alone
+    finally:
+        sys.setswitchinterval(interval)

@@ -160,6 +160,18 @@ def test_files_refuse(tmp_path):
         read(tmp_path / "bad.mps")
 
 
+def test_a_program_that_still_grows_is_refused():
+    """A result's program may lack the rows of its session: solved by itself it would be another one."""
+    session = optdp.solvers.Highs().session(diet())
+    n = session.solve().x.size
+    session.add_rows(csr_matrix(np.ones((1, n))), [0.0], [np.inf])
+    found = session.solve()
+    with pytest.raises(ValueError, match="session"):
+        found.program.solve()
+    assert session.program.solve().objective == pytest.approx(found.objective, abs=1e-9)
+    assert found.program.solve().objective == pytest.approx(found.objective, abs=1e-9)
+
+
 @pytest.mark.parametrize("solver", [Highs("simplex"), Highs("ipm"), Scipy()], ids=lambda s: s.name)
 def test_a_growing_session_equals_from_scratch(solver):
     """Columns, rows, changed costs and limits, in every order, against the program built whole."""

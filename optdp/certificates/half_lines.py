@@ -89,7 +89,7 @@ def _any_loss(loss: Any, sensitivity: float, discrete: bool, mu: arb) -> arb:
             return enclosures.ball(x) ** enclosures.ball(loss.exponent) if x else arb(0)
         return enclosures.ball(loss.exact(x) if discrete else DistanceLoss.exact(loss, x))
 
-    last = ceil(2 * FAR / float(mu.mid()))
+    last = ceil(2 * FAR / Fraction(float(mu.mid())))
     if loss.bounded:
         last = min(last, ceil((2 * loss.polynomials[0][-1] + 1) / width))
     steps = range(0, last + 1, ceil(last / MOST))

@@ -962,22 +962,23 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
             coarse, best = found.program, _better(best, found)
         if time.perf_counter() > task.deadline or (best is not None and best.within(rtol, rival, floor)):
             break
+    basic: Any = (
+        HalfLinesCertificate() if floor else AdditiveCertificate(1, "nodes", ())
+    )  # what is proven without multipliers
     if task.loss.exponent is None and not (fixed or closed) and (best is None or not best.within(rtol, rival, floor)):
-        other = _borrowed(run, gaussian)
+        other = _borrowed(run, gaussian, basic)
         if best is None and other is not None and (rival is None or other.value <= rival[1]):
             return other
         if best is not None and other is not None and other.value < best.value:
             best = replace(best, mechanism=other.mechanism, value=other.value, lower=min(best.lower, other.value))
     if best is None and rival is not None:
-        # Of others nothing else is proven.
-        certificate: Any = HalfLinesCertificate() if floor else AdditiveCertificate(1, "nodes", ())
         message = GAUSSIAN if closed else f"no noise was found on a lattice: {GAUSSIAN}"
         told = Program(
             "tail probabilities on a lattice", f"powers of tests under the curve of {privacy.adjective}", task.solver.name,
             run.seconds, run.rtol, message=message, stopped=not run.left(),
         )  # fmt: skip
-        lower = min(certificate.bound(problem).value, rival[1])
-        return Solution(problem, rival[1], lower, rival[0], certificate, told)
+        lower = min(basic.bound(problem).value, rival[1])
+        return Solution(problem, rival[1], lower, rival[0], basic, told)
     if best is None:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed: no noise was found within {MAX_POINTS} lattice points and the time "
@@ -1015,9 +1016,8 @@ def _sizes(task: _Task, points: int) -> Iterator[int]:
     yield from [n for n in sorted(apart, key=apart.__getitem__) if n not in tried][:LATTICES]
 
 
-def _borrowed(run: Run, gaussian: bool) -> Solution | None:
-    """Noise that is good for powers, where the lattices of a loss that is none are too coarse; nothing is proven of others."""
-    certificate = AdditiveCertificate(1, "nodes", ())
+def _borrowed(run: Run, gaussian: bool, certificate: Any) -> Solution | None:
+    """Noise that is good for powers, where the lattices of a loss that is none are too coarse."""
     found: list[Solution] = []
     for power in ("squared", "abs"):
         if not found or run.left():

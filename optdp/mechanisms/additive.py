@@ -213,10 +213,12 @@ class AdditiveMechanism(AdditiveNoise):
         if 8 * self._starts.size < line.size:
             return self.pair(k).hockey_stick(ratio) - Fraction(self.atom, self.total)
         work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
-        if self.__dict__.get("_ratio") != ratio:  # all shifts are asked for the same one
-            products = line * ratio.denominator, line * ratio.numerator
-            self.__dict__.update(_ratio=ratio, _products=products)
-        own, other = self.__dict__["_products"]
+        found = self.__dict__.get(
+            "_products"
+        )  # all shifts are asked for the same ratio; read once: threads may share the noise
+        if found is None or found[0] != ratio:
+            self.__dict__["_products"] = found = ratio, line * ratio.denominator, line * ratio.numerator
+        _, own, other = found
         both = own[:stay] - other[k:]
         excess = np.concatenate([np.zeros(k, dtype=object), np.where(both > 0, both, 0), own[stay:]])
         scale = unit * ratio.denominator * self.total

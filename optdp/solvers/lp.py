@@ -415,6 +415,10 @@ STATUS_OF_HIGHS = {
 def _highs_of(program: LinearProgram, minimise: bool = False) -> Any:
     import highspy
 
+    if program.rows.shape != (program.row_lower.size, program.cost.size):
+        raise ValueError(
+            "program is not allowed: rows or columns were added in a session, whose `program` has them all"
+        )
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     lp = highspy.HighsLp()
