@@ -182,6 +182,10 @@ def plot_noise(mechanism: AdditiveNoise, *, ax: Axes | None = None, inputs: Arra
 
 def plot_densities(mechanism: Mechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """The output density for a few inputs, atoms as dots at their probability. Returns the axes."""
+    if np.ndim(getattr(mechanism.domain, "lower", ())):
+        raise TypeError(
+            f"a mechanism on {mechanism.domain} is not allowed here: its inputs and outputs must be numbers"
+        )
     ax = new_axes(ax)
     low, high = mechanism.support()
     a, b = mechanism.domain.lower, mechanism.domain.upper
