@@ -86,7 +86,7 @@ class Mechanism(ABC):
         return self._nothing(y, x)
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        """Probability of the output being exactly `y` for input `x`: nonzero only at atoms. **Raises** TypeError as `density`."""
+        """Probability of the output being exactly `y` for input `x`: nonzero only at atoms. **Raises** as `density`."""
         return self._nothing(y, x)
 
     def _nothing(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
