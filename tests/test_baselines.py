@@ -1,8 +1,10 @@
 """The published mechanisms on one footing: their published figures, and what must hold of any mechanism."""
 
 import math
+from functools import partial
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from hypothesis import given
@@ -236,6 +238,7 @@ PROBLEMS = {
     "rectangle": optdp.Problem(optdp.LDP(2.0), optdp.Box((0, 0), (1, 2)), "abs"),
     "rectangle squared": optdp.Problem(optdp.LDP(2.0), optdp.Box((0, 0), (1, 2)), "squared"),
 }
+UNIFORM = partial(optdp.Average, prior="uniform")
 EXPECTED = {
     "unbiased": {"Laplace", "discrete Laplace on a lattice", "staircase", "Duchi", "PM", "HM", "PM-SUB", "PM-OPT",
                  "Three-Outputs", "HM-TP"},
@@ -283,6 +286,54 @@ def test_what_the_registry_builds_has_the_guarantee_the_domain_and_the_mean_that
             assert np.abs(mechanism.mean(x) - x).max() > 0.01, name
         if problem.outputs is not None:
             assert problem.outputs[0] <= mechanism.support()[0] <= mechanism.support()[1] <= problem.outputs[1]
+
+
+@pytest.mark.parametrize("which", list(PROBLEMS))
+def test_every_method_answers_or_refuses_in_a_sentence(which):
+    """The questions that every mechanism is asked, also those that make no sense on its domain."""
+    problem = PROBLEMS[which]
+    for name, mechanism in baselines.applicable(problem).items():
+        x = [np.ravel(mechanism.worst_input(problem.objective.loss))[0]] if which == "categories" else None
+        if x is None:
+            vector = problem.domain.tag in ("sphere", "ball", "box")
+            x = [mechanism.worst_input("squared")] if vector else [0.0]
+        y = mechanism.randomize(x, 1)
+        asked = [
+            *(partial(getattr(mechanism, told), *arguments, loss) for loss in ("abs", "squared") for told, arguments in (
+                ("average_loss", ()), ("worst_case_loss", ()), ("worst_input", ()), ("expected_loss", (x,)))),
+            *(partial(mechanism.enclose, kind(loss)) for kind in (optdp.WorstCase, UNIFORM) for loss in ("abs", "squared")),
+            *(partial(getattr(mechanism, told), y, x) for told in ("density", "probability")),
+            *(partial(getattr(mechanism, told), x) for told in ("mean", "variance", "support")),
+            *(getattr(mechanism, told) for told in ("average_loss", "worst_case_loss", "atoms", "support", "plot", "to_dict",
+                                                    "guarantee", "privacy", "check_unbiased", "__repr__")),
+            partial(mechanism.feasible, problem),
+        ]  # fmt: skip
+        for call in asked:
+            try:
+                call()
+            except (TypeError, ValueError) as error:
+                assert any(word in str(error) for word in ("not allowed", "must", "privacy() is")), (name, call)
+        plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("which", "name", "loss"),
+    [
+        *(("sphere", f"{kind} Laplace", "squared") for kind in ("vector", "Euclidean")),
+        *(("cube", f"{kind}, {k} of d", "squared") for kind, k in (("PM", "k"), ("HM", "k"), ("OPTT", "1"))),
+        ("rectangle", "clamped planar Laplace", "abs"), ("rectangle squared", "Euclidean Laplace", "squared"),
+    ],
+)  # fmt: skip
+def test_average_losses_of_vectors_are_those_of_uniform_inputs(which, name, loss):
+    problem, rng = PROBLEMS[which], np.random.default_rng(0)
+    mechanism, many = baselines.applicable(problem)[name], 400 if which == "rectangle" else 20_000
+    if which == "sphere":
+        x = rng.standard_normal((many, 10))
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+    else:
+        x = rng.uniform(problem.domain.lower, problem.domain.upper, (many, problem.domain.dimension))
+    losses = mechanism.expected_loss(x, loss)
+    assert mechanism.average_loss(loss) == pytest.approx(losses.mean(), abs=4 * losses.std() / math.sqrt(many) + 1e-9)
 
 
 def test_every_registered_baseline_is_built_for_some_problem_and_has_a_source():

@@ -20,6 +20,7 @@ from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.estimate import (
     Averages,
     NotIdentified,
+    bounded,
     clopper_pearson,
     covariance,
     project,
@@ -436,3 +437,49 @@ def test_outputs_that_nobody_sees_do_not_overflow():
         x = rng.choice([-2.0, 2.0], 2000) + 2 * rng.random(2000)
         found = optdp.estimate(noise, noise.randomize(x, seed), "histogram", bins=[-2.0, 0.0, 2.0, 4.0, 6.0])
         assert np.isfinite(found.interval).all() and np.isfinite(found.band).all()
+
+
+@pytest.mark.parametrize("eps", [0.5, 4.0])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 30])
+def test_intervals_of_few_outputs_have_a_width_and_cover(eps, n):
+    """Also where all outputs are nearly equal, so that their own variance says nothing."""
+    survey = optdp.plan({"a": optdp.Number(0, 1)}, eps)
+    mechanism, runs, rng = survey["a"].mechanism, 120, np.random.default_rng(n)
+    for truth, x in ((0.93, np.full((runs, n), 0.93)), (0.5, rng.integers(0, 2, (runs, n)) * 1.0)):
+        found = [optdp.estimate(mechanism, t) for t in optdp.Tally.each(mechanism, mechanism.randomize(x, rng))]
+        assert all(0 <= e.interval[0] < e.interval[1] <= 1 and e.standard_error > 0 for e in found)
+        assert sum(e.interval[0] <= truth <= e.interval[1] for e in found) > 0.88 * runs
+
+
+def unbiased_baseline(name, domain):
+    return baselines.get(name).build(optdp.Problem(optdp.LDP(1.0), domain, "squared", constraints=[optdp.Unbiased()]))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 40])
+def test_equal_outputs_are_not_taken_for_the_truth(n):
+    """Outputs without a variance of their own: averages of signs, of sampled coordinates, of messages; a direction; and pairs."""
+    cube = optdp.Box.cube(40)
+    for name in ("Duchi linf", "PM, k of d"):
+        mechanism = unbiased_baseline(name, cube)
+        outputs = np.repeat(mechanism.randomize(np.zeros((1, 40)), 1), n, axis=0)
+        low, high = optdp.estimate(mechanism, outputs).interval
+        assert (low < high).all()
+    oracle = unbiased_baseline("HR", optdp.OneHot(3))
+    low, high = optdp.estimate(oracle, np.zeros(n, dtype=int), "frequencies").interval
+    assert (low < high).all()
+    circle = optdp.solve_piecewise(1.0, domain=optdp.Circle(1.0)).mechanism
+    low, high = optdp.estimate(circle, np.full(n, 0.25)).interval
+    assert high - low > 0.1 / n
+    survey = optdp.plan({"a": optdp.Flag(), "b": optdp.Flag()}, 2.0, strategy="split")
+    table = {name: np.full(n, "1", dtype=object) for name in "ab"}
+    low, high = survey.estimate(table).pair("a", "b").interval
+    assert (low < high).all()
+
+
+@given(st.integers(1, 29), st.floats(0, 1), st.floats(0.5, 0.99))
+def test_for_two_values_bounded_numbers_have_the_exact_interval(n, share, level):
+    """The ends are those of Clopper and Pearson, in the units of the numbers, and never meet."""
+    k = round(share * n)
+    low, high = bounded(-1 + 3 * k / n, n, (-1.0, 2.0), level)
+    exact = clopper_pearson(np.array(k), n, level)
+    assert np.allclose([low, high], [-1 + 3 * end for end in exact]) and low < high

@@ -762,3 +762,10 @@ def test_mechanism_files_are_checked_field_by_field(change, message):
 def test_a_bayes_risk_needs_a_task():
     with pytest.raises(TypeError, match="task = 'sum' is not allowed"):
         optdp.BayesRisk("sum", optdp.Prior.of([0.5, 0.5]))
+
+
+def test_outputs_of_several_categories_are_those_of_one_or_the_other():
+    mechanism = optdp.solve_lip([0.1, 0.2, 0.3, 0.4], 0.5, values=[0, 1, 2, 5]).mechanism
+    own = [set(mechanism.support(x)) for x in mechanism.categories]
+    assert set(mechanism.support(mechanism.categories)) == set().union(*own)
+    assert set(mechanism.support(list(mechanism.categories[:2]))) == own[0] | own[1]

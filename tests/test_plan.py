@@ -244,6 +244,31 @@ def test_polars(split):
     assert isinstance(private, polars.DataFrame) and split.estimate(private)["job"].n == N
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("how", ["file", "frame", "arrow", "polars"])
+def test_what_is_made_private_can_be_collected(sampled, tmp_path, monkeypatch, kind, how):
+    """Numbers that are not reported are missing in every kind of table, so that no record is refused."""
+    if kind == "parquet" or how == "arrow":
+        pa, _, parquet = (pytest.importorskip(f"pyarrow{part}") for part in ("", ".csv", ".parquet"))
+    frame, target = pd.DataFrame(TABLE)[:60], tmp_path / f"private.{kind}"
+    if how == "file":
+        monkeypatch.setattr("optdp.statistics.tables.CHUNK", 2)  # chunks in which nobody reports a column
+        source = tmp_path / f"people.{kind}"
+        frame.to_csv(source, index=False) if kind == "csv" else frame.to_parquet(source)
+        sampled.randomize(source, 1, target=target)
+    elif how == "frame":
+        private = sampled.randomize(frame, 1)
+        private.to_csv(target, index=False) if kind == "csv" else private.to_parquet(target)
+    elif how == "arrow":
+        private = sampled.randomize(pa.Table.from_pandas(frame), 1)
+        pa.csv.write_csv(private, target) if kind == "csv" else parquet.write_table(private, target)
+    else:
+        private = sampled.randomize(pytest.importorskip("polars").DataFrame(TABLE)[:60], 1)
+        private.write_csv(target) if kind == "csv" else private.write_parquet(target)
+    found = optdp.collect(sampled, [target], tmp_path / "answers")
+    assert (found.rows, found.refused) == (60, {})
+
+
 def test_files_are_estimated_part_by_part(split, tmp_path, monkeypatch):
     """In small chunks, to the last digits what the whole table gives; pairs of categories read the file again."""
     private = split.randomize(pd.DataFrame(TABLE), 1)

@@ -79,11 +79,23 @@ class Mechanism(ABC):
         """
 
     def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        """Density of the output's continuous part at `y` for input `x`, per unit of y; 0 outside the support."""
-        return np.zeros(np.broadcast(np.asarray(y), np.asarray(x)).shape)
+        """Density of the output's continuous part at `y` for input `x`, per unit of y; 0 outside the support.
+
+        **Raises** TypeError where the mechanism has no formula for it.
+        """
+        return self._nothing(y, x)
 
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
-        """Probability of the output being exactly `y` for input `x`: nonzero only at atoms."""
+        """Probability of the output being exactly `y` for input `x`: nonzero only at atoms. **Raises** as `density`."""
+        return self._nothing(y, x)
+
+    def _nothing(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        """Zeros: where one of the two is defined, it is the whole law."""
+        kind = type(self)
+        if kind.density is Mechanism.density and kind.probability is Mechanism.probability:
+            raise TypeError(
+                f"density and probability are not allowed: {kind.__name__} on {self.domain} has formulas for neither"
+            )
         return np.zeros(np.broadcast(np.asarray(y), np.asarray(x)).shape)
 
     # --- what follows, unless it is known better
@@ -100,6 +112,10 @@ class Mechanism(ABC):
             return np.empty(0)
         if isinstance(self.domain, Alphabet):
             inputs = np.array(self.domain.symbols[:9])
+        elif np.ndim(getattr(self.domain, "lower", ())):
+            raise TypeError(
+                f"atoms() is not allowed: the outputs of {type(self).__name__} on {self.domain} are no numbers"
+            )
         else:
             low, high = self.domain.lower, self.domain.upper
             inputs = np.linspace(low, high, 9) if np.isfinite(low) else np.arange(9) - 4
@@ -302,9 +318,11 @@ class Mechanism(ABC):
         return []
 
     def _smooth_pieces(self) -> list[tuple[float, float]]:
-        a, b = self.domain.lower, self.domain.upper
-        if not np.isfinite(b - a):
-            raise TypeError(f"{type(self).__name__} must define worst_input and average_loss: its domain is unbounded")
+        a: Any = getattr(self.domain, "lower", ())
+        b: Any = getattr(self.domain, "upper", ())
+        if np.ndim(a) or not np.isfinite(b - a):
+            what = "no interval" if np.ndim(a) else "unbounded"
+            raise TypeError(f"{type(self).__name__} must define worst_input and average_loss: its domain is {what}")
         return list(pairwise([a, *sorted(k for k in self._kinks() if a < k < b), b]))
 
     def _loss(self, loss: Any) -> Any:

@@ -139,6 +139,10 @@ class FrequencyOracle(Vectors):
     _statistics: tuple[float, float] = (0.0, 1.0)
     binary: bool = True
 
+    def density(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        """0: messages have probabilities."""
+        return np.zeros(self.probability(y, x).shape)
+
     def mean(self, x: ArrayLike) -> np.ndarray:
         """E[Y | x]: the one-hot vectors, along a new last axis."""
         found: np.ndarray = (self.domain.check(x)[..., None] == np.arange(self.domain.d)).astype(float)

@@ -353,11 +353,11 @@ class LIPMechanism(Mechanism):
         return found
 
     def support(self, x: ArrayLike | None = None) -> tuple[Any, ...]:
-        """The outputs that occur (for category `x`, or for any)."""
+        """The outputs that occur (for the category `x`, for one of several, or for any)."""
         if x is None:
             return self.labels
-        column = self.probabilities[:, int(self.prior.positions(x))]
-        return tuple(label for label, k in zip(self.labels, column, strict=True) if k)
+        rows = np.max(self.probabilities[:, np.ravel(self.prior.positions(x))], axis=1, initial=0).tolist()
+        return tuple(label for label, occurs in zip(self.labels, rows, strict=True) if occurs)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
         """E[estimate | x] for each category in `x` (for a histogram with one more axis)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -164,7 +165,8 @@ def plot_noise(mechanism: AdditiveNoise, *, ax: Axes | None = None, inputs: Arra
     low, high = mechanism.confidence_interval(0.999)
     for x in np.atleast_1d(0.0 if inputs is None else inputs):
         if discrete:
-            z = np.arange(np.floor(low), np.ceil(high) + 1)
+            low, high = math.floor(low), math.ceil(high)
+            z = np.unique(np.rint(np.linspace(low, high, min(high - low + 1, 4001))))  # of very many integers some
             ax.vlines(x + z, 0, mechanism.noise_probability(z), lw=1.5)
             ax.plot(x + z, mechanism.noise_probability(z), ".", ms=5)
             continue
@@ -182,6 +184,10 @@ def plot_noise(mechanism: AdditiveNoise, *, ax: Axes | None = None, inputs: Arra
 
 def plot_densities(mechanism: Mechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
     """The output density for a few inputs, atoms as dots at their probability. Returns the axes."""
+    if np.ndim(getattr(mechanism.domain, "lower", ())):
+        raise TypeError(
+            f"a mechanism on {mechanism.domain} is not allowed here: its inputs and outputs must be numbers"
+        )
     ax = new_axes(ax)
     low, high = mechanism.support()
     a, b = mechanism.domain.lower, mechanism.domain.upper

@@ -12,8 +12,16 @@ asymptotically the same average; the interval is built around the average, whose
 
 **Intervals are score intervals.** They hold the c that are not rejected by the average's distance from c in units of its standard
 deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval, good at
-0 and 1 too. Frequency oracles have exact (Clopper-Pearson) intervals. Bands hold all numbers at once: the critical value is the
-quantile of the largest of normal variables with the correlations of the averages, or Sidak's bound on it.
+0 and 1 too. Frequency oracles have exact (Clopper-Pearson) intervals.
+
+**Few outputs** say little of their own variance: three equal ones have none. Functions g that are chosen before the outputs are
+seen lie between known ends, and below 30 outputs intervals are those of Clopper and Pearson for the share of the way that their
+average goes from one end to the other: exact for two values, conservative for others. From 30 on the variance of a mean is at
+least the noise's, which is known. No interval is empty: where it would lie outside the range of what is estimated, the
+average counts as one at the end of this range.
+
+Bands hold all numbers at once: the critical value is the quantile of the largest of normal variables with the correlations of the
+averages, or Sidak's bound on it.
 """
 
 from __future__ import annotations
@@ -44,6 +52,8 @@ WHATS = ("mean", "quantile", "cdf", "histogram", "frequencies")
 LADDER = (32, 24, 16, 12, 10, 8, 6, 5, 4, 3, 2)
 #: A distribution function or a quantile needs as many.
 FEWEST = 5
+#: With fewer outputs, or where fewer differ from the others, no average is taken for a normal variable.
+FEW, RARE = 30, 5
 #: What cannot be identified up to this relative size counts as identified: rounding of the tables.
 RANK = 1e-7
 #: Cells of the outputs with a smaller probability are left out: nobody sees them, and squares of their weights overflow.
@@ -245,7 +255,8 @@ class Averages:
         """**Arguments:** `matrix`: P(cell | k); `wanted`: a row c for each functional. **Raises** `NotIdentified`."""
         shares = maximise(matrix, counts)
         cells = matrix @ shares
-        spread = 0.99 * cells + 0.01 * matrix.mean(axis=1)  # positive where any input sends something
+        share = 0.99 if counts.sum() >= FEW else 0.0
+        spread = share * cells + (1 - share) * matrix.mean(axis=1)  # positive where any input sends something
         functions = unbiased(matrix, spread, wanted, names)
         linear = counts @ functions / counts.sum()
         ends = wanted.min(axis=1), wanted.max(axis=1)
@@ -269,7 +280,8 @@ class Averages:
         g, p = self.functions, self.cells[:, None]
         value, second = (g * p).sum(axis=0), (g**2 * p).sum(axis=0)
         third = (g**2 * (g - value) * p).sum(axis=0)
-        return self._intervals(critical, value, second, third, self.linear, self.values, self.ranges)
+        reach = g.min(axis=0), g.max(axis=0)
+        return self._intervals(critical, value, second, third, self.linear, self.values, self.ranges, reach)
 
     def between(self, critical: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """Intervals of these functionals and of `steps` - 1 equal mixtures of each two neighbours between them.
@@ -291,22 +303,29 @@ class Averages:
         cubes = squares[0] * a, squares[0] * b, squares[2] * a, squares[2] * b
         third = mixed(*(p @ cube for cube in cubes)) - value * second
         linear, values = (mixed(v[:-1], v[1:]) for v in (self.linear, self.values))
-        least, most = (mixed(v[:-1], v[1:]) for v in self.ranges)
-        return self._intervals(critical, value, second, third, linear, values, (least, most))
+        ends = [mixed(v[:-1], v[1:]) for v in (*self.ranges, self.functions.min(axis=0), self.functions.max(axis=0))]
+        return self._intervals(critical, value, second, third, linear, values, (ends[0], ends[1]), (ends[2], ends[3]))
 
     def _intervals(
         self, critical: float, value: np.ndarray, second: np.ndarray, third: np.ndarray, linear: np.ndarray, v: np.ndarray,
-        ranges: tuple[np.ndarray, np.ndarray],
+        ranges: tuple[np.ndarray, np.ndarray], reach: tuple[np.ndarray, np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """From E g, E g^2 and E g^2 (g - E g) under the fitted distribution, and the averages."""
-        n, z2 = self.n, critical**2
+        """From E g, E g^2 and E g^2 (g - E g) under the fitted distribution, the averages, and the least and the largest g."""
+        from scipy.special import ndtr
+
+        n, z2, (least, most) = self.n, critical**2, ranges
+        if n < FEW:
+            low, high = bounded(np.clip(linear, least, most), n, reach, 1 - 2 * float(ndtr(-critical)))
+            return np.minimum(np.clip(low, least, most), v), np.maximum(np.clip(high, least, most), v)
         variance = second - value**2
         known = variance <= 1e-14 * (1 + second)  # a sum of all probabilities
         rise = third / np.where(known, 1.0, variance)
         a, b, c = n + z2, -2 * n * linear - z2 * rise, n * linear**2 - z2 * (second - rise * value)
         root = np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
         low, high = (-b - root) / (2 * a), (-b + root) / (2 * a)
-        least, most = ranges  # the value is in the interval even where the average is far outside the range
+        half = critical * np.sqrt(np.where(known, 0.0, variance) / n)
+        low, high = np.where(low > most, most - half, low), np.where(high < least, least + half, high)
+        # The value is in the interval even where the average is far outside the range.
         return np.minimum(np.clip(low, least, most), v), np.maximum(np.clip(high, least, most), v)
 
     def critical(self, level: float) -> float:
@@ -608,15 +627,16 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, pro
     own, other = map(float, oracle.exact_rates)
     if oracle.binary:
         error = np.sqrt(np.maximum(sums / n * (1 - sums / n), 0.0) / n) / (own - other)
-        ends = [clopper_pearson(sums, n, p) for p in (ask.level, sidak)]
+        ends = [_rates(sums, n, other, own, p) for p in (ask.level, sidak)]
         interval, band = ([np.clip(oracle.frequencies(e), 0.0, 1.0) for e in pair] for pair in ends)
         method = "counts of supporting messages, corrected; exact binomial intervals"
     else:
         error = np.sqrt(np.maximum(squares / n - (sums / n) ** 2, 0.0) / n) / (own - other)
+        centre = np.clip(value, 0.0, 1.0)
         interval, band = (
-            [np.clip(value + s * _z(p) * error, 0.0, 1.0) for s in (-1, 1)] for p in (ask.level, sidak)
+            [np.clip(e, 0.0, 1.0) for e in averaged(centre, error, n, oracle.support(), p)] for p in (ask.level, sidak)
         )  # fmt: skip
-        method = "averages of the messages' statistics, corrected; normal intervals"
+        method = "averages of the messages' statistics, corrected; normal intervals, or those of bounded numbers"
     value = project(value) if every else np.clip(value, 0.0, 1.0)
     if every:
         method += "; the values are the nearest probabilities that sum to 1"
@@ -630,9 +650,42 @@ def clopper_pearson(successes: np.ndarray, n: int, level: float) -> tuple[np.nda
     from scipy.special import betaincinv
 
     tail, k = (1 - level) / 2, np.asarray(successes, dtype=float)
-    low = np.where(k > 0, betaincinv(np.maximum(k, 1), n - k + 1, tail), 0.0)
-    high = np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1), 1 - tail), 1.0)
+    low = np.where(k > 0, betaincinv(np.where(k > 0, k, 1), n - k + 1, tail), 0.0)
+    high = np.where(k < n, betaincinv(k + 1, np.where(k < n, n - k, 1), 1 - tail), 1.0)
     return low, high
+
+
+def _rates(successes: np.ndarray, n: int, least: float, most: float, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """The same for one between `least` and `most`: an interval that lies beyond them is that of the nearest one's successes."""
+    low, high = clopper_pearson(successes, n, level)
+    beyond = (high <= least) | (low >= most)
+    near = clopper_pearson(np.clip(successes, n * least, n * most), n, level) if beyond.any() else (low, high)
+    return np.where(beyond, near[0], low), np.where(beyond, near[1], high)
+
+
+def bounded(average: Any, n: int, ends: tuple[Any, Any], level: float) -> tuple[np.ndarray, np.ndarray]:
+    """An interval for the mean of numbers between `ends`, n of which have this average: Clopper and Pearson's for the share of
+    the way between them, as if every number were one of the two, which makes it as uncertain as can be.
+    """
+    first, width = ends[0], np.subtract(ends[1], ends[0])
+    share = np.clip((average - first) / np.where(width > 0, width, 1.0), 0.0, 1.0)
+    low, high = clopper_pearson(n * share, n, level)
+    return np.asarray(first + width * low), np.asarray(first + width * high)
+
+
+def averaged(
+    average: np.ndarray, error: np.ndarray, n: int, ends: tuple[float, float], level: float, far: Any = None
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Intervals for means of numbers between `ends` with these averages and standard errors: Student's, but `bounded` for few
+    numbers, or where few differ from the others; `far`: the largest deviation, if it is known to be less than the ends allow.
+    """
+    half = _z(level, n) * error
+    if not np.isfinite(ends).all():
+        return average - half, average + half
+    far = np.maximum(ends[1] - average, average - ends[0]) if far is None else far
+    few = (n < FEW) | (n * error <= math.sqrt(RARE) * far)  # a sum of squared deviations is n^2 error^2
+    low, high = bounded(average, n, ends, level)
+    return np.where(few, low, average - half), np.where(few, high, average + half)
 
 
 def project(values: np.ndarray) -> np.ndarray:
@@ -666,7 +719,7 @@ def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     if not isinstance(mechanism.domain, Interval) or Channel.coarse(mechanism).rest:
         if line is None:
             raise NotIdentified("the mean is not identified: E[Y | x] is not affine in the input")
-        return _corrected(mechanism, data, ask, line)
+        return _corrected(mechanism, data, ask, line, _noise(mechanism))
     tables, counts = mean_tables(mechanism), data.counts(Channel.coarse(mechanism))
     n = int(counts.sum())
     shares, cells = tables.fitted(counts)
@@ -679,32 +732,61 @@ def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
                 f"same distribution of outputs. The best function of the output misses the input by up to {found.bias:.3g} (its "
                 f"standard error is {math.sqrt(found.variance / n):.3g}); use an unbiased mechanism"
             )
-        return _corrected(mechanism, data, ask, line)
+        return _corrected(mechanism, data, ask, line, (tables.inputs, tables.variances))
     g = found.function
     mean = float(counts @ g) / n
     method = "average of the function of the output with the least variance"
-    return _average((n, mean, float(counts @ (g - mean) ** 2)), mechanism, ask, method, found.bias)
+    noise = tables.inputs, g**2 @ tables.matrix - (g @ tables.matrix) ** 2
+    ends = float(g.min()), float(g.max())
+    return _average((n, mean, float(counts @ (g - mean) ** 2)), mechanism, ask, method, found.bias, ends, noise)
 
 
-def _corrected(mechanism: Mechanism, data: Data, ask: _Ask, line: tuple[float, float]) -> Estimate:
+@kept
+def _noise(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
+    """(inputs, Var[Y | x] at them)."""
+    low, high = mechanism.domain.lower, mechanism.domain.upper
+    x = np.linspace(low, high, GRID)[::4] if np.isfinite(high - low) else np.zeros(1)
+    return x, np.asarray(mechanism.variance(x))
+
+
+def _corrected(mechanism: Mechanism, data: Data, ask: _Ask, line: tuple[float, float], noise: Any) -> Estimate:
     """The average of (y - a)/b."""
     (n, mean, squares), (a, b) = data.moments(), line
     same = abs(a) < 1e-9 and abs(b - 1) < 1e-9
     method = "average of the outputs" + ("" if same else f", corrected for E[Y | x] = {a:.6g} + {b:.6g} x")
-    return _average((n, (mean - a) / b, squares / b**2), mechanism, ask, method, 0.0)
+    first, last = sorted((end - a) / b for end in mechanism.support())
+    told = (n, (mean - a) / b, squares / b**2)
+    return _average(told, mechanism, ask, method, 0.0, (first, last), (noise[0], noise[1] / b**2))
 
 
 def _average(
-    moments: tuple[int, float, float], mechanism: Mechanism, ask: _Ask, method: str, bias: float
+    moments: tuple[int, float, float], mechanism: Mechanism, ask: _Ask, method: str, bias: float,
+    ends: tuple[float, float], noise: tuple[np.ndarray, np.ndarray],
 ) -> Estimate:  # fmt: skip
-    """**Arguments:** `moments`: (number, mean, sum of squared deviations) of the numbers whose average is the estimate."""
-    (n, value, squares), domain = moments, mechanism.domain
-    error = math.sqrt(squares / (n - 1) / n) if n > 1 else math.inf
-    half = _z(ask.level, n) * error + bias
-    low, high = (np.clip(v, domain.lower, domain.upper) for v in (value - half, value + half))
+    """**Arguments:** `moments`: (number, mean, sum of squared deviations) of the numbers whose average is the estimate; `ends`:
+    between which they lie; `noise`: inputs, and the variance of one of these numbers at each. The interval holds the means x at
+    most t standard errors away, with the larger of the empirical variance and that of people who all have the input x.
+    """
+    (n, value, squares), domain, (x, least) = moments, mechanism.domain, noise
     value = float(np.clip(value, domain.lower, domain.upper))
+    spread = squares / (n - 1) if n > 1 else math.inf
+    error = math.sqrt(max(spread, np.interp(value, x, least)) / n)
+    if n < FEW and np.isfinite(ends).all():
+        low, high = map(float, bounded(value, n, ends, ask.level))
+    elif x.size == 1:
+        low, high = (value + s * _z(ask.level, n) * error for s in (-1, 1))
+    else:
+        half = _z(ask.level, n) * np.sqrt(np.maximum(spread, least) / n)
+        low, high = _lowest(x, value - x - half), -_lowest(-x[::-1], (x - value - half)[::-1])
+    low, high = (float(np.clip(v, domain.lower, domain.upper)) for v in (low - bias, high + bias))
     told = POPULATION.format("mean") + (f"; the interval allows for a bias of {bias:.2g}" if bias else "")
     return ask.answer(n, method, told, value, error, (low, high), (low, high))
+
+
+def _lowest(x: np.ndarray, excess: np.ndarray) -> float:
+    """Where `excess` is first at most 0, by linear interpolation."""
+    k = int(np.argmax(excess <= 0))
+    return float(x[k] if k == 0 else x[k] - (x[k] - x[k - 1]) * excess[k] / (excess[k] - excess[k - 1]))
 
 
 @dataclass(frozen=True)
@@ -747,14 +829,17 @@ class MeanTables:
         return np.stack([part.mean(axis=1) for part in np.array_split(self.matrix, BASIS, axis=1)], axis=1)
 
     def fitted(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(probabilities of the inputs of the grid, the outputs' distribution), fitted by maximum likelihood over the 16 bins."""
+        """(probabilities of the inputs of the grid, the outputs' distribution), fitted by maximum likelihood over the 16 bins;
+        equal ones for few outputs.
+        """
         blocks = self.blocks
         used = self.matrix.max(axis=1) > 0
         if counts[~used].any():
             raise ValueError(
                 "outputs are not allowed: there must be at least one, all of them outputs of this mechanism"
             )
-        weights = 0.99 * maximise(blocks[used], counts[used]) + 0.01 / BASIS
+        likely = maximise(blocks[used], counts[used]) if counts.sum() >= FEW else np.full(BASIS, 1 / BASIS)
+        weights = 0.99 * likely + 0.01 / BASIS
         sizes = [part.size for part in np.array_split(self.inputs, BASIS)]
         return np.repeat(weights / sizes, sizes), blocks @ weights
 
@@ -800,21 +885,23 @@ def _direction(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     c, s, cc, ss, sc = (sums / n).tolist()
     middle = math.atan2(s, c)
     across = ss * math.cos(middle) ** 2 + cc * math.sin(middle) ** 2 - 2 * sc * math.sin(middle) * math.cos(middle)
-    error = math.sqrt(max(across, 0.0) / n) / math.hypot(c, s)
+    error = math.sqrt(max(across, 0.0) / n) / math.hypot(c, s) if n > 1 else math.inf
     # All directions whose normal component of the mean vector is not rejected; everything where its length is not either.
     around = np.linspace(-np.pi, np.pi, 4097)
     phi = middle + around
     normal = s * np.cos(phi) - c * np.sin(phi)  # the average of sin(angle - phi), and that of its square
     second = ss * np.cos(phi) ** 2 + cc * np.sin(phi) ** 2 - 2 * sc * np.sin(phi) * np.cos(phi)
-    kept = around[(normal**2 * n <= _z(ask.level, n) ** 2 * (second - normal**2)) & (np.abs(around) < np.pi / 2)]
+    deviation = np.sqrt(np.maximum(second - normal**2, 0.0) / n)
+    ends = averaged(normal, deviation, n, (-1.0, 1.0), ask.level, np.zeros(()))
+    kept = around[(ends[0] <= 0) & (ends[1] >= 0) & (np.abs(around) < np.pi / 2)]
     low, high = (float(kept.min()), float(kept.max())) if kept.size else (0.0, 0.0)
     if max(-low, high) > np.pi / 2 - 0.01:
         low, high = -np.pi, np.pi
     value = domain.start + (middle % (2 * np.pi)) / turn
-    ends = value + low / turn, value + high / turn
+    reach = value + low / turn, value + high / turn
     told = f"{POPULATION.format('mean direction')}; the noise turns with the input. Ends may lie beyond the cut of the circle"
     method = "mean direction of the outputs; the interval inverts a test"
-    return ask.answer(n, method, told, value, error / turn, ends, ends)
+    return ask.answer(n, method, told, value, error / turn, reach, reach)
 
 
 def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
@@ -831,8 +918,9 @@ def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
     rows = y.reshape(-1, d)
     n, value = len(rows), rows.mean(axis=0)
     error = rows.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(d, np.inf)
-    factors = _z(ask.level, n), _z(ask.level ** (1 / d), n)
-    interval, band = ((value - f * error, value + f * error) for f in factors)
+    ends = mechanism.support()
+    far = np.abs(rows - value).max(axis=0)
+    interval, band = (averaged(value, error, n, ends, p, far) for p in (ask.level, ask.level ** (1 / d)))
     return ask.answer(n, "average of the outputs", POPULATION.format("mean"), value, error, interval, band, range(d))
 
 

@@ -43,7 +43,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
-from optdp.statistics.estimate import Estimate, estimate, simultaneous
+from optdp.statistics.estimate import Estimate, averaged, estimate
 from optdp.statistics.recommend import RTOL, candidates, unit_error
 from optdp.statistics.schema import Category, Column
 from optdp.statistics.tally import Tally
@@ -550,24 +550,19 @@ class Answers(Mapping[str, Estimate]):
             )
         value = (sums / n).reshape(-1)
         error = np.sqrt(np.maximum((squares / n).reshape(-1) - value**2, 0.0) / n)
-        from scipy.stats import norm
-
-        factors = norm.ppf((1 + self.level) / 2), simultaneous(np.eye(value.size), self.level)
-        ends = [
-            (np.minimum(np.clip(value - f * error, 0, 1), np.clip(value, 0, 1)), np.clip(value + f * error, 0, 1))
-            for f in factors
-        ]
+        corners = np.outer(parts[0].mechanism.support(), parts[1].mechanism.support())  # those of pairs lie between
+        value, span = np.clip(value, 0, 1), (float(corners.min()), float(corners.max()))
+        levels = self.level, self.level ** (1 / value.size)
+        ends = [tuple(np.clip(e, 0, 1) for e in averaged(value, error, n, span, level)) for level in levels]
         labels = [p.column.domain.labels for p in parts]  # type: ignore[union-attr]
         points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
-        told = "the inputs are independent draws from one population, whose distribution is estimated; n is large"
+        told = "the inputs are independent draws from one population, whose distribution is estimated"
         together = parts[0].group and parts[0].group == parts[1].group
         method = (
             f"averages of {'' if together else 'products of '}unbiased indicators{' of the pairs' if together else ''}"
         )
         unit = error * math.sqrt(n)
-        return Estimate(
-            "pair", np.clip(value, 0, 1), error, ends[0], ends[1], self.level, n, method, told, points, unit
-        )
+        return Estimate("pair", value, error, ends[0], ends[1], self.level, n, method, told, points, unit)
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table of all estimates, a row for each number. **Raises** RuntimeError without pandas (`optdp[tables]`)."""

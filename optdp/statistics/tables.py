@@ -70,9 +70,9 @@ def like(table: Any, columns: dict[str, np.ndarray]) -> Any:
     if kind == "pandas":
         return type(table)(columns, index=table.index)
     if kind == "polars":
-        return type(table)({k: v.tolist() for k, v in columns.items()})
+        return type(table)({k: _missing(v, None) for k, v in columns.items()})
     if kind == "pyarrow":
-        return type(table).from_pydict({k: v.tolist() for k, v in columns.items()})
+        return _arrow_table(columns)
     raise _no_table(table)
 
 
@@ -131,18 +131,32 @@ def write_file(target: str | Path, columns: Mapping[str, np.ndarray]) -> None:
     """Columns as a CSV or Parquet file, whole or not at all; numbers that are nan, and None, are empty."""
     if Path(target).suffix.lower() == ".parquet":
         parquet = _arrow()
-        import pyarrow as pa
-
         with files.replacing(target, "wb") as sink:
-            kinds = [pa.float64() if c.dtype.kind == "f" else pa.string() for c in columns.values()]
-            arrays = [pa.array(c, type=kind, from_pandas=True) for c, kind in zip(columns.values(), kinds, strict=True)]
-            parquet.write_table(pa.Table.from_arrays(arrays, names=list(columns)), sink)
+            parquet.write_table(_arrow_table(columns), sink)
         return
     with files.replacing(target, newline="") as sink:
         writer = csv.writer(sink, lineterminator="\n")
         writer.writerow(columns)
-        rows = zip(*(c.tolist() for c in columns.values()), strict=True)
-        writer.writerows(["" if v is None or v != v else v for v in row] for row in rows)
+        writer.writerows(_rows(columns))
+
+
+def _missing(column: np.ndarray, gone: Any) -> list[Any]:
+    """A column's entries, with `gone` for None and for numbers that are nan."""
+    return [gone if v is None or v != v else v for v in column.tolist()]
+
+
+def _rows(columns: Mapping[str, np.ndarray]) -> Iterator[tuple[Any, ...]]:
+    """Rows of a CSV file: what is missing is empty."""
+    return zip(*(_missing(c, "") for c in columns.values()), strict=True)
+
+
+def _arrow_table(columns: Mapping[str, np.ndarray]) -> Any:
+    """Numbers or texts; what is missing is null, and the types are the same where a whole column is."""
+    import pyarrow as pa
+
+    kinds = [pa.float64() if c.dtype.kind == "f" else pa.string() for c in columns.values()]
+    arrays = [pa.array(c, type=kind, from_pandas=True) for c, kind in zip(columns.values(), kinds, strict=True)]
+    return pa.Table.from_arrays(arrays, names=list(columns))
 
 
 def parquet_file(source: str | Path) -> Any:
@@ -188,20 +202,18 @@ def _csv(source: Any, target: Any, change: Any) -> Iterator[int]:
             if first:
                 writer.writerow(out)
                 first = False
-            writer.writerows(zip(*(["" if v is None else v for v in c.tolist()] for c in out.values()), strict=True))
+            writer.writerows(_rows(out))
             yield len(next(iter(part.values())))
 
 
 def _parquet(source: Any, target: Any, change: Any) -> Iterator[int]:
     parquet = _arrow()
-    import pyarrow as pa
-
     with files.replacing(target, "wb") as sink:
         writer = None
         for part in _batches(source):
-            out = pa.Table.from_pydict(change(part))
+            out = _arrow_table(change(part))
             writer = writer or parquet.ParquetWriter(sink, out.schema)
-            writer.write_table(out.cast(writer.schema))
+            writer.write_table(out)
             yield out.num_rows
         if writer is not None:
             writer.close()

@@ -71,6 +71,10 @@ class VectorLaplace(Vectors):
             return np.array(self.domain.lower)
         return np.eye(1, self.dim)[0]
 
+    def average_loss(self, loss: LossLike = "squared") -> float:
+        """The expected loss, the same for every input."""
+        return self.worst_case_loss(loss)
+
     def guarantee(self) -> Privacy:
         return LDP(self.eps).in_real_arithmetic()
 
@@ -136,7 +140,12 @@ class SampledCoordinates(Vectors):
         return np.full(self.dim, found)
 
     def worst_case_loss(self, loss: LossLike = "squared") -> float:
+        self._squared(loss)
         return self.dim * float(self._each(self.worst_input(loss)[:1])[0])
+
+    def average_loss(self, loss: LossLike = "squared") -> float:
+        """Under the uniform distribution on the cube, where E[x^2] = 1/3 for every coordinate."""
+        return self.dim * (self.dim / self.k * (self.part.average_loss(self._squared(loss)) + 1 / 3) - 1 / 3)
 
     def guarantee(self) -> Privacy | None:
         return composed(self.part.guarantee(), self.k)
