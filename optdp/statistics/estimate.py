@@ -16,9 +16,9 @@ deviation *under c*, along the least favourable line through the estimate: for o
 
 **Few outputs** say little of their own variance: three equal ones have none. Functions g that are chosen before the outputs are
 seen lie between known ends, and below 30 outputs intervals are those of Clopper and Pearson for the share of the way that their
-average goes from one end to the other: exact for two values, conservative for others. From 30 on the variance of a mean is at
-least the noise's, which is known. No interval is empty: where it would lie outside the range of what is estimated, the
-average counts as one at the end of this range.
+average goes from one end to the other: proven for two values; for others they cover in simulations, which is no proof. From 30 on
+the variance of a mean is at least the noise's, which is known. No interval is empty: where it would lie outside the range of what
+is estimated, the average counts as one at the end of this range.
 
 Bands hold all numbers at once: the critical value is the quantile of the largest of normal variables with the correlations of the
 averages, or Sidak's bound on it.
