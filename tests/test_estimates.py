@@ -483,3 +483,13 @@ def test_for_two_values_bounded_numbers_have_the_exact_interval(n, share, level)
     low, high = bounded(-1 + 3 * k / n, n, (-1.0, 2.0), level)
     exact = clopper_pearson(np.array(k), n, level)
     assert np.allclose([low, high], [-1 + 3 * end for end in exact]) and low < high
+
+
+@pytest.mark.parametrize("what", ["mean", "histogram", "quantile"])
+def test_what_is_said_of_intervals_of_few_outputs(what):
+    """Under 30 outputs the method names the interval and what is proven of it; from there on it does not."""
+    mechanism = optdp.solve_kernel(1.0, unbiased=True, rtol=1e-2).mechanism
+    for n in (3, 29, 30):
+        more = {"q": 0.5} if what == "quantile" else {}
+        found = optdp.estimate(mechanism, mechanism.randomize(np.full(n, 0.5), 1), what, **more)
+        assert ("Clopper-Pearson intervals for bounded numbers" in found.method) == (n < 30)

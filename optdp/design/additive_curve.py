@@ -962,9 +962,8 @@ def design(run: Run, *, n: int | None = None, gaussian: bool = True) -> Solution
             coarse, best = found.program, _better(best, found)
         if time.perf_counter() > task.deadline or (best is not None and best.within(rtol, rival, floor)):
             break
-    basic: Any = (
-        HalfLinesCertificate() if floor else AdditiveCertificate(1, "nodes", ())
-    )  # what is proven without multipliers
+    # What is proven without multipliers.
+    basic: Any = HalfLinesCertificate() if floor else AdditiveCertificate(1, "nodes", ())
     if task.loss.exponent is None and not (fixed or closed) and (best is None or not best.within(rtol, rival, floor)):
         other = _borrowed(run, gaussian, basic)
         if best is None and other is not None and (rival is None or other.value <= rival[1]):

@@ -213,9 +213,8 @@ class AdditiveMechanism(AdditiveNoise):
         if 8 * self._starts.size < line.size:
             return self.pair(k).hockey_stick(ratio) - Fraction(self.atom, self.total)
         work.count((line.size + k) * (0.6 + 2 * work.product(7 if self.tail else 2, work.words([ratio]))))
-        found = self.__dict__.get(
-            "_products"
-        )  # all shifts are asked for the same ratio; read once: threads may share the noise
+        # All shifts are asked for the same ratio. What is kept is read once: threads may share the noise.
+        found = self.__dict__.get("_products")
         if found is None or found[0] != ratio:
             self.__dict__["_products"] = found = ratio, line * ratio.denominator, line * ratio.numerator
         _, own, other = found

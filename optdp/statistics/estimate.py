@@ -54,6 +54,10 @@ LADDER = (32, 24, 16, 12, 10, 8, 6, 5, 4, 3, 2)
 FEWEST = 5
 #: With fewer outputs, or where fewer differ from the others, no average is taken for a normal variable.
 FEW, RARE = 30, 5
+#: What is said of intervals from so few.
+BOUNDED = (
+    "few outputs: Clopper-Pearson intervals for bounded numbers, whose level is proven where these have two values"
+)
 #: What cannot be identified up to this relative size counts as identified: rounding of the tables.
 RANK = 1e-7
 #: Cells of the outputs with a smaller probability are left out: nobody sees them, and squares of their weights overflow.
@@ -427,7 +431,8 @@ def _functionals(
     matrix: np.ndarray, counts: np.ndarray, wanted: np.ndarray, points: Any, names: Any, ask: _Ask, assumptions: str
 ) -> Estimate:
     """Linear functionals by maximum likelihood with score intervals, or their posterior."""
-    n, method = int(counts.sum()), "maximum likelihood, score intervals"
+    n = int(counts.sum())
+    method = "maximum likelihood" + (", score intervals" if n >= FEW else f"; {BOUNDED}")
     told: tuple[Any, ...]  # value, standard error, interval, band
     if ask.prior is None:
         found = Averages.of(matrix, counts, wanted, names)
@@ -575,7 +580,10 @@ def _credible(draws: np.ndarray, n: int, told: str, ask: _Ask) -> Estimate:
 def _inverted(here: float, reach: tuple[float, float], n: int, told: str, ask: _Ask) -> Estimate:
     """A quantile with the values that no score test rejects."""
     spread = (reach[1] - reach[0]) / (2 * _z(ask.level))
-    return ask.answer(n, "maximum likelihood; the interval inverts score tests", told, here, spread, reach, reach)
+    method = f"maximum likelihood; the interval inverts {'score tests' if n >= FEW else 'tests'}"
+    if n < FEW:
+        method += f"; {BOUNDED}"
+    return ask.answer(n, method, told, here, spread, reach, reach)
 
 
 def _between(places: np.ndarray, ends: np.ndarray, k: int, q: float) -> float:
@@ -665,7 +673,7 @@ def _rates(successes: np.ndarray, n: int, least: float, most: float, level: floa
 
 def bounded(average: Any, n: int, ends: tuple[Any, Any], level: float) -> tuple[np.ndarray, np.ndarray]:
     """An interval for the mean of numbers between `ends`, n of which have this average: Clopper and Pearson's for the share of
-    the way between them, as if every number were one of the two, which makes it as uncertain as can be.
+    the way between them, as if every number were one of the two, which makes its variance as large as can be.
     """
     first, width = ends[0], np.subtract(ends[1], ends[0])
     share = np.clip((average - first) / np.where(width > 0, width, 1.0), 0.0, 1.0)
@@ -772,6 +780,7 @@ def _average(
     spread = squares / (n - 1) if n > 1 else math.inf
     error = math.sqrt(max(spread, np.interp(value, x, least)) / n)
     if n < FEW and np.isfinite(ends).all():
+        method += f"; {BOUNDED}"
         low, high = map(float, bounded(value, n, ends, ask.level))
     elif x.size == 1:
         low, high = (value + s * _z(ask.level, n) * error for s in (-1, 1))
