@@ -280,8 +280,10 @@ class Floor:
         # Between two marks both ends move smoothly: false position, halved where an end stays, and bisection now and then.
         marks, fine = self.marks(width), LACK / 64 * width
         marks = np.unique(np.clip(np.append(marks - fine, marks + fine), 0.0, marks[-1]))
+        if marks.size == 1:  # the window is everything
+            return np.zeros(x.shape)
         sides = over(marks, np.zeros(1))
-        k = np.clip(np.searchsorted(sides, x), 1, max(marks.size - 1, 1))
+        k = np.clip(np.searchsorted(sides, x), 1, marks.size - 1)
         low, high, under, above = marks[k - 1], marks[k], sides[k - 1] - x, sides[k] - x
         out = np.where(under < 0, high, low)
         left = np.flatnonzero((under < 0) & (above > 0) & (high - low > 2 * fine))
