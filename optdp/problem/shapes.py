@@ -43,6 +43,11 @@ class Shape(ABC):
 
     name: ClassVar[str] = ""
 
+    def __init_subclass__(cls) -> None:
+        """What is proven rests on constants that nobody could check in a class of somebody else; those of steps are computed."""
+        if cls.__module__ != __name__:
+            raise TypeError(f"{cls.__name__} is not allowed: a shape of your own is a function, which is kept as steps")
+
     @abstractmethod
     def height(self, u: ArrayLike) -> np.ndarray:
         """The function at positions u in [-1, 1], elementwise; 0 outside."""
