@@ -37,7 +37,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
 from optdp.problem.domains import Alphabet, Circle, DomainLike, OneHot, as_domain
 from optdp.statistics.channel import Channel, mixed
-from optdp.statistics.estimate import NotIdentified, affine_mean, mean_tables, unbiased
+from optdp.statistics.estimate import NotIdentified, affine_mean, choose_bins, mean_tables, output_variances, unbiased
 from optdp.statistics.tables import Printed, frame
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 #: Bins in which distributions are compared, and steps of the search for the worst population.
 BINS, STEPS = 8, 300
+#: So many people that what a mechanism cannot tell is all that matters.
+MANY = 10**6
 #: The relative accuracy of the largest variance.
 GAP = 0.01
 #: How exactly kernels are solved for a table.
@@ -371,6 +373,7 @@ def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
         matrix = mixed(channel, np.linspace(domain.lower, domain.upper, BINS + 1))
         shares = None if population is None else _binned(population, domain, BINS)
         return math.sqrt(noise(matrix, np.eye(BINS), shares) / BINS)
+    choose_bins(channel, MANY, goal)  # what tells two bins apart says nothing of where in them the quantile is
     bins = 2 * BINS
     matrix = mixed(channel, np.linspace(domain.lower, domain.upper, bins + 1))
     shares = _binned(population, domain, bins)
@@ -437,15 +440,15 @@ def worst_mean(mechanism: Mechanism, population: Any = None) -> tuple[float, tup
     matrix = tables.matrix if p is None else Channel.coarse(mechanism).matrix(points)
     worst_bias = [0.0]
 
-    def variances(shares: np.ndarray) -> np.ndarray:
-        found = tables.function(0.99 * matrix @ shares + 0.01 * tables.blocks.mean(axis=1), 10**6)
+    def under(shares: np.ndarray) -> np.ndarray:
+        found = tables.function(0.99 * matrix @ shares + 0.01 * tables.blocks.mean(axis=1), MANY)
         worst_bias[0] = max(worst_bias[0], found.bias)
-        return np.asarray(found.function**2 @ matrix - (found.function @ matrix) ** 2)
+        return output_variances(found.function, matrix)
 
-    first = variances(np.full(points.size, 1 / points.size) if p is None else p)
+    first = under(np.full(points.size, 1 / points.size) if p is None else p)
     if worst_bias[0] > 2e-3 * domain.width:
         if line is None:
             raise NotIdentified("the mean is not identified by the outputs")
         return plain, (points, about)
-    efficient, worst = _worst(variances, points.size) if p is None else (float(p @ first), p)
+    efficient, worst = _worst(under, points.size) if p is None else (float(p @ first), p)
     return (efficient, (points, worst)) if efficient < 0.98 * plain else (plain, (points, about))
