@@ -364,6 +364,8 @@ def test_recommendations_for_other_goals():
     assert abs(again.n - 1000) < 2 and again["k-RR"].people > again.n
     eps = optdp.recommend(optdp.OneHot(20), None, "frequencies", n=1000, error=r.best.error).eps
     assert eps == pytest.approx(1.0, rel=0.02)
+    for error in (0.02, 0.05, 0.1):  # the eps was rounded to three digits, sometimes down
+        assert optdp.recommend(optdp.OneHot(20), None, "frequencies", n=1000, error=error).best.error <= error
     for bad in (
         {"goal": "sum"},
         {"goal": "frequencies"},

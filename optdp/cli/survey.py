@@ -33,9 +33,9 @@ def register(commands: Commands) -> None:
         "published mechanisms by the error that the estimate will have for a goal; see `optdp.recommend`.",
     )  # fmt: skip
     parser.add_argument(
-        "--eps", type=options.parse_number, help="privacy parameter; left out: the least for --error with --n"
+        "--eps", type=options.parse_number, help="privacy parameter; left out: one that gives --error with --n"
     )
-    option(parser, "--goal", "mean", "what is wanted", choices=GOALS)
+    option(parser, "--goal", None, "what is wanted (default mean; frequencies of --categories)", choices=GOALS)
     option(parser, "--lower", 0.0, "lower end of the numbers")
     option(parser, "--upper", 1.0, "upper end of the numbers")
     option(parser, "--categories", None, "the number of categories instead, for frequencies", type=int)
@@ -47,7 +47,7 @@ def register(commands: Commands) -> None:
 
 def _recommend(args: argparse.Namespace) -> int:
     domain: Any = (args.lower, args.upper) if args.categories is None else optdp.OneHot(args.categories)
-    goal = args.goal if args.categories is None else "frequencies"
+    goal = args.goal or ("mean" if args.categories is None else "frequencies")
     print(optdp.recommend(domain, args.eps, goal, n=args.n, error=args.error, prior=args.prior, progress=True))
     return 0
 
@@ -63,7 +63,7 @@ def _plan(commands: Commands) -> None:
     option(parser, "--schema", None, 'JSON: {"age": {"type": "number", "lower": 0, "upper": 120}, ...}', metavar="FILE")
     for kind, form in (("number", "NAME:LOWER:UPPER[:UNIT]"), ("integer", "NAME:LOWER:UPPER[:UNIT]"), ("date", "NAME:FIRST:LAST"),
                        ("category", "NAME:VALUE,VALUE,..."), ("flag", "NAME")):  # fmt: skip
-        text = f"a {kind} column; may be repeated"
+        text = f"{'an' if kind == 'integer' else 'a'} {kind} column; may be repeated"
         option(parser, f"--{kind}", [], text, type=str, action="append", metavar=form)
     option(parser, "--goal", "mean", "what is wanted of numbers", choices=[g for g in GOALS if g != "frequencies"])
     option(parser, "--n", None, "the number of people, for the predicted errors", type=int)

@@ -32,6 +32,7 @@ from optdp.design.kernel import solve_kernel
 from optdp.design.piecewise import solve_piecewise
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import Number, require
+from optdp.exact.numbers import above
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
@@ -144,7 +145,8 @@ def recommend(
     **Arguments:**
 
     - `domain`: of one answer: a pair (lower, upper), an `optdp.Interval` or `Circle`; an `Alphabet` or `OneHot` for categories.
-    - `eps`: the privacy parameter of one answer, in (0, 30]; None: the least that gives the wanted `error` with `n` people.
+    - `eps`: the privacy parameter of one answer, in (0, 30]; None: one that gives the wanted `error` with `n` people, the
+      least up to 2 % for the mechanisms but kernels, which may need less.
     - `goal`: "mean"; "quantile" (`q`, 0.5: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
       "answers": each answer by itself, in the mean absolute error.
     - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
@@ -183,7 +185,7 @@ def recommend(
 
 
 def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float, tell: Progress) -> float:
-    """By bisection of log eps to 1 %, without kernels, which could only need less."""
+    """By bisection of log eps to 1 %, and three digits rounded up; without kernels, which could only need less."""
     low, high = math.log(1e-3), math.log(require.MAX_EPS)
 
     def enough(at: float) -> bool:
@@ -195,7 +197,7 @@ def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float,
     while high - low > 0.01:
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-    return float(f"{math.exp(high):.3g}")
+    return min(float(above(math.exp(high), 3)), require.MAX_EPS)
 
 
 def _ranked(
@@ -231,7 +233,13 @@ def _ranked(
         "distribution": f"root mean square standard error of the probabilities of {BINS} bins",
         "frequencies": "root mean square standard error of a frequency", "answers": "mean absolute error of an answer",
     }[goal]  # fmt: skip
-    told = "in the worst case" if population is None else "under the prior"
+    told = (
+        "in the worst case"
+        if population is None
+        else "under the prior"
+        if prior is not None
+        else "under the uniform prior"
+    )
     return Recommendation(
         goal, eps, n, f"{what} about {n} people {told}, eps = {float(eps):g}", rows, tuple(refused),
         None if bound is None else bound / root,
