@@ -50,10 +50,12 @@ def cut(q: Fraction, up: bool) -> Fraction:
 
 def exp(x: Fraction, up: bool) -> Fraction:
     """Next to e^x for x >= 0, not above it, or (`up`) not below: its series, the last term again for those that follow."""
-    total, (n, d) = 1 + up << BITS, x.as_integer_ratio()
+    n, d = x.as_integer_ratio()
+    unit = 1 << BITS + max(d.bit_length() - n.bit_length(), 0)  # for BITS bits of e^x - 1
+    total = (1 + up) * unit
     for k in range(int(2 * x) + BITS, 0, -1):
-        total = (1 << BITS) + (total * n + up * (d * k - 1)) // (d * k)
-    return Fraction(total, 1 << BITS)
+        total = unit + (total * n + up * (d * k - 1)) // (d * k)
+    return Fraction(total, unit)
 
 
 def root(q: Fraction) -> Fraction:

@@ -1,9 +1,12 @@
 """Shared strategies and settings."""
 
+import importlib
 import math
 import os
+import pkgutil
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
 
 import optdp
@@ -34,3 +37,24 @@ def domains():
     """Intervals and circles."""
     circles = st.builds(optdp.Circle, st.floats(1e-2, 1e3), st.floats(-100, 100))
     return st.one_of(intervals(), circles)
+
+
+@pytest.fixture
+def taken_back():
+    """The registers as they are once every module is loaded: the very dictionaries, which other modules hold too."""
+    for module in pkgutil.walk_packages(optdp.__path__, "optdp."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    from optdp.audit import claim
+    from optdp.certificates.base import Certificate
+    from optdp.design import registry
+    from optdp.mechanisms import baselines
+    from optdp.problem import Loss
+
+    families = [Loss._known, optdp.Privacy._known, Certificate._known, optdp.Mechanism._registry]
+    books = [registry._DESIGNS, claim.CLAIMS, baselines._known, *families]
+    before = [dict(book) for book in books]
+    yield
+    for book, content in zip(books, before, strict=True):
+        book.clear()
+        book.update(content)

@@ -229,6 +229,9 @@ FORGERIES = [
     ("finite hamming", {"mechanism.outputs.1": 1.75e308}), ("lip ldp", {"mechanism.labels": [0, 1, 0, 1]}),
     ("lip ldp histogram", {"problem.objective.task.values": []}), ("lip ldp histogram", {"mechanism.aggregate.values": []}),
     ("piecewise m=2", {"problem.privacy.eps": 5e-324}), ("piecewise m=2", {"problem.privacy.eps": 1.75e308}),
+    ("piecewise m=2", {"problem.domain.lower": -1e-320, "mechanism.domain.lower": -1e-320}),  # 0.5 is still a bound
+    ("piecewise abs", {"problem.domain.lower": -1e-300, "mechanism.domain.lower": -1e-300, "problem.privacy.eps": 1e-300,
+                       "mechanism.width_cells": 2**50, "certificate.threshold": 0.5, "lower_bound": 0.5, "value": 0.51}),
     ("additive delta=0 squared", {"mechanism.eps": 31.0}), ("lip sum", {"problem.privacy.eps": "log(10686474581525)"}),
     ("lip ldp", {"optdp.version": "x" * 51}), ("lip ldp", {"optdp.version": "0.2\n"}), ("kernel prior", {"optdp.version": ""}),
     ("lip ldp", {"problem.objective.prior.left_out": [7, "x"], "mechanism.prior.left_out": [7, "x"]}),

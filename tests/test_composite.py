@@ -433,6 +433,13 @@ def test_bad_input_is_named(arguments, message):
         optdp.solve_composite(**arguments)
 
 
+@pytest.mark.parametrize("kind", [Shape, type(ACTIVATIONS["A2"])])
+def test_a_class_of_ones_own_is_no_shape(kind):
+    """Its level would be anybody's word: one of 1e-12 asked for 1e12 trials in memory, a wrong one for a wrong proof."""
+    with pytest.raises(TypeError, match=r"^Own is not allowed: a shape of your own is a function"):
+        type("Own", (kind,), {"level": lambda shape: 1e-12})
+
+
 def test_shapes_are_exact():
     for shape in (*ACTIVATIONS.values(), Quartic(0.6), as_activation(lambda u: 1 - u**4)):
         assert Shape.read(Fields(json.loads(json.dumps(shape.to_dict())), "shape")) == shape

@@ -5,25 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from optdp.audit import claim
-from optdp.certificates.base import Certificate
-from optdp.design import registry
-from optdp.problem.losses import Loss
-from optdp.problem.privacy import Privacy
-
 DOCS = Path(__file__).parents[1] / "docs" / "extending"
-
-
-@pytest.fixture
-def taken_back():
-    """The registers as they were: the very dictionaries, which other modules hold too."""
-    registry.designs()
-    books = [registry._DESIGNS, claim.CLAIMS, Loss._known, Privacy._known, Certificate._known]
-    before = [dict(book) for book in books]
-    yield
-    for book, content in zip(books, before, strict=True):
-        book.clear()
-        book.update(content)
 
 
 @pytest.mark.parametrize("name", ["loss", "privacy", "solver", "claim"])

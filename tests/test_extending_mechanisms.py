@@ -20,9 +20,7 @@ DOCS = Path(__file__).parents[1] / "docs" / "extending"
 
 
 @pytest.mark.parametrize("name", ["mechanism", "baseline"])
-def test_worked_examples_run(name, monkeypatch):
-    monkeypatch.setattr(baselines, "_known", dict(baselines._known))
-    monkeypatch.setattr(Mechanism, "_registry", dict(Mechanism._registry))
+def test_worked_examples_run(name, taken_back):
     blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / f"{name}.md").read_text(), re.M | re.S)
     assert len(blocks) >= 4
     namespace = {"__name__": f"docs_extending_{name}"}

@@ -3,6 +3,7 @@
 import datetime
 import json
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ import optdp
 from optdp.closed_forms.cube import best_signs, gain
 from optdp.exact import enclosures
 from optdp.exact.fields import FieldError
-from optdp.statistics import client
+from optdp.statistics import client, portable, tables
 from optdp.statistics.schema import MISSING, OTHER
 
 RNG = np.random.default_rng(0)
@@ -340,7 +341,7 @@ def test_columns_encode():
     with pytest.raises(ValueError, match="row 2: it is not an integer"):
         optdp.Integer(0, 10).encode([1, 2.5], "x")
     days = optdp.Date("2026-01-01", datetime.date(2026, 12, 31))
-    assert days.encode(["2026-01-02", "2026-02-01"], "x").tolist() == [1, 31] and days.show(31.2) == "2026-02-01"
+    assert days.encode(["2026-01-02", "2026-02-01"], "x").tolist() == [1, 31] and days.scale == "days since 2026-01-01"
     stamps = pd.Series(pd.to_datetime(["2026-01-02 10:00"])).to_numpy()
     assert days.encode(stamps, "x").tolist() == [1]
     loose = optdp.Category(["a", "b"], missing="category", other="category")
@@ -388,3 +389,60 @@ def test_summaries(split, sampled):
 def test_errors(change):
     with pytest.raises((ValueError, TypeError), match="allowed"):
         optdp.plan(**{"schema": {"a": optdp.Flag()}, "eps": 1.0, **change})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12", " 12 ", "1e1", "+5", "5.", ".5", "1_0", "\u0967\u0968", "0x10", "inf", "nan", "1,2", "", "2000-01-01",
+        "2000-01-015", "2000-01", "2000", "today", "2000-1-1", "2000-01-01T10:00", "2000-02-30", "20000101",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "column", [optdp.Number(0, 120), optdp.Date("1990-01-01", "2020-12-31")], ids=["number", "date"]
+)
+def test_tables_read_the_texts_that_clients_read(column, text):
+    """ "1_0" was ten in a table, "2000" a day and "2000-01-015" another one."""
+    days = {"first": datetime.date(1990, 1, 1).toordinal(), "whole": False}
+    record = {"lower": 0.0, "upper": column.domain.upper, "clip": False} | days
+    try:
+        wanted = (portable._date if isinstance(column, optdp.Date) else portable._number)(record, text)
+    except portable.Refused:
+        with pytest.raises(ValueError, match=r"^column 'a', row 2: it is "):
+            column.encode(
+                np.array(["12" if isinstance(column, optdp.Number) else "2000-01-01", text], dtype=object), "a"
+            )
+    else:
+        assert column.encode(np.array([text], dtype=object), "a").tolist() == [wanted]
+
+
+def test_a_refused_entry_of_a_file_is_named_by_its_row_in_the_file(tmp_path, monkeypatch):
+    """Files are read in chunks, whose rows were counted from 1 each time."""
+    monkeypatch.setattr(tables, "CHUNK", 10)
+    survey = optdp.plan({"a": optdp.Number(0, 1)}, 1.0)
+    rows = ["0.5"] * 34 + ["2"] + ["0.5"] * 5
+    (tmp_path / "a.csv").write_text("\n".join(["a", *rows]) + "\n")
+    with pytest.raises(ValueError, match=r"column 'a', row 35: it is not in \[0, 1\]"):
+        survey.randomize(tmp_path / "a.csv", target=tmp_path / "b.csv")
+    tables.write_file(tmp_path / "a.parquet", {"a": np.array(rows, dtype=float)})
+    with pytest.raises(ValueError, match=r"column 'a', row 35: it is not in \[0, 1\]"):
+        survey.randomize(tmp_path / "a.parquet", target=tmp_path / "b.parquet")
+    assert not list(tmp_path.glob("b*"))
+
+
+@pytest.mark.parametrize("eps", [2.0, 1.0, 0.3, optdp.log(3)])
+def test_the_factor_in_a_summary_is_not_below_the_ratio(eps):
+    """e^2 = 7.38906 was "at most 7.389"."""
+    survey = optdp.plan({"a": optdp.Number(0, 1), "b": optdp.Flag()}, eps)
+    told = Fraction(re.search(r"it is at most ([0-9.]+) times", survey.summary())[1])
+    assert survey.guarantee().eps.argument <= told <= survey.guarantee().eps.argument * Fraction(1001, 1000)
+
+
+def test_estimates_say_what_their_numbers_are():
+    survey = optdp.plan(
+        {"born": optdp.Date("1990-01-01", "2020-12-31"), "age": optdp.Number(0, 120, unit="years")}, 2.0
+    )
+    table = {"born": ["2000-01-01"] * 40, "age": np.full(40, 30.0)}
+    told = str(survey.estimate(survey.randomize(table, rng=1)))
+    assert "born (days since 1990-01-01): Estimate of the mean" in told and "age (years): Estimate of the mean" in told
+    assert re.search(r"born: mean within about [0-9.e+]+ days \(", survey.summary())

@@ -49,7 +49,9 @@ def test_from_a_schema_to_answers(people, capsys):
         and found["job"]["interval"][0][0] < 0.7 < found["job"]["interval"][1][0]
     )
     status, out, _ = run(capsys, "estimate", "--plan", "plan.json", "--html", "page.html", "private.csv")
-    assert status == 0 and "age: Estimate of the histogram" in out and "<svg" in (people / "page.html").read_text()
+    assert (
+        status == 0 and "age (years): Estimate of the histogram" in out and "<svg" in (people / "page.html").read_text()
+    )
     status, out, _ = run(
         capsys, "estimate", "--plan", "plan.json", "--column", "age", "--what", "cdf", "--bins", 3, "private.csv"
     )
@@ -57,8 +59,31 @@ def test_from_a_schema_to_answers(people, capsys):
     for wrong, said in ((["--what", "cdf"], "--column is missing"), (["--mechanism", "a.json"], "only one of them")):
         status, _, err = run(capsys, "estimate", "--plan", "plan.json", *wrong, "private.csv")
         assert status == 2 and said in err
-    status, _, err = run(capsys, "randomize", "--plan", "plan.json", "--eps", 1, "people.csv", "private.csv")
-    assert status == 2 and "--eps is not allowed with --plan" in err
+    status, out, _ = run(capsys, "estimate", "--plan", "plan.json", "--column", "age", "private.csv")
+    assert status == 0 and out.startswith("age (years): Estimate of the histogram") and "job" not in out
+    for wrong, said in (
+        (["--column", "nobody"], "the plan is for 'age', 'job'"),
+        (["--column", "age", "--q", 0.5], "--q is not allowed without --what"),
+        (["--bins", 3], "--bins is not allowed without --what"),
+        (["--pair", "job", "job", "--what", "mean"], "--pair is not allowed with --mechanism, --column, --what"),
+    ):
+        status, out, err = run(capsys, "estimate", "--plan", "plan.json", *wrong, "private.csv")
+        assert (status, out) == (2, "") and said in err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--eps", 1], ["--goal", "mean"], ["--clip"], ["--keep", "id"], ["--only"], ["--delimiter", ";"], ["--multiline"],
+        ["--in-place"], ["--save-mechanism", "m.json"], ["--placement", "linear"],
+    ],
+    ids=lambda option: option[0],
+)  # fmt: skip
+def test_a_plan_takes_no_option_of_one_column(people, capsys, option):
+    """They were left out without a word: `--clip` refused, `--save-mechanism` wrote nothing."""
+    assert run(capsys, "plan", "--eps", 1, "--number", "age:0:120", "--out", "plan.json")[0] == 0
+    status, _, err = run(capsys, "randomize", "--plan", "plan.json", *option, "people.csv", "private.csv")
+    assert status == 2 and f"{option[0]} is not allowed with --plan" in err
 
 
 def test_one_column_by_its_goal(people, capsys):

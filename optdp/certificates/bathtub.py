@@ -56,7 +56,7 @@ class BathtubCertificate(Threshold):
         """Whether (*) is proven: int (L - t)_+ - E int (t - L)_+ = int L - t reach - (E - 1) int (t - L)_+ >= 0."""
         loss, reach, eps = problem.objective.loss, problem.domain.exact_reach, problem.eps
         assert eps is not None
-        with ctx.workprec(enclosures.PRECISION):
+        with ctx.workprec(enclosures.precise(reach)):
             spread = (enclosures.exp(eps) - 1) * loss.deficit_above(self.threshold, reach)
             level = enclosures.ball(self.threshold) * enclosures.ball(reach)
             total = loss.mean_ball(reach) * enclosures.ball(reach)

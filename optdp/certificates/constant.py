@@ -33,6 +33,7 @@ class ConstantCertificate(Certificate):
             self._refuse("it is for the worst case of a loss that is nondecreasing in the distance")
         if problem.outputs != (domain.lower, domain.upper):
             self._refuse("it is for outputs in the domain")
-        with ctx.workprec(enclosures.PRECISION):
-            value = enclosures.round_down(objective.loss.mean_ball(domain.exact_reach))
+        reach = domain.exact_reach
+        with ctx.workprec(enclosures.precise(reach)):
+            value = enclosures.round_down(objective.loss.mean_ball(reach))
         return Bound(max(value, 0.0), "Chebyshev's sum inequality, ball arithmetic", objective.loss.assumptions)

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 CHUNK = 16_384
 #: The same in bytes of the file.
 BYTES = 2**22
+#: What must be said of one column, and what may be.
+NEEDED = ("eps", "column", "lower", "upper")
+ALONE = (
+    "goal", "mechanism", "loss", "placement", "clip", "keep", "only", "delimiter", "multiline", "in_place", "save_mechanism",
+)  # fmt: skip
 QUERIES = ("mean", "variance", "maximum", "minimum", "mode", "count")
 
 
@@ -122,13 +127,14 @@ def _read(path: str, column: str) -> np.ndarray:
 def _run(args: argparse.Namespace) -> int:
     from optdp.exact.sampling import as_rng
 
-    asked = [name for name in ("eps", "column", "lower", "upper") if getattr(args, name) is not None]
     if args.plan is not None:
-        if asked:
-            raise ValueError(f"--{asked[0]} is not allowed with --plan, which says it")
+        for name in (*NEEDED, *ALONE):
+            if getattr(args, name) not in (None, False, ","):
+                given = name.replace("_", "-")
+                raise ValueError(f"--{given} is not allowed with --plan: it is for one column of a CSV file")
         return survey.randomize(args)
-    for name in ("eps", "column", "lower", "upper"):
-        if name not in asked:
+    for name in NEEDED:
+        if getattr(args, name) is None:
             raise ValueError(f"--{name} is missing (or --plan, for a whole table)")
     table.separator(args.delimiter)
     if args.save_mechanism is not None and files.same(args.input, args.save_mechanism):

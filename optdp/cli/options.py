@@ -114,7 +114,7 @@ def option(parser: Options, name: str, default: object, text: str, **more: Any) 
         parser.add_argument(name, action="store_false" if default else "store_true", help=text, **more)
         return
     written = " ".join(map(str, default)) if isinstance(default, list | tuple) else default
-    shown = "" if default is None else f" (default {written})"
+    shown = "" if default is None or written == "" else f" (default {written})"
     kind = str if default is None else type(default)
     more.setdefault("type", {float: parse_float, int: parse_integer}.get(kind, kind))
     parser.add_argument(name, default=default, help=text + shown, **more)

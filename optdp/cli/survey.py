@@ -33,9 +33,9 @@ def register(commands: Commands) -> None:
         "published mechanisms by the error that the estimate will have for a goal; see `optdp.recommend`.",
     )  # fmt: skip
     parser.add_argument(
-        "--eps", type=options.parse_number, help="privacy parameter; left out: the least for --error with --n"
+        "--eps", type=options.parse_number, help="privacy parameter; left out: one that gives --error with --n"
     )
-    option(parser, "--goal", "mean", "what is wanted", choices=GOALS)
+    option(parser, "--goal", None, "what is wanted (default mean; frequencies of --categories)", choices=GOALS)
     option(parser, "--lower", 0.0, "lower end of the numbers")
     option(parser, "--upper", 1.0, "upper end of the numbers")
     option(parser, "--categories", None, "the number of categories instead, for frequencies", type=int)
@@ -47,7 +47,7 @@ def register(commands: Commands) -> None:
 
 def _recommend(args: argparse.Namespace) -> int:
     domain: Any = (args.lower, args.upper) if args.categories is None else optdp.OneHot(args.categories)
-    goal = args.goal if args.categories is None else "frequencies"
+    goal = args.goal or ("mean" if args.categories is None else "frequencies")
     print(optdp.recommend(domain, args.eps, goal, n=args.n, error=args.error, prior=args.prior, progress=True))
     return 0
 
@@ -63,7 +63,7 @@ def _plan(commands: Commands) -> None:
     option(parser, "--schema", None, 'JSON: {"age": {"type": "number", "lower": 0, "upper": 120}, ...}', metavar="FILE")
     for kind, form in (("number", "NAME:LOWER:UPPER[:UNIT]"), ("integer", "NAME:LOWER:UPPER[:UNIT]"), ("date", "NAME:FIRST:LAST"),
                        ("category", "NAME:VALUE,VALUE,..."), ("flag", "NAME")):  # fmt: skip
-        text = f"a {kind} column; may be repeated"
+        text = f"{'an' if kind == 'integer' else 'a'} {kind} column; may be repeated"
         option(parser, f"--{kind}", [], text, type=str, action="append", metavar=form)
     option(parser, "--goal", "mean", "what is wanted of numbers", choices=[g for g in GOALS if g != "frequencies"])
     option(parser, "--n", None, "the number of people, for the predicted errors", type=int)
@@ -198,22 +198,27 @@ def _estimate(commands: Commands) -> None:
 
 
 def _answer(args: argparse.Namespace) -> int:
-    found = _answers(args)
+    found, title = _answers(args)
     if args.html:
         files.write_text(args.html, _page(found, args.input))
     if args.json:
         print(json.dumps({name: answer.to_dict() for name, answer in found.items()}, indent=2, default=str))
     else:
-        print("\n".join(f"{name}: {answer}" for name, answer in found.items()))
+        print("\n".join(f"{title(name)}: {answer}" for name, answer in found.items()))
     return 0
 
 
-def _answers(args: argparse.Namespace) -> dict[str, Estimate]:
+def _answers(args: argparse.Namespace) -> tuple[dict[str, Estimate], Callable[[str], str]]:
+    """(estimates by column, how a column is called in words)."""
     from optdp.statistics import tables
 
     extra = {name: getattr(args, name) for name in ("q", "bins") if getattr(args, name) is not None}
     if (args.plan is None) == (args.mechanism is None):
         raise ValueError("--plan or --mechanism is needed, and only one of them is allowed")
+    if args.pair and (args.mechanism or args.column or args.what or extra):
+        raise ValueError(
+            "--pair is not allowed with --mechanism, --column, --what, --q or --bins: it is about a plan alone"
+        )
     if args.mechanism is not None:
         if args.column is None:
             raise ValueError("--column is missing: which column did the mechanism make private?")
@@ -225,15 +230,20 @@ def _answers(args: argparse.Namespace) -> dict[str, Estimate]:
         with suppress(ValueError):  # texts stay texts
             values = values.astype(float)
         what = args.what or "mean"
-        return {args.column: optdp.estimate(mechanism, values, what, level=args.level, **extra)}
+        return {args.column: optdp.estimate(mechanism, values, what, level=args.level, **extra)}, str
     answers = optdp.Plan.load(args.plan).estimate(args.input, level=args.level)
     if args.pair:
-        return {" x ".join(args.pair): answers.pair(*args.pair)}
-    if args.what:
-        if args.column is None:
-            raise ValueError("--column is missing: --what is about one column")
-        return {args.column: answers.about(args.column, args.what, **extra)}
-    return dict(answers)
+        return {" x ".join(args.pair): answers.pair(*args.pair)}, str
+    if args.column is None and args.what:
+        raise ValueError("--column is missing: --what is about one column")
+    if extra and not args.what:
+        raise ValueError(f"--{next(iter(extra))} is not allowed without --what")
+    if args.column is None:
+        return dict(answers), answers.title
+    if args.column not in answers.plan.names:
+        raise ValueError(f"column = {args.column!r} is not allowed: the plan is for {', '.join(map(repr, answers))}")
+    found = answers.about(args.column, args.what, **extra) if args.what else answers[args.column]
+    return {args.column: found}, answers.title
 
 
 def _page(found: dict[str, Estimate], source: str) -> str:

@@ -21,6 +21,11 @@ _LEAST, _MOST = arb(2) ** -FAR, arb(2) ** FAR
 TINY = 2.0**-1015
 
 
+def precise(length: Fraction) -> int:
+    """A working precision at which a length is exact: [-1e-320, 1] is longer than 1, and its bounds may lie on a float."""
+    return PRECISION + length.numerator.bit_length()
+
+
 def ball(number: Number) -> arb:
     """The Arb ball of an exact number (`optdp.exact.numbers`). Exact for floats, else at the working precision."""
     if isinstance(number, Log):

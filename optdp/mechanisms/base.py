@@ -89,6 +89,14 @@ class Mechanism(ABC):
         """Probability of the output being exactly `y` for input `x`: nonzero only at atoms. **Raises** as `density`."""
         return self._nothing(y, x)
 
+    def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        """P(Y <= y | x): the sum over atoms, where these are all. **Raises** TypeError where there is no formula for the rest."""
+        if type(self).density is not Mechanism.density:
+            raise TypeError(f"cumulative is not allowed: {type(self).__name__} on {self.domain} has no formula for it")
+        outputs = np.asarray(y, dtype=float)
+        parts = (self.probability(atom, x) * (atom <= outputs) for atom in self.atoms().tolist())
+        return sum(parts, np.zeros(np.broadcast(outputs, np.asarray(x)).shape))
+
     def _nothing(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         """Zeros: where one of the two is defined, it is the whole law."""
         kind = type(self)

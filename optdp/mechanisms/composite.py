@@ -22,7 +22,7 @@ from optdp.exact.lattice import Lattice, dither, nearest
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow
 from optdp.problem import LDP, At, DomainLike, Interval, Objective, Privacy, Rule, WorstCase, as_interval
 from optdp.problem.losses import DistanceLoss, LossLike
-from optdp.problem.shapes import Rectangle, Shape, Steps, base_name
+from optdp.problem.shapes import Rectangle, Shape, Steps, base_name, below
 
 _RECTANGLE = Rectangle()
 
@@ -250,6 +250,12 @@ class CompositeMechanism(CellWindow):
         levels = 2 * reach * float(self.base.level()), 2 * half * float(self.activation.level())
         valid = (outputs >= low) & (outputs <= high)
         return np.where(valid, self._mix(far / levels[0], near / levels[1]), 0.0)
+
+    def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        inputs, outputs = self.domain.check(x), require.reals(y, "y")
+        low, high = self.support()
+        far = below(self.base, (outputs - (low + high) / 2) / ((high - low) / 2))
+        return np.asarray(self._mix(far, below(self.activation, (outputs - self._centre(inputs)) / self._halfwidth)))
 
     def support(self, x: ArrayLike | None = None) -> tuple[float, float]:
         sent = self._sent()

@@ -75,6 +75,9 @@ class AdditiveNoise(Mechanism):
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         return self.noise_probability(require.reals(y, "y") - self.domain.check(x))
 
+    def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        return self.cdf(require.reals(y, "y") - self.domain.check(x))
+
     def noise_radius(self) -> float:
         """The largest |Z| that occurs."""
         return np.inf

@@ -223,6 +223,18 @@ class PiecewiseMechanism(CellWindow):
         valid = (outputs >= self.domain.lower) & (outputs <= self.domain.upper)
         return np.where(valid, np.where(inside, self.peak, self.floor), 0.0)
 
+    def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        a, span = self.domain.lower, self.domain.width
+        outputs, start = np.clip(require.reals(y, "y"), a, self.domain.upper), self._window_start(self.domain.check(x))
+
+        def below(at: Any) -> np.ndarray:
+            """The share of the window below a place."""
+            return np.clip((at - start) / self.window, 0.0, 1.0)
+
+        turns = (-span, 0.0, span) if isinstance(self.domain, Circle) else (0.0,)
+        near = sum((below(outputs + turn) - below(a + turn) for turn in turns), np.zeros(()))
+        return np.asarray(self._mix((outputs - a) / span, near))
+
     def mean(self, x: ArrayLike) -> np.ndarray:
         inputs = self.domain.check(x)
         if isinstance(self.domain, Circle):

@@ -210,7 +210,7 @@ class ApproxDP(_Central):
     def check(self, divergence: Fraction) -> Check:
         """Whether the largest hockey-stick divergence, bounded from above exactly, is at most delta."""
         what = f"the hockey-stick divergence at {exp_of(self.eps)} over all shifts up to {show(self.sensitivity)}"
-        told = f"{what} is at most {float(divergence):.17g} (exact rational), at most delta = {show(self.delta)}"
+        told = f"{what} is at most {enclosures.round_up(divergence):.17g} (exact rational), at most delta = {show(self.delta)}"
         return Check("privacy", divergence <= Fraction(self.delta), told)  # type: ignore[arg-type]
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.mechanisms.base import Mechanism
-from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem import Alphabet, Circle, places
 
 #: Cells of the outputs' continuous part, and points at which the density is averaged in each.
@@ -20,6 +19,8 @@ CELLS, POINTS = 256, 64
 BLOCK = 2**17
 #: Outputs that are drawn once for a mechanism: cells are narrow where there are many, and hold the atoms among them.
 DRAWS = 20_000
+#: Inputs in all bins of a distribution.
+INPUTS = 4096
 #: Cells of the outputs for the mean: an average loses little by them.
 MEAN_CELLS = 128
 
@@ -137,19 +138,7 @@ class Channel:
         **Raises** ValueError if density and probabilities do not add up to 1.
         """
         x = np.asarray(inputs)
-        parts = []
-        if isinstance(self.mechanism, KernelMechanism) and self.edges.size:
-            parts.append(self._between(x))
-        elif self.edges.size:
-            y, weight = self._nodes()
-            each = max(1, BLOCK // y.size)
-            for i in range(0, x.size, each):
-                values = self.mechanism.density(y[:, None], x[None, i : i + each]) * weight[:, None]
-                parts.append(values.reshape(self.edges.size - 1, POINTS, -1).sum(axis=1))
-            parts = [np.concatenate(parts, axis=1)]
-            if self.mechanism.adds_noise:  # noise that may be exactly 0
-                same = np.asarray(self.mechanism.probability(x, x), dtype=float)
-                parts[0][self._cell(x.astype(float)), np.arange(x.size)] += same
+        parts = [self._between(x)] if self.edges.size else []
         if len(self.atoms):
             parts.append(np.asarray(self.mechanism.probability(self.atoms[:, None], x[None, :]), dtype=float))
         found = np.concatenate(parts)
@@ -157,21 +146,40 @@ class Channel:
         if self.rest:
             return np.concatenate([found, np.maximum(1 - total, 0.0)[None]])
         if np.abs(total - 1).max() > 0.03:
-            raise ValueError(
-                f"density and probability of {type(self.mechanism).__name__} add up to {total[np.argmax(np.abs(total - 1))]:.6g} "
-                "instead of 1"
-            )
+            worst = total[np.argmax(np.abs(total - 1))]
+            told = f"density and probability of {type(self.mechanism).__name__} add up to {worst:.6g} instead of 1"
+            raise ValueError(f"{told}: correct them, or define `cumulative` if the density is narrow")
         return np.asarray(found / total)
 
     def _between(self, x: np.ndarray) -> np.ndarray:
-        """P(cell | input) without the atoms, for a kernel, whose pieces may be much narrower than a cell."""
-        mechanism: Any = self.mechanism
-        parts = np.diff(mechanism.cumulative(self.edges[:, None], x[None, :]), axis=0)
-        inside = np.searchsorted(self.edges, self.atoms, side="left") - 1
-        for cell, atom in zip(inside.tolist(), self.atoms.tolist(), strict=True):
-            if cell >= 0:
-                parts[cell] -= mechanism.probability(atom, x)
+        """P(cell | input) of the continuous part; windows, and the pieces of kernels, may be much narrower than a cell."""
+        mechanism, inner = self.mechanism, self.edges[1:-1, None]
+        if self.scale:
+            inner = self.middle + self.scale * inner / (1 - inner * inner)
+        try:
+            below = mechanism.cumulative(inner, x[None, :])
+        except TypeError:
+            return self._quadrature(x)
+        atoms = np.asarray(self.atoms)
+        at = _compact(atoms, self.middle, self.scale) if self.scale else atoms
+        side: Any = "left"
+        if mechanism.adds_noise:  # which may be exactly 0: cells hold their left ends
+            below, side = below - mechanism.probability(inner, x[None, :]), "right"
+        parts = np.diff(below, axis=0, prepend=0.0, append=1.0)
+        cells = np.clip(np.searchsorted(self.edges, at, side=side) - 1, 0, len(parts) - 1)
+        held = (self.edges[0] <= at) & (at <= self.edges[-1])
+        for cell, atom in zip(cells[held].tolist(), atoms[held].tolist(), strict=True):  # they are cells of their own
+            parts[cell] -= mechanism.probability(atom, x)
         return np.asarray(np.maximum(parts, 0.0))
+
+    def _quadrature(self, x: np.ndarray) -> np.ndarray:
+        """The same from the density alone."""
+        y, weight = self._nodes()
+        each, parts = max(1, BLOCK // y.size), []
+        for i in range(0, x.size, each):
+            values = self.mechanism.density(y[:, None], x[None, i : i + each]) * weight[:, None]
+            parts.append(values.reshape(self.edges.size - 1, POINTS, -1).sum(axis=1))
+        return np.concatenate(parts, axis=1)
 
     def values(self) -> np.ndarray:
         """The middle of each cell (nan for the rest)."""
@@ -272,8 +280,11 @@ def _nearest(atoms: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return near, np.abs(atoms[near] - y)
 
 
-def mixed(channel: Channel, edges: np.ndarray, points: int = 16) -> np.ndarray:
-    """P(cell | input spread evenly over the bin), shape (cells, bins), for bins between `edges` of the domain."""
+def mixed(channel: Channel, edges: np.ndarray) -> np.ndarray:
+    """P(cell | input spread evenly over the bin), shape (cells, bins), for bins between `edges` of the domain.
+
+    Inputs are many in each cell of the outputs: what narrow windows send is elsewhere for each of them.
+    """
     domain = channel.mechanism.domain
     if domain.tag == "integers":
         inside = [np.arange(np.ceil(a), np.ceil(b)) for a, b in pairwise(edges)]
@@ -281,8 +292,10 @@ def mixed(channel: Channel, edges: np.ndarray, points: int = 16) -> np.ndarray:
         if not all(part.size for part in inside):
             raise ValueError("bins are not allowed here: each must hold an integer")
         return np.stack([channel.matrix(part).mean(axis=1) for part in inside], axis=1)
+    points = -(-INPUTS // (edges.size - 1))
     share = (np.arange(points) + 0.5) / points
     x = (edges[:-1, None] + share * np.diff(edges)[:, None]).reshape(-1)
     if isinstance(domain, Circle):
         x = domain.lower + np.mod(x - domain.lower, domain.period)
-    return np.asarray(channel.matrix(x).reshape(channel.cells, edges.size - 1, points).mean(axis=2))
+    rows = [channel.matrix(part).mean(axis=1) for part in x.reshape(-1, points)]
+    return np.stack(rows, axis=1)

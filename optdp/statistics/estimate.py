@@ -17,8 +17,9 @@ deviation *under c*, along the least favourable line through the estimate: for o
 **Few outputs** say little of their own variance: three equal ones have none. Functions g that are chosen before the outputs are
 seen lie between known ends, and below 30 outputs intervals are those of Clopper and Pearson for the share of the way that their
 average goes from one end to the other: proven for two values; for others they cover in simulations, which is no proof. From 30 on
-the variance of a mean is at least the noise's, which is known. No interval is empty: where it would lie outside the range of what
-is estimated, the average counts as one at the end of this range.
+the variance of a mean is at least the noise's, which is known, and its interval holds what a few people at an end of the domain
+explain of whom there may be none among those who answered. No interval is empty: where it would lie outside the range of what is
+estimated, the average counts as one at the end of this range.
 
 Bands hold all numbers at once: the critical value is the quantile of the largest of normal variables with the correlations of the
 averages, or Sidak's bound on it.
@@ -42,7 +43,7 @@ from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, kept, mixed
 from optdp.statistics.likelihood import maximise
 from optdp.statistics.tables import Printed, frame
-from optdp.statistics.tally import Sample, Tally
+from optdp.statistics.tally import Moments, Sample, Tally
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +61,8 @@ BOUNDED = (
 )
 #: What cannot be identified up to this relative size counts as identified: rounding of the tables.
 RANK = 1e-7
+#: Widths of domains on whose means there are estimates: third powers of outputs are floats.
+LEAST, MOST = 1e-100, 1e100
 #: Cells of the outputs with a smaller probability are left out: nobody sees them, and squares of their weights overflow.
 UNSEEN = 1e-60
 #: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
@@ -723,8 +726,10 @@ def affine_mean(mechanism: Mechanism) -> tuple[float, float] | None:
 
 def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     """The corrected average where E[Y | x] is affine, or the average of a better function of the output."""
-    line = affine_mean(mechanism)
-    if not isinstance(mechanism.domain, Interval) or Channel.coarse(mechanism).rest:
+    line, domain = affine_mean(mechanism), mechanism.domain
+    if np.isfinite(domain.lower) and not LEAST <= domain.upper - domain.lower <= MOST:
+        raise ValueError(f"what = 'mean' is not allowed on {domain}: its width must lie in [{LEAST}, {MOST}]")
+    if not isinstance(domain, Interval) or Channel.coarse(mechanism).rest:
         if line is None:
             raise NotIdentified("the mean is not identified: E[Y | x] is not affine in the input")
         return _corrected(mechanism, data, ask, line, _noise(mechanism))
@@ -742,11 +747,10 @@ def _mean(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
             )
         return _corrected(mechanism, data, ask, line, (tables.inputs, tables.variances))
     g = found.function
-    mean = float(counts @ g) / n
     method = "average of the function of the output with the least variance"
-    noise = tables.inputs, g**2 @ tables.matrix - (g @ tables.matrix) ** 2
+    noise = tables.inputs, output_variances(g, tables.matrix)
     ends = float(g.min()), float(g.max())
-    return _average((n, mean, float(counts @ (g - mean) ** 2)), mechanism, ask, method, found.bias, ends, noise)
+    return _average(Moments.of(g, counts), mechanism, ask, method, found.bias, ends, noise)
 
 
 @kept
@@ -759,34 +763,48 @@ def _noise(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
 
 def _corrected(mechanism: Mechanism, data: Data, ask: _Ask, line: tuple[float, float], noise: Any) -> Estimate:
     """The average of (y - a)/b."""
-    (n, mean, squares), (a, b) = data.moments(), line
+    (n, mean, squares, cubes), (a, b) = data.moments(), line
     same = abs(a) < 1e-9 and abs(b - 1) < 1e-9
     method = "average of the outputs" + ("" if same else f", corrected for E[Y | x] = {a:.6g} + {b:.6g} x")
     first, last = sorted((end - a) / b for end in mechanism.support())
-    told = (n, (mean - a) / b, squares / b**2)
+    told = Moments(n, (mean - a) / b, squares / b**2, cubes / b**3)
     return _average(told, mechanism, ask, method, 0.0, (first, last), (noise[0], noise[1] / b**2))
 
 
 def _average(
-    moments: tuple[int, float, float], mechanism: Mechanism, ask: _Ask, method: str, bias: float,
-    ends: tuple[float, float], noise: tuple[np.ndarray, np.ndarray],
+    moments: Moments, mechanism: Mechanism, ask: _Ask, method: str, bias: float, ends: tuple[float, float],
+    noise: tuple[np.ndarray, np.ndarray],
 ) -> Estimate:  # fmt: skip
-    """**Arguments:** `moments`: (number, mean, sum of squared deviations) of the numbers whose average is the estimate; `ends`:
-    between which they lie; `noise`: inputs, and the variance of one of these numbers at each. The interval holds the means x at
-    most t standard errors away, with the larger of the empirical variance and that of people who all have the input x.
+    """**Arguments:** `moments`: of the numbers whose average is the estimate; `ends`: between which they lie; `noise`: inputs,
+    and the variance of one of these numbers at each.
+
+    The interval holds the means x that are at most t standard errors away with the variance of people who all have the input x,
+    or with that along the least favourable line, a parabola; and those that a share w of people at an end of the domain explains,
+    of whom there is nobody in the sample: that has a probability of (1 - w)^n, and together with an average that is s standard
+    errors away it is as improbable as t of them alone.
     """
-    (n, value, squares), domain, (x, least) = moments, mechanism.domain, noise
+    from scipy.special import stdtr
+
+    (n, value, squares, cubes), domain, (x, least) = moments, mechanism.domain, noise
     value = float(np.clip(value, domain.lower, domain.upper))
     spread = squares / (n - 1) if n > 1 else math.inf
     error = math.sqrt(max(spread, np.interp(value, x, least)) / n)
+    t = _z(ask.level, n)
     if n < FEW and np.isfinite(ends).all():
         method += f"; {BOUNDED}"
         low, high = map(float, bounded(value, n, ends, ask.level))
     elif x.size == 1:
-        low, high = (value + s * _z(ask.level, n) * error for s in (-1, 1))
+        low, high = (value + s * t * error for s in (-1, 1))
     else:
-        half = _z(ask.level, n) * np.sqrt(np.maximum(spread, least) / n)
-        low, high = _lowest(x, value - x - half), -_lowest(-x[::-1], (x - value - half)[::-1])
+        half = t * np.sqrt(least / n)
+        lean = t * t * cubes / squares * (n - 1) / n if squares > 0 else 0.0
+        s, reach = np.linspace(-t, t, 65), []
+        share = -np.expm1(np.log((1 - ask.level) / 2 / stdtr(n - 1, -s)) / n)
+        for sign, noisy in ((-1, _lowest(x, value - x - half)), (1, -_lowest(-x[::-1], (x - value - half)[::-1]))):
+            skewed = (sign * lean + math.sqrt(lean**2 + 4 * (n + t * t) * t * t * spread)) / (2 * (n + t * t))
+            end = domain.upper - value if sign > 0 else value - domain.lower
+            reach.append(max(sign * (noisy - value), skewed, float((s * error + share * end).max())))
+        low, high = value - reach[0], value + reach[1]
     low, high = (float(np.clip(v, domain.lower, domain.upper)) for v in (low - bias, high + bias))
     told = POPULATION.format("mean") + (f"; the interval allows for a bias of {bias:.2g}" if bias else "")
     return ask.answer(n, method, told, value, error, (low, high), (low, high))
@@ -854,8 +872,7 @@ class MeanTables:
 
     def plain_variance(self, shares: np.ndarray, line: tuple[float, float]) -> float:
         """Of the corrected output (Y - a)/b under the fitted distribution."""
-        second, mean = shares @ (self.variances + self.means**2), shares @ self.means
-        return float(second - mean**2) / line[1] ** 2
+        return float(shares @ (self.variances + (self.means - shares @ self.means) ** 2)) / line[1] ** 2
 
     def function(self, cells: np.ndarray, n: int) -> MeanFunction:
         """The g with the shortest interval for n outputs among those with the least variance at each accuracy of E[g | x] = x.
@@ -873,6 +890,12 @@ class MeanTables:
             bias = float(np.abs(g @ self.elsewhere - self.between).max())
             tried.append(MeanFunction(g, bias, float(cells @ (g - cells @ g) ** 2)))
         return min(tried, key=lambda found: 1.96 * math.sqrt(found.variance / n) + found.bias)
+
+
+def output_variances(g: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Var[g(Y) | x] for each column of P(cell | x); about a middle, as numbers may be far from 0 and near one another."""
+    g = g - g.mean()
+    return np.asarray(g**2 @ matrix - (g @ matrix) ** 2)
 
 
 @kept

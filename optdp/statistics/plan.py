@@ -39,6 +39,7 @@ from optdp.design.kernel import solve_kernel
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import OPTIONAL, Fields, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, written
 from optdp.exact.fields import load
+from optdp.exact.numbers import above
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
@@ -283,9 +284,11 @@ class Plan(tables.Printed):
         spent = f"{self.reported} times {show(self.parts[0].eps)}"
         if self.reported == k:
             how, spent = "reports all columns", " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
+        ratio: Any = self.guarantee().eps
+        factor = above(enclosures.round_up(ratio.argument), 4)
         lines = [
             f"Each person {how}. A person's whole private row is {show(self.eps)}-LDP, all columns together ({spent}): it is at "
-            f"most {math.exp(float(self.eps)):.4g} times as likely as it would be from any other row.",
+            f"most {factor} times as likely as it would be from any other row.",
             *(
                 f"{', '.join(part.name for part in unit)} are answered together: one coin decides if all are true, or all random."
                 for unit in units
@@ -582,7 +585,12 @@ class Answers(Mapping[str, Estimate]):
         return f"<Answers about {', '.join(self.plan.names)}; to_frame() shows them>"
 
     def __str__(self) -> str:
-        return "\n".join(f"{name}: {found}" for name, found in self.items())
+        return "\n".join(f"{self.title(name)}: {found}" for name, found in self.items())
+
+    def title(self, name: str) -> str:
+        """A column with what its numbers are."""
+        scale = self.plan[name].column.scale
+        return f"{name} ({scale})" if scale else name
 
 
 def plan(

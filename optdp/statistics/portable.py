@@ -32,8 +32,8 @@ COLUMNS: tuple[str, ...] = tuple(column["name"] for column in PLAN.get("columns"
 
 #: Kernels are drawn from so many cells; tosses have 62 bits.
 _CELLS, _LIMB = 2**50, 2**62
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ].*)?")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ].*)?")
 _WORDS = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
 
 
@@ -295,7 +295,7 @@ def _number(column: dict[str, Any], value: Any) -> float:
             raise Refused("it is missing")
         if isinstance(value, str):
             text = value.strip()
-            if not _NUMBER.fullmatch(text):
+            if not NUMBER.fullmatch(text):
                 raise Refused("it is not a number")
             value = float(text)
         elif isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -318,7 +318,7 @@ def _date(column: dict[str, Any], value: Any) -> float:
         raise Refused("it is missing")
     try:
         if not isinstance(value, datetime.date):
-            value = datetime.date.fromisoformat(_DAY.fullmatch(value).group(1))  # type: ignore[union-attr]
+            value = datetime.date.fromisoformat(DAY.fullmatch(value).group(1))  # type: ignore[union-attr]
     except (TypeError, AttributeError, ValueError):
         raise Refused("it is not a date: it must be written 2026-01-31") from None
     return _number(column, value.toordinal() - column["first"])

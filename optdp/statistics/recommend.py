@@ -32,12 +32,13 @@ from optdp.design.kernel import solve_kernel
 from optdp.design.piecewise import solve_piecewise
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import Number, require
+from optdp.exact.numbers import above
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
 from optdp.problem.domains import Alphabet, Circle, DomainLike, OneHot, as_domain
 from optdp.statistics.channel import Channel, mixed
-from optdp.statistics.estimate import NotIdentified, affine_mean, mean_tables, unbiased
+from optdp.statistics.estimate import NotIdentified, affine_mean, choose_bins, mean_tables, output_variances, unbiased
 from optdp.statistics.tables import Printed, frame
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 #: Bins in which distributions are compared, and steps of the search for the worst population.
 BINS, STEPS = 8, 300
+#: So many people that what a mechanism cannot tell is all that matters.
+MANY = 10**6
 #: The relative accuracy of the largest variance.
 GAP = 0.01
 #: How exactly kernels are solved for a table.
@@ -142,7 +145,8 @@ def recommend(
     **Arguments:**
 
     - `domain`: of one answer: a pair (lower, upper), an `optdp.Interval` or `Circle`; an `Alphabet` or `OneHot` for categories.
-    - `eps`: the privacy parameter of one answer, in (0, 30]; None: the least that gives the wanted `error` with `n` people.
+    - `eps`: the privacy parameter of one answer, in (0, 30]; None: one that gives the wanted `error` with `n` people, the
+      least up to 2 % for the mechanisms but kernels, which may need less.
     - `goal`: "mean"; "quantile" (`q`, 0.5: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
       "answers": each answer by itself, in the mean absolute error.
     - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
@@ -181,7 +185,7 @@ def recommend(
 
 
 def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float, tell: Progress) -> float:
-    """By bisection of log eps to 1 %, without kernels, which could only need less."""
+    """By bisection of log eps to 1 %, and three digits rounded up; without kernels, which could only need less."""
     low, high = math.log(1e-3), math.log(require.MAX_EPS)
 
     def enough(at: float) -> bool:
@@ -193,7 +197,7 @@ def _least_eps(area: Any, goal: str, n: int, error: float, prior: Any, q: float,
     while high - low > 0.01:
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-    return float(f"{math.exp(high):.3g}")
+    return min(float(above(math.exp(high), 3)), require.MAX_EPS)
 
 
 def _ranked(
@@ -229,7 +233,13 @@ def _ranked(
         "distribution": f"root mean square standard error of the probabilities of {BINS} bins",
         "frequencies": "root mean square standard error of a frequency", "answers": "mean absolute error of an answer",
     }[goal]  # fmt: skip
-    told = "in the worst case" if population is None else "under the prior"
+    told = (
+        "in the worst case"
+        if population is None
+        else "under the prior"
+        if prior is not None
+        else "under the uniform prior"
+    )
     return Recommendation(
         goal, eps, n, f"{what} about {n} people {told}, eps = {float(eps):g}", rows, tuple(refused),
         None if bound is None else bound / root,
@@ -371,6 +381,7 @@ def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
         matrix = mixed(channel, np.linspace(domain.lower, domain.upper, BINS + 1))
         shares = None if population is None else _binned(population, domain, BINS)
         return math.sqrt(noise(matrix, np.eye(BINS), shares) / BINS)
+    choose_bins(channel, MANY, goal)  # what tells two bins apart says nothing of where in them the quantile is
     bins = 2 * BINS
     matrix = mixed(channel, np.linspace(domain.lower, domain.upper, bins + 1))
     shares = _binned(population, domain, bins)
@@ -437,15 +448,15 @@ def worst_mean(mechanism: Mechanism, population: Any = None) -> tuple[float, tup
     matrix = tables.matrix if p is None else Channel.coarse(mechanism).matrix(points)
     worst_bias = [0.0]
 
-    def variances(shares: np.ndarray) -> np.ndarray:
-        found = tables.function(0.99 * matrix @ shares + 0.01 * tables.blocks.mean(axis=1), 10**6)
+    def under(shares: np.ndarray) -> np.ndarray:
+        found = tables.function(0.99 * matrix @ shares + 0.01 * tables.blocks.mean(axis=1), MANY)
         worst_bias[0] = max(worst_bias[0], found.bias)
-        return np.asarray(found.function**2 @ matrix - (found.function @ matrix) ** 2)
+        return output_variances(found.function, matrix)
 
-    first = variances(np.full(points.size, 1 / points.size) if p is None else p)
+    first = under(np.full(points.size, 1 / points.size) if p is None else p)
     if worst_bias[0] > 2e-3 * domain.width:
         if line is None:
             raise NotIdentified("the mean is not identified by the outputs")
         return plain, (points, about)
-    efficient, worst = _worst(variances, points.size) if p is None else (float(p @ first), p)
+    efficient, worst = _worst(under, points.size) if p is None else (float(p @ first), p)
     return (efficient, (points, worst)) if efficient < 0.98 * plain else (plain, (points, about))

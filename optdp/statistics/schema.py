@@ -11,6 +11,8 @@ import numpy as np
 
 from optdp.exact import Tagged, Within, require
 from optdp.problem.domains import Interval, OneHot
+from optdp.statistics.portable import DAY, NUMBER
+from optdp.statistics.tables import Refused
 
 Outside = Literal["refuse", "clip"]
 Unknown = Literal["refuse", "category"]
@@ -29,14 +31,15 @@ class Column(Tagged, root=True):
         """The inputs of a mechanism on `domain`. **Raises** ValueError naming column and row, never a value."""
         raise NotImplementedError(f"{type(self).__name__} has no inputs")
 
-    def show(self, value: float) -> str:
-        """A number of the estimate's, written for people."""
-        return f"{value:.6g}"
+    @property
+    def scale(self) -> str:
+        """What its numbers are, for those who read estimates."""
+        return getattr(self, "unit", "")
 
 
 def _refuse(bad: np.ndarray, name: str, why: str) -> None:
     if bad.any():
-        raise ValueError(f"column {name!r}, row {int(np.flatnonzero(bad)[0]) + 1}: {why}")
+        raise Refused(name, int(np.flatnonzero(bad)[0]) + 1, why)
 
 
 def _missing(values: Any) -> np.ndarray:
@@ -61,7 +64,7 @@ def _objects(values: Any) -> np.ndarray:
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:
-    """Entries as floats, texts read as numbers. **Raises** ValueError for what is missing or no number."""
+    """Entries as floats, texts read as clients read them. **Raises** ValueError for what is missing or no number."""
     array = _objects(values)
     if array.dtype.kind in "iuf":
         found = array.astype(float)
@@ -73,12 +76,22 @@ def _numbers(values: Any, name: str) -> np.ndarray:
         _refuse(_missing(array), name, "it is missing")
         found = np.empty(array.size)
         for i, value in enumerate(array.tolist()):
+            text = value.strip() if isinstance(value, str) else "" if isinstance(value, bool) else "0"
             try:
-                found[i] = float(value)
+                found[i] = float(value if NUMBER.fullmatch(text) else "nan")
             except (TypeError, ValueError):
                 found[i] = math.nan
     _refuse(np.isnan(found), name, "it is missing or not a number")
     return found
+
+
+def _day(text: str) -> datetime.date | None:
+    """What clients take for a date; what follows its day is left out."""
+    found = DAY.fullmatch(text)
+    try:
+        return found and datetime.date.fromisoformat(found[1])
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -112,9 +125,6 @@ class Number(Column):
             _refuse((found < self.lower) | (found > self.upper), name, f"it is not in {self.domain}; widen it, or clip")
         return np.clip(found, self.lower, self.upper)
 
-    def show(self, value: float) -> str:
-        return f"{value:.6g} {self.unit}".rstrip()
-
 
 @dataclass(frozen=True)
 class Integer(Number):
@@ -135,7 +145,7 @@ class Date(Column):
     Inputs and estimates are days since the first. **Arguments:** `first`, `last`; `outside` as for `Number`.
     """
 
-    tag = "date"
+    tag, unit = "date", "days"
     first: str
     last: str
     outside: Outside = "refuse"
@@ -158,12 +168,13 @@ class Date(Column):
         array = _objects(values)
         if array.dtype.kind != "M":
             _refuse(_missing(array), name, "it is missing")
-            try:
-                array = np.array([str(v)[:10] for v in array.tolist()], dtype="datetime64[D]")
-            except ValueError:
-                raise ValueError(
-                    f"column {name!r} holds entries that are no dates: they must be written 2026-01-31"
-                ) from None
+            days = [_day(str(v)) for v in array.tolist()]
+            _refuse(
+                np.array([day is None for day in days], dtype=bool),
+                name,
+                "it is not a date: it must be written 2026-01-31",
+            )
+            array = np.array(days, dtype="datetime64[D]")
         _refuse(np.isnat(array), name, "it is missing")
         found = (array.astype("datetime64[D]") - np.datetime64(self.first)).astype(float)
         reach = self.domain.upper
@@ -173,8 +184,9 @@ class Date(Column):
             )
         return np.clip(found, 0.0, reach)
 
-    def show(self, value: float) -> str:
-        return str(np.datetime64(self.first) + np.timedelta64(round(value), "D"))
+    @property
+    def scale(self) -> str:
+        return f"days since {self.first}"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,14 @@ Part = TypeVar("Part")
 CHUNK = 65_536
 
 
+class Refused(ValueError):
+    """An entry of a column, by its row and why, never by its value."""
+
+    def __init__(self, name: str, row: int, why: str) -> None:
+        super().__init__(f"column {name!r}, row {row}: {why}")
+        self.name, self.row, self.why = name, row, why
+
+
 class Printed:
     """What notebooks show as it is printed."""
 
@@ -87,9 +95,12 @@ def map_file(
         raise ValueError(f"files {source} and {target} are not allowed: both must be .csv, or both .parquet")
     done = 0
     with tqdm(unit=" rows", disable=not progress, leave=False) as bar:
-        for count in (_csv if kinds == {".csv"} else _parquet)(source, target, change):
-            done += count
-            bar.update(count)
+        try:
+            for count in (_csv if kinds == {".csv"} else _parquet)(source, target, change):
+                done += count
+                bar.update(count)
+        except Refused as entry:  # its row is counted in its chunk
+            raise Refused(entry.name, done + entry.row, entry.why) from None
     return done
 
 
@@ -210,13 +221,15 @@ def _parquet(source: Any, target: Any, change: Any) -> Iterator[int]:
     parquet = _arrow()
     with files.replacing(target, "wb") as sink:
         writer = None
-        for part in _batches(source):
-            out = _arrow_table(change(part))
-            writer = writer or parquet.ParquetWriter(sink, out.schema)
-            writer.write_table(out)
-            yield out.num_rows
-        if writer is not None:
-            writer.close()
+        try:
+            for part in _batches(source):
+                out = _arrow_table(change(part))
+                writer = writer or parquet.ParquetWriter(sink, out.schema)
+                writer.write_table(out)
+                yield out.num_rows
+        finally:  # after a refused entry too: else it complains of the closed file when it is collected
+            if writer is not None:
+                writer.close()
 
 
 def _arrow() -> Any:

@@ -6,7 +6,7 @@ outputs there are: `optdp.estimate` takes one in place of the outputs, and gives
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,35 @@ from optdp.statistics.channel import Channel
 NONE = "outputs are not allowed: there must be at least one"
 
 
+class Moments(NamedTuple):
+    """How many numbers, their mean, and the sums of the squares and cubes of what they deviate from it."""
+
+    n: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    cubes: float = 0.0
+
+    @classmethod
+    def of(cls, y: np.ndarray, counts: np.ndarray | None = None) -> Moments:
+        """Of numbers, each of which occurs so often (once)."""
+        n = y.size if counts is None else int(counts.sum())
+        mean = float(y.mean() if counts is None else counts @ y / n)
+        deviations = y - mean
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = deviations**2 if counts is None else counts * deviations**2
+            return cls(n, mean, float(squares.sum()), float(squares @ deviations))
+
+    def joined(self, other: Moments) -> Moments:
+        """Of these numbers and others."""
+        if not self.n or not other.n:
+            return other if not self.n else self
+        n, move = self.n + other.n, other.mean - self.mean
+        a, b = self.n / n, other.n / n
+        between = move * move * n * a * b
+        cubes = self.cubes + other.cubes + move * (between * (a - b) + 3 * (a * other.squares - b * self.squares))
+        return Moments(n, self.mean + b * move, self.squares + other.squares + between, cubes)
+
+
 class Sample:
     """Outputs as they are: of them is computed what a question needs. A `Tally` answers to the same names."""
 
@@ -29,9 +58,9 @@ class Sample:
         """How many outputs lie in each cell."""
         return channel.counts(self.outputs)
 
-    def moments(self) -> tuple[int, float, float]:
-        """(number, mean, sum of squared deviations from it) of the outputs. **Raises** ValueError, TypeError."""
-        return _moments(_real(self.outputs))
+    def moments(self) -> Moments:
+        """Of the outputs. **Raises** ValueError, TypeError."""
+        return Moments.of(_real(self.outputs))
 
     def directions(self) -> tuple[int, np.ndarray]:
         """(number, sums of cos, sin, cos^2, sin^2, cos sin) of the outputs as angles on the domain, a circle."""
@@ -53,11 +82,6 @@ def _real(outputs: np.ndarray) -> np.ndarray:
     if not y.size or not np.isfinite(y).all():
         raise ValueError(f"{NONE}, all finite")
     return y
-
-
-def _moments(y: np.ndarray) -> tuple[int, float, float]:
-    mean = float(y.mean())
-    return y.size, mean, float(np.square(y - mean).sum())
 
 
 def _directions(mechanism: Mechanism, outputs: np.ndarray) -> tuple[int, np.ndarray]:
@@ -86,10 +110,9 @@ class Tally:
     """
 
     def __init__(self, mechanism: Mechanism, *, mean_only: bool = False) -> None:
-        self.mechanism, self.mean_only, self.n = mechanism, mean_only, 0
+        self.mechanism, self.mean_only, self._moments = mechanism, mean_only, Moments()
         self._oracle = mechanism if isinstance(mechanism, FrequencyOracle) else None
         self._sums: np.ndarray | None = None  # T_c and T_c^2; or directions
-        self._mean = self._squares = 0.0
         self._channels: tuple[Channel, ...] = ()
         self._counts: list[np.ndarray] = []
         if self._oracle is not None:
@@ -106,6 +129,11 @@ class Tally:
         self._counts = [np.zeros(channel.cells, dtype=np.int64) for channel in channels]
 
     @property
+    def n(self) -> int:
+        """How many outputs."""
+        return self._moments.n
+
+    @property
     def numeric(self) -> bool:
         """Whether outputs are numbers on an interval, which have a mean."""
         return self._oracle is None and not isinstance(self.mechanism.domain, Alphabet | Circle)
@@ -118,13 +146,12 @@ class Tally:
         sample = Sample(self.mechanism, array)
         if self._oracle is not None:
             sums, squares, n = sample.supports(None, False)
-            return self._join(n, np.array([sums, squares]), 0.0, 0.0, [])
+            return self._join(Moments(n), np.array([sums, squares]), [])
         counts = [sample.counts(channel) for channel in self._channels]
         if self.numeric:
-            n, mean, deviations = sample.moments()
-            return self._join(n, None, mean, deviations, counts)
+            return self._join(sample.moments(), None, counts)
         turns: Any = sample.directions()[1] if isinstance(self.mechanism.domain, Circle) else None
-        return self._join(array.size, turns, 0.0, 0.0, counts)
+        return self._join(Moments(array.size), turns, counts)
 
     @classmethod
     def each(cls, mechanism: Mechanism, outputs: ArrayLike, *, mean_only: bool = False) -> list[Self]:
@@ -136,17 +163,12 @@ class Tally:
         places = [channel.place(rows).reshape(rows.shape) for channel in found[0]._channels]
         for i, tally in enumerate(found):
             counts = [np.bincount(p[i], minlength=c.cells) for p, c in zip(places, tally._channels, strict=True)]
-            _, mean, squares = _moments(rows[i]) if tally.numeric else (0, 0.0, 0.0)
-            tally._join(rows[i].size, None, mean, squares, counts)
+            tally._join(Moments.of(rows[i]) if tally.numeric else Moments(rows[i].size), None, counts)
         return found
 
-    def _join(self, n: int, sums: Any, mean: float, squares: float, counts: list[np.ndarray]) -> Self:
-        """Add what was counted of n other outputs."""
-        if n:
-            move = mean - self._mean
-            self._squares += squares + move**2 * self.n * n / (self.n + n)
-            self._mean += move * n / (self.n + n)
-            self.n += n
+    def _join(self, moments: Moments, sums: Any, counts: list[np.ndarray]) -> Self:
+        """Add what was counted of other outputs."""
+        self._moments = self._moments.joined(moments)
         if sums is not None:
             self._sums = sums if self._sums is None else self._sums + sums
         self._counts = [one + two for one, two in zip(self._counts, counts, strict=True)]
@@ -159,7 +181,7 @@ class Tally:
             raise ValueError("a tally for the mean only can only be added to another such one")
         both = Tally(self.mechanism, mean_only=self.mean_only)
         for part in (self, other):
-            both._join(part.n, part._sums, part._mean, part._squares, part._counts)
+            both._join(part._moments, part._sums, part._counts)
         return both
 
     # --- what a Sample answers
@@ -172,10 +194,10 @@ class Tally:
                 return counts
         raise ValueError("this tally is for the mean only: make one without mean_only")
 
-    def moments(self) -> tuple[int, float, float]:
+    def moments(self) -> Moments:
         """As of a `Sample`."""
         self._some()
-        return self.n, self._mean, self._squares
+        return self._moments
 
     def directions(self) -> tuple[int, np.ndarray]:
         """As of a `Sample`."""

@@ -57,6 +57,11 @@ class Clamped(Mechanism):
         low = np.where(outputs == self.domain.lower, self.noise.cdf(self.domain.lower - inputs), 0.0)
         return low + np.where(outputs == self.domain.upper, self.noise.cdf(inputs - self.domain.upper), 0.0)
 
+    def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        outputs = require.reals(y, "y")
+        inside = np.where(outputs < self.domain.lower, 0.0, self.noise.cdf(outputs - self.domain.check(x)))
+        return np.where(outputs < self.domain.upper, inside, 1.0)
+
     def atoms(self) -> np.ndarray:
         return np.array([self.domain.lower, self.domain.upper])
 

@@ -192,6 +192,9 @@ class Mixture(Mechanism):
     def probability(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
         return self._mix(lambda p: p.probability(y, x))
 
+    def cumulative(self, y: ArrayLike, x: ArrayLike) -> np.ndarray:
+        return self._mix(lambda p: p.cumulative(y, x))
+
     def atoms(self) -> np.ndarray:
         return np.unique(np.concatenate([p.atoms() for p in self._used]))
 
