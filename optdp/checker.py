@@ -3,8 +3,8 @@
 
 It shares no line with the rest of optdp, reads the format in docs/format.md, proves the bracket again in rational arithmetic,
 and prints the statement that is then true. Exit status: 0 proven, 1 not proven, 2 not readable, not known here or too much work.
-Known are absolute and squared errors of piecewise densities on intervals and circles, of kernels on intervals (worst case, also
-unbiased, or under points with a prior) and of additive (eps, delta) noise; finite alphabets; and information privacy or LDP.
+Known are absolute and squared errors of piecewise densities on intervals and circles, of kernels on intervals (worst case or
+under points with a prior, also unbiased) and of additive (eps, delta) noise; finite alphabets; and information privacy or LDP.
 """
 
 import argparse
@@ -51,8 +51,7 @@ def cut(q: Fraction, up: bool) -> Fraction:
 def exp(x: Fraction, up: bool) -> Fraction:
     """Next to e^x for x >= 0, not above it, or (`up`) not below: its series, the last term again for those that follow."""
     n, d = x.as_integer_ratio()
-    unit = 1 << BITS + max(d.bit_length() - n.bit_length(), 0)  # for BITS bits of e^x - 1
-    total = (1 + up) * unit
+    total = (unit := 1 << BITS + max(d.bit_length() - n.bit_length(), 0)) << up  # BITS bits of e^x - 1
     for k in range(int(2 * x) + BITS, 0, -1):
         total = unit + (total * n + up * (d * k - 1)) // (d * k)
     return Fraction(total, unit)
@@ -103,7 +102,7 @@ certificate finite weights:*positive masses:*real
 certificate additive n:shift rounding:text multipliers:*multiplier
 certificate lip method:text nu:*real knots:**real
 certificate kernel mesh:*share densities:**height reaches:**height centres:**place \
-    points:*share weights:*height point_reaches:*height point_centres:*place
+    points:*share weights:*height point_reaches:*height point_centres:*place rays:**place
 multiplier - shift weight:positive first:index values:*positive rest:positive
 """
 RANGES: dict[str, Any] = {
@@ -156,7 +155,7 @@ def read(value: Any, kind: str) -> Any:
     must(str(value.get(tag, tag)) in PARTS[kind], f"the {tag} of a {kind} {BEYOND}", 2)
     entries, said = PARTS[kind][str(value.get(tag, tag))]
     names = {*entries, tag} - {"-"}
-    must(names - {"notion"} <= set(value) <= names, f"a {kind} with other entries than {sorted(names)} {BEYOND}", 2)
+    must(names - {"notion", "rays"} <= {*value} <= names, f"a {kind} of other entries than {sorted(names)} {BEYOND}", 2)
     parts = {name: read(value[name], inner) for name, inner in entries.items() if name in value}
     found = Entry(is_a=value.get(tag), **parts)
     if kind == "prior":
@@ -530,22 +529,21 @@ def check_kernel(p: Any, m: Any, c: Any) -> Pair:
     low, high, (a, b) = p.low + p.width * path[0], p.low + p.width * path[-1], p.outputs or (p.low, p.high)
     step, fine = grid(low, high, 2**40 if exact else 2**4096), grid(p.low, p.high)
     first, last = sorted((math.ceil(low / step), math.floor(high / step)))
-    must(m.share == 0.5 and (not exact or (fine <= 1 and p.objective.is_a == "worst-case")), f"this rule {BEYOND}", 2)
+    must(m.share == 0.5 and (not exact or fine <= 1), f"this rule {BEYOND}", 2)
     must((a < b and a <= first * step and last * step <= b) or ("unbiased" in p.limits and not p.outputs), "outputs")
     must(p.q == 2 if exact else m.rule == "ends" and "unbiased" not in p.limits, "exact means, for squared errors")
     if exact:
         path = [(min(max(round((p.low + p.width * e) / step), first), last) * step - p.low) / p.width for e in path]
-    edges, ends = [0, *accumulate(m.cells)], list(zip(path[::2], path[1::2], strict=True))
-    rows = zip(pairwise(edges), ends, strict=True)
+    rows = list(zip(pairwise([0, *accumulate(m.cells)]), zip(path[::2], path[1::2], strict=True), strict=True))
     curve = Curve(p.q, [((a, ONE, u, ZERO), (b, ONE, v, ZERO)) for (a, b), (u, v) in rows])
-    starts = sorted({a for e in edges for a in (e, e - n) if 0 <= a <= CELLS - n})
+    starts = sorted({a for edges, _ in rows for e in edges for a in (e, e - n) if 0 <= a <= CELLS - n})
 
     def mix(integral: Any, a: Fraction) -> Fraction:
         """The mean of something, from its integral up to any cell, where the window starts in a."""
         return p.mass * integral(CELLS) / CELLS + weight * (integral(a + n) - integral(a))
 
     windows = [(a, b, *curve.ends(a, b), *curve.ends(a + n, b + n)) for a, b in pairwise(starts)]
-    steep = weight * max((b - a) / c for (a, b), c in zip(ends, m.cells, strict=True))
+    steep = weight * max((v - u) / (b - a) for (a, b), (u, v) in rows)
     law = Entry(curve=curve, path=path, mix=mix, n=n, windows=windows, weight=weight, steep=steep, step=step, fine=fine)
     return (mean_value if exact else ends_value)(p, law), kernel_bound(p, c)
 
@@ -560,9 +558,8 @@ def ends_value(p: Any, law: Any) -> Fraction:
     def expected(x: Fraction) -> Fraction:
         return law.mix(lambda z: law.curve.excess(x, z), starts.where(x, 0) if rows else ZERO)
 
-    marks, worst = sorted({*middles, *law.path}), p.objective.is_a == "worst-case"
-    spans = [(ZERO, ONE, ONE)] if worst else [(max(x - blur, ZERO), min(x + blur, ONE), w) for x, w in p.points]
-    value = ZERO + sum(w * highest(expected, a, b, marks) for a, b, w in spans)
+    marks = sorted({*middles, *law.path})
+    value = ZERO + sum(w * highest(expected, a, b, marks) for a, b, w in p.near(blur))
     if p.q == 1:
         return (value + blur + 2 * law.steep) * p.width
     return ((root(value) + blur) ** 2 + 4 * law.steep * (max(high, 1 - low, ONE) + blur)) * p.width**2
@@ -574,60 +571,61 @@ def mean_value(p: Any, law: Any) -> Fraction:
     def mean(a: Fraction, power: int = 1) -> Fraction:
         return law.mix(lambda z: law.curve.upto(z)[power], a)
 
-    low, high, added, fine = Fraction(law.windows[0][0]), Fraction(law.windows[-1][1]), ZERO, law.fine
+    low, high, added, marks = ZERO, ONE * (CELLS - law.n), ZERO, sorted({ONE * c for w in law.windows for c in w[:2]})
     must(mean(low) <= 0 and mean(high) >= 1, "means that reach both ends of the domain")
-    reach = [[low, high], [low, high]]  # starts below and above that with the mean 0, and the mean 1
-    for goal, ends in BITS * list(enumerate(reach)):
-        ends[mean(sum(ends, ZERO) / 2) > goal] = sum(ends, ZERO) / 2
-    marks = sorted({ONE * c for row in law.windows for c in row[:2]})
     for a, b, qa, qb, ra, rb in law.windows:  # those starts that are tossed between are at most so far apart
         apart = min(2 ** max(min(law.n.bit_length() - 23, (b - a).bit_length() - 13), 0), b - a)
         added = max(added, law.weight * apart**2 * max(ra - qa, rb - qb) * (qb - qa + rb - ra) / (b - a) / 4)
-    off = max(fine / 2, math.ceil(p.low / fine) * fine - p.low, p.high - p.high // fine * fine)
-    value = highest(lambda a: mean(a, 2) - mean(a) ** 2, reach[0][0], reach[1][1], marks)
+    off = max(law.fine / 2, math.ceil(p.low / law.fine) * law.fine - p.low, p.high - p.high // law.fine * law.fine)
+    value = bool(p.points) * 2 * off / p.width * max(law.path[-1], 1 - law.path[0])  # points are rounded
+    for *goals, w in p.near(ZERO):
+        reach = [[low, high], [low, high]]  # starts below and above that with the first mean, and with the last
+        spend(300 * BITS)
+        for goal, ends in BITS // 2 * list(zip(goals, reach, strict=True)):
+            ends[mean(sum(ends, ZERO) / 2) > goal] = sum(ends, ZERO) / 2
+        value += w * highest(lambda a: mean(a, 2) - mean(a) ** 2, reach[0][0], reach[1][1], marks)
     return (value + added) * p.width**2 + law.step**2 / 4 + off**2
 
 
 def kernel_bound(p: Any, c: Any) -> Fraction:
     """What the certificate proves for every mechanism on the interval: int g dm >= 0 for the floor m, g as below."""
     must(c.is_a == "kernel" and p.domain.is_a == "interval", "multipliers for an interval")
-    q, worst, x, points, tilted = p.q, p.objective.is_a == "worst-case", c.mesh, c.points, c.centres + c.point_centres
-    must(not tilted or ("unbiased" in p.limits and q == 2), "centres for unbiased mechanisms alone")
-    centres, middles = (c.centres, c.point_centres) if tilted else ([x] * len(c.densities), points)
+    q, worst, x, points, rays = p.q, p.objective.is_a == "worst-case", c.mesh, c.points, vars(c).get("rays", [])
+    tilted, growth = c.centres + c.point_centres + rays, p.privacy.eps.high
+    must(not tilted or ("unbiased" in p.limits and q == 2 and len(rays) <= 8), "centres for unbiased mechanisms alone")
     must(len(c.densities) <= 8 and len(points) <= 4096 >= len(x) and x == sorted(set(x)), "few layers, a mesh in order")
     if not worst:
         places = {Fraction(float(v)): (v, chance) for v, chance in p.points}
         shares = groupby(sorted(zip(points, c.weights, strict=True)), key=lambda pair: pair[0])
         kept = all(v in places and sum(w for _, w in pairs) <= places[v][1] for v, pairs in shares)
         must(not c.densities and kept, "points of the prior alone, with its weights at most")
-        points = middles = [places[v][0] for v in points]
+        points = [places[v][0] for v in points]
+    centres, middles = (c.centres, c.point_centres) if tilted else ([x] * len(c.densities), points)
     atoms = [atom for atom in zip(c.weights, c.point_reaches, middles, points, strict=True) if atom[0]]
-    layers, marks = [], {v for _, t, c, _ in atoms for v in (c - t, c, c + t)}
+    layers, marks = [], {ZERO, *(b for _, b in rays), *(v for _, t, c, _ in atoms for v in (c - t, c, c + t))}
     for lam, centre, t in zip(c.densities, centres, c.reaches, strict=True):
         ends = [[a + sign * b for a, b in zip(centre, t, strict=True)] for sign in (-1, 0, 1)]
-        pieces = list(pairwise(zip(x, lam, centre, t, strict=True)))
-        must(pieces and all(row == sorted(row) for row in ends), "favoured outputs that move upwards")
-        if any(lam):
-            layers.append(Curve(q, pieces))
-            marks |= {v for row in ends for v in row}
-    sums = [sum(curve.sums[i][-1] for curve in layers) + ZERO for i in range(5)]
-    value = sum((w * (t**q - (v - c) ** 2) for w, t, c, v in atoms), sums[3] - sums[4])
-    prior, mean = sums[0] + sum(w for w, *_ in atoms), sums[1] + sum(w * c for w, _, c, _ in atoms)
+        layers.append(Curve(q, list(pairwise(zip(x, lam, centre, t, strict=True)))))
+        must(layers[-1].pieces and all(row == sorted(row) for row in ends), "favoured outputs that move upwards")
+        marks |= {v for row in ends for v in row}
+    mass, first, _, nu, off = (sum(curve.sums[i][-1] for curve in layers) + ZERO for i in range(5))
+    value = nu - off + sum(w * (t**q - (v - c) ** 2) for w, t, c, v in atoms) + sum(s * ((s > 0) - b) for s, b in rays)
+    prior, mean = mass + sum(w for w, *_ in atoms), first + sum(w * c for w, _, c, _ in atoms)
 
     def g(y: Fraction) -> Fraction:
         """-g(y): the integral of r(x, y) over all inputs, and e^eps - 1 times as much of it over those that favour y."""
-        r = [w * (abs(y - c) ** q - t**q) for w, t, c, _ in atoms]
+        r = [w * (abs(y - c) ** q - t**q) for w, t, c, _ in atoms] + [s * (b - y) for s, b in rays]
         whole, near = sum(r, ZERO), sum(min(v, ZERO) for v in r)
         for curve in layers:
             whole += curve.excess(y, x[-1])
             near += curve.excess(y, curve.where(y, -1)) - curve.excess(y, curve.where(y, 1))
-        return -(whole + (p.privacy.eps.high - 1) * near)
+        return -(whole + (growth - 1) * near)
 
     low, high = ((v - p.low) / p.width for v in p.outputs or (p.low, p.high))
     low, high = (low, high) if tilted else (min(max(v, ZERO), ONE) for v in (low, high))
-    if tilted and not p.outputs:
+    if tilted and not p.outputs:  # beyond the marks g is a parabola, with a vertex:
+        marks |= {(mean + sum(s * growth ** ((s > 0) == up) for s, _ in rays) / 2) / prior for up in (0, 1)}
         low, high = min(marks), max(marks)
-        must(g(low) <= 0 >= g(high) and prior * low <= mean <= prior * high, "outputs far away")
     lost = highest(g, low, max(high, low + ONE / 2**80), sorted(marks), 100 + 20 * len(atoms) + 1500 * len(layers))
     return (value - lost) / (prior if worst else 1) * p.width**q
 
@@ -648,11 +646,10 @@ def prove(raw: bytes) -> str:
     must(s.optdp.format == 2 and len(p.limits) == len(p.constraints), "the format must be 2, constraints distinct", 2)
     must((kind == "alphabet") == (loss is None or loss.is_a == "matrix"), "an objective for this domain")
     must(c.is_a in ("bathtub", "constant", "finite") or p.privacy.eps.low <= exp(ONE * 30, True), "eps up to 30")
-    if kind == "alphabet":
-        value, bound = (check_finite if loss else check_lip)(p, m, c)
-    else:
+    routine = check_finite if loss else check_lip
+    if kind != "alphabet":
         must(loss.exponent in (1, 2) and not (interval and prior == "uniform"), f"this loss or prior {BEYOND}", 2)
-        p.q, routine = int(loss.exponent), check_additive
+        p.q, p.points, routine = int(loss.exponent), [], check_additive
         if kind in ("interval", "circle"):
             routine = check_kernel if interval and m.is_a == "KernelMechanism" else check_piecewise
             p.low, p.width = (d.lower, d.upper - d.lower) if kind == "interval" else (d.start, d.period)
@@ -661,10 +658,11 @@ def prove(raw: bytes) -> str:
             p.mass, p.share = Fraction(m.floor_coins, COINS), Fraction(m.width_cells, CELLS)
             must(p.privacy.is_a == "ldp" and m.domain == d, "LDP, and a mechanism on the problem's domain")
             must(p.share == 1 or 1 - p.mass <= (p.privacy.eps.low - 1) * p.mass * p.share, "the likelihood ratio")
+            p.near = lambda r: [(max(x - r, ZERO), min(x + r, ONE), w) for x, w in p.points] or [(ZERO, ONE, ONE)]
         if interval and prior:
             must(all(type(v) is not str and p.low <= v <= p.high for v in prior.categories), "a prior on the domain")
             p.points = list(zip([(Fraction(v) - p.low) / p.width for v in prior.categories], prior.exact, strict=True))
-        value, bound = routine(p, m, c)
+    value, bound = routine(p, m, c)
     must(value <= s.value, "the mechanism attains the value")
     must(0 <= s.lower_bound <= min(s.value, max(bound, ZERO)), "the optimum is at least the lower bound")
     end = ", in ".join(k.said for k in p.constraints) or ("any outputs" if kind == "alphabet" else "itself")

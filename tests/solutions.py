@@ -131,6 +131,7 @@ MAKE = {
     "kernel wide outputs": lambda: optdp.solve_kernel(1.0, outputs=(-0.5, 1.5), **KERNEL),
     "kernel prior": lambda: optdp.solve_kernel(1.0, prior=SKEWED, **KERNEL),
     "kernel squared prior": lambda: optdp.solve_kernel(1.0, "squared", prior=SKEWED, **KERNEL),
+    "kernel unbiased prior": lambda: optdp.solve_kernel(1.0, unbiased=True, prior=([0.25, 0.5], [0.25, 0.75]), **KERNEL),
     "kernel [0, 2]": lambda: optdp.solve_kernel(1.0, domain=(0, 2), **KERNEL),
     "finite hamming": lambda: three_letters(HAMMING),
     "finite hamming eps=2": lambda: three_letters(HAMMING, 2.0),

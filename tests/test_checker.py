@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 import optdp
 from optdp import checker
 from optdp.certificates.base import Refusal
+from optdp.certificates.kernel import KernelCertificate
 from optdp.exact.fields import FieldError
 from tests.solutions import MAKE, solution
 
@@ -204,6 +206,13 @@ FORGERIES = [
     ("kernel squared", {"certificate.point_reaches.0": 0.3}), ("kernel squared", {"certificate.weights.1": 0.6}),
     ("kernel unbiased", {"problem.constraints": []}), ("kernel unbiased", {"mechanism.rule": "ends"}),
     ("kernel unbiased", {"certificate.centres.0.4": 0.25}), ("kernel unbiased", {"certificate.point_centres.2": -0.4}),
+    ("kernel unbiased", {"certificate.rays": [[0.0, 0.5]]}), ("kernel unbiased", {"certificate.rays": [[0.1, 0.5]]}),
+    *(("kernel unbiased prior", {"certificate.rays": rays})
+      for rays in ([], [[1.0]], [[1.0, 0.0, 0.0]], [[0.5, 0.5], [-0.5, 0.5]], [[0.0, 0.0]] * 9, 5, [0.5, 0.5], [["a", 1]])),
+    ("kernel unbiased prior", {"certificate.rays.0.0": 1.0}), ("kernel unbiased prior", {"certificate.rays.0.1": 0.9}),
+    ("kernel unbiased prior", {"certificate.point_centres": []}), ("kernel unbiased prior", {"certificate.weights.0": 0.9}),
+    ("kernel unbiased prior", {"problem.constraints": []}), ("kernel unbiased prior", {"mechanism.rule": "ends"}),
+    ("kernel prior", {"certificate.rays": [[0.0, 0.5]]}), ("kernel prior", {"certificate.rays": []}),
     ("kernel unbiased", {"mechanism.lows.0": -1.3}), ("kernel prior", {"certificate.weights.0": 0.3}),
     ("lip ldp histogram", {"problem.objective.prior.weights.1": 10**400, "mechanism.prior.weights.1": 10**400, "value": 1e-96}),
     ("lip sum", {"mechanism.kernel.0.0": "1"}), ("lip sum", {"lower_bound": 0.1}), ("kernel prior", {"value": 0.3}),
@@ -297,6 +306,7 @@ def test_the_kinds_of_problems_that_it_knows_are_all_there():
         "circle",
         "kernel",
         "kernel unbiased",
+        "kernel unbiased prior",
         "kernel prior",
         "finite",
         "additive",
@@ -334,6 +344,23 @@ def test_it_agrees_on_forgeries_one_by_one():
     assert counts[0] > 3 and counts[1] > 10 and counts[2] > 1
 
 
+@pytest.mark.parametrize("limits", [None, (-1.5, 2.5)])
+@pytest.mark.parametrize("slope", [0.3, 1.25, 1.35])
+def test_it_finds_the_same_bound_for_rays(slope, limits):
+    """Of large slopes g is least beyond all marks, or where outputs end."""
+    own = solution("kernel unbiased prior")
+    problem = own.problem
+    if limits is not None:
+        problem = replace(problem, constraints=(*problem.constraints, optdp.Outputs(*limits)))
+    proof = KernelCertificate(points=(0.25, 0.5), weights=(0.25, 0.75), point_reaches=(0.0, 0.0), point_centres=(0.25, 0.5),
+                              rays=((-slope, 0.2), (0.8 * slope, 0.7)))  # fmt: skip
+    bound = proof.bound(problem).value
+    assert 0.05 < bound < own.value and (slope < 1 or bound < 0.99 * 0.44 * slope)
+    for claim in (bound, bound * (1 + 1e-12)):
+        data = replace(own, problem=problem, certificate=proof, lower_bound=claim).to_dict()
+        assert checked(data)[0] == int(claim > bound)
+
+
 @pytest.mark.parametrize("name", KNOWN)
 def test_it_agrees_on_bounds_that_are_too_good(name):
     for data in improved(name):
@@ -358,7 +385,7 @@ def agrees_on_changed_numbers(count):
 
 
 def test_it_agrees_on_splices():
-    counts = agrees_on_splices(100)
+    counts = agrees_on_splices(120)
     assert counts[0] > 20 and counts[1] > 100
 
 

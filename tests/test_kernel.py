@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.certificates.base import Certificate
+from optdp.design.finite_kernel import plain_program
 from optdp.design.kernel import master
 from optdp.design.kernel.floor import Cost, Floor
 from optdp.design.kernel.task import Task
@@ -474,6 +475,51 @@ def test_averages_under_densities_that_jump(breaks):
     )
     apart = 0.5 / 100  # |y - x| changes by at most that
     assert points.lower_bound - apart <= found.value and found.lower_bound <= points.value + apart
+
+
+def limits(eps, room):
+    """Outputs that reach so many times as far beyond the domain as they must."""
+    return -room / math.expm1(eps), 1 + room / math.expm1(eps)
+
+
+@pytest.mark.parametrize(
+    ("eps", "points", "chances", "outputs"),
+    [
+        (0.5, (0.3, 0.6), (0.5, 0.5), None), (0.3586, (0.186, 0.197), (0.68, 0.32), None),
+        (0.5, np.linspace(0.05, 0.85, 8), (0.05, 0.1, 0.2, 0.1, 0.15, 0.1, 0.2, 0.1), limits(0.5, 1.6)),
+        (1.0, (0.2, 0.5, 0.9), (0.3, 0.4, 0.3), None), (1.0, (0.0, 0.4, 0.7), (0.2, 0.5, 0.3), limits(1.0, 1.5)),
+        (2.0, (0.5, 0.51), (0.5, 0.5), None), (6.0, (0.2, 0.5, 0.9), (0.3, 0.4, 0.3), limits(6.0, 4.0)),
+        (6.0, (0.3, 0.6), (0.5, 0.5), None),
+        (0.7, (0.0, 0.288), (0.9999, 1e-4), limits(0.7, 1.3)),  # the other end is reached for an input of no weight
+        (3.2966, (0.089, 0.589, 0.808), (0.1, 0.1, 0.8), limits(3.2966, 1.07)),  # unbounded without rows at both ends
+        (0.0139, (0.0, 1.0), (0.988, 0.012), None),  # means are reached to the program's tolerance
+    ],
+)  # fmt: skip
+def test_unbiased_averages_where_the_ends_of_the_domain_have_no_weight(eps, points, chances, outputs):
+    found = optdp.solve_kernel(eps, unbiased=True, prior=(list(points), list(chances)), outputs=outputs)
+    assert found.gap <= 1e-3 and found.verify()
+
+
+@pytest.mark.parametrize("density", ["uniform", optdp.Density((0.25, 0.5), ((4,),))], ids=["uniform", "a part"])
+def test_unbiased_averages_under_densities(density):
+    found = optdp.solve_kernel(0.5, unbiased=True, prior=density)
+    assert found.gap <= 1e-3 and found.verify()
+
+
+def test_means_at_the_ends_of_the_domain_are_all_that_binds():
+    """The plain program with means at many inputs without weight, at both ends alone, and at none of them."""
+    points, chances, y = [0.3, 0.6], [0.5, 0.5], np.linspace(-1.5, 2.5, 81)
+
+    def least(more):
+        inputs = np.append(points, more)
+        prior = np.append(chances, np.zeros(len(more)))
+        return plain_program(np.square(y - inputs[:, None]), 1.0, prior, (y, inputs)).solve().checked().objective
+
+    ends, own = least([0.0, 1.0]), optdp.solve_kernel(1.0, unbiased=True, prior=(points, chances))
+    assert ends == pytest.approx(least(np.linspace(0, 1, 11)), rel=1e-6)
+    assert own.lower_bound <= ends * (1 + 1e-6) and ends <= 1.01 * own.value and least([]) < 0.1 * ends
+    dense = optdp.solve_kernel(1.0, unbiased=True, prior=(points, chances), backend="dense")
+    assert dense.gap <= 0.02 and dense.verify() and len(dense.certificate.rays) == 2
 
 
 @pytest.mark.soak

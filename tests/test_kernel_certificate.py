@@ -57,6 +57,10 @@ def dual(certificate, problem, y):
             r = law.of(0.0, width * (y[:, None] - x)) - nu
         total, value = total + weight.sum(), value + float(weight @ nu)
         g += (r + growth * np.minimum(r, 0.0)) @ weight
+    for slope, bend in certificate.rays:  # slope (bend - Y) has the mean slope (bend - x) at every input x
+        r = slope * (bend - y) * width**2
+        value -= min(slope * (bend - x) for x in (0.0, 1.0)) * width**2
+        g += r + growth * np.minimum(r, 0.0)
     return total, value, g
 
 
@@ -138,6 +142,27 @@ def test_nor_with_multipliers_of_the_means(mechanism, certificate):
 
 
 @settings(max_examples=40)
+@given(unbiased(domain=(0.0, 1.0)), certificates(tilted=True))
+def test_the_inequality_of_the_proof_holds_for_every_floor_and_is_sharp_for_its_own_rays(mechanism, certificate):
+    masses, lows, highs = mechanism.floor()
+    problem = interval(mechanism.privacy(), "squared", unbiased=0)
+    shares = (np.arange(400) + 0.5) / 400
+
+    def proven_for_the_floor(proof):
+        _, value, g = dual(proof, problem, np.ravel(lows[:, None] + np.outer(highs - lows, shares)))
+        g = g.reshape(masses.size, -1)
+        return value + masses @ g.mean(axis=1), abs(value) + masses @ np.abs(g).mean(axis=1) + 1e-9
+
+    atoms = replace(certificate, mesh=(), densities=(), reaches=(), centres=())
+    found, scale = proven_for_the_floor(atoms)
+    assert found <= np.dot(atoms.weights, mechanism.expected_loss(np.array(atoms.points), "squared")) + 1e-4 * scale
+    for slope, x in ((-1.0, 0.0), (2.0, 1.0)):  # the ends of the domain have no other rows than those that favour most
+        bends = np.concatenate([lows, highs, np.ravel(mechanism.favoured(np.array(x)))]).tolist()
+        found, scales = zip(*(proven_for_the_floor(KernelCertificate(rays=((slope, b),))) for b in bends), strict=True)
+        assert max(found) == pytest.approx(0.0, abs=1e-4 * max(scales))
+
+
+@settings(max_examples=40)
 @given(mechanisms(domain=(0.0, 1.0)), proofs(LOSSES[:4]), st.integers(0, 2**32 - 1))
 def test_nor_on_average_under_a_prior(mechanism, proof, seed):
     """Points of the prior with shares of their probabilities."""
@@ -160,7 +185,10 @@ SOLVED = {
     "pinball": lambda: optdp.solve_kernel(1.0, optdp.Pinball(0.8), rtol=5e-3),
     "huber": lambda: optdp.solve_kernel(2.0, optdp.Huber(0.2), rtol=2e-2),
     "unbiased": lambda: optdp.solve_kernel(1.0, unbiased=True, rtol=1e-3),
+    "unbiased prior": lambda: optdp.solve_kernel(1.0, unbiased=True, prior=INNER),
 }
+#: A prior that gives the ends of the domain no weight.
+INNER = ([0.2, 0.5, 0.9], [0.3, 0.4, 0.3])
 
 
 @cache
@@ -180,7 +208,17 @@ def test_perturbed_multipliers_are_refused_or_prove_no_more_than_is_true(name):
     assert own.verify() and own.certificate.bound(own.problem).value == own.lower_bound > 0
     assert not replace(own, lower_bound=own.lower_bound * (1 + 1e-9)).verify()
     rng, tried = np.random.default_rng(0), 0
-    for field in ("densities", "reaches", "centres", "weights", "point_reaches", "point_centres", "mesh", "points"):
+    for field in (
+        "densities",
+        "reaches",
+        "centres",
+        "weights",
+        "point_reaches",
+        "point_centres",
+        "rays",
+        "mesh",
+        "points",
+    ):
         part = getattr(own.certificate, field)
         if not part:
             continue
@@ -307,6 +345,55 @@ def test_multipliers_that_are_none_are_refused(name):
     ):
         with pytest.raises(Refusal, match="kernel certificate proves nothing here"):
             replace(c, **change).bound(own.problem)
+
+
+def test_rays_are_needed_signed_and_none_where_means_are_free():
+    own = solved("unbiased prior")
+    c, rays = own.certificate, own.certificate.rays
+    assert own.gap <= 1e-3 and [np.sign(s) for s, _ in rays] == [-1, 1]
+    for change in ((), rays[:1], rays[1:], tuple((-s, b) for s, b in rays), (*rays, rays[0]), (*rays, (-1e-3, 2.0))):
+        found = proven(replace(c, rays=change), own.problem)
+        assert found is None or found < 0.999 * own.lower_bound
+    assert replace(c, rays=(*rays, (0.0, 5.0))).bound(own.problem).value == own.lower_bound
+    halves = tuple((s / 2, b) for s, b in (*rays, *rays))
+    assert replace(c, rays=halves).bound(own.problem).value == pytest.approx(own.lower_bound, rel=1e-12)
+    for change in (((1.0,),), ((1.0, 0.5, 0.5),), ((math.nan, 0.5),), ((1.0, 1e300),), ((0.0, 0.0),) * 9):
+        with pytest.raises(Refusal, match=r"multipliers must lie|at most 8 rays"):
+            replace(c, rays=change).bound(own.problem)
+    with pytest.raises(Refusal, match="multipliers of the means"):
+        KernelCertificate(rays=rays).bound(solved("squared").problem)
+    with pytest.raises(Refusal, match="centres must be given"):
+        replace(c, point_centres=()).bound(own.problem)
+    with pytest.raises(Refusal, match="does not close off"):
+        KernelCertificate(rays=rays).bound(own.problem)
+    assert "rays" not in solved("unbiased").certificate.to_dict()  # files of before
+    assert KernelCertificate.from_dict(c.to_dict()) == c
+
+
+def test_outputs_far_below_every_number_count():
+    """Where g falls outwards it is searched as far as outputs may be, with all that the atoms add there."""
+    own = solved("unbiased prior")
+    rays = KernelCertificate(rays=((-1.0, 0.0), (1.0, 0.8)))  # from 0 to 1.2 their g is positive, and falls below
+    for high, least in ((1.2, 0.0), (1.3, 1.3 - 0.5 * math.e)):
+        near = replace(own.problem, constraints=(optdp.Unbiased(), optdp.Outputs(0.0, high)))
+        assert rays.bound(near).value == pytest.approx(0.2 + least)
+    for far in (1e6, 2.0**80, 1e300):
+        below = replace(own.problem, constraints=(optdp.Unbiased(), optdp.Outputs(-far, 1.2)))
+        assert rays.bound(below).value == 0
+        problem = replace(own.problem, constraints=(optdp.Unbiased(), optdp.Outputs(-far, far)))
+        assert own.certificate.bound(problem).value == pytest.approx(own.lower_bound, rel=1e-9)
+        none = KernelCertificate(points=(0.2,), weights=(0.0,), point_reaches=(1.0,), point_centres=(0.0,))
+        assert none.bound(problem).value == none.bound(own.problem).value == 0
+
+
+def test_a_ray_at_one_end_is_no_symmetric_proof():
+    """Then g(y) is not g(1 - y), and both halves of the outputs are searched."""
+    fair = KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(1.8, 1.8), point_centres=(-1.5, 2.5))
+    problem, y = interval(1.0, "squared", unbiased=0, outputs=(-0.75, 1.75)), np.linspace(-0.75, 1.75, 4001)
+    for rays in ((), ((-0.1, 0.4),), ((0.1, 0.6),), ((-0.1, 0.4), (0.1, 0.6))):
+        c = replace(fair, rays=rays)
+        _, value, g = dual(c, problem, y)
+        assert c.bound(problem).value == pytest.approx(value + min(g.min(), 0.0), rel=1e-4) and g.min() > -0.9 * value
 
 
 def test_windows_whose_ends_turn_back_are_refused():

@@ -7,7 +7,16 @@ r(x, y) = (y - x)^2 - nu(x) - mu(x) (y - x). A mechanism with floor m and rows K
     g(y) = int r(x, y) + (E - 1) min(r(x, y), 0) lam(dx),                                                            (*)
 
 so that g >= 0 for all outputs y proves int nu dlam (over lam(all), for the worst case), and g >= -c proves c less, as m has
-mass at most 1. Here the set {r < 0} is an interval of outputs for each input, with ends that are linear in x on the cells of a
+mass at most 1.
+
+Means are exact at inputs without weight, too. For any slope s and bend b the line r(y) = s (b - y) has, by the same inequality,
+
+    s (b - x) = E[r(Y)|x] >= int r + (E - 1) min(r, 0) dm     for every input x,
+
+so that a ray (s, b) may add s (x - b) to the bound and r + (E - 1) min(r, 0) to g. The latter is the same for all x: best are the
+ends of the domain, x = 1 for s > 0 and x = 0 for s < 0. It is concave and homogeneous in (s, s b): one ray for each is enough.
+
+Here the set {r < 0} is an interval of outputs for each input, with ends that are linear in x on the cells of a
 mesh, lam has a density that is linear there (and atoms): then g consists of polynomials between breakpoints that are
 known, and Bernstein coefficients in balls bound it on the whole continuum of outputs.
 """
@@ -16,7 +25,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -26,7 +35,7 @@ from flint import arb, arb_poly, ctx, fmpq
 
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, require, sweep, work
-from optdp.exact.fields import Within
+from optdp.exact.fields import OPTIONAL, Within
 from optdp.exact.sweep import Branches, Cell, Sweep, exact
 from optdp.problem.domains import Interval
 from optdp.problem.objectives import Average, WorstCase
@@ -38,11 +47,14 @@ if TYPE_CHECKING:
 
 #: Most nodes of a mesh, layers and atoms; the largest multiplier.
 NODES, LAYERS, ATOMS, LARGEST = 4096, 8, 4096, 2.0**60
+#: Most rays, where one for each end is enough. An output below all others: shares of the domain are ratios of floats.
+RAYS, START = 8, fmpq(-(2**2200))
 #: g is proven to this share of its own size at the ends of a piece, where it is negative.
 TOLERANCE = 2.0**-60
 
 Numbers = Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, most=NODES)]
 Tables = Annotated[tuple[Numbers, ...], Within(most=LAYERS)]
+Ray = Annotated[tuple[float, float], Within(-LARGEST, LARGEST)]
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,7 @@ class KernelCertificate(Certificate):
     - `reaches`, `centres`: of each layer at each node; `centres` are empty unless means are used.
     - `points`, `weights`, `point_reaches`, `point_centres`: the same for atoms. For an average under finitely many points
       these are among the prior's, with weights that sum to at most its probabilities.
+    - `rays`: pairs (slope, bend), for means at the ends of the domain, whatever their weights. Only with `centres`.
 
     **Proves** bounds for the worst case and averages of losses that consist of polynomial pieces (others are replaced by pieces
     below them), every family, and outputs in any range.
@@ -75,6 +88,7 @@ class KernelCertificate(Certificate):
     weights: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=ATOMS)] = ()
     point_reaches: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=ATOMS)] = ()
     point_centres: Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, most=ATOMS)] = ()
+    rays: Annotated[tuple[Ray, ...], Within(most=RAYS)] = field(default=(), metadata=OPTIONAL)
 
     def bound(self, problem: Problem) -> Bound:
         privacy, domain, objective = problem.privacy, problem.domain, problem.objective
@@ -83,7 +97,7 @@ class KernelCertificate(Certificate):
         if not isinstance(domain, Interval) or not isinstance(objective, WorstCase | Average):
             self._refuse("it is for the worst case or the average on an interval")
         self._validate()
-        tilted = bool(self.centres or self.point_centres)
+        tilted = bool(self.centres or self.point_centres or self.rays)
         if tilted and not (problem.unbiased and objective.loss.exponent == 2):
             self._refuse("it has multipliers of the means, which only unbiased mechanisms with the variance allow")
         branches, slopes = objective.loss.branches(domain.exact_width, True), objective.loss.slopes
@@ -95,10 +109,11 @@ class KernelCertificate(Certificate):
             at = [exact(x) if places is None else places[x][0] for x in self.points]
             prior = _density(objective, domain)
             dual = _Dual(self, at, branches, (exact(slopes[0]), exact(slopes[1])), prior, tilted)
-            low, high = self._span(problem, domain, dual)
+            growth = enclosures.exp(privacy.eps) - 1
+            low, high = self._span(problem, domain, dual, growth)
             if low + high == 1 and branches.even and self._symmetric and prior is None and places is None:
                 high = fmpq(1, 2)  # g(y) = g(1 - y)
-            least = dual.least(low, high, enclosures.exp(privacy.eps) - 1)
+            least = dual.least(low, high, growth)
             value = (dual.value + least.min(arb(0))) / arb(total)
             found = max(0.0, enclosures.round_down(value)) if value.is_finite() else 0.0
         size = f"a prior with {len(self.mesh)} nodes and {len(self.points)} atoms"
@@ -115,7 +130,7 @@ class KernelCertificate(Certificate):
             self.densities and len(self.mesh) < 2
         ):
             self._refuse("every layer needs a number at each node of the mesh, and a mesh of at least 2 nodes")
-        if (self.centres or self.point_centres) and (len(self.centres), len(self.point_centres)) != (
+        if (self.centres or self.point_centres or self.rays) and (len(self.centres), len(self.point_centres)) != (
             len(self.densities),
             len(self.points),
         ):
@@ -128,15 +143,17 @@ class KernelCertificate(Certificate):
             *self.point_reaches,
         )
         if not all(0 <= v <= LARGEST for v in positive) or not all(
-            abs(v) <= LARGEST for row in (*self.centres, self.point_centres) for v in row
+            abs(v) <= LARGEST for row in (*self.centres, self.point_centres, *self.rays) for v in row
         ):
             self._refuse(f"multipliers must lie between 0 and {LARGEST:g}")
+        if len(self.rays) > RAYS or any(len(ray) != 2 for ray in self.rays):
+            self._refuse(f"there must be at most {RAYS} rays, each with a slope and a bend")
 
     @property
     def _symmetric(self) -> bool:
         """Whether inputs x and 1 - x have the same weights, and thresholds that mirror each other, exactly."""
         one = fmpq(1)
-        if any(exact(a) + exact(b) != one for a, b in zip(self.mesh, reversed(self.mesh), strict=True)):
+        if self.rays or any(exact(a) + exact(b) != one for a, b in zip(self.mesh, reversed(self.mesh), strict=True)):
             return False
         if any(row != row[::-1] for table in (self.densities, self.reaches) for row in table):
             return False
@@ -174,15 +191,15 @@ class KernelCertificate(Certificate):
             self._refuse("shares of the prior's density must sum to at most 1 at each node, without atoms")
         return fmpq(1)
 
-    def _span(self, problem: Problem, domain: Interval, dual: _Dual) -> tuple[fmpq, fmpq]:
+    def _span(self, problem: Problem, domain: Interval, dual: _Dual, growth: arb) -> tuple[fmpq, fmpq]:
         """The shares of the domain within which outputs must be searched."""
         low, high = Fraction(0), Fraction(1)
         if problem.outputs is not None:
             low, high = ((Fraction(end) - Fraction(domain.lower)) / domain.exact_width for end in problem.outputs)
         if not dual.tilted:  # an output outside the domain is never better than the nearest end
             low, high = (min(max(end, Fraction(0)), Fraction(1)) for end in (low, high))
-        elif dual.rises_outwards():  # what lies beyond all marks need not be searched
-            first, last = min(dual.marks), max(dual.marks)
+        elif len(ends := dual.span(growth)) == 2:
+            first, last = ends
             if problem.outputs is None:
                 return first, last
             return min(max(exact(low), first), last), max(min(exact(high), last), first)
@@ -220,11 +237,12 @@ class _Dual:
         self.branches, self.slopes, self.tilted = branches, slopes, tilted
         self.knots = [exact(k) for k in branches.knots]
         self.rows = [[exact(a) for a in row] for row in branches.rows]
-        self.marks: set[fmpq] = set()
+        self.marks = {fmpq(0)}
         self.value = arb(0)
         #: Words of the multipliers, and of the loss's coefficients, for counted work.
         self.words = work.words(a for row in branches.rows for a in row)
-        self.size = work.words(v for table in (*c.densities, *c.reaches, *c.centres, c.mesh, c.points) for v in table)
+        tables = (*c.densities, *c.reaches, *c.centres, *c.rays, c.mesh, c.points)
+        self.size = work.words(v for table in tables for v in table)
         x = list(map(exact, c.mesh))
         self.layers = [
             _Layer(self, x, list(map(exact, c.densities[k])), list(map(exact, c.reaches[k])),
@@ -235,6 +253,14 @@ class _Dual:
         self.atoms: list[tuple[fmpq, arb_poly, arb_poly]] = []
         zero = arb_poly([])
         degree = max(map(len, self.rows))
+        #: What the rays favour below all marks, and above them.
+        self.far = [zero, zero]
+        for s, b in (map(exact, ray) for ray in c.rays):
+            self.value += arb((max(s, fmpq(0)) - s * b) * self.rows[0][2])
+            r, up = arb_poly([arb(s * b * self.rows[0][2]), arb(-s * self.rows[0][2])]), s > 0
+            self.far[up] += r
+            self.atoms += [(START, r, zero if up else r), (b, zero, r if up else -r)]
+            self.marks.add(b)
         each = len(self.rows) * (10 + 2 * sweep.integration(degree, degree) + 0.2 * len(self.rows))
         work.count(len(at) * (each + 40 * work.flint(2 * self.size + work.words(branches.knots))))
         for i, (p, weight, reach) in enumerate(zip(at, c.weights, c.point_reaches, strict=True)):
@@ -250,7 +276,7 @@ class _Dual:
             ]
             cuts = [centre + k for k in self.knots]
             for cut, before, after in zip([None, *cuts], [zero, *parts], parts, strict=False):
-                self.atoms.append((cut if cut is not None else fmpq(-(2**70)), after - before, zero))
+                self.atoms.append((cut if cut is not None else START, after - before, zero))
             inside = [a, *(k for k in cuts if a < k < b), b]
             last = zero
             for start, end in pairwise(inside):
@@ -269,19 +295,15 @@ class _Dual:
         u = self.slopes[1] * reach
         return x + self.slopes[0] * reach, x + u, _horner(self.rows[bisect_left(self.knots, u)], u)
 
-    def rises_outwards(self) -> bool:
-        """Whether g is proven >= 0 beyond all marks, for unlimited outputs (where no input favours any)."""
-        if self.knots:
-            return False
-        low, high = min(self.marks), max(self.marks)
-        total = sum((layer.total for layer in self.layers), arb_poly([])) + sum(
-            (e[1] for e in self.atoms), arb_poly([])
-        )
-        first, second = total.derivative(), total.derivative().derivative()
-        return bool(
-            total(arb(low)) >= 0 and total(arb(high)) >= 0 and first(arb(low)) <= 0 and first(arb(high)) >= 0
-            and total.degree() <= 2 and second(arb(low)) >= 0
-        )  # fmt: skip
+    def span(self, growth: arb) -> list[fmpq]:
+        """Outputs between which g is proven to be least: it is convex beyond all marks, where rays alone favour outputs."""
+        total = sum([layer.total for layer in self.layers] + [event[1] for event in self.atoms], arb_poly([]))
+        found = []
+        for sign, part in zip((-1, 1), self.far, strict=True):
+            slope, end = (total + part * growth).derivative(), max(sign * mark for mark in self.marks)
+            steps = [0, *(2**k for k in range(70))]  # the vertex of a parabola may lie beyond
+            found += [y for y in (sign * (end + step) for step in steps) if sign * slope(arb(y)) >= 0][:1]
+        return found
 
     def least(self, low: fmpq, high: fmpq, growth: arb) -> arb:
         """A lower bound of g on [low, high]."""

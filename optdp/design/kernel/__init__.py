@@ -426,7 +426,7 @@ class _Search:
         if task.prior is None or task.has_density:
             layers, atoms = layers_of(floor, inputs, task)
             if task.has_density:
-                atoms = Cuts()
+                atoms = atoms.take(np.flatnonzero(np.isinf(atoms.b - atoms.a)))
             elif task.width > 1e-3:
                 atoms = atoms + found.cuts
         else:

@@ -25,6 +25,9 @@ def _grid(task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         inputs, chances = np.linspace(0.0, 1.0, INPUTS), None
     else:
         inputs, chances = task.prior
+        if task.cost.tilted:  # means are exact at the ends of the domain, too, whatever their weights
+            ends = np.setdiff1d([0.0, 1.0], inputs)
+            inputs, chances = np.append(inputs, ends), np.append(chances, 0.0 * ends)
     low, high = task.span
     inside = inputs[(inputs >= low) & (inputs <= high)]
     y = task.meshes(1.0)[0] if task.cost.tilted else np.linspace(low, high, OUTPUTS)
@@ -58,9 +61,13 @@ def design(run: Run) -> Solution:
     if cost.tilted and not mechanism.check_unbiased().passed:
         raise SolverFailure("the linear program's answer is no unbiased mechanism: its floor does not reach every mean")
     weights = np.maximum(-found.dual("loss"), 0.0) if chances is None else chances * (1 - 1e-12)
-    masses = found.dual("mass")
+    masses, rays = found.dual("mass"), []
     if cost.tilted:
-        weights, tilt = np.maximum(weights, LEAST), found.dual("mean")
+        tilt = found.dual("mean")
+        if chances is None:
+            weights = np.maximum(weights, LEAST)
+        rays = [(t, -m / t) for t, m, w in zip(*np.array([tilt, masses, weights]).tolist(), strict=True) if not w and t]
+        inputs, masses, tilt, weights = (v[weights > 0] for v in (inputs, masses, tilt, weights))
         # nu + mu y = nu + mu x + mu (y - x): the constant of the solver's multipliers is at y = 0.
         centre = inputs + tilt / (2 * weights)
         reach = np.sqrt(np.maximum((masses + tilt * inputs) / weights + (tilt / (2 * weights)) ** 2, 0.0))
@@ -71,7 +78,7 @@ def design(run: Run) -> Solution:
     keep = weights > 0
     certificate = KernelCertificate(
         points=tuple(inputs[keep].tolist()), weights=tuple(weights[keep].tolist()), point_reaches=tuple(reach[keep].tolist()),
-        point_centres=tuple(centre[keep].tolist()) if cost.tilted else (),
+        point_centres=tuple(centre[keep].tolist()) if cost.tilted else (), rays=tuple(rays),
     )  # fmt: skip
     return run.solution(
         mechanism, certificate, f"{inputs.size * y.size + y.size + 1} columns: probabilities and floors at {y.size} outputs",

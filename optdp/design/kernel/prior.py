@@ -3,7 +3,8 @@
 For favoured outputs that are fixed for each input, g (see `optdp.certificates.kernel`) is linear in the prior: hats and atoms
 over the inputs, and rows g(y) >= 0 at outputs that are added where g is negative. Windows a little narrower and wider stand
 beside the floor's own (as further layers), and where the floor has a gap, so that an end of the window may lie anywhere in
-it, several places of it do (as atoms). A last common shrinking of all windows lifts g above 0 between the rows.
+it, several places of it do (as atoms). A ray is an atom whose window has one end at infinity. A last common shrinking of all
+windows lifts g above 0 between the rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from optdp.certificates.kernel import KernelCertificate
-from optdp.design.kernel.floor import GAUSS, Floor, hat_masses, hats
+from optdp.design.kernel.floor import GAUSS, Cost, Floor, hat_masses, hats
 from optdp.design.kernel.master import Cuts, unlimited, usual
 from optdp.design.kernel.task import Fold, Task, between, grid
 from optdp.solvers.lp import LinearProgram, LinearSolver
@@ -31,7 +32,7 @@ ROUNDS, CLOSE = 40, 1e-12
 #: Rows that are looked at first, for each column: where g was least.
 FIRST = 3
 #: Sets of outputs that are looked at, each finer where g was negative.
-LOOKS = 5
+LOOKS = 8
 
 
 @dataclass(frozen=True)
@@ -145,13 +146,11 @@ class PriorProgram:
 
     def _size(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """What r rises by, per share by which a window's threshold shrinks."""
-        return (
-            np.asarray(np.minimum(((b - a) / 2) ** 2, 1.0) if self.task.cost.square else self.task.cost.nu(x, a, b))
-            + 0 * x
-        )
+        size = np.minimum(((b - a) / 2) ** 2, 1.0) if self.task.cost.square else self.task.cost.nu(x, a, b)
+        return np.where(np.isinf(b - a), 0.0, size + 0 * x)  # rays stay as they are
 
     def _atom_rows(self, outputs: np.ndarray, x: np.ndarray, a: np.ndarray, b: np.ndarray, nu: bool) -> np.ndarray:
-        r = self.task.cost.excess(x[None], outputs[:, None], a[None], b[None])
+        r = _excess(self.task.cost, x[None], outputs[:, None], a[None], b[None])
         if nu:
             return np.asarray(self._size(x, a, b)[None] * np.where(r < 0, 1 + self.task.growth, 1.0))
         return np.asarray(r + self.task.growth * np.minimum(r, 0.0))
@@ -168,7 +167,9 @@ class PriorProgram:
                 out[1:] += value * g
             parts.append(self.fold.rows(out[None])[0])
         both = 2.0 if task.symmetric else 1.0
-        return np.concatenate([*parts, both * task.cost.nu(self.atoms.x, self.atoms.a, self.atoms.b)])
+        c = self.atoms
+        nu = -_excess(task.cost, c.x, c.x, c.a, c.b) if task.cost.tilted else task.cost.nu(c.x, c.a, c.b)
+        return np.concatenate([*parts, both * nu])
 
     def limits(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows (table, lower, upper) of the prior's mass: 1 in all, or what the problem's prior gives each input."""
@@ -181,7 +182,8 @@ class PriorProgram:
             table = np.hstack([*(np.eye(n) for _ in range(k)), np.zeros((n, count))])
             return table, np.zeros(n), np.full(n, 1 - 1e-12)
         points, chances = self.task.prior
-        table = np.hstack([np.zeros((points.size, n * k)), (self.atoms.x[None] == points[:, None]).astype(float)])
+        own = (self.atoms.x == points[:, None]) & np.isfinite(self.atoms.b - self.atoms.a)
+        table = np.hstack([np.zeros((points.size, n * k)), own.astype(float)])
         return table, np.zeros(points.size), chances * (1 - 1e-12)
 
     def solve(
@@ -199,7 +201,8 @@ class PriorProgram:
         table = self.table(outputs) * small
         head, low, high = self.limits()
         # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
-        size = 1 / np.maximum(np.abs(table).max(axis=0), 1e-300)
+        size = np.abs(table).max(axis=0)
+        size = 1 / np.where(size > 0, size, 1.0)  # of nodes without density all is 0
         # Windows that are all too wide have no prior: g may then lack something, at the price of floors of mass 1, the largest.
         width = int(lacking)
         program = LinearProgram(
@@ -212,6 +215,8 @@ class PriorProgram:
         if before is not None:
             order = np.argsort(np.interp(outputs, before.outputs, before.g), kind="stable")
             new = np.sort(order[: FIRST * gains.size])
+        if np.isinf(self.atoms.a).any():  # rays are unbounded without rows at both ends
+            new = np.union1d(new, [0, outputs.size - 1])
         best: tuple[Dual, float] | None = None
         rounds = looks = 0
         while True:
@@ -230,7 +235,7 @@ class PriorProgram:
             rounds += 1
             x, lack = np.maximum(result.x[: size.size] * size, 0.0), float(result.x[size.size :].sum())
             if self.task.prior is not None:  # solvers give a point more than its chance, by their tolerance
-                x *= head.T @ np.minimum(high / np.maximum(head @ x, 1e-300), 1.0)
+                x *= 1 - head.T @ np.maximum(1 - high / np.maximum(head @ x, 1e-300), 0.0)
             g = table @ x + lack
             padded = np.concatenate([[np.inf, np.inf], g, [np.inf, np.inf]])
             around = np.min([padded[i : i + g.size] for i in range(5)], axis=0)
@@ -298,6 +303,13 @@ class PriorProgram:
         return float(np.max(-g / np.maximum(rate, 1e-300), initial=0.0))
 
 
+def _excess(cost: Cost, x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """r(x, y) of atoms: -nu(x) at y = x, for squares. One end at infinity means a ray, whose weight is its slope."""
+    if not cost.tilted:
+        return cost.excess(x, y, a, b)
+    return np.where(np.isinf(a), 1.0, y - a) * np.where(np.isinf(b), -1.0, y - b)
+
+
 def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
     """Windows at the nodes of a mesh: the floor's own, narrower and wider ones; where they are not unique, atoms with others."""
     cost, growth = task.cost, task.growth
@@ -342,6 +354,10 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
         t0, t1 = max(least), min(most)
         if t1 - t0 > 1e-3 * task.width:
             found += [(x, x + a * t, x + b * t) for t in np.linspace(t0, t1, 7)]
+    if task.prior is not None and cost.tilted:  # rays: the windows of the ends of the domain, whatever their weights
+        for x, mass in ((0.0, width), (1.0, floor.total - width)):
+            p, q = floor.quantile(np.array([mass - near, mass + near])).tolist()
+            found += [(x, b if x else -np.inf, np.inf if x else b) for b in np.linspace(p, q, 7).tolist()]
     table = np.array(found).reshape(-1, 3)
     return layers, Cuts(table[:, 0], table[:, 1], table[:, 2])
 
@@ -379,7 +395,12 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
         else:
             reaches.append(_steady(dual.mesh, (high - dual.mesh) / slope * (1 - shrink), dual.mesh, cost.slopes))
     atoms, weights = dual.atoms, dual.weights
-    use = np.flatnonzero(weights > 0)
+    far, rays = np.isinf(atoms.b - atoms.a), []
+    for sign, bends in ((-1.0, atoms.b), (1.0, atoms.a)):  # the sum of those at one end is one that is no worse
+        slopes = weights * (far & np.isfinite(bends))
+        if slopes.any():
+            rays.append((sign * float(slopes.sum()), float(slopes @ np.where(slopes > 0, bends, 0.0) / slopes.sum())))
+    use = np.flatnonzero((weights > 0) & ~far)
     atoms, weights = atoms.take(use), weights[use]
     x, far = atoms.x, np.round((atoms.a + atoms.b) * 2.0**39) / 2.0**40
     reach = _shrunk(np.maximum((atoms.b - atoms.a) / 2 if cost.tilted else (atoms.b - x) / slope, 0.0), shrink)
@@ -390,7 +411,7 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     return KernelCertificate(
         tuple(dual.mesh.tolist()) if density else (), tuple(tuple(dual.densities[k].tolist()) for k in keep),
         tuple(tuple(r.tolist()) for r in reaches), tuple(centres),
-        tuple(x.tolist()), tuple(weights.tolist()), tuple(reach.tolist()), tuple(far.tolist()),
+        tuple(x.tolist()), tuple(weights.tolist()), tuple(reach.tolist()), tuple(far.tolist()), tuple(rays),
     )  # fmt: skip
 
 

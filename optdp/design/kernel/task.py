@@ -95,6 +95,7 @@ class Task:
             # Small eps: magnitudes up to coth(tanh(eps/2)) + 1 on [-1, 1] (the closed form); large eps: a few windows.
             reach = (1 / np.tanh(np.tanh(self.eps / 2))) / 2
             far = max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth)
+            far *= 2 if isinstance(self.problem.objective, Average) else 1
             low, high = -Fraction(math.ceil(far * 2.0**30), 2**30), 1 + Fraction(math.ceil(far * 2.0**30), 2**30)
         if self.problem.outputs is not None:
             least, most = map(self.share, self.problem.outputs)
@@ -203,7 +204,7 @@ class Task:
             y = np.union1d(even, np.append(tiles, points))
             y = y[(y > low) & (y < high)]
             return self.mirrored(np.concatenate([y, [low, high]])), inputs
-        if self.eps < 1 and self.problem.outputs is None:
+        if self.eps < 1 and self.problem.outputs is None and self.prior is None:
             # Two clusters around 1/2 -+ coth(tanh(eps/2))/2, as wide as the domain.
             off = 1 / np.tanh(np.tanh(self.eps / 2)) / 2
             left = np.concatenate([0.5 - off + np.linspace(-0.5, 0.5, 25), np.linspace(-off, 0.0, 5)[:-1]])
