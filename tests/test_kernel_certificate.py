@@ -467,3 +467,9 @@ def test_at_a_jump_of_the_loss_the_lesser_value_counts():
         assert found.bound(problem).value <= 0.25
     both = KernelCertificate(points=(0.0, 1.0), weights=(0.5, 0.5), point_reaches=(0.44, 0.44))
     assert both.bound(replace(problem, constraints=(optdp.Outputs(0.3, 0.7),))).value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("eps", "loss", "unbiased"), [(1.0, "abs", False), (4.0, "squared", False), (2.0, None, True)])
+def test_what_is_symmetric_is_proven_on_one_half(eps, loss, unbiased):
+    """Atoms and centres are numbers of which 1 - x is one, too: proofs of symmetric problems take half the time."""
+    assert optdp.solve_kernel(eps, loss, unbiased=unbiased).certificate._symmetric

@@ -389,7 +389,8 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     for k in keep:
         low, high = dual.layers[k]
         if cost.tilted:
-            centre = grid((low + high) / 2)
+            centre = (low + high) / 2
+            centre = grid((centre + 1 - centre[::-1]) / 2 if task.symmetric else centre)
             reaches.append(_steady(dual.mesh, _shrunk((high - low) / 2, shrink), centre, (-1.0, 1.0)))
             centres.append(tuple(centre.tolist()))
         else:
@@ -402,7 +403,7 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
             rays.append((sign * float(slopes.sum()), float(slopes @ np.where(slopes > 0, bends, 0.0) / slopes.sum())))
     use = np.flatnonzero((weights > 0) & ~far)
     atoms, weights = atoms.take(use), weights[use]
-    x, far = atoms.x, np.round((atoms.a + atoms.b) * 2.0**39) / 2.0**40
+    x, far = grid(atoms.x) if task.symmetric else atoms.x, np.round((atoms.a + atoms.b) * 2.0**39) / 2.0**40
     reach = _shrunk(np.maximum((atoms.b - atoms.a) / 2 if cost.tilted else (atoms.b - x) / slope, 0.0), shrink)
     if task.symmetric:
         x, far, weights, reach = np.append(x, 1 - x), np.append(far, 1 - far), np.tile(weights, 2), np.tile(reach, 2)
