@@ -64,7 +64,7 @@ class Program:
     def model(self) -> Any:
         """The program as a model object that can be read, printed, changed, written and solved by other means."""
         if self.build is None:
-            raise ValueError("this program was loaded from a file and carries no model: solve the problem again")
+            raise ValueError("there is no model here: files keep none (solve the problem again), and closed forms have none")
         return self.build(*self.arguments)
 
     def __getstate__(self) -> dict[str, Any]:
