@@ -9,13 +9,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import optdp
 from optdp.certificates.base import Certificate
 from optdp.design.kernel import master
-from optdp.design.kernel.floor import Floor
+from optdp.design.kernel.floor import Cost, Floor
 from optdp.design.kernel.task import Task
 from optdp.design.registry import Run
 from optdp.exact.fields import Fields
@@ -592,3 +592,47 @@ def test_no_input_loses_more_than_the_floor_is_said_to(monkeypatch, eps, options
         x, a, b = one.floor.samples(task.cost, task.growth, 40, high=task.half)
         losses = one.floor.values(x, a, b, task.cost, task.growth)
         assert losses.max() <= one.value * (1 + 2 * master.ROOM * rtol / 20)
+
+
+@example(([0.5, 0.5], [1.0, 1.0], [0.0, 0.0]), "abs", 1.0, 0.3, 0.0)
+@given(
+    st.integers(1, 12).flatmap(lambda n: st.tuples(*(st.lists(st.floats(0, 1), min_size=n + 1, max_size=n + 1),) * 3)),
+    st.sampled_from(["abs", "squared", optdp.Pinball(0.2)]), st.floats(0.05, 8), st.floats(0, 1), st.floats(0, 0.99),
+)  # fmt: skip
+def test_windows_are_the_least_that_hold_their_mass(parts, loss, eps, x, share):
+    """Whatever atoms and gaps the floor has: mass at least the window's within the reach, and less within less."""
+    steps, heights, atoms = map(np.array, parts)
+    y = np.concatenate([[0.0], np.cumsum(steps + 0.01)])[:-1]
+    y = y / y[-1] if y.size > 1 else y
+    whole = Floor.of_hats(y, np.where(heights < 0.3, 0.0, heights), np.where(atoms < 0.6, 0.0, atoms))
+    assume(whole.total > 1e-3)
+    mass = np.exp(-eps) + share * -np.expm1(-eps)
+    floor = Floor(y, *(part * mass / whole.total for part in (whole.left, whole.right, whole.atoms)))
+    cost, growth, at = Cost.of_problem(optdp.Problem(optdp.LDP(eps), (0, 1), loss)), np.expm1(eps), np.array([x])
+    (a,), (b,) = floor.ends(at, cost, growth)
+    (p, q), width = cost.slopes, floor.window(growth)
+    reach = (b - x) / q
+    assert a == pytest.approx(x + p * reach, abs=1e-12)
+
+    def held(t):
+        ends = np.array([x + q * t]), np.array([x + p * t])
+        return float((floor.cdf(ends[0], closed=True) - floor.cdf(ends[1], closed=False))[0])
+
+    assert held(reach + 1e-9) >= width * (1 - 1e-6) - 1e-9
+    assert reach < 1e-6 or held(reach - 1e-6) <= width * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("eps", [0.01, 0.1, 1.0, 1.7])
+def test_two_outputs_are_tried_first(eps):
+    """They are the best for the squared error at small eps: found without a program."""
+    solution = optdp.solve_kernel(eps, "squared")
+    share = np.exp(eps) / (1 + np.exp(eps)) ** 2
+    assert solution.lower_bound <= share <= solution.value * (1 + 1e-15)
+    assert solution.gap <= 1e-5 and len(solution.mechanism.cells) == 2
+    assert solution.lower_bound * (1 - 1e-6) <= solution.program.model.solve().objective <= solution.value * (1 + 1e-6)
+
+
+def test_a_wide_bracket_needs_a_small_certificate():
+    """The first mesh is as fine as the gap that is asked for."""
+    nodes = [len(optdp.solve_kernel(1.0, rtol=rtol).certificate.mesh) for rtol in (1e-1, 1e-2, 1e-3)]
+    assert nodes[0] <= 9 and nodes == sorted(nodes)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -73,6 +74,8 @@ GROWS = 1.35, 2.0
 CLOSE, CLOSER, NARROW = 0.7, 0.85, 5e-4
 #: Windows narrower than this lie far within cells, where g must be looked at more closely.
 THIN = 1e-4
+#: Windows that must shrink by more than this are too wide for their mesh.
+WIDE = 0.1
 #: At most how often pieces are cut on; the share of its bracket that a search which was stopped may lose by it.
 CUTTINGS, LOST = 40, 0.05
 #: Cuttings in a row that make it no better.
@@ -255,7 +258,11 @@ class _Search:
         if task.prior is None:
             self.certificate = steps.packing(task) if known else two_atoms(task)
             self.bound = self.certificate.bound(run.problem).value
-        simple = [self._simple(), *(steps.covers(task, len(self.certificate.points) // 2) if known else [])]
+        simple = [self._simple()]
+        if task.symmetric and not task.cost.tilted:
+            simple.append(self._two())
+        if known:
+            simple += steps.covers(task, len(self.certificate.points) // 2)
         values = [made.enclose(run.problem.objective)[1] for made in simple]
         self.value = min(values)
         self.mechanism: KernelMechanism | PiecewiseMechanism = simple[values.index(self.value)]
@@ -291,6 +298,18 @@ class _Search:
             return made
         return self._mechanism(np.ones(1), np.array([low]), np.array([high]), task.width)
 
+    def _two(self) -> KernelMechanism:
+        """Two outputs that are mirror images: nearly the best for small eps (the squared error: the best up to 1.76)."""
+        task, share = self.task, 1 / (2 + self.task.growth)
+        y, x = (
+            np.append(np.linspace(task.span[0], 0.5, 65), max(task.span[0], share)),
+            np.linspace(0.0, 0.5, 17)[:, None],
+        )
+        y = y[np.argmin(((1 - share) * task.cost.of(y - x) + share * task.cost.of(1 - y - x)).max(axis=0))]
+        ends = grid(np.array([y, 0.0]))
+        ends[1] = 1 - ends[0]
+        return self._mechanism(np.ones(2), ends, ends, 0.5)
+
     def _mechanism(self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, window: float) -> KernelMechanism:
         cost, problem = self.task.cost, self.run.problem
         rule, share = ("mean", 0.5) if cost.tilted else ("ends", cost.share)
@@ -312,6 +331,8 @@ class _Search:
         levels = 0 if self.gap <= rtol else 2 if coarse else LEVELS
         if levels and task.prior is None and task.cost.step is not None and self.value < 1:
             self.message, levels = "floats are too far apart for a cover and a packing of one size", 0
+        if not levels and isinstance(self.mechanism, KernelMechanism):  # the program has it among its solutions
+            y = task.mirrored(np.concatenate([y, self.mechanism.lows, self.mechanism.highs]))
         for level in range(levels):
             if not self.run.left():
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
@@ -340,6 +361,11 @@ class _Search:
                     self._keep_bound(dual, shrink)
                     if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
                         self._keep_value(found)
+                        if self.gap > rtol and found.attained - found.value > rtol / 100 * found.value:
+                            # A floor nearer to the program's value costs less than finer meshes.
+                            with suppress(SolverFailure):
+                                found = master.solve(task, y, cuts, rtol / 100, solver, self.run.left)
+                                self._keep_value(found)
             if self.gap <= rtol:
                 break
             if last:
@@ -434,7 +460,8 @@ class _Search:
             if best is None or dual.value * (1 - 2 * shrink) > best[1].value * (1 - 2 * best[2]):
                 best = program, dual, shrink
             good = dual.value * (1 - 2 * shrink) >= found.value * (1 - self.close * self.run.rtol)
-            if last or (good and shrink <= self.run.rtol / 16) or not self.run.left():
+            # Windows that must shrink much are of no use on a finer set of outputs, either.
+            if last or (good and shrink <= self.run.rtol / 16) or shrink > WIDE or not self.run.left():
                 break
             lowest = program.lowest(dual)
             outputs = np.union1d(outputs, lowest[program.values(lowest, program.columns(dual)) < 0])

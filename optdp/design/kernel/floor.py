@@ -20,6 +20,8 @@ from optdp.problem.problem import Problem
 KNOTS = 8
 #: Of fitted pieces: bends closer to 0 than STEEP are one at 0, and integrals are not cut closer to it than FINEST.
 STEEP, FINEST = 1e-3, 1e-5
+#: Steps in which windows are placed, at most; the share of their mass that they may lack.
+ROOTS, LACK = 60, 1e-7
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 #: Gauss points and weights on [0, 1]: exact for polynomials up to degree 7.
 GAUSS = tuple(zip((_NODES + 1) / 2, _WEIGHTS / 2, strict=True))
@@ -222,7 +224,7 @@ class Floor:
         """The mass below each node, its atom left out."""
         return np.concatenate([[0.0], np.cumsum(self.masses + self.atoms[:-1])])
 
-    @property
+    @cached_property
     def upto(self) -> np.ndarray:
         """The mass up to each node, with its atom."""
         return np.asarray(self.before + self.atoms)
@@ -249,8 +251,7 @@ class Floor:
         rest = np.maximum(mass - self.upto[j], 0.0)
         slope = (self.right[j] - self.left[j]) / self.steps[j]
         root = self.left[j] + np.sqrt(np.maximum(self.left[j] ** 2 + 2 * slope * rest, 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            offset = np.minimum(np.nan_to_num(2 * rest / root, nan=0.0, posinf=np.inf), self.steps[j])
+        offset = np.minimum(2 * rest / np.maximum(root, 1e-300), self.steps[j])
         return np.where(mass >= self.before[i], i, -1), j, offset
 
     def quantile(self, mass: np.ndarray) -> np.ndarray:
@@ -282,39 +283,56 @@ class Floor:
         """The mass of a window: rows have mass 1."""
         return max(1.0 - self.total, 0.0) / growth
 
-    def starts(self, x: np.ndarray, cost: Cost, growth: float) -> np.ndarray:
-        """The mass below the window of each input."""
-        width = self.window(growth)
-        whole = self._moments[1][-1]
-        s = cost.share
+    def starts(self, x: np.ndarray, cost: Cost, growth: float, lack: float = 0.0) -> np.ndarray:
+        """The mass below the window of each input; `lack`: of windows that lack this share of their mass."""
+        width, s, whole = self.window(growth) * (1 - lack), cost.share, self._moments[1][-1]
 
-        def target(a: np.ndarray) -> np.ndarray:
+        def over(a: np.ndarray, x: np.ndarray) -> np.ndarray:
             if cost.tilted:
-                return whole + growth * (self.moment(a + width) - self.moment(a))
-            return (1 - s) * self.quantile(a) + s * self.quantile(a + width)
+                return np.asarray(whole + growth * (self.moment(a + width) - self.moment(a)) - x)
+            return (1 - s) * self.quantile(a) + s * self.quantile(a + width) - x
 
-        low, high = np.zeros(x.shape), np.full(x.shape, max(self.total - width, 0.0))
-        for _ in range(56):
-            middle = (low + high) / 2
-            far = target(middle) >= x
-            low, high = np.where(far, low, middle), np.where(far, middle, high)
-        return high
+        # Between two marks both ends move smoothly: false position, halved where an end stays, and bisection now and then.
+        marks, fine = self.marks(width), LACK / 64 * width
+        marks = np.unique(np.clip(np.append(marks - fine, marks + fine), 0.0, marks[-1]))
+        if marks.size == 1:  # the window is everything
+            return np.zeros(x.shape)
+        sides = over(marks, np.zeros(1))
+        k = np.clip(np.searchsorted(sides, x), 1, marks.size - 1)
+        low, high, under, above = marks[k - 1], marks[k], sides[k - 1] - x, sides[k] - x
+        out = np.where(under < 0, high, low)
+        left = np.flatnonzero((under < 0) & (above > 0) & (high - low > 2 * fine))
+        low, high, under, above, at = (v[left] for v in (low, high, under, above, x))
+        for step in range(ROOTS):
+            if not left.size:
+                break
+            a = (low + high) / 2 if step % 3 == 2 else low + (high - low) * (under / (under - above))
+            f = over(a, at)
+            up, out[left] = f >= 0, a
+            under, above = np.where(up, under / 2, f), np.where(up, f, above / 2)
+            low, high = np.where(up, low, a), np.where(up, a, high)
+            on = (np.abs(f) > 1e-13 * np.abs(at)) & (high - low > 2 * fine)
+            left, low, high, under, above, at = (v[on] for v in (left, low, high, under, above, at))
+        return out
+
+    def marks(self, width: float) -> np.ndarray:
+        """Where windows start (the mass below them) that begin or end at a node; the first and the last."""
+        room = max(self.total - width, 0.0)
+        found = np.concatenate([self.before, self.upto])
+        found = np.unique(np.concatenate([found, found - width, [0.0, room]]))
+        return np.asarray(found[(found >= 0) & (found <= room)])
 
     def ends(self, x: np.ndarray, cost: Cost, growth: float) -> tuple[np.ndarray, np.ndarray]:
-        """The outputs between which the favoured ones of each input (increasing) lie."""
+        """The outputs between which the favoured ones of each input lie."""
         width = self.window(growth)
         if cost.tilted:
             a = self.starts(x, cost, growth)
-            low, high = self.quantile(a), self.quantile(a + width)
-        else:
-            (p, q), least = cost.slopes, np.zeros(x.shape)
-            most = np.full(x.shape, float(self.y[-1] - self.y[0]) + 1.0) / min(-p, q)
-            for _ in range(52):
-                t = (least + most) / 2
-                full = self.cdf(x + q * t, closed=True) - self.cdf(x + p * t, closed=False) >= width * (1 - 1e-7)
-                least, most = np.where(full, least, t), np.where(full, t, most)
-            low, high = x + p * most, x + q * most
-        return low, high
+            return self.quantile(a), self.quantile(a + width)
+        # By the loss's levels also in a gap of the floor, where nothing ends: the least that hold the mass but for a rounding.
+        a, fine = self.starts(x, cost, growth, LACK), LACK / 4 * width
+        (p, q), high = cost.slopes, self.quantile(a + (1 - LACK) * width - fine)
+        reach = np.maximum(np.maximum((self.quantile(a + fine) - x) / p, (high - x) / q), 0.0)
+        return x + p * reach, x + q * reach
 
     def lowest_mean(self, growth: float, *, highest: bool = False) -> float:
         """The least (or largest) mean of an output."""
@@ -400,10 +418,9 @@ class Floor:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Inputs (increasing) between which the least loss is smooth, `inner` more in each stretch, and the ends of windows."""
         width, s = self.window(growth), cost.share
-        room = max(self.total - width, 0.0)
-        marks = np.concatenate([self.before, self.upto])
-        marks = np.unique(np.concatenate([marks, marks - width, [0.0, room / 2, room]]))
-        marks = marks[(marks >= 0) & (marks <= room)]
+        marks = self.marks(width)
+        room = marks[-1]
+        marks = np.union1d(marks, room / 2)
         fine, steps = 1e-12 * self.total, np.diff(marks)
         between = [marks[:-1] + steps * (i / (inner + 1)) for i in range(1, inner + 1)]
         mass = np.unique(np.clip(np.concatenate([marks - fine, marks + fine, *between]), 0.0, room))

@@ -16,8 +16,8 @@ from optdp.problem.objectives import Average
 from optdp.problem.priors import Prior
 from optdp.problem.problem import Problem
 
-#: Cells of the first mesh: where gaps of 1e-3 and more are asked for, and at most; between, as 1 over the gap's square root.
-COARSE, MOST = 24, 64
+#: Cells of the first mesh for gaps of 1e-3, at least and at most: as 1 over the square root of the gap asked for.
+COARSE, LEAST, MOST = 32, 8, 64
 #: Inputs that stand for a prior's density.
 QUADRATURE = 1024
 #: At most so many multiples of a jump of the loss are nodes.
@@ -69,7 +69,7 @@ class Task:
         w = np.geomspace(1e-8, 1.0, 400)
         t = np.linspace(0.0, 1.0, 65)[1:]
         far = float(np.mean(self.cost.of(t)))
-        near = np.array([np.mean(self.cost.of(v * t / 2)) for v in w])
+        near = self.cost.of(w[:, None] * t / 2).mean(axis=1)
         mass = 1 / (1 + self.growth * w)
         return float(min(w[np.argmin(mass * far + (1 - mass) * near)], 0.5))
 
@@ -187,7 +187,7 @@ class Task:
 
     def meshes(self, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
-        cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol), COARSE, MOST))
+        cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol), LEAST, MOST))
         w, even = self.width, np.linspace(0.0, 1.0, cells + 1)
         tiles = self._tiles()
         if w < 0.3:
