@@ -567,14 +567,13 @@ class _Search:
         if value < self.value:
             self.mechanism, self.value = made, value
 
-    def _float_losses(self, floor: Floor) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _float_losses(self, floor: Floor) -> tuple[np.ndarray, ...]:
         """Inputs with the ends of their windows and their losses, in floats."""
         task, cost, growth = self.task, self.task.cost, self.task.growth
         if task.prior is None:
-            x, a, b = floor.samples(cost, growth, 4, high=task.half)
-        else:
-            x = task.prior[0]
-            a, b = floor.ends(x, cost, growth)
+            return floor.worst(cost, growth, 4, task.half, 2**20 / floor.y.size)
+        x = task.prior[0]
+        a, b = floor.ends(x, cost, growth)
         return x, a, b, floor.values(x, a, b, cost, growth, 2**20 / floor.y.size)
 
     def _refined(

@@ -18,11 +18,16 @@ from optdp.problem.problem import Problem
 
 #: At most so many knots of the loss are looked at in integrals.
 KNOTS = 8
+#: Of fitted pieces: bends closer to 0 than STEEP are one at 0, and integrals are not cut closer to it than FINEST.
+STEEP, FINEST = 1e-3, 1e-5
 #: Steps in which windows are placed, at most; the share of their mass that they may lack.
 ROOTS, LACK = 60, 1e-7
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 #: Gauss points and weights on [0, 1]: exact for polynomials up to degree 7.
 GAUSS = tuple(zip((_NODES + 1) / 2, _WEIGHTS / 2, strict=True))
+
+#: Rounds in which more inputs are looked at around peaks of the loss that are this share of it below the highest.
+PEAKS, NEAR = 4, 0.01
 
 Integrand = Callable[[Any, np.ndarray], np.ndarray]
 
@@ -35,7 +40,8 @@ class Cost:
     `tilted`: means are multipliers too (unbiased mechanisms, the variance); `square`: L is the difference's square, so that
     its excess over a threshold is (y - a) (y - b); `knots`: differences at which L is not smooth;
     `jumps`: the positive ones at which it jumps; `step`: where it does if it is one value up to there and another beyond;
-    `lines`: the slopes of L below and above 0 if those are all; `share`: where inputs divide their windows.
+    `lines`: the slopes of L below and above 0 if those are all; `share`: where inputs divide their windows;
+    `cuts`: the knots, and other differences at which integrals are cut.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -48,6 +54,8 @@ class Cost:
     step: Fraction | None = None
     lines: tuple[float, float] | None = None
     share: float = 0.5
+    convex: bool = True
+    cuts: tuple[float, ...] = ()
 
     @classmethod
     def of_problem(cls, problem: Problem) -> Cost:
@@ -61,6 +69,11 @@ class Cost:
 
         pieces = law.branches(problem.domain.exact_width, True)
         knots = () if pieces is None else tuple(_bends(pieces))
+        cuts = knots
+        if pieces is not None and not law.convex and pieces != law.branches(problem.domain.exact_width, False):
+            # Fitted pieces are short where the function is steep, and have bends of their own next to 0.
+            knots = tuple(sorted({0.0, *(k for k in knots if abs(k) > STEEP)}))
+            cuts = tuple(sorted({*knots, *(float(k) for k in pieces.knots if FINEST < abs(k) < 1)}))
         a, b = law.slopes
         rises = () if pieces is None else tuple(
             float(k) for k, p, q in zip(pieces.knots, pieces.rows, pieces.rows[1:], strict=False)
@@ -78,7 +91,7 @@ class Cost:
 
         share = float(-a / (b - a))  # exactly the loss's own where that is a float
         step = pieces.knots[1] if one else None
-        return cls(of, (float(a), float(b)), tilted, square, knots, unit, rises, step, lines, share)
+        return cls(of, (float(a), float(b)), tilted, square, knots, unit, rises, step, lines, share, law.convex, cuts)
 
     def nu(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The threshold of an input x whose favoured outputs lie between a and b."""
@@ -121,6 +134,8 @@ def _segments(points: np.ndarray, mesh: np.ndarray, low: np.ndarray, high: np.nd
     for knot in knots:
         at = points[k] + knot
         inside = (at > start) & (at < end)
+        if not inside.any():
+            continue
         k, cell = np.append(k, k[inside]), np.append(cell, cell[inside])
         start, end = np.append(start, at[inside]), np.append(np.where(inside, at, end), end[inside])
     return k, cell, start, end
@@ -349,8 +364,8 @@ class Floor:
             for g, w in GAUSS:
                 weight = self.steps * w * (self.left * (1 - g) + self.right * g)
                 out[part] += cost.of(sign * ((y[:-1] + self.steps * g)[None] - x[part, None])) @ weight
-        if cost.knots:
-            whole, cut = _kinked(x, y, tuple(sign * k for k in cost.knots))
+        if cost.cuts:
+            whole, cut = _kinked(x, y, tuple(sign * k for k in cost.cuts))
             for parts, add in ((cut, 1.0), (whole, -1.0)):
                 out += add * self._along(parts, x.size, lambda k, t: cost.of(sign * (t - x[k])))
         on = np.flatnonzero(self.atoms)
@@ -393,7 +408,7 @@ class Floor:
         else:
             some = np.unique(np.append(np.arange(0, x.size, int(x.size // most) + 1), x.size - 1))
             out = out + np.interp(x, x[some], self.far(x[some], cost)) - out * self.total
-        near = self.within(x, a, b, excess, cost.knots)
+        near = self.within(x, a, b, excess, cost.cuts)
         on = np.flatnonzero(self.atoms)
         at = excess(np.arange(x.size)[:, None], self.y[on][None])
         return np.asarray(out + growth * (near + np.minimum(at, 0.0) @ self.atoms[on]))
@@ -421,6 +436,10 @@ class Floor:
             extra = [np.ravel(x[jumps] + shares * (x[jumps + 1] - x[jumps]))]
             extra += [np.linspace(low, x[0], inner + 2), np.linspace(x[-1], high, inner + 2)]
             extra += [self.y - k for k in cost.knots if k]
+            if not cost.convex:  # lowest at an atom, where the loss has its kink, and highest between two
+                at = np.concatenate([[low], self.y[self.atoms > 0], [high]])
+                extra += [at[:-1] + np.diff(at) * i / (inner + 1) for i in range(1, inner + 1)]
+                extra += [at - k for k in (*cost.cuts, 0.0)]
         more = np.unique(np.concatenate(extra))
         more = more[(more >= low) & (more <= high)]
         first, last = self.ends(more, cost, growth)
@@ -429,6 +448,22 @@ class Floor:
         order = order[(x[order] >= low) & (x[order] <= high)]
         order = order[np.append(True, np.diff(x[order]) > 1e-12)]
         return x[order], a[order], b[order]
+
+    def worst(
+        self, cost: Cost, growth: float, inner: int, high: float = 1.0, most: float = np.inf
+    ) -> tuple[np.ndarray, ...]:
+        """Inputs (increasing), the ends of their windows, and their losses: those of `samples`, and more around peaks."""
+        x, a, b = self.samples(cost, growth, inner, high=high)
+        table = np.array([x, a, b, self.values(x, a, b, cost, growth, most)])
+        for _ in range(0 if cost.convex else PEAKS):  # where the loss is concave they are sharp
+            losses = table[3]
+            top = 1 + np.flatnonzero((losses[1:-1] >= losses[:-2]) & (losses[1:-1] >= losses[2:]))
+            top = top[losses[top] > losses.max() * (1 - NEAR)]
+            x = np.unique(np.concatenate([table[0, top - 1] + table[0, top], table[0, top] + table[0, top + 1]]) / 2)
+            a, b = self.ends(x, cost, growth)
+            table = np.hstack([table, [x, a, b, self.values(x, a, b, cost, growth, most)]])
+            table = table[:, np.argsort(table[0], kind="stable")]
+        return tuple(table)
 
     def pieces(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(masses, lows, highs) of constant pieces: each cell in so many parts of the same width, and the atoms."""

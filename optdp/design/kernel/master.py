@@ -79,8 +79,8 @@ def rows(task: Task, y: np.ndarray, cuts: Cuts) -> tuple[np.ndarray, np.ndarray,
         mass, first, second = hats(np.zeros(3), y, lambda k, t: t**k, ())
         smooth = second - np.outer(a + b, first) + np.outer(a * b, mass)
     else:
-        smooth = hats(x, y, lambda k, t: cost.of(t - x[k]), cost.knots) - np.outer(nu, hat_masses(y))
-    smooth += growth * hats(x, y, excess, cost.knots, a, b)
+        smooth = hats(x, y, lambda k, t: cost.of(t - x[k]), cost.cuts) - np.outer(nu, hat_masses(y))
+    smooth += growth * hats(x, y, excess, cost.cuts, a, b)
     return smooth, at + growth * np.minimum(at, 0.0), nu
 
 
@@ -179,10 +179,11 @@ def solve(
         density, atoms = fold.full(result.value("density")) / thin, fold.full(result.value("atom")) / thin
         floor = Floor.of_hats(y, density, atoms)
         if prior is None:
-            x, a, b = floor.samples(task.cost, growth, inner, high=task.half)
+            x, a, b, losses = floor.worst(task.cost, growth, inner, task.half)
         else:
             x = prior[0]
             a, b = floor.ends(x, task.cost, growth)
+            losses = floor.values(x, a, b, task.cost, growth)
         if task.cost.tilted:
             means = floor.lowest_mean(growth), floor.lowest_mean(growth, highest=True)
             if means[0] > 0:
@@ -192,7 +193,7 @@ def solve(
             reached = (x >= means[0] - room) & (x <= means[1] + room)
         else:
             means, reached = (0.0, 1.0), np.ones(x.size, dtype=bool)
-        losses = np.where(reached, floor.values(x, a, b, task.cost, growth), np.inf)
+        losses = np.where(reached, losses, np.inf)
         attained = float(losses.max() if prior is None else losses @ prior[1])
         if means[0] > room or means[1] < 1 - room:  # inputs without weight count, too
             attained = np.inf

@@ -93,7 +93,7 @@ class PriorProgram:
     @property
     def knots(self) -> tuple[float, ...]:
         """Those of the loss, seen from an output."""
-        return tuple(-k for k in self.task.cost.knots)
+        return tuple(-k for k in self.task.cost.cuts)
 
     def table(self, outputs: np.ndarray, *, nu: bool = False) -> np.ndarray:
         """(outputs, columns): the coefficients of the prior in g; with `nu` those in g's growth when all thresholds shrink."""
