@@ -64,7 +64,9 @@ class Program:
     def model(self) -> Any:
         """The program as a model object that can be read, printed, changed, written and solved by other means."""
         if self.build is None:
-            raise ValueError("there is no model here: files keep none (solve the problem again), and closed forms have none")
+            raise ValueError(
+                "there is no model here: files keep none (solve the problem again), and closed forms have none"
+            )
         return self.build(*self.arguments)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -155,6 +155,21 @@ def test_pieces_of_a_loss_lie_on_the_side_that_is_asked_for(law, u, unit):
 
 
 @pytest.mark.parametrize("law", LOSSES, ids=str)
+@settings(max_examples=40)
+@given(reach=st.fractions("1/50", 4, max_denominator=60), unit=st.fractions("1/50", 50, max_denominator=100))
+def test_the_largest_value_is_taken_where_it_is_also_before_the_last_knots(law, reach, unit):
+    """The outer pieces were read at any reach: Huber's line lies below 0 there, and what was attained, and proven, with it."""
+    pieces = law.branches(unit, False)
+    if isinstance(law, optdp.Power) and law.exponent != int(law.exponent):
+        reach = min(reach, Fraction(1))  # as far as its pieces were asked for
+    top, places = pieces.top(reach), [reach * Fraction(k, 64) for k in range(-64, 65)]
+    assert all(pieces(u) <= top for u in places)
+    ends = [float(law.of(0.0, float(sign * reach * unit))) for sign in (-1, 1)]
+    jump = any(abs(float(reach) - abs(float(k))) < 1e-9 for k in pieces.knots)
+    assert jump or float(top) <= max(ends) * (1 + 2e-3) + 1e-12
+
+
+@pytest.mark.parametrize("law", LOSSES, ids=str)
 @settings(max_examples=30)
 @given(t=st.floats(0, 1), u=st.floats(-1, 1))
 def test_sublevel_sets_are_the_intervals_that_slopes_say(law, t, u):

@@ -82,8 +82,9 @@ class Branches:
     # For losses that do not fall on the way from 0 to both sides:
 
     def top(self, reach: Fraction) -> Fraction:
-        """The largest value up to `reach` from 0."""
-        return max(horner(self.rows[0], -reach), horner(self.rows[-1], reach))
+        """The largest value up to `reach` from 0, before which the outer pieces need not begin."""
+        ends = [(u, bisect_left(self.knots, u), bisect_right(self.knots, u)) for u in (-reach, reach)]
+        return max(horner(row, u) for u, low, high in ends for row in self.rows[low : high + 1])
 
     def slope(self, reach: Fraction) -> Fraction:
         """No derivative up to `reach` from 0 is larger."""
