@@ -83,26 +83,25 @@ def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random
     whole = math.floor(offset)
     parts = [(offset - whole) * 2**BEHIND, factor * 2**BEHIND]
     start, step = ((math.floor(part) + 2**63) % 2**64 - 2**63 for part in parts)
+    start += (1 << BEHIND) - 1 + MARGIN  # what is near to a tie, and might be one too high for that, is decided by rationals
     rest, slope = float(parts[1] - math.floor(parts[1])), float(factor)
 
     def draw(places: np.ndarray) -> np.ndarray:
         toss, near = limbs(places.shape, rng), places.astype(float)
         fixed: np.ndarray = places * step  # modulo 2^64
-        fixed += (near * rest).astype(np.int64)
-        fixed += start + (1 << BEHIND) - 1
-        fixed -= toss >> (BITS - BEHIND)
-        share = fixed + MARGIN
-        share &= (1 << BEHIND) - 1
-        fixed >>= BEHIND
-        fixed &= (1 << WHOLE) - 1
+        if rest:
+            fixed += (near * rest).astype(np.int64)
+        part = toss >> (BITS - BEHIND)
+        fixed -= part
+        fixed += start
+        ties = np.flatnonzero(np.bitwise_and(fixed, (1 << BEHIND) - 1, out=part) < 2 * MARGIN)
         near *= slope
-        near -= fixed
-        near *= 2.0**-WHOLE
-        above = np.rint(near, out=near).astype(np.int64)
-        above <<= WHOLE
-        fixed += above
+        about = near.astype(np.int64)
+        fixed -= np.left_shift(about, BEHIND, out=part)
+        fixed >>= BEHIND  # how far above `about`, with its sign
+        fixed += about
         fixed += whole
-        for i in np.flatnonzero(share < 2 * MARGIN).tolist():
+        for i in ties.tolist():
             exactly = offset + int(places[i]) * factor
             down = math.floor(exactly)
             fixed[i] = down + tossed(int(toss[i]), exactly - down, rng)
