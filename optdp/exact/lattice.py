@@ -16,8 +16,8 @@ from optdp.exact.sampling import BITS, in_blocks, limbs, tossed
 
 #: Floats hold integers up to this size.
 LARGEST = 2**53
-#: Bits before and behind the point of what `dither` computes in integers, and how far from a tie these decide.
-WHOLE, BEHIND, MARGIN = 13, 51, 1 << 21
+#: Bits behind the point of what `dither` computes in 64-bit integers, and how far from a tie these decide.
+BEHIND, MARGIN = 51, 1 << 21
 
 
 @dataclass(frozen=True)
@@ -77,32 +77,31 @@ def dither(index: np.ndarray, offset: Fraction, factor: Fraction, rng: np.random
     **Arguments:** `index`: integers from 0 to 2^60; `factor`: >= 0; the results must stay below 2^62 in size.
 
     Of the sum, with a uniform number below 1 added to it, 64 bits around the point are taken in integers, which floats complete
-    to the left: they are wrong by less than 2^(WHOLE - 1). What is cut off to the right is below 2^(9 - BEHIND). Where the
+    to the left: they are wrong by less than 2^12. What is cut off to the right is below 2^(9 - BEHIND). Where the
     number is too near to a tie to decide so, rationals do, and a tie of its 62 bits is tossed on.
     """
     whole = math.floor(offset)
     parts = [(offset - whole) * 2**BEHIND, factor * 2**BEHIND]
     start, step = ((math.floor(part) + 2**63) % 2**64 - 2**63 for part in parts)
+    start += (1 << BEHIND) - 1 + MARGIN  # what this puts one too high is near to a tie
     rest, slope = float(parts[1] - math.floor(parts[1])), float(factor)
 
     def draw(places: np.ndarray) -> np.ndarray:
         toss, near = limbs(places.shape, rng), places.astype(float)
         fixed: np.ndarray = places * step  # modulo 2^64
-        fixed += (near * rest).astype(np.int64)
-        fixed += start + (1 << BEHIND) - 1
-        fixed -= toss >> (BITS - BEHIND)
-        share = fixed + MARGIN
-        share &= (1 << BEHIND) - 1
-        fixed >>= BEHIND
-        fixed &= (1 << WHOLE) - 1
+        if rest:
+            fixed += (near * rest).astype(np.int64)
+        part = toss >> (BITS - BEHIND)
+        fixed -= part
+        fixed += start
+        ties = np.flatnonzero(np.bitwise_and(fixed, (1 << BEHIND) - 1, out=part) < 2 * MARGIN)
         near *= slope
-        near -= fixed
-        near *= 2.0**-WHOLE
-        above = np.rint(near, out=near).astype(np.int64)
-        above <<= WHOLE
-        fixed += above
+        about = near.astype(np.int64)
+        fixed -= np.left_shift(about, BEHIND, out=part)
+        fixed >>= BEHIND  # how far above `about`, with its sign
+        fixed += about
         fixed += whole
-        for i in np.flatnonzero(share < 2 * MARGIN).tolist():
+        for i in ties.tolist():
             exactly = offset + int(places[i]) * factor
             down = math.floor(exactly)
             fixed[i] = down + tossed(int(toss[i]), exactly - down, rng)

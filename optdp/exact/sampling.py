@@ -13,8 +13,8 @@ import numpy as np
 #: Random integers are drawn in limbs of 62 bits.
 BITS = 62
 LIMB = 1 << BITS
-#: Answers that are drawn at a time: what stands between fits into a cache.
-BLOCK = 1 << 14
+#: Answers that are drawn at a time: calls of numpy cost little beside them, and what stands between still fits into a cache.
+BLOCK = 1 << 16
 
 #: A source of random bits: None (the operating system's), or for experiments that are to be repeated a Generator or a seed.
 Seed = np.random.Generator | int | None

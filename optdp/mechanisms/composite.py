@@ -233,9 +233,11 @@ class CompositeMechanism(CellWindow):
 
         def draw(part: np.ndarray) -> np.ndarray:
             from_base = coin(self.floor_coins, COINS, part.shape, rng)
-            cell = dither(lattice.index(part) - lattice.first, *starts, rng)
             near, far = np.flatnonzero(~from_base), np.flatnonzero(from_base)
-            cell[near] += self.activation.draw(self.width_cells, near.size, rng)
+            cell = np.empty(part.shape, dtype=np.int64)
+            start = dither(lattice.index(part[near]) - lattice.first, *starts, rng)
+            start += self.activation.draw(self.width_cells, near.size, rng)
+            cell[near] = start
             cell[far] = self.base.draw(CELLS, far.size, rng)
             return sent.sent(dither(cell, *places, rng))
 
