@@ -115,7 +115,7 @@ def solve(
     )  # fmt: skip
     session = (solver or usual(task)).session(program)
     kinds: list[np.ndarray] = [np.zeros(1, dtype=bool)]  # rows that are cuts of losses
-    owners: list[np.ndarray] = []  # for each cut, which of these it is a part of
+    owners = [np.empty(0, dtype=np.int64)]  # for each cut, which of these it is a part of
 
     def add(new: Cuts) -> None:
         smooth, atoms, nu = rows(task, y, new)
@@ -160,7 +160,8 @@ def solve(
         )
         kinds.append(np.zeros(ends.size, dtype=bool))
 
-    add(cuts)
+    if cuts.x.size:
+        add(cuts)
     if task.cost.tilted:
         reach(y[y < 0.5], False)
         if not task.symmetric:

@@ -55,7 +55,7 @@ class PriorProgram:
     def __init__(self, task: Task, mesh: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]], atoms: Cuts) -> None:
         self.task, self.mesh, self.layers, self.atoms = task, mesh, layers, atoms
         self.fold = Fold(mesh.size, task.symmetric)
-        self.more = len(_levels(task)) - 1  # of the layers, that are not near the floor's windows
+        self.more = len(_levels(task))  # of the layers, that are not near the floor's windows
 
     def _terms(self, low: np.ndarray, high: np.ndarray, nu: bool) -> tuple[np.ndarray, ...]:
         """Integrals of hats in the part of g that does not depend on which outputs are favoured.
@@ -286,6 +286,8 @@ class PriorProgram:
     def mixed(self, dual: Dual) -> PriorProgram:
         """With the mean window at each node, no worse than the mixture (g is concave in thresholds), and the atoms in use."""
         count = len(self.layers) - self.more
+        if not count:
+            return self
         weights = np.array(dual.densities[:count]) + 1e-300
         low, high = (
             sum(w * layer[k] for w, layer in zip(weights, self.layers, strict=False)) / weights.sum(axis=0)
@@ -320,11 +322,9 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
         if mesh.size % 2:
             low[mesh.size // 2] = (low[mesh.size // 2] + 1 - high[mesh.size // 2]) / 2
             high[mesh.size // 2] = 1 - low[mesh.size // 2]
-    layers = _layers(task, mesh, low, high, LAYERS)
-    middle, slopes = mesh, cost.slopes
-    for jump, after in pairwise(_levels(task)):  # thresholds between two jumps: all reaches there mean the same
-        t = np.full(mesh.size, min((jump + after) / 2, 1.5 * jump) / slopes[1])
-        layers.append((middle + slopes[0] * t, middle + slopes[1] * t))
+    layers = [] if cost.flat and task.has_density else _layers(task, mesh, low, high, LAYERS)
+    for level in _levels(task):
+        layers.append((mesh + cost.slopes[0] * level, mesh + cost.slopes[1] * level))
     inputs = mesh[mesh <= task.half]
     width = floor.window(growth)
     near = 2e-3 * min(width, floor.total)
@@ -368,8 +368,9 @@ def _shrunk(reach: np.ndarray, share: float) -> np.ndarray:
 
 
 def _levels(task: Task) -> list[float]:
-    """Between these reaches the threshold is the same: jumps of the loss."""
-    return [*task.cost.jumps, 1.5][:6]
+    """Reaches between two jumps of the loss, which all mean the same threshold; under a density none, too."""
+    found = [min((a + b) / 2, 1.5 * a) / task.cost.slopes[1] for a, b in pairwise([*task.cost.jumps, 1.5][:6])]
+    return [*([0.0] if task.has_jumps else []), *found][:5]
 
 
 def _layers(

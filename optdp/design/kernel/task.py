@@ -41,14 +41,21 @@ def between(mesh: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Task:
-    """An interval's problem in shares of its domain."""
+    """An interval's problem in shares of its domain.
+
+    `outputs`: nodes of the floor; under a density the inputs of losses that jump lie between those where they do. `lower`: see
+    `Cost.lower`.
+    """
 
     problem: Problem
+    outputs: tuple[float, ...] = ()
+    lower: bool = False
 
     @cached_property
     def cost(self) -> Cost:
         """The loss."""
-        return Cost.of_problem(self.problem)
+        cost = Cost.of_problem(self.problem)
+        return cost.lower if self.lower else cost
 
     @property
     def eps(self) -> float:
@@ -114,9 +121,17 @@ class Task:
             order = np.argsort(points)
             return points[order], np.array([float(c) for c in objective.prior.exact])[order]
         ends = np.linspace(0.0, 1.0, QUADRATURE + 1)
+        if self.has_jumps and self.outputs:
+            ends = np.unique(np.clip(np.subtract.outer([*self.span, *self.outputs], (0.0, *self.cost.knots)), 0.0, 1.0))
+            ends = np.append(ends[:-1][np.diff(ends) > 1e-12], 1.0)
         weights = np.array([self.mass(a, b) for a, b in pairwise(ends)])
         keep = weights > 0
         return ((ends[:-1] + ends[1:]) / 2)[keep], weights[keep]
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The points of a prior of finitely many."""
+        return np.empty(0) if self.prior is None or self.has_density else self.prior[0]
 
     @cached_property
     def groups(self) -> np.ndarray:
@@ -132,6 +147,11 @@ class Task:
         """Whether the average is under a density."""
         objective = self.problem.objective
         return isinstance(objective, Average) and not isinstance(objective.prior, Prior)
+
+    @cached_property
+    def has_jumps(self) -> bool:
+        """Whether it is of a loss that jumps."""
+        return self.has_density and bool(self.cost.jumps)
 
     def density(self, x: np.ndarray) -> np.ndarray:
         """The prior's density per share of the domain."""
@@ -167,17 +187,18 @@ class Task:
         return np.unique(np.concatenate([mesh, 1 - mesh])) if self.symmetric else mesh
 
     def _tiles(self) -> np.ndarray:
-        """Where outputs and inputs stand that are as far from the ends, and from each other, as the loss stays low.
+        """Where outputs and inputs stand that are as far from the ends, and from each other, as the loss stays low; or from inputs.
 
         Nodes that are multiples only after rounding are moved together by more than that: else an input falls between two.
         """
-        out: list[np.ndarray] = [np.empty(0)]
+        out, points = [self.places], self.places
         for jump in self.cost.jumps:
             count = int(min(1 / jump, TILES))
-            exact = Fraction(jump) * count * 2**52 % 1 == 0
-            out.append(np.arange(1, count + 1) * jump * (1.0 if exact else 1 - 2.0**-30))
-        tiles = np.concatenate(out)
-        return np.concatenate([tiles, 1 - tiles])
+            exact = all(Fraction(v) * 2**52 % 1 == 0 for v in (count * Fraction(jump), *points.tolist()))
+            near = jump * (1.0 if exact else 1 - 2.0**-30)
+            tiles = np.arange(1, count + 1) * near
+            out += [tiles, 1 - tiles] if not points.size else [points - near, points + near]
+        return np.concatenate(out)
 
     def _breaks(self) -> np.ndarray:
         """Where the prior's density may jump or bend, which integrals over cells do not see; of very many every few."""
@@ -197,11 +218,10 @@ class Task:
             even = np.unique(np.concatenate([even, layer, 1 - layer]))
             keep = np.append(True, np.diff(even) > w / 20)
             even = even[keep | (even == 1.0)]
-        inputs = self.mirrored(np.union1d(even, self._breaks()))
+        inputs = self.mirrored(np.concatenate([even, self._breaks(), *([tiles] if self.has_jumps else [])]))
         low, high = self.span
         if not self.cost.tilted:
-            points = np.empty(0) if self.prior is None or self.has_density else self.prior[0]  # where atoms may be best
-            y = np.union1d(even, np.append(tiles, points))
+            y = np.union1d(even, tiles)
             y = y[(y > low) & (y < high)]
             return self.mirrored(np.concatenate([y, [low, high]])), inputs
         if self.eps < 1 and self.problem.outputs is None and self.prior is None:
