@@ -625,13 +625,21 @@ class _Search:
         at = np.maximum(program.values(y, columns), 0.0) * floor.atoms
         over += (at[:-1] + at[1:]) / 2
         under = np.zeros(inputs.size - 1)
+        if task.prior is None or task.has_jumps:
+            points = np.sort(np.concatenate([inputs[:-1] + f * np.diff(inputs) for f in shares]))
+            losses = floor.values(points, *floor.ends(points, task.cost, task.growth), task.cost, task.growth)
+        if task.has_jumps:  # what windows that are not its own cost an input
+            for low, high, d in zip(*zip(*dual.layers), dual.densities):
+                a, b, d = (np.interp(points, inputs, v) for v in (low, high, d * task.density(inputs)))
+                excess = floor.values(points, a, b, task.cost, task.growth) - losses
+                under += (d * excess).reshape(-1, 5).mean(axis=1) * np.diff(inputs)
+            middle, inner = (inputs[:-1] + inputs[1:]) / 2, under.copy()
+            for knot in task.cost.knots:
+                _spread(under, inputs, y - knot, at)
+                _spread(over, y, middle + knot, inner)
+            return task.mirrored(_finer(y, over, 0.5)), _finer(inputs, under, 0.5)
         if task.prior is None:
-            points = np.concatenate([inputs[:-1] + f * np.diff(inputs) for f in shares])
-            order = np.argsort(points)
-            losses = np.empty(points.size)
-            a, b = floor.ends(points[order], task.cost, task.growth)
-            losses[order] = floor.values(points[order], a, b, task.cost, task.growth)
-            slack = np.maximum(found.attained - losses, 0.0).reshape(5, -1)
+            slack = np.maximum(found.attained - losses, 0.0).reshape(-1, 5).T
             density = sum(dual.densities, np.zeros(inputs.size))
             under = (slack * [density[:-1] * (1 - f) + density[1:] * f for f in shares]).mean(axis=0) * np.diff(inputs)
             cells = np.clip(np.searchsorted(inputs, dual.atoms.x) - 1, 0, inputs.size - 2)
@@ -643,7 +651,7 @@ class _Search:
             for end in (low, high):
                 _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
                 _spread(over, y, np.interp(inner, inputs, end), there / 2)
-        if task.has_density and not task.has_jumps:  # the best floors are often atoms, which stand where g touches 0
+        if task.has_density:  # the best floors are often atoms, which stand where g touches 0
             padded = np.concatenate([[np.inf], dual.g, [np.inf]])
             touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
             finer, new = _halved(y, over, 0.5), dual.outputs[touching]

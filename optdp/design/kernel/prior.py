@@ -301,7 +301,11 @@ class PriorProgram:
         x = self.columns(dual)
         g = self.values(outputs, x)
         outputs, g = outputs[g < 0], g[g < 0]
-        rate = self.table(outputs, nu=True) @ x
+        if self.task.has_jumps:
+            n = self.fold.count
+            rate = self.table(outputs)[:, -n:] @ x.reshape(-1, n).sum(axis=0) - g
+        else:
+            rate = self.table(outputs, nu=True) @ x
         return float(np.max(-g / np.maximum(rate, 1e-300), initial=0.0))
 
 
@@ -368,9 +372,9 @@ def _shrunk(reach: np.ndarray, share: float) -> np.ndarray:
 
 
 def _levels(task: Task) -> list[float]:
-    """Reaches between two jumps of the loss, which all mean the same threshold; under a density none, too."""
+    """Reaches between two jumps of the loss, which all mean the same threshold; under a density none, too, in the end."""
     found = [min((a + b) / 2, 1.5 * a) / task.cost.slopes[1] for a, b in pairwise([*task.cost.jumps, 1.5][:6])]
-    return [*([0.0] if task.has_jumps else []), *found][:5]
+    return [*found[:4], 0.0] if task.has_jumps else found
 
 
 def _layers(
@@ -383,8 +387,16 @@ def _layers(
 
 
 def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
-    """The dual with all windows narrower by this share, rounded to floats that the certificate can be checked with."""
-    cost, keep = task.cost, [k for k, d in enumerate(dual.densities) if d.max(initial=0.0) > 0]
+    """The dual with all windows narrower by this share, rounded to floats that the certificate can be checked with.
+
+    Of losses that jump, under a density: with this share of all of them narrowed to nothing, the last layer.
+    """
+    cost, densities = task.cost, dual.densities
+    if task.has_jumps:
+        densities = [(1 - shrink) * d for d in densities]
+        densities[-1] += shrink * sum(dual.densities)
+        shrink = 0.0
+    keep = [k for k, d in enumerate(densities) if d.max(initial=0.0) > 0]
     slope = cost.slopes[1]
     reaches, centres = [], []
     for k in keep:
@@ -411,7 +423,7 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     far = far if cost.tilted else np.empty(0)
     density = bool(keep)
     return KernelCertificate(
-        tuple(dual.mesh.tolist()) if density else (), tuple(tuple(dual.densities[k].tolist()) for k in keep),
+        tuple(dual.mesh.tolist()) if density else (), tuple(tuple(densities[k].tolist()) for k in keep),
         tuple(tuple(r.tolist()) for r in reaches), tuple(centres),
         tuple(x.tolist()), tuple(weights.tolist()), tuple(reach.tolist()), tuple(far.tolist()), tuple(rays),
     )  # fmt: skip

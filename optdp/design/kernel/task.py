@@ -219,6 +219,8 @@ class Task:
             keep = np.append(True, np.diff(even) > w / 20)
             even = even[keep | (even == 1.0)]
         inputs = self.mirrored(np.concatenate([even, self._breaks(), *([tiles] if self.has_jumps else [])]))
+        if self.has_jumps:
+            inputs = np.append(inputs[:-1][np.diff(inputs) > 2.0**-20], 1.0)
         low, high = self.span
         if not self.cost.tilted:
             y = np.union1d(even, tiles)
