@@ -628,23 +628,22 @@ class _Search:
         if task.prior is None or task.has_jumps:
             points = np.sort(np.concatenate([inputs[:-1] + f * np.diff(inputs) for f in shares]))
             losses = floor.values(points, *floor.ends(points, task.cost, task.growth), task.cost, task.growth)
-        if task.has_jumps:  # what windows that are not its own cost an input
-            for low, high, d in zip(*zip(*dual.layers), dual.densities):
-                a, b, d = (np.interp(points, inputs, v) for v in (low, high, d * task.density(inputs)))
-                excess = floor.values(points, a, b, task.cost, task.growth) - losses
-                under += (d * excess).reshape(-1, 5).mean(axis=1) * np.diff(inputs)
+        if task.has_jumps:  # what other windows than its own prove less for an input
+            for (low, high), row in zip(dual.layers, dual.densities, strict=True):
+                a, b, d = (np.interp(points, inputs, v) for v in (low, high, row * task.density(inputs)))
+                lack = d * (losses - floor.values(points, a, b, task.cost, task.growth))
+                under += lack.reshape(-1, 5).mean(axis=1) * np.diff(inputs)
             middle, inner = (inputs[:-1] + inputs[1:]) / 2, under.copy()
             for knot in task.cost.knots:
                 _spread(under, inputs, y - knot, at)
                 _spread(over, y, middle + knot, inner)
-            return task.mirrored(_finer(y, over, 0.5)), _finer(inputs, under, 0.5)
-        if task.prior is None:
+        elif task.prior is None:
             slack = np.maximum(found.attained - losses, 0.0).reshape(-1, 5).T
             density = sum(dual.densities, np.zeros(inputs.size))
             under = (slack * [density[:-1] * (1 - f) + density[1:] * f for f in shares]).mean(axis=0) * np.diff(inputs)
             cells = np.clip(np.searchsorted(inputs, dual.atoms.x) - 1, 0, inputs.size - 2)
             np.add.at(under, cells, dual.weights * slack.mean(axis=0)[cells])
-        if dual.layers:
+        if dual.layers and not task.has_jumps:
             low, high = dual.layers[0]
             middle, inner = (y[:-1] + y[1:]) / 2, (inputs[:-1] + inputs[1:]) / 2
             here, there = over.copy(), under.copy()
@@ -652,11 +651,14 @@ class _Search:
                 _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
                 _spread(over, y, np.interp(inner, inputs, end), there / 2)
         if task.has_density:  # the best floors are often atoms, which stand where g touches 0
+            finer = _finer if task.has_jumps else _halved
+            y, inputs = finer(y, over, 0.5), finer(inputs, under, 0.5)
             padded = np.concatenate([[np.inf], dual.g, [np.inf]])
             touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
-            finer, new = _halved(y, over, 0.5), dual.outputs[touching]
-            far = np.abs(new[:, None] - finer[None]).min(axis=1) > 5e-3 * task.width
-            return task.mirrored(np.union1d(finer, new[far])), _halved(inputs, under, 0.5)
+            new, close = dual.outputs[touching], 5e-3 * task.width
+            new = new[np.unique(np.round(new / close), return_index=True)[1]]
+            far = np.abs(new[:, None] - y[None]).min(axis=1) > close
+            return task.mirrored(np.union1d(y, new[far])), inputs
         if task.symmetric:
             over, under = over + over[::-1], under + under[::-1]
         share = min(self.run.rtol / 2 / max(1 - dual.value / found.attained, 1e-300), 0.5)

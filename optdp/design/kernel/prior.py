@@ -180,7 +180,7 @@ class PriorProgram:
             return np.concatenate([np.tile(mass, k), np.full(count, both)])[None], np.ones(1), np.ones(1)
         if self.task.has_density:
             table = np.hstack([*(np.eye(n) for _ in range(k)), np.zeros((n, count))])
-            return table, np.zeros(n), np.full(n, 1 - 1e-12)
+            return table, np.full(n, float(self.task.has_jumps) * (1 - 1e-12)), np.full(n, 1 - 1e-12)
         points, chances = self.task.prior
         own = (self.atoms.x == points[:, None]) & np.isfinite(self.atoms.b - self.atoms.a)
         table = np.hstack([np.zeros((points.size, n * k)), own.astype(float)])
