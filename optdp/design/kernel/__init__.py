@@ -504,10 +504,10 @@ class _Search:
     ) -> tuple[PriorProgram, Dual, float]:
         """The same for an average under a density: the prior is known, and thresholds are free."""
         start = None if self.reaches is None else np.interp(inputs, *self.reaches)
-        program, dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left)
+        program, dual, lack = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left)
         start = (dual.layers[0][1] - inputs) / self.task.cost.slopes[1]
         self.reaches = inputs, start
-        return program, dual, 0.0
+        return program, dual, lack
 
     def _point_layers(self, floor: Floor, cuts: Cuts) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
         """For a prior of finitely many points: atoms there, with the floor's windows, others near them, none, and the cuts'."""

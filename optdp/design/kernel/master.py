@@ -33,6 +33,8 @@ ROUNDS, CUTS = 80, 150
 INNER = 3, 9
 #: How many times the tolerance the loss may be larger there; up to which tolerance it is looked at.
 ROOM, ROUGH = 4.0, 2.5e-5
+#: Windows have at least this share of the floor's mass: floats do not find lighter ones.
+LIGHTEST = 1e-8
 #: Unbiased mechanisms reach beyond the ends by this share of a window, so that every mean is reached after rounding.
 MARGIN = 1e-8
 
@@ -110,7 +112,8 @@ def solve(
     # Of losses that jump the inputs looked at stand for all others if the floor is atoms.
     most = np.concatenate([np.full(values, np.inf), np.full(n, 0.0 if task.has_jumps else np.inf), np.full(n, np.inf)])
     program = LinearProgram(
-        np.concatenate([price, np.zeros(2 * n)]), whole[None], np.array([thin * np.exp(-task.eps)]), np.array([thin]),
+        np.concatenate([price, np.zeros(2 * n)]), whole[None], np.array([thin * np.exp(-task.eps)]),
+        np.array([thin / (1 + LIGHTEST * growth)]),
         upper=most,
         blocks={"mass": slice(0, 1)}, variables={"value": slice(0, values), "density": slice(values, values + n),
                                                  "atom": slice(values + n, values + 2 * n)},

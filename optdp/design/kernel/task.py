@@ -120,7 +120,10 @@ class Task:
             points = np.array([float(self.share(p)) for p in objective.prior.categories])
             order = np.argsort(points)
             return points[order], np.array([float(c) for c in objective.prior.exact])[order]
-        ends = np.linspace(0.0, 1.0, QUADRATURE + 1)
+        ends, near = np.linspace(0.0, 1.0, QUADRATURE + 1), 8 / QUADRATURE
+        if self.width < near:  # finer towards the ends, as the floor is
+            layer = np.geomspace(self.width / 24, near, GROUPS)
+            ends = np.unique(np.concatenate([ends, layer, 1 - layer]))
         if self.has_jumps and self.outputs:
             ends = np.unique(np.clip(np.subtract.outer([*self.span, *self.outputs], (0.0, *self.cost.knots)), 0.0, 1.0))
             ends = np.append(ends[:-1][np.diff(ends) > 1e-12], 1.0)
