@@ -625,14 +625,16 @@ class _Search:
         at = np.maximum(program.values(y, columns), 0.0) * floor.atoms
         over += (at[:-1] + at[1:]) / 2
         under = np.zeros(inputs.size - 1)
-        if task.prior is None or task.has_jumps:
+        if task.prior is None or task.has_density:
             points = np.sort(np.concatenate([inputs[:-1] + f * np.diff(inputs) for f in shares]))
             losses = floor.values(points, *floor.ends(points, task.cost, task.growth), task.cost, task.growth)
-        if task.has_jumps:  # what other windows than its own prove less for an input
+        if task.has_density:  # what other windows than its own prove less for an input
             for (low, high), row in zip(dual.layers, dual.densities, strict=True):
                 a, b, d = (np.interp(points, inputs, v) for v in (low, high, row * task.density(inputs)))
                 lack = d * (losses - floor.values(points, a, b, task.cost, task.growth))
                 under += lack.reshape(-1, 5).mean(axis=1) * np.diff(inputs)
+            print("over",over.sum()/found.attained,"under",under.sum()/found.attained)
+        if task.has_jumps:
             middle, inner = (inputs[:-1] + inputs[1:]) / 2, under.copy()
             for knot in task.cost.knots:
                 _spread(under, inputs, y - knot, at)
@@ -651,7 +653,7 @@ class _Search:
                 _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
                 _spread(over, y, np.interp(inner, inputs, end), there / 2)
         if task.has_density:  # the best floors are often atoms, which stand where g touches 0
-            finer = _finer if task.has_jumps else _halved
+            finer = _finer
             y, inputs = finer(y, over, 0.5), finer(inputs, under, 0.5)
             padded = np.concatenate([[np.inf], dual.g, [np.inf]])
             touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))

@@ -73,7 +73,8 @@ class Cost:
 
         pieces = law.branches(problem.domain.exact_width, True)
         knots = () if pieces is None else tuple(_bends(pieces))
-        cuts = knots
+        # Huber's loss bends smoothly where its formula changes: integrals do not.
+        cuts = knots if pieces is None or len(pieces.knots) > KNOTS else tuple(map(float, pieces.knots))
         if pieces is not None and not law.convex and pieces != law.branches(problem.domain.exact_width, False):
             # Fitted pieces are short where the function is steep, and have bends of their own next to 0.
             knots = tuple(sorted({0.0, *(k for k in knots if abs(k) > STEEP)}))
