@@ -633,7 +633,6 @@ class _Search:
                 a, b, d = (np.interp(points, inputs, v) for v in (low, high, row * task.density(inputs)))
                 lack = d * (losses - floor.values(points, a, b, task.cost, task.growth))
                 under += lack.reshape(-1, 5).mean(axis=1) * np.diff(inputs)
-            print("over",over.sum()/found.attained,"under",under.sum()/found.attained)
         if task.has_jumps:
             middle, inner = (inputs[:-1] + inputs[1:]) / 2, under.copy()
             for knot in task.cost.knots:

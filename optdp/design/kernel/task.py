@@ -18,6 +18,8 @@ from optdp.problem.problem import Problem
 
 #: Cells of the first mesh for gaps of 1e-3, at least and at most: as 1 over the square root of the gap asked for.
 COARSE, LEAST, MOST = 32, 8, 64
+#: How many times as many for averages under a density, whose best floors have many atoms.
+FINER = 1.4
 #: Inputs that stand for a prior's density.
 QUADRATURE = 1024
 #: At most so many multiples of a jump of the loss are nodes.
@@ -121,7 +123,8 @@ class Task:
             order = np.argsort(points)
             return points[order], np.array([float(c) for c in objective.prior.exact])[order]
         ends, near = np.linspace(0.0, 1.0, QUADRATURE + 1), 8 / QUADRATURE
-        if self.width < near:  # finer towards the ends, as the floor is
+        if self.width < near:  # finer, and towards the ends, as the floor is
+            ends = between(ends, 1)
             layer = np.geomspace(self.width / 24, near, GROUPS)
             ends = np.unique(np.concatenate([ends, layer, 1 - layer]))
         if self.has_jumps and self.outputs:
@@ -198,7 +201,7 @@ class Task:
         for jump in self.cost.jumps:
             count = int(min(1 / jump, TILES))
             exact = all(Fraction(v) * 2**52 % 1 == 0 for v in (count * Fraction(jump), *points.tolist()))
-            near = jump * (1.0 if exact else 1 - 2.0**-30)
+            near = jump * (1.4 if exact else 1 - 2.0**-30)
             tiles = np.arange(1, count + 1) * near
             out += [tiles, 1 - tiles] if not points.size else [points - near, points + near]
         return np.concatenate(out)
@@ -212,7 +215,8 @@ class Task:
 
     def meshes(self, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
-        cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol), LEAST, MOST))
+        finer = FINER if self.has_density and not self.has_jumps else 1.0
+        cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol) * finer, LEAST, MOST))
         w, even = self.width, np.linspace(0.0, 1.0, cells + 1)
         tiles = self._tiles()
         if w < 0.3:
