@@ -759,12 +759,13 @@ class KernelMechanism(CellWindow):
         width = self.domain.exact_width
         at = [first * self._sent.step for first, _ in self._places]
         if isinstance(objective, Average):
-            if isinstance(objective.prior, Density | str) and len(at) == 1:  # one number, and no input with mass at a jump
+            density = Density.uniform(self.domain) if isinstance(objective.prior, str) else objective.prior
+            if isinstance(density, Density) and len(at) == 1:  # one number, and no input with mass at a jump
                 low, top = Fraction(self.domain.lower), Fraction(self.domain.upper)
-                law_of = (objective.prior if isinstance(objective.prior, Density) else Density.uniform(self.domain)).mass
                 cuts = [top, *(min(max(at[0] - k * width, low), top) for k in law.knots), low]
-                found = sum((row[0] * law_of(a, b) for row, b, a in zip(law.rows, cuts, cuts[1:], strict=False)), Fraction(0))
-                return enclosures.round_down(found), enclosures.round_up(found)
+                parts = zip(law.rows, cuts, cuts[1:], strict=False)
+                value = sum((row[0] * density.mass(a, b) for row, b, a in parts), Fraction(0))
+                return enclosures.round_down(value), enclosures.round_up(value)
             if not isinstance(objective.prior, Prior) or any(
                 Fraction(float(p)) != p for p in objective.prior.categories
             ):

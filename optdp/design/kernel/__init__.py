@@ -352,6 +352,8 @@ class _Search:
         if not levels and isinstance(self.mechanism, KernelMechanism):  # the program has it among its solutions
             y = task.mirrored(np.concatenate([y, self.mechanism.lows, self.mechanism.highs]))
         cuts = self._first(y, inputs)
+        if levels and task.smooth:
+            self.proof = self._thresholds(None, y, inputs)[1:]
         for level in range(levels):
             task = self.task
             if not self.run.left():
@@ -450,7 +452,7 @@ class _Search:
     ) -> tuple[PriorProgram, Dual | None, float]:
         """The best prior for the floor's windows, and how much these must shrink."""
         task, floor = replace(self.task, lower=self.lower), found.floor
-        if task.has_density and not task.cost.tilted and not task.has_jumps:
+        if task.smooth:
             return self._thresholds(floor, y, inputs, solver)
         low, high = task.span
         if task.prior is None or task.has_density:
@@ -500,7 +502,7 @@ class _Search:
         return best or (program, None, 0.0)
 
     def _thresholds(
-        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None
+        self, floor: Floor | None, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None = None
     ) -> tuple[PriorProgram, Dual, float]:
         """The same for an average under a density: the prior is known, and thresholds are free."""
         start = None if self.reaches is None else np.interp(inputs, *self.reaches)
@@ -651,9 +653,8 @@ class _Search:
             for end in (low, high):
                 _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
                 _spread(over, y, np.interp(inner, inputs, end), there / 2)
-        if task.has_density:  # the best floors are often atoms, which stand where g touches 0
-            finer = _finer
-            y, inputs = finer(y, over, 0.5), finer(inputs, under, 0.5)
+        if task.has_density or (task.places.size and not task.cost.tilted):  # best are atoms, where g touches 0
+            y, inputs = _finer(y, over, 0.5), _finer(inputs, under, 0.5)
             padded = np.concatenate([[np.inf], dual.g, [np.inf]])
             touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
             new, close = dual.outputs[touching], 5e-3 * task.width
@@ -685,14 +686,6 @@ def _mirrored(
 def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: np.ndarray) -> None:
     """Add each amount to the cell of its point."""
     np.add.at(target, np.clip(np.searchsorted(mesh, points) - 1, 0, mesh.size - 2), amounts)
-
-
-def _halved(mesh: np.ndarray, weights: np.ndarray, share: float = 0.85) -> np.ndarray:
-    """The mesh with the heaviest cells halved that carry this share of the weight."""
-    order = np.argsort(-weights, kind="stable")
-    running = np.cumsum(weights[order])
-    pick = order[: int(np.searchsorted(running, share * running[-1])) + 1]
-    return np.union1d(mesh, (mesh[pick] + mesh[pick + 1]) / 2)
 
 
 def _finer(mesh: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:

@@ -25,6 +25,8 @@ from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
 
 #: Programs for one mesh; the changes of reaches in a program, as shares of the largest; and the first of these, in windows.
 STEPS, SHARES, RANGE = 12, (1.0, 0.15), 0.5
+#: Reaches that are tried first, in those of the best piecewise mechanism.
+FIRST = (1.0, 3.0, 10.0)
 #: Rounds of rows, and how far below 0 (as a share of F) g may be at the outputs looked at.
 ROUNDS, CLOSE = 12, 1e-6
 #: Constants whose losses are looked at, and reaches between which thresholds are interpolated.
@@ -32,16 +34,19 @@ CONSTANTS, LEVELS = 65, 257
 
 
 def solve(
-    task: Task, floor: Floor, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
+    task: Task, floor: Floor | None, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
     solver: LinearSolver | None = None, left: Callable[[], float] = unlimited,
 ) -> tuple[PriorProgram, Dual, float]:  # fmt: skip
-    """The best thresholds on the mesh: from those of the floor, or (better) from reaches that are known already, on.
+    """The best thresholds on the mesh: from those of the floor, or (better) from reaches that are known already, on; without a
+    floor ones that are good.
 
     g is looked at between the `marks` and the ends of windows.
     """
     a, b = task.cost.slopes
-    _, high = floor.ends(mesh, task.cost, task.growth)
-    starts = [(high - mesh) / b] + ([] if start is None else [start])
+    starts = [np.full(mesh.size, f * task.width / (b - a)) for f in FIRST]
+    if floor is not None:
+        starts = [(floor.ends(mesh, task.cost, task.growth)[1] - mesh) / b]
+    starts += [] if start is None else [start]
 
     def point(reaches: np.ndarray) -> _Point:
         made = _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
@@ -51,7 +56,7 @@ def solve(
 
     best = max((point(t) for t in starts), key=lambda p: p.value)
     change = RANGE * task.width
-    for _ in range(STEPS):
+    for _ in range(STEPS if floor is not None else 0):
         reaches = best.mixed(change, solver, left)
         if reaches is None:
             break

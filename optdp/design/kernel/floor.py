@@ -97,7 +97,9 @@ class Cost:
 
         share = float(-a / (b - a))  # exactly the loss's own where that is a float
         step = pieces.knots[1] if one else None
-        return cls(of, (float(a), float(b)), tilted, square, knots, unit, rises, step, flat, lines, share, law.convex, cuts)
+        return cls(
+            of, (float(a), float(b)), tilted, square, knots, unit, rises, step, flat, lines, share, law.convex, cuts
+        )
 
     @property
     def lower(self) -> Cost:

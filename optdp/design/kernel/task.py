@@ -159,6 +159,11 @@ class Task:
         """Whether it is of a loss that jumps."""
         return self.has_density and bool(self.cost.jumps)
 
+    @property
+    def smooth(self) -> bool:
+        """Whether it is of a loss that does not jump, and means are free: its proofs are thresholds alone."""
+        return self.has_density and not self.has_jumps and not self.cost.tilted
+
     def density(self, x: np.ndarray) -> np.ndarray:
         """The prior's density per share of the domain."""
         prior, domain = self.problem.objective.prior, self.problem.domain
@@ -193,7 +198,7 @@ class Task:
         return np.unique(np.concatenate([mesh, 1 - mesh])) if self.symmetric else mesh
 
     def _tiles(self) -> np.ndarray:
-        """Where outputs and inputs stand that are as far from the ends, and from each other, as the loss stays low; or from inputs.
+        """Where outputs and inputs stand that are as far from the ends, each other or the prior's points as the loss stays low.
 
         Nodes that are multiples only after rounding are moved together by more than that: else an input falls between two.
         """
@@ -215,7 +220,7 @@ class Task:
 
     def meshes(self, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
-        finer = FINER if self.has_density and not self.has_jumps else 1.0
+        finer = FINER if self.smooth else 1.0
         cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol) * finer, LEAST, MOST))
         w, even = self.width, np.linspace(0.0, 1.0, cells + 1)
         tiles = self._tiles()
