@@ -27,6 +27,8 @@ from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
 STEPS, SHARES, RANGE = 12, (1.0, 0.15), 0.5
 #: Reaches that are tried first, in those of the best piecewise mechanism.
 FIRST = (1.0, 3.0, 10.0)
+#: How often thresholds are lifted.
+LIFTS = 3
 #: Rounds of rows, and how far below 0 (as a share of F) g may be at the outputs looked at.
 ROUNDS, CLOSE = 12, 1e-6
 #: Constants whose losses are looked at, and reaches between which thresholds are interpolated.
@@ -50,9 +52,11 @@ def solve(
 
     def point(reaches: np.ndarray) -> _Point:
         made = _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
-        if made.lack <= rtol / 50:
-            return made
-        return max(made, _Point(task, mesh, _steady(mesh, made.lifted(), a, b), marks), key=lambda p: p.value)
+        for _ in range(LIFTS):
+            if made.lack <= rtol / 50:
+                break
+            made = max(made, _Point(task, mesh, _steady(mesh, made.lifted(), a, b), marks), key=lambda p: p.value)
+        return made
 
     best = max((point(t) for t in starts), key=lambda p: p.value)
     change = RANGE * task.width
