@@ -206,7 +206,7 @@ class Task:
         for jump in self.cost.jumps:
             count = int(min(1 / jump, TILES))
             exact = all(Fraction(v) * 2**52 % 1 == 0 for v in (count * Fraction(jump), *points.tolist()))
-            near = jump * (1.4 if exact else 1 - 2.0**-30)
+            near = jump * (1.0 if exact else 1 - 2.0**-30)
             tiles = np.arange(1, count + 1) * near
             out += [tiles, 1 - tiles] if not points.size else [points - near, points + near]
         return np.concatenate(out)
