@@ -83,6 +83,8 @@ WIDE = 0.1
 CUTTINGS, LOST = 40, 0.05
 #: Cuttings in a row that make it no better.
 PATIENCE = 3
+#: How often outputs move outwards for means, where some are at a limit.
+STRETCHES = 20
 
 
 def solve_kernel(
@@ -586,15 +588,27 @@ class _Search:
         masses, lows, highs = best[1]
         window = of_pieces(*best[1]).window(task.growth) / masses.sum()
         if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
-            floor = of_pieces(*best[1])
-            first = max(floor.lowest_mean(task.growth), 0.0)
-            last = min(floor.lowest_mean(task.growth, highest=True), 1.0)
-            if first >= last:
-                return  # no window's mean is in the domain
             room = 2.0**-30 + 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
-            lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
-            if task.problem.outputs is not None:
-                lows, highs = (np.clip(v, *task.span) for v in (lows, highs))
+            ends = [float(task.share(end)) for end in task.problem.outputs or ()]
+            for _ in range(STRETCHES):
+                floor = of_pieces(masses, lows, highs)
+                first = max(floor.lowest_mean(task.growth), 0.0)
+                last = min(floor.lowest_mean(task.growth, highest=True), 1.0)
+                if first >= last:
+                    return  # no window's mean is in the domain
+                lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
+                if not ends or (lows[0] >= ends[0] and highs[-1] <= ends[1]):
+                    break
+                lows, highs = np.clip([lows, highs], *ends)  # what lies at an end stays: the others move again
+            else:  # a little of the two ends alone, which reach beyond what is asked
+                floor = of_pieces(masses, lows, highs)
+                lack = max(floor.lowest_mean(task.growth), 1 - floor.lowest_mean(task.growth, highest=True), 0.0) + room
+                least = 1 / (2 + task.growth)
+                beyond = min(-ends[0], ends[1] - 1) - (ends[1] - ends[0]) * least
+                share = min(lack / max(beyond, 1e-300), 1.0)
+                masses = np.concatenate([[share * least], (1 - share) * masses, [share * least]])
+                lows, highs = ([ends[0], *v, ends[1]] for v in (lows.tolist(), highs.tolist()))
+                window = of_pieces(masses, np.array(lows), np.array(highs)).window(task.growth) / masses.sum()
         log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)
         made = self._mechanism(masses, lows, highs, window)
         if task.cost.tilted and not made.check_unbiased().passed:

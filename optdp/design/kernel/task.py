@@ -108,6 +108,9 @@ class Task:
             low, high = -Fraction(math.ceil(far * 2.0**30), 2**30), 1 + Fraction(math.ceil(far * 2.0**30), 2**30)
         if self.problem.outputs is not None:
             least, most = map(self.share, self.problem.outputs)
+            if self.cost.tilted:  # means are reached after rounding by outputs that are moved outwards
+                room = min(Fraction(2.0**-26), (most - least - 1 - 2 / Fraction(self.growth)) / 8)
+                least, most = least + room, most - room
             low, high = max(low, least), min(high, most)
         # Inwards to the grid of meshes and pieces.
         return math.ceil(low * 2**52) / 2**52, math.floor(high * 2**52) / 2**52
