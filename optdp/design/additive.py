@@ -47,7 +47,7 @@ from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.exact.sweep import horner
-from optdp.mechanisms.additive import GRID, AdditiveMechanism, largest_around
+from optdp.mechanisms.additive import GRID, TOTAL, AdditiveMechanism, largest_around
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase, noise_of
@@ -574,7 +574,8 @@ class _Task:
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
         """A lattice program of this problem."""
         program = LatticeProgram(self.eps, delta, n, costs, method=self.method, solver=self.solver, **options)
-        if program.atom and not (self.rounds and n == self.width):
+        # Of a relaxation the multipliers are asked alone.
+        if program.atom and not program.short and not (self.rounds and n == self.width):
             ends, unit = np.arange(-1, 2 * program.size, 2) / (2 * n), 1.0 if self.loss.exponent else self.width
             with np.errstate(over="ignore", invalid="ignore"):  # a high power far out
                 means = np.diff(np.sign(ends) * self.loss.integral(np.abs(ends) * unit)) * n / unit
@@ -648,25 +649,33 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     ratio = enclosures.exp_below(privacy.eps)
     top, bottom = ratio.numerator, ratio.denominator
     decay = -(-LIMB * bottom // top)
-    # Masses in the tail sink to E^-K: keep their relative precision.
-    total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
-    masses = [max(1, v) for v in as_weights(p, total)]
-    for _ in range(4 + len(masses) // n):
-        changed, bounds = False, largest_around(masses, n)
-        for a in [
-            a for a, (v, most) in enumerate(zip(masses, bounds, strict=True)) if (v - (v >> 20)) * top <= most * bottom
-        ]:
-            least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
-            if masses[a] < least:
-                masses[a], changed = least, True
-        if not changed:
+    while True:
+        # Masses in the tail sink to E^-K: keep their relative precision.
+        total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
+        masses = [max(1, v) for v in as_weights(p, total)]
+        for _ in range(4 + len(masses) // n):
+            changed, bounds = False, largest_around(masses, n)
+            for a in [
+                a
+                for a, (v, most) in enumerate(zip(masses, bounds, strict=True))
+                if (v - (v >> 20)) * top <= most * bottom
+            ]:
+                least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
+                if masses[a] < least:
+                    masses[a], changed = least, True
+            if not changed:
+                break
+        block = masses[-n:]
+        for r in range(n - 2, -1, -1):  # across the period the tail must not rise
+            block[r] = max(block[r], block[r + 1])
+        tail = [-(-w * LIMB // (LIMB - decay)) for w in block]
+        least = -(-tail[0] * bottom // top)
+        tail = [max(t, least) for t in tail]
+        if 2 * (sum(masses[:-n]) + sum(tail)) < TOTAL:
             break
-    block = masses[-n:]
-    for r in range(n - 2, -1, -1):  # across the period the tail must not rise
-        block[r] = max(block[r], block[r + 1])
-    tail = [-(-w * LIMB // (LIMB - decay)) for w in block]
-    least = -(-tail[0] * bottom // top)
-    tail = [max(t, least) for t in tail]
+        p = np.array(masses, dtype=float) / float(
+            max(masses)
+        )  # raised by so much that they no longer fit: anew from there
     return AdditiveMechanism(domain, privacy.sensitivity, n, tuple(masses[:-n]), 0, tuple(tail), decay, privacy.eps)
 
 
@@ -786,7 +795,6 @@ def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> 
     first = 1 if n <= 6 or every_shift else max(1, (11 * n) // 20)
     for short in (True, False):
         program = task.lattice(n, costs, task.delta, points=size, atom=not task.discrete, short=short)
-        program.spread = None if short else program.spread  # of a relaxation the multipliers are asked alone
         start = size if every_shift else n
         program.add({s: np.arange(-min((s + start) // 2, size), size) for s in range(first, n + 1)})
         programs.append((program, program.solve(tolerance, task.deadline)))
