@@ -412,6 +412,20 @@ STATUS_OF_HIGHS = {
 }  # fmt: skip
 
 
+def _silent() -> Any:
+    """A HiGHS that says nothing: from 1.16 on it has a line about itself before one can ask for silence."""
+    import highspy
+
+    class Silent(highspy.Highs):
+        def enableCallbacks(self) -> None:
+            self.setOptionValue("output_flag", False)
+            super().enableCallbacks()
+
+    highs = Silent()
+    highs.setOptionValue("output_flag", False)
+    return highs
+
+
 def _highs_of(program: LinearProgram, minimise: bool = False) -> Any:
     import highspy
 
@@ -419,8 +433,7 @@ def _highs_of(program: LinearProgram, minimise: bool = False) -> Any:
         raise ValueError(
             "program is not allowed: rows or columns were added in a session, whose `program` has them all"
         )
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
+    highs = _silent()
     lp = highspy.HighsLp()
     lp.num_row_, lp.num_col_ = program.rows.shape
     turned = minimise and program.maximise
@@ -441,8 +454,7 @@ def read(path: str | Path) -> LinearProgram:
     import highspy
     from scipy.sparse import csc_matrix, csr_matrix
 
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
+    highs = _silent()
     if highs.readModel(str(path)) != highspy.HighsStatus.kOk:
         raise ValueError(f"path = {str(path)!r} is not allowed: HiGHS cannot read it")
     lp = highs.getLp()
