@@ -205,7 +205,7 @@ class AdditiveCertificate(Certificate):
         values = sum(len(m.values) for m in self.multipliers) + 2 * last
         smooth = problem.objective.loss.exponent in (1, 2)
         work.count((3 if smooth else 60) * last + 3 * values + 10 * len(self.multipliers) + 10 * len(every))
-        ratios = {eps: math.ceil(enclosures.exp_above(eps) * 2**RATIO) for eps in every}
+        ratios = {eps: math.ceil(enclosures.exp_above(eps, 2 * RATIO) * 2**RATIO) for eps in every}
         deltas = {eps: privacy.delta_at(eps) for eps in every}
         if None in deltas.values():
             self._refuse(f"{privacy.adjective} implies no (eps, delta)-privacy that is known here")

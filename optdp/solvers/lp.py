@@ -174,7 +174,7 @@ class Session:
         if self._added:
             from scipy.sparse import csr_matrix
 
-            parts = [(self._program.rows.tocoo(), 0, 0), *self._added]
+            parts = [(p.tocoo(), i, j) for p, i, j in [(self._program.rows, 0, 0), *self._added]]
             places = [
                 np.concatenate([p.row + i for p, i, _ in parts]),
                 np.concatenate([p.col + j for p, _, j in parts]),
@@ -187,7 +187,7 @@ class Session:
         """Add k variables: `columns` is a sparse (m, k) matrix of their entries in the present rows."""
         p, k, (m, n) = self._program, np.size(cost), self.size
         self.size = m, n + k
-        self._added.append((columns.tocoo(), 0, n))
+        self._added.append((columns, 0, n))
         p.cost = np.concatenate([p.cost, np.asarray(cost, dtype=float)])
         p.lower = np.concatenate([p.lower, np.zeros(k) if lower is None else lower])
         p.upper = np.concatenate([p.upper, np.full(k, np.inf) if upper is None else upper])
@@ -196,7 +196,7 @@ class Session:
         """Add rows: `rows` is a sparse (k, n) matrix over the present columns."""
         p, k, (m, n) = self._program, np.size(row_lower), self.size
         self.size = m + k, n
-        self._added.append((rows.tocoo(), m, 0))
+        self._added.append((rows, m, 0))
         p.row_lower = np.concatenate([p.row_lower, np.asarray(row_lower, dtype=float)])
         p.row_upper = np.concatenate([p.row_upper, np.asarray(row_upper, dtype=float)])
 
