@@ -459,12 +459,16 @@ def jumps_of(loss: Any, width: float) -> list[Fraction]:
 
 
 def aligned(points: int, jumps: list[Fraction], steps: bool) -> int:
-    """Points per sensitivity near `points`, where there are such, with one of them where the loss jumps; for a step function
-    with the end of a cell just beyond it.
+    """Points per sensitivity near `points`, with one of them where the loss jumps, if there are such; for a step function with
+    the end of a cell there, or as little beyond as there is.
     """
-    off = Fraction(steps, 2)
-    near = (n for n in range(points, points + points // 3 + 2) if all((off - b * n) % 1 < 1e-9 for b in jumps))
-    return next(near, points)
+
+    def beyond(n: int) -> float:
+        """How far behind a jump its cell ends, in cells (rounded: floats are not exact to the last digit)."""
+        return max((round(float((Fraction(steps, 2) - b * n) % 1), 9) % 1.0 for b in jumps), default=0.0)
+
+    best = min(range(points, points + points // 3 + 2), key=beyond)
+    return best if steps or not beyond(best) else points
 
 
 class _Task:
@@ -1038,6 +1042,8 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if small and task.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
             small = False  # what delta saves is not negligible after all
         best = found if best is None else _better(best, found)
+        if task.jumps and best.gap > AIM * rtol:  # a chain of whole sensitivities may be all that there is to it
+            best = _proven(best, task, geng_viswanath(task.problem))
         if fixed and small and task.delta > TINY and best.gap > AIM * rtol:
             small = False
             continue
