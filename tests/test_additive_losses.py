@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.certificates.additive import SCALE, lattice_costs
+from optdp.design.additive import aligned
 from optdp.mechanisms.additive import AdditiveMechanism
 
 #: Convex, concave, with jumps on and off any lattice, and neither.
@@ -176,3 +177,10 @@ def test_a_large_renyi_bound_is_not_for_powers_alone():
     """The peak on a plateau is: other losses have lattices (a TypeError came back)."""
     found = optdp.solve_additive(optdp.RDP(2, 8), loss=optdp.Huber(0.5), rtol=0.3)
     assert found.verify() and 0 < found.lower_bound <= found.value < 0.02
+
+
+def test_cells_end_at_a_jump_or_as_little_beyond_as_there_is():
+    """0.9 as a float is a little more than 9/10, where cells of five points end: those of six end at 11/12."""
+    assert aligned(4, [Fraction(9, 10)], True) == 5 and aligned(4, [Fraction(0.9)], True) == 6
+    assert aligned(4, [Fraction(7, 10)], True) == aligned(4, [Fraction(0.7)], True) == 5
+    assert aligned(4, [Fraction(1, 3)], False) == 6 and aligned(4, [Fraction(0.29)], False) == 4

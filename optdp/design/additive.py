@@ -463,12 +463,12 @@ def aligned(points: int, jumps: list[Fraction], steps: bool) -> int:
     the end of a cell there, or as little beyond as there is.
     """
 
-    def beyond(n: int) -> float:
-        """How far behind a jump its cell ends, in cells (rounded: floats are not exact to the last digit)."""
-        return max((round(float((Fraction(steps, 2) - b * n) % 1), 9) % 1.0 for b in jumps), default=0.0)
+    def beyond(n: int) -> Fraction:
+        """How far behind a jump its cell ends, in cells: all but one of it where a float is a little larger than its digits."""
+        return max(((Fraction(steps, 2) - b * n) % 1 for b in jumps), default=Fraction(0))
 
     best = min(range(points, points + points // 3 + 2), key=beyond)
-    return best if steps or not beyond(best) else points
+    return best if steps or beyond(best) < 1e-9 else points
 
 
 class _Task:
