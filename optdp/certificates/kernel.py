@@ -27,8 +27,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 from flint import arb, arb_poly, ctx, fmpq
@@ -36,7 +35,8 @@ from flint import arb, arb_poly, ctx, fmpq
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.fields import OPTIONAL, Within
-from optdp.exact.sweep import Branches, Cell, Sweep, exact
+from optdp.exact.polynomial import bernstein
+from optdp.exact.sweep import Branches, Cell, Path, Sweep, exact
 from optdp.problem.domains import Interval
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior
@@ -47,10 +47,8 @@ if TYPE_CHECKING:
 
 #: Most nodes of a mesh, layers and atoms; the largest multiplier.
 NODES, LAYERS, ATOMS, LARGEST = 4096, 8, 4096, 2.0**60
-#: Most rays, where one for each end is enough. An output below all others: shares of the domain are ratios of floats.
-RAYS, START = 8, fmpq(-(2**2200))
-#: g is proven to this share of its own size at the ends of a piece, where it is negative.
-TOLERANCE = 2.0**-60
+#: Most rays, where one for each end is enough.
+RAYS = 8
 
 Numbers = Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, most=NODES)]
 Tables = Annotated[tuple[Numbers, ...], Within(most=LAYERS)]
@@ -220,11 +218,11 @@ def _places(objective: WorstCase | Average, domain: Interval) -> dict[float, tup
     return {float(x): (exact(x), chance) for x, chance in zip(shares, objective.prior.exact, strict=True)}
 
 
-def _density(objective: WorstCase | Average, domain: Interval) -> list[tuple[fmpq, fmpq, list[fmpq]]] | None:
+def _density(objective: WorstCase | Average, domain: Interval) -> list[tuple[fmpq, fmpq, arb_poly]] | None:
     """The prior's density in pieces (start, end, coefficients) over shares of the domain, if it has one."""
     if isinstance(objective, WorstCase) or isinstance(objective.prior, Prior):
         return None
-    return [(exact(a), exact(b), [exact(c) for c in row]) for a, b, row in objective.density(domain)]
+    return [(exact(a), exact(b), arb_poly([arb(exact(c)) for c in row])) for a, b, row in objective.density(domain)]
 
 
 class _Dual:
@@ -237,7 +235,8 @@ class _Dual:
         self.branches, self.slopes, self.tilted = branches, slopes, tilted
         self.knots = [exact(k) for k in branches.knots]
         self.rows = [[exact(a) for a in row] for row in branches.rows]
-        self.marks = {fmpq(0)}
+        self.polys = [arb_poly([arb(a) for a in row]) for row in self.rows]
+        self.marks = [fmpq(0)]
         self.value = arb(0)
         #: Words of the multipliers, and of the loss's coefficients, for counted work.
         self.words = work.words(a for row in branches.rows for a in row)
@@ -249,9 +248,9 @@ class _Dual:
                    list(map(exact, c.centres[k])) if c.centres else None, prior, c)
             for k in range(len(c.densities)) if any(c.densities[k])
         ]  # fmt: skip
-        # Atoms: at each mark the polynomial of the total and that of the favoured part change.
+        # Atoms: below all marks the polynomials of the total and of the favoured part, and at each mark how they change.
+        self.start, zero = (arb_poly(), arb_poly()), arb_poly()
         self.atoms: list[tuple[fmpq, arb_poly, arb_poly]] = []
-        zero = arb_poly([])
         degree = max(map(len, self.rows))
         #: What the rays favour below all marks, and above them.
         self.far = [zero, zero]
@@ -259,8 +258,9 @@ class _Dual:
             self.value += arb((max(s, fmpq(0)) - s * b) * self.rows[0][2])
             r, up = arb_poly([arb(s * b * self.rows[0][2]), arb(-s * self.rows[0][2])]), s > 0
             self.far[up] += r
-            self.atoms += [(START, r, zero if up else r), (b, zero, r if up else -r)]
-            self.marks.add(b)
+            self.start = self.start[0] + r, self.far[0]
+            self.atoms.append((b, zero, r if up else -r))
+            self.marks.append(b)
         each = len(self.rows) * (10 + 2 * sweep.integration(degree, degree) + 0.2 * len(self.rows))
         work.count(len(at) * (each + 40 * work.flint(2 * self.size + work.words(branches.knots))))
         for i, (p, weight, reach) in enumerate(zip(at, c.weights, c.point_reaches, strict=True)):
@@ -271,20 +271,17 @@ class _Dual:
             a, b, nu = self.ends(p, t, centre)
             self.value += arb(w * nu)
             subtract = arb(t * t * self.rows[0][2] if tilted else nu)
-            parts = [
-                (arb_poly([arb(v) for v in row])(arb_poly([arb(-centre), 1])) - subtract) * arb(w) for row in self.rows
-            ]
+            u, scale = arb_poly([arb(-centre), 1]), arb(w)
+            parts = [(row(u) - subtract) * scale for row in self.polys]
+            self.start = self.start[0] + parts[0], self.start[1]
             cuts = [centre + k for k in self.knots]
-            for cut, before, after in zip([None, *cuts], [zero, *parts], parts, strict=False):
-                self.atoms.append((cut if cut is not None else START, after - before, zero))
-            inside = [a, *(k for k in cuts if a < k < b), b]
-            last = zero
-            for start, end in pairwise(inside):
-                part = parts[sum(k < (start + end) / 2 for k in cuts)]
-                self.atoms.append((start, zero, part - last))
-                last = part
-            self.atoms.append((b, zero, zero - last))
-            self.marks |= {a, b, *cuts}
+            for cut, before, after in zip(cuts, parts, parts[1:], strict=False):
+                change = after - before
+                self.atoms.append((cut, change, change if a < cut < b else zero))
+            if a < b:
+                first, last = parts[bisect_right(cuts, a)], parts[bisect_left(cuts, b)]
+                self.atoms += [(a, zero, first), (b, zero, -last)]
+            self.marks += [a, b, *cuts]
         self.atoms.sort(key=lambda event: event[0])
         self._cuts = [event[0] for event in self.atoms]
 
@@ -297,7 +294,7 @@ class _Dual:
 
     def span(self, growth: arb) -> list[fmpq]:
         """Outputs between which g is proven to be least: it is convex beyond all marks, where rays alone favour outputs."""
-        total = sum([layer.total for layer in self.layers] + [event[1] for event in self.atoms], arb_poly([]))
+        total = sum([layer.total for layer in self.layers] + [event[1] for event in self.atoms], self.start[0])
         found = []
         for sign, part in zip((-1, 1), self.far, strict=True):
             slope, end = (total + part * growth).derivative(), max(sign * mark for mark in self.marks)
@@ -306,24 +303,24 @@ class _Dual:
         return found
 
     def least(self, low: fmpq, high: fmpq, growth: arb) -> arb:
-        """A lower bound of g on [low, high]."""
+        """A lower bound of g on [low, high], and of 0."""
         if low == high:
             high = low + fmpq(1, 2**80)
-        best: arb | None = None
-        reached = arb(0)
-        inside = sum(low < p < high for p in self.marks) + 1
-        work.count(inside * (30 + sum(layer.sweep.each for layer in self.layers)) + 10 * len(self.marks))
-        for y0, y1, total, near in self._pieces(low, high):
-            g = total + near * growth
+        best, reached, zero = arb(0), arb(0), arb(0)
+        inside = sweep.pieces(self.marks, low, high)
+        work.count(len(inside) * (30 + sum(layer.sweep.each for layer in self.layers)) + 10 * len(self.marks))
+        for y0, y1, total, near in self._pieces(inside):
+            g = (total + near * growth)(sweep.line(y0, y1))
+            values = bernstein(g.coeffs() or [zero])
             if self.branches.jumps:  # at a jump the least value that is near counts, for every atom by itself
-                reached = reached.min(g(arb(1)) + self._drop(y1, growth))
+                reached = reached.min(values[-1] + self._drop(y1, growth))
                 if y0 == low:
-                    reached = reached.min(g(arb(0)) - self._drop(y0, growth, after=True))
-            scale = abs(total(arb(0.5))) + abs(near(arb(0.5))) * growth
-            reached = reached.min(g(arb(0))).min(g(arb(1)))
-            found = sweep.least(g, scale * TOLERANCE, reached)
-            best = found if best is None else best.min(found)
-        assert best is not None
+                    reached = reached.min(values[0] - self._drop(y0, growth, after=True))
+            if not all(value >= zero for value in values):
+                middle = arb((y0 + y1) / 2)
+                scale = abs(total(middle)) + abs(near(middle)) * growth
+                reached = reached.min(values[0]).min(values[-1])
+                best = best.min(sweep.least(g, scale * sweep.FINE, reached))
         return best.min(reached)
 
     def _drop(self, y: fmpq, growth: arb, after: bool = False) -> arb:
@@ -335,16 +332,15 @@ class _Dual:
             found += jump.max(arb(0)) if after else jump.min(arb(0))
         return found
 
-    def _pieces(self, low: fmpq, high: fmpq) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
-        """Pieces (start, end, ...) with the polynomials of the whole integral of r and of that over the inputs that favour y."""
-        done, total, near = 0, arb_poly([]), arb_poly([])
-        for y0, y1 in sweep.pieces(self.marks, low, high):
-            while done < len(self.atoms) and self.atoms[done][0] <= y0:
+    def _pieces(self, inside: list[tuple[fmpq, fmpq]]) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
+        """Pieces (start, end, ...) with the polynomials in y of the integral of r and of that over the inputs that favour y."""
+        done, (total, near) = 0, self.start
+        for y0, y1 in inside:
+            while done < len(self.atoms) and self._cuts[done] <= y0:
                 total, near, done = total + self.atoms[done][1], near + self.atoms[done][2], done + 1
-            y = sweep.line(y0, y1)
-            whole, part = total(y), near(y)
+            whole, part = total, near
             for layer in self.layers:
-                a, b = layer.at(y0, y1, y)
+                a, b = layer.at(y0, y1)
                 whole, part = whole + a, part + b
             yield y0, y1, whole, part
 
@@ -358,6 +354,12 @@ class _Layer:
     ) -> None:  # fmt: skip
         size, degree = dual.size + work.words(dual.branches.knots), max(map(len, dual.rows))
         work.count(len(x) * (len(dual.knots) * 6 * work.flint(size) + 10))
+        slopes = dual.slopes if centre is None else (fmpq(-1), fmpq(1))
+        if any(p > q for slope in slopes for p, q in pairwise(map(lambda m, t: m + slope * t, centre or x, reach))):
+            certificate._refuse("the ends of the favoured outputs must not decrease")
+        keep = [any(density[max(i - 1, 0) : i + 2]) for i in range(len(x))]  # elsewhere thresholds are of no use
+        x, density, reach = (list(compress(row, keep)) for row in (x, density, reach))
+        centre = centre and list(compress(centre, keep))
         # Nodes are added where a window's upper end passes a knot of the loss, and where the prior's density changes.
         inner = {p for a, b, _ in prior or () for p in (a, b) if x[0] < p < x[-1]}
         if centre is None:
@@ -366,68 +368,47 @@ class _Layer:
                     t = k / dual.slopes[1 if k > 0 else 0]
                     if min(reach[i], reach[i + 1]) < t < max(reach[i], reach[i + 1]):
                         inner.add(x[i] + (x[i + 1] - x[i]) * (t - reach[i]) / (reach[i + 1] - reach[i]))
-        nodes = sorted(set(x) | inner)
+        nodes = sorted(set(x) | inner) if inner else x
         long = 4 * size if len(nodes) > len(x) else 2 * size
         # Powers of the reach have numbers that grow with the degree; marks are sorted.
         polynomial = 2 * degree**2 * work.flint(degree * long / 8 + dual.words) + 0.1 * len(prior or ())
         work.count(len(nodes) * (polynomial + (60 + 8 * len(dual.knots)) * work.flint(long)))
         lam, t = _along(x, density, nodes), _along(x, reach, nodes)
         middle = nodes if centre is None else _along(x, centre, nodes)
-        a, b = dual.slopes if centre is None else (fmpq(-1), fmpq(1))
-        self.low, self.high = (
-            [m + a * s for m, s in zip(middle, t, strict=True)],
-            [m + b * s for m, s in zip(middle, t, strict=True)],
-        )
-        if any(p > q for ends in (self.low, self.high) for p, q in pairwise(ends)):
-            certificate._refuse("the ends of the favoured outputs must not decrease")
+        low, high = ([m + slope * s for m, s in zip(middle, t, strict=True)] for slope in slopes)
         cells = []
         for i, (p, q) in enumerate(pairwise(nodes)):
-            weight = _linear(p, q, lam[i], lam[i + 1])
+            weight, threshold = sweep.line(lam[i], lam[i + 1]), sweep.line(t[i], t[i + 1])
             if prior is not None:
-                row = next((row for s, e, row in prior if s <= p and q <= e), [fmpq(0)])
-                weight = _times(weight, row)
-            reach_row, centre_row = _linear(p, q, t[i], t[i + 1]), _linear(p, q, middle[i], middle[i + 1])
+                row = next((row for s, e, row in prior if s <= p and q <= e), arb_poly())
+                weight *= row(sweep.line(p, q))
             if centre is None:
                 u = dual.slopes[1] * (t[i] + t[i + 1]) / 2
-                rule = dual.rows[bisect_left(dual.knots, u)]
-                nu, power = [fmpq(0)], [fmpq(1)]
-                for c in rule:
-                    nu = _plus(nu, [c * v for v in power])
-                    power = _times(power, [dual.slopes[1] * v for v in reach_row])
-                subtract = nu
+                subtract = weight * dual.polys[bisect_left(dual.knots, u)](threshold * arb(dual.slopes[1]))
             else:
-                off, square = _plus([fmpq(0), fmpq(1)], [-v for v in centre_row]), dual.rows[0][2]
-                subtract = [square * v for v in _times(reach_row, reach_row)]
-                nu = _plus(subtract, [-square * v for v in _times(off, off)])
-            bound = arb_poly([arb(v) for v in _times(weight, nu)]).integral()
-            dual.value += bound(arb(q)) - bound(arb(p))
-            cells.append(
-                Cell(
-                    p,
-                    q,
-                    (centre_row[0], centre_row[1]),
-                    tuple(weight),
-                    tuple(_times(weight, subtract if centre else nu)),
-                )
-            )
-        self.sweep = Sweep(cells, dual.branches, -1, 2 * long)
-        dual.marks |= {*self.low, *self.high, *(m - o for m in middle for o in self.sweep.offsets)}
+                off, square = sweep.line(p - middle[i], q - middle[i + 1]), weight * arb(dual.rows[0][2])
+                subtract = square * threshold * threshold
+                dual.value -= (square * off * off).integral()(arb(1)) * arb(q - p)
+            cells.append(Cell(p, q, middle[i], middle[i + 1], weight, subtract))
+        self.sweep = over = Sweep(cells, dual.branches, -1, 2 * long)
+        dual.value += over.subtracted
+        dual.marks += [*low, *high, *(m - o for m in middle for o in over.offsets)]
+        # Inputs favour y between that whose upper end is y and that whose lower end is y.
+        self.ends = Path(high[:-1], high[1:]), Path(low[:-1], low[1:])
+        self._known: tuple[arb_poly, arb_poly] | None = None
 
-    @cached_property
+    @property
     def total(self) -> arb_poly:
         """The whole integral, for a loss in one piece."""
-        return self.sweep._sums[0][-1]
+        return self.sweep.whole()
 
-    def at(self, y0: fmpq, y1: fmpq, y: arb_poly) -> tuple[arb_poly, arb_poly]:
-        """The whole integral and that over the inputs that favour y, for y from y0 to y1."""
-        over = self.sweep
-        crossings = over.crossings(y0, y1)
-        # Inputs favour y between that whose upper end is y and that whose lower end is y.
-        start = over.where(y0, y1, self.high[:-1], self.high[1:])
-        end = over.where(y0, y1, self.low[:-1], self.low[1:])
-        span = y0, y1
-        whole = over.integral(y, over.first, over.last, crossings, span) if crossings else self.total(y)
-        return whole, over.integral(y, start, end, crossings, span)
+    def at(self, y0: fmpq, y1: fmpq) -> tuple[arb_poly, arb_poly]:
+        """The whole integral and that over the inputs that favour y, as polynomials in y between y0 and y1, piece after piece."""
+        over, moved = self.sweep, [path.seek(y0) for path in self.ends]
+        if over.seek(y0) or any(moved) or self._known is None:
+            a, b = (path.limit for path in self.ends)
+            self._known = over.whole(), over.between(a, b, (y0 + y1) / 2)
+        return self._known
 
 
 def _horner(row: Sequence[fmpq], u: fmpq) -> fmpq:
@@ -439,27 +420,10 @@ def _horner(row: Sequence[fmpq], u: fmpq) -> fmpq:
 
 def _along(x: list[fmpq], values: list[fmpq], nodes: list[fmpq]) -> list[fmpq]:
     """The piecewise linear function through (x, values) at the nodes."""
+    if nodes is x:
+        return values
     out = []
     for p in nodes:
         i = min(max(bisect_left(x, p), 1), len(x) - 1)
         out.append(values[i - 1] + (values[i] - values[i - 1]) * (p - x[i - 1]) / (x[i] - x[i - 1]))
     return out
-
-
-def _linear(p: fmpq, q: fmpq, a: fmpq, b: fmpq) -> list[fmpq]:
-    """Coefficients of the line from (p, a) to (q, b)."""
-    slope = (b - a) / (q - p)
-    return [a - slope * p, slope]
-
-
-def _times(a: Sequence[fmpq], b: Sequence[fmpq]) -> list[fmpq]:
-    out = [fmpq(0)] * (len(a) + len(b) - 1)
-    for i, v in enumerate(a):
-        for j, w in enumerate(b):
-            out[i + j] += v * w
-    return out
-
-
-def _plus(a: Sequence[fmpq], b: Sequence[fmpq]) -> list[fmpq]:
-    size = max(len(a), len(b))
-    return [(a[k] if k < len(a) else fmpq(0)) + (b[k] if k < len(b) else fmpq(0)) for k in range(size)]
