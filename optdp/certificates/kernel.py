@@ -395,7 +395,7 @@ class _Layer:
         dual.marks += [*low, *high, *(m - o for m in middle for o in over.offsets)]
         # Inputs favour y between that whose upper end is y and that whose lower end is y.
         self.ends = Path(high[:-1], high[1:]), Path(low[:-1], low[1:])
-        self._known: tuple[arb_poly, arb_poly] | None = None
+        self._until, self._known = -sweep.NEVER, (arb_poly(), arb_poly())
 
     @property
     def total(self) -> arb_poly:
@@ -404,10 +404,12 @@ class _Layer:
 
     def at(self, y0: fmpq, y1: fmpq) -> tuple[arb_poly, arb_poly]:
         """The whole integral and that over the inputs that favour y, as polynomials in y between y0 and y1, piece after piece."""
-        over, moved = self.sweep, [path.seek(y0) for path in self.ends]
-        if over.seek(y0) or any(moved) or self._known is None:
-            a, b = (path.limit for path in self.ends)
-            self._known = over.whole(), over.between(a, b, (y0 + y1) / 2)
+        over, (a, b) = self.sweep, self.ends
+        if y0 >= self._until:
+            for path in (a, b, over):
+                path.seek(y0)
+            self._until = min(a.until, b.until, over.until)
+            self._known = over.whole(), over.between(a.limit, b.limit, (y0 + y1) / 2)
         return self._known
 
 

@@ -31,8 +31,7 @@ BITS = 320
 DEPTH, CUTS = 48, 512
 #: Least and largest values are found to this share of the polynomial's size.
 FINE = 2.0**-80
-_ZERO, _ONE, _NEVER = fmpq(0), arb(1), fmpq(2**4096)
-VARIABLE = arb_poly([0, 1])
+_ZERO, _ONE, NEVER = fmpq(0), arb(1), fmpq(2**4096)
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,8 @@ class Branches:
 
     def stretched(self, by: Fraction) -> Branches:
         """The pieces of u -> L(u / by)."""
+        if by == 1:
+            return self
         rows = tuple(tuple(a / by**k for k, a in enumerate(row)) for row in self.rows)
         return Branches(tuple(k * by for k in self.knots), rows)
 
@@ -158,7 +159,7 @@ def horner(row: Sequence[Fraction], u: Fraction) -> Fraction:
 
 
 class Cell(NamedTuple):
-    """From t = `start` to `end`, and s = 0 to 1: u = sign (place - v), the place going from `low` to `high`; weights w(s), z(s)."""
+    """From t = `start` to `end`, s = 0 to 1: u = sign (place - v), the place going from `low` to `high`; weights w(s), z(s)."""
 
     start: fmpq
     end: fmpq
@@ -188,20 +189,20 @@ class Path:
 
     def __init__(self, lows: Sequence[fmpq], highs: Sequence[fmpq]) -> None:
         self._lows, self._highs = lows, highs
-        self.limit, self._until = Limit(0, _ZERO), lows[0]
+        #: The limit until v reaches a number.
+        self.limit, self.until = Limit(0, _ZERO), lows[0]
 
-    def seek(self, v: fmpq) -> bool:
-        """Go on to a piece that begins at v, not before the last one; whether `limit` is another one there."""
-        if v < self._until:
-            return False
+    def seek(self, v: fmpq) -> None:
+        """Go on to a piece that begins at v, not before the last one."""
+        if v < self.until:
+            return
         lows, highs = self._lows, self._highs
         k = bisect_right(lows, v) - 1
         if v < highs[k]:
             slope = 1 / (highs[k] - lows[k])
-            self.limit, self._until = Limit(k, -lows[k] * slope, slope), highs[k]
+            self.limit, self.until = Limit(k, -lows[k] * slope, slope), highs[k]
         else:  # in a jump between two cells, or beyond the last
-            self.limit, self._until = Limit(k, fmpq(1)), lows[k + 1] if k + 1 < len(lows) else _NEVER
-        return True
+            self.limit, self.until = Limit(k, fmpq(1)), lows[k + 1] if k + 1 < len(lows) else NEVER
 
 
 class Sweep:
@@ -233,64 +234,76 @@ class Sweep:
         #: Where u passes the knots of L, and the integral over all cells.
         self.paths = [Path([c.low - o for c in cells], [c.high - o for c in cells]) for o in self.offsets]
         self._whole: arb_poly | None = None
+        self.until = min((path.until for path in self.paths), default=NEVER)
         # After the branches, what is lost from one to the next. For each power of v: (the power of the place, a factor), ...
         self._terms = [
-            [[(i - j, row[i] * math.comb(i, j)) for i in range(j, degree) if row[i] != 0] for j in range(degree)][::-1]
+            [
+                [(i - j, row[i] * ((-1) ** j * math.comb(i, j))) for i in range(j, degree) if row[i] != 0]
+                for j in reversed(range(degree))
+            ]
             for row in rows + [[a - b for a, b in zip(*pair, strict=True)] for pair in pairwise(rows)]
         ]
 
     @cached_property
-    def _moments(self) -> list[list[arb_poly]]:
-        """The integrals up to the share s of each cell: of w, of w times the place, its square, ..., and at last of z."""
-        out, sums = [], [arb(0)] * (len(self._terms[0]) + 1)
+    def _moments(self) -> tuple[list[list[arb_poly]], list[list[arb]]]:
+        """The integrals of w, of w times the place, its square, ..., and at last of z: up to the share s of each cell, and before
+        each cell.
+        """
+        moments, sums = [], [[arb(0)] * (len(self._terms[0]) + 1)]
         for c in self.cells:
             length, place, row = arb(c.end - c.start), line(c.low, c.high), []
             power = c.weight * length
-            for total in sums[:-1]:
+            for total in sums[-1][:-1]:
                 row.append(power.integral() + total)
                 power = power * place
-            row.append((c.subtract * length).integral() + sums[-1])
-            sums = [moment(_ONE) for moment in row]
-            out.append(row)
-        return out
+            row.append((c.subtract * length).integral() + sums[-1][-1])
+            moments.append(row)
+            sums.append([moment(_ONE) for moment in row])
+        return moments, sums
 
     @property
     def subtracted(self) -> arb:
         """The whole integral of z."""
-        return self._moments[-1][-1](_ONE)
+        return self._moments[1][-1][-1]
 
-    def _upto(self, branch: int, limit: Limit, v: arb_poly) -> arb_poly:
+    def _upto(self, branch: int, limit: Limit, v: arb_poly | None = None) -> arb_poly:
         found = limit.known.get(branch)
         if found is None:
-            s = arb_poly([arb(limit.place), arb(limit.slope)]) if limit.slope else arb(limit.place)
-            *moments, z = self._moments[limit.cell]
-            at, found = [moment(s) for moment in moments], arb_poly()
+            (moments, sums), place, slope = self._moments, limit.place, limit.slope
+            if slope:
+                s = arb_poly([arb(place), arb(slope)])
+                at = [moment(s) for moment in moments[limit.cell]]
+            elif place == 1:
+                at = sums[limit.cell + 1]
+            else:
+                at = [moment(arb(place)) for moment in moments[limit.cell]]
+            found = arb_poly()
             for terms in self._terms[branch]:  # Horner
-                found = found * -v
-                for power, factor in terms:
-                    found += at[power] * factor
-            limit.known[branch] = found = found - z(s) if branch <= len(self.offsets) else found
+                found = found.left_shift(1) if v is None else found * v
+                if terms:
+                    found += sum((at[power] * factor for power, factor in terms[1:]), at[terms[0][0]] * terms[0][1])
+            limit.known[branch] = found = found - at[-1] if branch <= len(self.offsets) else found
         return found
 
-    def seek(self, v: fmpq) -> bool:
-        """Go on to a piece that begins at v, not before the last one; whether u passes knots on other lines there."""
-        moved = [path.seek(v) for path in self.paths]
-        if any(moved):
-            self._whole = None
-        return self._whole is None
+    def seek(self, v: fmpq) -> None:
+        """Go on to a piece that begins at v, not before the last one."""
+        if v >= self.until:
+            for path in self.paths:
+                path.seek(v)
+            self._whole, self.until = None, min((path.until for path in self.paths), default=NEVER)
 
     def whole(self) -> arb_poly:
         """The integral over all cells."""
         if self._whole is None:
             knots, end = len(self.offsets), Limit(len(self.cells) - 1, fmpq(1))
-            turns = (self._upto(knots + 1 + k, path.limit, VARIABLE) for k, path in enumerate(self.paths))
-            self._whole = sum(turns, self._upto(knots, end, VARIABLE))
+            turns = (self._upto(knots + 1 + k, path.limit) for k, path in enumerate(self.paths))
+            self._whole = sum(turns, self._upto(knots, end))
         return self._whole
 
-    def between(self, a: Limit, b: Limit, at: fmpq, v: arb_poly = VARIABLE) -> arb_poly:
+    def between(self, a: Limit, b: Limit, at: fmpq, v: arb_poly | None = None) -> arb_poly:
         """int_a^b of the integrand, for a piece with the value `at` of the variable inside.
 
-        `v`: a polynomial in the variable, for losses in one piece.
+        `v`: a polynomial in what the limits move with, if it is not the variable itself, for losses in one piece.
         """
         low, high, knots = a(at), b(at), len(self.offsets)
         if high <= low:
@@ -300,7 +313,7 @@ class Sweep:
         last = max(first, bisect_left(turns, high))
         total = self._upto(last, b, v) - self._upto(first, a, v)
         for k in range(first, last):
-            total += self._upto(knots + 1 + k, self.paths[k].limit, v)
+            total += self._upto(knots + 1 + k, self.paths[k].limit)
         return total
 
 
@@ -321,11 +334,11 @@ def line(start: fmpq, end: fmpq) -> arb_poly:
 
 def pieces(points: Iterable[fmpq], low: fmpq, high: fmpq) -> list[tuple[fmpq, fmpq]]:
     """The intervals between the points inside [low, high]."""
-    inside = ordered(p for p in points if low < p < high)
+    inside = ordered([p for p in points if low < p < high])
     return [(a, b) for a, b in pairwise([low, *inside, high]) if a != b]
 
 
-def ordered(points: Iterable[fmpq]) -> list[fmpq]:
+def ordered(points: list[fmpq]) -> list[fmpq]:
     """The points in increasing order: nearly always that of their floats, which are faster to compare."""
     try:
         found = sorted(points, key=float)

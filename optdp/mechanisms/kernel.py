@@ -634,7 +634,7 @@ class KernelMechanism(CellWindow):
         over, mass, growth = self._sweep(branches), arb(exact(self.exact_floor_mass)), arb(self._growth)
         number = work.flint(2 * self._words + work.words(branches.knots))
         work.count(2 * len(self.cells) * len(over.offsets) * 8 * number)
-        marks = sweep.ordered(q - o for c in over.cells for q in (c.low, c.high) for o in over.offsets)
+        marks = sweep.ordered([q - o for c in over.cells for q in (c.low, c.high) for o in over.offsets])
         between = 0 if self.rule == "mean" else bisect_left(marks, top) - bisect_right(marks, fmpq(0))
         work.count((len(self._windows) + between) * (over.each + 20 * number))
         edges, last = self._edges.tolist(), len(self.cells) - 1
@@ -662,8 +662,9 @@ class KernelMechanism(CellWindow):
                 apart, change = start - x0, end - start - (x1 - x0)
                 passed = [x0 + (x1 - x0) * (o - apart) / change for o in over.offsets if change]
                 more = [x for x in passed if x0 < x < x1]
-                work.count(len(more) * (over.each + 20 * number))
-                inner += more
+                if more:
+                    work.count(len(more) * (over.each + 20 * number))
+                    inner += more
             for y0, y1 in sweep.pieces(inner, p, q):
                 over.seek(y0)
                 v = sweep.line(y0, y1)
@@ -735,7 +736,7 @@ class KernelMechanism(CellWindow):
                 high = self._value(objective, above.widened(blur), blur)
             if smooth and below == above:
                 # Along inputs, too, the loss changes by at most `steep` times their distance.
-                unseen = Lattice.between(self.domain.lower, self.domain.upper).step / unit
+                unseen = self._reads.step / unit
                 low = high - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * span)
             else:
                 low = self._value(objective, below.widened(-blur), blur, least=True) - start - 2 * most * ball(top)
