@@ -24,7 +24,7 @@ known, and Bernstein coefficients in balls bound it on the whole continuum of ou
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import compress, pairwise
@@ -103,16 +103,20 @@ class KernelCertificate(Certificate):
             self._refuse(f"it is for losses in polynomial pieces, and not for {objective.loss.name}")
         with ctx.workprec(branches.bits):
             places = _places(objective, domain)
-            total = self._total(objective, places)
+            self._spend(objective, places)
             at = [exact(x) if places is None else places[x][0] for x in self.points]
             prior = _density(objective, domain)
             dual = _Dual(self, at, branches, (exact(slopes[0]), exact(slopes[1])), prior, tilted)
+            if isinstance(objective, WorstCase) and not dual.mass > 0:
+                self._refuse("a worst case needs a prior with positive mass")
             growth = enclosures.exp(privacy.eps) - 1
             low, high = self._span(problem, domain, dual, growth)
             if low + high == 1 and branches.even and self._symmetric and prior is None and places is None:
                 high = fmpq(1, 2)  # g(y) = g(1 - y)
             least = dual.least(low, high, growth)
-            value = (dual.value + least.min(arb(0))) / arb(total)
+            value = dual.value + least
+            if isinstance(objective, WorstCase):
+                value /= dual.mass
             found = max(0.0, enclosures.round_down(value)) if value.is_finite() else 0.0
         size = f"a prior with {len(self.mesh)} nodes and {len(self.points)} atoms"
         return Bound(found, f"kernel dual, {size}, all outputs, ball arithmetic", objective.loss.assumptions)
@@ -150,33 +154,22 @@ class KernelCertificate(Certificate):
     @property
     def _symmetric(self) -> bool:
         """Whether inputs x and 1 - x have the same weights, and thresholds that mirror each other, exactly."""
-        one = fmpq(1)
-        if self.rays or any(exact(a) + exact(b) != one for a, b in zip(self.mesh, reversed(self.mesh), strict=True)):
-            return False
-        if any(row != row[::-1] for table in (self.densities, self.reaches) for row in table):
-            return False
-        if any(exact(a) + exact(b) != one for row in self.centres for a, b in zip(row, reversed(row), strict=True)):
-            return False
-        centres = self.point_centres or self.points
-        atoms = sorted(
-            (exact(x), w, t, exact(c))
-            for x, w, t, c in zip(self.points, self.weights, self.point_reaches, centres, strict=True)
-        )
-        return atoms == sorted((one - x, w, t, one - c) for x, w, t, c in atoms)
 
-    def _total(self, objective: WorstCase | Average, places: dict[float, tuple[fmpq, Fraction]] | None) -> fmpq:
-        """What the prior's mass is to be divided by."""
+        def mirrored(row: Iterable[float], other: Iterable[float]) -> bool:
+            return all(exact(a) + exact(b) == 1 for a, b in zip(row, other, strict=True))
+
+        if self.rays or any(row != row[::-1] for table in (self.densities, self.reaches) for row in table):
+            return False
+        atoms = list(zip(self.points, self.point_centres or self.points, self.weights, self.point_reaches, strict=True))
+        pairs = zip(sorted(atoms), sorted(atoms, key=lambda atom: (-atom[0], -atom[1], *atom[2:])), strict=True)
+        return all(mirrored(row, reversed(row)) for row in (self.mesh, *self.centres)) and all(
+            a[2:] == b[2:] and mirrored(a[:2], b[:2]) for a, b in pairs
+        )
+
+    def _spend(self, objective: WorstCase | Average, places: dict[float, tuple[fmpq, Fraction]] | None) -> None:
+        """Refuse to give inputs more than the probabilities of an average."""
         if isinstance(objective, WorstCase):
-            x = list(map(exact, self.mesh))
-            total = sum(map(exact, self.weights), fmpq(0))
-            for row in self.densities:
-                total += sum(
-                    ((exact(a) + exact(b)) * (q - p) / 2 for a, b, p, q in zip(row, row[1:], x, x[1:], strict=False)),
-                    fmpq(0),
-                )
-            if total <= 0:
-                self._refuse("a worst case needs a prior with positive mass")
-            return total
+            return
         if places is not None:
             if self.densities or any(x not in places for x in self.points):
                 self._refuse("the prior has finitely many points: there must be no density, and no other point")
@@ -187,7 +180,6 @@ class KernelCertificate(Certificate):
                 self._refuse("it gives a point more than its probability under the problem's prior")
         elif self.points or any(sum(map(Fraction, shares)) > 1 for shares in zip(*self.densities, strict=True)):
             self._refuse("shares of the prior's density must sum to at most 1 at each node, without atoms")
-        return fmpq(1)
 
     def _span(self, problem: Problem, domain: Interval, dual: _Dual, growth: arb) -> tuple[fmpq, fmpq]:
         """The shares of the domain within which outputs must be searched."""
@@ -226,7 +218,7 @@ def _density(objective: WorstCase | Average, domain: Interval) -> list[tuple[fmp
 
 
 class _Dual:
-    """g of (*), its breakpoints (`marks`), and int nu dlam (`value`)."""
+    """g of (*), its breakpoints (`marks`), int nu dlam (`value`) and int dlam (`mass`)."""
 
     def __init__(
         self, c: KernelCertificate, at: list[fmpq], branches: Branches, slopes: tuple[fmpq, fmpq],
@@ -237,7 +229,7 @@ class _Dual:
         self.rows = [[exact(a) for a in row] for row in branches.rows]
         self.polys = [arb_poly([arb(a) for a in row]) for row in self.rows]
         self.marks = [fmpq(0)]
-        self.value = arb(0)
+        self.value, self.mass = arb(0), sum(map(arb, c.weights), arb(0))
         #: Words of the multipliers, and of the loss's coefficients, for counted work.
         self.words = work.words(a for row in branches.rows for a in row)
         tables = (*c.densities, *c.reaches, *c.centres, *c.rays, c.mesh, c.points)
@@ -363,9 +355,8 @@ class _Layer:
         # Nodes are added where a window's upper end passes a knot of the loss, and where the prior's density changes.
         inner = {p for a, b, _ in prior or () for p in (a, b) if x[0] < p < x[-1]}
         if centre is None:
-            for i in range(len(x) - 1):
-                for k in dual.knots:
-                    t = k / dual.slopes[1 if k > 0 else 0]
+            for t in [k / dual.slopes[1 if k > 0 else 0] for k in dual.knots if k]:
+                for i in range(len(x) - 1):
                     if min(reach[i], reach[i + 1]) < t < max(reach[i], reach[i + 1]):
                         inner.add(x[i] + (x[i + 1] - x[i]) * (t - reach[i]) / (reach[i + 1] - reach[i]))
         nodes = sorted(set(x) | inner) if inner else x
@@ -391,7 +382,8 @@ class _Layer:
                 dual.value -= (square * off * off).integral()(arb(1)) * arb(q - p)
             cells.append(Cell(p, q, middle[i], middle[i + 1], weight, subtract))
         self.sweep = over = Sweep(cells, dual.branches, -1, 2 * long)
-        dual.value += over.subtracted
+        mass, *_, value = over.totals
+        dual.mass, dual.value = dual.mass + mass, dual.value + value
         dual.marks += [*low, *high, *(m - o for m in middle for o in over.offsets)]
         # Inputs favour y between that whose upper end is y and that whose lower end is y.
         self.ends = Path(high[:-1], high[1:]), Path(low[:-1], low[1:])

@@ -98,7 +98,7 @@ class Branches:
         ends = [-reach, *(max(min(k, reach), -reach) for k in self.knots), reach]
         far = [max(map(abs, pair)) for pair in pairwise(ends)]
         return max(
-            sum((k * abs(a) * end ** (k - 1) for k, a in enumerate(row) if k), Fraction(0))
+            sum((k * abs(a) * end ** (k - 1) for k, a in enumerate(row) if k and a), Fraction(0))
             for row, end in zip(self.rows, far, strict=True)
         )
 
@@ -229,11 +229,12 @@ class Sweep:
         self.cells = cells
         # In the order of increasing t.
         self.offsets = [sign * exact(k) for k in branches.knots][::sign]
-        rows = [[arb(exact(a * sign**i)) for i, a in enumerate(row)] for row in branches.rows[::sign]]
+        rows = [[arb(exact(a)) * sign**i for i, a in enumerate(row)] for row in branches.rows[::sign]]
         rows = [row + [arb(0)] * (degree - len(row)) for row in rows]
         #: Where u passes the knots of L, and the integral over all cells.
         self.paths = [Path([c.low - o for c in cells], [c.high - o for c in cells]) for o in self.offsets]
         self._whole: arb_poly | None = None
+        self._end = Limit(len(cells) - 1, fmpq(1))
         self.until = min((path.until for path in self.paths), default=NEVER)
         # After the branches, what is lost from one to the next. For each power of v: (the power of the place, a factor), ...
         self._terms = [
@@ -262,27 +263,27 @@ class Sweep:
         return moments, sums
 
     @property
-    def subtracted(self) -> arb:
-        """The whole integral of z."""
-        return self._moments[1][-1][-1]
+    def totals(self) -> list[arb]:
+        """The whole integrals of w, of w times the place, ..., and at last of z."""
+        return self._moments[1][-1]
 
     def _upto(self, branch: int, limit: Limit, v: arb_poly | None = None) -> arb_poly:
         found = limit.known.get(branch)
         if found is None:
-            (moments, sums), place, slope = self._moments, limit.place, limit.slope
-            if slope:
-                s = arb_poly([arb(place), arb(slope)])
-                at = [moment(s) for moment in moments[limit.cell]]
-            elif place == 1:
-                at = sums[limit.cell + 1]
-            else:
-                at = [moment(arb(place)) for moment in moments[limit.cell]]
+            moments, sums = self._moments
+            s = arb_poly([arb(limit.place), arb(limit.slope)]) if limit.slope else arb(limit.place)
+            whole = limit.place == 1 and not limit.slope
+            *at, z = sums[limit.cell + 1] if whole else moments[limit.cell]
+            if not whole:
+                at = [moment(s) for moment in at]
             found = arb_poly()
             for terms in self._terms[branch]:  # Horner
                 found = found.left_shift(1) if v is None else found * v
-                if terms:
-                    found += sum((at[power] * factor for power, factor in terms[1:]), at[terms[0][0]] * terms[0][1])
-            limit.known[branch] = found = found - at[-1] if branch <= len(self.offsets) else found
+                for power, factor in terms:
+                    found += at[power] * factor
+            if branch <= len(self.offsets):
+                found -= z if whole else z(s)
+            limit.known[branch] = found
         return found
 
     def seek(self, v: fmpq) -> None:
@@ -295,9 +296,8 @@ class Sweep:
     def whole(self) -> arb_poly:
         """The integral over all cells."""
         if self._whole is None:
-            knots, end = len(self.offsets), Limit(len(self.cells) - 1, fmpq(1))
-            turns = (self._upto(knots + 1 + k, path.limit) for k, path in enumerate(self.paths))
-            self._whole = sum(turns, self._upto(knots, end))
+            turns = (self._upto(len(self.paths) + 1 + k, path.limit) for k, path in enumerate(self.paths))
+            self._whole = sum(turns, self._upto(len(self.paths), self._end))
         return self._whole
 
     def between(self, a: Limit, b: Limit, at: fmpq, v: arb_poly | None = None) -> arb_poly:
