@@ -228,7 +228,7 @@ class _Dual:
         self.knots = [exact(k) for k in branches.knots]
         self.rows = [[exact(a) for a in row] for row in branches.rows]
         self.polys = [arb_poly([arb(a) for a in row]) for row in self.rows]
-        self.marks = [fmpq(0)]
+        self.marks, self.terms = [fmpq(0)], None
         self.value, self.mass = arb(0), sum(map(arb, c.weights), arb(0))
         #: Words of the multipliers, and of the loss's coefficients, for counted work.
         self.words = work.words(a for row in branches.rows for a in row)
@@ -303,7 +303,10 @@ class _Dual:
         work.count(len(inside) * (30 + sum(layer.sweep.each for layer in self.layers)) + 10 * len(self.marks))
         for y0, y1, total, near in self._pieces(inside):
             g = (total + near * growth)(sweep.line(y0, y1))
-            values = bernstein(g.coeffs() or [zero])
+            rest = g.coeffs() or [zero]
+            if not self.branches.jumps and sum((c.min(zero) for c in rest[1:]), rest[0]) >= zero:
+                continue
+            values = bernstein(rest)
             if self.branches.jumps:  # at a jump the least value that is near counts, for every atom by itself
                 reached = reached.min(values[-1] + self._drop(y1, growth))
                 if y0 == low:
@@ -347,10 +350,11 @@ class _Layer:
         size, degree = dual.size + work.words(dual.branches.knots), max(map(len, dual.rows))
         work.count(len(x) * (len(dual.knots) * 6 * work.flint(size) + 10))
         slopes = dual.slopes if centre is None else (fmpq(-1), fmpq(1))
-        if any(p > q for slope in slopes for p, q in pairwise(map(lambda m, t: m + slope * t, centre or x, reach))):
+        low, high = ([m + slope * t for m, t in zip(centre or x, reach, strict=True)] for slope in slopes)
+        if any(p > q for ends in (low, high) for p, q in pairwise(ends)):
             certificate._refuse("the ends of the favoured outputs must not decrease")
         keep = [any(density[max(i - 1, 0) : i + 2]) for i in range(len(x))]  # elsewhere thresholds are of no use
-        x, density, reach = (list(compress(row, keep)) for row in (x, density, reach))
+        x, density, reach, low, high = (list(compress(row, keep)) for row in (x, density, reach, low, high))
         centre = centre and list(compress(centre, keep))
         # Nodes are added where a window's upper end passes a knot of the loss, and where the prior's density changes.
         inner = {p for a, b, _ in prior or () for p in (a, b) if x[0] < p < x[-1]}
@@ -366,7 +370,7 @@ class _Layer:
         work.count(len(nodes) * (polynomial + (60 + 8 * len(dual.knots)) * work.flint(long)))
         lam, t = _along(x, density, nodes), _along(x, reach, nodes)
         middle = nodes if centre is None else _along(x, centre, nodes)
-        low, high = ([m + slope * s for m, s in zip(middle, t, strict=True)] for slope in slopes)
+        low, high = _along(x, low, nodes), _along(x, high, nodes)
         cells = []
         for i, (p, q) in enumerate(pairwise(nodes)):
             weight, threshold = sweep.line(lam[i], lam[i + 1]), sweep.line(t[i], t[i + 1])
@@ -381,7 +385,8 @@ class _Layer:
                 subtract = square * threshold * threshold
                 dual.value -= (square * off * off).integral()(arb(1)) * arb(q - p)
             cells.append(Cell(p, q, middle[i], middle[i + 1], weight, subtract))
-        self.sweep = over = Sweep(cells, dual.branches, -1, 2 * long)
+        self.sweep = over = Sweep(cells, dual.branches, -1, 2 * long, dual.terms)
+        dual.terms = over.terms
         mass, *_, value = over.totals
         dual.mass, dual.value = dual.mass + mass, dual.value + value
         dual.marks += [*low, *high, *(m - o for m in middle for o in over.offsets)]

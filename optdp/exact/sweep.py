@@ -31,7 +31,9 @@ BITS = 320
 DEPTH, CUTS = 48, 512
 #: Least and largest values are found to this share of the polynomial's size.
 FINE = 2.0**-80
-_ZERO, _ONE, NEVER = fmpq(0), arb(1), fmpq(2**4096)
+_ZERO, _ONE, _NOTHING, NEVER = fmpq(0), arb(1), arb_poly(), fmpq(2**4096)
+
+Terms = list[list[list[tuple[int, arb]]]]
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ class Sweep:
     """Cells in increasing order, with places that do not decrease, and the pieces of L.
 
     `sign`: +1 where t gives the output (u = place - v), -1 where it gives the input (u = v - place).
-    `size`: words of the numbers in cells, for counted work.
+    `size`: words of the numbers in cells, for counted work. `terms`: those of another sweep with the same pieces and sign.
 
     Integrals over a piece of v between breakpoints are polynomials in v itself, whose parts many pieces share. By powers of v
 
@@ -218,7 +220,9 @@ class Sweep:
     where the integrals on the right up to a limit are known for each cell.
     """
 
-    def __init__(self, cells: Sequence[Cell], branches: Branches, sign: int, size: float = 1.0) -> None:
+    def __init__(
+        self, cells: Sequence[Cell], branches: Branches, sign: int, size: float = 1.0, terms: Terms | None = None
+    ) -> None:
         degree, weight = max(map(len, branches.rows)), max(c.weight.length() for c in cells)
         part, knots = 4 + weight * (2 + (degree + weight) ** 2 / 20), len(branches.knots)
         #: Microseconds for the knots between two limits that move, the whole integral, and that between the limits.
@@ -229,60 +233,58 @@ class Sweep:
         self.cells = cells
         # In the order of increasing t.
         self.offsets = [sign * exact(k) for k in branches.knots][::sign]
-        rows = [[arb(exact(a)) * sign**i for i, a in enumerate(row)] for row in branches.rows[::sign]]
-        rows = [row + [arb(0)] * (degree - len(row)) for row in rows]
         #: Where u passes the knots of L, and the integral over all cells.
         self.paths = [Path([c.low - o for c in cells], [c.high - o for c in cells]) for o in self.offsets]
         self._whole: arb_poly | None = None
+        self._known: dict[tuple[int, int], list[arb_poly]] = {}
         self._end = Limit(len(cells) - 1, fmpq(1))
         self.until = min((path.until for path in self.paths), default=NEVER)
-        # After the branches, what is lost from one to the next. For each power of v: (the power of the place, a factor), ...
-        self._terms = [
-            [
-                [(i - j, row[i] * ((-1) ** j * math.comb(i, j))) for i in range(j, degree) if row[i] != 0]
-                for j in reversed(range(degree))
-            ]
-            for row in rows + [[a - b for a, b in zip(*pair, strict=True)] for pair in pairwise(rows)]
-        ]
+        self.terms = _terms(branches, sign) if terms is None else terms
 
     @cached_property
-    def _moments(self) -> tuple[list[list[arb_poly]], list[list[arb]]]:
-        """The integrals of w, of w times the place, its square, ..., and at last of z: up to the share s of each cell, and before
-        each cell.
-        """
-        moments, sums = [], [[arb(0)] * (len(self._terms[0]) + 1)]
+    def _moments(self) -> list[list[arb_poly]]:
+        """Up to the share s of each cell the integrals of w, of w times the place, its square, ..., and at last of z."""
+        moments, sums = [], [arb(0)] * (len(self.terms[0]) + 1)
         for c in self.cells:
-            length, place, row = arb(c.end - c.start), line(c.low, c.high), []
-            power = c.weight * length
-            for total in sums[-1][:-1]:
-                row.append(power.integral() + total)
+            place, power, row = line(c.low, c.high), c.weight, []
+            length = arb(c.end - c.start)
+            for total in sums[:-1]:
+                row.append(power.integral() * length + total)
                 power = power * place
-            row.append((c.subtract * length).integral() + sums[-1][-1])
+            row.append(c.subtract.integral() * length + sums[-1])
             moments.append(row)
-            sums.append([moment(_ONE) for moment in row])
-        return moments, sums
+            sums = [moment(_ONE) for moment in row]
+        return moments
 
     @property
     def totals(self) -> list[arb]:
         """The whole integrals of w, of w times the place, ..., and at last of z."""
-        return self._moments[1][-1]
+        return [moment(_ONE) for moment in self._moments[-1]]
+
+    def _parts(self, branch: int, cell: int) -> list[arb_poly]:
+        """The integral of a branch up to the share s of a cell: what each power of v is multiplied by, for the highest first."""
+        found = self._known.get((branch, cell))
+        if found is None:
+            *moments, z = self._moments[cell]
+            found = self._known[branch, cell] = []
+            for terms in self.terms[branch]:
+                part = _NOTHING
+                for power, factor in terms:
+                    part += moments[power] * factor
+                found.append(part)
+            if branch <= len(self.offsets):
+                found[-1] -= z
+        return found
 
     def _upto(self, branch: int, limit: Limit, v: arb_poly | None = None) -> arb_poly:
+        """The integral of a branch up to a limit."""
         found = limit.known.get(branch)
         if found is None:
-            moments, sums = self._moments
-            s = arb_poly([arb(limit.place), arb(limit.slope)]) if limit.slope else arb(limit.place)
-            whole = limit.place == 1 and not limit.slope
-            *at, z = sums[limit.cell + 1] if whole else moments[limit.cell]
-            if not whole:
-                at = [moment(s) for moment in at]
-            found = arb_poly()
-            for terms in self._terms[branch]:  # Horner
-                found = found.left_shift(1) if v is None else found * v
-                for power, factor in terms:
-                    found += at[power] * factor
-            if branch <= len(self.offsets):
-                found -= z if whole else z(s)
+            s = arb_poly([arb(limit.place), arb(limit.slope)])
+            first, *parts = self._parts(branch, limit.cell)
+            found = first(s)
+            for part in parts:  # Horner
+                found = (found.left_shift(1) if v is None else found * v) + part(s)
             limit.known[branch] = found
         return found
 
@@ -315,6 +317,23 @@ class Sweep:
         for k in range(first, last):
             total += self._upto(knots + 1 + k, self.paths[k].limit)
         return total
+
+
+def _terms(branches: Branches, sign: int) -> Terms:
+    """Of each branch in the order of increasing t, and then of what is lost from one to the next, for each power of v from the
+    highest on: (the power of the place, a factor), ...
+    """
+    degree, rows = max(map(len, branches.rows)), []
+    for row in branches.rows[::sign]:
+        rows.append([arb(exact(a)) * sign**i for i, a in enumerate(row)] + [arb(0)] * (degree - len(row)))
+    rows += [[a - b for a, b in zip(*pair, strict=True)] for pair in pairwise(rows)]
+    return [
+        [
+            [(i - j, row[i] * ((-1) ** j * math.comb(i, j))) for i in range(j, degree) if row[i] != 0]
+            for j in reversed(range(degree))
+        ]
+        for row in rows
+    ]
 
 
 def integration(terms: int, degree: int) -> float:

@@ -723,9 +723,7 @@ class KernelMechanism(CellWindow):
             near = ball((1 - self.exact_floor_mass) / self.width_cells)
             smooth = law.convex and above.divided(Fraction(self.share))
             sloped = [b - a for a, b in self._shares if a < b]
-            slope = max(
-                (ball((b - a) / count) for (a, b), count in zip(self._shares, self.cells, strict=True)), key=float
-            )
+            slope = ball(max((b - a) / count for (a, b), count in zip(self._shares, self.cells, strict=True)))
             start = 2 * near * ball(steep) * slope if smooth else 2 * near * ball(top)
             cells = 2 * most * ball(top) if sloped and not law.convex else arb(0)
             power = above.power
@@ -825,9 +823,7 @@ class KernelMechanism(CellWindow):
             moved = 2 * reach * off if isinstance(objective, Average) else Fraction(0)
             added = starts * ball(unit**2) + ball(sent.step**2 / 4 + off**2 + moved)
             # Cells in place of the continuum: less by the variance within a cell.
-            slope = max(
-                (ball((b - a) / count) for (a, b), count in zip(self._shares, self.cells, strict=True)), key=float
-            )
+            slope = ball(max((b - a) / count for (a, b), count in zip(self._shares, self.cells, strict=True)))
             most = ball(self.exact_floor_mass / CELLS + (1 - self.exact_floor_mass) / self.width_cells)
             lost = most * slope * ball((high - low) * unit**2) / 12 + ball(4 * reach * off)
             return max(enclosures.round_down(value - lost), 0.0), enclosures.round_up(value + added)
