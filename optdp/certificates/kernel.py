@@ -156,7 +156,9 @@ class KernelCertificate(Certificate):
         """Whether inputs x and 1 - x have the same weights, and thresholds that mirror each other, exactly."""
 
         def mirrored(row: Iterable[float], other: Iterable[float]) -> bool:
-            return all(exact(a) + exact(b) == 1 for a, b in zip(row, other, strict=True))
+            both = ((min(pair), max(pair)) for pair in zip(row, other, strict=True))
+            # From 1/2 to 2 the difference from 1 is a float.
+            return all(1 - high == low if high <= 2 else exact(low) + exact(high) == 1 for low, high in both)
 
         if self.rays or any(row != row[::-1] for table in (self.densities, self.reaches) for row in table):
             return False
@@ -228,7 +230,8 @@ class _Dual:
         self.knots = [exact(k) for k in branches.knots]
         self.rows = [[exact(a) for a in row] for row in branches.rows]
         self.polys = [arb_poly([arb(a) for a in row]) for row in self.rows]
-        self.marks, self.terms = [fmpq(0)], None
+        self.marks = [fmpq(0)]
+        self.terms: sweep.Terms | None = None
         self.value, self.mass = arb(0), sum(map(arb, c.weights), arb(0))
         #: Words of the multipliers, and of the loss's coefficients, for counted work.
         self.words = work.words(a for row in branches.rows for a in row)
@@ -253,8 +256,8 @@ class _Dual:
             self.start = self.start[0] + r, self.far[0]
             self.atoms.append((b, zero, r if up else -r))
             self.marks.append(b)
-        each = len(self.rows) * (10 + 2 * sweep.integration(degree, degree) + 0.2 * len(self.rows))
-        work.count(len(at) * (each + 40 * work.flint(2 * self.size + work.words(branches.knots))))
+        each = len(self.rows) * (3 + degree**2 / 20 + 0.1 * len(self.rows))
+        work.count(len(at) * (each + 12 * work.flint(2 * self.size + work.words(branches.knots))))
         for i, (p, weight, reach) in enumerate(zip(at, c.weights, c.point_reaches, strict=True)):
             w, t = exact(weight), exact(reach)
             if not w:
@@ -302,7 +305,7 @@ class _Dual:
         inside = sweep.pieces(self.marks, low, high)
         work.count(len(inside) * (30 + sum(layer.sweep.each for layer in self.layers)) + 10 * len(self.marks))
         for y0, y1, total, near in self._pieces(inside):
-            g = (total + near * growth)(sweep.line(y0, y1))
+            g = total + near * growth
             rest = g.coeffs() or [zero]
             if not self.branches.jumps and sum((c.min(zero) for c in rest[1:]), rest[0]) >= zero:
                 continue
@@ -312,8 +315,7 @@ class _Dual:
                 if y0 == low:
                     reached = reached.min(values[0] - self._drop(y0, growth, after=True))
             if not all(value >= zero for value in values):
-                middle = arb((y0 + y1) / 2)
-                scale = abs(total(middle)) + abs(near(middle)) * growth
+                scale = abs(total(arb(0.5))) + abs(near(arb(0.5))) * growth
                 reached = reached.min(values[0]).min(values[-1])
                 best = best.min(sweep.least(g, scale * sweep.FINE, reached))
         return best.min(reached)
@@ -328,16 +330,16 @@ class _Dual:
         return found
 
     def _pieces(self, inside: list[tuple[fmpq, fmpq]]) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
-        """Pieces (start, end, ...) with the polynomials in y of the integral of r and of that over the inputs that favour y."""
+        """Pieces (start, end, ...) with the polynomials of the whole integral of r and of that over the inputs that favour y."""
         done, (total, near) = 0, self.start
         for y0, y1 in inside:
             while done < len(self.atoms) and self._cuts[done] <= y0:
                 total, near, done = total + self.atoms[done][1], near + self.atoms[done][2], done + 1
-            whole, part = total, near
+            whole, part, y = total, near, sweep.line(y0, y1)
             for layer in self.layers:
                 a, b = layer.at(y0, y1)
                 whole, part = whole + a, part + b
-            yield y0, y1, whole, part
+            yield y0, y1, whole(y), part(y)
 
 
 class _Layer:
@@ -365,9 +367,8 @@ class _Layer:
                         inner.add(x[i] + (x[i + 1] - x[i]) * (t - reach[i]) / (reach[i + 1] - reach[i]))
         nodes = sorted(set(x) | inner) if inner else x
         long = 4 * size if len(nodes) > len(x) else 2 * size
-        # Powers of the reach have numbers that grow with the degree; marks are sorted.
-        polynomial = 2 * degree**2 * work.flint(degree * long / 8 + dual.words) + 0.1 * len(prior or ())
-        work.count(len(nodes) * (polynomial + (60 + 8 * len(dual.knots)) * work.flint(long)))
+        each = 4 + degree**2 / 10 + 0.1 * len(prior or ()) + (15 + 8 * len(dual.knots)) * work.flint(long)
+        work.count(len(nodes) * each)
         lam, t = _along(x, density, nodes), _along(x, reach, nodes)
         middle = nodes if centre is None else _along(x, centre, nodes)
         low, high = _along(x, low, nodes), _along(x, high, nodes)

@@ -29,11 +29,12 @@ def bernstein(power: Sequence[Any]) -> list[Any]:
     return row
 
 
-def halves(coefficients: Sequence[Any], at: float | None = None) -> tuple[list[Any], list[Any]]:
+def halves(coefficients: Sequence[Any], at: arb | None = None) -> tuple[list[Any], list[Any]]:
     """Bernstein coefficients on the left and on the right half of the interval, or of where it is cut `at` another place."""
+    rest = None if at is None else 1 - at
     left, right, row = [coefficients[0]], [coefficients[-1]], list(coefficients)
     while len(row) > 1:
-        row = [(a + b) / 2 if at is None else a + (b - a) * at for a, b in pairwise(row)]
+        row = [(a + b) / 2 if at is None else a * rest + b * at for a, b in pairwise(row)]
         left.append(row[0])
         right.append(row[-1])
     return left, right[::-1]

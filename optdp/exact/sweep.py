@@ -66,7 +66,7 @@ class Branches:
     @cached_property
     def even(self) -> bool:
         """Whether L(u) = L(-u)."""
-        mirrored = tuple(tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in reversed(self.rows))
+        mirrored = tuple(tuple(-a if k % 2 and a else a for k, a in enumerate(row)) for row in reversed(self.rows))
         return mirrored == self.rows and all(a == -b for a, b in zip(self.knots, reversed(self.knots), strict=True))
 
     @cached_property
@@ -100,7 +100,7 @@ class Branches:
         ends = [-reach, *(max(min(k, reach), -reach) for k in self.knots), reach]
         far = [max(map(abs, pair)) for pair in pairwise(ends)]
         return max(
-            sum((k * abs(a) * end ** (k - 1) for k, a in enumerate(row) if k and a), Fraction(0))
+            sum((k * abs(a) * end ** (k - 1) if k > 1 else abs(a) for k, a in enumerate(row) if k and a), Fraction(0))
             for row, end in zip(self.rows, far, strict=True)
         )
 
@@ -113,8 +113,8 @@ class Branches:
     def divided(self, share: Fraction) -> bool:
         """Whether L(-share d) = L((1 - share) d) for all d >= 0."""
         left, right = bisect_left(self.knots, 0), bisect_right(self.knots, 0)
-        near = [[a * (-share) ** k for k, a in enumerate(row)] for row in reversed(self.rows[: left + 1])]
-        far = [[a * (1 - share) ** k for k, a in enumerate(row)] for row in self.rows[right:]]
+        near = [[a and a * (-share) ** k for k, a in enumerate(row)] for row in reversed(self.rows[: left + 1])]
+        far = [[a and a * (1 - share) ** k for k, a in enumerate(row)] for row in self.rows[right:]]
         knots = [k * (share - 1) for k in reversed(self.knots[:left])], [k * share for k in self.knots[right:]]
         return 0 < share < 1 and near == far and knots[0] == knots[1]
 
@@ -156,7 +156,7 @@ def horner(row: Sequence[Fraction], u: Fraction) -> Fraction:
     """sum_k row[k] u^k."""
     total = Fraction(0)
     for a in reversed(row):
-        total = total * u + a
+        total = total * u + a if total else a
     return total
 
 
@@ -224,12 +224,15 @@ class Sweep:
         self, cells: Sequence[Cell], branches: Branches, sign: int, size: float = 1.0, terms: Terms | None = None
     ) -> None:
         degree, weight = max(map(len, branches.rows)), max(c.weight.length() for c in cells)
-        part, knots = 4 + weight * (2 + (degree + weight) ** 2 / 20), len(branches.knots)
-        #: Microseconds for the knots between two limits that move, the whole integral, and that between the limits.
-        self.each = (knots + 2) * (10 + 4 * work.flint(size + work.words(branches.knots))) + 3 * part
-        sums = (knots + 1) * (5 + 2 * part) if len(cells) > 1 else 0
-        sums += 4 * knots * part  # where a knot enters a cell, and leaves it
-        work.count(len(cells) * (6 * work.flint(size) + degree + weight + sums))
+        part, knots = (3 + 0.6 * degree**2 + 0.02 * degree**3) * (11 + weight) / 12, len(branches.knots)
+        number = work.flint(size + work.words(branches.knots))
+        #: Microseconds for the whole integral and that between two limits that move, on one piece.
+        self.each = (knots + 2) * (4 + number) + 2 * part + (degree + weight) ** 2 / 20
+        sums = (2 + degree + degree**2 / 7) * (7 + weight) / 8
+        # A knot enters each cell, and leaves it.
+        work.count(
+            len(cells) * (2 * number + sums + knots * (2 * part + number)) + (2 * knots + 1) * (4 + degree**2 / 5)
+        )
         self.cells = cells
         # In the order of increasing t.
         self.offsets = [sign * exact(k) for k in branches.knots][::sign]
@@ -246,10 +249,10 @@ class Sweep:
         """Up to the share s of each cell the integrals of w, of w times the place, its square, ..., and at last of z."""
         moments, sums = [], [arb(0)] * (len(self.terms[0]) + 1)
         for c in self.cells:
-            place, power, row = line(c.low, c.high), c.weight, []
-            length = arb(c.end - c.start)
+            place, length, row = line(c.low, c.high), arb(c.end - c.start), []
+            power = c.weight * length
             for total in sums[:-1]:
-                row.append(power.integral() * length + total)
+                row.append(power.integral() + total)
                 power = power * place
             row.append(c.subtract.integral() * length + sums[-1])
             moments.append(row)
@@ -415,9 +418,9 @@ def most(polynomial: arb_poly, tolerance: arb, known: arb | None = None) -> arb:
     return high
 
 
-def _turn(piece: Sequence[arb], depth: int) -> float | None:
+def _turn(piece: Sequence[arb], depth: int) -> arb | None:
     """At every other depth about where a parabola with the slopes at both ends turns: cuts converge to a turn quadratically."""
     if depth % 2 or len(piece) < 3:
         return None
     start, end = (float((b - a).mid()) for a, b in (piece[:2], piece[-2:]))
-    return min(max(start / (start - end), 2.0**-20), 1 - 2.0**-20) if -math.inf < start * end < 0 else None
+    return arb(min(max(start / (start - end), 2.0**-20), 1 - 2.0**-20)) if -math.inf < start * end < 0 else None
