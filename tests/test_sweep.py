@@ -126,6 +126,35 @@ def test_limits_may_move_while_the_variable_is_a_curve(parts, v, start, length):
         assert value.overlaps(arb(plain(parts, law, 1, curve(s), *ends))) and value.rad() < 1e-60
 
 
+def test_a_wrong_moment_or_factor_is_noticed():
+    """Every number that polynomials are made of counts: with any one changed they are no longer the plain integrals."""
+    one, law = (
+        arb_poly([1, arb(0.5)]),
+        Branches((Fraction(0),), ((Fraction(1), Fraction(-2)), (Fraction(1), Fraction(3)))),
+    )
+    parts = [Cell(fmpq(k, 2), fmpq(k + 1, 2), fmpq(k), fmpq(k + 1), one, one) for k in (0, 1)]
+    low, high = fmpq(9, 8), fmpq(5, 4)
+    changes = [("moment", k, n) for k in (0, 1) for n in range(3)] + [
+        ("term", b, j) for b in range(3) for j in range(2)
+    ]
+    for kind, first, second in [("nothing", 0, 0), *changes]:
+        over = Sweep(parts, law, 1)
+        a, b = (Path([c.low - d for c in parts], [c.high - d for c in parts]) for d in (fmpq(-1, 4), fmpq(3, 4)))
+        if kind == "moment":
+            over._moments[first][second] += arb(2) ** -100
+        elif kind == "term":
+            over.terms[first][second] = [
+                (power, factor + arb(2) ** -100) for power, factor in over.terms[first][second]
+            ]
+        for path in (a, b, over):
+            path.seek(low)
+        if kind == "nothing":
+            agree(over, 1, law, a.limit, b.limit, low, high)
+        else:
+            with pytest.raises(AssertionError):
+                agree(over, 1, law, a.limit, b.limit, low, high)
+
+
 @given(st.lists(st.fractions(-2, 2, max_denominator=9), max_size=12), st.booleans())
 def test_points_are_sorted_exactly_though_floats_are_compared(points, near):
     """Those that are equal as floats, and those that are none, too."""

@@ -233,8 +233,7 @@ class _Dual:
         self.marks = [fmpq(0)]
         self.terms: sweep.Terms | None = None
         self.value, self.mass = arb(0), sum(map(arb, c.weights), arb(0))
-        #: Words of the multipliers, and of the loss's coefficients, for counted work.
-        self.words = work.words(a for row in branches.rows for a in row)
+        #: Words of the multipliers, for counted work.
         tables = (*c.densities, *c.reaches, *c.centres, *c.rays, c.mesh, c.points)
         self.size = work.words(v for table in tables for v in table)
         x = list(map(exact, c.mesh))
