@@ -18,8 +18,8 @@ from optdp.problem.problem import Problem
 
 #: Cells of the first mesh for gaps of 1e-3, at least and at most: as 1 over the square root of the gap asked for.
 COARSE, LEAST, MOST = 32, 8, 64
-#: How many times as many for averages under a density, whose best floors have many atoms.
-FINER = 1.4
+#: How many times as many for averages under a density, whose best floors have many atoms; narrower windows take longer with them.
+FINER, NARROW = 1.4, 4e-3
 #: Inputs that stand for a prior's density.
 QUADRATURE = 1024
 #: At most so many multiples of a jump of the loss are nodes.
@@ -220,7 +220,7 @@ class Task:
 
     def meshes(self, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
-        finer = FINER if self.smooth and self.width < 2 / COARSE else 1.0
+        finer = FINER if self.smooth and NARROW < self.width < 2 / COARSE else 1.0
         cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol) * finer, LEAST, MOST))
         w, even = self.width, np.linspace(0.0, 1.0, cells + 1)
         tiles = self._tiles()
