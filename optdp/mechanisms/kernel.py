@@ -25,6 +25,7 @@ from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB, Guide, Seed, as_rng, coin, either, in_blocks, limbs, tossed
 from optdp.exact.sweep import Branches, Cell, Limit, Sweep, exact
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow, least_floor
+from optdp.problem.density import Density
 from optdp.problem.domains import DomainLike, Interval, as_interval
 from optdp.problem.losses import LossLike
 from optdp.problem.objectives import Average, Objective, WorstCase
@@ -749,6 +750,13 @@ class KernelMechanism(CellWindow):
         width = self.domain.exact_width
         at = [first * self._sent.step for first, _ in self._places]
         if isinstance(objective, Average):
+            density = Density.uniform(self.domain) if isinstance(objective.prior, str) else objective.prior
+            if isinstance(density, Density) and len(at) == 1:  # one number, and no input with mass at a jump
+                low, top = Fraction(self.domain.lower), Fraction(self.domain.upper)
+                cuts = [top, *(min(max(at[0] - k * width, low), top) for k in law.knots), low]
+                parts = zip(law.rows, cuts, cuts[1:], strict=False)
+                value = sum((row[0] * density.mass(a, b) for row, b, a in parts), Fraction(0))
+                return enclosures.round_down(value), enclosures.round_up(value)
             if not isinstance(objective.prior, Prior) or any(
                 Fraction(float(p)) != p for p in objective.prior.categories
             ):

@@ -25,6 +25,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -66,6 +67,8 @@ LEVELS, FINEST = 14, 1200
 FAINTEST = 1e-6
 #: Losses of powers over the whole domain below this have no digits to spare.
 SMALLEST = 1e-280
+#: Values in floats that are 0.
+NOTHING = 1e-290
 #: At most how many pieces a floor is cut into; where a search was stopped.
 PIECES, FEW = 8192, 1024
 #: At least and at most how many times as many cells a finer mesh has.
@@ -242,7 +245,7 @@ def build_model(
     problem: Problem, y: tuple[float, ...], cuts: tuple[tuple[float, ...], ...], rtol: float
 ) -> LinearProgram:
     """The last master program: floors on the mesh `y`, from the cuts (inputs, lower and upper ends of favoured outputs) on."""
-    task = Task(problem)
+    task = Task(problem, y)
     program = master.solve(task, np.array(y), Cuts(*map(np.array, cuts)), rtol).program
     program.cost = program.cost * (task.cost.unit / task.scale)  # its optimum is the loss in the problem's own units
     return program
@@ -259,13 +262,17 @@ class _Search:
             self.certificate = steps.packing(task) if known else two_atoms(task)
             self.bound = self.certificate.bound(run.problem).value
         simple = [self._simple()]
-        if task.symmetric and not task.cost.tilted:
-            simple.append(self._two())
-        if known:
-            simple += steps.covers(task, len(self.certificate.points) // 2)
+        if not task.cost.tilted:
+            simple += [self._one(), *([self._two()] if task.symmetric else [])]
+        if task.cost.step is not None:
+            count = len(self.certificate.points) // 2 if known else min(int(1 / (2 * task.cost.step)), FEW)
+            for n in (count,) if known else (count or 1, count + 1):
+                simple += steps.covers(task, n)
         values = [made.enclose(run.problem.objective)[1] for made in simple]
         self.value = min(values)
         self.mechanism: KernelMechanism | PiecewiseMechanism = simple[values.index(self.value)]
+        #: Whether proofs need the loss's lesser values at jumps.
+        self.lower = False
         self.message, self.stopped = "", False
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
         #: The last prior, and by how much its windows shrink.
@@ -298,6 +305,19 @@ class _Search:
             return made
         return self._mechanism(np.ones(1), np.array([low]), np.array([high]), task.width)
 
+    def _one(self) -> KernelMechanism:
+        """The best constant, the middle one of equals: all there is where it costs nothing."""
+        task = self.task
+        x, chances = task.prior or (np.linspace(0.0, 1.0, 65), None)
+        marks = task.places if task.places.size else np.array([0.0, 1.0])
+        marks = np.clip(np.add.outer(marks, (0.0, *task.cost.knots)).ravel(), *task.span)
+        y = between(np.union1d(marks, np.linspace(*task.span, 257)), 1)
+        losses = task.cost.of(y - x[:, None])
+        losses = losses.max(axis=0) if chances is None else chances @ losses
+        best = np.flatnonzero(losses <= losses.min() * (1 + 1e-12))
+        y = grid(y[best[best.size // 2], None])
+        return self._mechanism(np.ones(1), y, y, 1.0)
+
     def _two(self) -> KernelMechanism:
         """Two outputs that are mirror images: nearly the best for small eps (the squared error: the best up to 1.76)."""
         task, share = self.task, 1 / (2 + self.task.growth)
@@ -319,8 +339,6 @@ class _Search:
         """Refine, and keep the best mechanism and the best bound."""
         task, rtol, solver = self.task, self.run.rtol, self.run.solver
         y, inputs = task.meshes(rtol)
-        half = inputs[inputs <= task.half] if task.prior is None else task.prior[0]
-        cuts = self._first(half)
         found: Master | None = None
         dual: Dual | None = None
         shrink = 0.0
@@ -333,7 +351,11 @@ class _Search:
             self.message, levels = "floats are too far apart for a cover and a packing of one size", 0
         if not levels and isinstance(self.mechanism, KernelMechanism):  # the program has it among its solutions
             y = task.mirrored(np.concatenate([y, self.mechanism.lows, self.mechanism.highs]))
+        cuts = self._first(y, inputs)
+        if levels and task.smooth:
+            self.proof = self._thresholds(None, y, inputs)[1:]
         for level in range(levels):
+            task = self.task
             if not self.run.left():
                 self.message, self.stopped = "the time limit was reached before the tolerance", True
                 self._keep(found)
@@ -347,6 +369,9 @@ class _Search:
                 self._keep(found)
                 break
             cuts = found.cuts
+            if found.attained <= NOTHING:
+                self._keep_value(found)
+                break
             if dual is not None:
                 self.proof = dual, shrink
             log.debug(
@@ -375,6 +400,8 @@ class _Search:
                     self._keep_value(found)
                 break
             y, inputs = self._refined(found, program, dual, y, inputs)
+            if task.in_steps:
+                cuts = self._first(y, inputs, found.floor)
         self._keep_piecewise()
         arguments = (
             self.run.problem,
@@ -406,8 +433,13 @@ class _Search:
             if value < self.value:
                 self.mechanism, self.value = made, value
 
-    def _first(self, inputs: np.ndarray) -> Cuts:
-        """Windows as wide as the best piecewise mechanism's, or (unbiased, small eps) as its outputs are far."""
+    def _first(self, y: np.ndarray, inputs: np.ndarray, floor: Floor | None = None) -> Cuts:
+        """Windows as wide as the best piecewise mechanism's, or (unbiased, small eps) as its outputs are far; or the floor's."""
+        if self.task.in_steps:
+            self.task = replace(self.task, outputs=tuple(y.tolist()))
+        inputs = inputs[inputs <= self.task.half] if self.task.prior is None else self.task.prior[0]
+        if floor is not None:
+            return Cuts(inputs, *floor.ends(inputs, self.task.cost, self.task.growth))
         if self.task.cost.tilted and self.task.eps < 1:
             reach = 0.6 / np.tanh(self.task.eps / 2)
             return Cuts(inputs, inputs - reach, inputs + reach)
@@ -419,8 +451,8 @@ class _Search:
         self, found: Master, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None
     ) -> tuple[PriorProgram, Dual | None, float]:
         """The best prior for the floor's windows, and how much these must shrink."""
-        task, floor = self.task, found.floor
-        if task.has_density and not task.cost.tilted:
+        task, floor = replace(self.task, lower=self.lower), found.floor
+        if task.smooth:
             return self._thresholds(floor, y, inputs, solver)
         low, high = task.span
         if task.prior is None or task.has_density:
@@ -433,6 +465,7 @@ class _Search:
             layers, atoms = self._point_layers(floor, found.cuts)
         # The loss of an atom bends there, too: where it has a kink g has a dip.
         kinks = [atoms.x + knot for knot in task.cost.knots]
+        kinks += [inputs + knot for knot in task.cost.knots if task.in_steps]
         marks = [inputs, *(end for layer in layers[:1] for end in layer), atoms.a, atoms.b, *kinks]
         base, thin = np.unique(np.concatenate(marks)), task.width < THIN
         top = task.half if task.symmetric else high
@@ -469,14 +502,14 @@ class _Search:
         return best or (program, None, 0.0)
 
     def _thresholds(
-        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None
+        self, floor: Floor | None, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None = None
     ) -> tuple[PriorProgram, Dual, float]:
         """The same for an average under a density: the prior is known, and thresholds are free."""
         start = None if self.reaches is None else np.interp(inputs, *self.reaches)
-        program, dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left)
+        program, dual, lack = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left)
         start = (dual.layers[0][1] - inputs) / self.task.cost.slopes[1]
         self.reaches = inputs, start
-        return program, dual, 0.0
+        return program, dual, 0.0 if self.task.cost.jumps else lack  # narrower windows jump over what is between
 
     def _point_layers(self, floor: Floor, cuts: Cuts) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
         """For a prior of finitely many points: atoms there, with the floor's windows, others near them, none, and the cuts'."""
@@ -508,16 +541,19 @@ class _Search:
                 self.certificate, self.bound = made, bound
             if bound >= dual.value * self.task.cost.unit * (1 - 4 * share - rtol / 20):
                 break
+        else:
+            self.lower = bool(self.task.cost.jumps)
 
     def _keep_value(self, found: Master) -> None:
         """The coarsest pieces of the floor that lose little, exactly: little of the bracket, where that stays wide."""
         task, floor, rtol = self.task, found.floor, self.run.rtol
         counts, goal = np.ones(floor.steps.size, dtype=np.int64), self.bound / (1 - 0.97 * rtol) / task.cost.unit
-        apart = 1 - self.bound / (found.attained * task.cost.unit)
-        goal = max(goal, found.attained * (1 + max(rtol / 50, LOST * apart * self.stopped)))
+        attained = max(found.attained, NOTHING)
+        apart = 1 - self.bound / (attained * task.cost.unit)
+        goal = max(goal, attained * (1 + max(rtol / 50, LOST * apart * self.stopped)))
         # What a cell in one piece costs: windows narrower than it meet another density; to wider ones its mass is moved.
         change, masses = np.abs(floor.right - floor.left), np.maximum(floor.masses, 1e-300)
-        share = task.growth / max(found.value, found.attained / 2)  # a program that was stopped has a low value
+        share = task.growth / max(found.value, attained / 2)  # a program that was stopped has a low value
         narrow, wide = change * floor.steps / (4 * masses), share * change * floor.steps**2 / 12
         best: tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
         idle = 0
@@ -536,8 +572,8 @@ class _Search:
             cost, bad = np.minimum(narrow / counts, wide / counts**2), np.ones(x.size, dtype=bool)
             if task.prior is None:
                 bad = losses > goal
-            over = (losses[bad] if task.prior is None else np.full(x.size, value)) - found.attained
-            ratio = np.clip(over / (goal - found.attained), 1.2, 4.0)
+            over = (losses[bad] if task.prior is None else np.full(x.size, value)) - attained
+            ratio = np.clip(over / (goal - attained), 1.2, 4.0)
             # Cells under a window count most.
             under = (a[bad, None] <= floor.y[1:]) & (b[bad, None] >= floor.y[:-1])
             weight = np.where(under, cost, cost / (1 + task.growth))
@@ -591,30 +627,40 @@ class _Search:
         at = np.maximum(program.values(y, columns), 0.0) * floor.atoms
         over += (at[:-1] + at[1:]) / 2
         under = np.zeros(inputs.size - 1)
-        if task.prior is None:
-            points = np.concatenate([inputs[:-1] + f * np.diff(inputs) for f in shares])
-            order = np.argsort(points)
-            losses = np.empty(points.size)
-            a, b = floor.ends(points[order], task.cost, task.growth)
-            losses[order] = floor.values(points[order], a, b, task.cost, task.growth)
-            slack = np.maximum(found.attained - losses, 0.0).reshape(5, -1)
+        if task.prior is None or task.has_density:
+            points = np.sort(np.concatenate([inputs[:-1] + f * np.diff(inputs) for f in shares]))
+            losses = floor.values(points, *floor.ends(points, task.cost, task.growth), task.cost, task.growth)
+        if task.has_density:  # what other windows than its own prove less for an input
+            for (low, high), row in zip(dual.layers, dual.densities, strict=True):
+                a, b, d = (np.interp(points, inputs, v) for v in (low, high, row * task.density(inputs)))
+                lack = d * (losses - floor.values(points, a, b, task.cost, task.growth))
+                under += lack.reshape(-1, 5).mean(axis=1) * np.diff(inputs)
+        if task.in_steps:
+            middle, inner = (inputs[:-1] + inputs[1:]) / 2, under.copy()
+            for knot in task.cost.knots:
+                _spread(under, inputs, y - knot, at)
+                _spread(over, y, middle + knot, inner)
+        elif task.prior is None:
+            slack = np.maximum(found.attained - losses, 0.0).reshape(-1, 5).T
             density = sum(dual.densities, np.zeros(inputs.size))
             under = (slack * [density[:-1] * (1 - f) + density[1:] * f for f in shares]).mean(axis=0) * np.diff(inputs)
             cells = np.clip(np.searchsorted(inputs, dual.atoms.x) - 1, 0, inputs.size - 2)
             np.add.at(under, cells, dual.weights * slack.mean(axis=0)[cells])
-        if dual.layers:
+        if dual.layers and not task.in_steps:
             low, high = dual.layers[0]
             middle, inner = (y[:-1] + y[1:]) / 2, (inputs[:-1] + inputs[1:]) / 2
             here, there = over.copy(), under.copy()
             for end in (low, high):
                 _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
                 _spread(over, y, np.interp(inner, inputs, end), there / 2)
-        if task.has_density:  # the best floors are often atoms, which stand where g touches 0
+        if task.has_density or (task.places.size and not task.cost.tilted):  # best are atoms, where g touches 0
+            y, inputs = _finer(y, over, 0.5), _finer(inputs, under, 0.5)
             padded = np.concatenate([[np.inf], dual.g, [np.inf]])
             touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
-            finer, new = _halved(y, over, 0.5), dual.outputs[touching]
-            far = np.abs(new[:, None] - finer[None]).min(axis=1) > 5e-3 * task.width
-            return task.mirrored(np.union1d(finer, new[far])), _halved(inputs, under, 0.5)
+            new, close = dual.outputs[touching], 5e-3 * task.width
+            new = new[np.unique(np.round(new / close), return_index=True)[1]]
+            far = np.abs(new[:, None] - y[None]).min(axis=1) > close
+            return task.mirrored(np.union1d(y, new[far])), inputs
         if task.symmetric:
             over, under = over + over[::-1], under + under[::-1]
         share = min(self.run.rtol / 2 / max(1 - dual.value / found.attained, 1e-300), 0.5)
@@ -640,14 +686,6 @@ def _mirrored(
 def _spread(target: np.ndarray, mesh: np.ndarray, points: np.ndarray, amounts: np.ndarray) -> None:
     """Add each amount to the cell of its point."""
     np.add.at(target, np.clip(np.searchsorted(mesh, points) - 1, 0, mesh.size - 2), amounts)
-
-
-def _halved(mesh: np.ndarray, weights: np.ndarray, share: float = 0.85) -> np.ndarray:
-    """The mesh with the heaviest cells halved that carry this share of the weight."""
-    order = np.argsort(-weights, kind="stable")
-    running = np.cumsum(weights[order])
-    pick = order[: int(np.searchsorted(running, share * running[-1])) + 1]
-    return np.union1d(mesh, (mesh[pick] + mesh[pick + 1]) / 2)
 
 
 def _finer(mesh: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:

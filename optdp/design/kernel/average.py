@@ -25,28 +25,46 @@ from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
 
 #: Programs for one mesh; the changes of reaches in a program, as shares of the largest; and the first of these, in windows.
 STEPS, SHARES, RANGE = 12, (1.0, 0.15), 0.5
+#: Reaches that are tried first, in those of the best piecewise mechanism.
+FIRST = (1.0, 3.0, 10.0)
+#: How often thresholds are lifted.
+LIFTS = 3
 #: Rounds of rows, and how far below 0 (as a share of F) g may be at the outputs looked at.
 ROUNDS, CLOSE = 12, 1e-6
+#: Constants whose losses are looked at, and reaches between which thresholds are interpolated.
+CONSTANTS, LEVELS = 65, 257
 
 
 def solve(
-    task: Task, floor: Floor, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
+    task: Task, floor: Floor | None, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
     solver: LinearSolver | None = None, left: Callable[[], float] = unlimited,
-) -> tuple[PriorProgram, Dual]:  # fmt: skip
-    """The best thresholds on the mesh: from those of the floor, or (better) from reaches that are known already, on.
+) -> tuple[PriorProgram, Dual, float]:  # fmt: skip
+    """The best thresholds on the mesh: from those of the floor, or (better) from reaches that are known already, on; without a
+    floor ones that are good.
 
     g is looked at between the `marks` and the ends of windows.
     """
     a, b = task.cost.slopes
-    _, high = floor.ends(mesh, task.cost, task.growth)
-    starts = [_steady(mesh, (high - mesh) / b, a, b)] + ([] if start is None else [_steady(mesh, start, a, b)])
-    best = max((_Point(task, mesh, t, marks) for t in starts), key=lambda p: p.value)
+    starts = [np.full(mesh.size, f * task.width / (b - a)) for f in FIRST]
+    if floor is not None:
+        starts = [(floor.ends(mesh, task.cost, task.growth)[1] - mesh) / b]
+    starts += [] if start is None else [start]
+
+    def point(reaches: np.ndarray) -> _Point:
+        made = _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
+        for _ in range(LIFTS):
+            if made.lack <= rtol / 50:
+                break
+            made = max(made, _Point(task, mesh, _steady(mesh, made.lifted(), a, b), marks), key=lambda p: p.value)
+        return made
+
+    best = max((point(t) for t in starts), key=lambda p: p.value)
     change = RANGE * task.width
-    for _ in range(STEPS):
+    for _ in range(STEPS if floor is not None else 0):
         reaches = best.mixed(change, solver, left)
         if reaches is None:
             break
-        new = _Point(task, mesh, _steady(mesh, reaches, a, b), marks)
+        new = point(reaches)
         moved = float(np.quantile(np.abs(new.reaches - best.reaches), 0.9))
         small = new.value - best.value <= rtol / 20 * abs(best.value)
         if new.value > best.value:
@@ -57,7 +75,7 @@ def solve(
     layers = [(mesh + a * best.reaches, mesh + b * best.reaches)]
     ones = np.ones(mesh.size)
     dual = Dual(best.value, mesh, layers, [ones], Cuts(), np.empty(0), best.outputs, best.g)
-    return PriorProgram(task, mesh, layers, Cuts()), dual
+    return PriorProgram(task, mesh, layers, Cuts()), dual, best.lack
 
 
 class _Point:
@@ -79,11 +97,32 @@ class _Point:
         outputs = np.append(self.outputs, more)
         order = np.argsort(outputs)
         self.outputs, self.g = outputs[order], np.append(self.g, program.table(more) @ np.ones(mesh.size))[order]
-        self.value = float(program.gains().sum()) - max(0.0, float(-self.g.min()))
+        #: By how much thresholds must fall for g >= 0 at each output: without any it is the loss of a constant.
+        some = np.linspace(low, high, CONSTANTS)
+        losses = PriorProgram(task, mesh, [(mesh, mesh)], Cuts()).table(some) @ np.ones(mesh.size)
+        self.lacks = np.maximum(-self.g, 0.0) / (np.interp(self.outputs, some, losses) + np.maximum(-self.g, 0.0))
+        self.lack = float(self.lacks.max())
+        self.value = float(program.gains().sum()) * (1 - self.lack)
 
     def _ends(self, reaches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         a, b = self.task.cost.slopes
         return self.mesh + a * reaches, self.mesh + b * reaches
+
+    def lifted(self) -> np.ndarray:
+        """The reaches with thresholds that are less by what lacks at outputs that inputs on neighbouring cells favour."""
+        (low, high), t = self._ends(self.reaches), self.reaches
+        first = np.searchsorted(self.outputs, np.append(low[:1], low[:-1]))
+        last = np.searchsorted(self.outputs, np.append(high[1:], high[-1:]), side="right")
+        lacks = np.array([self.lacks[i:j].max(initial=0.0) for i, j in zip(first, last, strict=True)])
+        return self._reaching((1 - lacks) * self._nu(t), np.linspace(0.0, 1.0, LEVELS)[:, None] ** 2 * t)
+
+    def _nu(self, reaches: np.ndarray) -> np.ndarray:
+        return np.asarray(self.task.cost.of(self.task.cost.slopes[1] * reaches))
+
+    def _reaching(self, wanted: np.ndarray, options: np.ndarray) -> np.ndarray:
+        """The reaches with these thresholds, between the options of each input."""
+        nu = self._nu(options)
+        return np.array([np.interp(wanted[i], nu[:, i], options[:, i]) for i in range(wanted.size)])
 
     def mixed(self, change: float, solver: LinearSolver | None, left: Callable[[], float]) -> np.ndarray | None:
         """The reaches of the mean thresholds of the best shares."""
@@ -122,9 +161,7 @@ class _Point:
             if not left():
                 return None
         shares = np.maximum(result.x[:-1].reshape(count, n), 0.0)
-        nu = np.asarray(self.task.cost.of(b * options))
-        wanted = (shares * nu).sum(axis=0) / shares.sum(axis=0)
-        return np.array([np.interp(wanted[i], nu[:, i], options[:, i]) for i in range(n)])
+        return self._reaching((shares * self._nu(options)).sum(axis=0) / shares.sum(axis=0), options)
 
 
 def _sparse(table: np.ndarray) -> object:

@@ -6,7 +6,7 @@ Everything here is in shares of the domain and in units of the loss that make va
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,8 @@ from optdp.problem.problem import Problem
 KNOTS = 8
 #: Of fitted pieces: bends closer to 0 than STEEP are one at 0, and integrals are not cut closer to it than FINEST.
 STEEP, FINEST = 1e-3, 1e-5
+#: How far from a jump of the loss (in shares of the domain) the lesser value may count.
+ROUNDING = 2.0**-40
 #: Steps in which windows are placed, at most; the share of their mass that they may lack.
 ROOTS, LACK = 60, 1e-7
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -40,7 +42,8 @@ class Cost:
     `tilted`: means are multipliers too (unbiased mechanisms, the variance); `square`: L is the difference's square, so that
     its excess over a threshold is (y - a) (y - b); `knots`: differences at which L is not smooth;
     `jumps`: the positive ones at which it jumps; `step`: where it does if it is one value up to there and another beyond;
-    `lines`: the slopes of L below and above 0 if those are all; `share`: where inputs divide their windows;
+    `flat`: whether it is constant between its knots; `lines`: the slopes of L below and above 0 if those are all;
+    `share`: where inputs divide their windows;
     `cuts`: the knots, and other differences at which integrals are cut.
     """
 
@@ -52,6 +55,7 @@ class Cost:
     unit: float
     jumps: tuple[float, ...] = ()
     step: Fraction | None = None
+    flat: bool = False
     lines: tuple[float, float] | None = None
     share: float = 0.5
     convex: bool = True
@@ -69,7 +73,8 @@ class Cost:
 
         pieces = law.branches(problem.domain.exact_width, True)
         knots = () if pieces is None else tuple(_bends(pieces))
-        cuts = knots
+        # Huber's loss bends smoothly where its formula changes: integrals do not.
+        cuts = knots if pieces is None or len(pieces.knots) > KNOTS else tuple(map(float, pieces.knots))
         if pieces is not None and not law.convex and pieces != law.branches(problem.domain.exact_width, False):
             # Fitted pieces are short where the function is steep, and have bends of their own next to 0.
             knots = tuple(sorted({0.0, *(k for k in knots if abs(k) > STEEP)}))
@@ -79,7 +84,8 @@ class Cost:
             float(k) for k, p, q in zip(pieces.knots, pieces.rows, pieces.rows[1:], strict=False)
             if float(k) in knots and 0 < k < 1 and horner(q, k) - horner(p, k) > 1e-3 * unit
         )  # fmt: skip
-        one = pieces is not None and pieces.flat and pieces.even and len(pieces.knots) == 2
+        flat = pieces is not None and pieces.flat
+        one = flat and pieces.even and len(pieces.knots) == 2
         square = law.exponent == 2
         lines = None
         if pieces is not None and pieces.knots == (0,) and not any(any(row[:1] + row[2:]) for row in pieces.rows):
@@ -91,7 +97,14 @@ class Cost:
 
         share = float(-a / (b - a))  # exactly the loss's own where that is a float
         step = pieces.knots[1] if one else None
-        return cls(of, (float(a), float(b)), tilted, square, knots, unit, rises, step, lines, share, law.convex, cuts)
+        return cls(
+            of, (float(a), float(b)), tilted, square, knots, unit, rises, step, flat, lines, share, law.convex, cuts
+        )
+
+    @property
+    def lower(self) -> Cost:
+        """The loss with its lesser value at jumps and a rounding beyond, where proofs in exact arithmetic have it."""
+        return replace(self, of=lambda u: self.of(np.sign(u) * np.maximum(np.abs(u) - ROUNDING, 0.0)))
 
     def nu(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The threshold of an input x whose favoured outputs lie between a and b."""

@@ -33,6 +33,8 @@ ROUNDS, CUTS = 80, 150
 INNER = 3, 9
 #: How many times the tolerance the loss may be larger there; up to which tolerance it is looked at.
 ROOM, ROUGH = 4.0, 2.5e-5
+#: Windows have at least this share of the floor's mass: floats do not find lighter ones.
+LIGHTEST = 1e-8
 #: Unbiased mechanisms reach beyond the ends by this share of a window, so that every mean is reached after rounding.
 MARGIN = 1e-8
 
@@ -107,15 +109,19 @@ def solve(
     n, values = fold.count, 1 if prior is None else int(task.groups[-1]) + 1
     whole = np.concatenate([np.zeros(values), fold.rows(hat_masses(y)[None])[0], fold.rows(np.ones((1, y.size)))[0]])
     price = np.ones(1) if prior is None else np.bincount(task.groups, prior[1])
+    # Of losses in steps the inputs looked at stand for all others if the floor is atoms.
+    most = np.concatenate([np.full(values, np.inf), np.full(n, 0.0 if task.in_steps else np.inf), np.full(n, np.inf)])
     program = LinearProgram(
-        np.concatenate([price, np.zeros(2 * n)]), whole[None], np.array([thin * np.exp(-task.eps)]), np.array([thin]),
+        np.concatenate([price, np.zeros(2 * n)]), whole[None], np.array([thin * np.exp(-task.eps)]),
+        np.array([thin / (1 + LIGHTEST * growth)]),
+        upper=most,
         blocks={"mass": slice(0, 1)}, variables={"value": slice(0, values), "density": slice(values, values + n),
                                                  "atom": slice(values + n, values + 2 * n)},
         name="optdp-kernel-floor",
     )  # fmt: skip
     session = (solver or usual(task)).session(program)
     kinds: list[np.ndarray] = [np.zeros(1, dtype=bool)]  # rows that are cuts of losses
-    owners: list[np.ndarray] = []  # for each cut, which of these it is a part of
+    owners = [np.empty(0, dtype=np.int64)]  # for each cut, which of these it is a part of
 
     def add(new: Cuts) -> None:
         smooth, atoms, nu = rows(task, y, new)
@@ -160,7 +166,8 @@ def solve(
         )
         kinds.append(np.zeros(ends.size, dtype=bool))
 
-    add(cuts)
+    if cuts.x.size:
+        add(cuts)
     if task.cost.tilted:
         reach(y[y < 0.5], False)
         if not task.symmetric:

@@ -55,7 +55,7 @@ class PriorProgram:
     def __init__(self, task: Task, mesh: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]], atoms: Cuts) -> None:
         self.task, self.mesh, self.layers, self.atoms = task, mesh, layers, atoms
         self.fold = Fold(mesh.size, task.symmetric)
-        self.more = len(_levels(task)) - 1  # of the layers, that are not near the floor's windows
+        self.more = len(_levels(task))  # of the layers, that are not near the floor's windows
 
     def _terms(self, low: np.ndarray, high: np.ndarray, nu: bool) -> tuple[np.ndarray, ...]:
         """Integrals of hats in the part of g that does not depend on which outputs are favoured.
@@ -180,7 +180,7 @@ class PriorProgram:
             return np.concatenate([np.tile(mass, k), np.full(count, both)])[None], np.ones(1), np.ones(1)
         if self.task.has_density:
             table = np.hstack([*(np.eye(n) for _ in range(k)), np.zeros((n, count))])
-            return table, np.zeros(n), np.full(n, 1 - 1e-12)
+            return table, np.full(n, float(self.task.in_steps) * (1 - 1e-12)), np.full(n, 1 - 1e-12)
         points, chances = self.task.prior
         own = (self.atoms.x == points[:, None]) & np.isfinite(self.atoms.b - self.atoms.a)
         table = np.hstack([np.zeros((points.size, n * k)), own.astype(float)])
@@ -286,6 +286,8 @@ class PriorProgram:
     def mixed(self, dual: Dual) -> PriorProgram:
         """With the mean window at each node, no worse than the mixture (g is concave in thresholds), and the atoms in use."""
         count = len(self.layers) - self.more
+        if not count:
+            return self
         weights = np.array(dual.densities[:count]) + 1e-300
         low, high = (
             sum(w * layer[k] for w, layer in zip(weights, self.layers, strict=False)) / weights.sum(axis=0)
@@ -299,7 +301,11 @@ class PriorProgram:
         x = self.columns(dual)
         g = self.values(outputs, x)
         outputs, g = outputs[g < 0], g[g < 0]
-        rate = self.table(outputs, nu=True) @ x
+        if self.task.in_steps:
+            n = self.fold.count
+            rate = self.table(outputs)[:, -n:] @ x.reshape(-1, n).sum(axis=0) - g
+        else:
+            rate = self.table(outputs, nu=True) @ x
         return float(np.max(-g / np.maximum(rate, 1e-300), initial=0.0))
 
 
@@ -320,11 +326,9 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
         if mesh.size % 2:
             low[mesh.size // 2] = (low[mesh.size // 2] + 1 - high[mesh.size // 2]) / 2
             high[mesh.size // 2] = 1 - low[mesh.size // 2]
-    layers = _layers(task, mesh, low, high, LAYERS)
-    middle, slopes = mesh, cost.slopes
-    for jump, after in pairwise(_levels(task)):  # thresholds between two jumps: all reaches there mean the same
-        t = np.full(mesh.size, min((jump + after) / 2, 1.5 * jump) / slopes[1])
-        layers.append((middle + slopes[0] * t, middle + slopes[1] * t))
+    layers = [] if task.in_steps else _layers(task, mesh, low, high, LAYERS)
+    for level in _levels(task):
+        layers.append((mesh + cost.slopes[0] * level, mesh + cost.slopes[1] * level))
     inputs = mesh[mesh <= task.half]
     width = floor.window(growth)
     near = 2e-3 * min(width, floor.total)
@@ -368,8 +372,9 @@ def _shrunk(reach: np.ndarray, share: float) -> np.ndarray:
 
 
 def _levels(task: Task) -> list[float]:
-    """Between these reaches the threshold is the same: jumps of the loss."""
-    return [*task.cost.jumps, 1.5][:6]
+    """Reaches between two jumps of the loss, which all mean the same threshold; under a density none, too, in the end."""
+    found = [min((a + b) / 2, 1.5 * a) / task.cost.slopes[1] for a, b in pairwise([*task.cost.jumps, 1.5][:6])]
+    return [*found[:4], 0.0] if task.in_steps else found
 
 
 def _layers(
@@ -382,8 +387,16 @@ def _layers(
 
 
 def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
-    """The dual with all windows narrower by this share, rounded to floats that the certificate can be checked with."""
-    cost, keep = task.cost, [k for k, d in enumerate(dual.densities) if d.max(initial=0.0) > 0]
+    """The dual with all windows narrower by this share, rounded to floats that the certificate can be checked with.
+
+    Of losses in steps, under a density: with this share of all of them narrowed to nothing, the last layer.
+    """
+    cost, densities = task.cost, dual.densities
+    if task.in_steps:
+        densities = [(1 - shrink) * d for d in densities]
+        densities[-1] += shrink * sum(dual.densities)
+        shrink = 0.0
+    keep = [k for k, d in enumerate(densities) if d.max(initial=0.0) > 0]
     slope = cost.slopes[1]
     reaches, centres = [], []
     for k in keep:
@@ -410,7 +423,7 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     far = far if cost.tilted else np.empty(0)
     density = bool(keep)
     return KernelCertificate(
-        tuple(dual.mesh.tolist()) if density else (), tuple(tuple(dual.densities[k].tolist()) for k in keep),
+        tuple(dual.mesh.tolist()) if density else (), tuple(tuple(densities[k].tolist()) for k in keep),
         tuple(tuple(r.tolist()) for r in reaches), tuple(centres),
         tuple(x.tolist()), tuple(weights.tolist()), tuple(reach.tolist()), tuple(far.tolist()), tuple(rays),
     )  # fmt: skip

@@ -18,6 +18,8 @@ from optdp.problem.problem import Problem
 
 #: Cells of the first mesh for gaps of 1e-3, at least and at most: as 1 over the square root of the gap asked for.
 COARSE, LEAST, MOST = 32, 8, 64
+#: How many times as many for averages under a density, whose best floors have many atoms; narrower windows take longer with them.
+FINER, NARROW = 1.4, 4e-3
 #: Inputs that stand for a prior's density.
 QUADRATURE = 1024
 #: At most so many multiples of a jump of the loss are nodes.
@@ -41,14 +43,21 @@ def between(mesh: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Task:
-    """An interval's problem in shares of its domain."""
+    """An interval's problem in shares of its domain.
+
+    `outputs`: nodes of the floor; under a density the inputs of losses in steps lie between those where they do. `lower`: see
+    `Cost.lower`.
+    """
 
     problem: Problem
+    outputs: tuple[float, ...] = ()
+    lower: bool = False
 
     @cached_property
     def cost(self) -> Cost:
         """The loss."""
-        return Cost.of_problem(self.problem)
+        cost = Cost.of_problem(self.problem)
+        return cost.lower if self.lower else cost
 
     @property
     def eps(self) -> float:
@@ -113,10 +122,22 @@ class Task:
             points = np.array([float(self.share(p)) for p in objective.prior.categories])
             order = np.argsort(points)
             return points[order], np.array([float(c) for c in objective.prior.exact])[order]
-        ends = np.linspace(0.0, 1.0, QUADRATURE + 1)
+        ends, near = np.linspace(0.0, 1.0, QUADRATURE + 1), 8 / QUADRATURE
+        if self.width < near:  # finer, and towards the ends, as the floor is
+            ends = between(ends, 1)
+            layer = np.geomspace(self.width / 24, near, GROUPS)
+            ends = np.unique(np.concatenate([ends, layer, 1 - layer]))
+        if self.in_steps and self.outputs:
+            ends = np.unique(np.clip(np.subtract.outer([*self.span, *self.outputs], (0.0, *self.cost.knots)), 0.0, 1.0))
+            ends = np.append(ends[:-1][np.diff(ends) > 1e-12], 1.0)
         weights = np.array([self.mass(a, b) for a, b in pairwise(ends)])
         keep = weights > 0
         return ((ends[:-1] + ends[1:]) / 2)[keep], weights[keep]
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The points of a prior of finitely many."""
+        return np.empty(0) if self.prior is None or self.has_density else self.prior[0]
 
     @cached_property
     def groups(self) -> np.ndarray:
@@ -132,6 +153,16 @@ class Task:
         """Whether the average is under a density."""
         objective = self.problem.objective
         return isinstance(objective, Average) and not isinstance(objective.prior, Prior)
+
+    @cached_property
+    def in_steps(self) -> bool:
+        """Whether it is of a loss in steps."""
+        return self.has_density and self.cost.flat and bool(self.cost.jumps)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether it is of a loss that is not in steps, and means are free: its proofs are thresholds alone."""
+        return self.has_density and not self.in_steps and not self.cost.tilted
 
     def density(self, x: np.ndarray) -> np.ndarray:
         """The prior's density per share of the domain."""
@@ -167,17 +198,18 @@ class Task:
         return np.unique(np.concatenate([mesh, 1 - mesh])) if self.symmetric else mesh
 
     def _tiles(self) -> np.ndarray:
-        """Where outputs and inputs stand that are as far from the ends, and from each other, as the loss stays low.
+        """Where outputs and inputs stand that are as far from the ends, each other or the prior's points as the loss stays low.
 
         Nodes that are multiples only after rounding are moved together by more than that: else an input falls between two.
         """
-        out: list[np.ndarray] = [np.empty(0)]
+        out, points = [self.places], self.places
         for jump in self.cost.jumps:
             count = int(min(1 / jump, TILES))
-            exact = Fraction(jump) * count * 2**52 % 1 == 0
-            out.append(np.arange(1, count + 1) * jump * (1.0 if exact else 1 - 2.0**-30))
-        tiles = np.concatenate(out)
-        return np.concatenate([tiles, 1 - tiles])
+            exact = all(Fraction(v) * 2**52 % 1 == 0 for v in (count * Fraction(jump), *points.tolist()))
+            near = jump * (1.0 if exact else 1 - 2.0**-30)
+            tiles = np.arange(1, count + 1) * near
+            out += [tiles, 1 - tiles] if not points.size else [points - near, points + near]
+        return np.concatenate(out)
 
     def _breaks(self) -> np.ndarray:
         """Where the prior's density may jump or bend, which integrals over cells do not see; of very many every few."""
@@ -188,7 +220,8 @@ class Task:
 
     def meshes(self, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
-        cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol), LEAST, MOST))
+        finer = FINER if self.smooth and NARROW < self.width < 2 / COARSE else 1.0
+        cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol) * finer, LEAST, MOST))
         w, even = self.width, np.linspace(0.0, 1.0, cells + 1)
         tiles = self._tiles()
         if w < 0.3:
@@ -197,11 +230,12 @@ class Task:
             even = np.unique(np.concatenate([even, layer, 1 - layer]))
             keep = np.append(True, np.diff(even) > w / 20)
             even = even[keep | (even == 1.0)]
-        inputs = self.mirrored(np.union1d(even, self._breaks()))
+        inputs = self.mirrored(np.concatenate([even, self._breaks(), *([tiles] if self.in_steps else [])]))
+        if self.in_steps:
+            inputs = np.append(inputs[:-1][np.diff(inputs) > 2.0**-20], 1.0)
         low, high = self.span
         if not self.cost.tilted:
-            points = np.empty(0) if self.prior is None or self.has_density else self.prior[0]  # where atoms may be best
-            y = np.union1d(even, np.append(tiles, points))
+            y = np.union1d(even, tiles)
             y = y[(y > low) & (y < high)]
             return self.mirrored(np.concatenate([y, [low, high]])), inputs
         if self.eps < 1 and self.problem.outputs is None and self.prior is None:

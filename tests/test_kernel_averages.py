@@ -1,0 +1,146 @@
+"""`solve_kernel` for averages: losses that jump, optima of 0, inputs that only touch, thresholds at large epsilon."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optdp
+from optdp.design.kernel import average
+from optdp.design.kernel.task import Task
+from optdp.mechanisms.kernel import KernelMechanism
+from optdp.problem.families import AllMechanisms
+
+BETA = optdp.Density.beta(2, 3)
+TOUCHING = ([0.2, 0.4, 0.8], [0.3, 0.3, 0.4])
+#: A loss of two steps, and one that jumps where it also rises.
+STAIRS = optdp.Pieces((0, "1/8", "1/3"), ((0,), ("1/4",), (1,)))
+LATE = optdp.Pieces((0, "1/5"), ((0, 1), ("1/2", 1)))
+
+
+@pytest.mark.parametrize("loss", [optdp.Threshold(0.1), optdp.Threshold(0.3), STAIRS], ids=["0.1", "0.3", "stairs"])
+@pytest.mark.parametrize("prior", ["uniform", BETA], ids=["uniform", "beta"])
+@pytest.mark.parametrize("eps", [0.5, 3.0])
+def test_averages_of_losses_in_steps(loss, prior, eps):
+    solution = optdp.solve_kernel(eps, loss, prior=prior)
+    assert 0 <= solution.gap <= 1e-3
+    assert solution.verify(), str(solution.verify())
+
+
+@pytest.mark.parametrize("eps", [0.5, 3.0])
+def test_averages_of_a_loss_that_jumps_and_rises(eps):
+    solution = optdp.solve_kernel(eps, LATE, prior="uniform")
+    assert 0 <= solution.gap <= 1e-3
+    assert solution.verify(), str(solution.verify())
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.1, 0.25])
+@pytest.mark.parametrize("eps", [1.0, 8.0])
+def test_even_covers_are_best_for_a_threshold_under_the_uniform_prior(limit, eps):
+    solution, count = optdp.solve_kernel(eps, optdp.Threshold(limit), prior="uniform"), round(0.5 / limit)
+    missed = (count - 1) / (math.exp(eps) + count - 1)
+    assert solution.lower_bound <= missed <= solution.value <= missed * (1 + 1e-6)
+    assert solution.gap <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("limit", "prior"),
+    [(0.5, "uniform"), (0.6, BETA), (0.9, "uniform"), (0.4, TOUCHING), (0.25, optdp.Density((0.25, 0.75), ((2,),)))],
+    ids=["uniform", "beta", "wide", "points", "a part"],
+)
+@pytest.mark.parametrize("eps", [0.5, 20.0])
+def test_a_constant_that_serves_everybody_costs_nothing(limit, prior, eps):
+    solution = optdp.solve_kernel(eps, optdp.Threshold(limit), prior=prior)
+    assert solution.lower_bound == solution.value == solution.gap == 0
+    assert solution.status is optdp.Status.OPTIMAL
+    assert solution.verify(), str(solution.verify())
+
+
+@pytest.mark.parametrize("eps", [0.5, 8.0])
+@pytest.mark.parametrize("limit", [0.1, 0.2])
+def test_a_number_that_cannot_be_sent_counts_in_the_bound_alone(limit, eps):
+    """The middle of 0.2 and 0.4 (and of 0.4 and 0.8) is no float: no float serves both."""
+    solution = optdp.solve_kernel(eps, optdp.Threshold(limit), prior=TOUCHING)
+    count, growth = {0.1: 3, 0.2: 2}[limit], math.expm1(eps)
+    assert 0.3 / (growth + count) < solution.lower_bound
+    assert solution.value <= (count - 1) / (growth + count) * (1 + 1e-6)
+    assert solution.verify(), str(solution.verify())
+
+
+def test_points_that_touch_only_in_floats_are_apart():
+    solution = optdp.solve_kernel(1.0, optdp.Threshold(0.3), prior=TOUCHING)  # 0.8 - 0.2 > 2 0.3 by a rounding
+    assert solution.gap <= 1e-3
+
+
+def test_a_constant_under_a_density_is_exact():
+    for y, share in ((0.5, 0.5), (0.125, 0.625)):
+        made = KernelMechanism.private(1.0, [1.0], [y], [y], 1.0)
+        low, high = made.enclose(optdp.Average(optdp.Threshold(0.25), "uniform"))
+        assert low <= share <= high
+        assert high - low <= 1e-15
+
+
+@pytest.mark.parametrize(
+    ("loss", "prior", "eps"),
+    [(optdp.Huber(0.01), "uniform", 8.0), (optdp.Pinball(0.99), "uniform", 12.0), ("squared", "uniform", 8.0),
+     (optdp.Huber(0.1), (np.sort(np.random.default_rng(1).random(40)).tolist(), [1 / 40] * 40), 6.0)],
+    ids=["huber", "pinball", "squared", "points"],
+)  # fmt: skip
+def test_averages_at_large_epsilon(loss, prior, eps):
+    solution = optdp.solve_kernel(eps, loss, prior=prior)
+    assert 0 <= solution.gap <= 1e-3
+    assert solution.verify(), str(solution.verify())
+
+
+def test_thresholds_that_prove_too_much_are_lifted_where_they_do():
+    problem = optdp.Problem(optdp.LDP(20.0), optdp.Interval(0, 1), optdp.Average("abs", "uniform"), AllMechanisms())
+    task = Task(problem)
+    y, inputs = task.meshes(1e-3)
+    _, dual, lack = average.solve(task, None, inputs, y, 1e-3, None)
+    assert 1.5e-5 < dual.value * (1 - lack) < 2.61e-5  # the optimum is 2.605e-5
+
+
+def test_an_average_that_is_stopped_at_once_has_a_bound():
+    solution = optdp.solve_kernel(12.0, "abs", prior="uniform", time_limit=1e-9)
+    assert solution.lower_bound > 0
+    assert solution.gap < 0.9
+    assert solution.verify()
+
+
+@st.composite
+def losses(draw):
+    """Thresholds, stairs, Huber's and pinball losses."""
+    first = draw(st.integers(1, 12))
+    last = first + draw(st.integers(1, 12))
+    height = Fraction(draw(st.integers(1, 9)), 10)
+    return draw(st.sampled_from([
+        optdp.Threshold(first / 16), optdp.Huber(first / 20), optdp.Pinball(first / 13),
+        optdp.Pieces((0, Fraction(first, 16), Fraction(last, 16)), ((0,), (height,), (1,))),
+        optdp.Pieces((0, Fraction(first, 16)), ((0, 1), (height, 1))),
+    ]))  # fmt: skip
+
+
+@st.composite
+def priors(draw):
+    """Points of a grid or anywhere, Beta distributions and histograms."""
+    count, rng = draw(st.integers(1, 6)), np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    points = np.unique(np.round(rng.random(count) * 16) / 16 if draw(st.booleans()) else rng.random(count))
+    weights = rng.random(points.size) + 0.01
+    return draw(st.sampled_from([
+        "uniform", optdp.Density.beta(count, draw(st.integers(1, 4))), (points.tolist(), (weights / weights.sum()).tolist()),
+        optdp.Density.histogram(rng.random(50), bins=count, domain=(0, 1)),
+    ]))  # fmt: skip
+
+
+@settings(max_examples=20)
+@given(losses(), priors(), st.floats(0.1, 8.0))
+def test_averages_have_valid_brackets_and_are_no_worse_than_a_constant(loss, prior, eps):
+    solution = optdp.solve_kernel(eps, loss, prior=prior, rtol=0.01, time_limit=5.0)
+    assert solution.verify(), str(solution.verify())
+    assert 0 <= solution.lower_bound <= solution.value < math.inf
+    for y in np.linspace(0, 1, 17).tolist():
+        constant = KernelMechanism.private(eps, [1.0], [y], [y], 1.0)
+        assert solution.value <= constant.enclose(solution.problem.objective)[1] * (1 + 1e-9)
