@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.certificates.additive import SCALE, lattice_costs
+from optdp.design.additive import aligned
 from optdp.mechanisms.additive import AdditiveMechanism
 
 #: Convex, concave, with jumps on and off any lattice, and neither.
@@ -30,8 +31,8 @@ def test_the_broken_line_lies_below_the_loss(loss, n, width, x):
     costs = lattice_costs(loss, width, n, last)
     assert (np.diff(costs) >= 0).all()
     a, at = int(x * n), Fraction(x)
-    if loss.exponent is None and loss.steps:  # where the nearest point is further out, or the nearer of two
-        nearest = math.floor(at * n + Fraction(1, 2))
+    if loss.exponent is None and loss.steps:  # to the nearest point, of two the inner one
+        nearest = math.ceil(at * n - Fraction(1, 2))
         assert Fraction(int(costs[nearest]), 2**SCALE) <= loss.exact(at * Fraction(width))
         return
     low, high = (Fraction(int(c), 2**SCALE) for c in costs[a : a + 2])
@@ -73,6 +74,62 @@ def test_the_probability_of_an_error_above_one_sensitivity_under_pure_privacy(ep
     """The staircase whose step is at the limit keeps 1/(1 + 1/(E - 1)) of its mass within: e^-eps is left."""
     found = optdp.solve_additive(eps, 0.0, loss=optdp.Threshold(1.0), rtol=0.02)
     assert found.lower_bound <= math.exp(-eps) <= found.value * (1 + 1e-9) and found.gap < 0.02
+
+
+def least_tail(eps, delta, halves):
+    """The least P(X > t), t = `halves`/2 sensitivities: privacy from tail to tail, from P(X > 0) = 1/2 or P(X > -1/2) on."""
+    e = math.exp(eps)
+    tail = (1 - delta) / (1 + e) if halves % 2 else 0.5
+    for _ in range(halves // 2):
+        tail = (tail - delta) / e
+    return tail
+
+
+@pytest.mark.parametrize(
+    "eps, delta, sensitivity", [(1.0, 0.0, 1.0), (0.5, 0.01, 1.0), (1.0, 0.1, 3.0), (1.5, 1e-6, 0.1)]
+)
+@pytest.mark.parametrize("halves", [1, 2, 3, 4])
+def test_thresholds_of_whole_and_half_sensitivities_are_solved_exactly(eps, delta, sensitivity, halves):
+    """P(|X| > t) for 2t a multiple of the sensitivity: privacy from tail to tail leaves no more, and a staircase attains it.
+
+    The lattice's cells end at the limit: their ends belong to the inner cells, which costs nothing (before: 1 to 8 %).
+    """
+    limit = Fraction(sensitivity) * halves / 2
+    if Fraction(float(limit)) != limit:
+        pytest.skip("the limit is not a float")
+    least = max(2 * least_tail(eps, delta, halves), 0.0)
+    found = optdp.solve_additive(eps, delta, optdp.Threshold(float(limit)), sensitivity=sensitivity)
+    assert found.verify() and found.gap < 1e-5
+    assert found.lower_bound <= least * (1 + 1e-12) and least <= found.value * (1 + 1e-12)
+    assert found.certificate.bound(found.problem).value <= least * (1 + 1e-12)
+
+
+@given(
+    st.floats(0.2, 3), st.sampled_from([0.0, 1e-3, 0.1]), st.sampled_from([0.2, 0.25, 0.5, 0.75, 0.9, 1.0, 1.5, 1.7])
+)
+@settings(max_examples=25)
+def test_no_noise_is_below_the_bound_of_a_threshold(eps, delta, limit):
+    """The bound itself, before it is compared with the value, and noise that is made for other losses."""
+    loss = optdp.Threshold(limit)
+    found = optdp.solve_additive(eps, delta, loss, n=4)
+    proven = found.certificate.bound(found.problem).value
+    assert proven <= found.value * (1 + 1e-12)
+    for other in ("abs", "squared", optdp.Threshold(limit + 0.25)):
+        noise = optdp.solve_additive(eps, delta, other, n=3).mechanism
+        if isinstance(noise, AdditiveMechanism):
+            assert proven <= noise.enclose_loss(loss)[1] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("limit", [1.0, 2.0, 3.0, 4.0])
+def test_on_the_integers_ends_of_cells_are_not_for_free(limit):
+    """Shifts are integers there: the bound of a coarse lattice is no larger than what noise attains (it would be, with ties)."""
+    problem = optdp.solve_additive(1.0, 0.01, optdp.Threshold(limit), sensitivity=4, discrete=True)
+    for n in (1, 2):
+        line = optdp.solve_additive(1.0, 0.01, optdp.Threshold(limit), sensitivity=4, n=n)
+        assert line.certificate.bound(problem.problem).value <= problem.value * (1 + 1e-12)
+    with_ties = lattice_costs(optdp.Threshold(limit), 4.0, 2, 8)
+    without = lattice_costs(optdp.Threshold(limit), 4.0, 2, 8, discrete=True)
+    assert (without <= with_ties).all() and (limit % 2 == 0 or (without < with_ties).any())
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.01])
@@ -120,3 +177,10 @@ def test_a_large_renyi_bound_is_not_for_powers_alone():
     """The peak on a plateau is: other losses have lattices (a TypeError came back)."""
     found = optdp.solve_additive(optdp.RDP(2, 8), loss=optdp.Huber(0.5), rtol=0.3)
     assert found.verify() and 0 < found.lower_bound <= found.value < 0.02
+
+
+def test_cells_end_at_a_jump_or_as_little_beyond_as_there_is():
+    """0.9 as a float is a little more than 9/10, where cells of five points end: those of six end at 11/12."""
+    assert aligned(4, [Fraction(9, 10)], True) == 5 and aligned(4, [Fraction(0.9)], True) == 6
+    assert aligned(4, [Fraction(7, 10)], True) == aligned(4, [Fraction(0.7)], True) == 5
+    assert aligned(4, [Fraction(1, 3)], False) == 6 and aligned(4, [Fraction(0.29)], False) == 4

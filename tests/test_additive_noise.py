@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import optdp
 from optdp.certificates.additive import lattice_costs
@@ -272,6 +275,48 @@ def test_band_and_dense_matrices_give_the_same(monkeypatch):
     np.testing.assert_allclose(values[0], values[1], rtol=1e-6)
 
 
+def test_interior_points_that_leave_the_floats_end_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert optdp.solve_additive(1.0, 0.9, optdp.Threshold(0.5), n=3, method="structured").verify()
+
+
+def spread_optimum(eps, delta, n, size, spread):
+    """The least loss of masses p_0, .., p_size, spread over their cells, and an atom at 0: all rows, as they are defined."""
+    from scipy.optimize import linprog
+
+    pairs = [(s, i) for s in range(1, n + 1) for i in range(-size - s, size + 1)]
+    columns = size + 2 + len(pairs)
+    excess = np.zeros((len(pairs), columns))  # p_|i| - E p_|i+s| - u <= 0
+    budget = np.zeros((n, columns))
+    budget[:, size + 1] = 1
+    for row, (s, i) in enumerate(pairs):
+        if abs(i) <= size:
+            excess[row, abs(i)] += 1
+        if abs(i + s) <= size:
+            excess[row, abs(i + s)] -= math.exp(eps)
+        excess[row, size + 2 + row] = -1
+        budget[s - 1, size + 2 + row] = 1
+    double = np.where(np.arange(size + 1) == 0, 1.0, 2.0)
+    cost, mass = np.zeros(columns), np.zeros((1, columns))
+    cost[: size + 1], mass[0, : size + 1], mass[0, size + 1] = spread * double, double, 1
+    limits = np.concatenate([np.zeros(len(pairs)), np.full(n, delta)])
+    return linprog(cost, np.vstack([excess, budget]), limits, mass, [1.0]).fun
+
+
+@settings(max_examples=15)
+@given(
+    eps=st.floats(0.3, 3.0), delta=st.floats(0.02, 0.95), n=st.integers(1, 5), q=st.sampled_from([0.5, 1.0, 1.5, 2.0])
+)
+def test_masses_are_the_best_of_their_support_when_they_are_spread_over_their_cells(eps, delta, n, q):
+    noise = optdp.solve_additive(eps, delta, optdp.Power(q), n=n, rtol=1e-6).mechanism
+    assume(noise.n == n)  # not a staircase that is better still
+    size = int(np.flatnonzero(noise.masses > 1e-9)[-1])  # what mends rounding may reach further
+    ends = (np.arange(size + 2) - 0.5) / n
+    spread = np.diff(np.sign(ends) * np.abs(ends) ** (q + 1)) * n / (q + 1)
+    assert noise.noise_loss(Power(q)) <= spread_optimum(eps, delta, n, size, spread) * (1 + 1e-6)
+
+
 @pytest.mark.parametrize(
     ("eps", "delta", "loss"),
     [
@@ -314,3 +359,11 @@ def test_losses_that_are_not_of_the_distance_are_refused_by_noise():
         for loss in (optdp.Pinball(0.3), optdp.PairLoss(lambda x, y: abs(x - y)), [[0, 1], [1, 0]]):
             with pytest.raises(ValueError, match=r"loss = .* must be one of the distance"):
                 made.expected_loss(0.0, loss)
+
+
+def test_a_staircase_whose_masses_are_raised_a_lot_starts_anew():
+    """One mass and nothing around it: what privacy puts beside it did not fit into the weights' bits any longer."""
+    from optdp.design.additive import private_geometric
+
+    noise = private_geometric(optdp.ApproxDP(0.2), optdp.Line(), 64, np.eye(1, 192)[0] + 1e-30)
+    assert noise.satisfies(optdp.ApproxDP(0.2)) and noise.weights[0] > noise.weights[1] > 2**100

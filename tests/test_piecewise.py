@@ -509,7 +509,9 @@ def test_losses_without_an_algebraic_form_have_a_linear_model(loss, tmp_path):
     """Step densities on 512 cells: never below the proven bound, and near it; the written file has the same optimum."""
     solution = optdp.solve_piecewise(1.0, loss=loss)
     found = solution.program.model.solve()
-    assert solution.lower_bound <= found.objective <= solution.value * (1 + 1e-4)
+    assert (
+        solution.lower_bound <= found.objective * (1 + 1e-12) <= solution.value * (1 + 1e-4)
+    )  # the solver's sum is rounded
     solution.program.write(tmp_path / "grid.mps")
     assert optdp.solvers.read(tmp_path / "grid.mps").solve().objective == pytest.approx(found.objective, rel=1e-9)
     assert found.dual("mass").size == 1

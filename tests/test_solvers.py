@@ -1,6 +1,8 @@
 """Linear programs as data: status maps, named duals, files, growing sessions, and a solver of one's own."""
 
 import math
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 
@@ -289,3 +291,13 @@ def test_what_fails_with_scaling_has_failed(monkeypatch):
 
     monkeypatch.setattr(session, "highs", Fails())
     assert session.solve().status is LinearStatus.FAILED
+
+
+def test_solvers_print_nothing():
+    """What is printed goes into somebody's file; HiGHS 1.16 says who it is before it can be asked not to."""
+    code = (
+        "import optdp; optdp.solve_kernel(1.0); optdp.solve_additive(1.0, 0.1); optdp.solve_piecewise(1.0);"
+        "optdp.solve_lip([0.2, 0.8], 1.0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout == done.stderr == ""

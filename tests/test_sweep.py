@@ -1,20 +1,17 @@
-"""Integrals of piecewise polynomials between moving limits: against quadrature, and their least and largest values."""
+"""Integrals of piecewise polynomials between moving limits: against plain ones in rationals; least and largest values."""
 
-from bisect import bisect_right
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from flint import arb, arb_poly, ctx, fmpq
+from flint import arb, arb_poly, ctx, fmpq, fmpq_poly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optdp
 from optdp.exact import sweep
-from optdp.exact.sweep import Branches, Cell, Sweep, exact
-
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+from optdp.exact.sweep import Branches, Cell, Limit, Path, Sweep, exact
 
 
 @pytest.fixture(autouse=True)
@@ -44,80 +41,129 @@ def cells(draw):
     for k, (a, b) in enumerate(pairwise(edges)):
         low = place + fmpq(steps[2 * k], 16)
         place = high = low + fmpq(steps[2 * k + 1], 16)
-        slope = (high - low) / (b - a)
-        weight, subtract = (tuple(map(exact, draw(st.lists(small, min_size=size, max_size=3)))) for size in (1, 0))
-        out.append(Cell(a, b, (low - slope * a, slope), weight, subtract))
+        weight, subtract = (draw(st.lists(small, min_size=size, max_size=3)) for size in (1, 0))
+        out.append(Cell(a, b, low, high, *(arb_poly([arb(exact(c)) for c in row]) for row in (weight, subtract))))
     return out
 
 
-def real(q):
-    return int(q.p) / int(q.q)
-
-
-def quadrature(parts, law, sign, v, a, b):
-    """int_a^b w(t) L(u) - z(t) dt in floats: Gauss between the ends of cells and the crossings of knots."""
-    total = 0.0
-    for cell in parts:
-        low, high = max(real(cell.start), a), min(real(cell.end), b)
-        if low >= high:
-            continue
-        p0, p1 = map(real, cell.place)
-        turns = [(v + sign * float(k) - p0) / p1 for k in law.knots] if p1 else []
-        cuts = [low, *sorted(t for t in turns if low < t < high), high]
-        for start, end in pairwise(cuts):
-            t = (start + end) / 2 + (end - start) / 2 * NODES
-            middle = sign * (p0 + p1 * (start + end) / 2 - v)
-            row = law.rows[bisect_right([float(k) for k in law.knots], middle)]
-            u = sign * (p0 + p1 * t - v)
-            w, z, value = (np.polynomial.polynomial.polyval(t, [*map(float, c), 0.0])
-                           for c in (map(real, cell.weight), map(real, cell.subtract), [0.0]))  # fmt: skip
-            value = np.polynomial.polynomial.polyval(u, [float(c) for c in row])
-            total += float(WEIGHTS @ (w * value - z)) * (end - start) / 2
+def plain(parts, law, sign, v, a, b):
+    """int_a^b w(t) L(u) - z(t) dt for one v in rationals, between the ends of cells and the crossings of knots."""
+    total = fmpq(0)
+    for c in parts:
+        length = c.end - c.start
+        low, high = ((min(max(t, c.start), c.end) - c.start) / length for t in (a, b))
+        u = fmpq_poly([sign * (c.low - v), sign * (c.high - c.low)])
+        w, z = (fmpq_poly([x.fmpq() for x in row.coeffs()]) for row in (c.weight, c.subtract))
+        turns = [(exact(k) - u[0]) / u[1] for k in law.knots if u[1]]
+        for s0, s1 in pairwise([low, *sorted(s for s in turns if low < s < high), high] if low < high else []):
+            middle = u((s0 + s1) / 2)
+            row = law.rows[sum(exact(k) < middle for k in law.knots)]
+            primitive = (w * fmpq_poly([exact(x) for x in row])(u) - z).integral()
+            total += length * (primitive(s1) - primitive(s0))
     return total
 
 
-def at(polynomial, s):
-    return float(polynomial(arb(s)).mid())
+def agree(over, sign, law, a, b, low, high):
+    """Whether polynomials in v between low and high are the plain integrals from a to b, and over all cells."""
+    middle = (low + high) / 2
+    found, whole = over.between(a, b, middle), over.whole()
+    for v in ((7 * low + high) / 8, middle, (low + 7 * high) / 8):
+        ends = [c.start + s * (c.end - c.start) for c, s in ((over.cells[k], s) for k, s in (a(v), b(v)))]
+        for polynomial, limits in ((found, ends), (whole, (fmpq(0), fmpq(1)))):
+            value = polynomial(arb(v))
+            assert value.overlaps(arb(plain(over.cells, law, sign, v, *limits))) and value.rad() < 1e-60
+
+
+def piece(marks, v):
+    """The piece between marks that v lies in."""
+    return next(piece for piece in sweep.pieces(marks, fmpq(-4), fmpq(4)) if piece[0] <= v <= piece[1])
 
 
 @settings(max_examples=60)
 @given(cells(), branches(), st.sampled_from([1, -1]), st.integers(0, 64), st.integers(0, 64), st.integers(-64, 64))
-def test_integrals_between_fixed_limits_are_those_of_quadrature(parts, law, sign, start, end, v):
-    over = Sweep(parts, law, sign)
-    limits = []
+def test_integrals_between_fixed_limits_are_plain_ones(parts, law, sign, start, end, v):
+    over, limits = Sweep(parts, law, sign), []
     for t in (fmpq(start, 64), fmpq(end, 64)):
-        limits.append(over.at(max(k for k, c in enumerate(parts) if c.start <= t and (t > c.start or not k)), t))
+        k = max(k for k, c in enumerate(parts) if c.start <= t and (t > c.start or not k))
+        limits.append(Limit(k, (t - parts[k].start) / (parts[k].end - parts[k].start)))
     # Where a crossing passes a limit or the end of a cell, the polynomial changes.
-    stops = [*over.lows, *over.highs, *(parts[limit.cell].at(limit.middle) for limit in limits)]
-    marks = [q - o for q in stops for o in over.offsets]
-    low, high = next(piece for piece in sweep.pieces(marks, fmpq(-4), fmpq(4)) if piece[0] <= fmpq(v, 16) <= piece[1])
-    found = over.integral(sweep.line(low, high), *limits, over.crossings(low, high))
-    for s in (0.1, 0.5, 0.9):
-        expected = quadrature(parts, law, sign, real(low) + s * real(high - low), start / 64, end / 64)
-        assert at(found, s) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    stops = [q for c in parts for q in (c.low, c.high)]
+    stops += [c.low + limit.place * (c.high - c.low) for c, limit in ((parts[limit.cell], limit) for limit in limits)]
+    low, high = piece([q - o for q in stops for o in over.offsets], fmpq(v, 16))
+    over.seek(low)
+    if start <= end:
+        agree(over, sign, law, *limits, low, high)
+    else:
+        assert over.between(*limits, low).length() == 0
 
 
 @settings(max_examples=60)
 @given(cells(), branches(), st.sampled_from([1, -1]), st.integers(-32, 32), st.integers(1, 32))
-def test_integrals_between_moving_limits_are_those_of_quadrature(parts, law, sign, v, reach):
-    """From where the place is v - c to where it is v + c: the form that windows have in a dual."""
+def test_integrals_between_moving_limits_are_plain_ones(parts, law, sign, v, reach):
+    """From where the place is v - c to where it is v + c, on one piece after the other: the form that windows have in a dual."""
     over, c = Sweep(parts, law, sign), fmpq(reach, 32)
-    marks = [q - o for q in (*over.lows, *over.highs) for o in (*over.offsets, c, -c)]
-    low, high = next(piece for piece in sweep.pieces(marks, fmpq(-4), fmpq(4)) if piece[0] <= fmpq(v, 16) <= piece[1])
-    a, b = (over.where(low + d, high + d, over.lows, over.highs) for d in (-c, c))
-    found = over.integral(sweep.line(low, high), a, b, over.crossings(low, high))
-    for s in (0.1, 0.5, 0.9):
-        y = real(low) + s * real(high - low)
-        ends = []
-        for target in (y - real(c), y + real(c)):
-            t = 0.0
-            for cell, p, q in zip(parts, map(real, over.lows), map(real, over.highs), strict=True):
-                if target > p:
-                    share = 1.0 if target >= q else (target - p) / (q - p)
-                    t = real(cell.start) + share * real(cell.end - cell.start)
-            ends.append(t)
-        expected = quadrature(parts, law, sign, y, *ends)
-        assert at(found, s) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    places = [q for cell in parts for q in (cell.low, cell.high)]
+    marks = [q - o for q in places for o in (*over.offsets, c, -c)]
+    a, b = (Path([cell.low - d for cell in parts], [cell.high - d for cell in parts]) for d in (-c, c))
+    first, last = piece(marks, fmpq(v, 16)), piece(marks, fmpq(v, 16) + fmpq(1, 4))
+    for low, high in sweep.pieces(marks, first[0], last[1]):
+        for path in (a, b, over):
+            path.seek(low)
+        agree(over, sign, law, a.limit, b.limit, low, high)
+
+
+@settings(max_examples=20)
+@given(cells(), st.integers(-16, 16), st.integers(1, 7), st.integers(1, 8))
+def test_limits_may_move_while_the_variable_is_a_curve(parts, v, start, length):
+    """For losses in one piece: v(s) = v + s - s^2/2, and limits that move in the first cell."""
+    law = Branches((), ((Fraction(1), Fraction(-2), Fraction(3)),))
+    over, curve = Sweep(parts, law, 1), fmpq_poly([fmpq(v, 8), 1, fmpq(-1, 2)])
+    a, b = Limit(0, fmpq(0), fmpq(start, 8)), Limit(0, fmpq(start, 8), fmpq(length, 8) * fmpq(8 - start, 8))
+    found = over.between(a, b, fmpq(1, 2), arb_poly(curve))
+    for s in (fmpq(1, 8), fmpq(1, 2), fmpq(7, 8)):
+        ends = [parts[0].start + limit(s)[1] * (parts[0].end - parts[0].start) for limit in (a, b)]
+        value = found(arb(s))
+        assert value.overlaps(arb(plain(parts, law, 1, curve(s), *ends))) and value.rad() < 1e-60
+
+
+def test_a_wrong_moment_or_factor_is_noticed():
+    """Every number that polynomials are made of counts: with any one changed they are no longer the plain integrals."""
+    one, law = (
+        arb_poly([1, arb(0.5)]),
+        Branches((Fraction(0),), ((Fraction(1), Fraction(-2)), (Fraction(1), Fraction(3)))),
+    )
+    parts = [Cell(fmpq(k, 2), fmpq(k + 1, 2), fmpq(k), fmpq(k + 1), one, one) for k in (0, 1)]
+    low, high = fmpq(9, 8), fmpq(5, 4)
+    changes = [("moment", k, n) for k in (0, 1) for n in range(3)] + [
+        ("term", b, j) for b in range(3) for j in range(2)
+    ]
+    for kind, first, second in [("nothing", 0, 0), *changes]:
+        over = Sweep(parts, law, 1)
+        a, b = (Path([c.low - d for c in parts], [c.high - d for c in parts]) for d in (fmpq(-1, 4), fmpq(3, 4)))
+        if kind == "moment":
+            over._moments[first][second] += arb(2) ** -100
+        elif kind == "term":
+            over.terms[first][second] = [
+                (power, factor + arb(2) ** -100) for power, factor in over.terms[first][second]
+            ]
+        for path in (a, b, over):
+            path.seek(low)
+        if kind == "nothing":
+            agree(over, 1, law, a.limit, b.limit, low, high)
+        else:
+            with pytest.raises(AssertionError):
+                agree(over, 1, law, a.limit, b.limit, low, high)
+
+
+@given(st.lists(st.fractions(-2, 2, max_denominator=9), max_size=12), st.booleans())
+def test_points_are_sorted_exactly_though_floats_are_compared(points, near):
+    """Those that are equal as floats, and those that are none, too."""
+    rationals = [exact(p) + k * near * fmpq(1, 2**200) for k, p in enumerate(points)]
+    for more in ([], [fmpq(10**400)]):
+        assert sweep.ordered(rationals + more) == sorted(rationals + more)
+    found = sweep.pieces(rationals, fmpq(-1), fmpq(1))
+    assert [p for p, _ in found[1:]] == sorted({p for p in rationals if -1 < p < 1})
+    assert found[0][0] == -1 and found[-1][1] == 1 and all(a < b for a, b in found)
 
 
 @settings(max_examples=100)

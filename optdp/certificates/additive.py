@@ -14,9 +14,13 @@ A notion that implies delta(eps) at every eps (a profile, Gaussian DP) has this 
    A cost c_i on the lattice satisfies sum_i p_i c_i <= E L(X) if the broken line through the points (ih, c_i) lies
    nowhere above L. For L = |x| that is c_i = L(ih) itself; for L = x^2, c_i = L(ih) - h^2/4; in general L(ih) less the
    larger sag of L under its chords on the two sides, and a jump of L within a cell is moved to its outer end. (A step
-   function L: X goes to its nearest lattice point, and c_i = L(|ih| - h/2): nothing is lost just before a cell's end. "bins" in
-   place of "nodes": X goes to the bin (kh, (k+1)h] that it falls in, on either side of 0, and c_k = L(kh): the discretisation
-   of Geng and Viswanath.)
+   function L: X goes to its nearest lattice point, ties towards 0, and c_i = L(|ih| - h/2), the limit from above: nothing is
+   lost where a cell ends at a jump. "bins" in place of "nodes": X goes to the bin (kh, (k+1)h] that it falls in, on either side
+   of 0, and c_k = L(kh), on the line again the limit from above: the discretisation of Geng and Viswanath.)
+   *Ties* do not commute with shifts, and need not: let I be a finite set of cells with union S, D the atoms of X, countably
+   many, and d slightly less than sh with D and D - d disjoint. Then T = S less D - d has all of the mass of S, and T + d no atom:
+   P(X in S) = P(X in T) <= E P(X in T + d) + delta <= E mu(S + d) + delta with mu the law without its atoms, and
+   mu(S + d) -> mu(S + sh) <= sum_(i in I) p_(i+s) as d -> sh, whichever cells the ends belong to.
 3. *Duality.* For multipliers 0 <= mu_(s,i) <= lam_s and p symmetric, with a = |i| and m_a = 1 for a = 0, else 2,
 
        sum_i c_i p_i >= sum_i c_i p_i + sum_s lam_s [sum_i (p_i - E p_(i+s))_+ - delta]
@@ -38,6 +42,7 @@ E L(X) is the loss at every input alike: the bound holds for the worst case, for
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -205,7 +210,7 @@ class AdditiveCertificate(Certificate):
         values = sum(len(m.values) for m in self.multipliers) + 2 * last
         smooth = problem.objective.loss.exponent in (1, 2)
         work.count((3 if smooth else 60) * last + 3 * values + 10 * len(self.multipliers) + 10 * len(every))
-        ratios = {eps: math.ceil(enclosures.exp_above(eps) * 2**RATIO) for eps in every}
+        ratios = {eps: math.ceil(enclosures.exp_above(eps, 2 * RATIO) * 2**RATIO) for eps in every}
         deltas = {eps: privacy.delta_at(eps) for eps in every}
         if None in deltas.values():
             self._refuse(f"{privacy.adjective} implies no (eps, delta)-privacy that is known here")
@@ -269,7 +274,7 @@ def lattice_costs(
     sagging = rounding == "nodes" and not (discrete and n == sensitivity)
     spread = discrete and rounding == "nodes" and sensitivity % n != 0
     if loss.polynomials is not None:
-        return _polynomial_costs(loss, Fraction(sensitivity) / n, last, sagging)
+        return _polynomial_costs(loss, Fraction(sensitivity) / n, last, sagging, discrete)
     if loss.exponent is None:
         return _sampled_costs(loss, sensitivity, n, last, sagging)
     index = np.arange(last + 1, dtype=object)
@@ -304,17 +309,17 @@ def scaled(problem: Problem, exact: Fraction | arb) -> float:
         return enclosures.round_down(enclosures.ball(exact) * unit)
 
 
-def _polynomial_costs(loss: DistanceLoss, step: Fraction, last: int, sagging: bool) -> np.ndarray:
+def _polynomial_costs(loss: DistanceLoss, step: Fraction, last: int, sagging: bool, discrete: bool) -> np.ndarray:
     """The same for piecewise polynomials, exactly: on a part of width w chords sag by at most w^2/8 times the largest L''."""
     assert loss.polynomials is not None
     breaks, rows = loss.polynomials
     degree = max(map(len, rows))
     size = work.words(c for row in rows for c in row) + degree * work.words([*breaks, last * step, step]) / 2
     work.count((last + 1) * (9 + 6 * degree + (degree**2 / 4 if sagging and degree > 3 else 0)) * work.rational(size))
-    if not sagging:
-        return _sunk(loss.exact(a * step) for a in range(last + 1))
-    if loss.steps:  # to the nearest lattice point
-        return _sunk(loss.exact(max(a - Fraction(1, 2), Fraction(0)) * step) for a in range(last + 1))
+    half = Fraction(sagging, 2)  # a step function's X goes to the nearest lattice point
+    if not sagging or loss.steps:
+        value = loss.exact if discrete else functools.partial(DistanceLoss.exact, loss)  # the limit from above
+        return _sunk(value(max(a - half, Fraction(0)) * step) for a in range(last + 1))
     values, sags, piece = [loss.exact(Fraction(0))], [Fraction(0)], 0
     for a in range(last + 1):
         start, end = a * step, (a + 1) * step
@@ -401,7 +406,11 @@ def geng_viswanath(problem: Problem) -> AdditiveCertificate:
     mass, links = 0.5, 0
     while (mass := (mass - delta) / e) > 0 and links < POINTS and (delta > 0 or links < 40 / eps):
         links += 1
-    rises = np.diff(loss(np.arange(links + 1) * (privacy.sensitivity if loss.exponent is None else 1.0)))
+    if loss.steps and isinstance(problem.domain, Line):
+        costs = lattice_costs(loss, privacy.sensitivity, 1, links, rounding="bins").astype(float) / 2.0**SCALE
+    else:
+        costs = loss(np.arange(links + 1) * (privacy.sensitivity if loss.exponent is None else 1.0))
+    rises = np.diff(costs)
     growth, y = 0.0, np.zeros(links)
     for j in range(links, 0, -1):  # y_(j-1) = b G_j
         growth = 2 * float(rises[j - 1]) + growth / e

@@ -24,11 +24,10 @@ known, and Bernstein coefficients in balls bound it on the whole continuum of ou
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 from flint import arb, arb_poly, ctx, fmpq
@@ -36,7 +35,8 @@ from flint import arb, arb_poly, ctx, fmpq
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.fields import OPTIONAL, Within
-from optdp.exact.sweep import Branches, Cell, Sweep, exact
+from optdp.exact.polynomial import bernstein
+from optdp.exact.sweep import Branches, Cell, Path, Sweep, exact
 from optdp.problem.domains import Interval
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.priors import Prior
@@ -47,10 +47,8 @@ if TYPE_CHECKING:
 
 #: Most nodes of a mesh, layers and atoms; the largest multiplier.
 NODES, LAYERS, ATOMS, LARGEST = 4096, 8, 4096, 2.0**60
-#: Most rays, where one for each end is enough. An output below all others: shares of the domain are ratios of floats.
-RAYS, START = 8, fmpq(-(2**2200))
-#: g is proven to this share of its own size at the ends of a piece, where it is negative.
-TOLERANCE = 2.0**-60
+#: Most rays, where one for each end is enough.
+RAYS = 8
 
 Numbers = Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, most=NODES)]
 Tables = Annotated[tuple[Numbers, ...], Within(most=LAYERS)]
@@ -105,16 +103,20 @@ class KernelCertificate(Certificate):
             self._refuse(f"it is for losses in polynomial pieces, and not for {objective.loss.name}")
         with ctx.workprec(branches.bits):
             places = _places(objective, domain)
-            total = self._total(objective, places)
+            self._spend(objective, places)
             at = [exact(x) if places is None else places[x][0] for x in self.points]
             prior = _density(objective, domain)
             dual = _Dual(self, at, branches, (exact(slopes[0]), exact(slopes[1])), prior, tilted)
+            if isinstance(objective, WorstCase) and not dual.mass > 0:
+                self._refuse("a worst case needs a prior with positive mass")
             growth = enclosures.exp(privacy.eps) - 1
             low, high = self._span(problem, domain, dual, growth)
             if low + high == 1 and branches.even and self._symmetric and prior is None and places is None:
                 high = fmpq(1, 2)  # g(y) = g(1 - y)
             least = dual.least(low, high, growth)
-            value = (dual.value + least.min(arb(0))) / arb(total)
+            value = dual.value + least
+            if isinstance(objective, WorstCase):
+                value /= dual.mass
             found = max(0.0, enclosures.round_down(value)) if value.is_finite() else 0.0
         size = f"a prior with {len(self.mesh)} nodes and {len(self.points)} atoms"
         return Bound(found, f"kernel dual, {size}, all outputs, ball arithmetic", objective.loss.assumptions)
@@ -152,33 +154,24 @@ class KernelCertificate(Certificate):
     @property
     def _symmetric(self) -> bool:
         """Whether inputs x and 1 - x have the same weights, and thresholds that mirror each other, exactly."""
-        one = fmpq(1)
-        if self.rays or any(exact(a) + exact(b) != one for a, b in zip(self.mesh, reversed(self.mesh), strict=True)):
-            return False
-        if any(row != row[::-1] for table in (self.densities, self.reaches) for row in table):
-            return False
-        if any(exact(a) + exact(b) != one for row in self.centres for a, b in zip(row, reversed(row), strict=True)):
-            return False
-        centres = self.point_centres or self.points
-        atoms = sorted(
-            (exact(x), w, t, exact(c))
-            for x, w, t, c in zip(self.points, self.weights, self.point_reaches, centres, strict=True)
-        )
-        return atoms == sorted((one - x, w, t, one - c) for x, w, t, c in atoms)
 
-    def _total(self, objective: WorstCase | Average, places: dict[float, tuple[fmpq, Fraction]] | None) -> fmpq:
-        """What the prior's mass is to be divided by."""
+        def mirrored(row: Iterable[float], other: Iterable[float]) -> bool:
+            both = ((min(pair), max(pair)) for pair in zip(row, other, strict=True))
+            # From 1/2 to 2 the difference from 1 is a float.
+            return all(1 - high == low if high <= 2 else exact(low) + exact(high) == 1 for low, high in both)
+
+        if self.rays or any(row != row[::-1] for table in (self.densities, self.reaches) for row in table):
+            return False
+        atoms = list(zip(self.points, self.point_centres or self.points, self.weights, self.point_reaches, strict=True))
+        pairs = zip(sorted(atoms), sorted(atoms, key=lambda atom: (-atom[0], -atom[1], *atom[2:])), strict=True)
+        return all(mirrored(row, reversed(row)) for row in (self.mesh, *self.centres)) and all(
+            a[2:] == b[2:] and mirrored(a[:2], b[:2]) for a, b in pairs
+        )
+
+    def _spend(self, objective: WorstCase | Average, places: dict[float, tuple[fmpq, Fraction]] | None) -> None:
+        """Refuse to give inputs more than the probabilities of an average."""
         if isinstance(objective, WorstCase):
-            x = list(map(exact, self.mesh))
-            total = sum(map(exact, self.weights), fmpq(0))
-            for row in self.densities:
-                total += sum(
-                    ((exact(a) + exact(b)) * (q - p) / 2 for a, b, p, q in zip(row, row[1:], x, x[1:], strict=False)),
-                    fmpq(0),
-                )
-            if total <= 0:
-                self._refuse("a worst case needs a prior with positive mass")
-            return total
+            return
         if places is not None:
             if self.densities or any(x not in places for x in self.points):
                 self._refuse("the prior has finitely many points: there must be no density, and no other point")
@@ -189,7 +182,6 @@ class KernelCertificate(Certificate):
                 self._refuse("it gives a point more than its probability under the problem's prior")
         elif self.points or any(sum(map(Fraction, shares)) > 1 for shares in zip(*self.densities, strict=True)):
             self._refuse("shares of the prior's density must sum to at most 1 at each node, without atoms")
-        return fmpq(1)
 
     def _span(self, problem: Problem, domain: Interval, dual: _Dual, growth: arb) -> tuple[fmpq, fmpq]:
         """The shares of the domain within which outputs must be searched."""
@@ -220,15 +212,15 @@ def _places(objective: WorstCase | Average, domain: Interval) -> dict[float, tup
     return {float(x): (exact(x), chance) for x, chance in zip(shares, objective.prior.exact, strict=True)}
 
 
-def _density(objective: WorstCase | Average, domain: Interval) -> list[tuple[fmpq, fmpq, list[fmpq]]] | None:
+def _density(objective: WorstCase | Average, domain: Interval) -> list[tuple[fmpq, fmpq, arb_poly]] | None:
     """The prior's density in pieces (start, end, coefficients) over shares of the domain, if it has one."""
     if isinstance(objective, WorstCase) or isinstance(objective.prior, Prior):
         return None
-    return [(exact(a), exact(b), [exact(c) for c in row]) for a, b, row in objective.density(domain)]
+    return [(exact(a), exact(b), arb_poly([arb(exact(c)) for c in row])) for a, b, row in objective.density(domain)]
 
 
 class _Dual:
-    """g of (*), its breakpoints (`marks`), and int nu dlam (`value`)."""
+    """g of (*), its breakpoints (`marks`), int nu dlam (`value`) and int dlam (`mass`)."""
 
     def __init__(
         self, c: KernelCertificate, at: list[fmpq], branches: Branches, slopes: tuple[fmpq, fmpq],
@@ -237,10 +229,11 @@ class _Dual:
         self.branches, self.slopes, self.tilted = branches, slopes, tilted
         self.knots = [exact(k) for k in branches.knots]
         self.rows = [[exact(a) for a in row] for row in branches.rows]
-        self.marks = {fmpq(0)}
-        self.value = arb(0)
-        #: Words of the multipliers, and of the loss's coefficients, for counted work.
-        self.words = work.words(a for row in branches.rows for a in row)
+        self.polys = [arb_poly([arb(a) for a in row]) for row in self.rows]
+        self.marks = [fmpq(0)]
+        self.terms: sweep.Terms | None = None
+        self.value, self.mass = arb(0), sum(map(arb, c.weights), arb(0))
+        #: Words of the multipliers, for counted work.
         tables = (*c.densities, *c.reaches, *c.centres, *c.rays, c.mesh, c.points)
         self.size = work.words(v for table in tables for v in table)
         x = list(map(exact, c.mesh))
@@ -249,9 +242,9 @@ class _Dual:
                    list(map(exact, c.centres[k])) if c.centres else None, prior, c)
             for k in range(len(c.densities)) if any(c.densities[k])
         ]  # fmt: skip
-        # Atoms: at each mark the polynomial of the total and that of the favoured part change.
+        # Atoms: below all marks the polynomials of the total and of the favoured part, and at each mark how they change.
+        self.start, zero = (arb_poly(), arb_poly()), arb_poly()
         self.atoms: list[tuple[fmpq, arb_poly, arb_poly]] = []
-        zero = arb_poly([])
         degree = max(map(len, self.rows))
         #: What the rays favour below all marks, and above them.
         self.far = [zero, zero]
@@ -259,10 +252,11 @@ class _Dual:
             self.value += arb((max(s, fmpq(0)) - s * b) * self.rows[0][2])
             r, up = arb_poly([arb(s * b * self.rows[0][2]), arb(-s * self.rows[0][2])]), s > 0
             self.far[up] += r
-            self.atoms += [(START, r, zero if up else r), (b, zero, r if up else -r)]
-            self.marks.add(b)
-        each = len(self.rows) * (10 + 2 * sweep.integration(degree, degree) + 0.2 * len(self.rows))
-        work.count(len(at) * (each + 40 * work.flint(2 * self.size + work.words(branches.knots))))
+            self.start = self.start[0] + r, self.far[0]
+            self.atoms.append((b, zero, r if up else -r))
+            self.marks.append(b)
+        each = len(self.rows) * (3 + degree**2 / 20 + 0.1 * len(self.rows))
+        work.count(len(at) * (each + 12 * work.flint(2 * self.size + work.words(branches.knots))))
         for i, (p, weight, reach) in enumerate(zip(at, c.weights, c.point_reaches, strict=True)):
             w, t = exact(weight), exact(reach)
             if not w:
@@ -271,20 +265,17 @@ class _Dual:
             a, b, nu = self.ends(p, t, centre)
             self.value += arb(w * nu)
             subtract = arb(t * t * self.rows[0][2] if tilted else nu)
-            parts = [
-                (arb_poly([arb(v) for v in row])(arb_poly([arb(-centre), 1])) - subtract) * arb(w) for row in self.rows
-            ]
+            u, scale = arb_poly([arb(-centre), 1]), arb(w)
+            parts = [(row(u) - subtract) * scale for row in self.polys]
+            self.start = self.start[0] + parts[0], self.start[1]
             cuts = [centre + k for k in self.knots]
-            for cut, before, after in zip([None, *cuts], [zero, *parts], parts, strict=False):
-                self.atoms.append((cut if cut is not None else START, after - before, zero))
-            inside = [a, *(k for k in cuts if a < k < b), b]
-            last = zero
-            for start, end in pairwise(inside):
-                part = parts[sum(k < (start + end) / 2 for k in cuts)]
-                self.atoms.append((start, zero, part - last))
-                last = part
-            self.atoms.append((b, zero, zero - last))
-            self.marks |= {a, b, *cuts}
+            for cut, before, after in zip(cuts, parts, parts[1:], strict=False):
+                change = after - before
+                self.atoms.append((cut, change, change if a < cut < b else zero))
+            if a < b:
+                first, last = parts[bisect_right(cuts, a)], parts[bisect_left(cuts, b)]
+                self.atoms += [(a, zero, first), (b, zero, -last)]
+            self.marks += [a, b, *cuts]
         self.atoms.sort(key=lambda event: event[0])
         self._cuts = [event[0] for event in self.atoms]
 
@@ -297,7 +288,7 @@ class _Dual:
 
     def span(self, growth: arb) -> list[fmpq]:
         """Outputs between which g is proven to be least: it is convex beyond all marks, where rays alone favour outputs."""
-        total = sum([layer.total for layer in self.layers] + [event[1] for event in self.atoms], arb_poly([]))
+        total = sum([layer.total for layer in self.layers] + [event[1] for event in self.atoms], self.start[0])
         found = []
         for sign, part in zip((-1, 1), self.far, strict=True):
             slope, end = (total + part * growth).derivative(), max(sign * mark for mark in self.marks)
@@ -306,24 +297,26 @@ class _Dual:
         return found
 
     def least(self, low: fmpq, high: fmpq, growth: arb) -> arb:
-        """A lower bound of g on [low, high]."""
+        """A lower bound of g on [low, high], and of 0."""
         if low == high:
             high = low + fmpq(1, 2**80)
-        best: arb | None = None
-        reached = arb(0)
-        inside = sum(low < p < high for p in self.marks) + 1
-        work.count(inside * (30 + sum(layer.sweep.each for layer in self.layers)) + 10 * len(self.marks))
-        for y0, y1, total, near in self._pieces(low, high):
+        best, reached, zero = arb(0), arb(0), arb(0)
+        inside = sweep.pieces(self.marks, low, high)
+        work.count(len(inside) * (30 + sum(layer.sweep.each for layer in self.layers)) + 10 * len(self.marks))
+        for y0, y1, total, near in self._pieces(inside):
             g = total + near * growth
+            rest = g.coeffs() or [zero]
+            if not self.branches.jumps and sum((c.min(zero) for c in rest[1:]), rest[0]) >= zero:
+                continue
+            values = bernstein(rest)
             if self.branches.jumps:  # at a jump the least value that is near counts, for every atom by itself
-                reached = reached.min(g(arb(1)) + self._drop(y1, growth))
+                reached = reached.min(values[-1] + self._drop(y1, growth))
                 if y0 == low:
-                    reached = reached.min(g(arb(0)) - self._drop(y0, growth, after=True))
-            scale = abs(total(arb(0.5))) + abs(near(arb(0.5))) * growth
-            reached = reached.min(g(arb(0))).min(g(arb(1)))
-            found = sweep.least(g, scale * TOLERANCE, reached)
-            best = found if best is None else best.min(found)
-        assert best is not None
+                    reached = reached.min(values[0] - self._drop(y0, growth, after=True))
+            if not all(value >= zero for value in values):
+                scale = abs(total(arb(0.5))) + abs(near(arb(0.5))) * growth
+                reached = reached.min(values[0]).min(values[-1])
+                best = best.min(sweep.least(g, scale * sweep.FINE, reached))
         return best.min(reached)
 
     def _drop(self, y: fmpq, growth: arb, after: bool = False) -> arb:
@@ -335,18 +328,17 @@ class _Dual:
             found += jump.max(arb(0)) if after else jump.min(arb(0))
         return found
 
-    def _pieces(self, low: fmpq, high: fmpq) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
+    def _pieces(self, inside: list[tuple[fmpq, fmpq]]) -> Iterator[tuple[fmpq, fmpq, arb_poly, arb_poly]]:
         """Pieces (start, end, ...) with the polynomials of the whole integral of r and of that over the inputs that favour y."""
-        done, total, near = 0, arb_poly([]), arb_poly([])
-        for y0, y1 in sweep.pieces(self.marks, low, high):
-            while done < len(self.atoms) and self.atoms[done][0] <= y0:
+        done, (total, near) = 0, self.start
+        for y0, y1 in inside:
+            while done < len(self.atoms) and self._cuts[done] <= y0:
                 total, near, done = total + self.atoms[done][1], near + self.atoms[done][2], done + 1
-            y = sweep.line(y0, y1)
-            whole, part = total(y), near(y)
+            whole, part, y = total, near, sweep.line(y0, y1)
             for layer in self.layers:
-                a, b = layer.at(y0, y1, y)
+                a, b = layer.at(y0, y1)
                 whole, part = whole + a, part + b
-            yield y0, y1, whole, part
+            yield y0, y1, whole(y), part(y)
 
 
 class _Layer:
@@ -358,76 +350,64 @@ class _Layer:
     ) -> None:  # fmt: skip
         size, degree = dual.size + work.words(dual.branches.knots), max(map(len, dual.rows))
         work.count(len(x) * (len(dual.knots) * 6 * work.flint(size) + 10))
+        slopes = dual.slopes if centre is None else (fmpq(-1), fmpq(1))
+        low, high = ([m + slope * t for m, t in zip(centre or x, reach, strict=True)] for slope in slopes)
+        if any(p > q for ends in (low, high) for p, q in pairwise(ends)):
+            certificate._refuse("the ends of the favoured outputs must not decrease")
+        keep = [any(density[max(i - 1, 0) : i + 2]) for i in range(len(x))]  # elsewhere thresholds are of no use
+        x, density, reach, low, high = (list(compress(row, keep)) for row in (x, density, reach, low, high))
+        centre = centre and list(compress(centre, keep))
         # Nodes are added where a window's upper end passes a knot of the loss, and where the prior's density changes.
         inner = {p for a, b, _ in prior or () for p in (a, b) if x[0] < p < x[-1]}
         if centre is None:
-            for i in range(len(x) - 1):
-                for k in dual.knots:
-                    t = k / dual.slopes[1 if k > 0 else 0]
+            for t in [k / dual.slopes[1 if k > 0 else 0] for k in dual.knots if k]:
+                for i in range(len(x) - 1):
                     if min(reach[i], reach[i + 1]) < t < max(reach[i], reach[i + 1]):
                         inner.add(x[i] + (x[i + 1] - x[i]) * (t - reach[i]) / (reach[i + 1] - reach[i]))
-        nodes = sorted(set(x) | inner)
+        nodes = sorted(set(x) | inner) if inner else x
         long = 4 * size if len(nodes) > len(x) else 2 * size
-        # Powers of the reach have numbers that grow with the degree; marks are sorted.
-        polynomial = 2 * degree**2 * work.flint(degree * long / 8 + dual.words) + 0.1 * len(prior or ())
-        work.count(len(nodes) * (polynomial + (60 + 8 * len(dual.knots)) * work.flint(long)))
+        each = 4 + degree**2 / 10 + 0.1 * len(prior or ()) + (15 + 8 * len(dual.knots)) * work.flint(long)
+        work.count(len(nodes) * each)
         lam, t = _along(x, density, nodes), _along(x, reach, nodes)
         middle = nodes if centre is None else _along(x, centre, nodes)
-        a, b = dual.slopes if centre is None else (fmpq(-1), fmpq(1))
-        self.low, self.high = (
-            [m + a * s for m, s in zip(middle, t, strict=True)],
-            [m + b * s for m, s in zip(middle, t, strict=True)],
-        )
-        if any(p > q for ends in (self.low, self.high) for p, q in pairwise(ends)):
-            certificate._refuse("the ends of the favoured outputs must not decrease")
+        low, high = _along(x, low, nodes), _along(x, high, nodes)
         cells = []
         for i, (p, q) in enumerate(pairwise(nodes)):
-            weight = _linear(p, q, lam[i], lam[i + 1])
+            weight, threshold = sweep.line(lam[i], lam[i + 1]), sweep.line(t[i], t[i + 1])
             if prior is not None:
-                row = next((row for s, e, row in prior if s <= p and q <= e), [fmpq(0)])
-                weight = _times(weight, row)
-            reach_row, centre_row = _linear(p, q, t[i], t[i + 1]), _linear(p, q, middle[i], middle[i + 1])
+                row = next((row for s, e, row in prior if s <= p and q <= e), arb_poly())
+                weight *= row(sweep.line(p, q))
             if centre is None:
                 u = dual.slopes[1] * (t[i] + t[i + 1]) / 2
-                rule = dual.rows[bisect_left(dual.knots, u)]
-                nu, power = [fmpq(0)], [fmpq(1)]
-                for c in rule:
-                    nu = _plus(nu, [c * v for v in power])
-                    power = _times(power, [dual.slopes[1] * v for v in reach_row])
-                subtract = nu
+                subtract = weight * dual.polys[bisect_left(dual.knots, u)](threshold * arb(dual.slopes[1]))
             else:
-                off, square = _plus([fmpq(0), fmpq(1)], [-v for v in centre_row]), dual.rows[0][2]
-                subtract = [square * v for v in _times(reach_row, reach_row)]
-                nu = _plus(subtract, [-square * v for v in _times(off, off)])
-            bound = arb_poly([arb(v) for v in _times(weight, nu)]).integral()
-            dual.value += bound(arb(q)) - bound(arb(p))
-            cells.append(
-                Cell(
-                    p,
-                    q,
-                    (centre_row[0], centre_row[1]),
-                    tuple(weight),
-                    tuple(_times(weight, subtract if centre else nu)),
-                )
-            )
-        self.sweep = Sweep(cells, dual.branches, -1, 2 * long)
-        dual.marks |= {*self.low, *self.high, *(m - o for m in middle for o in self.sweep.offsets)}
+                off, square = sweep.line(p - middle[i], q - middle[i + 1]), weight * arb(dual.rows[0][2])
+                subtract = square * threshold * threshold
+                dual.value -= (square * off * off).integral()(arb(1)) * arb(q - p)
+            cells.append(Cell(p, q, middle[i], middle[i + 1], weight, subtract))
+        self.sweep = over = Sweep(cells, dual.branches, -1, 2 * long, dual.terms)
+        dual.terms = over.terms
+        mass, *_, value = over.totals
+        dual.mass, dual.value = dual.mass + mass, dual.value + value
+        dual.marks += [*low, *high, *(m - o for m in middle for o in over.offsets)]
+        # Inputs favour y between that whose upper end is y and that whose lower end is y.
+        self.ends = Path(high[:-1], high[1:]), Path(low[:-1], low[1:])
+        self._until, self._known = -sweep.NEVER, (arb_poly(), arb_poly())
 
-    @cached_property
+    @property
     def total(self) -> arb_poly:
         """The whole integral, for a loss in one piece."""
-        return self.sweep._sums[0][-1]
+        return self.sweep.whole()
 
-    def at(self, y0: fmpq, y1: fmpq, y: arb_poly) -> tuple[arb_poly, arb_poly]:
-        """The whole integral and that over the inputs that favour y, for y from y0 to y1."""
-        over = self.sweep
-        crossings = over.crossings(y0, y1)
-        # Inputs favour y between that whose upper end is y and that whose lower end is y.
-        start = over.where(y0, y1, self.high[:-1], self.high[1:])
-        end = over.where(y0, y1, self.low[:-1], self.low[1:])
-        span = y0, y1
-        whole = over.integral(y, over.first, over.last, crossings, span) if crossings else self.total(y)
-        return whole, over.integral(y, start, end, crossings, span)
+    def at(self, y0: fmpq, y1: fmpq) -> tuple[arb_poly, arb_poly]:
+        """The whole integral and that over the inputs that favour y, as polynomials in y between y0 and y1, piece after piece."""
+        over, (a, b) = self.sweep, self.ends
+        if y0 >= self._until:
+            for path in (a, b, over):
+                path.seek(y0)
+            self._until = min(a.until, b.until, over.until)
+            self._known = over.whole(), over.between(a.limit, b.limit, (y0 + y1) / 2)
+        return self._known
 
 
 def _horner(row: Sequence[fmpq], u: fmpq) -> fmpq:
@@ -439,27 +419,10 @@ def _horner(row: Sequence[fmpq], u: fmpq) -> fmpq:
 
 def _along(x: list[fmpq], values: list[fmpq], nodes: list[fmpq]) -> list[fmpq]:
     """The piecewise linear function through (x, values) at the nodes."""
+    if nodes is x:
+        return values
     out = []
     for p in nodes:
         i = min(max(bisect_left(x, p), 1), len(x) - 1)
         out.append(values[i - 1] + (values[i] - values[i - 1]) * (p - x[i - 1]) / (x[i] - x[i - 1]))
     return out
-
-
-def _linear(p: fmpq, q: fmpq, a: fmpq, b: fmpq) -> list[fmpq]:
-    """Coefficients of the line from (p, a) to (q, b)."""
-    slope = (b - a) / (q - p)
-    return [a - slope * p, slope]
-
-
-def _times(a: Sequence[fmpq], b: Sequence[fmpq]) -> list[fmpq]:
-    out = [fmpq(0)] * (len(a) + len(b) - 1)
-    for i, v in enumerate(a):
-        for j, w in enumerate(b):
-            out[i + j] += v * w
-    return out
-
-
-def _plus(a: Sequence[fmpq], b: Sequence[fmpq]) -> list[fmpq]:
-    size = max(len(a), len(b))
-    return [(a[k] if k < len(a) else fmpq(0)) + (b[k] if k < len(b) else fmpq(0)) for k in range(size)]

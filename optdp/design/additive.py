@@ -47,7 +47,7 @@ from optdp.exact import enclosures, require
 from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.exact.sweep import horner
-from optdp.mechanisms.additive import GRID, AdditiveMechanism, largest_around
+from optdp.mechanisms.additive import GRID, TOTAL, AdditiveMechanism, largest_around
 from optdp.mechanisms.baselines.noise import truncated_radius
 from optdp.mechanisms.rounded import WIDEST, RoundedNoise
 from optdp.mechanisms.staircase import LatticeStaircase, noise_of
@@ -64,6 +64,8 @@ from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, Session, stacke
 METHODS = ("auto", "simplex", "ipm", "structured")
 #: Rows up to which HiGHS's simplex method (with warm starts) is used; interior points beyond.
 SIMPLEX_ROWS = 1500
+#: Programs are scaled, and hardly any of their rows or columns are superfluous: presolving takes longer than it saves.
+PLAIN = (("presolve", "off"),)
 #: The structured method is used for supports up to this.
 LARGEST = 30_000
 #: Peaks below this are resolved by `optdp.design.additive_narrow`; its lattices have so
@@ -147,7 +149,7 @@ class LatticeProgram:
         self.reach = self.size - n if geometric or short else self.size
         self.short = short
         index = np.arange(self.size)
-        multiplicity = np.where(index == 0, 1.0, 2.0)
+        self.multiplicity = multiplicity = np.where(index == 0, 1.0, 2.0)
         price = costs[: self.size].copy()
         if geometric:  # the last n columns stand for whole tails, p_r (1 + b + b^2 + ...)
             rest, series = costs[self.size - n :], 1 / -math.expm1(-eps)
@@ -157,11 +159,13 @@ class LatticeProgram:
         decay = np.exp(-eps * index / n) * (-math.expm1(-max(eps, delta) / n))
         self.scale = np.maximum(decay, delta / n)
         top = np.append(np.full(self.size, np.inf), np.inf if atom else 0.0)  # the last column is the atom
-        # A cost of p_0 that vanishes in the bracket, but makes the atom the better of two equals.
-        tie = np.zeros(self.size)
+        self.cost = self.aim = price * multiplicity * self.scale
+        #: The costs of masses that are spread over their cells (that of the atom is 0), where that is to be told apart.
+        self.spread: np.ndarray | None = None
+        #: A cost of p_0 that vanishes in the bracket, but makes the atom the better of two equals, for interior points.
+        self.tie = 0.0
         if atom:
-            tie[0] = 1e-7 * float(costs[min(max(round(n * math.exp(-eps / 2)), 1), self.size - 1)])
-        self.cost = (price * multiplicity + tie) * self.scale
+            self.tie = 1e-7 * float(costs[min(max(round(n * math.exp(-eps / 2)), 1), self.size - 1)] * self.scale[0])
         self.used = method
         # Far out, multipliers are divided by the small scale of their rows: ask the solver for more digits there.
         # Costs in a user's units may be of any size.
@@ -175,7 +179,7 @@ class LatticeProgram:
         self.pairs: dict[int, np.ndarray] = {}
         #: (shift, index) of each row; 0 for mass and budgets.
         self.where = np.zeros((2, 1), dtype=np.int64)
-        self.rounds = 0
+        self.rounds, self.objective = 0, math.nan
         #: Primal and dual values of the last round that the solver finished.
         self.primal = np.zeros(0)
         self.dual = np.zeros(0)
@@ -207,7 +211,7 @@ class LatticeProgram:
         budgets = [s for s in fresh if s not in self.budget and self.has_slack(s)]
         if budgets:
             k, before = len(budgets), self.rows
-            self._grow(np.full(k, self.size), np.arange(k), np.full(k, 1 / self.delta), 1.0, np.zeros(k), np.zeros(k))
+            self._grow(np.full((k, 1), self.size), np.full((k, 1), 1 / self.delta), 1.0, np.zeros((2, k)))
             self.budget |= {s: before + i for i, s in enumerate(budgets)}
         shift = np.concatenate([np.full(v.size, s) for s, v in fresh.items()])
         self._append(shift, np.concatenate(list(fresh.values())))
@@ -220,45 +224,35 @@ class LatticeProgram:
             return wanted
         return wanted[there.take(np.searchsorted(there, wanted), mode="clip") != wanted]
 
-    def _grow(
-        self,
-        columns: np.ndarray,
-        row: np.ndarray,
-        entries: np.ndarray,
-        top: float,
-        shift: np.ndarray,
-        index: np.ndarray,
-    ) -> None:
+    def _grow(self, columns: np.ndarray, entries: np.ndarray, top: float, where: np.ndarray) -> None:
+        """Add rows, a few places in each: those without an entry are left out."""
         from scipy.sparse import csr_matrix
 
-        shape = (shift.size, self.session.size[1])
-        below = np.full(shift.size, -np.inf)
-        self.session.add_rows(csr_matrix((entries, (row, columns)), shape=shape), below, np.full(shift.size, top))
-        self.where = np.hstack([self.where, np.array([shift, index], dtype=np.int64)])
+        there = entries != 0
+        starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+        rows = csr_matrix((entries[there], columns[there], starts), shape=(len(entries), self.session.size[1]))
+        self.session.add_rows(rows, np.full(len(entries), -np.inf), np.full(len(entries), top))
+        self.where = np.hstack([self.where, where.astype(np.int64)])
 
     def _append(self, shift: np.ndarray, index: np.ndarray) -> None:
         from scipy.sparse import csc_matrix
 
-        count = shift.size
         here, there = np.abs(index), np.abs(index + shift)
         weight = self.scale[here]
         within = there < self.size
-        target, factor = np.where(within, there, 0), np.ones(count)
         if self.geometric:  # masses in the last n columns are those of the first period of the tail
-            target, factor = np.where(within, there, there - self.n), np.where(within, 1.0, 1 / self.ratio)
-            within = np.ones(count, dtype=bool)
+            target, factor = np.where(within, there, there - self.n), np.where(within, self.ratio, 1.0)
+        else:
+            target, factor = np.where(within, there, 0), np.where(within, self.ratio, 0.0)
         slack = self.has_slack(shift)
         first, more = self.session.size[1], int(slack.sum())
         if more:
             rows = np.array([self.budget[int(s)] for s in shift[slack]])
-            columns = csc_matrix((weight[slack] / self.delta, (rows, np.arange(more))), shape=(self.rows, more))
+            columns = csc_matrix((weight[slack] / self.delta, rows, np.arange(more + 1)), shape=(self.rows, more))
             self.session.add_columns(np.zeros(more), columns)
-        row = np.arange(count)
-        self._grow(
-            np.concatenate([here, target[within], first + np.arange(more)]), np.concatenate([row, row[within], row[slack]]),
-            np.concatenate([np.ones(count), (-self.ratio * factor * self.scale[target] / weight)[within], -np.ones(more)]),
-            0.0, shift, index,
-        )  # fmt: skip
+        places = np.stack([here, target, first + np.cumsum(slack) - 1], axis=1)
+        entries = np.stack([np.ones(here.size), -factor * self.scale[target] / weight, -slack.astype(float)], axis=1)
+        self._grow(places, entries, 0.0, np.stack([shift, index]))
 
     def run(self, time_limit: float) -> bool:
         """Solve; True if the solver has an answer."""
@@ -268,10 +262,13 @@ class LatticeProgram:
             method = "simplex" if self.rows <= SIMPLEX_ROWS else "ipm" if plain else "structured"
         self.rounds += 1
         self.used = method
+        cost = self.aim * self.magnify
+        cost[0] += self.tie * self.magnify * (method in ("ipm", "structured"))
+        self.session.change(slice(self.size), cost=cost)
         if method == "structured" and not self.geometric and self._run_structured(time_limit):
             return True
         if type(self.session) is Session:  # what there is so far goes to the solver as a whole
-            self.session = (self.solver or Highs(tolerance=1e-9, crossover=False)).session(self.linear)
+            self.session = (self.solver or Highs(tolerance=1e-9, crossover=False, options=PLAIN)).session(self.linear)
         named = None if self.solver is not None else "simplex" if method == "simplex" else "ipm"
         found = self.session.solve(time_limit=max(time_limit, 0.1), method=named)
         # Interior points may end just short of the tolerance: what they found is checked and mended anyway.
@@ -306,13 +303,17 @@ class LatticeProgram:
     def stuck(self, p: np.ndarray, atom: float) -> tuple[np.ndarray, float]:
         """The same with as much of p_0 in the atom as privacy allows: to the program they cost the same, off the lattice not."""
 
-        def spent(more: float) -> float:
-            moved = np.append(p[0] - more, p[1:])
-            line = np.concatenate([np.zeros(self.n), moved[:0:-1], moved, np.zeros(self.n)])
-            excess = (np.maximum(line[:-s] - self.ratio * line[s:], 0.0).sum() for s in range(1, self.n + 1))
-            return float(atom + more + max(excess))
+        line = np.concatenate([np.zeros(self.n), p[:0:-1], [0.0], p[1:], np.zeros(self.n)])
+        near = line[self.n + p.size : 2 * self.n + p.size]  # p_1, ..., p_n
+        shifts = range(1, self.n + 1)
+        rest = np.array([np.maximum(line[:-s] - self.ratio * line[s:], 0.0).sum() for s in shifts]) - near
 
-        limit, low, high = max(spent(0.0), self.delta), 0.0, float(p[0])
+        def spent(more: float) -> float:
+            top = p[0] - more
+            own = np.maximum(top - self.ratio * near, 0.0) + np.maximum(near - self.ratio * top, 0.0)
+            return float(atom + more + (rest + own).max())
+
+        limit, low, high = max(spent(0.0), self.delta) * (1 + 1e-13), 0.0, float(p[0])
         for _ in range(20):
             middle = (low + high) / 2
             low, high = (middle, high) if spent(middle) <= limit else (low, middle)
@@ -337,7 +338,20 @@ class LatticeProgram:
         return out
 
     def solve(self, tolerance: float, deadline: float) -> bool:
-        """Solve and add violated pairs until there are none; False if time or rows ran out first."""
+        """Solve and add violated pairs until there are none; False if time or rows ran out first.
+
+        On the lattice a mass at 0 may be an atom or not. The simplex method goes on from there to the masses that are best when
+        they are spread; the multipliers stay those of the lattice.
+        """
+        solved = self._settle(tolerance, deadline)
+        self.objective = float(self.cost @ self.primal[: self.size]) if self.primal.size else math.nan
+        if solved and self.spread is not None and self.used not in ("ipm", "structured"):
+            primal, dual, self.aim = self.primal, self.dual, self.spread
+            self.primal = self.primal if self._settle(tolerance, deadline) else primal
+            self.dual, self.aim = dual, self.cost
+        return solved
+
+    def _settle(self, tolerance: float, deadline: float) -> bool:
         for _ in range(100):
             if not self.run(deadline - time.perf_counter()):
                 return False
@@ -445,12 +459,16 @@ def jumps_of(loss: Any, width: float) -> list[Fraction]:
 
 
 def aligned(points: int, jumps: list[Fraction], steps: bool) -> int:
-    """Points per sensitivity near `points`, where there are such, with one of them where the loss jumps; for a step function
-    with the end of a cell just beyond it.
+    """Points per sensitivity near `points`, with one of them where the loss jumps, if there are such; for a step function with
+    the end of a cell there, or as little beyond as there is.
     """
-    off = Fraction(steps, 2)
-    near = (n for n in range(points, points + points // 3 + 2) if all((off - b * n) % 1 < 1e-9 for b in jumps))
-    return next(near, points)
+
+    def beyond(n: int) -> Fraction:
+        """How far behind a jump its cell ends, in cells: all but one of it where a float is a little larger than its digits."""
+        return max(((Fraction(steps, 2) - b * n) % 1 for b in jumps), default=Fraction(0))
+
+    best = min(range(points, points + points // 3 + 2), key=beyond)
+    return best if steps or beyond(best) < 1e-9 else points
 
 
 class _Task:
@@ -559,7 +577,15 @@ class _Task:
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
         """A lattice program of this problem."""
-        return LatticeProgram(self.eps, delta, n, costs, method=self.method, solver=self.solver, **options)
+        program = LatticeProgram(self.eps, delta, n, costs, method=self.method, solver=self.solver, **options)
+        # Of a relaxation the multipliers are asked alone.
+        if program.atom and not program.short and not (self.rounds and n == self.width):
+            ends, unit = np.arange(-1, 2 * program.size, 2) / (2 * n), 1.0 if self.loss.exponent else self.width
+            with np.errstate(over="ignore", invalid="ignore"):  # a high power far out
+                means = np.diff(np.sign(ends) * self.loss.integral(np.abs(ends) * unit)) * n / unit
+            spread = (means - float(self.loss(0.0))) * program.multiplicity * program.scale
+            program.spread = spread if np.isfinite(spread).all() else None
+        return program
 
 
 def _refined_pairs(coarse: LatticeProgram, n: int, size: int) -> dict[int, np.ndarray]:
@@ -627,25 +653,33 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     ratio = enclosures.exp_below(privacy.eps)
     top, bottom = ratio.numerator, ratio.denominator
     decay = -(-LIMB * bottom // top)
-    # Masses in the tail sink to E^-K: keep their relative precision.
-    total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
-    masses = [max(1, v) for v in as_weights(p, total)]
-    for _ in range(4 + len(masses) // n):
-        changed, bounds = False, largest_around(masses, n)
-        for a in [
-            a for a, (v, most) in enumerate(zip(masses, bounds, strict=True)) if (v - (v >> 20)) * top <= most * bottom
-        ]:
-            least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
-            if masses[a] < least:
-                masses[a], changed = least, True
-        if not changed:
+    while True:
+        # Masses in the tail sink to E^-K: keep their relative precision.
+        total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
+        masses = [max(1, v) for v in as_weights(p, total)]
+        for _ in range(4 + len(masses) // n):
+            changed, bounds = False, largest_around(masses, n)
+            for a in [
+                a
+                for a, (v, most) in enumerate(zip(masses, bounds, strict=True))
+                if (v - (v >> 20)) * top <= most * bottom
+            ]:
+                least = -(-max(masses[max(a - n, 0) : a + n + 1]) * bottom // top)
+                if masses[a] < least:
+                    masses[a], changed = least, True
+            if not changed:
+                break
+        block = masses[-n:]
+        for r in range(n - 2, -1, -1):  # across the period the tail must not rise
+            block[r] = max(block[r], block[r + 1])
+        tail = [-(-w * LIMB // (LIMB - decay)) for w in block]
+        least = -(-tail[0] * bottom // top)
+        tail = [max(t, least) for t in tail]
+        if 2 * (sum(masses[:-n]) + sum(tail)) < TOTAL:
             break
-    block = masses[-n:]
-    for r in range(n - 2, -1, -1):  # across the period the tail must not rise
-        block[r] = max(block[r], block[r + 1])
-    tail = [-(-w * LIMB // (LIMB - decay)) for w in block]
-    least = -(-tail[0] * bottom // top)
-    tail = [max(t, least) for t in tail]
+        p = np.array(masses, dtype=float) / float(
+            max(masses)
+        )  # raised by so much that they no longer fit: anew from there
     return AdditiveMechanism(domain, privacy.sensitivity, n, tuple(masses[:-n]), 0, tuple(tail), decay, privacy.eps)
 
 
@@ -678,8 +712,8 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     costs = task.costs(n, start + n * (math.ceil(reach) + 2) - 1)
     budget = delta if delta > TINY else 0.0  # below, slacks are not worth their scale
     program = task.lattice(n, costs, budget, points=start + n, geometric=True)
-    program.add({n: np.arange(-(n // 2), start)})
-    program.add({s: np.arange(-s, n) for s in range(1, n)} if n <= 24 else {s: np.array([-s, 0]) for s in range(1, n)})
+    others = {s: np.arange(-s, n) if n <= 24 else np.array([-s, 0]) for s in range(1, n)}
+    program.add({n: np.arange(-(n // 2), start)} | others)
     solved = program.solve(1e-9 if delta == 0 else 1e-5, task.deadline)
     if not program.primal.size:
         return None
@@ -930,10 +964,10 @@ def _program(best: _Bracket, task: _Task, run: Run) -> Program:
         names = {"structured": "structured interior points (optdp)", "ipm": "HiGHS interior points"}
         used = names.get(lattice.used, "HiGHS simplex")
         solver = f"{used if task.solver is None else task.solver.name}, {lattice.rounds} rounds on the last lattice"
-        kind, objective = best.kind, float(lattice.cost @ (lattice.primal[: lattice.size]))
+        kind, objective = best.kind, lattice.objective
     atom = "" if task.discrete else ", an atom"
     return Program(
-        f"{lattice.size} masses on a lattice of {lattice.n} points per sensitivity{atom}; {lattice.linear.cost.size} columns "
+        f"{lattice.size} masses on a lattice of {lattice.n} points per sensitivity{atom}; {lattice.session.size[1]} columns "
         "with the slacks",
         f"mass 1, hockey-stick divergences at shifts 1..{lattice.n}: {lattice.rows} rows generated; {kind}",
         solver, seconds, run.rtol, objective, stopped=seconds > run.time_limit, build=build_model, arguments=lattice.arguments,
@@ -1008,6 +1042,8 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if small and task.delta > 0 and best is not None and found.gap > 0.9 * best.gap:
             small = False  # what delta saves is not negligible after all
         best = found if best is None else _better(best, found)
+        if task.jumps and best.gap > AIM * rtol:  # a chain of whole sensitivities may be all that there is to it
+            best = _proven(best, task, geng_viswanath(task.problem))
         if fixed and small and task.delta > TINY and best.gap > AIM * rtol:
             small = False
             continue
@@ -1077,11 +1113,20 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
     integers = isinstance(task.problem.domain, Integers)
     certificate = (IntegerStaircaseCertificate if integers else StaircaseCertificate).best(pure)
     step = certificate.first_step(pure)
+    #: No less has any mixture of noise that needs no delta and a mass of delta at 0.
+    least = (1 - task.delta) * certificate.threshold
+    on_line, shares = replace(task.problem, domain=Line()), {step}
+    if task.rounds:  # the step of noise that is rounded is that of the line, or covers one integer
+        line = replace(pure, domain=Line())
+        shares = {StaircaseCertificate.best(line).first_step(line), min(1 / task.width, 1.0)}
+    peaked = [] if task.discrete else [noise for share in sorted(shares) for noise in noise_of(on_line, share)]
+    for cut in [noise for noise in peaked if noise.cut]:
+        best = _with_peak(best, task, cut)
     cells = np.arange(1, 500)
     halves = np.maximum(np.rint(step * cells - 0.5), 0.0)
     misses = np.abs((halves + 0.5) / cells - step)
     n, miss = int(cells[int(np.argmin(misses))]), float(misses.min())
-    if miss < 0.1 * step and not task.discrete:
+    if least < best.value and miss < 0.1 * step and not task.discrete:
         k = max(round(step * n - 0.5), 0)
         steps = np.concatenate([np.ones(k + 1), np.full(n, math.exp(-task.eps))])
         mechanism = private_geometric(task.privacy, task.area, n, steps)
@@ -1091,7 +1136,7 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
         noise, value = task.sent(mechanism)
         if value < best.value:
             best = replace(best, mechanism=noise, value=value)
-    if integers and task.width <= WRITTEN and task.delta < 1 - 2.0**-20:
+    if least < best.value and integers and task.width <= WRITTEN and task.delta < 1 - 2.0**-20:
         n = int(task.width)
         for k in range(max(int(step * n) - 1, 0), min(int(step * n) + 2, n - 1)):
             made = integer_staircase(task.privacy, n, k)
@@ -1100,15 +1145,15 @@ def _with_staircase(best: _Bracket, task: _Task, rtol: float) -> _Bracket:
             made = replace(made, weights=(made.weights[0] + more, *made.weights[1:]))
             if (value := made.enclose_loss(task.loss)[1]) < best.value:
                 best = replace(best, mechanism=made, value=value)
-    on_line, shares = replace(task.problem, domain=Line()), {step}
-    if task.rounds:  # the step of noise that is rounded is that of the line, or covers one integer
-        line = replace(pure, domain=Line())
-        shares = {StaircaseCertificate.best(line).first_step(line), min(1 / task.width, 1.0)}
-    for peaked in [] if task.discrete else [noise for share in sorted(shares) for noise in noise_of(on_line, share)]:
-        noise, value = task.sent(peaked)
-        if value < (1 - TIE) * best.value:
-            best = replace(best, mechanism=noise, value=value)
+    for whole in [noise for noise in peaked if not noise.cut and least < (1 - TIE) * best.value]:
+        best = _with_peak(best, task, whole)
     return _proven(best, task, certificate) if task.delta == 0 and not (integers and best.gap <= rtol) else best
+
+
+def _with_peak(best: _Bracket, task: _Task, peaked: LatticeStaircase) -> _Bracket:
+    """The bracket with this noise, if it is better by more than a tie."""
+    noise, value = task.sent(peaked)
+    return replace(best, mechanism=noise, value=value) if value < (1 - TIE) * best.value else best
 
 
 def _proven(best: _Bracket, task: _Task, certificate: Proof) -> _Bracket:

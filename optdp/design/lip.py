@@ -346,21 +346,19 @@ class _Work:
         return found, _certificate("chord", found.nu, level), "the prior split into posteriors"
 
     def _filled(self, start: np.ndarray, chord: np.ndarray, rng: np.random.Generator, tol: float) -> _Found:
-        p, columns, rounds, gain = self.p, start, 1, self.pricer.gain
-        bound = float(chord @ p)
+        p, rows, columns, rounds = self.p, np.vstack([self.p[None], start]), 0, 0
+        bound, master = float(chord @ p), lp.Master(p, self.ratio, self.solver, boxed=False)
         while True:
-            rows = np.vstack([p[None], columns])
-            found = lp.enumerate_all(p, self.ratio, rows, gain(rows), self.solver)
-            late = time.perf_counter() > self.deadline
-            if bound - found.objective <= tol or rounds >= 12 or late:
+            master.add(rows, self.pricer.gain(rows))
+            objective, nu, weights, _ = master.solve(None)
+            columns, rounds, late = columns + len(rows), rounds + 1, time.perf_counter() > self.deadline
+            if bound - objective <= tol or rounds >= 12 or late:
                 break
-            # Keep what was used and the best of the rest, and draw again.
-            best = columns[np.argsort(columns @ chord - gain(columns))[: 6 * p.size]]
-            columns = np.vstack([found.posteriors, best, pricing.filling_posteriors(p, self.ratio, rng, 6, found.nu)])
-            rounds += 1
-        late = late and bound - found.objective > tol
+            rows = pricing.filling_posteriors(p, self.ratio, rng, 6, nu)
+        late = late and bound - objective > tol
+        found = lp.Generated(*master.used(weights), objective, chord, bound, columns, rounds, late)
         posteriors, weights = lp.polish(found, p)
-        made = lp.Generated(posteriors, weights, found.objective, chord, bound, len(rows), rounds, late)
+        made = replace(found, posteriors=posteriors, weights=weights)
         return *self._chord(made)[:2], f"{self.name}, filling posteriors against the chord bound"
 
     def _generated(self, found: lp.Generated, solver: str) -> _Found:

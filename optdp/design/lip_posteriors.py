@@ -29,6 +29,8 @@ COARSE = 1e-5
 USED = 1e-9
 #: Simplex iterations per row after which a solve counts as stalled (a few are usual).
 STALL = 12
+#: Many columns at once, and more of them later: from any basis the primal simplex method goes on at once. Rows are of one scale.
+PRIMAL = (("presolve", "off"), ("simplex_scale_strategy", 0), ("simplex_strategy", 4))
 #: By how much HiGHS may miss a row or the sign of a weight before it is asked another way.
 MISSED = 1e-7
 #: The last of these ways.
@@ -51,7 +53,7 @@ class Generated:
     timed_out: bool
 
 
-class _Master:
+class Master:
     """The restricted program in a solver's session, if `boxed` with slack columns that keep each price in a box.
 
     Its rows are in z = (s - 1/E) / (1 - 1/E), where s = r / P >= 1/E: sum_k w_k z_k(i) = 1 is the same system (add up the
@@ -69,7 +71,8 @@ class _Master:
         self.slack, shape = slice(0, 2 * pairs), (self.d, 2 * pairs)
         self.rows = csr_matrix((np.tile([1.0, -1.0], pairs), columns, starts), shape=shape)
         # Simplex, from the last basis or at once; where degeneracy makes it stall, interior point and crossover once.
-        solver = solver or Highs(tolerance=1e-10, iterations=(STALL if boxed else 4 * STALL) * self.d)
+        limit, options = (STALL, ()) if boxed else (4 * STALL, PRIMAL)
+        solver = solver or Highs(tolerance=1e-10, iterations=limit * self.d, options=options)
         self.session = solver.session(LinearProgram(np.zeros(2 * pairs), self.rows, one, one, maximise=True))
 
     def add(self, posteriors: np.ndarray, gains: np.ndarray) -> None:
@@ -103,6 +106,11 @@ class _Master:
         prices = (inner - self.base * float(inner @ self.p)) / (1 - self.base)
         return found.objective, prices, found.x[self.slack.stop :], float(found.x[self.slack].max(initial=0.0))
 
+    def used(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The posteriors that have a weight, and their weights."""
+        used = weights > (0.0 if self.own else USED)
+        return np.vstack(self.blocks)[used], weights[used]
+
     def _good(self, found: LinearResult) -> bool:
         """Whether it can be used; where rows are all but dependent, simplex and crossover may end with weights below 0."""
         return found.usable and (not self.own or self._missed(found) <= MISSED)
@@ -130,7 +138,7 @@ def generate(
     `patience`: rounds in a row that may pass without bringing them closer.
     """
     p = pricer.probabilities
-    master = _Master(p, pricer.ratio, solver)
+    master = Master(p, pricer.ratio, solver)
     posteriors = np.vstack([p[None], start])
     master.add(posteriors, pricer.gain(posteriors))
     columns = len(posteriors)
@@ -194,13 +202,12 @@ def enumerate_all(
     p: np.ndarray, ratio: float, posteriors: np.ndarray, gains: np.ndarray, solver: LinearSolver | None = None
 ) -> Generated:
     """The program over a given list of posteriors (all extreme ones), in one solve."""
-    master = _Master(p, ratio, solver, boxed=False)
+    master = Master(p, ratio, solver, boxed=False)
     master.add(posteriors, gains)
     objective, nu, weights, _ = master.solve(None)
-    used = weights > (0.0 if solver is None else USED)
     excess = float((gains - posteriors @ nu).max())
     bound = float(nu @ p) + excess
-    return Generated(posteriors[used], weights[used], objective, nu + excess, bound, len(gains), 1, False)
+    return Generated(*master.used(weights), objective, nu + excess, bound, len(gains), 1, False)
 
 
 def polish(generated: Generated, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -214,20 +214,24 @@ def count_sets(groups: list[list[int]], width: np.ndarray, room: float, rest_at_
     """
     slack, begun = 1e-12, 0
     later = np.cumsum([len(group) * width[group[0]] for group in groups][::-1])[::-1]
-    counts, rest = np.zeros((1, 0), dtype=np.int16), np.array([room])
+    rest, steps = np.array([room]), list[tuple[np.ndarray, np.ndarray]]()
     for k, group in enumerate(groups):
         step = width[group[0]]
         beyond = later[k + 1] if k + 1 < len(groups) else 0.0
-        fewest = np.clip(np.ceil((rest - beyond - rest_at_most) / step - slack), 0, None).astype(int)
-        fullest = np.minimum(np.floor(rest / step + slack), len(group)).astype(int)
-        ways = np.maximum(fullest - fewest + 1, 0)
-        begun += int(ways.sum())
-        if ways.sum() > VERTICES or begun > BEGUN:
+        fewest = np.clip(np.ceil((rest - beyond - rest_at_most) / step - slack), 0, len(group) + 1)
+        ways = np.minimum(np.floor(rest / step + slack), len(group)) - fewest + 1
+        fewest, ways = fewest.astype(np.int32), np.maximum(ways, 0).astype(np.int32)
+        total = int(ways.sum())
+        begun += total
+        if total > VERTICES or begun > BEGUN:
             return None
-        parent = np.repeat(np.arange(rest.size), ways)
-        chosen = np.arange(parent.size) - np.repeat(np.cumsum(ways) - ways, ways) + fewest[parent]
-        counts = np.column_stack([counts[parent], chosen.astype(np.int16)])
+        parent = np.repeat(np.arange(rest.size, dtype=np.int32), ways)
+        chosen = np.arange(total) - np.repeat(np.cumsum(ways) - ways - fewest, ways)
         rest = rest[parent] - chosen * step
+        steps.append((parent, chosen.astype(np.int16)))
+    counts, at = np.empty((rest.size, len(groups)), dtype=np.int16, order="F"), np.arange(rest.size)
+    for k, (parent, chosen) in reversed(list(enumerate(steps))):
+        counts[:, k], at = chosen[at], parent[at]
     return counts
 
 

@@ -22,15 +22,19 @@ PIECES = 5000
 def bernstein(power: Sequence[Any]) -> list[Any]:
     """Bernstein coefficients on [0, 1] of a polynomial with these coefficients: balls or rationals."""
     n = len(power) - 1
-    scaled = [c / math.comb(n, i) for i, c in enumerate(power)]
-    return [sum((scaled[i] * math.comb(j, i) for i in range(1, j + 1)), power[0]) for j in range(n + 1)]
+    row = [c / math.comb(n, i) for i, c in enumerate(power)]
+    for start in range(1, n + 1):  # sum_i comb(j, i) row[i] for each j
+        for j in range(n, start - 1, -1):
+            row[j] = row[j] + row[j - 1]
+    return row
 
 
-def halves(coefficients: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Bernstein coefficients on the left and on the right half of the interval."""
+def halves(coefficients: Sequence[Any], at: arb | None = None) -> tuple[list[Any], list[Any]]:
+    """Bernstein coefficients on the left and on the right half of the interval, or of where it is cut `at` another place."""
+    rest = None if at is None else 1 - at
     left, right, row = [coefficients[0]], [coefficients[-1]], list(coefficients)
     while len(row) > 1:
-        row = [(a + b) / 2 for a, b in pairwise(row)]
+        row = [(a + b) / 2 if at is None else a * rest + b * at for a, b in pairwise(row)]
         left.append(row[0])
         right.append(row[-1])
     return left, right[::-1]

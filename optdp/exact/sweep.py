@@ -2,7 +2,7 @@
 
 Kernels lead to functions of the form
 
-    g(v) = int w(t) L(u) - z(t) dt   with   u = y - x,
+    g(v) = int w L(u) - z dt   with   u = y - x,
 
 where one of y and x is the variable v and the other moves linearly with t, L consists of polynomial pieces, and the
 limits of the integral are linear in v. Between breakpoints that can be listed, g is a polynomial: it is assembled from
@@ -11,12 +11,14 @@ running sums over whole cells and a few pieces of cells, and bounded from below 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from flint import arb, arb_poly, fmpq
 
@@ -25,8 +27,13 @@ from optdp.exact.polynomial import bernstein, halves
 
 #: Bits of the balls, at least: functions of size 1 are told from 0 at 1e-50, after cancellations by e^30 squared.
 BITS = 320
-#: Halvings of one polynomial's interval in a row, and in all, after which what is proven by then counts.
-DEPTH, HALVINGS = 48, 512
+#: Cuts of one polynomial's interval in a row, and in all, after which what is proven by then counts.
+DEPTH, CUTS = 48, 512
+#: Least and largest values are found to this share of the polynomial's size.
+FINE = 2.0**-80
+_ZERO, _ONE, _NOTHING, NEVER = fmpq(0), arb(1), arb_poly(), fmpq(2**4096)
+
+Terms = list[list[list[tuple[int, arb]]]]
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,8 @@ class Branches:
 
     def stretched(self, by: Fraction) -> Branches:
         """The pieces of u -> L(u / by)."""
+        if by == 1:
+            return self
         rows = tuple(tuple(a / by**k for k, a in enumerate(row)) for row in self.rows)
         return Branches(tuple(k * by for k in self.knots), rows)
 
@@ -57,7 +66,7 @@ class Branches:
     @cached_property
     def even(self) -> bool:
         """Whether L(u) = L(-u)."""
-        mirrored = tuple(tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in reversed(self.rows))
+        mirrored = tuple(tuple(-a if k % 2 and a else a for k, a in enumerate(row)) for row in reversed(self.rows))
         return mirrored == self.rows and all(a == -b for a, b in zip(self.knots, reversed(self.knots), strict=True))
 
     @cached_property
@@ -91,7 +100,7 @@ class Branches:
         ends = [-reach, *(max(min(k, reach), -reach) for k in self.knots), reach]
         far = [max(map(abs, pair)) for pair in pairwise(ends)]
         return max(
-            sum((k * abs(a) * end ** (k - 1) for k, a in enumerate(row) if k), Fraction(0))
+            sum((k * abs(a) * end ** (k - 1) if k > 1 else abs(a) for k, a in enumerate(row) if k and a), Fraction(0))
             for row, end in zip(self.rows, far, strict=True)
         )
 
@@ -104,8 +113,8 @@ class Branches:
     def divided(self, share: Fraction) -> bool:
         """Whether L(-share d) = L((1 - share) d) for all d >= 0."""
         left, right = bisect_left(self.knots, 0), bisect_right(self.knots, 0)
-        near = [[a * (-share) ** k for k, a in enumerate(row)] for row in reversed(self.rows[: left + 1])]
-        far = [[a * (1 - share) ** k for k, a in enumerate(row)] for row in self.rows[right:]]
+        near = [[a and a * (-share) ** k for k, a in enumerate(row)] for row in reversed(self.rows[: left + 1])]
+        far = [[a and a * (1 - share) ** k for k, a in enumerate(row)] for row in self.rows[right:]]
         knots = [k * (share - 1) for k in reversed(self.knots[:left])], [k * share for k in self.knots[right:]]
         return 0 < share < 1 and near == far and knots[0] == knots[1]
 
@@ -147,203 +156,187 @@ def horner(row: Sequence[Fraction], u: Fraction) -> Fraction:
     """sum_k row[k] u^k."""
     total = Fraction(0)
     for a in reversed(row):
-        total = total * u + a
+        total = total * u + a if total else a
     return total
 
 
-@dataclass(frozen=True)
-class Cell:
-    """`start` <= t <= `end`; there u = sign (place[0] + place[1] t - v), weighted by w(t), and z(t) is subtracted."""
+class Cell(NamedTuple):
+    """From t = `start` to `end`, s = 0 to 1: u = sign (place - v), the place going from `low` to `high`; weights w(s), z(s)."""
 
     start: fmpq
     end: fmpq
-    place: tuple[fmpq, fmpq]
-    weight: tuple[fmpq, ...]
-    subtract: tuple[fmpq, ...] = ()
-
-    def at(self, t: fmpq) -> fmpq:
-        """place[0] + place[1] t."""
-        return self.place[0] + self.place[1] * t
+    low: fmpq
+    high: fmpq
+    weight: arb_poly
+    subtract: arb_poly
 
 
-@dataclass(frozen=True)
 class Limit:
-    """A limit of an integral: in cell `cell`, from `start` at s = 0 to `end` at s = 1."""
+    """A limit of an integral: in cell `cell` at the share s = `place` + `slope` times the variable."""
 
-    cell: int
-    start: fmpq
-    end: fmpq
-    #: Where it is at s = 1/2.
-    middle: fmpq = field(init=False, repr=False, compare=False)
+    __slots__ = ("cell", "known", "place", "slope")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "middle", (self.start + self.end) / 2)
+    def __init__(self, cell: int, place: fmpq, slope: fmpq = _ZERO) -> None:
+        self.cell, self.place, self.slope = cell, place, slope
+        #: The integral of each branch up to here.
+        self.known: dict[int, arb_poly] = {}
 
-    @property
-    def poly(self) -> arb_poly:
-        """As a polynomial in s."""
-        return line(self.start, self.end)
+    def __call__(self, v: fmpq) -> tuple[int, fmpq]:
+        """Where it is: pairs are in the order of t."""
+        return self.cell, self.place + self.slope * v
 
-    def along(self, v0: fmpq, v1: fmpq) -> tuple[fmpq, fmpq]:
-        """(t0, t1): it is t0 + t1 v while v goes from v0 to v1."""
-        if self.start == self.end:
-            return self.start, fmpq(0)
-        slope = (self.end - self.start) / (v1 - v0)
-        return self.start - slope * v0, slope
+
+class Path:
+    """A limit that goes through cell k while v goes from `lows[k]` to `highs[k]`, and stays in between."""
+
+    def __init__(self, lows: Sequence[fmpq], highs: Sequence[fmpq]) -> None:
+        self._lows, self._highs = lows, highs
+        #: The limit until v reaches a number.
+        self.limit, self.until = Limit(0, _ZERO), lows[0]
+
+    def seek(self, v: fmpq) -> None:
+        """Go on to a piece that begins at v, not before the last one."""
+        if v < self.until:
+            return
+        lows, highs = self._lows, self._highs
+        k = bisect_right(lows, v) - 1
+        if v < highs[k]:
+            slope = 1 / (highs[k] - lows[k])
+            self.limit, self.until = Limit(k, -lows[k] * slope, slope), highs[k]
+        else:  # in a jump between two cells, or beyond the last
+            self.limit, self.until = Limit(k, fmpq(1)), lows[k + 1] if k + 1 < len(lows) else NEVER
 
 
 class Sweep:
     """Cells in increasing order, with places that do not decrease, and the pieces of L.
 
-    `sign`: +1 where t gives the output (u = place(t) - v), -1 where it gives the input (u = v - place(t)).
-    The variable on a piece [v0, v1] is s = (v - v0)/(v1 - v0).
-    `size`: words of the numbers in cells, for counted work.
+    `sign`: +1 where t gives the output (u = place - v), -1 where it gives the input (u = v - place).
+    `size`: words of the numbers in cells, for counted work. `terms`: those of another sweep with the same pieces and sign.
+
+    Integrals over a piece of v between breakpoints are polynomials in v itself, whose parts many pieces share. By powers of v
+
+        int w a (place - v)^i dt = a sum_j binom(i, j) (-v)^j int w place^(i - j) dt,
+
+    where the integrals on the right up to a limit are known for each cell.
     """
 
-    def __init__(self, cells: Sequence[Cell], branches: Branches, sign: int, size: float = 1.0) -> None:
-        degree, weight = max(map(len, branches.rows)), max(len(c.weight) for c in cells)
-        part, knots = 4 + weight * (2 + (degree + weight) ** 2 / 20), len(branches.knots)
-        #: Microseconds for the knots between two limits that move, the whole integral, and that between the limits.
-        self.each = (knots + 2) * (10 + 4 * work.flint(size + work.words(branches.knots))) + 3 * part
-        sums = (knots + 1) * (5 + 2 * part) if len(cells) > 1 else 0
-        sums += 4 * knots * part  # where a knot enters a cell, and leaves it
-        work.count(len(cells) * (6 * work.flint(size) + degree + weight + sums))
-        self.cells, self.sign = cells, sign
-        self.starts = [c.start for c in cells]
-        self.lows, self.highs = [c.at(c.start) for c in cells], [c.at(c.end) for c in cells]
+    def __init__(
+        self, cells: Sequence[Cell], branches: Branches, sign: int, size: float = 1.0, terms: Terms | None = None
+    ) -> None:
+        degree, weight = max(map(len, branches.rows)), max(c.weight.length() for c in cells)
+        part, knots = (3 + 0.6 * degree**2 + 0.02 * degree**3) * (11 + weight) / 12, len(branches.knots)
+        number = work.flint(size + work.words(branches.knots))
+        #: Microseconds for the whole integral and that between two limits that move, on one piece.
+        self.each = (knots + 2) * (4 + number) + 2 * part + (degree + weight) ** 2 / 20
+        sums = (2 + degree + degree**2 / 7) * (7 + weight) / 8
+        # A knot enters each cell, and leaves it.
+        work.count(
+            len(cells) * (2 * number + sums + knots * (2 * part + number)) + (2 * knots + 1) * (4 + degree**2 / 5)
+        )
+        self.cells = cells
         # In the order of increasing t.
         self.offsets = [sign * exact(k) for k in branches.knots][::sign]
-        #: L on each branch, its integral, the integral of that, ...
-        self._repeated = []
-        for row in branches.rows[::sign]:
-            repeated = [arb_poly([arb(exact(a)) for a in row])]
-            for _ in range(weight):
-                repeated.append(repeated[-1].integral())
-            self._repeated.append(repeated)
-        self._known: dict[tuple[int, ...], arb_poly] = {}
-        self._turns: dict[tuple[int, int, int], arb_poly] = {}
+        #: Where u passes the knots of L, and the integral over all cells.
+        self.paths = [Path([c.low - o for c in cells], [c.high - o for c in cells]) for o in self.offsets]
+        self._whole: arb_poly | None = None
+        self._known: dict[tuple[int, int], list[arb_poly]] = {}
+        self._end = Limit(len(cells) - 1, fmpq(1))
+        self.until = min((path.until for path in self.paths), default=NEVER)
+        self.terms = _terms(branches, sign) if terms is None else terms
 
     @cached_property
-    def _weights(self) -> list[tuple[list[arb_poly], arb_poly]]:
-        """For each cell the factors of L's integrals in a primitive of w L, by parts, and the integral of z."""
-        out = []
+    def _moments(self) -> list[list[arb_poly]]:
+        """Up to the share s of each cell the integrals of w, of w times the place, its square, ..., and at last of z."""
+        moments, sums = [], [arb(0)] * (len(self.terms[0]) + 1)
         for c in self.cells:
-            w, slope = arb_poly([arb(a) for a in c.weight]), self.sign * c.place[1]
-            factors = [w.integral()] if slope == 0 else []
-            while slope != 0 and w.coeffs():
-                w = w * arb(1 / slope)
-                factors.append(w)
-                w = -w.derivative()
-            out.append((factors, arb_poly([arb(a) for a in c.subtract]).integral()))
-        return out
+            place, length, row = line(c.low, c.high), arb(c.end - c.start), []
+            power = c.weight * length
+            for total in sums[:-1]:
+                row.append(power.integral() + total)
+                power = power * place
+            row.append(c.subtract.integral() * length + sums[-1])
+            moments.append(row)
+            sums = [moment(_ONE) for moment in row]
+        return moments
 
-    def _primitive(self, cell: int, branch: int, t: arb_poly, u: arb_poly) -> arb_poly:
-        """A primitive of the integrand where t is this polynomial in s, and so is u."""
-        factors, subtracted = self._weights[cell]
-        first = int(self.cells[cell].place[1] != 0)
-        total = -subtracted(t)
-        for factor, integral in zip(factors, self._repeated[branch][first:], strict=False):
-            total += factor(t) * integral(u)
+    @property
+    def totals(self) -> list[arb]:
+        """The whole integrals of w, of w times the place, ..., and at last of z."""
+        return [moment(_ONE) for moment in self._moments[-1]]
+
+    def _parts(self, branch: int, cell: int) -> list[arb_poly]:
+        """The integral of a branch up to the share s of a cell: what each power of v is multiplied by, for the highest first."""
+        found = self._known.get((branch, cell))
+        if found is None:
+            *moments, z = self._moments[cell]
+            found = self._known[branch, cell] = []
+            for terms in self.terms[branch]:
+                part = _NOTHING
+                for power, factor in terms:
+                    part += moments[power] * factor
+                found.append(part)
+            if branch <= len(self.offsets):
+                found[-1] -= z
+        return found
+
+    def _upto(self, branch: int, limit: Limit, v: arb_poly | None = None) -> arb_poly:
+        """The integral of a branch up to a limit."""
+        found = limit.known.get(branch)
+        if found is None:
+            s = arb_poly([arb(limit.place), arb(limit.slope)])
+            first, *parts = self._parts(branch, limit.cell)
+            found = first(s)
+            for part in parts:  # Horner
+                found = (found.left_shift(1) if v is None else found * v) + part(s)
+            limit.known[branch] = found
+        return found
+
+    def seek(self, v: fmpq) -> None:
+        """Go on to a piece that begins at v, not before the last one."""
+        if v >= self.until:
+            for path in self.paths:
+                path.seek(v)
+            self._whole, self.until = None, min((path.until for path in self.paths), default=NEVER)
+
+    def whole(self) -> arb_poly:
+        """The integral over all cells."""
+        if self._whole is None:
+            turns = (self._upto(len(self.paths) + 1 + k, path.limit) for k, path in enumerate(self.paths))
+            self._whole = sum(turns, self._upto(len(self.paths), self._end))
+        return self._whole
+
+    def between(self, a: Limit, b: Limit, at: fmpq, v: arb_poly | None = None) -> arb_poly:
+        """int_a^b of the integrand, for a piece with the value `at` of the variable inside.
+
+        `v`: a polynomial in what the limits move with, if it is not the variable itself, for losses in one piece.
+        """
+        low, high, knots = a(at), b(at), len(self.offsets)
+        if high <= low:
+            return arb_poly()
+        turns = [path.limit(at) for path in self.paths]
+        first = bisect_right(turns, low)
+        last = max(first, bisect_left(turns, high))
+        total = self._upto(last, b, v) - self._upto(first, a, v)
+        for k in range(first, last):
+            total += self._upto(knots + 1 + k, self.paths[k].limit)
         return total
 
-    def _moving(self, cell: int, branch: int, t0: fmpq, t1: fmpq) -> arb_poly:
-        """The primitive at t0 + t1 v, as a polynomial in v itself."""
-        p0, p1 = self.cells[cell].place
-        return self._primitive(
-            cell, branch, _line(t0, t1), _line(self.sign * (p0 + p1 * t0), self.sign * (p1 * t1 - 1))
-        )
 
-    def _part(self, cell: int, branch: int, t0: fmpq, t1: fmpq) -> arb_poly:
-        """The integral from the start of a cell to t0 + t1 v; up to a fixed place it has the degree of L."""
-        start = self._known.get((branch, cell))
-        if start is None:
-            start = self._known[branch, cell] = self._moving(cell, branch, self.starts[cell], _ZERO)
-        found = self._moving(cell, branch, t0, t1) - start
-        return found if t1 else arb_poly(found.coeffs()[: max(self._repeated[branch][0].length(), 1)])
-
-    @cached_property
-    def _sums(self) -> list[list[arb_poly]]:
-        """For each branch the running sums over whole cells, as polynomials in v itself."""
-        out = []
-        for branch in range(len(self._repeated)):
-            sums = [arb_poly([])]
-            for k, c in enumerate(self.cells):
-                sums.append(sums[-1] + self._part(k, branch, c.end, _ZERO))
-            out.append(sums)
-        return out
-
-    def at(self, cell: int, t: fmpq) -> Limit:
-        """A limit that does not move."""
-        return Limit(cell, t, t)
-
-    @property
-    def first(self) -> Limit:
-        return self.at(0, self.starts[0])
-
-    @property
-    def last(self) -> Limit:
-        return self.at(len(self.cells) - 1, self.cells[-1].end)
-
-    def crossings(self, v0: fmpq, v1: fmpq) -> list[Limit]:
-        """Where u passes the knots of L, if v goes from `v0` to `v1`."""
-        return [self.where(v0 + o, v1 + o, self.lows, self.highs) for o in self.offsets]
-
-    def _upto(self, branch: int, cell: int, t: tuple[fmpq, fmpq]) -> arb_poly:
-        """The integral of one branch from the first cell to t[0] + t[1] v in `cell`, as a polynomial in v itself."""
-        start, slope = t  # rationals are slow to hash
-        key = branch, cell, int(start.p), int(start.q), int(slope.p), int(slope.q)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._sums[branch][cell] + self._part(cell, branch, *t)
-        return found
-
-    def _turn(self, knot: int, at: Limit) -> arb_poly:
-        """What the integral gains where it changes its branch at a knot, as a polynomial in v itself."""
-        fixed = at.start == at.end
-        key = knot, at.cell, fixed and (-1 if at.start == self.starts[at.cell] else 1)
-        found = self._turns.get(key)
-        if found is None:
-            t = at.start, fmpq(0)
-            if not fixed:
-                c = self.cells[at.cell]
-                slope = (c.end - c.start) / (self.highs[at.cell] - self.lows[at.cell])
-                t = c.start + (self.offsets[knot] - self.lows[at.cell]) * slope, slope
-            found = self._turns[key] = self._upto(knot, at.cell, t) - self._upto(knot + 1, at.cell, t)
-        return found
-
-    def where(self, y0: fmpq, y1: fmpq, lows: Sequence[fmpq], highs: Sequence[fmpq]) -> Limit:
-        """Where a nondecreasing function that goes from `lows[k]` to `highs[k]` over cell k reaches y, y going from y0 to y1."""
-        middle = (y0 + y1) / 2
-        k = bisect_right(lows, middle) - 1
-        if k < 0:
-            return self.first
-        c = self.cells[k]
-        if middle >= highs[k]:  # in a jump between two cells, or beyond the last
-            return self.at(k, c.end)
-        slope = (c.end - c.start) / (highs[k] - lows[k])
-        return Limit(k, c.start + (y0 - lows[k]) * slope, c.start + (y1 - lows[k]) * slope)
-
-    def integral(
-        self, v: arb_poly, a: Limit, b: Limit, crossings: Sequence[Limit], span: tuple[fmpq, fmpq] | None = None
-    ) -> arb_poly:
-        """int_a^b of the integrand, a polynomial in s, for the variable v(s); `span`: its ends, where it is a line."""
-        if b.middle <= a.middle:
-            return arb_poly([])
-        middles = [c.middle for c in crossings]
-        first = bisect_right(middles, a.middle)
-        last = max(first, bisect_left(middles, b.middle))
-        turns = arb_poly([])
-        for knot in range(first, last):
-            turns += self._turn(knot, crossings[knot])
-        if span is None:  # v is no line: limits are polynomials in s
-            whole = (self._sums[last][b.cell] - self._sums[first][a.cell] + turns)(v)
-            for sign, limit, branch in ((1, b, last), (-1, a, first)):
-                p0, p1 = map(arb, self.cells[limit.cell].place)
-                for side, t in ((sign, limit.poly), (-sign, arb_poly([arb(self.starts[limit.cell])]))):
-                    whole += side * self._primitive(limit.cell, branch, t, (p1 * t + p0 - v) * self.sign)
-            return whole
-        high, low = (self._upto(k, limit.cell, limit.along(*span)) for k, limit in ((last, b), (first, a)))
-        return (high - low + turns)(v)
+def _terms(branches: Branches, sign: int) -> Terms:
+    """Of each branch in the order of increasing t, and then of what is lost from one to the next, for each power of v from the
+    highest on: (the power of the place, a factor), ...
+    """
+    degree, rows = max(map(len, branches.rows)), []
+    for row in branches.rows[::sign]:
+        rows.append([arb(exact(a)) * sign**i for i, a in enumerate(row)] + [arb(0)] * (degree - len(row)))
+    rows += [[a - b for a, b in zip(*pair, strict=True)] for pair in pairwise(rows)]
+    return [
+        [
+            [(i - j, row[i] * ((-1) ** j * math.comb(i, j))) for i in range(j, degree) if row[i] != 0]
+            for j in reversed(range(degree))
+        ]
+        for row in rows
+    ]
 
 
 def integration(terms: int, degree: int) -> float:
@@ -356,14 +349,6 @@ def search(terms: int) -> float:
     return 10 + terms**2 / 5
 
 
-_ZERO = fmpq(0)
-
-
-def _line(a: fmpq, b: fmpq) -> arb_poly:
-    """a + b v, in fewer terms where b is 0."""
-    return arb_poly([arb(a), arb(b)]) if b else arb_poly([arb(a)])
-
-
 def line(start: fmpq, end: fmpq) -> arb_poly:
     """What goes linearly from `start` at s = 0 to `end` at s = 1."""
     return arb_poly([arb(start), arb(end - start)])
@@ -371,17 +356,27 @@ def line(start: fmpq, end: fmpq) -> arb_poly:
 
 def pieces(points: Iterable[fmpq], low: fmpq, high: fmpq) -> list[tuple[fmpq, fmpq]]:
     """The intervals between the points inside [low, high]."""
-    return list(pairwise(sorted({low, high, *(p for p in points if low < p < high)})))
+    inside = ordered([p for p in points if low < p < high])
+    return [(a, b) for a, b in pairwise([low, *inside, high]) if a != b]
+
+
+def ordered(points: list[fmpq]) -> list[fmpq]:
+    """The points in increasing order: nearly always that of their floats, which are faster to compare."""
+    try:
+        found = sorted(points, key=float)
+    except OverflowError:
+        return sorted(points)
+    return found if all(a <= b for a, b in pairwise(found)) else sorted(found)
 
 
 def least(polynomial: arb_poly, tolerance: arb, known: arb | None = None) -> arb:
     """A lower bound of a polynomial on [0, 1], as a ball whose lower end counts.
 
-    Bisected until it is nonnegative, or within `tolerance` of the least value at an end, or after many halvings.
-    `known`: a value that is reached elsewhere: what is proven to be no lower, within `tolerance`, is not bisected further.
+    Cut until it is nonnegative, or within `tolerance` of the least value at an end, or after many cuts.
+    `known`: a value that is reached elsewhere: what is proven to be no lower, within `tolerance`, is not cut further.
     """
     work.count(search(len(polynomial)))
-    stack, low, left = [(bernstein(polynomial.coeffs() or [arb(0)]), 0)], None, HALVINGS
+    stack, low, left = [(bernstein(polynomial.coeffs() or [arb(0)]), 0)], None, CUTS
     floor = arb(0) if known is None else known.min(arb(0))
     while stack:
         piece, depth = stack.pop()
@@ -394,7 +389,7 @@ def least(polynomial: arb_poly, tolerance: arb, known: arb | None = None) -> arb
             continue
         left -= 1
         work.count(search(len(piece)))
-        stack += [(half, depth + 1) for half in halves(piece)]
+        stack += [(part, depth + 1) for part in halves(piece, _turn(piece, depth))]
     assert low is not None
     return low
 
@@ -402,10 +397,10 @@ def least(polynomial: arb_poly, tolerance: arb, known: arb | None = None) -> arb
 def most(polynomial: arb_poly, tolerance: arb, known: arb | None = None) -> arb:
     """An upper bound of a polynomial on [0, 1], as a ball whose upper end counts, within `tolerance` of a value.
 
-    `known`: a value that has been reached elsewhere: what is proven not to exceed it is not bisected further.
+    `known`: a value that has been reached elsewhere: what is proven not to exceed it is not cut further.
     """
     work.count(search(len(polynomial)))
-    stack, high, left = [(bernstein(polynomial.coeffs() or [arb(0)]), 0)], known, HALVINGS
+    stack, high, left = [(bernstein(polynomial.coeffs() or [arb(0)]), 0)], known, CUTS
     while stack:
         piece, depth = stack.pop()
         top = piece[0]
@@ -418,6 +413,14 @@ def most(polynomial: arb_poly, tolerance: arb, known: arb | None = None) -> arb:
             continue
         left -= 1
         work.count(search(len(piece)))
-        stack += [(half, depth + 1) for half in halves(piece)]
+        stack += [(part, depth + 1) for part in halves(piece, _turn(piece, depth))]
     assert high is not None
     return high
+
+
+def _turn(piece: Sequence[arb], depth: int) -> arb | None:
+    """At every other depth about where a parabola with the slopes at both ends turns: cuts converge to a turn quadratically."""
+    if depth % 2 or len(piece) < 3:
+        return None
+    start, end = (float((b - a).mid()) for a, b in (piece[:2], piece[-2:]))
+    return arb(min(max(start / (start - end), 2.0**-20), 1 - 2.0**-20)) if -math.inf < start * end < 0 else None

@@ -597,12 +597,8 @@ class KernelMechanism(CellWindow):
         )  # fmt: skip
 
     def _sweep(self, branches: Branches) -> Sweep:
-        edges = [fmpq(int(e), CELLS) for e in self._edges]
-        cells = []
-        for k, (a, b) in enumerate(pairwise(edges)):
-            low, high = self._shares[k]
-            slope = (high - low) / (b - a)
-            cells.append(Cell(a, b, (low - slope * a, slope), (fmpq(1),)))
+        edges, law = [fmpq(e, CELLS) for e in self._edges.tolist()], (arb_poly([1]), arb_poly())
+        cells = [Cell(*ends, *shares, *law) for ends, shares in zip(pairwise(edges), self._shares, strict=True)]
         return Sweep(cells, branches, 1, 3 * self._words + 1)
 
     def _stretches(self) -> Iterator[tuple[fmpq, fmpq, int, int, list[tuple[fmpq, fmpq]]]]:
@@ -639,44 +635,41 @@ class KernelMechanism(CellWindow):
         over, mass, growth = self._sweep(branches), arb(exact(self.exact_floor_mass)), arb(self._growth)
         number = work.flint(2 * self._words + work.words(branches.knots))
         work.count(2 * len(self.cells) * len(over.offsets) * 8 * number)
-        marks = sorted({q - o for q in (*over.lows, *over.highs) for o in over.offsets})
+        marks = sweep.ordered([q - o for c in over.cells for q in (c.low, c.high) for o in over.offsets])
         between = 0 if self.rule == "mean" else bisect_left(marks, top) - bisect_right(marks, fmpq(0))
         work.count((len(self._windows) + between) * (over.each + 20 * number))
+        edges, last = self._edges.tolist(), len(self.cells) - 1
         for x0, x1, a, b, ends in self._stretches():
             if x1 <= 0 or x0 >= top or x0 == x1:
                 continue
-            curved = self.rule == "mean" and a != b
+            p, q = max(x0, fmpq(0)), min(x1, top)
+            curved = self.rule == "mean" and a != b  # then s from 0 to 1 is the variable, in place of x
+            x, rise = (fmpq(0), fmpq(b - a)) if curved else (x0, (b - a) / (x1 - x0))
+            inside = [(min(bisect_right(edges, start) - 1, last), start) for start in (a, a + self.width_cells)]
+            left, right = (
+                Limit(k, (start - edges[k] - rise * x) / self.cells[k], rise / self.cells[k]) for k, start in inside
+            )
             if curved:
-                cuts = [(fmpq(0), fmpq(1))]
-            else:
-                inner = marks[bisect_right(marks, max(x0, fmpq(0))) : bisect_right(marks, min(x1, top))]
-                for start, end in ends if over.offsets else ():  # where a window's end passes a knot of the loss
-                    apart, change = start - x0, end - start - (x1 - x0)
-                    passed = [x0 + (x1 - x0) * (o - apart) / change for o in over.offsets if change]
-                    more = [x for x in passed if x0 < x < x1]
+                v = self._mean_curve(x0, a)
+                loss = over.whole()(v) * mass + over.between(left, right, fmpq(1, 2), v) * growth
+                if (p, q) != (x0, x1):  # the part of it within [0, top]
+                    start = _place(x0, x1, v, p)
+                    within = arb_poly([start, _place(x0, x1, v, q) - start])
+                    v, loss = v(within), loss(within)
+                yield p, q, v, loss
+                continue
+            inner = marks[bisect_right(marks, p) : bisect_left(marks, q)]
+            for start, end in ends if over.offsets else ():  # where a window's end passes a knot of the loss
+                apart, change = start - x0, end - start - (x1 - x0)
+                passed = [x0 + (x1 - x0) * (o - apart) / change for o in over.offsets if change]
+                more = [x for x in passed if x0 < x < x1]
+                if more:
                     work.count(len(more) * (over.each + 20 * number))
                     inner += more
-                cuts = [((p - x0) / (x1 - x0), (q - x0) / (x1 - x0))
-                        for p, q in sweep.pieces(inner, max(x0, fmpq(0)), min(x1, top))]  # fmt: skip
-            for s0, s1 in cuts:
-                t0, t1 = (a + (b - a) * s0) / CELLS, (a + (b - a) * s1) / CELLS
-                if curved:
-                    v, crossings, span = self._mean_curve(x0, a), list[Limit](), None
-                else:
-                    p, q = x0 + (x1 - x0) * s0, x0 + (x1 - x0) * s1
-                    v, crossings, span = sweep.line(p, q), over.crossings(p, q), (p, q)
-                lows, highs = over.starts, [*over.starts[1:], fmpq(1)]
-                left, right = (over.where(t0 + w, t1 + w, lows, highs) for w in (fmpq(0), exact(self.exact_window)))
-                far = over.integral(v, over.first, over.last, crossings, span)
-                near = over.integral(v, left, right, crossings, span)
-                loss = far * mass + near * growth
-                if curved:  # the part of it within [0, top]
-                    p, q = max(x0, fmpq(0)), min(x1, top)
-                    a0, a1 = _place(x0, x1, v, p), _place(x0, x1, v, q)
-                    if (p, q) != (x0, x1):
-                        within = arb_poly([a0, a1 - a0])
-                        v, loss = v(within), loss(within)
-                yield p, q, v, loss
+            for y0, y1 in sweep.pieces(inner, p, q):
+                over.seek(y0)
+                v = sweep.line(y0, y1)
+                yield y0, y1, v, (over.whole() * mass + over.between(left, right, (y0 + y1) / 2) * growth)(v)
 
     def _mean_curve(self, x0: fmpq, a: int) -> arb_poly:
         """The mean of the output while the window's start goes on from a to the next mark, a quadratic polynomial in s."""
@@ -731,9 +724,7 @@ class KernelMechanism(CellWindow):
             near = ball((1 - self.exact_floor_mass) / self.width_cells)
             smooth = law.convex and above.divided(Fraction(self.share))
             sloped = [b - a for a, b in self._shares if a < b]
-            slope = max(
-                (ball((b - a) / count) for (a, b), count in zip(self._shares, self.cells, strict=True)), key=float
-            )
+            slope = ball(max((b - a) / count for (a, b), count in zip(self._shares, self.cells, strict=True)))
             start = 2 * near * ball(steep) * slope if smooth else 2 * near * ball(top)
             cells = 2 * most * ball(top) if sloped and not law.convex else arb(0)
             power = above.power
@@ -744,7 +735,7 @@ class KernelMechanism(CellWindow):
                 high = self._value(objective, above.widened(blur), blur)
             if smooth and below == above:
                 # Along inputs, too, the loss changes by at most `steep` times their distance.
-                unseen = Lattice.between(self.domain.lower, self.domain.upper).step / unit
+                unseen = self._reads.step / unit
                 low = high - ball(steep * (4 * blur + unseen)) - start - most * ball(steep * span)
             else:
                 low = self._value(objective, below.widened(-blur), blur, least=True) - start - 2 * most * ball(top)
@@ -840,9 +831,7 @@ class KernelMechanism(CellWindow):
             moved = 2 * reach * off if isinstance(objective, Average) else Fraction(0)
             added = starts * ball(unit**2) + ball(sent.step**2 / 4 + off**2 + moved)
             # Cells in place of the continuum: less by the variance within a cell.
-            slope = max(
-                (ball((b - a) / count) for (a, b), count in zip(self._shares, self.cells, strict=True)), key=float
-            )
+            slope = ball(max((b - a) / count for (a, b), count in zip(self._shares, self.cells, strict=True)))
             most = ball(self.exact_floor_mass / CELLS + (1 - self.exact_floor_mass) / self.width_cells)
             lost = most * slope * ball((high - low) * unit**2) / 12 + ball(4 * reach * off)
             return max(enclosures.round_down(value - lost), 0.0), enclosures.round_up(value + added)
@@ -881,7 +870,7 @@ class KernelMechanism(CellWindow):
                     best = best.max(sweep.most(loss, fine) - fine - drop)
             return best
         for _, _, _, loss in sorted(stretches, key=lambda piece: -float(piece[3](arb(0.5)).mid())):
-            top = sweep.most(loss, abs(loss(arb(0.5))) * 2.0**-60, best)
+            top = sweep.most(loss, abs(loss(arb(0.5))) * sweep.FINE, best)
             best = top if best is None else best.max(top)
         assert best is not None
         for x, more in self._jumps(branches).items():
@@ -904,7 +893,7 @@ class KernelMechanism(CellWindow):
                     if p - blur <= x <= q + blur:
                         start, end = (_place(p, q, v, min(max(x + side, p), q)) for side in (-blur, blur))
                         around = loss(arb_poly([start, end - start])) if blur else loss(arb_poly([start]))
-                        found = -sweep.most(sign * around, abs(loss(start)) * 2.0**-60) * -sign
+                        found = -sweep.most(sign * around, abs(loss(start)) * sweep.FINE) * -sign
                         best = found if best is None else best.max(found) if sign > 0 else best.min(found)
                 if best is None:
                     raise ValueError(

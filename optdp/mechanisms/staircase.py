@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import ctx, fmpq
 from numpy.typing import ArrayLike
 
 from optdp.exact import Alias, Check, Geometric, Log, Number, Within, coin, either, enclosures, require, work
@@ -115,20 +115,22 @@ class LatticeStaircase(OnLattice):
         if exact <= 0:
             raise ValueError("delta is not allowed: it must lie strictly between 0 and 1")
 
-        def made(cut: int) -> Any:
-            return cls(whole.domain, whole.sensitivity, whole.decay, whole.first, cut)
+        def moved(cut: int, b: Any) -> Any:
+            return _moved(b, whole.period, whole.first, cut)
 
         def kept(cut: int) -> bool:
-            return cut > 0 and made(cut)._least <= most_exactly
+            with ctx.workprec(enclosures.PRECISION):
+                return cut > 0 and bool(moved(cut, enclosures.ball(whole.fall)) <= enclosures.ball(exact))
 
         low, high = 0, whole.period
-        b, most, most_exactly = float(whole.fall), float(exact), fmpq(exact.numerator, exact.denominator)
-        while high < 2 * PERIODS * whole.period and _moved(b, whole.period, whole.first, high) > most:
+        b, most = float(whole.fall), float(exact)
+        while high < 2 * PERIODS * whole.period and moved(high, b) > most:
             low, high = high, 2 * high
         while high - low > max(1, high >> 41):  # floats know where to look
             middle = (low + high) // 2
-            low, high = (low, middle) if _moved(b, whole.period, whole.first, middle) <= most else (middle, high)
+            low, high = (low, middle) if moved(middle, b) <= most else (middle, high)
         low, high = low - (low >> 41), high + (high >> 41)
+        replace(whole, cut=high)  # what reaches too far is refused before powers with many digits are taken
         while not kept(high):
             low, high = high, 2 * high
         while low > 0 and kept(low):
@@ -136,8 +138,7 @@ class LatticeStaircase(OnLattice):
         while high - low > max(1, high >> 40):
             middle = (low + high) // 2
             low, high = (low, middle) if kept(middle) else (middle, high)
-        found: Self = made(high)
-        return found
+        return replace(whole, cut=high)
 
     @cached_property
     def period(self) -> int:
@@ -153,37 +154,37 @@ class LatticeStaircase(OnLattice):
         """b."""
         return Fraction(self.decay, 2**FALL)
 
-    def _sums(self, power: int, last: int | None) -> fmpq:
-        """sum of j^power w(j) over j = 0..last (None: over all j >= 0), exactly, for power 0, 1, 2."""
-        m, f, unit = self.period, self.first, 2**FALL
+    def _sums(self, power: int, b: Any) -> Any:
+        """sum of j^power w(j) over all j >= 0 up to the cut, for power 0, 1, 2: in the numbers that b is given in."""
+        m, f = self.period, self.first
 
         def plain(q: int, n: int) -> int:
             """sum of r^q over r < n."""
             return (n, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6)[q]
 
-        def within(q: int, n: int) -> int:
-            """sum of r^q w(r) over r < n <= M, times 2^FALL."""
-            return unit * plain(q, min(n, f)) + self.decay * (plain(q, n) - plain(q, min(n, f)))
+        def within(q: int, n: int) -> Any:
+            """sum of r^q w(r) over r < n <= M."""
+            return plain(q, min(n, f)) + b * (plain(q, n) - plain(q, min(n, f)))
 
         choose = ((1,), (1, 1), (1, 2, 1))[power]
-        if last is None:
-            b = fmpq(self.decay, unit)
-            series = 1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3  # sum_k k^i b^k
-            return sum((c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose)), fmpq(0)) / unit
-        count = last // m + 1
-        work.count(1e-7 * count * (count + 100))
-        whole, ended = ([within(power - i, n) for i in range(power + 1)] for n in (m, last + 1 - (count - 1) * m))
-        total = 0
-        for k in reversed(range(count)):  # Horner in integers
-            parts = whole if k < count - 1 else ended
-            here = sum(c * (k * m) ** i * part for i, (c, part) in enumerate(zip(choose, parts, strict=True)))
-            total = total * self.decay + (here << FALL * (count - 1 - k))
-        return fmpq(total, unit**count)
+        series = 1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3  # sum_k k^i b^k
+        whole = sum(c * m**i * series[i] * within(power - i, m) for i, c in enumerate(choose))
+        if not self.cut:
+            return whole
+        # Less what comes after the last whole period before the cut: with k = n + l, (k m)^i = sum of (n m)^(i - s) (l m)^s.
+        n, rest = divmod(self.cut + 1, m)
+        work.count(1e-5 * (n + 10))
+        beyond = sum(
+            c * m**i * within(power - i, m) * sum(math.comb(i, s) * n ** (i - s) * series[s] for s in range(i + 1))
+            for i, c in enumerate(choose)
+        )
+        ended = sum(c * (n * m) ** i * within(power - i, rest) for i, c in enumerate(choose))
+        return whole + b**n * (ended - beyond)
 
-    @cached_property
-    def _total(self) -> fmpq:
-        """The sum of all w(j)."""
-        return 2 * self._sums(0, self.cut or None) - 1
+    @property
+    def _exactly(self) -> fmpq:
+        """b, as an exact rational: its powers have many digits, for which FLINT is made."""
+        return fmpq(self.decay, 2**FALL)
 
     @cached_property
     def least_delta(self) -> Fraction:
@@ -196,8 +197,7 @@ class LatticeStaircase(OnLattice):
         if not self.cut:
             return atom
         work.count(1e-5 * (self.cut // self.period + 10))
-        b = fmpq(self.decay, 2**FALL)  # its powers have many digits, for which FLINT is made
-        return atom + (1 - atom) * _moved(b, self.period, self.first, self.cut)
+        return atom + (1 - atom) * _moved(self._exactly, self.period, self.first, self.cut)
 
     def exact_delta(self, ratio: Fraction, reach: float | None = None) -> Fraction:
         """An upper bound on the divergence over all shifts up to `reach`, at most the sensitivity: 1 for ratios below 1/b."""
@@ -212,11 +212,13 @@ class LatticeStaircase(OnLattice):
 
     def moment(self, power: int) -> Fraction:
         """E|Z|^power for power 1 or 2, exactly."""
-        return _fraction(self._moment(power))
+        return _fraction(self._moment(power, self._exactly)[0])
 
-    def _moment(self, power: int) -> fmpq:
-        mean = 2 * self._sums(power, self.cut or None) / self._total
-        return fmpq(LIMB - self.atom, LIMB) * mean * fmpq(*self.step.as_integer_ratio()) ** power
+    def _moment(self, power: int, b: Any) -> tuple[Any, Any]:
+        """E|Z|^power, and P(J = 0), in the numbers that b is given in."""
+        share, total = fmpq(LIMB - self.atom, LIMB), 2 * self._sums(0, b) - 1
+        mean = 2 * self._sums(power, b) / total * share
+        return mean * fmpq(*self.step.as_integer_ratio()) ** power, share / total + fmpq(self.atom, LIMB)
 
     def guarantee(self) -> ApproxDP | None:
         worst = _rounded_up(self.least_delta)
@@ -270,10 +272,11 @@ class LatticeStaircase(OnLattice):
             raise TypeError(
                 f"loss = {law.name!r} is not allowed: for staircase noise 'abs' and 'squared' have a proven value"
             )
-        plain, g, atom = self._moment(int(law.exponent)), fmpq(*self.step.as_integer_ratio()), fmpq(self.atom, LIMB)
-        more = g * (atom + (1 - atom) / self._total) if law.exponent == 1 else g * g
+        g = fmpq(*self.step.as_integer_ratio())
         with ctx.workprec(enclosures.PRECISION):
-            return enclosures.round_down(arb(plain)), enclosures.round_up(arb(plain + more))
+            plain, still = self._moment(int(law.exponent), enclosures.ball(self.fall))
+            more = g * still if law.exponent == 1 else g * g
+            return enclosures.round_down(plain), enclosures.round_up(plain + more)
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         law = self._loss(loss)

@@ -163,7 +163,7 @@ def _mirrored(breaks: Sequence[Fraction], rows: Sequence[Sequence[Fraction]], un
     """A loss of the distance unit |u|, given in pieces from each of the breaks (the first is 0) on."""
     for row in rows:
         work.count(3 * len(row) * work.rational(work.words(row) + len(row) * work.words([unit]) / 2))
-    scaled = [tuple(a * unit**k for k, a in enumerate(row)) for row in rows]
+    scaled = [tuple(a and a * unit**k for k, a in enumerate(row)) for row in rows]
     left = [tuple(-a if k % 2 else a for k, a in enumerate(row)) for row in scaled]
     knots = [b / unit for b in breaks]
     if left[0] == scaled[0]:  # even: one piece around 0

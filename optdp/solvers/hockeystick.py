@@ -44,7 +44,7 @@ class Point:
 
 
 class _Program:
-    """The data, with costs scaled to order 1, and the current primal-dual point (slacks s of x, u, v, z included)."""
+    """The data, with costs scaled to order 1, and the current primal-dual point: `primal` is x, u, v, z, and `slack` theirs."""
 
     def __init__(self, c: np.ndarray, g: np.ndarray, a: csr_matrix, group: np.ndarray, w: np.ndarray, k: float) -> None:
         self.price = max(float(np.abs(c).max() / g.max()), 1e-300)
@@ -59,10 +59,15 @@ class _Program:
         self.e = np.full(self.groups, -0.1 * self.t)
         self.y = 0.5 * w * self.e[group]
         above, below = np.maximum(start, 0) + spread, np.maximum(-start, 0) + spread
-        self.primal: interior.Parts = (x, above, below, np.full(self.groups, 0.1))
+        self.primal = np.concatenate([x, above, below, np.full(self.groups, 0.1)])
         cost = np.maximum(self.c - g * self.t - self.at @ self.y, 0) + 0.1 * float(np.abs(self.c).mean())
-        self.slack: interior.Parts = (cost, -self.y, -self.y, -self.e)
+        self.slack = np.concatenate([cost, -self.y, -self.y, -self.e])
         self.residuals()
+
+    def parts(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What belongs to x, u, v and z."""
+        first, second, third = self.size, self.size + self.rows, self.size + 2 * self.rows
+        return values[:first], values[first:second], values[second:third], values[third:]
 
     def _lay_out(self) -> None:
         """Where the products of two entries of a row go in the Newton matrix, of which only the lower half is looked at."""
@@ -87,30 +92,30 @@ class _Program:
 
     def residuals(self) -> float:
         """Set the residuals at the current point; the largest of them and of the gap, relatively."""
-        x, u, v, z = self.primal
+        x, u, v, z = self.parts(self.primal)
         self.mass = 1.0 - float(self.g @ x)
         self.row = u - v - self.a @ x
         self.budget = 1.0 - self.by_group(self.w * u) - self.k * x[-1] - z
         dual = self.c - self.g * self.t - self.at @ self.y
         dual[-1] -= self.k * self.e.sum()
-        signs = (dual, self.y - self.w * self.e[self.group], -self.y, -self.e)
-        self.dual = tuple(d - s for d, s in zip(signs, self.slack, strict=True))
-        gap, _ = interior.complementarity(self.primal, self.slack)
+        self.dual = np.concatenate([dual, self.y - self.w * self.e[self.group], -self.y, -self.e]) - self.slack
         sizes = (
             abs(self.mass), float(np.abs(self.row).max()) / (1 + float(u.max())), float(np.abs(self.budget).max()),
-            float(np.abs(self.dual[0] / (self.c + self.g * abs(self.t) + 1e-12)).max()),
-            gap / (abs(float(self.c @ x)) + 1e-300),
+            float(np.abs(self.dual[: self.size] / (self.c + self.g * abs(self.t) + 1e-12)).max()),
+            float(self.primal @ self.slack) / (abs(float(self.c @ x)) + 1e-300),
         )  # fmt: skip
         return max(sizes) if np.isfinite(sizes).all() else np.inf
 
     def point(self, iteration: int, error: float) -> Point:
         """The current point, in the caller's units."""
-        return Point(self.primal[0], self.t * self.price, self.y * self.price, self.e * self.price, iteration, error)
+        return Point(
+            self.primal[: self.size], self.t * self.price, self.y * self.price, self.e * self.price, iteration, error
+        )
 
     def advance(self) -> None:
         """One predictor and corrector."""
         found = interior.advance(self.primal, self.slack, _Newton(self).step, 0.995)
-        self.primal, self.slack, _, behind, (dt, dy, de) = found
+        self.primal, self.slack, behind, (dt, dy, de) = found
         self.t, self.y, self.e = self.t + behind * dt, self.y + behind * dy, self.e + behind * de
 
 
@@ -119,8 +124,8 @@ class _Newton:
 
     def __init__(self, program: _Program) -> None:
         self.program = p = program
-        self.q = tuple(primal / slack for primal, slack in zip(p.primal, p.slack, strict=True))
-        qx, qu, qv, qz = self.q
+        self.q = p.primal / p.slack
+        qx, qu, qv, qz = p.parts(self.q)
         self.inner = 1 / (qu + qv)
         self.share = self.inner * qu * p.w
         lines = p.width + 1 if p.banded else p.size
@@ -132,49 +137,47 @@ class _Newton:
         self.border = self.inverse(p.g)
 
     def _factorise_dense(self, dense: np.ndarray, diagonal: np.ndarray) -> None:
-        from scipy.linalg import cho_factor
+        from scipy.linalg import blas, lapack
 
-        dense += (self.b / self.d) @ self.b.T
+        # In place: the lower half by rows is the upper half by columns, LAPACK's order.
+        h = blas.dsyrk(1.0, (self.b / np.sqrt(self.d)).T, 1.0, dense.T, trans=True, overwrite_c=True)
         every = np.arange(diagonal.size)
-        dense[every, every] += diagonal
-        self.scale = 1 / np.sqrt(dense.diagonal())
-        dense *= self.scale
-        dense *= self.scale[:, None]
-        dense[every, every] += 1e-15
-        self.factor = cho_factor(dense, lower=True, overwrite_a=True, check_finite=False)
+        h[every, every] = (h[every, every] + diagonal) * (1 + 1e-15)
+        self.factor, failed = lapack.dpotrf(h, clean=False, overwrite_a=True)
+        if failed:
+            raise np.linalg.LinAlgError("the Newton matrix is not positive definite in floats")
 
     def _factorise_band(self, band: np.ndarray, diagonal: np.ndarray) -> None:
         """The band by itself; then the Schur complement of the budgets."""
         from scipy.linalg import cho_factor, cho_solve_banded, cholesky_banded
 
-        self.diagonal, self.scale = diagonal, 1 / np.sqrt(band[0] + diagonal)
-        padded = np.append(self.scale, np.zeros(len(band) - 1))
-        band *= self.scale * np.lib.stride_tricks.sliding_window_view(padded, diagonal.size)
-        band[0] = 1 + 1e-14
+        self.diagonal = diagonal
+        band[0] = (band[0] + diagonal) * (1 + 1e-14)
         self.factor = cholesky_banded(band, lower=True, overwrite_ab=True, check_finite=False)
-        scale = self.scale[:, None]
-        self.across = scale * cho_solve_banded((self.factor, True), scale * self.b, check_finite=False)
+        self.across = cho_solve_banded((self.factor, True), self.b, check_finite=False)
         self.schur = cho_factor(np.diag(self.d) + self.b.T @ self.across, lower=True, check_finite=False)
 
     def inverse(self, r: np.ndarray) -> np.ndarray:
         """The solution of the system in x alone."""
-        from scipy.linalg import cho_solve, cho_solve_banded
+        from scipy.linalg import cho_solve, cho_solve_banded, lapack
 
         if not self.program.banded:
-            return self.scale * cho_solve(self.factor, self.scale * r, check_finite=False)
+            return np.asarray(lapack.dpotrs(self.factor, r)[0])
         found = np.zeros(r.size)
         rest = r
         for _ in range(4):  # eliminating the band first costs digits: iterative refinement brings them back
-            plain = self.scale * cho_solve_banded((self.factor, True), self.scale * rest, check_finite=False)
+            plain = cho_solve_banded((self.factor, True), rest, check_finite=False)
             found = found + plain - self.across @ cho_solve(self.schur, self.b.T @ plain, check_finite=False)
             again = self.program.at @ (self.inner * (self.program.a @ found))
             rest = r - (again + self.diagonal * found + self.b @ ((self.b.T @ found) / self.d))
         return found
 
-    def step(self, targets: Any) -> tuple[Any, Any, Any]:
+    def step(self, targets: np.ndarray) -> tuple[np.ndarray, Any, np.ndarray]:
         """Directions of the primal, of (t, y, e) and of the slacks for these changes of the products primal times slack."""
-        p, (_, qu, qv, qz) = self.program, self.q
-        hx, hu, hv, hz = (d - c / v for d, c, v in zip(p.dual, targets, p.primal, strict=True))
+        p = self.program
+        h = targets / p.primal
+        np.subtract(p.dual, h, out=h)  # so long arrays are worth writing over
+        (_, qu, qv, qz), (hx, hu, hv, hz) = p.parts(self.q), p.parts(h)
         rho = p.row - qu * hu + qv * hv
         r3 = p.budget + p.by_group(p.w * qu * (self.inner * rho + hu)) + qz * hz
         base = self.inverse(-hx + p.at @ (self.inner * rho) + self.b @ (r3 / self.d))
@@ -183,8 +186,12 @@ class _Newton:
         de = (r3 - self.b.T @ dx) / self.d
         spent = p.w * de[p.group]
         dy = self.inner * (rho - p.a @ dx + qu * spent)
-        moves = (dx, qu * (spent - dy - hu), qv * (dy - hv), qz * (de - hz))
-        slips = tuple((c - s * m) / v for c, s, m, v in zip(targets, p.slack, moves, p.primal, strict=True))
+        moves = np.concatenate([dx, spent - dy, dy, de]) - h
+        moves[: p.size] = dx
+        moves[p.size :] *= self.q[p.size :]
+        slips = p.slack * moves
+        np.subtract(targets, slips, out=slips)
+        slips /= p.primal
         return moves, (dt, dy, de), slips
 
 
@@ -214,7 +221,8 @@ def solve(
         ):
             break
         try:
-            program.advance()
+            with np.errstate(all="ignore"):  # what is not finite ends it
+                program.advance()
         except np.linalg.LinAlgError:
             break
     return best if best is not None and best.error < 1e-4 else None

@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
 
-Parts = Sequence[np.ndarray]
 Rest = TypeVar("Rest")
 
 
-def length(values: Parts, moves: Parts) -> float:
-    """How far one can go before an entry reaches 0."""
-    return min(reach(value, move) for value, move in zip(values, moves, strict=True))
-
-
 def reach(value: np.ndarray, move: np.ndarray) -> float:
-    """The same for one array."""
+    """How far one can go before an entry reaches 0."""
     with np.errstate(all="ignore"):
         steepest = float(np.fmin.reduce(move / value, axis=None, initial=0.0))
     return -1 / steepest if steepest < 0 else np.inf
 
 
-def complementarity(primal: Parts, slack: Parts) -> tuple[float, float]:
-    """The sum of the products of primal values and their slacks, and its mean."""
-    gap = sum(float(x @ s) for x, s in zip(primal, slack, strict=True))
-    return gap, gap / sum(x.size for x in primal)
-
-
 def advance(
-    primal: Parts, slack: Parts, direction: Callable[[Parts], tuple[Parts, Rest, Parts]], share: float
-) -> tuple[Parts, Parts, float, float, Rest]:
+    primal: np.ndarray, slack: np.ndarray, direction: Callable[[np.ndarray], tuple[np.ndarray, Rest, np.ndarray]], share: float
+) -> tuple[np.ndarray, np.ndarray, float, Rest]:  # fmt: skip
     """One predictor and corrector.
 
     **Arguments:** `direction(targets)`: moves of the primal values, of everything else, and of the slacks, for these changes of
     the products of values and slacks; `share`: of the way to the boundary that is gone at most.
 
-    **Returns** the new values and slacks, how far each went, and the corrector's moves of everything else.
+    **Returns** the new values and slacks, how far the slacks went, and the corrector's moves of everything else.
     """
-    gap, mean = complementarity(primal, slack)
+    products = primal * slack
+    gap = float(products.sum())
     if not gap > 0:
         raise np.linalg.LinAlgError("the products of values and slacks underflow")
-    moves, _, slips = direction([-x * s for x, s in zip(primal, slack, strict=True)])
-    ahead, behind = min(1.0, length(primal, moves)), min(1.0, length(slack, slips))
-    after, _ = complementarity(
-        [x + ahead * m for x, m in zip(primal, moves, strict=True)], [s + behind * n for s, n in zip(slack, slips, strict=True)]
-    )  # fmt: skip
-    centre = min(1.0, (after / gap) ** 3) * mean
-    moves, rest, slips = direction(
-        [centre - x * s - m * n for x, s, m, n in zip(primal, slack, moves, slips, strict=True)]
-    )
-    ahead, behind = min(1.0, share * length(primal, moves)), min(1.0, share * length(slack, slips))
-    new = [x + ahead * m for x, m in zip(primal, moves, strict=True)]
-    return new, [s + behind * n for s, n in zip(slack, slips, strict=True)], ahead, behind, rest
+    moves, _, slips = direction(-products)
+    ahead, behind = min(1.0, reach(primal, moves)), min(1.0, reach(slack, slips))
+    after = gap + ahead * float(moves @ slack) + behind * float(primal @ slips) + ahead * behind * float(moves @ slips)
+    centre = min(1.0, max(after / gap, 0.0) ** 3) * gap / primal.size
+    moves *= slips
+    moves, rest, slips = direction(centre - products - moves)
+    ahead, behind = min(1.0, share * reach(primal, moves)), min(1.0, share * reach(slack, slips))
+    return primal + ahead * moves, slack + behind * slips, behind, rest

@@ -174,7 +174,7 @@ class Session:
         if self._added:
             from scipy.sparse import csr_matrix
 
-            parts = [(self._program.rows.tocoo(), 0, 0), *self._added]
+            parts = [(p.tocoo(), i, j) for p, i, j in [(self._program.rows, 0, 0), *self._added]]
             places = [
                 np.concatenate([p.row + i for p, i, _ in parts]),
                 np.concatenate([p.col + j for p, _, j in parts]),
@@ -187,7 +187,7 @@ class Session:
         """Add k variables: `columns` is a sparse (m, k) matrix of their entries in the present rows."""
         p, k, (m, n) = self._program, np.size(cost), self.size
         self.size = m, n + k
-        self._added.append((columns.tocoo(), 0, n))
+        self._added.append((columns, 0, n))
         p.cost = np.concatenate([p.cost, np.asarray(cost, dtype=float)])
         p.lower = np.concatenate([p.lower, np.zeros(k) if lower is None else lower])
         p.upper = np.concatenate([p.upper, np.full(k, np.inf) if upper is None else upper])
@@ -196,7 +196,7 @@ class Session:
         """Add rows: `rows` is a sparse (k, n) matrix over the present columns."""
         p, k, (m, n) = self._program, np.size(row_lower), self.size
         self.size = m + k, n
-        self._added.append((rows.tocoo(), m, 0))
+        self._added.append((rows, m, 0))
         p.row_lower = np.concatenate([p.row_lower, np.asarray(row_lower, dtype=float)])
         p.row_upper = np.concatenate([p.row_upper, np.asarray(row_upper, dtype=float)])
 
@@ -412,6 +412,20 @@ STATUS_OF_HIGHS = {
 }  # fmt: skip
 
 
+def _silent() -> Any:
+    """A HiGHS that says nothing: from 1.16 on it has a line about itself before one can ask for silence."""
+    import highspy
+
+    class Silent(highspy.Highs):
+        def enableCallbacks(self) -> None:
+            self.setOptionValue("output_flag", False)
+            super().enableCallbacks()
+
+    highs = Silent()
+    highs.setOptionValue("output_flag", False)
+    return highs
+
+
 def _highs_of(program: LinearProgram, minimise: bool = False) -> Any:
     import highspy
 
@@ -419,8 +433,7 @@ def _highs_of(program: LinearProgram, minimise: bool = False) -> Any:
         raise ValueError(
             "program is not allowed: rows or columns were added in a session, whose `program` has them all"
         )
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
+    highs = _silent()
     lp = highspy.HighsLp()
     lp.num_row_, lp.num_col_ = program.rows.shape
     turned = minimise and program.maximise
@@ -441,8 +454,7 @@ def read(path: str | Path) -> LinearProgram:
     import highspy
     from scipy.sparse import csc_matrix, csr_matrix
 
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
+    highs = _silent()
     if highs.readModel(str(path)) != highspy.HighsStatus.kOk:
         raise ValueError(f"path = {str(path)!r} is not allowed: HiGHS cannot read it")
     lp = highs.getLp()

@@ -402,7 +402,7 @@ class _Search:
                     self._keep_value(found)
                 break
             y, inputs = self._refined(found, program, dual, y, inputs)
-            if task.has_jumps:
+            if task.in_steps:
                 cuts = self._first(y, inputs, found.floor)
         self._keep_piecewise()
         arguments = (
@@ -437,7 +437,7 @@ class _Search:
 
     def _first(self, y: np.ndarray, inputs: np.ndarray, floor: Floor | None = None) -> Cuts:
         """Windows as wide as the best piecewise mechanism's, or (unbiased, small eps) as its outputs are far; or the floor's."""
-        if self.task.has_jumps:
+        if self.task.in_steps:
             self.task = replace(self.task, outputs=tuple(y.tolist()))
         inputs = inputs[inputs <= self.task.half] if self.task.prior is None else self.task.prior[0]
         if floor is not None:
@@ -467,7 +467,7 @@ class _Search:
             layers, atoms = self._point_layers(floor, found.cuts)
         # The loss of an atom bends there, too: where it has a kink g has a dip.
         kinks = [atoms.x + knot for knot in task.cost.knots]
-        kinks += [inputs + knot for knot in task.cost.knots if task.has_jumps]
+        kinks += [inputs + knot for knot in task.cost.knots if task.in_steps]
         marks = [inputs, *(end for layer in layers[:1] for end in layer), atoms.a, atoms.b, *kinks]
         base, thin = np.unique(np.concatenate(marks)), task.width < THIN
         top = task.half if task.symmetric else high
@@ -511,7 +511,7 @@ class _Search:
         program, dual, lack = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left)
         start = (dual.layers[0][1] - inputs) / self.task.cost.slopes[1]
         self.reaches = inputs, start
-        return program, dual, lack
+        return program, dual, 0.0 if self.task.cost.jumps else lack  # narrower windows jump over what is between
 
     def _point_layers(self, floor: Floor, cuts: Cuts) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
         """For a prior of finitely many points: atoms there, with the floor's windows, others near them, none, and the cuts'."""
@@ -649,7 +649,7 @@ class _Search:
                 a, b, d = (np.interp(points, inputs, v) for v in (low, high, row * task.density(inputs)))
                 lack = d * (losses - floor.values(points, a, b, task.cost, task.growth))
                 under += lack.reshape(-1, 5).mean(axis=1) * np.diff(inputs)
-        if task.has_jumps:
+        if task.in_steps:
             middle, inner = (inputs[:-1] + inputs[1:]) / 2, under.copy()
             for knot in task.cost.knots:
                 _spread(under, inputs, y - knot, at)
@@ -660,7 +660,7 @@ class _Search:
             under = (slack * [density[:-1] * (1 - f) + density[1:] * f for f in shares]).mean(axis=0) * np.diff(inputs)
             cells = np.clip(np.searchsorted(inputs, dual.atoms.x) - 1, 0, inputs.size - 2)
             np.add.at(under, cells, dual.weights * slack.mean(axis=0)[cells])
-        if dual.layers and not task.has_jumps:
+        if dual.layers and not task.in_steps:
             low, high = dual.layers[0]
             middle, inner = (y[:-1] + y[1:]) / 2, (inputs[:-1] + inputs[1:]) / 2
             here, there = over.copy(), under.copy()

@@ -109,8 +109,8 @@ def solve(
     n, values = fold.count, 1 if prior is None else int(task.groups[-1]) + 1
     whole = np.concatenate([np.zeros(values), fold.rows(hat_masses(y)[None])[0], fold.rows(np.ones((1, y.size)))[0]])
     price = np.ones(1) if prior is None else np.bincount(task.groups, prior[1])
-    # Of losses that jump the inputs looked at stand for all others if the floor is atoms.
-    most = np.concatenate([np.full(values, np.inf), np.full(n, 0.0 if task.has_jumps else np.inf), np.full(n, np.inf)])
+    # Of losses in steps the inputs looked at stand for all others if the floor is atoms.
+    most = np.concatenate([np.full(values, np.inf), np.full(n, 0.0 if task.in_steps else np.inf), np.full(n, np.inf)])
     program = LinearProgram(
         np.concatenate([price, np.zeros(2 * n)]), whole[None], np.array([thin * np.exp(-task.eps)]),
         np.array([thin / (1 + LIGHTEST * growth)]),

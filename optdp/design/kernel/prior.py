@@ -181,7 +181,7 @@ class PriorProgram:
             return np.concatenate([np.tile(mass, k), atoms])[None], np.ones(1), np.ones(1)
         if self.task.has_density:
             table = np.hstack([*(np.eye(n) for _ in range(k)), np.zeros((n, count))])
-            return table, np.full(n, float(self.task.has_jumps) * (1 - 1e-12)), np.full(n, 1 - 1e-12)
+            return table, np.full(n, float(self.task.in_steps) * (1 - 1e-12)), np.full(n, 1 - 1e-12)
         points, chances = self.task.prior
         own = (self.atoms.x == points[:, None]) & np.isfinite(self.atoms.b - self.atoms.a)
         table = np.hstack([np.zeros((points.size, n * k)), own.astype(float)])
@@ -302,7 +302,7 @@ class PriorProgram:
         x = self.columns(dual)
         g = self.values(outputs, x)
         outputs, g = outputs[g < 0], g[g < 0]
-        if self.task.has_jumps:
+        if self.task.in_steps:
             n = self.fold.count
             rate = self.table(outputs)[:, -n:] @ x.reshape(-1, n).sum(axis=0) - g
         else:
@@ -327,7 +327,7 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
         if mesh.size % 2:
             low[mesh.size // 2] = (low[mesh.size // 2] + 1 - high[mesh.size // 2]) / 2
             high[mesh.size // 2] = 1 - low[mesh.size // 2]
-    layers = [] if cost.flat and task.has_density else _layers(task, mesh, low, high, LAYERS)
+    layers = [] if task.in_steps else _layers(task, mesh, low, high, LAYERS)
     for level in _levels(task):
         layers.append((mesh + cost.slopes[0] * level, mesh + cost.slopes[1] * level))
     inputs = mesh[mesh <= task.half]
@@ -376,7 +376,7 @@ def _shrunk(reach: np.ndarray, share: float) -> np.ndarray:
 def _levels(task: Task) -> list[float]:
     """Reaches between two jumps of the loss, which all mean the same threshold; under a density none, too, in the end."""
     found = [min((a + b) / 2, 1.5 * a) / task.cost.slopes[1] for a, b in pairwise([*task.cost.jumps, 1.5][:6])]
-    return [*found[:4], 0.0] if task.has_jumps else found
+    return [*found[:4], 0.0] if task.in_steps else found
 
 
 def _layers(
@@ -391,10 +391,10 @@ def _layers(
 def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     """The dual with all windows narrower by this share, rounded to floats that the certificate can be checked with.
 
-    Of losses that jump, under a density: with this share of all of them narrowed to nothing, the last layer.
+    Of losses in steps, under a density: with this share of all of them narrowed to nothing, the last layer.
     """
     cost, densities = task.cost, dual.densities
-    if task.has_jumps:
+    if task.in_steps:
         densities = [(1 - shrink) * d for d in densities]
         densities[-1] += shrink * sum(dual.densities)
         shrink = 0.0

@@ -18,8 +18,8 @@ from optdp.problem.problem import Problem
 
 #: Cells of the first mesh for gaps of 1e-3, at least and at most: as 1 over the square root of the gap asked for.
 COARSE, LEAST, MOST = 32, 8, 64
-#: How many times as many for averages under a density, whose best floors have many atoms.
-FINER = 1.4
+#: How many times as many for averages under a density, whose best floors have many atoms; narrower windows take longer with them.
+FINER, NARROW = 1.4, 4e-3
 #: Inputs that stand for a prior's density.
 QUADRATURE = 1024
 #: At most so many multiples of a jump of the loss are nodes.
@@ -45,7 +45,7 @@ def between(mesh: np.ndarray, count: int) -> np.ndarray:
 class Task:
     """An interval's problem in shares of its domain.
 
-    `outputs`: nodes of the floor; under a density the inputs of losses that jump lie between those where they do. `lower`: see
+    `outputs`: nodes of the floor; under a density the inputs of losses in steps lie between those where they do. `lower`: see
     `Cost.lower`.
     """
 
@@ -130,7 +130,7 @@ class Task:
             ends = between(ends, 1)
             layer = np.geomspace(self.width / 24, near, GROUPS)
             ends = np.unique(np.concatenate([ends, layer, 1 - layer]))
-        if self.has_jumps and self.outputs:
+        if self.in_steps and self.outputs:
             ends = np.unique(np.clip(np.subtract.outer([*self.span, *self.outputs], (0.0, *self.cost.knots)), 0.0, 1.0))
             ends = np.append(ends[:-1][np.diff(ends) > 1e-12], 1.0)
         weights = np.array([self.mass(a, b) for a, b in pairwise(ends)])
@@ -158,14 +158,14 @@ class Task:
         return isinstance(objective, Average) and not isinstance(objective.prior, Prior)
 
     @cached_property
-    def has_jumps(self) -> bool:
-        """Whether it is of a loss that jumps."""
-        return self.has_density and bool(self.cost.jumps)
+    def in_steps(self) -> bool:
+        """Whether it is of a loss in steps."""
+        return self.has_density and self.cost.flat and bool(self.cost.jumps)
 
     @property
     def smooth(self) -> bool:
-        """Whether it is of a loss that does not jump, and means are free: its proofs are thresholds alone."""
-        return self.has_density and not self.has_jumps and not self.cost.tilted
+        """Whether it is of a loss that is not in steps, and means are free: its proofs are thresholds alone."""
+        return self.has_density and not self.in_steps and not self.cost.tilted
 
     def density(self, x: np.ndarray) -> np.ndarray:
         """The prior's density per share of the domain."""
@@ -223,7 +223,7 @@ class Task:
 
     def meshes(self, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of the first floor and of the first prior: even, and finer towards the ends on the scale of a window."""
-        finer = FINER if self.smooth and self.width < 2 / COARSE else 1.0
+        finer = FINER if self.smooth and NARROW < self.width < 2 / COARSE else 1.0
         cells = int(np.clip(COARSE * np.sqrt(1e-3 / rtol) * finer, LEAST, MOST))
         w, even = self.width, np.linspace(0.0, 1.0, cells + 1)
         tiles = self._tiles()
@@ -233,8 +233,8 @@ class Task:
             even = np.unique(np.concatenate([even, layer, 1 - layer]))
             keep = np.append(True, np.diff(even) > w / 20)
             even = even[keep | (even == 1.0)]
-        inputs = self.mirrored(np.concatenate([even, self._breaks(), *([tiles] if self.has_jumps else [])]))
-        if self.has_jumps:
+        inputs = self.mirrored(np.concatenate([even, self._breaks(), *([tiles] if self.in_steps else [])]))
+        if self.in_steps:
             inputs = np.append(inputs[:-1][np.diff(inputs) > 2.0**-20], 1.0)
         low, high = self.span
         if not self.cost.tilted:
