@@ -37,7 +37,7 @@ from optdp.design.kernel import average, dense, master, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
-from optdp.design.kernel.task import Task, between, grid
+from optdp.design.kernel.task import Task, between, grid, inwards
 from optdp.design.piecewise import optimal_window
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -81,8 +81,8 @@ THIN = 1e-4
 WIDE = 0.1
 #: At most how often pieces are cut on; the share of its bracket that a search which was stopped may lose by it.
 CUTTINGS, LOST = 40, 0.05
-#: Cuttings in a row that make it no better.
-PATIENCE = 3
+#: Cuttings in a row that make it no better, or bring it nearer to the goal by less than this share.
+PATIENCE, LITTLE = 3, 0.05
 #: How often outputs move outwards for means, where some are at a limit.
 STRETCHES = 20
 
@@ -561,13 +561,14 @@ class _Search:
         idle = 0
         for _ in range(CUTTINGS):
             pieces = _mirrored(*floor.pieces(counts), task)
-            if best is not None and pieces[0].size > (FEW if self.stopped else PIECES):
+            if best is not None and pieces[0].size > (FEW if self.stopped or not self.run.left() else PIECES):
                 break
             x, a, b, losses = self._float_losses(of_pieces(*pieces))
             value = float(losses.max() if task.prior is None else losses @ task.prior[1])
+            idle = 0 if best is None or value < best[0] - LITTLE * (best[0] - goal) else idle + 1
             if best is None or value < best[0]:
-                best, idle = (value, pieces), 0
-            elif (idle := idle + 1) == PATIENCE:  # the floor itself is no better
+                best = value, pieces
+            if idle == PATIENCE:  # the floor itself is no better
                 break
             if value <= goal:
                 break
@@ -589,7 +590,7 @@ class _Search:
         window = of_pieces(*best[1]).window(task.growth) / masses.sum()
         if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
             room = 2.0**-30 + 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
-            ends = [float(task.share(end)) for end in task.problem.outputs or ()]
+            ends = inwards(*map(task.share, task.problem.outputs)) if task.problem.outputs else None
             for _ in range(STRETCHES):
                 floor = of_pieces(masses, lows, highs)
                 first = max(floor.lowest_mean(task.growth), 0.0)
@@ -597,18 +598,19 @@ class _Search:
                 if first >= last:
                     return  # no window's mean is in the domain
                 lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
-                if not ends or (lows[0] >= ends[0] and highs[-1] <= ends[1]):
+                if ends is None or (lows[0] >= ends[0] and highs[-1] <= ends[1]):
                     break
-                lows, highs = np.clip([lows, highs], *ends)  # what lies at an end stays: the others move again
+                lows, highs = (np.clip(v, *ends) for v in (lows, highs))  # what is at an end stays: others move again
             else:  # a little of the two ends alone, which reach beyond what is asked
+                assert ends is not None
                 floor = of_pieces(masses, lows, highs)
                 lack = max(floor.lowest_mean(task.growth), 1 - floor.lowest_mean(task.growth, highest=True), 0.0) + room
                 least = 1 / (2 + task.growth)
                 beyond = min(-ends[0], ends[1] - 1) - (ends[1] - ends[0]) * least
                 share = min(lack / max(beyond, 1e-300), 1.0)
                 masses = np.concatenate([[share * least], (1 - share) * masses, [share * least]])
-                lows, highs = ([ends[0], *v, ends[1]] for v in (lows.tolist(), highs.tolist()))
-                window = of_pieces(masses, np.array(lows), np.array(highs)).window(task.growth) / masses.sum()
+                lows, highs = (np.concatenate([ends[:1], v, ends[1:]]) for v in (lows, highs))
+                window = of_pieces(masses, lows, highs).window(task.growth) / masses.sum()
         log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)
         made = self._mechanism(masses, lows, highs, window)
         if task.cost.tilted and not made.check_unbiased().passed:

@@ -112,8 +112,7 @@ class Task:
                 room = min(Fraction(2.0**-26), (most - least - 1 - 2 / Fraction(self.growth)) / 8)
                 least, most = least + room, most - room
             low, high = max(low, least), min(high, most)
-        # Inwards to the grid of meshes and pieces.
-        return math.ceil(low * 2**52) / 2**52, math.floor(high * 2**52) / 2**52
+        return inwards(low, high)
 
     @cached_property
     def prior(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -248,6 +247,11 @@ class Task:
             return self.mirrored(np.concatenate([even, left, 1 - left])), inputs
         beyond = np.concatenate([np.linspace(low, 0.0, 13)[:-1], np.linspace(1.0, high, 13)[1:]])
         return self.mirrored(np.concatenate([even[(even > low) & (even < high)], beyond])), inputs
+
+
+def inwards(low: Fraction, high: Fraction) -> tuple[float, float]:
+    """Both ends moved inwards to the grid of meshes and pieces."""
+    return math.ceil(low * 2**52) / 2**52, math.floor(high * 2**52) / 2**52
 
 
 @dataclass(frozen=True)
