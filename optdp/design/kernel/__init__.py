@@ -37,7 +37,7 @@ from optdp.design.kernel import average, dense, master, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
-from optdp.design.kernel.task import Task, between, grid, inwards
+from optdp.design.kernel.task import Task, between, grid
 from optdp.design.piecewise import optimal_window
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -479,9 +479,10 @@ class _Search:
         base = np.unique(np.concatenate([base, [max(low, y[0]), min(top, y[-1])]]))
         base = base[np.append(True, np.diff(base) > 1e-12)]
         outputs = between(base, 3 if thin else 1)
-        if task.cost.tilted and task.problem.outputs is None:
+        if task.cost.tilted:
             far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
-            outputs = np.unique(np.concatenate([y[0] - far, outputs, *([] if task.symmetric else [y[-1] + far])]))
+            far = np.concatenate([y[0] - far, [] if task.symmetric else y[-1] + far])
+            outputs = np.union1d(outputs, far if task.limits is None else np.clip(far, *task.limits))
         program, dual = PriorProgram(task, inputs, layers, atoms), None
         best: tuple[PriorProgram, Dual, float] | None = None
         moves = bool(layers) and not thin
@@ -590,7 +591,7 @@ class _Search:
         window = of_pieces(*best[1]).window(task.growth) / masses.sum()
         if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
             room = 2.0**-30 + 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
-            ends = inwards(*map(task.share, task.problem.outputs)) if task.problem.outputs else None
+            ends = task.limits
             for _ in range(STRETCHES):
                 floor = of_pieces(masses, lows, highs)
                 first = max(floor.lowest_mean(task.growth), 0.0)
@@ -601,15 +602,17 @@ class _Search:
                 if ends is None or (lows[0] >= ends[0] and highs[-1] <= ends[1]):
                     break
                 lows, highs = (np.clip(v, *ends) for v in (lows, highs))  # what is at an end stays: others move again
-            else:  # a little of the two ends alone, which reach beyond what is asked
-                assert ends is not None
+            else:  # a little of two outputs alone, which reach beyond what is asked
                 floor = of_pieces(masses, lows, highs)
                 lack = max(floor.lowest_mean(task.growth), 1 - floor.lowest_mean(task.growth, highest=True), 0.0) + room
+                low, high = np.append(lows, 0 * lows + lows[0]), np.append(0 * highs + highs[-1], highs)
                 least = 1 / (2 + task.growth)
-                beyond = min(-ends[0], ends[1] - 1) - (ends[1] - ends[0]) * least
-                share = min(lack / max(beyond, 1e-300), 1.0)
-                masses = np.concatenate([[share * least], (1 - share) * masses, [share * least]])
-                lows, highs = (np.concatenate([ends[:1], v, ends[1:]]) for v in (lows, highs))
+                beyond = np.minimum(-low, high - 1) - (high - low) * least
+                k = int(np.argmax(beyond))
+                share = min(lack / max(beyond[k], 1e-300), 1.0)
+                at = [np.searchsorted(lows, low[k], side="left"), np.searchsorted(highs, high[k], side="right")]
+                masses = np.insert((1 - share) * masses, at, share * least)
+                lows, highs = (np.insert(v, at, [low[k], high[k]]) for v in (lows, highs))
                 window = of_pieces(masses, lows, highs).window(task.growth) / masses.sum()
         log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)
         made = self._mechanism(masses, lows, highs, window)
