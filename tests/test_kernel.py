@@ -164,6 +164,30 @@ def test_bounded_outputs_cost_more_and_stay_inside(solved):
         optdp.solve_kernel(1, unbiased=True, domain=(-1, 1), outputs=(-1.1, 1.1))
 
 
+@pytest.mark.parametrize(
+    "eps, times, gap", [(2.0, 1.001, 1e-3), (4.0, 1.05, 1e-3), (4.0, 1.5, 2e-3), (6.0, 4.0, 1e-3), (6.0, 1.05, 5e-3)]
+)
+def test_unbiased_mechanisms_close_where_limits_bind(eps, times, gap):
+    """Outputs just beyond what the means at the ends ask for: proofs have rays there, and what is sent reaches every mean.
+
+    (Gaps were 2 to 97 %: inputs at the ends have no weight, and outputs at a limit cannot move outwards.)
+    """
+    reach = times / math.expm1(eps)
+    found = optdp.solve_kernel(eps, unbiased=True, outputs=(-reach, 1 + reach))
+    assert found.verify() and found.gap <= gap
+    low, high = found.mechanism.support()
+    assert -reach <= low and high <= 1 + reach
+    x = np.linspace(0, 1, 1001)
+    assert np.abs(found.mechanism.mean(x) - x).max() < 1e-9
+
+
+def test_a_limit_just_above_the_least_leaves_two_outputs():
+    """Where the means at the ends leave no choice the mechanism is Duchi's, and its variance the optimum."""
+    eps, reach = 3.0, 1 / math.expm1(3.0) * (1 + 2e-6)
+    found = optdp.solve_kernel(eps, unbiased=True, outputs=(-reach, 1 + reach))
+    assert found.value == pytest.approx((0.5 + reach) ** 2, rel=1e-4) and found.gap <= 1e-3
+
+
 @settings(max_examples=5)
 @given(st.floats(-100, 100), st.floats(0.01, 100))
 def test_moving_and_scaling_the_domain_scales_the_bracket(a, width):

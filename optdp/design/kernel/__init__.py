@@ -81,8 +81,10 @@ THIN = 1e-4
 WIDE = 0.1
 #: At most how often pieces are cut on; the share of its bracket that a search which was stopped may lose by it.
 CUTTINGS, LOST = 40, 0.05
-#: Cuttings in a row that make it no better.
-PATIENCE = 3
+#: Cuttings in a row that make it no better, or bring it nearer to the goal by less than this share.
+PATIENCE, LITTLE = 3, 0.05
+#: How often outputs move outwards for means, where some are at a limit.
+STRETCHES = 20
 
 
 def solve_kernel(
@@ -477,9 +479,10 @@ class _Search:
         base = np.unique(np.concatenate([base, [max(low, y[0]), min(top, y[-1])]]))
         base = base[np.append(True, np.diff(base) > 1e-12)]
         outputs = between(base, 3 if thin else 1)
-        if task.cost.tilted and task.problem.outputs is None:
+        if task.cost.tilted:
             far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
-            outputs = np.unique(np.concatenate([y[0] - far, outputs, *([] if task.symmetric else [y[-1] + far])]))
+            far = np.concatenate([y[0] - far, [] if task.symmetric else y[-1] + far])
+            outputs = np.union1d(outputs, far if task.limits is None else np.clip(far, *task.limits))
         program, dual = PriorProgram(task, inputs, layers, atoms), None
         best: tuple[PriorProgram, Dual, float] | None = None
         moves = bool(layers) and not thin
@@ -559,13 +562,14 @@ class _Search:
         idle = 0
         for _ in range(CUTTINGS):
             pieces = _mirrored(*floor.pieces(counts), task)
-            if best is not None and pieces[0].size > (FEW if self.stopped else PIECES):
+            if best is not None and pieces[0].size > (FEW if self.stopped or not self.run.left() else PIECES):
                 break
             x, a, b, losses = self._float_losses(of_pieces(*pieces))
             value = float(losses.max() if task.prior is None else losses @ task.prior[1])
+            idle = 0 if best is None or value < best[0] - LITTLE * (best[0] - goal) else idle + 1
             if best is None or value < best[0]:
-                best, idle = (value, pieces), 0
-            elif (idle := idle + 1) == PATIENCE:  # the floor itself is no better
+                best = value, pieces
+            if idle == PATIENCE:  # the floor itself is no better
                 break
             if value <= goal:
                 break
@@ -586,15 +590,30 @@ class _Search:
         masses, lows, highs = best[1]
         window = of_pieces(*best[1]).window(task.growth) / masses.sum()
         if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
-            floor = of_pieces(*best[1])
-            first = max(floor.lowest_mean(task.growth), 0.0)
-            last = min(floor.lowest_mean(task.growth, highest=True), 1.0)
-            if first >= last:
-                return  # no window's mean is in the domain
             room = 2.0**-30 + 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
-            lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
-            if task.problem.outputs is not None:
-                lows, highs = (np.clip(v, *task.span) for v in (lows, highs))
+            ends = task.limits
+            for _ in range(STRETCHES):
+                floor = of_pieces(masses, lows, highs)
+                first = max(floor.lowest_mean(task.growth), 0.0)
+                last = min(floor.lowest_mean(task.growth, highest=True), 1.0)
+                if first >= last:
+                    return  # no window's mean is in the domain
+                lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
+                if ends is None or (lows[0] >= ends[0] and highs[-1] <= ends[1]):
+                    break
+                lows, highs = (np.clip(v, *ends) for v in (lows, highs))  # what is at an end stays: others move again
+            else:  # a little of two outputs alone, which reach beyond what is asked
+                floor = of_pieces(masses, lows, highs)
+                lack = max(floor.lowest_mean(task.growth), 1 - floor.lowest_mean(task.growth, highest=True), 0.0) + room
+                low, high = np.append(lows, 0 * lows + lows[0]), np.append(0 * highs + highs[-1], highs)
+                least = 1 / (2 + task.growth)
+                beyond = np.minimum(-low, high - 1) - (high - low) * least
+                k = int(np.argmax(beyond))
+                share = min(lack / max(beyond[k], 1e-300), 1.0)
+                at = [np.searchsorted(lows, low[k], side="left"), np.searchsorted(highs, high[k], side="right")]
+                masses = np.insert((1 - share) * masses, at, share * least)
+                lows, highs = (np.insert(v, at, [low[k], high[k]]) for v in (lows, highs))
+                window = of_pieces(masses, lows, highs).window(task.growth) / masses.sum()
         log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)
         made = self._mechanism(masses, lows, highs, window)
         if task.cost.tilted and not made.check_unbiased().passed:

@@ -177,7 +177,8 @@ class PriorProgram:
         if self.task.prior is None:
             mass = self.fold.rows(hat_masses(self.mesh)[None])[0]
             both = 2.0 if self.task.symmetric else 1.0
-            return np.concatenate([np.tile(mass, k), np.full(count, both)])[None], np.ones(1), np.ones(1)
+            atoms = np.where(np.isinf(self.atoms.b - self.atoms.a), 0.0, both)
+            return np.concatenate([np.tile(mass, k), atoms])[None], np.ones(1), np.ones(1)
         if self.task.has_density:
             table = np.hstack([*(np.eye(n) for _ in range(k)), np.zeros((n, count))])
             return table, np.full(n, float(self.task.in_steps) * (1 - 1e-12)), np.full(n, 1 - 1e-12)
@@ -358,8 +359,9 @@ def layers_of(floor: Floor, mesh: np.ndarray, task: Task) -> tuple[list[tuple[np
         t0, t1 = max(least), min(most)
         if t1 - t0 > 1e-3 * task.width:
             found += [(x, x + a * t, x + b * t) for t in np.linspace(t0, t1, 7)]
-    if task.prior is not None and cost.tilted:  # rays: the windows of the ends of the domain, whatever their weights
-        for x, mass in ((0.0, width), (1.0, floor.total - width)):
+    if cost.tilted and (task.prior is not None or task.problem.outputs is not None):
+        # Rays: the windows of the ends of the domain, whatever their weights.
+        for x, mass in ((0.0, width), (1.0, floor.total - width))[: 2 - task.symmetric]:
             p, q = floor.quantile(np.array([mass - near, mass + near])).tolist()
             found += [(x, b if x else -np.inf, np.inf if x else b) for b in np.linspace(p, q, 7).tolist()]
     table = np.array(found).reshape(-1, 3)
@@ -414,6 +416,7 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
         slopes = weights * (far & np.isfinite(bends))
         if slopes.any():
             rays.append((sign * float(slopes.sum()), float(slopes @ np.where(slopes > 0, bends, 0.0) / slopes.sum())))
+            rays += [(-slope, 1 - bend) for slope, bend in rays if task.symmetric]
     use = np.flatnonzero((weights > 0) & ~far)
     atoms, weights = atoms.take(use), weights[use]
     x, far = grid(atoms.x) if task.symmetric else atoms.x, np.round((atoms.a + atoms.b) * 2.0**39) / 2.0**40

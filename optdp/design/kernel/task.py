@@ -104,13 +104,20 @@ class Task:
             # Small eps: magnitudes up to coth(tanh(eps/2)) + 1 on [-1, 1] (the closed form); large eps: a few windows.
             reach = (1 / np.tanh(np.tanh(self.eps / 2))) / 2
             far = max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth)
-            far *= 2 if isinstance(self.problem.objective, Average) else 1
+            far *= 2 if isinstance(self.problem.objective, Average) or self.limits else 1
             low, high = -Fraction(math.ceil(far * 2.0**30), 2**30), 1 + Fraction(math.ceil(far * 2.0**30), 2**30)
         if self.problem.outputs is not None:
             least, most = map(self.share, self.problem.outputs)
+            if self.cost.tilted:  # means are reached after rounding by outputs that are moved outwards
+                room = min(Fraction(2.0**-26), (most - least - 1 - 2 / Fraction(self.growth)) / 8)
+                least, most = least + room, most - room
             low, high = max(low, least), min(high, most)
-        # Inwards to the grid of meshes and pieces.
-        return math.ceil(low * 2**52) / 2**52, math.floor(high * 2**52) / 2**52
+        return _inwards(low, high)
+
+    @cached_property
+    def limits(self) -> tuple[float, float] | None:
+        """What the problem's limits leave of the grid of meshes and pieces."""
+        return _inwards(*map(self.share, self.problem.outputs)) if self.problem.outputs else None
 
     @cached_property
     def prior(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -245,6 +252,11 @@ class Task:
             return self.mirrored(np.concatenate([even, left, 1 - left])), inputs
         beyond = np.concatenate([np.linspace(low, 0.0, 13)[:-1], np.linspace(1.0, high, 13)[1:]])
         return self.mirrored(np.concatenate([even[(even > low) & (even < high)], beyond])), inputs
+
+
+def _inwards(low: Fraction, high: Fraction) -> tuple[float, float]:
+    """Both ends moved inwards to the grid."""
+    return math.ceil(low * 2**52) / 2**52, math.floor(high * 2**52) / 2**52
 
 
 @dataclass(frozen=True)
