@@ -331,3 +331,37 @@ def test_priors_with_inputs_outside_of_the_domain_are_refused():
         narrow.enclose(solution.problem.objective)
     checks = {check.name: check for check in replace(solution, mechanism=narrow).verify().checks}
     assert not checks["value"].passed and "outside" in str(checks["value"])
+
+
+@pytest.mark.parametrize(
+    "masses, places, share, worst",
+    [([0.4, 0.6], [-3.0, 1.0], 0.75, 2.1696), ([0.45, 0.3, 0.25], [0.0, 4.0, 4.0], 0.25, 2.1462)],
+)
+def test_windows_of_one_input_alone_count(masses, places, share, worst):
+    """At an end of the domain many windows may be one input's: no others have them (its loss was left out of what is proven)."""
+    noise = KernelMechanism.private(1.0, masses, places, places, 0.5, (0.0, 1.0), "ends", share)
+    assert noise.expected_loss(np.array([0.0, 1.0])).max() == pytest.approx(worst, rel=1e-4)
+    assert noise.enclose(optdp.WorstCase("abs"))[1] >= worst
+    own = optdp.solve_kernel(1.0, loss="abs")
+    problem = replace(own.problem, constraints=(optdp.Outputs(-3, 5),))
+    assert not replace(own, problem=problem, mechanism=noise, value=worst - 0.01, lower_bound=0.0).verify()
+    for end in (0.0, 1.0):
+        low, high = noise.enclose(optdp.Average("abs", ([end, 0.3], [0.5, 0.5])))
+        assert low - 1e-9 <= noise.expected_loss(np.array([end, 0.3])).mean() <= high + 1e-9
+
+
+@given(st.integers(0, 10**6))
+def test_no_input_loses_more_than_is_proven_where_outputs_lie_beyond_the_domain(seed):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 6))
+    places = np.sort(rng.choice([-3.0, -1.0, 0.0, 0.25, 0.5, 1.0, 2.0, 4.0], size=2 * size))
+    lows, highs = places[::2], places[::2] if rng.random() < 0.6 else places[1::2]
+    share, window = float(rng.choice([0, 0.25, 0.5, 0.75, 1])), float(rng.choice([0.1, 0.25, 0.3, 0.5, 0.9]))
+    masses = rng.dirichlet(np.ones(size)) + 0.01
+    noise = KernelMechanism.private(1.0, masses, lows, highs, window, (0.0, 1.0), "ends", share)
+    x = np.array([0.0, *np.linspace(0, 1, 41), np.nextafter(0, 1), np.nextafter(1, 0), 1.0])
+    for loss in ("abs", "squared", optdp.Pinball(0.3)):
+        assert noise.expected_loss(x, loss).max() <= noise.enclose(optdp.WorstCase(loss))[1] * (1 + 1e-9) + 1e-12
+        for end in (0.0, 1.0):
+            low, high = noise.enclose(optdp.Average(loss, ([end, 0.3], [0.5, 0.5])))
+            assert low - 1e-9 <= noise.expected_loss(np.array([end, 0.3]), loss).mean() <= high + 1e-9

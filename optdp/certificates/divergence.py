@@ -2,7 +2,8 @@
 
 Let X be noise whose divergence from X + d is bounded for all |d| <= Delta = 1. As in steps 1 and 2 of
 `optdp.certificates.additive`, its rounding to the lattice hZ, h = 1/n, is symmetric noise with masses p_i, costs at most E L(X)
-under the costs c_i, and has for s = 1..n
+under the costs c_i (ties have no probability: where all divergences are finite, an atom of X is one of X + d for every d, and
+there are countably many), and has for s = 1..n
 
     F_s(p) = sum_i f(p_i, p_(i+s)) <= limit,
 

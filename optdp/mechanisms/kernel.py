@@ -639,16 +639,30 @@ class KernelMechanism(CellWindow):
         between = 0 if self.rule == "mean" else bisect_left(marks, top) - bisect_right(marks, fmpq(0))
         work.count((len(self._windows) + between) * (over.each + 20 * number))
         edges, last = self._edges.tolist(), len(self.cells) - 1
+
+        def limits(a: int, rise: fmpq, x: fmpq) -> tuple[Limit, Limit]:
+            """The ends of the window that starts at a for x, and further on by `rise` for each unit of the variable."""
+            inside = [(min(bisect_right(edges, start) - 1, last), start) for start in (a, a + self.width_cells)]
+            return [
+                Limit(k, (start - edges[k] - rise * x) / self.cells[k], rise / self.cells[k]) for k, start in inside
+            ]
+
         for x0, x1, a, b, ends in self._stretches():
-            if x1 <= 0 or x0 >= top or x0 == x1:
+            if x0 == x1:
+                # All windows of one input, whose loss is largest at one end and least at the other. Next to other inputs these
+                # are theirs; not at an end of the domain, nor where one end of the window is the input.
+                if self.rule == "ends" and (x0 in (0, top) or (self.share in (0.0, 1.0) and 0 < x0 < top)):
+                    over.seek(x0)
+                    for start in (a, b):
+                        loss = over.whole() * mass + over.between(*limits(start, fmpq(0), x0), x0) * growth
+                        yield x0, x0, arb_poly([x0]), loss(arb_poly([x0]))
+                continue
+            if x1 <= 0 or x0 >= top:
                 continue
             p, q = max(x0, fmpq(0)), min(x1, top)
             curved = self.rule == "mean" and a != b  # then s from 0 to 1 is the variable, in place of x
             x, rise = (fmpq(0), fmpq(b - a)) if curved else (x0, (b - a) / (x1 - x0))
-            inside = [(min(bisect_right(edges, start) - 1, last), start) for start in (a, a + self.width_cells)]
-            left, right = (
-                Limit(k, (start - edges[k] - rise * x) / self.cells[k], rise / self.cells[k]) for k, start in inside
-            )
+            left, right = limits(a, rise, x)
             if curved:
                 v = self._mean_curve(x0, a)
                 loss = over.whole()(v) * mass + over.between(left, right, fmpq(1, 2), v) * growth
@@ -864,6 +878,8 @@ class KernelMechanism(CellWindow):
             unseen = Lattice.between(self.domain.lower, self.domain.upper).step / self.domain.exact_width
             best = arb(0)
             for p, q, _, loss in stretches:
+                if p == q:
+                    continue
                 off, fine = exact(2 * blur + unseen) / (q - p), abs(loss(arb(0.5))) * 2.0**-40
                 if off < fmpq(1, 8):
                     drop = sum((k * abs(c) for k, c in enumerate(loss.coeffs())), arb(0)) * 4 * arb(off)
@@ -892,7 +908,7 @@ class KernelMechanism(CellWindow):
                 for p, q, v, loss in stretches:
                     if p - blur <= x <= q + blur:
                         start, end = (_place(p, q, v, min(max(x + side, p), q)) for side in (-blur, blur))
-                        around = loss(arb_poly([start, end - start])) if blur else loss(arb_poly([start]))
+                        around = loss(arb_poly([start, end - start])) if blur and p < q else loss(arb_poly([start]))
                         found = -sweep.most(sign * around, abs(loss(start)) * sweep.FINE) * -sign
                         best = found if best is None else best.max(found) if sign > 0 else best.min(found)
                 if best is None:
@@ -970,7 +986,9 @@ def _between(law: Any, low: np.ndarray, high: np.ndarray, x: np.ndarray) -> np.n
 
 
 def _place(p: fmpq, q: fmpq, v: arb_poly, x: fmpq) -> arb:
-    """Where the curve v, which goes from p at s = 0 to q at s = 1 and increases, reaches x."""
+    """Where the curve v, which goes from p at s = 0 to q at s = 1 and increases (or stays at x), reaches x."""
+    if p == q:
+        return arb(0)
     if v.degree() <= 1 or x in (p, q):
         return arb((x - p) / (q - p))
     a, b, c = v[2], v[1], v[0] - arb(x)  # a s^2 + b s + c = 0

@@ -245,6 +245,9 @@ def _factorised(matrix: np.ndarray, ridge: float) -> tuple[Any, np.ndarray]:
     if not np.isfinite(matrix).all() or not float(matrix.diagonal().min()) > 0:
         raise LinAlgError("the matrix is not positive definite")
     unit = 1 / np.sqrt(matrix.diagonal())
-    matrix *= unit[:, None] * unit
+    with np.errstate(over="ignore", invalid="ignore"):
+        matrix *= unit[:, None] * unit
+    if not np.isfinite(matrix).all():
+        raise LinAlgError("the matrix is not positive definite")
     matrix[np.diag_indices(unit.size)] += ridge
     return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), unit
