@@ -643,9 +643,8 @@ class KernelMechanism(CellWindow):
         def limits(a: int, rise: fmpq, x: fmpq) -> tuple[Limit, Limit]:
             """The ends of the window that starts at a for x, and further on by `rise` for each unit of the variable."""
             inside = [(min(bisect_right(edges, start) - 1, last), start) for start in (a, a + self.width_cells)]
-            return [
-                Limit(k, (start - edges[k] - rise * x) / self.cells[k], rise / self.cells[k]) for k, start in inside
-            ]
+            low, high = (Limit(k, (e - edges[k] - rise * x) / self.cells[k], rise / self.cells[k]) for k, e in inside)
+            return low, high
 
         for x0, x1, a, b, ends in self._stretches():
             if x0 == x1:
