@@ -653,3 +653,13 @@ def test_threads_may_share_noise():
             assert list(pool.map(asked, ratios)) == alone
     finally:
         sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("alpha, bound", [(10, 0.1), (5, 0.1), (3, 0.1), (10, 0.3)])
+def test_small_bounds_of_high_orders_are_proven(alpha, bound):
+    """Beyond the reference ratios must not fall back: no lattice had a proof (and the error came after 90 seconds)."""
+    found, squares = (optdp.solve_additive(optdp.RDP(alpha, bound), loss=loss, n=4) for loss in ("abs", "squared"))
+    assert found.verify() and found.gap <= 6e-3
+    assert squares.verify() and squares.gap <= 0.02
+    # The Gaussian that spends as much has the variance alpha/(2 bound), and mean distance sqrt(alpha/(pi bound)).
+    assert squares.value <= alpha / (2 * bound) and found.value <= math.sqrt(alpha / (math.pi * bound))

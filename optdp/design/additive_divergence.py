@@ -58,6 +58,8 @@ TAILS = 4
 JUMPY = 48
 #: Lattices that may fail.
 FAILURES = 3
+#: How often the reference and what lies beyond it are fitted to each other; of more points than these only twice.
+ROUNDS, SETTLED, LONG = 6, 1e-4, 800
 #: The smallest multipliers, up to this share of the value in all, are left out of the certificate.
 SMALL = 1e-5
 
@@ -141,19 +143,14 @@ class _Task:
             made = _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps)
             if not self.beyond:
                 break
-            steep, last = math.log(self.ratio(found.multipliers, found.level)), steep
+            steep, last = math.log(self.ratio(found.multipliers, found.level, self.top)), steep
             if abs(steep - last) < 1e-6:
                 break
         return made
 
-    def ratio(self, multipliers: np.ndarray, level: float) -> float:
-        """Of masses a sensitivity apart, far out where the cost is constant: the largest that the certificate takes."""
-        cost, lam, r, a = (
-            2 * (self.top - level) / float(multipliers[-1]),
-            float(multipliers[-1]),
-            self.bound,
-            self.alpha,
-        )
+    def ratio(self, multipliers: np.ndarray, level: float, cost: float) -> float:
+        """Of masses a sensitivity apart, far out where all costs are at least `cost`: the largest that the certificate takes."""
+        cost, lam, r, a = (2 * (cost - level) / float(multipliers[-1]), float(multipliers[-1]), self.bound, self.alpha)
         if a is None:  # R + 1/R = 2 + cost r
             half = 1 + max(cost, 0.0) * r / 2
             return half + math.sqrt(half**2 - 1)
@@ -161,8 +158,9 @@ class _Task:
         low, high = 0.0, (math.log(max(cost, 1e-300) / (a - 1) + 4 * a) + (a - 1) * r) / a + a
         for _ in range(200):
             x = (low + high) / 2
-            up, down = math.exp((a - 1) * (x - r)), math.exp(-(a - 1) * (x + r))
-            rest = cost + a * (up + down) - (a - 1) * (up * math.exp(x) + down * math.exp(-x))
+            # Far beyond the root all of it is infinite, or no number.
+            up, down = math.exp(min((a - 1) * (x - r), 700.0)), math.exp(-(a - 1) * (x + r))
+            rest = cost + a * (up + down) - (a - 1) * (up * math.exp(min(x, 700.0)) + down * math.exp(-x))
             low, high = (x, high) if rest >= 0 else (low, x)
         return math.exp(low)
 
@@ -216,14 +214,16 @@ class _Task:
         made, used = [], np.union1d([1], np.flatnonzero(multipliers) + 1)
         for periods in (2, 3):
             w = self._longer(found, max(size - periods * n, n + 1))
-            for _ in range(2):
+            for _ in range(ROUNDS if w.size <= LONG else 2):
                 weight = np.where(np.arange(w.size) == 0, 1.0, 2.0)
                 cost = weight * self.costs(n, w.size - 1)
                 cost[-n:] += self._outer(multipliers, w, found.level)
                 program = noise.Program(cost, weight, n, 0.5, self.alpha, self.bound, used, cut=True)
-                w = np.exp(program.polished(np.log(w), multipliers[used - 1]))
-                if self.beyond:
-                    w[-n:] *= max(w[-1 - n] / w[-1] / self.ratio(multipliers, found.level) * (1 + 1e-9), 1.0)
+                before, w = w, np.exp(program.polished(np.log(w), multipliers[used - 1]))
+                most = self.ratio(multipliers, found.level, float(self.costs(n, w.size)[-1]))
+                w = _flatter(w, n, math.log(w[-1 - n] / w[-1] / most) + 1e-9)
+                if np.abs(w / before - 1).max() < SETTLED:
+                    break
             made.append(DivergenceCertificate(n, tuple(multipliers.tolist()), tuple(w.tolist()), found.level))
         return max(made, key=self._proves)
 
@@ -249,7 +249,7 @@ class _Task:
         recursion from far out inwards, where A and B are those of the certificate.
         """
         n, lam = found.n, float(found.multipliers[-1])
-        last = math.ceil(FURTHER[self.alpha is None] * kept)
+        last = max(math.ceil(FURTHER[self.alpha is None] * kept), min(4 * kept, LONG))
         end = 2 * last
         worth = 2 * (self.costs(n, end + n) - found.level) / lam
         logs = np.full(end + n, math.nan)
@@ -283,6 +283,26 @@ class _Task:
             return certificate.bound(self.problem).value
         except Refusal:
             return -1.0
+
+
+def _flatter(w: np.ndarray, n: int, excess: float) -> np.ndarray:
+    """Masses that fall less over the last n by this, in logarithms, and before by so much less as keeps brackets about even.
+
+    A bracket holds the ratio outwards, R, and the next one; with A and B as in the certificate a change of the logarithm of the
+    next one asks for one of 1/R times as much in R's.
+    """
+    if excess <= 0:
+        return w
+    logs = np.log(w)
+    falls = logs[:-n] - logs[n:]
+    less = np.full(falls.size, excess)
+    for high in range(falls.size - n, 0, -n):
+        low = max(high - n, 0)
+        less[low:high] = (less * np.exp(-falls))[low + n : high + n]
+    for start in range(n, w.size, n):
+        end = min(start + n, w.size)
+        logs[start:end] = logs[start - n : end - n] - (falls - less)[start - n : end - n]
+    return np.exp(logs)
 
 
 @dataclass(frozen=True)
