@@ -232,7 +232,9 @@ def accepts(problem: Problem) -> str | None:
 
 def design(run: Run) -> Solution:
     """See `solve_kernel`."""
-    return dense.design(run) if run.method == "dense" else _Search(Task(run.problem), run).solve()
+    return (
+        dense.design(run) if run.method == "dense" else _Search(Task(run.problem, fine=run.rtol < NARROW), run).solve()
+    )
 
 
 register(
@@ -483,25 +485,33 @@ class _Search:
             far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
             far = np.concatenate([y[0] - far, [] if task.symmetric else y[-1] + far])
             outputs = np.union1d(outputs, far if task.limits is None else np.clip(far, *task.limits))
-        program, dual = PriorProgram(task, inputs, layers, atoms), None
+        program, dual, first = PriorProgram(task, inputs, layers, atoms), None, None
         best: tuple[PriorProgram, Dual, float] | None = None
-        moves = bool(layers) and not thin
-        for last in (False, True) if moves else (True,):
-            close = self.run.rtol / 16 if last else np.inf
-            worth = found.value * (1 - 1.4 * self.run.rtol)
+        goal, worth = self.close * self.run.rtol, found.value * (1 - 1.4 * self.run.rtol)
+        # All layers, their means, and all layers once more where these alone are good but for what lies between outputs.
+        stages = (1,) if thin or not layers else (0, 1, 2) if task.fine else (0, 1)
+        for stage in stages:
+            if stage == 2:
+                assert first is not None
+                program, dual = first
+                if dual.value < found.attained * (1 - 0.95 * goal):
+                    break
+            close = self.run.rtol / 16 if stage else np.inf
             made = program.solve(outputs, dual, solver, self.run.left, close=close, worth=worth)
             if made is None:
                 break
             dual, shrink = made
+            first = first or (program, dual)
             if best is None or dual.value * (1 - 2 * shrink) > best[1].value * (1 - 2 * best[2]):
                 best = program, dual, shrink
-            good = dual.value * (1 - 2 * shrink) >= found.value * (1 - self.close * self.run.rtol)
+            good = dual.value * (1 - 2 * shrink) >= (found.attained if task.fine else found.value) * (1 - goal)
             # Windows that must shrink much are of no use on a finer set of outputs, either.
-            if last or (good and shrink <= self.run.rtol / 16) or shrink > WIDE or not self.run.left():
+            enough = stage == stages[-1] or (good and (task.fine or shrink <= self.run.rtol / 16))
+            if enough or shrink > WIDE or not self.run.left():
                 break
             lowest = program.lowest(dual)
             outputs = np.union1d(outputs, lowest[program.values(lowest, program.columns(dual)) < 0])
-            program = program.mixed(dual)
+            program = program.mixed(dual) if stage == 0 else program
         return best or (program, None, 0.0)
 
     def _thresholds(

@@ -46,12 +46,13 @@ class Task:
     """An interval's problem in shares of its domain.
 
     `outputs`: nodes of the floor; under a density the inputs of losses in steps lie between those where they do. `lower`: see
-    `Cost.lower`.
+    `Cost.lower`. `fine`: whether a narrow gap is asked for, so that programs are large.
     """
 
     problem: Problem
     outputs: tuple[float, ...] = ()
     lower: bool = False
+    fine: bool = False
 
     @cached_property
     def cost(self) -> Cost:
