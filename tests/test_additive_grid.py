@@ -214,6 +214,8 @@ def test_what_is_not_allowed_is_said():
         RoundedNoise(optdp.Integers(), LatticeStaircase.private(1.0, 0.5))
     with pytest.raises(ValueError, match="raise delta"):
         optdp.solve_additive(0.0, 1e-12, sensitivity=10**6, discrete=True)
+    with pytest.raises(ValueError, match="raise delta"):  # noise that reaches beyond all floats
+        optdp.solve_additive(0.0, 1e-320, discrete=True)
     for wrong in (problem(1.0, 0.1, "abs"), replace(problem(0, 0.1, "abs"), objective=optdp.WorstCase(optdp.Power(3)))):
         with pytest.raises(Refusal):
             TailsCertificate().bound(wrong)

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -1196,7 +1197,8 @@ def _uniform(task: _Task) -> AdditiveMechanism:
         if noise.exact_delta(Fraction(1), task.width) <= delta:
             return noise
     told = f"eps = 0, delta = {task.delta:g} is not allowed at sensitivity {task.width:g}"
-    raise ValueError(f"{told}: the noise would reach over {float(width / delta) / 2:.3g}; raise delta")
+    reach = float(min(width / delta / 2, Fraction(sys.float_info.max)))
+    raise ValueError(f"{told}: the noise would reach over {reach:.3g}; raise delta")
 
 
 def _closed_form_bracket(task: _Task) -> _Bracket:

@@ -409,8 +409,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         return _solution(run, steep, told=_peaked(run, steep))
     if best is None or best.lower <= 0:
         raise ValueError(
-            f"{problem.privacy.adjective} is not allowed: the program on {points} points per sensitivity has no usable "
-            "solution; raise or lower the bound, or scale the data to another sensitivity"
+            f"{problem.privacy.adjective} is not allowed with loss = {problem.loss.name!r}: the program on {points} points per "
+            "sensitivity has no usable solution; raise or lower the bound, or change the loss or the sensitivity"
         )
     point = best.point
     assert point is not None
