@@ -530,6 +530,37 @@ def test_divergences_that_gaussians_spend(notions, rtol, loss):
         assert optdp.Solution.from_dict(s.to_dict()).verify()
 
 
+@pytest.mark.parametrize(("alpha", "bound"), [(8, 1.0), (32, 1.0), (64, 0.5), (20, 0.1), (64, 0.1), (10, 0.3)])
+def test_renyi_noise_of_high_orders_closes(alpha, bound):
+    """Proofs follow finer lattices: brackets were up to a tenth wide, wider on finer lattices, or there was none."""
+    found = optdp.solve_additive(optdp.RDP(alpha, bound), loss="squared")
+    assert found.gap <= 1e-3 and found.verify()
+
+
+def test_a_polished_reference_costs_the_same_everywhere():
+    """Of shifts 2 and 4 alone even and odd points are apart, and each part has a cost of its own; a ratio that is given stays."""
+    from optdp.solvers.noise import Program
+
+    size, n = 24, 4
+    weight = np.where(np.arange(size) == 0, 1.0, 2.0)
+    cost = weight * 0.3 * (np.arange(size) / n) ** 2
+    start = -0.8 * np.arange(size) / n
+    for shifts, parts in ((np.array([1, 4]), 1), (np.array([2, 4]), 2)):
+        program = Program(cost, weight, n, 0.5, 3.0, 1.0, shifts, cut=True)
+        lam = np.array([0.05, 1.0])
+        free = program.polished(start, lam)
+        tied = free.copy()
+        tied[-1] = tied[-1 - n] - 0.5 * (free[-1 - n] - free[-1])
+        tied = program.polished(tied, lam, fixed=True)
+        assert tied[-1 - n] - tied[-1] == pytest.approx(0.5 * (free[-1 - n] - free[-1]), rel=1e-12)
+        for u, some in ((free, slice(None)), (tied, slice(-1))):
+            brackets = program.brackets(u, lam)[some]
+            for part in range(parts):
+                same = brackets[part::parts]
+                assert np.ptp(same) <= 1e-8 * abs(same[0])
+        assert program.brackets(tied, lam)[-1] > program.brackets(tied, lam)[-1 - 2 * parts]
+
+
 def test_steep_divergences():
     """Where the noise is a narrow peak; and what is refused."""
     steep = optdp.solve_additive(optdp.RDP(64, 8.0), loss="squared", rtol=2e-2)

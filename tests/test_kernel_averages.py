@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import optdp
 from optdp.design.kernel import average
+from optdp.design.kernel.prior import dips
 from optdp.design.kernel.task import Task
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.families import AllMechanisms
@@ -19,6 +21,48 @@ TOUCHING = ([0.2, 0.4, 0.8], [0.3, 0.3, 0.4])
 #: A loss of two steps, and one that jumps where it also rises.
 STAIRS = optdp.Pieces((0, "1/8", "1/3"), ((0,), ("1/4",), (1,)))
 LATE = optdp.Pieces((0, "1/5"), ((0, 1), ("1/2", 1)))
+
+
+SCATTERED = (
+    [0, 0.05, 0.1, 0.33, 0.44, 0.55, 0.75, 0.795, 0.895, 0.93, 1],
+    [0.109, 0.121, 0.061, 0.111, 0.066, 0.069, 0.077, 0.13, 0.098, 0.063, 0.095],
+)
+
+
+@pytest.mark.parametrize("rtol", [1e-3, 1e-4, 1e-5])
+@pytest.mark.parametrize(
+    "prior",
+    [([0, 1], [0.5, 0.5]), (np.linspace(0, 1, 11).tolist(), [1 / 11] * 11), SCATTERED],
+    ids=["2", "11", "scattered"],
+)
+@pytest.mark.parametrize("eps", [9.0, 11.0])
+def test_averages_of_squares_over_points_at_large_eps(prior, rtol, eps):
+    """g has narrow dips next to the points, also next to the ends of the domain: brackets were up to 1 wide."""
+    points, weights = prior
+    solution = optdp.solve_kernel(
+        eps, "squared", prior=(points, (np.array(weights) / sum(weights)).tolist()), rtol=rtol
+    )
+    assert 0 <= solution.gap <= rtol
+    assert solution.verify(), str(solution.verify())
+
+
+def test_no_dip_of_a_piecewise_parabola_is_missed():
+    """Wherever a piece's vertex lies, next to an end or beside a neighbour that is lower: with two points inside each piece."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        bends = np.sort(rng.random(8))
+        curve, at, height = rng.uniform(0.5, 5, 7), rng.uniform(bends[:-1], bends[1:]), rng.uniform(-1e-3, 1e-3, 7)
+        points, g = [], []
+        for k, (a, b) in enumerate(pairwise(bends)):
+            inner = np.linspace(a, b, 4)[: None if k == 6 else -1]
+            inner = np.nextafter(inner, 1) if k else inner  # at a bend the piece that begins there
+            points.append(inner)
+            g.append(curve[k] * (inner - at[k]) ** 2 + height[k])
+        low = dips(np.concatenate(points), np.concatenate(g))
+        for k in np.flatnonzero((height < 0) & (at > bends[:-1]) & (at < bends[1:])):
+            inside = np.linspace(bends[k], bends[k + 1], 4)
+            if at[k] < inside[2] or k == 6:  # three points of its own piece around it
+                assert np.abs(low - at[k]).min() < 1e-6
 
 
 @pytest.mark.parametrize("loss", [optdp.Threshold(0.1), optdp.Threshold(0.3), STAIRS], ids=["0.1", "0.3", "stairs"])

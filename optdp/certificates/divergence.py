@@ -46,15 +46,15 @@ POINTS, MOST = 20_000, 2_000_000
 BITS = 96
 
 
-def supports(privacy: KL | RDP) -> Callable[[arb], tuple[arb, arb]]:
-    """rho -> (A, B), the linear function below f, over the limit: for the KL divergence or the moment of the notion's order."""
+def supports(privacy: KL | RDP) -> Callable[[arb, arb], tuple[arb, arb]]:
+    """(rho, log rho) -> (A, B), the linear function below f, over the limit: for the KL divergence or the notion's moment."""
     bound = enclosures.ball(privacy.bound)
     if isinstance(privacy, KL):
-        return lambda rho: ((rho.log() + 1) / bound, -rho / bound)
+        return lambda rho, log: ((log + 1) / bound, -rho / bound)
     order = enclosures.ball(privacy.alpha)
 
-    def linear(rho: arb) -> tuple[arb, arb]:
-        power = ((rho.log() - bound) * (order - 1)).exp()
+    def linear(rho: arb, log: arb) -> tuple[arb, arb]:
+        power = ((log - bound) * (order - 1)).exp()
         return order * power, (1 - order) * power * rho
 
     return linear
@@ -103,13 +103,14 @@ class DivergenceCertificate(Certificate):
         privacy: Any = problem.privacy
         n, edge = self.n, len(self.reference) - 1
         discrete = isinstance(problem.domain, Integers)
-        work.count(60 * (edge + n) + 3.5 * (2 * edge + n) * sum(lam > 0 for lam in self.multipliers))
+        work.count(60 * (edge + n) + 2.5 * (2 * edge + n) * sum(lam > 0 for lam in self.multipliers))
         exact = lattice_costs(problem.objective.loss, privacy.sensitivity, n, edge + n, discrete)
         costs = [arb(int(c)) / 2**SCALE for c in exact]
         w, level = [arb(x) for x in self.reference], arb(self.level)
+        logs = [x.log() for x in w]  # few of them, of many pairs
         linear = supports(privacy)
         sigma = [*[arb(1)] * (n - 1), w[edge - n] / w[edge]]
-        far = [(linear(x), linear(1 / x)) for x in sigma]  # of pairs beyond K: outwards, inwards
+        far = [(linear(x, x.log()), linear(1 / x, -x.log())) for x in sigma]  # of pairs beyond K: outwards, inwards
         put = sum(
             (lam * (a + b + c + d) for lam, ((a, b), (c, d)) in zip(self.multipliers[:-1], far[:-1], strict=True)),
             arb(0),
@@ -122,7 +123,7 @@ class DivergenceCertificate(Certificate):
             for a in range(-edge, edge + 1):  # the pair from |a| to |a + s|, of the points a and a + s
                 there = abs(a + s)
                 if there <= edge:
-                    p, q = linear(w[abs(a)] / w[there])
+                    p, q = linear(w[abs(a)] / w[there], logs[abs(a)] - logs[there])
                     total[abs(a)] += lam * p * (2 if a == 0 else 1)
                     total[there] += lam * q * (2 if there == 0 else 1)
                     continue
@@ -146,4 +147,4 @@ class DivergenceCertificate(Certificate):
             ratio = ((worth / (order - 1)).max(arb(0)) * ((order - 1) * bound).exp()) ** (1 / order)
         if not ratio >= least:
             self._refuse("beyond the reference the costs do not exceed the level by enough")
-        return supports(privacy)(ratio)[0]
+        return supports(privacy)(ratio, ratio.log())[0]

@@ -44,6 +44,8 @@ VARIABLES = 1500
 AIM = 0.8
 #: How far variables reach: in standard deviations of the Gaussian that spends as much, and in sensitivities times the bound.
 REACH, RATIOS = 6.0, 16.0
+#: How much farther they reach for Renyi divergences below this bound, where there are not too many.
+WIDER, GENTLE = 1.3, 3.0
 #: The logarithm of how rare outcomes are whose likelihood ratios matter, for Renyi divergences.
 RARE = 15.0
 #: What is kept back of the bound, one after the other; how exactly the program is solved.
@@ -58,8 +60,9 @@ TAILS = 4
 JUMPY = 48
 #: Lattices that may fail.
 FAILURES = 3
-#: How often the reference and what lies beyond it are fitted to each other; of more points than these only twice.
-ROUNDS, SETTLED, LONG = 6, 1e-4, 800
+#: How often the reference and what lies beyond it are fitted to each other; of more points than these only twice. The noise is
+#: followed to where units of its mass cost this share more or less than at the optimum.
+ROUNDS, SETTLED, LONG, UNEVEN = 6, 1e-7, 800, 0.03
 #: The smallest multipliers, up to this share of the value in all, are left out of the certificate.
 SMALL = 1e-5
 
@@ -104,8 +107,10 @@ class _Task:
         weight[-n:] /= 1 - fall
         return price, weight
 
-    def start(self, program: noise.Program) -> np.ndarray:
-        """Logarithms of masses that keep the bound with some room: a Gaussian with exponential tails, as narrow as may be."""
+    def starts(self, program: noise.Program) -> list[np.ndarray]:
+        """Logarithms of masses that keep the bound with some room, the best first: Gaussians with exponential tails, as narrow
+        as may be, and staircases.
+        """
         x = np.arange(program.size) / program.n
 
         def shape(deviation: float, slope: float) -> np.ndarray:
@@ -117,8 +122,12 @@ class _Task:
         if self.alpha is not None:
             near = max(near, 1 - 0.5 / ((self.alpha - 1) * self.bound))
         for slope in (0.98 * self.steep, near * self.bound):
-            low, high = 1e-3 * self.scale, 10 * self.scale
-            for _ in range(30):
+            # Wide ones break it, too: they fall steeply where variables end.
+            widths = self.scale * np.geomspace(1e-3, 10, 40)
+            room = np.array([program.excess(shape(width, slope)).max() for width in widths])
+            first = max(int(np.argmax(room < -0.1)) if room.min() < -0.1 else int(np.argmin(room)), 1)
+            low, high = widths[first - 1], widths[first]
+            for _ in range(12):
                 middle = math.sqrt(low * high)
                 low, high = (low, middle) if program.excess(shape(middle, slope)).max() < -0.1 else (middle, high)
             made.append(shape(high, slope))
@@ -128,16 +137,19 @@ class _Task:
                 u = -rate * self.bound * np.ceil(x - min(width * share, 0.5) - 1e-9)
                 made.append(u - math.log(float(program.weight @ np.exp(u))))
         kept = [u for u in made if program.excess(u).max() < 0] or made
-        return min(kept, key=lambda u: float(program.cost @ np.exp(u)))
+        return sorted(kept, key=lambda u: float(program.cost @ np.exp(u)))
 
     def solve(self, n: int, size: int, deadline: float, share: float) -> _Point | None:
         """The program with masses p_0..p_(size-1), for the bound times 1 - share."""
-        steep, start, made = self.steep, None, None
+        steep, made = self.steep, None
         for _ in range(TAILS if self.beyond else 1):
             fall = math.exp(-steep)
             price, weight = self.data(n, size, fall)
             program = noise.Program(price, weight, n, fall, self.alpha, self.bound * (1 - share), np.arange(1, n + 1))
-            found = program.solve(self.start(program) if start is None else start, EXACT, deadline)
+            for start in self.starts(program):
+                found = program.solve(start, EXACT, deadline)
+                if found is not None or time.perf_counter() > deadline:
+                    break
             if found is None:
                 break
             made = _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps)
@@ -205,27 +217,35 @@ class _Task:
         )  # fmt: skip
 
     def certificate(self, found: _Point) -> DivergenceCertificate:
-        """The multipliers, with the reference that proves most among some that follow the noise to some depth."""
-        n, size = found.n, found.p.size
+        """The multipliers, with a reference that follows the noise as far as a unit of its mass costs about the same."""
+        n, level = found.n, found.level
         multipliers, order = found.multipliers.copy(), np.argsort(found.multipliers)
         little = np.cumsum(multipliers[order]) < SMALL * found.value
         multipliers[order[little]] = 0.0
         multipliers[-1] = max(multipliers[-1], SMALL * found.value)
-        made, used = [], np.union1d([1], np.flatnonzero(multipliers) + 1)
-        for periods in (2, 3):
-            w = self._longer(found, max(size - periods * n, n + 1))
-            for _ in range(ROUNDS if w.size <= LONG else 2):
-                weight = np.where(np.arange(w.size) == 0, 1.0, 2.0)
-                cost = weight * self.costs(n, w.size - 1)
-                cost[-n:] += self._outer(multipliers, w, found.level)
-                program = noise.Program(cost, weight, n, 0.5, self.alpha, self.bound, used, cut=True)
-                before, w = w, np.exp(program.polished(np.log(w), multipliers[used - 1]))
-                most = self.ratio(multipliers, found.level, float(self.costs(n, w.size)[-1]))
-                w = _flatter(w, n, math.log(w[-1 - n] / w[-1] / most) + 1e-9)
-                if np.abs(w / before - 1).max() < SETTLED:
-                    break
-            made.append(DivergenceCertificate(n, tuple(multipliers.tolist()), tuple(w.tolist()), found.level))
-        return max(made, key=self._proves)
+        used = np.union1d([1], np.flatnonzero(multipliers) + 1)
+
+        def program(w: np.ndarray) -> noise.Program:
+            weight = np.where(np.arange(w.size) == 0, 1.0, 2.0)
+            cost = weight * self.costs(n, w.size - 1)
+            cost[-n:] += self._outer(multipliers, w, level)
+            return noise.Program(cost, weight, n, 0.5, self.alpha, self.bound, used, cut=True)
+
+        lam, size = multipliers[used - 1], found.p.size - 2 * n
+        uneven = np.abs(program(found.p).brackets(np.log(found.p), lam) - level)[:size] > UNEVEN * level
+        w = self._longer(found, max(int(np.argmax(uneven)) if uneven.any() else size, n + 1), max(size, n + 1))
+        for _ in range(ROUNDS if w.size <= LONG else 2):
+            before, u, last = w, program(w).polished(np.log(w), lam), -math.inf
+            most = math.log(self.ratio(multipliers, level, float(self.costs(n, w.size)[-1])))
+            if u[-1 - n] - u[-1] > most - 1e-9:  # the proof takes no larger ratio there
+                u[-1] = u[-1 - n] - most + 1e-9
+                made = program(np.exp(u))
+                u = made.polished(u, lam, fixed=True)
+                last = made.brackets(u, lam)[-1]
+            w = np.exp(u)
+            if last >= level or np.abs(w / before - 1).max() < SETTLED:
+                break
+        return DivergenceCertificate(n, tuple(multipliers.tolist()), tuple(w.tolist()), level)
 
     def _outer(self, multipliers: np.ndarray, w: np.ndarray, level: float) -> np.ndarray:
         """What pairs that reach beyond the reference add to its last n brackets, as in the certificate."""
@@ -242,14 +262,14 @@ class _Task:
         logs = (np.log(np.maximum(worth, 1e-300) / (a - 1)) + (a - 1) * r) / a
         return lam * (a * np.exp((a - 1) * (logs - r)) + inward)
 
-    def _longer(self, found: _Point, kept: int) -> np.ndarray:
-        """The first masses, continued by those with equal brackets for the multiplier of shift n alone.
+    def _longer(self, found: _Point, kept: int, size: int) -> np.ndarray:
+        """The first masses, continued to some times `size` by those with equal brackets for the multiplier of shift n alone.
 
         With R_a = p_a/p_(a+n) that is 2 (c_(a+n) - level) + lam (B(R_a) + A(1/R_a) + A(R_(a+n)) + B(1/R_(a+n))) = 0, a
         recursion from far out inwards, where A and B are those of the certificate.
         """
         n, lam = found.n, float(found.multipliers[-1])
-        last = max(math.ceil(FURTHER[self.alpha is None] * kept), min(4 * kept, LONG))
+        last = max(math.ceil(FURTHER[self.alpha is None] * size), min(4 * size, LONG))
         end = 2 * last
         worth = 2 * (self.costs(n, end + n) - found.level) / lam
         logs = np.full(end + n, math.nan)
@@ -285,26 +305,6 @@ class _Task:
             return -1.0
 
 
-def _flatter(w: np.ndarray, n: int, excess: float) -> np.ndarray:
-    """Masses that fall less over the last n by this, in logarithms, and before by so much less as keeps brackets about even.
-
-    A bracket holds the ratio outwards, R, and the next one; with A and B as in the certificate a change of the logarithm of the
-    next one asks for one of 1/R times as much in R's.
-    """
-    if excess <= 0:
-        return w
-    logs = np.log(w)
-    falls = logs[:-n] - logs[n:]
-    less = np.full(falls.size, excess)
-    for high in range(falls.size - n, 0, -n):
-        low = max(high - n, 0)
-        less[low:high] = (less * np.exp(-falls))[low + n : high + n]
-    for start in range(n, w.size, n):
-        end = min(start + n, w.size)
-        logs[start:end] = logs[start - n : end - n] - (falls - less)[start - n : end - n]
-    return np.exp(logs)
-
-
 @dataclass(frozen=True)
 class _Point:
     """Masses p_0..p_K, the fall of what follows, the shifts' multipliers, what a unit of mass costs, the value, the steps."""
@@ -335,6 +335,8 @@ def _bracket(task: _Task, n: int, deadline: float) -> _Bracket | None:
     size = math.ceil(n * task.radius) + n
     if size > VARIABLES:
         return None
+    if task.alpha is not None and task.bound < GENTLE:
+        size = min(math.ceil(WIDER * n * task.radius) + n, VARIABLES)
     for share in SHARES:
         found = task.solve(n, size, deadline, share)
         if found is None:

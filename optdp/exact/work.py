@@ -42,7 +42,7 @@ class _Meter:
             needed = math.ceil(min(self.done / 1e6, 1e300))
             raise Overwork(
                 f"{self.subject} asks for more work than is allowed: at least {needed:.6g} seconds of a common processor, "
-                f"where the limit is {self.seconds:.6g}; it goes on with a larger limit (--limit)"
+                f"where the limit is {self.seconds:.6g}; it goes on with a larger one (limit=, on the command line --limit)"
             )
 
 

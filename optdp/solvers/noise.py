@@ -26,8 +26,8 @@ STEPS, FAR = 200, 2.0
 DAMPED = 0.1
 #: Masses below this do not hold up the others.
 RARE = 1e-12
-#: Newton steps of `polished`; see there.
-POLISH, LOOSE = 25, 1e-3
+#: Newton steps of `polished`, at most and without a gain; which share of what holds a point joins it to another there.
+POLISH, IDLE, JOINED = 40, 5, 1e-4
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,9 @@ class Program:
                 best = Point(p, lam, level, value, error, step)
             if error < tolerance or time.perf_counter() > deadline:
                 break
-            stretch = np.maximum(lam / z - curved, 0.1 * lam / z)
-            matrix = self.laplacian(bent[self.row] * stiff) + d.T @ (stretch[:, None] * d)
+            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no factor
+                stretch = np.maximum(lam / z - curved, 0.1 * lam / z)
+                matrix = self.laplacian(bent[self.row] * stiff) + d.T @ (stretch[:, None] * d)
             # Far from the optimum pairs may hold hardly any mass together: steps are damped there.
             matrix[np.diag_indices(self.size)] += DAMPED * min(1.0, error) * value * share
             try:
@@ -202,37 +203,70 @@ class Program:
             u, lam, z, level = u + far * v, lam + far * dlam, z + far * dz, level + far * dt
         return best if best is not None and best.error < 1e-3 else None
 
-    def polished(self, u: np.ndarray, lam: np.ndarray) -> np.ndarray:
+    def brackets(self, u: np.ndarray, lam: np.ndarray) -> np.ndarray:
+        """What a unit of mass costs at each point, with multipliers of the divergences."""
+        _, by_p, by_q, _ = self.terms(u)
+        found: np.ndarray = (self.cost + (lam @ self.derivatives(by_p, by_q)) / np.exp(u)) / self.weight
+        return found
+
+    def polished(self, u: np.ndarray, lam: np.ndarray, fixed: bool = False) -> np.ndarray:
         """Logarithms of masses nearer to where, for given multipliers, a unit of mass costs the same everywhere.
 
-        Multipliers that are 0 join no points, which leaves directions undetermined: in the matrix, not in the gradient, they
-        count as `LOOSE` of the largest.
+        Where hardly anything joins two sets of points each has a cost of its own: what a unit costs depends on ratios alone.
+        `fixed`: the ratio of the last mass to that a sensitivity before stays, and it may cost anything.
         """
         from scipy.linalg import LinAlgError, cho_solve
 
-        stiffer, best = np.maximum(lam, LOOSE * lam.max()), (math.inf, u)
-        for _ in range(POLISH):
+        best, spare, idle, home = (math.inf, u), 0.0, 0, np.zeros(self.size, dtype=np.int64)
+        last, before = self.size - 1, self.size - 1 - self.n
+        for step in range(POLISH):
             u = u - math.log(float(self.weight @ np.exp(u)))
             p = np.exp(u)
             _, by_p, by_q, stiff = self.terms(u)
             share = self.weight * p
+            matrix = self.laplacian(lam[self.row] * stiff)
+            if step == 0:
+                home = _parts(matrix)
+                first = np.array([np.flatnonzero(home == k)[0] for k in range(home.max() + 1)])
             gradient = self.cost * p + lam @ self.derivatives(by_p, by_q)
-            level = float(gradient.sum())
-            defect = gradient - level * share
-            error = float(np.abs(defect / share).max()) / level
+            gradient[last] -= spare * share[last]
+            whole = np.bincount(home, share)
+            level = np.bincount(home, gradient) / whole
+            defect = gradient - level[home] * share
+            error = float(np.abs(defect / share).max()) / float(level.max())
+            idle = 0 if error < best[0] / 2 else idle + 1
             if error < best[0]:
                 best = error, u
-            if error < 1e-10 or not math.isfinite(error):
+            if error < 1e-10 or idle == IDLE or not math.isfinite(error):
                 break
-            matrix = self.laplacian(stiffer[self.row] * stiff)
+            matrix[first, first] *= 2  # one point of each part stays, and nothing flows there
             try:
-                factor, unit = _factorised(matrix, 1e-14)
+                factor, unit = _factorised(matrix, 0.0)
             except LinAlgError:
                 break
             v = -unit * cho_solve(factor, unit * defect, check_finite=False)
-            v -= float(share @ v)
-            u = u + v * min(1.0, 1 / max(float(np.abs(v).max()), 1e-300))
+            if fixed:
+                bump = np.where(home == home[last], share * (share[last] / whole[home[last]]), 0.0)
+                bump[last] -= share[last]
+                bent = -unit * cho_solve(factor, unit * bump, check_finite=False)
+                more = -(v[last] - v[before]) / (bent[last] - bent[before])
+                v += more * bent
+            ahead = min(1.0, 1 / max(float(np.abs(v).max()), 1e-300))
+            u = u + v * ahead
+            if fixed:
+                spare += more * ahead
         return best[1]
+
+
+def _parts(matrix: np.ndarray) -> np.ndarray:
+    """The parts of a graph that hardly anything joins: the number of each point's."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    strong = matrix.diagonal()
+    joined = -matrix > JOINED * np.minimum(strong[:, None], strong)
+    found: np.ndarray = connected_components(csr_matrix(joined), directed=False)[1]
+    return found
 
 
 def _factorised(matrix: np.ndarray, ridge: float) -> tuple[Any, np.ndarray]:

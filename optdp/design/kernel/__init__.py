@@ -36,7 +36,7 @@ from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
-from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
+from optdp.design.kernel.prior import WIDE, Dual, PriorProgram, certificate, layers_of, two_atoms
 from optdp.design.kernel.task import Task, between, grid
 from optdp.design.piecewise import optimal_window
 from optdp.design.progress import ProgressLike
@@ -70,15 +70,13 @@ SMALLEST = 1e-280
 #: Values in floats that are 0.
 NOTHING = 1e-290
 #: At most how many pieces a floor is cut into; where a search was stopped.
-PIECES, FEW = 8192, 1024
+PIECES, FEW = 8192, 2048
 #: At least and at most how many times as many cells a finer mesh has.
 GROWS = 1.35, 2.0
 #: Which share of the tolerance the meshes' gap may take: pieces take the rest; where it is below NARROW finer meshes cost more.
 CLOSE, CLOSER, NARROW = 0.7, 0.85, 5e-4
 #: Windows narrower than this lie far within cells, where g must be looked at more closely.
 THIN = 1e-4
-#: Windows that must shrink by more than this are too wide for their mesh.
-WIDE = 0.1
 #: At most how often pieces are cut on; the share of its bracket that a search which was stopped may lose by it.
 CUTTINGS, LOST = 40, 0.05
 #: Cuttings in a row that make it no better, or bring it nearer to the goal by less than this share.
@@ -269,7 +267,7 @@ class _Search:
         if not task.cost.tilted:
             simple += [self._one(), *([self._two()] if task.symmetric else [])]
         if task.cost.step is not None:
-            count = len(self.certificate.points) // 2 if known else min(int(1 / (2 * task.cost.step)), FEW)
+            count = len(self.certificate.points) // 2 if known else min(int(1 / (2 * task.cost.step)), FEW // 2)
             for n in (count,) if known else (count or 1, count + 1):
                 simple += steps.covers(task, n)
         values = [made.enclose(run.problem.objective)[1] for made in simple]
@@ -587,7 +585,7 @@ class _Search:
             if task.prior is None:
                 bad = losses > goal
             over = (losses[bad] if task.prior is None else np.full(x.size, value)) - attained
-            ratio = np.clip(over / (goal - attained), 1.2, 4.0)
+            ratio = np.clip(over / max(goal - attained, 1e-16 * attained), 1.2, 4.0)
             # Cells under a window count most.
             under = (a[bad, None] <= floor.y[1:]) & (b[bad, None] >= floor.y[:-1])
             weight = np.where(under, cost, cost / (1 + task.growth))

@@ -31,8 +31,9 @@ LAYERS = (1.0, 0.97, 1.03)
 ROUNDS, CLOSE = 40, 1e-12
 #: Rows that are looked at first, for each column: where g was least.
 FIRST = 3
-#: Sets of outputs that are looked at, each finer where g was negative.
-LOOKS = 8
+#: Sets of outputs that are looked at, each finer where g was negative, as long as windows need shrink by half as much;
+#: windows that must shrink by more than WIDE are too wide for their mesh.
+LOOKS, WIDE = 8, 0.1
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ class PriorProgram:
         if np.isinf(self.atoms.a).any():  # rays are unbounded without rows at both ends
             new = np.union1d(new, [0, outputs.size - 1])
         best: tuple[Dual, float] | None = None
-        rounds = looks = 0
+        rounds, looks, was = 0, 0, np.inf
         while True:
             from scipy.sparse import csr_matrix
 
@@ -253,7 +254,9 @@ class PriorProgram:
                 best = dual, shrink
             looks += 1
             more = np.setdiff1d(lowest[self.values(lowest, self.columns(dual)) < 0], outputs)
-            if shrink <= close or lack > CLOSE or dual.value < worth or looks == LOOKS or not more.size or not left():
+            enough = shrink <= close or shrink > min(WIDE, was) or lack > CLOSE or dual.value < worth
+            was = shrink / 2
+            if enough or looks == LOOKS or not more.size or not left():
                 return best
             rounds, known = 0, outputs.size
             outputs, first = np.unique(np.append(outputs, more), return_index=True)
@@ -433,13 +436,17 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
 
 
 def dips(points: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Where g, known at the points, may be least: local minima, and vertices of parabolas through them and their neighbours."""
-    i = 1 + np.flatnonzero((g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]))
-    a, b, c = points[i - 1], points[i], points[i + 1]
-    left, right = (g[i] - g[i - 1]) / (b - a), (g[i + 1] - g[i]) / (c - b)
+    """Where g, known at the points, may be least: where it is negative, and vertices of parabolas through three neighbours.
+
+    Vertices at local minima, and wherever g would be negative: where its formula changes next to a vertex no minimum is seen.
+    """
+    a, b, c = points[:-2], points[1:-1], points[2:]
+    left, right = np.diff(g)[:-1] / (b - a), np.diff(g)[1:] / (c - b)
     bend = np.maximum(right - left, 1e-300)
-    vertices = (a + b) / 2 - left * (c - a) / (2 * bend)
-    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b, np.clip(vertices, a, c)]))
+    vertices = np.clip((a + b) / 2 - left * (c - a) / (2 * bend), a, c)
+    there = g[:-2] + (vertices - a) * (left + (vertices - b) * (right - left) / (c - a))
+    low = (g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:])
+    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b[low], vertices[low | (there < 0)]]))
 
 
 def two_atoms(task: Task) -> KernelCertificate:
