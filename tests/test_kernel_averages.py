@@ -58,7 +58,7 @@ def test_no_dip_of_a_piecewise_parabola_is_missed():
             inner = np.nextafter(inner, 1) if k else inner  # at a bend the piece that begins there
             points.append(inner)
             g.append(curve[k] * (inner - at[k]) ** 2 + height[k])
-        low = dips(np.concatenate(points), np.concatenate(g))
+        low = dips(np.concatenate(points), np.concatenate(g), everywhere=True)
         for k in np.flatnonzero((height < 0) & (at > bends[:-1]) & (at < bends[1:])):
             inside = np.linspace(bends[k], bends[k + 1], 4)
             if at[k] < inside[2] or k == 6:  # three points of its own piece around it

@@ -36,7 +36,7 @@ from optdp.design import metric as finite_metric
 from optdp.design.kernel import average, dense, master, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
-from optdp.design.kernel.prior import WIDE, Dual, PriorProgram, certificate, layers_of, two_atoms
+from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
 from optdp.design.kernel.task import Task, between, grid
 from optdp.design.piecewise import optimal_window
 from optdp.design.progress import ProgressLike
@@ -77,6 +77,8 @@ GROWS = 1.35, 2.0
 CLOSE, CLOSER, NARROW = 0.7, 0.85, 5e-4
 #: Windows narrower than this lie far within cells, where g must be looked at more closely.
 THIN = 1e-4
+#: Windows that must shrink by more than this are too wide for their mesh.
+WIDE = 0.1
 #: At most how often pieces are cut on; the share of its bracket that a search which was stopped may lose by it.
 CUTTINGS, LOST = 40, 0.05
 #: Cuttings in a row that make it no better, or bring it nearer to the goal by less than this share.

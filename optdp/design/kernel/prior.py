@@ -31,9 +31,8 @@ LAYERS = (1.0, 0.97, 1.03)
 ROUNDS, CLOSE = 40, 1e-12
 #: Rows that are looked at first, for each column: where g was least.
 FIRST = 3
-#: Sets of outputs that are looked at, each finer where g was negative, as long as windows need shrink by half as much;
-#: windows that must shrink by more than WIDE are too wide for their mesh.
-LOOKS, WIDE = 8, 0.1
+#: Sets of outputs that are looked at, each finer where g was negative.
+LOOKS = 8
 
 
 @dataclass(frozen=True)
@@ -220,7 +219,7 @@ class PriorProgram:
         if np.isinf(self.atoms.a).any():  # rays are unbounded without rows at both ends
             new = np.union1d(new, [0, outputs.size - 1])
         best: tuple[Dual, float] | None = None
-        rounds, looks, was = 0, 0, np.inf
+        rounds, looks, least = 0, 0, np.inf
         while True:
             from scipy.sparse import csr_matrix
 
@@ -254,8 +253,8 @@ class PriorProgram:
                 best = dual, shrink
             looks += 1
             more = np.setdiff1d(lowest[self.values(lowest, self.columns(dual)) < 0], outputs)
-            enough = shrink <= close or shrink > min(WIDE, was) or lack > CLOSE or dual.value < worth
-            was = shrink / 2
+            enough = shrink <= close or shrink > least or lack > CLOSE or dual.value < worth
+            least = shrink / 2 if self.task.places.size else least  # the next look has more rows, and must be worth it
             if enough or looks == LOOKS or not more.size or not left():
                 return best
             rounds, known = 0, outputs.size
@@ -281,7 +280,7 @@ class PriorProgram:
         ends += [used.a, used.b, *(used.x + knot for knot in self.task.cost.knots)]
         bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if self.task.symmetric else ())])
         fine = between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 2)
-        return dips(fine, self.values(fine, self.columns(dual)))
+        return dips(fine, self.values(fine, self.columns(dual)), everywhere=self.task.places.size > 0)
 
     def columns(self, dual: Dual) -> np.ndarray:
         """The unknowns of the dual."""
@@ -435,18 +434,19 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     )  # fmt: skip
 
 
-def dips(points: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Where g, known at the points, may be least: where it is negative, and vertices of parabolas through three neighbours.
+def dips(points: np.ndarray, g: np.ndarray, *, everywhere: bool = False) -> np.ndarray:
+    """Where g, known at the points, may be least: local minima, and vertices of parabolas through them and their neighbours.
 
-    Vertices at local minima, and wherever g would be negative: where its formula changes next to a vertex no minimum is seen.
+    `everywhere`: also other vertices at which g would be negative: where its formula changes no minimum may be seen beside one.
     """
     a, b, c = points[:-2], points[1:-1], points[2:]
     left, right = np.diff(g)[:-1] / (b - a), np.diff(g)[1:] / (c - b)
     bend = np.maximum(right - left, 1e-300)
     vertices = np.clip((a + b) / 2 - left * (c - a) / (2 * bend), a, c)
-    there = g[:-2] + (vertices - a) * (left + (vertices - b) * (right - left) / (c - a))
-    low = (g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:])
-    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b[low], vertices[low | (there < 0)]]))
+    low = use = (g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:])
+    if everywhere:
+        use = low | (g[:-2] + (vertices - a) * (left + (vertices - b) * (right - left) / (c - a)) < 0)
+    return np.unique(np.concatenate([points[g < 0], points[[0, -1]], b[low], vertices[use]]))
 
 
 def two_atoms(task: Task) -> KernelCertificate:
