@@ -172,6 +172,7 @@ def priors(draw):
     """Points of a grid or anywhere, Beta distributions and histograms."""
     count, rng = draw(st.integers(1, 6)), np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     points = np.unique(np.round(rng.random(count) * 16) / 16 if draw(st.booleans()) else rng.random(count))
+    points = points if points.size > 1 else np.array([0.25, 0.75])
     weights = rng.random(points.size) + 0.01
     return draw(st.sampled_from([
         "uniform", optdp.Density.beta(count, draw(st.integers(1, 4))), (points.tolist(), (weights / weights.sum()).tolist()),

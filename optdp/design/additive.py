@@ -886,7 +886,9 @@ def solve_additive(
         return solve_releases(eps, delta, releases, sensitivity, accounting, trial, rtol, deadline)
     if isinstance(eps, Privacy):
         if delta != 0 or sensitivity != 1.0:
-            raise TypeError("delta and sensitivity are not allowed beside a privacy notion: it has its own")
+            raise TypeError(
+                "delta and sensitivity are not allowed beside a privacy notion: it has its own (a loss is passed as loss=...)"
+            )
         privacy: Privacy = eps
     else:
         privacy = ApproxDP(eps, delta, sensitivity)  # type: ignore[arg-type]  # strings are read there

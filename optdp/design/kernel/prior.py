@@ -219,7 +219,7 @@ class PriorProgram:
         if np.isinf(self.atoms.a).any():  # rays are unbounded without rows at both ends
             new = np.union1d(new, [0, outputs.size - 1])
         best: tuple[Dual, float] | None = None
-        rounds, looks, least = 0, 0, np.inf
+        rounds = looks = 0
         while True:
             from scipy.sparse import csr_matrix
 
@@ -253,8 +253,8 @@ class PriorProgram:
                 best = dual, shrink
             looks += 1
             more = np.setdiff1d(lowest[self.values(lowest, self.columns(dual)) < 0], outputs)
-            enough = shrink <= close or shrink > least or lack > CLOSE or dual.value < worth
-            least = shrink / 2 if self.task.places.size else least  # the next look has more rows, and must be worth it
+            enough = shrink <= close or lack > CLOSE or dual.value < worth
+            enough = enough or (self.task.places.size > 0 and more.size > outputs.size)  # roundings, and more with each look
             if enough or looks == LOOKS or not more.size or not left():
                 return best
             rounds, known = 0, outputs.size
@@ -442,7 +442,8 @@ def dips(points: np.ndarray, g: np.ndarray, *, everywhere: bool = False) -> np.n
     a, b, c = points[:-2], points[1:-1], points[2:]
     left, right = np.diff(g)[:-1] / (b - a), np.diff(g)[1:] / (c - b)
     bend = np.maximum(right - left, 1e-300)
-    vertices = np.clip((a + b) / 2 - left * (c - a) / (2 * bend), a, c)
+    with np.errstate(over="ignore"):
+        vertices = np.clip((a + b) / 2 - left * (c - a) / (2 * bend), a, c)
     low = use = (g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:])
     if everywhere:
         use = low | (g[:-2] + (vertices - a) * (left + (vertices - b) * (right - left) / (c - a)) < 0)
