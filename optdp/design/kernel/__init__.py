@@ -543,7 +543,10 @@ class _Search:
     def _keep_bound(self, dual: Dual, shrink: float) -> None:
         """The exact bound of the dual, with windows that shrink more until it is good."""
         rtol = self.run.rtol
-        for share in (1.25 * shrink + 1e-12, 4 * shrink + rtol / 200, 4 * shrink + rtol / 20):
+        shares = [1.25 * shrink + 1e-12, 4 * shrink + rtol / 200, 4 * shrink + rtol / 20]
+        if not self.task.cost.jumps:  # powers are proven from pieces below them, which large eps magnify
+            shares += [4 * shrink + share for share in (rtol / 4, rtol, 1e-3) if share <= 1e-3]
+        for share in shares:
             made = certificate(self.task, dual, share)
             try:
                 bound = made.bound(self.run.problem).value

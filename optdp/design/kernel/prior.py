@@ -254,7 +254,9 @@ class PriorProgram:
             looks += 1
             more = np.setdiff1d(lowest[self.values(lowest, self.columns(dual)) < 0], outputs)
             enough = shrink <= close or lack > CLOSE or dual.value < worth
-            enough = enough or (self.task.places.size > 0 and more.size > outputs.size)  # roundings, and more with each look
+            enough = enough or (
+                self.task.places.size > 0 and more.size > outputs.size
+            )  # roundings, and more with each look
             if enough or looks == LOOKS or not more.size or not left():
                 return best
             rounds, known = 0, outputs.size
