@@ -153,8 +153,7 @@ def rdp(rtol: float, limit: float) -> Iterator[dict[str, Any]]:
             for loss in LOSSES:
                 notion = optdp.RDP(alpha, alpha / (2 * variance))
                 exponent = (alpha - 1) * alpha / (2 * variance)
-                gap = rtol if exponent <= 100 else max(rtol, 2e-2)
-                solve = lambda p=notion, q=loss, g=gap: optdp.solve_additive(p, loss=q, rtol=g, time_limit=limit)  # noqa: E731
+                solve = lambda p=notion, q=loss: optdp.solve_additive(p, loss=q, rtol=rtol, time_limit=limit)  # noqa: E731
                 name = f"alpha {alpha}, variance {variance:g}, exponent {exponent:g}"
                 yield row("rdp", name, loss, gaussian(loss, variance**0.5), solve)
 

@@ -131,7 +131,8 @@ class Program:
     def excess(self, u: np.ndarray) -> np.ndarray:
         """F_s/limit - 1 for KL, its logarithm for Renyi moments: at most 0 where the bound is kept."""
         f = self.sums(self.terms(u)[0])
-        return f - 1 if self.alpha is None else np.log(f)
+        with np.errstate(divide="ignore"):  # a moment that is nothing beside its limit
+            return f - 1 if self.alpha is None else np.log(f)
 
     def derivatives(self, by_p: np.ndarray, by_q: np.ndarray) -> np.ndarray:
         """(shift, mass): derivatives of the F_s by log masses."""
