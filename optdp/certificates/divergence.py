@@ -26,18 +26,26 @@ where sigma = w_(K-n)/w_K, and outwards R_a, from a to a + n, which makes B(R_a)
 C being what all other pairs put on a point beyond K, counting A(sigma) for A(R_(a+n)). The bracket of a + n is then
 level + lam_n (A(R_(a+n)) - A(sigma))/2, at least `level` if R >= sigma: R_a grows with a, and A with R. So the minimum is
 that over a <= K, or `level`.
+
+Where the reference goes on instead, w_(a+n) = `fall` w_a for a > K - n, the ratios of all pairs of a point a > K are those of the
+pairs of a + n, and brackets grow as costs do: the minimum is that over a <= K + n, and no level is needed. That is for losses
+that are constant far out.
+
+Rounded to "bins", X goes to the one of (ah, (a+1)h) that it falls in, as in `optdp.certificates.additive`: the points a and
+-1 - a are at the same distance, which no point has for itself, and all of the above holds. Nothing is lost by it where the loss
+changes at multiples of h alone.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from flint import arb, ctx
 
 from optdp.certificates.additive import SCALE, lattice_costs, not_noise, scaled
 from optdp.certificates.base import Bound, Certificate
-from optdp.exact import Within, enclosures, plain, work
+from optdp.exact import OPTIONAL, Within, enclosures, plain, work
 from optdp.problem import KL, RDP, Integers, Problem
 
 #: What a file may ask of the proof: points of the reference, and points times shifts.
@@ -65,7 +73,8 @@ class DivergenceCertificate(Certificate):
     """Multipliers of the shifts and a reference noise on a lattice of n points per sensitivity.
 
     **Arguments:** `multipliers`: lam_1..lam_n of F_s/limit, in units in which the sensitivity is 1 and the loss is
-    L(sensitivity x), over sensitivity^q for a power; `reference`: w_0, w_1, ..., w_K > 0; `level`: see above.
+    L(sensitivity x), over sensitivity^q for a power; `reference`: w_0, w_1, ..., w_K > 0; `level`, `rounding`,
+    `fall` (0: it does not go on): see above.
     """
 
     tag = "divergence"
@@ -73,6 +82,8 @@ class DivergenceCertificate(Certificate):
     multipliers: Annotated[tuple[float, ...], Within(0.0, least=1, most=1000)]
     reference: Annotated[tuple[float, ...], Within(0.0, least=1, most=POINTS)]
     level: Annotated[float, Within(0.0)]
+    rounding: Literal["nodes", "bins"] = field(default="nodes", metadata=OPTIONAL)
+    fall: Annotated[float, Within(0.0, 1.0)] = field(default=0.0, metadata=OPTIONAL)
 
     def bound(self, problem: Problem) -> Bound:
         privacy: Any = problem.privacy
@@ -85,13 +96,16 @@ class DivergenceCertificate(Certificate):
             self._refuse("the loss must be a power or piecewise polynomial: noise is unbounded")
         if discrete and self.n != privacy.sensitivity:
             self._refuse(f"on the integers n = {self.n} must be the sensitivity {plain(privacy.sensitivity)}")
+        if self.rounding not in ("nodes", *["bins"] * (not discrete)):
+            self._refuse("the rounding must be to nodes, or on the line to bins")
         size, shifts = len(self.reference), sum(lam > 0 for lam in self.multipliers)
-        if len(self.multipliers) != self.n or size <= self.n or (size + 3 * self.n) * shifts > MOST:
+        if len(self.multipliers) != self.n or size <= self.n or (size + 5 * self.n) * shifts > MOST:
             told = f"there must be {self.n} multipliers, and between {self.n} and {POINTS} points of the reference"
             self._refuse(told)
-        known = np.isfinite([*self.reference, *self.multipliers, self.level]).all()
+        known = np.isfinite([*self.reference, *self.multipliers, self.level]).all() and 0 <= self.fall < 1
         if not known or min(*self.reference, self.multipliers[-1]) <= 0:
-            self._refuse("the reference and the last multiplier must be positive, and all numbers finite")
+            told = "the reference and the last multiplier must be positive, all numbers finite, and fall in [0, 1)"
+            self._refuse(told)
         with ctx.workprec(BITS):
             value = self._ball(problem)
             found = scaled(problem, value) if value.is_finite() else 0.0
@@ -101,12 +115,14 @@ class DivergenceCertificate(Certificate):
     def _ball(self, problem: Problem) -> arb:
         """t - sum lam for sensitivity 1, at the working precision."""
         privacy: Any = problem.privacy
-        n, edge = self.n, len(self.reference) - 1
+        n, edge = self.n, len(self.reference) - 1 + 2 * self.n * (self.fall > 0)
         discrete = isinstance(problem.domain, Integers)
         work.count(60 * (edge + n) + 2.5 * (2 * edge + n) * sum(lam > 0 for lam in self.multipliers))
-        exact = lattice_costs(problem.objective.loss, privacy.sensitivity, n, edge + n, discrete)
+        exact = lattice_costs(problem.objective.loss, privacy.sensitivity, n, edge + n, discrete, self.rounding)
         costs = [arb(int(c)) / 2**SCALE for c in exact]
         w, level = [arb(x) for x in self.reference], arb(self.level)
+        while len(w) <= edge:
+            w.append(w[-n] * arb(self.fall))
         logs = [x.log() for x in w]  # few of them, of many pairs
         linear = supports(privacy)
         sigma = [*[arb(1)] * (n - 1), w[edge - n] / w[edge]]
@@ -116,25 +132,33 @@ class DivergenceCertificate(Certificate):
             arb(0),
         )
         put += self.multipliers[-1] * (far[-1][0][0] + sum(far[-1][1], arb(0)))
-        total = [arb(0)] * (edge + 1)  # lam_s times the A's and B's, at i and at -i
+        total = [arb(0)] * (edge + 1)  # lam_s times the A's and B's, at i and at its mirror image
+        bins = self.rounding == "bins"
+
+        def one(a: int) -> int:
+            """Of a distance at which only one point is, the sums count twice."""
+            return 1 if a or bins else 2
+
         for s, lam in enumerate(self.multipliers, 1):
             if lam <= 0:
                 continue
-            for a in range(-edge, edge + 1):  # the pair from |a| to |a + s|, of the points a and a + s
-                there = abs(a + s)
+            for a in range(-edge - bins, edge + 1):  # the pair of the points a and a + s, and how far out they are
+                here, there = (i if i >= 0 else -i - bins for i in (a, a + s))
                 if there <= edge:
-                    p, q = linear(w[abs(a)] / w[there], logs[abs(a)] - logs[there])
-                    total[abs(a)] += lam * p * (2 if a == 0 else 1)
-                    total[there] += lam * q * (2 if there == 0 else 1)
+                    p, q = linear(w[here] / w[there], logs[here] - logs[there])
+                    total[here] += lam * p * one(here)
+                    total[there] += lam * q * one(there)
+                    continue
+                if self.fall:  # what is beyond them is not asked for
                     continue
                 outward, inward = far[s - 1]
                 own = outward[0]
                 if s == n:
                     least = (2 * (costs[there] - level) + put) / lam
                     own = self._outer(least, privacy, sigma[-1])
-                total[a] += lam * (own + inward[1]) * (2 if a == 0 else 1)
-        brackets = [c + x / 2 for c, x in zip(costs, total, strict=False)]
-        least = min([*map(enclosures.lower, brackets), enclosures.lower(level)])
+                total[here] += lam * (own + inward[1]) * one(here)
+        brackets = [enclosures.lower(c + x / 2) for c, x in zip(costs, total, strict=False)]
+        least = min(brackets[:-n]) if self.fall else min(*brackets, enclosures.lower(level))
         return enclosures.ball(least) - sum(map(arb, self.multipliers), arb(0))
 
     def _outer(self, worth: arb, privacy: KL | RDP, least: arb) -> arb:

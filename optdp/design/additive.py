@@ -459,17 +459,20 @@ def jumps_of(loss: Any, width: float) -> list[Fraction]:
     return [b / Fraction(width) for b, (r, s) in kinks if horner(r, b) != horner(s, b)][:3]
 
 
+def beyond(n: int, jumps: list[Fraction], end: Fraction) -> Fraction:
+    """How far behind a jump its cell ends, in cells, one of which ends at `end`: all but one of it where a float is a little
+    larger than its digits.
+    """
+    return max(((end - b * n) % 1 for b in jumps), default=Fraction(0))
+
+
 def aligned(points: int, jumps: list[Fraction], steps: bool) -> int:
     """Points per sensitivity near `points`, with one of them where the loss jumps, if there are such; for a step function with
     the end of a cell there, or as little beyond as there is.
     """
-
-    def beyond(n: int) -> Fraction:
-        """How far behind a jump its cell ends, in cells: all but one of it where a float is a little larger than its digits."""
-        return max(((Fraction(steps, 2) - b * n) % 1 for b in jumps), default=Fraction(0))
-
-    best = min(range(points, points + points // 3 + 2), key=beyond)
-    return best if steps or beyond(best) < 1e-9 else points
+    off = {n: beyond(n, jumps, Fraction(steps, 2)) for n in range(points, points + points // 3 + 2)}
+    best = min(off, key=lambda n: off[n])
+    return best if steps or off[best] < 1e-9 else points
 
 
 class _Task:

@@ -24,7 +24,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
 from optdp.certificates.peak import PeakCertificate
 from optdp.design import additive_narrow, additive_peak
-from optdp.design.additive import aligned, as_weights, jumps_of, sized
+from optdp.design.additive import aligned, as_weights, beyond, jumps_of, sized
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.sampling import LIMB
@@ -54,8 +54,11 @@ SHARES, EXACT = (1e-7, 1e-5, 1e-3), 1e-8
 STEEPEST, WHOLE = 16.0, 40.0
 #: How much longer the certificate's reference is than the program's noise, for Renyi divergences and for KL.
 FURTHER = (2.0, 3.0)
-#: How often the tail's fall is found anew, for a loss that is constant there.
-TAILS = 4
+#: For a loss that is constant far out: how often the tail's fall is found anew, below which mass the certificate's reference is
+#: no more the noise, and by how much the logarithms of its masses fall from there.
+TAILS, RAREST, FARTHEST = 4, 1e-10, 400.0
+#: How much less than the program's value a reference proves before another one is tried.
+ENOUGH = 1e-4
 #: Lattices of more points are not tried for a loss that jumps.
 JUMPY = 48
 #: Lattices that may fail.
@@ -93,15 +96,34 @@ class _Task:
         self.radius += self.beyond
         self.jumps = jumps_of(self.loss, self.width)
 
+    def bins(self, n: int) -> bool:
+        """Whether cells begin where the loss jumps, and are not around these places."""
+        nodes, bins = (beyond(n, self.jumps, end) for end in (Fraction(1, 2), Fraction(0)))
+        return self.loss.steps and not self.discrete and bins < nodes
+
+    def aligned(self, points: int) -> int:
+        """Points per sensitivity near `points` that suit the jumps: for a step function as few as have cells that end there,
+        if there are such: more are no better.
+        """
+        for n in range(1, JUMPY + 1) if self.loss.steps else ():
+            if min(beyond(n, self.jumps, Fraction(1, 2)), beyond(n, self.jumps, Fraction(0))) < 1e-9:
+                return n
+        return aligned(points, self.jumps, self.loss.steps) if self.jumps else points
+
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
-        return np.array([float(c) for c in lattice_costs(self.loss, self.width, n, last, self.discrete)]) / 2.0**SCALE
+        rounding = "bins" if self.bins(n) else "nodes"
+        exact = lattice_costs(self.loss, self.width, n, last, self.discrete, rounding)
+        return np.array([float(c) for c in exact]) / 2.0**SCALE
+
+    def weight(self, n: int, size: int) -> np.ndarray:
+        """How many points are at each distance."""
+        return np.where(np.arange(size) > 0, 2.0, 1.0 + self.bins(n))
 
     def data(self, n: int, size: int, fall: float) -> tuple[np.ndarray, np.ndarray]:
         """(cost, weight) of the masses, with those of the tail beyond them."""
         periods = math.ceil(40 / -math.log(fall)) + 1
-        costs = self.costs(n, size + periods * n)
-        weight = np.where(np.arange(size) == 0, 1.0, 2.0)
+        costs, weight = self.costs(n, size + periods * n), self.weight(n, size)
         price = weight * costs[:size]
         price[-n:] = 2 * fall ** np.arange(periods) @ costs[size - n : size + (periods - 1) * n].reshape(periods, n)
         weight[-n:] /= 1 - fall
@@ -145,7 +167,8 @@ class _Task:
         for _ in range(TAILS if self.beyond else 1):
             fall = math.exp(-steep)
             price, weight = self.data(n, size, fall)
-            program = noise.Program(price, weight, n, fall, self.alpha, self.bound * (1 - share), np.arange(1, n + 1))
+            limit, shifts = self.bound * (1 - share), np.arange(1, n + 1)
+            program = noise.Program(price, weight, n, fall, self.alpha, limit, shifts, bins=self.bins(n))
             for start in self.starts(program):
                 found = program.solve(start, EXACT, deadline)
                 if found is not None or time.perf_counter() > deadline:
@@ -155,7 +178,7 @@ class _Task:
             made = _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps)
             if not self.beyond:
                 break
-            steep, last = math.log(self.ratio(found.multipliers, found.level, self.top)), steep
+            steep, last = self.decay(found.multipliers, found.level), steep
             if abs(steep - last) < 1e-6:
                 break
         return made
@@ -176,6 +199,27 @@ class _Task:
             low, high = (x, high) if rest >= 0 else (low, x)
         return math.exp(low)
 
+    def decay(self, multipliers: np.ndarray, level: float) -> float:
+        """How fast masses fall where the loss is constant, per sensitivity: every unit costs the same there."""
+        steps, worth = np.arange(1, multipliers.size + 1) / multipliers.size, 2 * (self.top - level)
+        a, r = self.alpha, self.bound
+
+        def spare(x: float) -> float:
+            x = x * steps
+            if a is None:
+                return worth + float(multipliers @ (2 - 2 * np.cosh(x))) / r
+            terms = ((a, (a - 1) * x), (1 - a, a * x))
+            sums = sum(k * (np.exp(np.minimum(y - (a - 1) * r, 700.0)) + np.exp(-y - (a - 1) * r)) for k, y in terms)
+            return worth + float(multipliers @ sums)
+
+        low, high = 0.0, 1.0
+        while spare(high) > 0 and high < 700:
+            low, high = high, 2 * high
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if spare(middle) > 0 else (low, middle)
+        return low
+
     @property
     def top(self) -> float:
         """What the loss is far out."""
@@ -190,18 +234,18 @@ class _Task:
         unit = np.maximum(np.maximum(unit, np.exp(-reach / (0.25 * self.scale + 0.25))), 1e-9) / (weight @ unit)
         pairs = []
         for shift in range(1, n + 1):
-            first, second = ((k, factor * unit[k]) for k, factor in self._sides(n, size, shift, fall))
+            first, second = ((k, factor * unit[k]) for k, factor in self._sides(n, size, shift, fall, self.bins(n)))
             pairs.append((first, second))
         found = divergence.solve(price * unit, weight * unit, pairs, self.alpha, self.bound)
         return None if found is None else (found[0] * unit, *found[1:])
 
     @staticmethod
-    def _sides(n: int, size: int, s: int, fall: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _sides(n: int, size: int, s: int, fall: float, bins: bool) -> list[tuple[np.ndarray, np.ndarray]]:
         """(index, factor) of p_i and p_(i+s) in the variables: pairs within a tail by their first period, times 1/(1 - fall)."""
-        i = np.arange(-size + 1 - s, size)
-        times = np.where((i >= size - n) | (i + s <= n - size), 1 / (1 - fall), 1.0)
+        i = np.arange(-size + 1 - bins - s, size)
+        times = np.where((i >= size - n) | (i + s <= n - size - bins), 1 / (1 - fall), 1.0)
         sides = []
-        for place in (np.abs(i), np.abs(i + s)):
+        for place in (np.where(k < 0, -k - bins, k) for k in (i, i + s)):
             beyond = np.maximum(-((size - 1 - place) // n), 0)
             sides.append((place - beyond * n, times * fall ** beyond.astype(float)))
         return sides
@@ -210,26 +254,58 @@ class _Task:
         """The masses as exact noise, not yet tested."""
         p, fall, n = found.p, found.fall, found.n
         whole = np.concatenate([p[:-n], p[-n:] / (1 - fall)])
-        weights = [max(w, 1) for w in as_weights(whole, float(whole[0] + 2 * whole[1:].sum()))]
+        weights = [max(w, 1) for w in as_weights(whole, float(self.weight(n, whole.size) @ whole))]
         domain: Any = self.problem.domain
         return AdditiveMechanism(
-            domain, self.width, n, tuple(weights[:-n]), 0, tuple(weights[-n:]), int(fall * LIMB), notion=self.privacy
+            domain, self.width, n, tuple(weights[:-n]), 0, tuple(weights[-n:]), int(fall * LIMB), notion=self.privacy,
+            bins=self.bins(n),
         )  # fmt: skip
 
-    def certificate(self, found: _Point) -> DivergenceCertificate:
-        """The multipliers, with a reference that follows the noise as far as a unit of its mass costs about the same."""
-        n, level = found.n, found.level
+    def certificate(self, found: _Point) -> tuple[DivergenceCertificate, float]:
+        """The multipliers, with the better of the references, and what they prove."""
+        n = found.n
         multipliers, order = found.multipliers.copy(), np.argsort(found.multipliers)
         little = np.cumsum(multipliers[order]) < SMALL * found.value
         multipliers[order[little]] = 0.0
         multipliers[-1] = max(multipliers[-1], SMALL * found.value)
-        used = np.union1d([1], np.flatnonzero(multipliers) + 1)
+        used, best = np.union1d([1], np.flatnonzero(multipliers) + 1), None
+        rounding: Any = "bins" if self.bins(n) else "nodes"
+        for settled in (True, False) if self.beyond else (False,):
+            w, fall = (self._settled if settled else self._followed)(found, multipliers, used)
+            made = DivergenceCertificate(
+                n, tuple(multipliers.tolist()), tuple(w.tolist()), found.level, rounding, fall
+            )  # fmt: skip
+            proven = self._proves(made)
+            if best is None or proven > best[1]:
+                best = made, proven
+            if proven >= (1 - ENOUGH) * found.value:
+                break
+        assert best is not None
+        return best
+
+    def _settled(self, found: _Point, multipliers: np.ndarray, used: np.ndarray) -> tuple[np.ndarray, float]:
+        """The noise, and geometric where it is rare, made even: (reference, fall). Where the loss is constant, ratios need some
+        way to settle.
+        """
+        n, steep = found.n, self.decay(multipliers, found.level)
+        rare = int((found.p > RAREST).argmin()) or found.p.size
+        kept = min(max(rare, math.ceil(n * self.beyond) + 2 * n), found.p.size)
+        more = np.arange(max(min(LONG, kept + int(n * FARTHEST / steep)) - kept, 0))
+        u = np.log(found.p[:kept])
+        u, fall = np.append(u, u[kept - n + more % n] - steep * (1 + more // n)), math.exp(-steep)
+        price, weight = self.data(n, u.size, fall)
+        program = noise.Program(price, weight, n, fall, self.alpha, self.bound, used, bins=self.bins(n))
+        return np.exp(program.polished(u, multipliers[used - 1])), fall
+
+    def _followed(self, found: _Point, multipliers: np.ndarray, used: np.ndarray) -> tuple[np.ndarray, float]:
+        """The noise as far as a unit of its mass costs about the same, and further what makes it do so: (reference, 0)."""
+        n, level = found.n, found.level
 
         def program(w: np.ndarray) -> noise.Program:
-            weight = np.where(np.arange(w.size) == 0, 1.0, 2.0)
+            weight = self.weight(n, w.size)
             cost = weight * self.costs(n, w.size - 1)
             cost[-n:] += self._outer(multipliers, w, level)
-            return noise.Program(cost, weight, n, 0.5, self.alpha, self.bound, used, cut=True)
+            return noise.Program(cost, weight, n, 0.5, self.alpha, self.bound, used, cut=True, bins=self.bins(n))
 
         lam, size = multipliers[used - 1], found.p.size - 2 * n
         uneven = np.abs(program(found.p).brackets(np.log(found.p), lam) - level)[:size] > UNEVEN * level
@@ -245,7 +321,7 @@ class _Task:
             w = np.exp(u)
             if last >= level or np.abs(w / before - 1).max() < SETTLED:
                 break
-        return DivergenceCertificate(n, tuple(multipliers.tolist()), tuple(w.tolist()), level)
+        return w, 0.0
 
     def _outer(self, multipliers: np.ndarray, w: np.ndarray, level: float) -> np.ndarray:
         """What pairs that reach beyond the reference add to its last n brackets, as in the certificate."""
@@ -344,8 +420,8 @@ def _bracket(task: _Task, n: int, deadline: float) -> _Bracket | None:
         mechanism = task.mechanism(found)
         if mechanism.admitted(task.privacy):
             value = mechanism.enclose_loss(task.loss, sent=True)[1]
-            certificate = task.certificate(found)
-            return _Bracket(mechanism, value, certificate, min(max(task._proves(certificate), 0.0), value), found)
+            certificate, proven = task.certificate(found)
+            return _Bracket(mechanism, value, certificate, min(max(proven, 0.0), value), found)
     return None
 
 
@@ -383,8 +459,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         points = max(
             points, math.ceil(1.5 / additive_narrow.peak(task.bound, 1 if (task.loss.exponent or 1) < 2 else 2))
         )
-    if task.jumps and not fixed:
-        points = aligned(points, task.jumps, task.loss.steps)
+    points = points if fixed else task.aligned(points)
     best: _Bracket | None = None
     failed = 0
     while True:
@@ -404,7 +479,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             min(max(math.ceil(points * math.sqrt(found.gap / (AIM * rtol))), points + 1), 4 * points, most),
             points,
         )
-        points = aligned(points, task.jumps, task.loss.steps) if task.jumps else points
+        points = task.aligned(points)
         if points <= last or (task.jumps and points > JUMPY):
             break
     if best is None and steep is not None:

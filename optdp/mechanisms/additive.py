@@ -89,6 +89,7 @@ class AdditiveMechanism(AdditiveNoise):
       (K = len(weights)), which share it in proportion 1 : b : b^2 : ..., b = `decay` / 2^62.
     - `eps`: the point of the privacy profile at which `guarantee()` states delta; the profile itself is `delta(eps)`.
     - `notion`: what `guarantee()` states instead, where the noise is proven to have it: a `Profile`, `GDP`, `RDP` or `KL`.
+    - `bins`: whether cells lie between multiples of h: cell a is (ah, (a + 1)h), its mirror image (-(a + 1)h, -ah). On the line.
 
     Probabilities are these weights over their total, hence exact rationals, and they sum to exactly 1.
 
@@ -110,6 +111,7 @@ class AdditiveMechanism(AdditiveNoise):
     decay: Annotated[int, Within(0, LIMB)] = 0
     eps: Number = 0.0
     notion: Annotated[Privacy | None, Within()] = field(default=None, metadata=OPTIONAL)
+    bins: bool = field(default=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         if self.notion is not None and not isinstance(self.notion, Privacy):
@@ -123,6 +125,10 @@ class AdditiveMechanism(AdditiveNoise):
         require.integer("n", self.n, low=1, high=LENGTH)
         if self.discrete and self.n != self.sensitivity:
             raise ValueError(f"n = {self.n} is not allowed: on the integers it must be the sensitivity")
+        if not isinstance(self.bins, bool):
+            raise TypeError(f"bins = {self.bins!r} is not allowed: it must be True or False")
+        if self.discrete and self.bins:
+            raise ValueError("bins = True is not allowed on the integers: cells are the integers themselves")
         if self.discrete and self.atom:
             raise ValueError("atom is not allowed on the integers: it belongs to weights[0]")
         for name, numbers in (("weights", self.weights), ("atom", (self.atom,)), ("tail", self.tail)):
@@ -139,7 +145,17 @@ class AdditiveMechanism(AdditiveNoise):
     @cached_property
     def total(self) -> int:
         """The sum of all weights: the common denominator of the probabilities."""
-        return self.atom + sum(self.weights[:1]) + 2 * sum(self.weights[1:]) + 2 * sum(self.tail)
+        return self.atom + 2 * (sum(self.weights) + sum(self.tail)) - (not self.bins) * self.weights[0]
+
+    @property
+    def _twice(self) -> np.ndarray:
+        """How many cells are at each distance that has a weight."""
+        return np.where(np.arange(len(self.weights)) > 0, 2, 1 + self.bins)
+
+    @property
+    def _middle(self) -> Fraction:
+        """Where the middle of cell 0 is, in cells."""
+        return Fraction(self.bins, 2)
 
     @property
     def step(self) -> Fraction:
@@ -158,7 +174,7 @@ class AdditiveMechanism(AdditiveNoise):
         half = [w * d**periods for w in self.weights]
         half += [t * (d - b) * b**k * d ** (2 - k) for k in range(periods) for t in self.tail]
         up = np.array(half, dtype=object)
-        return np.concatenate([up[:0:-1], up]), d**periods
+        return np.concatenate([up[::-1] if self.bins else up[:0:-1], up]), d**periods
 
     @cached_property
     def _starts(self) -> np.ndarray:
@@ -225,8 +241,8 @@ class AdditiveMechanism(AdditiveNoise):
             return Fraction(int(excess.sum()), scale)
         # Point j of the line is at distance (j - k) - reach; both tails repeat with period n and factor b: the last but one
         # whole period of each, [K + n, K + 2n) at distance from 0, stands for itself and all that follow.
-        end = k + (line.size - 1) // 2 + len(self.weights)
-        start = end - 2 * len(self.weights) - self.n + 1
+        end = k + line.size // 2 + len(self.weights)
+        start = end - 2 * len(self.weights) - self.n + (not self.bins)
         tails = excess[end : end + self.n].sum() + excess[start - self.n : start].sum()
         return Fraction(int(excess[start:end].sum()), scale) + Fraction(int(tails), scale) / (1 - self._b)
 
@@ -257,12 +273,12 @@ class AdditiveMechanism(AdditiveNoise):
         if self.tail and not 1 <= k <= self.n:
             raise ValueError(f"k = {k} is not allowed: noise with a tail is compared at shifts of 1 to {self.n} cells")
         (line, unit), starts = self._line, self._starts
-        size, n, reach = len(self.weights), self.n, (line.size - 1) // 2
+        size, n, centre = len(self.weights), self.n, line.size // 2
         work.count(60 + 1.5 * starts.size)
         if not self.tail:
             spans, scale = [(-k, line.size, 1)], 1
         else:  # one period of each tail stands for itself and all that follow: 1 + b + b^2 + ... = LIMB/(LIMB - decay)
-            scale, low, high = LIMB - self.decay, reach - size - n + 1, reach + size
+            scale, low, high = LIMB - self.decay, centre - size - n + (not self.bins), centre + size
             spans = [(low - n, low, LIMB), (high, high + n, LIMB), (low, high, scale)]
         values = np.concatenate([np.zeros(1, dtype=object), line[starts[:-1]], np.zeros(1, dtype=object)])
         p: list[int] = []
@@ -335,7 +351,10 @@ class AdditiveMechanism(AdditiveNoise):
         b, d, n = self.decay, LIMB, self.n
         half = [w * d**2 for w in self.weights] + [t * (d - b) * factor for factor in (d, b) for t in self.tail]
         work.count((len(half) + n) * (1 + work.rational(8)))
-        line = [*half[n:0:-1], *half]  # a window of n cells around each distance; further out it repeats
+        line = [
+            *(half[:n][::-1] if self.bins else half[n:0:-1]),
+            *half,
+        ]  # a window of n cells around each distance; further out it repeats
         top = largest_around(line, n)[len(line) - len(half) :]
         return max(Fraction(most, w) for most, w in zip(top, half, strict=True))
 
@@ -401,7 +420,8 @@ class AdditiveMechanism(AdditiveNoise):
             return super().check_privacy(privacy)
         reach = privacy.sensitivity <= self.sensitivity
         told = f"the guarantee is for neighbours up to {privacy.sensitivity:g} apart"
-        mass = Fraction(self.atom + self.weights[0] + 2 * sum(self.weights[1:]) + 2 * sum(self.tail), self.total)
+        sides = self.weights[0] * (1 + self.bins) + 2 * sum(self.weights[1:]) + 2 * sum(self.tail)
+        mass = Fraction(self.atom + sides, self.total)
         checks = [
             Check("sensitivity", reach, f"{told}, the noise for {self.sensitivity:g}"),
             Check("mass", mass == 1 and min(self.weights) >= 0, f"the masses add up to {mass} in exact rationals"),
@@ -450,13 +470,17 @@ class AdditiveMechanism(AdditiveNoise):
         if self.tail:
             return np.inf
         half = Fraction(0) if self.discrete else Fraction(1, 2)
-        return enclosures.round_up((len(self.weights) - 1 + half) * self.step)
+        return enclosures.round_up((len(self.weights) - 1 + self._middle + half) * self.step)
 
     def noise_density(self, z: ArrayLike) -> np.ndarray:
         if self.discrete:
             return np.zeros(np.shape(z))
         h = float(self.step)
-        return self._mass_at(np.floor(np.abs(np.asarray(z, dtype=float)) / h + 0.5).astype(np.int64)) / h
+        return self._mass_at(self._cells(np.abs(np.asarray(z, dtype=float)) / h)) / h
+
+    def _cells(self, distance: np.ndarray) -> np.ndarray:
+        """The cells that hold places at these distances from 0, in cells."""
+        return np.floor(distance if self.bins else distance + 0.5).astype(np.int64)
 
     def noise_probability(self, z: ArrayLike) -> np.ndarray:
         points = np.abs(np.asarray(z, dtype=float))
@@ -467,7 +491,7 @@ class AdditiveMechanism(AdditiveNoise):
     @cached_property
     def _cumulative(self) -> np.ndarray:
         """P(|cell index| <= a), without the atom, for a within `weights`."""
-        return np.cumsum(np.concatenate([self.masses[:1], 2 * self.masses[1:]]))
+        return np.cumsum(self._twice * self.masses)
 
     def _within(self, a: np.ndarray) -> np.ndarray:
         """P(|cell index| <= a) without the atom; a = -1 gives 0."""
@@ -488,9 +512,10 @@ class AdditiveMechanism(AdditiveNoise):
             a = np.floor(distance).astype(np.int64)
             inside = self._within(np.where((points < 0) & (distance == a), a - 1, a))
         else:
-            a = np.floor(distance / h + 0.5).astype(np.int64)
-            share = np.where(a == 0, 2 * distance / h, distance / h + 0.5 - a)  # the central cell is one, not two
-            inside = self._within(a - 1) * (a > 0) + np.where(a == 0, 1.0, 2.0) * self._mass_at(a) * share
+            a, centre = self._cells(distance / h), 0.5 - float(self._middle)
+            one = (a == 0) & (not self.bins)  # the central cell is one, not two
+            share = np.where(one, 2 * distance / h, distance / h + centre - a)
+            inside = self._within(a - 1) * (a > 0) + np.where(one, 1.0, 2.0) * self._mass_at(a) * share
             inside = inside + self.atom_mass
         return np.where(points >= 0, (1 + inside) / 2, (1 - inside) / 2)
 
@@ -514,8 +539,9 @@ class AdditiveMechanism(AdditiveNoise):
             return np.where(levels > 0.5, a, -a) * 1.0 + 0.0
         before = self._within(a - 1) * (a > 0) + self.atom_mass
         mass = self._mass_at(a)
-        share = np.clip((inside - before) / np.where(mass > 0, mass, 1.0) / np.where(a == 0, 1.0, 2.0), 0.0, 1.0)
-        radius = np.where(a == 0, share / 2, a - 0.5 + share) * float(self.step)
+        one = (a == 0) & (not self.bins)
+        share = np.clip((inside - before) / np.where(mass > 0, mass, 1.0) / np.where(one, 1.0, 2.0), 0.0, 1.0)
+        radius = np.where(one, share / 2, a - 0.5 + float(self._middle) + share) * float(self.step)
         return np.where(levels >= 0.5, radius, -radius) + 0.0
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
@@ -566,7 +592,7 @@ class AdditiveMechanism(AdditiveNoise):
         if wanted <= inside:
             return Fraction(0), Fraction(0)
         for a, weight in enumerate(self.weights):
-            both = weight * (2 if a else 1)
+            both = weight * (2 if a or self.bins else 1)
             if inside + both >= wanted:
                 return self._placed(a, (wanted - inside) / both)
             inside += both
@@ -591,7 +617,9 @@ class AdditiveMechanism(AdditiveNoise):
 
     def _placed(self, a: int, share: Fraction) -> tuple[Fraction, Fraction]:
         """Where a share of the cells at distance a is passed, from the inside."""
-        place = Fraction(a) if self.discrete else share / 2 if a == 0 else a - Fraction(1, 2) + share
+        if self.discrete:
+            return Fraction(a), Fraction(a)
+        place = a + self._middle + share - Fraction(1, 2) if a or self.bins else share / 2
         return place, place
 
     def _as_sent(self, value: arb, exponent: float) -> arb:
@@ -606,8 +634,9 @@ class AdditiveMechanism(AdditiveNoise):
         """E|Z|^q for q = 1, 2, exactly."""
         n, b = self.n, self._b
         work.count(0.5 * len(self.weights) + 1.5 * len(self.tail))
-        body = sum(w * a**q for a, w in enumerate(self.weights))
-        places = range(len(self.weights), len(self.weights) + len(self.tail))
+        size, middle = len(self.weights), self._middle
+        body = sum(w * (a + middle) ** q for a, w in enumerate(self.weights))
+        places = [a + middle for a in range(size, size + len(self.tail))]
         mean = b * n / (1 - b)  # of n times the number of further periods
         ours, first = sum(self.tail), sum(r * t for r, t in zip(places, self.tail, strict=True))
         if q == 1:
@@ -617,20 +646,22 @@ class AdditiveMechanism(AdditiveNoise):
             tail = second + 2 * mean * first + n * n * b * (1 + b) / (1 - b) ** 2 * ours
         cells = 2 * (body + tail)
         if not self.discrete:  # the spread within a cell
-            cells += Fraction(self.weights[0], 4) if q == 1 else Fraction(self.total - self.atom, 12)
+            cells += Fraction((not self.bins) * self.weights[0], 4) if q == 1 else Fraction(self.total - self.atom, 12)
         return Fraction(cells) * self.step**q / self.total
 
     def _sampled_value(self, law: Any) -> tuple[float, float]:
         cells = np.arange(len(self.weights))
-        mass = np.concatenate([self.masses[:1], 2 * self.masses[1:]])
+        mass = self._twice * self.masses
         if self.discrete:
             value = float(mass @ law(cells * 1.0))
             return value * (1 - 1e-12), value * (1 + 1e-12)
         h = float(self.step)
-        low_up, high_up = law.integral_bracket((cells + 0.5) * h)
-        low_down, high_down = law.integral_bracket(np.maximum(cells - 0.5, 0.0) * h)
+        middle = cells + float(self._middle)
+        low_up, high_up = law.integral_bracket((middle + 0.5) * h)
+        low_down, high_down = law.integral_bracket(np.maximum(middle - 0.5, 0.0) * h)
         low, high = (low_up - high_down) / h, (high_up - low_down) / h
-        low[0], high[0] = low_up[0] * 2 / h, high_up[0] * 2 / h
+        if not self.bins:
+            low[0], high[0] = low_up[0] * 2 / h, high_up[0] * 2 / h
         zero = float(law(0.0)) * self.atom_mass
         scale = float(law.integral(np.asarray(self.noise_radius()))) / h * 1e-15
         return float(mass @ low) * (1 - 1e-12) - scale + zero, float(mass @ high) * (1 + 1e-12) + scale + zero
@@ -638,11 +669,12 @@ class AdditiveMechanism(AdditiveNoise):
     def _integrated_value(self, law: Any, share: float) -> arb:
         """For a loss known through its integral I, which is nondecreasing: E L(|Z + D|) for any |D| <= share (|Z| + 3 h)."""
         with ctx.workprec(2 * enclosures.PRECISION):
-            h, size = enclosures.ball(self.step), len(self.weights)
+            h, size, middle = enclosures.ball(self.step), len(self.weights), enclosures.ball(self._middle)
 
             def mean(a: int) -> arb:
-                """Of L over the cell around a > 0, or its right half, and over both moved inwards and outwards."""
-                low, high, move = a * h - (h / 2 if a else 0), a * h + h / 2, (a + 4) * h * share
+                """Of L over cell a, or its right half where it is around 0, and over both moved inwards and outwards."""
+                low, high = ((a + middle + side) * h for side in (-arb(0.5) if a or self.bins else 0, arb(0.5)))
+                move = (a + 4) * h * share
                 integral = law.integral_ball
                 if not share:
                     return (integral(high) - integral(low)) / (high - low)
@@ -662,7 +694,13 @@ class AdditiveMechanism(AdditiveNoise):
 
             cost = at if self.discrete else mean
             work.count(60.0 * len(self.weights))
-            total = sum((cost(a) * w * (2 if a else 1) for a, w in enumerate(self.weights)), arb(0))
+            total = sum(
+                (
+                    cost(a) * w * times
+                    for a, (w, times) in enumerate(zip(self.weights, self._twice.tolist(), strict=True))
+                ),
+                arb(0),
+            )
             if self.tail:
                 (factor, order), b, n, periods = law.growth, enclosures.ball(self._b), self.n, 8
                 q, unit = enclosures.ball(order), (2 * h).max(arb(1)) if law.exponent is None else h
@@ -690,7 +728,8 @@ class AdditiveMechanism(AdditiveNoise):
 
     @cached_property
     def _alias(self) -> Alias:
-        sizes = [self.atom, *self.weights[:1], *(2 * w for w in self.weights[1:]), *(2 * t for t in self.tail)]
+        both = [times * w for times, w in zip(self._twice.tolist(), self.weights, strict=True)]
+        sizes = [self.atom, *both, *(2 * t for t in self.tail)]
         return Alias([sizes], self.total)
 
     @cached_property
@@ -705,15 +744,20 @@ class AdditiveMechanism(AdditiveNoise):
         if self.tail:
             going = np.flatnonzero(distance >= len(self.weights))
             distance[going] += self._periods.draw(going.size, rng) * self.n
-        distance *= 1 - 2 * rng.integers(0, 2, size=size)
+        left = rng.integers(0, 2, size=size)
+        distance *= 1 - 2 * left
+        if self.bins:
+            distance -= left
         if not self.discrete:
             m = self._grid()[1]
             if distance.size and np.abs(distance).max() >= FAR:  # m is at most 2^41
                 distance = distance.astype(object)
             within = rng.integers(0, m, size=size)
-            within -= m // 2
+            within -= 0 if self.bins else m // 2
             distance *= m
-            distance += within * inside if self.atom else within
+            distance += within
+            if self.atom:
+                distance *= inside
         return distance
 
     def _grid(self) -> tuple[float, int]:

@@ -82,12 +82,12 @@ class Program:
 
     **Arguments:** `cost`, `weight`: of the masses, their tails included; `n`: points per sensitivity; `fall`: of the tail;
     `alpha`: the order, None for KL; `bound`: of the divergence; `shifts`: those that are compared; `cut`: whether there is
-    nothing beyond the last mass.
+    nothing beyond the last mass; `bins`: whether i and -1 - i are at the same distance, instead of i and -i.
     """
 
     def __init__(
         self, cost: np.ndarray, weight: np.ndarray, n: int, fall: float, alpha: float | None, bound: float, shifts: np.ndarray,
-        *, cut: bool = False,
+        *, cut: bool = False, bins: bool = False,
     ) -> None:  # fmt: skip
         self.cost, self.weight, self.n, self.alpha, self.bound, self.shifts = cost, weight, n, alpha, bound, shifts
         size = self.size = cost.size
@@ -96,10 +96,10 @@ class Program:
         for k, s in enumerate(shifts):
             # Pairs from i to i + s and, by symmetry, back: i from where it is the lower of the two in distance, both directions.
             # The pair from -s/2 to s/2 is its own mirror image, and counts by half.
-            i = np.arange(-(s // 2), size - s * cut)
+            i = np.arange(-((s + bins) // 2), size - s * cut)
             inside = cut | (i < size - n)  # further out, pairs repeat: a period of them, times 1/(1 - fall)
-            times = np.where(inside, 0.0, -math.log1p(-fall)) - math.log(2) * (2 * i + s == 0)
-            here, there = np.abs(i), i + s
+            times = np.where(inside, 0.0, -math.log1p(-fall)) - math.log(2) * (2 * i + s + bins == 0)
+            here, there = np.where(i < 0, -i - bins, i), i + s
             beyond = np.maximum(-((size - 1 - there) // n), 0)
             first.append(here)
             second.append(there - beyond * n)
