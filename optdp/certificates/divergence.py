@@ -134,29 +134,26 @@ class DivergenceCertificate(Certificate):
         put += self.multipliers[-1] * (far[-1][0][0] + sum(far[-1][1], arb(0)))
         total = [arb(0)] * (edge + 1)  # lam_s times the A's and B's, at i and at its mirror image
         bins = self.rounding == "bins"
-
-        def one(a: int) -> int:
-            """Of a distance at which only one point is, the sums count twice."""
-            return 1 if a or bins else 2
-
         for s, lam in enumerate(self.multipliers, 1):
             if lam <= 0:
                 continue
+            put_on = [arb(0)] * (edge + 1)
             for a in range(-edge - bins, edge + 1):  # the pair of the points a and a + s, and how far out they are
-                here, there = (i if i >= 0 else -i - bins for i in (a, a + s))
+                here, there = a if a >= 0 else -a - bins, a + s if a + s >= 0 else -a - s - bins
                 if there <= edge:
                     p, q = linear(w[here] / w[there], logs[here] - logs[there])
-                    total[here] += lam * p * one(here)
-                    total[there] += lam * q * one(there)
-                    continue
-                if self.fall:  # what is beyond them is not asked for
-                    continue
-                outward, inward = far[s - 1]
-                own = outward[0]
-                if s == n:
-                    least = (2 * (costs[there] - level) + put) / lam
-                    own = self._outer(least, privacy, sigma[-1])
-                total[here] += lam * (own + inward[1]) * one(here)
+                    put_on[here] += p
+                    put_on[there] += q
+                elif not self.fall:  # where the reference goes on, what is beyond it is not asked for
+                    outward, inward = far[s - 1]
+                    own = outward[0]
+                    if s == n:
+                        least = (2 * (costs[there] - level) + put) / lam
+                        own = self._outer(least, privacy, sigma[-1])
+                    put_on[here] += own + inward[1]
+            total = [x + lam * y for x, y in zip(total, put_on, strict=True)]
+        if not bins:
+            total[0] *= 2  # only one point is there
         brackets = [enclosures.lower(c + x / 2) for c, x in zip(costs, total, strict=False)]
         least = min(brackets[:-n]) if self.fall else min(*brackets, enclosures.lower(level))
         return enclosures.ball(least) - sum(map(arb, self.multipliers), arb(0))

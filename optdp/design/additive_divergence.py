@@ -204,10 +204,10 @@ class _Task:
         steps, worth = np.arange(1, multipliers.size + 1) / multipliers.size, 2 * (self.top - level)
         a, r = self.alpha, self.bound
 
-        def spare(x: float) -> float:
-            x = x * steps
+        def spare(rate: float) -> float:
+            x = rate * steps
             if a is None:
-                return worth + float(multipliers @ (2 - 2 * np.cosh(x))) / r
+                return worth + float(multipliers @ (2 - 2 * np.cosh(np.minimum(x, 700.0)))) / r
             terms = ((a, (a - 1) * x), (1 - a, a * x))
             sums = sum(k * (np.exp(np.minimum(y - (a - 1) * r, 700.0)) + np.exp(-y - (a - 1) * r)) for k, y in terms)
             return worth + float(multipliers @ sums)
@@ -484,7 +484,9 @@ def design(run: Run, *, n: int | None = None) -> Solution:
             break
     if best is None and steep is not None:
         return _solution(run, steep, told=_peaked(run, steep))
-    if best is None or best.lower <= 0:
+    # On a lattice that is too coarse for the peak nothing may be proven: what the peak proves holds beside it.
+    whole = _better(best, steep) if best and steep and (best.lower <= 0 or not fixed) else best
+    if best is None or whole is None or whole.lower <= 0:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed with loss = {problem.loss.name!r}: the program on {points} points per "
             "sensitivity has no usable solution; raise or lower the bound, or change the loss or the sensitivity"
@@ -496,7 +498,7 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         f"divergences at shifts 1..{point.n}", f"Newton's method (optdp), {point.steps} steps on the last lattice",
         run.seconds, run.rtol, point.value, stopped=run.seconds > run.time_limit, build=_model, arguments=(problem, point.n),
     )  # fmt: skip
-    return _solution(run, best if steep is None or fixed else _better(best, steep), told)
+    return _solution(run, whole, told)
 
 
 def _solution(run: Run, best: _Bracket, told: Program) -> Solution:

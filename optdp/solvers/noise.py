@@ -170,6 +170,7 @@ class Program:
             f, d = self.sums(worth), self.derivatives(by_p, by_q)
             over, bent, curved = f - 1, lam, np.zeros_like(lam)
             if self.alpha is not None:  # in logarithms
+                f = np.maximum(f, 1e-300)  # a moment that is nothing beside its limit
                 over, d, bent, curved = np.log(f), d / f[:, None], lam / f, lam
             value, share = float(self.cost @ p), self.weight * p
             gradient = self.cost * p + lam @ d
