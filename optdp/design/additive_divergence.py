@@ -183,42 +183,35 @@ class _Task:
                 break
         return made
 
-    def ratio(self, multipliers: np.ndarray, level: float, cost: float) -> float:
-        """Of masses a sensitivity apart, far out where all costs are at least `cost`: the largest that the certificate takes."""
-        cost, lam, r, a = (2 * (cost - level) / float(multipliers[-1]), float(multipliers[-1]), self.bound, self.alpha)
-        if a is None:  # R + 1/R = 2 + cost r
-            half = 1 + max(cost, 0.0) * r / 2
-            return half + math.sqrt(half**2 - 1)
-        cost += 2 * math.exp(-(a - 1) * r) * float(multipliers[:-1].sum()) / lam
-        low, high = 0.0, (math.log(max(cost, 1e-300) / (a - 1) + 4 * a) + (a - 1) * r) / a + a
-        for _ in range(200):
-            x = (low + high) / 2
-            # Far beyond the root all of it is infinite, or no number.
-            up, down = math.exp(min((a - 1) * (x - r), 700.0)), math.exp(-(a - 1) * (x + r))
-            rest = cost + a * (up + down) - (a - 1) * (up * math.exp(min(x, 700.0)) + down * math.exp(-x))
-            low, high = (x, high) if rest >= 0 else (low, x)
-        return math.exp(low)
-
-    def decay(self, multipliers: np.ndarray, level: float) -> float:
-        """How fast masses fall where the loss is constant, per sensitivity: every unit costs the same there."""
-        steps, worth = np.arange(1, multipliers.size + 1) / multipliers.size, 2 * (self.top - level)
+    def fall(self, multipliers: np.ndarray, level: float, cost: float, steps: np.ndarray) -> float:
+        """The logarithm x of the ratio of masses a sensitivity apart with which a unit costs the level far out, where its loss is
+        `cost`, if masses s places apart have ratios of steps[s - 1] x.
+        """
         a, r = self.alpha, self.bound
 
-        def spare(rate: float) -> float:
-            x = rate * steps
+        def spare(x: float) -> float:
+            logs = x * steps
             if a is None:
-                return worth + float(multipliers @ (2 - 2 * np.cosh(np.minimum(x, 700.0)))) / r
-            terms = ((a, (a - 1) * x), (1 - a, a * x))
-            sums = sum(k * (np.exp(np.minimum(y - (a - 1) * r, 700.0)) + np.exp(-y - (a - 1) * r)) for k, y in terms)
-            return worth + float(multipliers @ sums)
+                return 2 * (cost - level) + float(multipliers @ (2 - 2 * np.cosh(logs))) / r
+            with np.errstate(over="ignore"):  # far beyond the root
+                powers = (np.exp((a - 1) * (y - r)) * (a - (a - 1) * np.exp(y)) for y in (logs, -logs))
+                return 2 * (cost - level) + float(multipliers @ sum(powers))
 
         low, high = 0.0, 1.0
-        while spare(high) > 0 and high < 700:
+        while spare(high) > 0 and high < 512:
             low, high = high, 2 * high
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (middle, high) if spare(middle) > 0 else (low, middle)
         return low
+
+    def steepest(self, multipliers: np.ndarray, level: float, cost: float) -> float:
+        """That of the largest ratio which the certificate takes: masses less than a sensitivity apart are as if equal."""
+        return self.fall(multipliers, level, cost, np.arange(multipliers.size) + 1.0 == multipliers.size)
+
+    def decay(self, multipliers: np.ndarray, level: float) -> float:
+        """That of noise that is geometric where the loss is constant."""
+        return self.fall(multipliers, level, self.top, np.arange(1, multipliers.size + 1) / multipliers.size)
 
     @property
     def top(self) -> float:
@@ -312,7 +305,7 @@ class _Task:
         w = self._longer(found, max(int(np.argmax(uneven)) if uneven.any() else size, n + 1), max(size, n + 1))
         for _ in range(ROUNDS if w.size <= LONG else 2):
             before, u, last = w, program(w).polished(np.log(w), lam), -math.inf
-            most = math.log(self.ratio(multipliers, level, float(self.costs(n, w.size)[-1])))
+            most = self.steepest(multipliers, level, float(self.costs(n, w.size)[-1]))
             if u[-1 - n] - u[-1] > most - 1e-9:  # the proof takes no larger ratio there
                 u[-1] = u[-1 - n] - most + 1e-9
                 made = program(np.exp(u))
@@ -347,26 +340,21 @@ class _Task:
         n, lam = found.n, float(found.multipliers[-1])
         last = max(math.ceil(FURTHER[self.alpha is None] * size), min(4 * size, LONG))
         end = 2 * last
-        worth = 2 * (self.costs(n, end + n) - found.level) / lam
-        logs = np.full(end + n, math.nan)
-        r = self.bound
-        a = 1.0 if self.alpha is None else self.alpha
-        ahead = np.zeros(n)
+        costs = self.costs(n, end + n)
+        a, r, worth = self.alpha, self.bound, 2 * (costs - found.level) / lam
+        if a is not None:  # pairs of other shifts, as if their masses were equal
+            worth += 2 * math.exp(-(a - 1) * r) * float(found.multipliers[:-1].sum()) / lam
+        logs = np.full(end + n, self.steepest(found.multipliers, found.level, float(costs[-1])))
         for high in range(end, kept - n, -n):
             low = max(high - n, kept - n)
-            later = ahead[: high - low] if high == end else logs[low + n : high + n]
-            cost = np.maximum(worth[low + n : high + n], 1e-3)
-            here = np.zeros(high - low)
+            cost, later, here = worth[low + n : high + n], logs[low + n : high + n], np.zeros(high - low)
             for _ in range(20):
-                if self.alpha is None:
-                    both = (later - here + 2 - np.exp(-later)) / r if high < end else 0.0
-                    here = np.log(np.maximum((cost + both) * r, 1.0))
+                if a is None:
+                    here = np.log(np.maximum(cost * r + later - here + 2 - np.exp(-later), 1.0))
                 else:
-                    both = (
-                        a * np.exp((a - 1) * (later - r)) + a * np.exp((a - 1) * (-here - r))
-                        - (a - 1) * np.exp(-a * later - (a - 1) * r) if high < end else 0.0
-                    )  # fmt: skip
-                    here = np.maximum((np.log((cost + both) / (a - 1)) + (a - 1) * r) / a, 0.0)
+                    both = a * np.exp((a - 1) * (later - r)) + a * np.exp((a - 1) * (-here - r))
+                    both -= (a - 1) * np.exp(-a * later - (a - 1) * r)
+                    here = np.maximum((np.log(np.maximum(cost + both, 1e-300) / (a - 1)) + (a - 1) * r) / a, 0.0)
             logs[low:high] = here
         w = np.concatenate([np.log(found.p[:kept]), np.zeros(last - kept)])
         for low in range(kept, last, n):

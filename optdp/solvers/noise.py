@@ -90,6 +90,8 @@ class Program:
         *, cut: bool = False, bins: bool = False,
     ) -> None:  # fmt: skip
         self.cost, self.weight, self.n, self.alpha, self.bound, self.shifts = cost, weight, n, alpha, bound, shifts
+        #: Logarithms of Renyi moments are between minus this and 0 where it is small: in units of it they are of order 1.
+        self.unit = 1.0 if alpha is None else min(1.0, (alpha - 1) * bound)
         size = self.size = cost.size
         first, second, one, two, row = [], [], [], [], []
         log_fall = math.log(fall)
@@ -129,10 +131,10 @@ class Program:
         return np.bincount(self.row, weights=values, minlength=self.shifts.size)
 
     def excess(self, u: np.ndarray) -> np.ndarray:
-        """F_s/limit - 1 for KL, its logarithm for Renyi moments: at most 0 where the bound is kept."""
+        """F_s/limit - 1 for KL, its logarithm in units for Renyi moments: at most 0 where the bound is kept."""
         f = self.sums(self.terms(u)[0])
         with np.errstate(divide="ignore"):  # a moment that is nothing beside its limit
-            return f - 1 if self.alpha is None else np.log(f)
+            return f - 1 if self.alpha is None else np.log(f) / self.unit
 
     def derivatives(self, by_p: np.ndarray, by_q: np.ndarray) -> np.ndarray:
         """(shift, mass): derivatives of the F_s by log masses."""
@@ -171,7 +173,8 @@ class Program:
             over, bent, curved = f - 1, lam, np.zeros_like(lam)
             if self.alpha is not None:  # in logarithms
                 f = np.maximum(f, 1e-300)  # a moment that is nothing beside its limit
-                over, d, bent, curved = np.log(f), d / f[:, None], lam / f, lam
+                c = self.unit
+                over, d, bent, curved = np.log(f) / c, d / (c * f[:, None]), lam / (c * f), lam * c
             value, share = float(self.cost @ p), self.weight * p
             gradient = self.cost * p + lam @ d
             level = float(gradient.sum() / share.sum()) if step == 0 else level
@@ -179,7 +182,7 @@ class Program:
             gap = float(lam @ z)
             error = max(gap / value, float(over.max()), float(np.abs(defect).sum()) / value, abs(share.sum() - 1))
             if np.isfinite(error) and (best is None or error < best.error):
-                best = Point(p, lam, level, value, error, step)
+                best = Point(p, lam / self.unit, level, value, error, step)
             if error < tolerance or time.perf_counter() > deadline:
                 break
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no factor
