@@ -195,3 +195,16 @@ def test_averages_have_valid_brackets_and_are_no_worse_than_a_constant(loss, pri
     for y in np.linspace(0, 1, 17).tolist():
         constant = KernelMechanism.private(eps, [1.0], [y], [y], 1.0)
         assert solution.value <= constant.enclose(solution.problem.objective)[1] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("points", "outputs", "eps"),
+    [([0.0625, 0.75], None, 13.9), ([0.04, 0.82, 0.91], None, 12.0), ([0.125, 0.375, 0.5, 0.6875, 0.75], None, 16.9),
+     ([0.28, 0.42, 0.44, 0.95], None, 19.3), ([0.2, 0.7], (-0.01, 1.2), 5.6)],
+)  # fmt: skip
+def test_unbiased_averages_over_points_at_large_eps(points, outputs, eps):
+    """Means of 0 and 1 need outputs far away, atoms stand off the points by 1/E, and windows are as narrow as that of an atom."""
+    prior = points, [1 / len(points)] * len(points)
+    solution = optdp.solve_kernel(eps, "squared", unbiased=True, prior=prior, outputs=outputs)
+    assert 0 <= solution.gap <= 1e-3
+    assert solution.verify(), str(solution.verify())
