@@ -279,7 +279,7 @@ class _Search:
         self.lower = False
         self.message, self.stopped = "", False
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
-        #: The last prior, and by how much its windows shrink.
+        #: The prior that promises most, and by how much its windows shrink.
         self.proof: tuple[Dual, float] | None = None
         #: What `points.solve` found.
         self.multipliers: tuple[tuple[PriorProgram, Dual, float], bool] | None = None
@@ -379,7 +379,12 @@ class _Search:
                 self._keep_value(found)
                 break
             if dual is not None:
-                self.proof = dual, shrink
+                if not level and task.cost.jumps:  # whether proofs see lesser values there is better known at once
+                    self._keep_bound(dual, shrink)
+                elif self.proof is None or dual.value * (1 - 2 * shrink) > self.proof[0].value * (
+                    1 - 2 * self.proof[1]
+                ):
+                    self.proof = dual, shrink
             log.debug(
                 "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s, windows shrink by %.2g; %.2f s",
                 y.size, inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink,
