@@ -81,12 +81,13 @@ def solve(
     z = np.concatenate([(start.b - x) * (x - start.a), start.a + start.b - 2 * x, np.zeros(4)])
     best = found(z)
     add(z, best[1].outputs)
-    value, top = -np.inf, np.inf
+    value, top, inside = -np.inf, np.inf, False
     for _ in range(ROUNDS):
         result = session.solve(time_limit=left())
         if not result.usable:
             break
         before, top = top, result.objective * unit
+        inside = float(np.abs(result.x).max()) < LARGE / 2
         for share in SHARES:
             z = best[3] + share * (result.x * size - best[3])
             new = found(z)
@@ -99,4 +100,4 @@ def solve(
     program, dual, shrink, _ = best
     y = between(dual.outputs, 1)
     dual = replace(dual, outputs=y, g=program.values(y, dual.weights))
-    return (program, dual, shrink), value >= top * (1 - rtol / 8)
+    return (program, dual, shrink), inside and value >= top * (1 - rtol / 8)
