@@ -13,6 +13,7 @@ import optdp
 from optdp.design.kernel import average
 from optdp.design.kernel.prior import dips
 from optdp.design.kernel.task import Task
+from optdp.design.registry import Run
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem.families import AllMechanisms
 
@@ -195,3 +196,37 @@ def test_averages_have_valid_brackets_and_are_no_worse_than_a_constant(loss, pri
     for y in np.linspace(0, 1, 17).tolist():
         constant = KernelMechanism.private(eps, [1.0], [y], [y], 1.0)
         assert solution.value <= constant.enclose(solution.problem.objective)[1] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("points", "outputs", "eps"),
+    [([0.0625, 0.75], None, 13.9), ([0.04, 0.82, 0.91], None, 12.0), ([0.125, 0.375, 0.5, 0.6875, 0.75], None, 16.9),
+     ([0.28, 0.42, 0.44, 0.95], None, 19.3), ([0.2, 0.7], (-0.01, 1.2), 5.6)],
+)  # fmt: skip
+def test_unbiased_averages_over_points_at_large_eps(points, outputs, eps):
+    """Means of 0 and 1 need outputs far away, atoms stand off the points by 1/E, and windows are as narrow as that of an atom."""
+    prior = points, [1 / len(points)] * len(points)
+    solution = optdp.solve_kernel(eps, "squared", unbiased=True, prior=prior, outputs=outputs)
+    assert 0 <= solution.gap <= 1e-3
+    assert solution.verify(), str(solution.verify())
+
+
+@pytest.mark.parametrize(
+    ("loss", "domain", "eps"),
+    [(LATE, (0, 1), 6.229), (optdp.Pieces((0, 1000), ((0, "1/100"), (5, "1/50"))), (-7, 1e4), 7.37)],
+)
+def test_single_inputs_where_the_loss_jumps_are_no_worse_than_those_next_to_them(loss, domain, eps):
+    """What an atom at the distance of the jump adds is in the limit from one side: the value was up to 8 times too large."""
+    solution = optdp.solve_kernel(eps, loss, domain=domain, rtol=0.01)
+    assert 0 <= solution.gap <= 0.01
+    assert solution.verify(), str(solution.verify())
+
+
+def test_searches_of_losses_with_jumps_that_are_stopped_have_a_bound(monkeypatch):
+    """Whether proofs need lesser values at jumps is known after the first mesh, and the best prior is kept, not the last."""
+    meshes = []
+    monkeypatch.setattr(Run, "left", lambda run: math.inf if len(meshes) < 3 else 0.0)
+    solution = optdp.solve_kernel(6.229, STAIRS, rtol=1e-4, progress=meshes.append)
+    assert solution.status is optdp.Status.TIME_LIMIT
+    assert solution.gap <= 0.2
+    assert solution.verify()

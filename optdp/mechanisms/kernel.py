@@ -850,19 +850,23 @@ class KernelMechanism(CellWindow):
             return max(enclosures.round_down(value - lost), 0.0), enclosures.round_up(value + added)
 
     def _jumps(self, branches: Branches) -> dict[fmpq, arb]:
-        """Where the loss jumps at atoms: by how much the expected loss at single inputs may exceed its limits there."""
-        found: dict[fmpq, arb] = {}
+        """Where the loss jumps at atoms: by how much the expected loss at single inputs may exceed its limits there.
+
+        The limit from one side has all that falls there, that from the other what rises: with one window the lesser sum is new.
+        """
+        found: dict[fmpq, list[arb]] = {}
         pairs = zip(branches.knots, branches.rows, branches.rows[1:], strict=False)
-        heights = [abs(sweep.horner(a, k) - sweep.horner(b, k)) for k, a, b in pairs]
+        heights = [sweep.horner(b, k) - sweep.horner(a, k) for k, a, b in pairs]
         if not any(heights):
-            return found
+            return {}
         most = ball(self.exact_ratio * self.exact_floor_mass / CELLS)
         for low, high, cells in zip(self.lows, self.highs, self.cells, strict=True):
             for knot, height in zip(branches.knots, heights, strict=True):
                 x = exact(low) - exact(knot)
                 if low == high and height and 0 <= x <= 1:
-                    found[x] = found.get(x, arb(0)) + (most * cells).min(arb(1)) * ball(height)
-        return found
+                    found.setdefault(x, [arb(0), arb(0)])[height > 0] += (most * cells).min(arb(1)) * ball(abs(height))
+        many = {fmpq(0), fmpq(1), *(x0 for x0, x1, *_ in self._stretches() if x0 == x1)}  # one limit, or many windows
+        return {x: falls + rises if x in many else falls.min(rises) for x, (falls, rises) in found.items()}
 
     def _value(self, objective: WorstCase | Average, branches: Branches, blur: Fraction, *, least: bool = False) -> arb:
         """A ball whose upper end is not below the value where windows are those of inputs up to `blur` away; `least`: whose

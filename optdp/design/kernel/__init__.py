@@ -33,7 +33,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.kernel import ATOMS, KernelCertificate
 from optdp.design import finite_kernel, metric_circle, metric_line, pair_kernel, plane
 from optdp.design import metric as finite_metric
-from optdp.design.kernel import average, dense, master, steps
+from optdp.design.kernel import average, dense, master, points, steps
 from optdp.design.kernel.floor import Floor, of_pieces
 from optdp.design.kernel.master import Cuts, Master
 from optdp.design.kernel.prior import Dual, PriorProgram, certificate, layers_of, two_atoms
@@ -83,8 +83,8 @@ WIDE = 0.1
 CUTTINGS, LOST = 40, 0.05
 #: Cuttings in a row that make it no better, or bring it nearer to the goal by less than this share.
 PATIENCE, LITTLE = 3, 0.05
-#: How often outputs move outwards for means, where some are at a limit.
-STRETCHES = 20
+#: How often outputs move outwards for means, where some are at a limit; by how much farther than floats say, at least.
+STRETCHES, ROOMS = 20, (2.0**-40, 2.0**-35, 2.0**-30)
 
 
 def solve_kernel(
@@ -279,8 +279,10 @@ class _Search:
         self.lower = False
         self.message, self.stopped = "", False
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
-        #: The last prior, and by how much its windows shrink.
+        #: The prior that promises most, and by how much its windows shrink.
         self.proof: tuple[Dual, float] | None = None
+        #: What `points.solve` found.
+        self.multipliers: tuple[tuple[PriorProgram, Dual, float], bool] | None = None
 
     @property
     def close(self) -> float:
@@ -377,7 +379,12 @@ class _Search:
                 self._keep_value(found)
                 break
             if dual is not None:
-                self.proof = dual, shrink
+                if not level and task.cost.jumps:  # whether proofs see lesser values there is better known at once
+                    self._keep_bound(dual, shrink)
+                elif self.proof is None or dual.value * (1 - 2 * shrink) > self.proof[0].value * (
+                    1 - 2 * self.proof[1]
+                ):
+                    self.proof = dual, shrink
             log.debug(
                 "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s, windows shrink by %.2g; %.2f s",
                 y.size, inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink,
@@ -458,6 +465,11 @@ class _Search:
         task, floor = replace(self.task, lower=self.lower), found.floor
         if task.smooth:
             return self._thresholds(floor, y, inputs, solver)
+        best: tuple[PriorProgram, Dual, float] | None = None
+        if task.places.size and task.cost.tilted:
+            best, enough = self.multipliers = self.multipliers or self._multipliers(floor, y, inputs, solver)
+            if enough:
+                return best
         low, high = task.span
         if task.prior is None or task.has_density:
             layers, atoms = layers_of(floor, inputs, task)
@@ -486,7 +498,6 @@ class _Search:
             far = np.concatenate([y[0] - far, [] if task.symmetric else y[-1] + far])
             outputs = np.union1d(outputs, far if task.limits is None else np.clip(far, *task.limits))
         program, dual, first = PriorProgram(task, inputs, layers, atoms), None, None
-        best: tuple[PriorProgram, Dual, float] | None = None
         goal, worth = self.close * self.run.rtol, found.value * (1 - 1.4 * self.run.rtol)
         # All layers, their means, and all layers once more where these alone are good but for what lies between outputs.
         stages = (1,) if thin or not layers else (0, 1, 2) if task.fine else (0, 1)
@@ -513,6 +524,17 @@ class _Search:
             outputs = np.union1d(outputs, lowest[program.values(lowest, program.columns(dual)) < 0])
             program = program.mixed(dual) if stage == 0 else program
         return best or (program, None, 0.0)
+
+    def _multipliers(
+        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None
+    ) -> tuple[tuple[PriorProgram, Dual, float], bool]:
+        """The same for an average over points if means are exact: it does not depend on the meshes."""
+        task, x = self.task, self.task.places
+        far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
+        far = np.concatenate([y[0] - far, y[-1] + far])
+        outputs = np.union1d(y, far if task.limits is None else np.clip(far, *task.limits))
+        start = Cuts(x, *floor.ends(x, task.cost, task.growth))
+        return points.solve(task, inputs, start, outputs, self.run.rtol, solver, self.run.left)
 
     def _thresholds(
         self, floor: Floor | None, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None = None
@@ -600,40 +622,49 @@ class _Search:
                 factor = np.maximum(factor, factor[::-1])
             counts = np.ceil(counts * factor - 1e-9).astype(np.int64)
         assert best is not None
-        masses, lows, highs = best[1]
-        window = of_pieces(*best[1]).window(task.growth) / masses.sum()
-        if task.cost.tilted:  # means must be reached in exact arithmetic, too: they move with the outputs
-            room = 2.0**-30 + 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
-            ends = task.limits
-            for _ in range(STRETCHES):
-                floor = of_pieces(masses, lows, highs)
-                first = max(floor.lowest_mean(task.growth), 0.0)
-                last = min(floor.lowest_mean(task.growth, highest=True), 1.0)
-                if first >= last:
-                    return  # no window's mean is in the domain
-                lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
-                if ends is None or (lows[0] >= ends[0] and highs[-1] <= ends[1]):
-                    break
-                lows, highs = (np.clip(v, *ends) for v in (lows, highs))  # what is at an end stays: others move again
-            else:  # a little of two outputs alone, which reach beyond what is asked
-                floor = of_pieces(masses, lows, highs)
-                lack = max(floor.lowest_mean(task.growth), 1 - floor.lowest_mean(task.growth, highest=True), 0.0) + room
-                low, high = np.append(lows, 0 * lows + lows[0]), np.append(0 * highs + highs[-1], highs)
-                least = 1 / (2 + task.growth)
-                beyond = np.minimum(-low, high - 1) - (high - low) * least
-                k = int(np.argmax(beyond))
-                share = min(lack / max(beyond[k], 1e-300), 1.0)
-                at = [np.searchsorted(lows, low[k], side="left"), np.searchsorted(highs, high[k], side="right")]
-                masses = np.insert((1 - share) * masses, at, share * least)
-                lows, highs = (np.insert(v, at, [low[k], high[k]]) for v in (lows, highs))
-                window = of_pieces(masses, lows, highs).window(task.growth) / masses.sum()
-        log.debug("%d pieces: %.9g, goal %.9g; %.2f s", masses.size, best[0], goal, self.run.seconds)
-        made = self._mechanism(masses, lows, highs, window)
-        if task.cost.tilted and not made.check_unbiased().passed:
+        log.debug("%d pieces: %.9g, goal %.9g; %.2f s", best[1][0].size, best[0], goal, self.run.seconds)
+        # Atoms pay for every bit by which means are moved: by as little as will do.
+        for room in ROOMS if task.prior is not None else ROOMS[-1:]:
+            moved = self._stretched(*best[1], room) if task.cost.tilted else best[1]
+            if moved is None:
+                return
+            made = self._mechanism(*moved, of_pieces(*moved).window(task.growth) / moved[0].sum())
+            if not task.cost.tilted or made.check_unbiased().passed:
+                break
+        else:
             return
         value = made.enclose(self.run.problem.objective)[1]
         if value < self.value:
             self.mechanism, self.value = made, value
+
+    def _stretched(
+        self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, room: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Pieces that reach every mean in exact arithmetic, too: they move with the outputs; None if no mean is in the domain."""
+        task = self.task
+        room += 4 * spacing(task.problem.domain, float(lows[0]), float(highs[-1]))
+        ends = task.limits
+        for _ in range(STRETCHES):
+            floor = of_pieces(masses, lows, highs)
+            first = max(floor.lowest_mean(task.growth), 0.0)
+            last = min(floor.lowest_mean(task.growth, highest=True), 1.0)
+            if first >= last:
+                return None
+            lows, highs = (0.5 + ((v - first) / (last - first) - 0.5) * (1 + room) for v in (lows, highs))
+            if ends is None or (lows[0] >= ends[0] and highs[-1] <= ends[1]):
+                return masses, lows, highs
+            lows, highs = (np.clip(v, *ends) for v in (lows, highs))  # what is at an end stays: others move again
+        # A little of two outputs alone, which reach beyond what is asked.
+        floor = of_pieces(masses, lows, highs)
+        lack = max(floor.lowest_mean(task.growth), 1 - floor.lowest_mean(task.growth, highest=True), 0.0) + room
+        low, high = np.append(lows, 0 * lows + lows[0]), np.append(0 * highs + highs[-1], highs)
+        least = 1 / (2 + task.growth)
+        beyond = np.minimum(-low, high - 1) - (high - low) * least
+        k = int(np.argmax(beyond))
+        share = min(lack / max(beyond[k], 1e-300), 1.0)
+        at = [np.searchsorted(lows, low[k], side="left"), np.searchsorted(highs, high[k], side="right")]
+        masses = np.insert((1 - share) * masses, at, share * least)
+        return masses, np.insert(lows, at, [low[k], high[k]]), np.insert(highs, at, [low[k], high[k]])
 
     def _float_losses(self, floor: Floor) -> tuple[np.ndarray, ...]:
         """Inputs with the ends of their windows and their losses, in floats."""
@@ -685,11 +716,13 @@ class _Search:
             for end in (low, high):
                 _spread(under, inputs, np.interp(middle, end, inputs), here / 2)
                 _spread(over, y, np.interp(inner, inputs, end), there / 2)
-        if task.has_density or (task.places.size and not task.cost.tilted):  # best are atoms, where g touches 0
+        if task.has_density or task.places.size:  # best are atoms, where g touches 0
             y, inputs = _finer(y, over, 0.5), _finer(inputs, under, 0.5)
             padded = np.concatenate([[np.inf], dual.g, [np.inf]])
             touching = np.flatnonzero((dual.g <= padded[:-2]) & (dual.g <= padded[2:]) & (dual.g <= 0.05 * dual.value))
-            new, close = dual.outputs[touching], 5e-3 * task.width
+            # Where means are exact an atom stands off its point, by as little as the others move the mean.
+            close = 0.1 / task.growth if task.cost.tilted and task.places.size else 5e-3 * task.width
+            new = dual.outputs[touching]
             new = new[np.unique(np.round(new / close), return_index=True)[1]]
             far = np.abs(new[:, None] - y[None]).min(axis=1) > close
             return task.mirrored(np.union1d(y, new[far])), inputs

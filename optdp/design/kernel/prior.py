@@ -311,7 +311,8 @@ class PriorProgram:
             rate = self.table(outputs)[:, -n:] @ x.reshape(-1, n).sum(axis=0) - g
         else:
             rate = self.table(outputs, nu=True) @ x
-        return float(np.max(-g / np.maximum(rate, 1e-300), initial=0.0))
+        with np.errstate(over="ignore"):
+            return float(np.max(-g / np.maximum(rate, 1e-300), initial=0.0))
 
 
 def _excess(cost: Cost, x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -106,6 +106,8 @@ class Task:
             reach = (1 / np.tanh(np.tanh(self.eps / 2))) / 2
             far = max(min(reach, 6 * float(np.exp(-self.eps / 3))), 2 / self.growth)
             far *= 2 if isinstance(self.problem.objective, Average) or self.limits else 1
+            if self.places.size:  # means of 0 and 1 need little mass there, the less the farther, up to a domain away
+                far = max(far, 1.0)
             low, high = -Fraction(math.ceil(far * 2.0**30), 2**30), 1 + Fraction(math.ceil(far * 2.0**30), 2**30)
         if self.problem.outputs is not None:
             least, most = map(self.share, self.problem.outputs)
