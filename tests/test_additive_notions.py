@@ -537,6 +537,25 @@ def test_renyi_noise_of_high_orders_closes(alpha, bound):
     assert found.gap <= 1e-3 and found.verify()
 
 
+@pytest.mark.parametrize(("alpha", "bound"), [(1.01, 0.1), (1.1, 0.05), (1.5, 0.02), (1.001, 1.0)])
+def test_renyi_noise_of_orders_near_one_closes(alpha, bound):
+    """These were refused: logarithms of moments are within (alpha - 1) bound of 0 there."""
+    near, last = optdp.RDP(alpha, bound), None
+    found = optdp.solve_additive(near, loss="squared")
+    assert found.gap <= 1e-3 and found.verify()
+    # Divergences grow with their order, that of order 1 being the Kullback-Leibler divergence.
+    for privacy in (optdp.KL(bound), near, optdp.RDP(2.0, bound)):
+        made = found if privacy is near else optdp.solve_additive(privacy, loss="squared")
+        assert last is None or made.value >= last.lower_bound
+        last = made
+
+
+def test_what_the_peak_proves_holds_where_a_lattice_proves_nothing():
+    """This was refused after 40 s: the lattice had a value and no bound, the peak's bracket beside it was not looked at."""
+    found = optdp.solve_additive(optdp.RDP(32.0, 12.0), loss="squared", time_limit=1.0)
+    assert found.gap <= 0.05 and found.verify()
+
+
 def test_a_polished_reference_costs_the_same_everywhere():
     """Of shifts 2 and 4 alone even and odd points are apart, and each part has a cost of its own; a ratio that is given stays."""
     from optdp.solvers.noise import Program
