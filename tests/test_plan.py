@@ -446,3 +446,34 @@ def test_estimates_say_what_their_numbers_are():
     told = str(survey.estimate(survey.randomize(table, rng=1)))
     assert "born (days since 1990-01-01): Estimate of the mean" in told and "age (years): Estimate of the mean" in told
     assert re.search(r"born: mean within about [0-9.e+]+ days \(", survey.summary())
+
+
+def test_the_predicted_error_of_answers_is_that_of_one():
+    """It was divided by the root of the number of people, and the budget split by it."""
+    survey = optdp.plan({"x": optdp.Number(0, 100)}, 1.0, "answers", n=10_000)
+    x = np.random.default_rng(0).uniform(0, 100, 10_000)
+    measured = np.abs(survey.randomize({"x": x}, 1)["x"] - x).mean()
+    told = float(re.search(r"x: answers within about ([0-9.]+) \(mean absolute error of one answer", survey.summary())[1])
+    assert told == pytest.approx(measured, rel=0.03) and survey.compared[0][1] == pytest.approx(told / 100, rel=0.01)
+    assert survey["x"].errors(10, 1.0) == survey["x"].errors(10**9, 1.0)
+    assert survey["x"].errors(10, 0.5) == pytest.approx((survey["x"].unit + 50) / 2)  # half of them guessed as 50
+    both = optdp.plan({"x": optdp.Number(0, 100), "f": optdp.Flag()}, 1.0, "answers", n=10_000)
+    assert both["x"].eps > both["f"].eps
+
+
+def test_the_predicted_error_of_a_distribution_is_that_of_its_probabilities():
+    """It was multiplied by the width, and had the unit of the numbers."""
+    rng, n = np.random.default_rng(0), 10_000
+    for strategy, schema in (("split", {"age": optdp.Number(0, 120, "years")}),
+                             ("sample", {"age": optdp.Number(0, 120, "years"), "f": optdp.Flag()})):  # fmt: skip
+        survey = optdp.plan(schema, 2.0, "distribution", n=n, strategy=strategy)
+        told = float(re.search(r"age: distribution within about ([0-9.]+) \(root mean square", survey.summary())[1])
+        squares = []
+        for _ in range(30):
+            people = {"age": rng.uniform(0, 120, n), "f": rng.random(n) < 0.5}
+            found = survey.estimate(survey.randomize({k: people[k] for k in schema}, rng)).about("age", "histogram", bins=8)
+            squares.append(np.mean((found.value - np.histogram(people["age"], 8, (0, 120))[0] / n) ** 2))
+        assert told == pytest.approx(math.sqrt(np.mean(squares)), rel=0.2)
+        assert survey["age"].errors(n, 1.0) == pytest.approx(
+            optdp.plan({"age": optdp.Number(0, 1)}, 2.0, "distribution")["age"].errors(n, 1.0)
+        )

@@ -5,7 +5,7 @@ reported. "sample" reports a random m of the k columns with eps/m each (m = 1: o
 n m/k people. Which columns are reported does not depend on the data, so that both are eps-LDP for the whole row, by composition.
 
 **Which is better** is computed: with u_j(eps) the error of column j's estimate times the square root of n (`optdp.recommend`),
-and s_j^2 the variance of the column itself (that of evenly spread entries), the squared error about the people asked is
+and s_j^2 the variance of the column's own share in it (that of evenly spread entries), the squared error about the people asked is
 
     split:   u_j(eps_j)^2 / n,            sample:   (u_j(eps/m)^2 + (1 - m/k) s_j^2) / (n m/k),
 
@@ -14,8 +14,9 @@ column is then a randomised response by itself, and a pair of columns one on the
 group is 1 + D c/(1 - c), D the number of its combinations. For the other strategies it is one column: the budget is split, or one
 is sampled. For two flags that is better than sampling one of them from eps = log(1 + 2 sqrt 2) = 1.34 on.
 
-The plan takes the strategy with the least sum of the squared errors in units of the columns' widths, times their weights. Shares
-are eps_j in proportion to (weight_j u_j^2)^(1/3), the best for errors that fall like 1/eps.
+The plan takes the strategy with the least sum of the squared errors in units of the columns' widths (probabilities as they are),
+times their weights. Shares are eps_j in proportion to (weight_j error_j^2)^(1/3), the best for errors that fall like 1/eps. For the
+goal "answers" the error is that of one answer, whatever n is; one that is not sent counts as a guess in the middle.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
 from optdp.statistics.estimate import Estimate, averaged, estimate
-from optdp.statistics.recommend import RTOL, candidates, unit_error
+from optdp.statistics.recommend import BINS, RTOL, candidates, unit_error
 from optdp.statistics.schema import Category, Column
 from optdp.statistics.tally import Tally
 
@@ -67,13 +68,22 @@ CONTENDERS = {
 GRAIN = 2**20
 #: What an estimate says for a goal.
 WHAT = {goal: goal for goal in GOALS} | {"distribution": "histogram", "answers": "mean"}
+#: What is predicted for a goal: of what, and which error.
+PREDICTED = {
+    "mean": ("mean", "one standard error"),
+    "quantile": ("median", "one standard error"),
+    "distribution": ("distribution", f"root mean square standard error of the probabilities of {BINS} bins"),
+    "frequencies": ("frequencies", "root mean square standard error of a frequency"),
+    "answers": ("answers", "mean absolute error of one answer, for the worst entry"),
+}
 
 
 @dataclass(frozen=True)
 class Part:
     """What a plan does with one column: `column` of the schema, the goal, its `mechanism` and the epsilon of it, its `weight`,
-    and `unit`: the predicted error of its estimate times the square root of the number of people who report it. Columns of one
-    `group` > 0 are answered together: `eps` is that of all of them, and the mechanism what comes out for this one.
+    and `unit`: the predicted error of its estimate times the square root of the number of people who report it, or for "answers"
+    that of one answer. Columns of one `group` > 0 are answered together: `eps` is that of all of them, and the mechanism what comes
+    out for this one.
     """
 
     name: Annotated[str, Within(most=200)]
@@ -86,18 +96,25 @@ class Part:
     group: Annotated[int, Within(0, 10_000)] = field(default=0, metadata=OPTIONAL)
 
     def errors(self, n: int, share: float) -> float:
-        """The predicted error about n people of whom this share reports the column."""
-        return math.sqrt((self.unit**2 + (1 - share) * _spread(self.column)) / (n * share))
+        """The predicted error about n people of whom this share reports the column; of "answers": of one, sent or guessed."""
+        if self.goal == "answers":
+            return share * self.unit + (1 - share) * _width(self) / 2
+        return math.sqrt((self.unit**2 + (1 - share) * _spread(self)) / (n * share))
 
 
-def _spread(column: Column) -> float:
-    """The variance of evenly spread entries: of a number, or on average of the indicator of a category."""
-    domain = column.domain
-    return (1 - 1 / domain.d) / domain.d if isinstance(domain, OneHot) else domain.width**2 / 12
+def _spread(part: Part) -> float:
+    """The variance of what one of evenly spread entries adds to the estimate: of probabilities on average."""
+    domain = part.column.domain
+    if isinstance(domain, OneHot) or part.goal == "distribution":
+        d = domain.d if isinstance(domain, OneHot) else BINS
+        return (1 - 1 / d) / d
+    return domain.width**2 / (4 if part.goal == "quantile" else 12)
 
 
-def _width(column: Column) -> float:
-    return 1.0 if isinstance(column.domain, OneHot) else column.domain.width
+def _width(part: Part) -> float:
+    """What errors are measured by: probabilities are errors as they are."""
+    domain = part.column.domain
+    return 1.0 if isinstance(domain, OneHot) or part.goal == "distribution" else domain.width
 
 
 @dataclass(frozen=True, repr=False)
@@ -297,14 +314,17 @@ class Plan(tables.Printed):
             f"Predicted errors with {self.n} people:",
         ]
         for part in self.parts:
-            error = part.errors(self.n, self.reported / k)
-            unit = getattr(part.column, "unit", "")
+            error = part.unit if part.goal == "answers" else part.errors(self.n, self.reported / k)
+            unit = "" if part.goal == "distribution" else getattr(part.column, "unit", "")
+            what, kind = PREDICTED[part.goal]
             lines.append(
-                f"  {part.name}: {part.goal} within about {error:.3g} {unit}".rstrip()
-                + f" (one standard error), by {type(part.mechanism).__name__} with eps = {float(part.eps):.4g}"
+                f"  {part.name}: {what} within about {error:.3g} {unit}".rstrip()
+                + f" ({kind}), by {type(part.mechanism).__name__} with eps = {float(part.eps):.4g}"
             )
         if self.compared:
-            lines.append("Strategies (root mean square error in units of the columns' widths):")
+            lines.append(
+                "Strategies (root mean square error; means, medians and answers in units of the columns' widths):"
+            )
             lines += [f"  {name}: {error:.4g}" for name, error in self.compared]
         return "\n".join(lines)
 
@@ -665,12 +685,12 @@ def plan(
 
     def attempt(label: str, parts: tuple[Part, ...], reported: int, units: int = k) -> None:
         share = reported / units
-        squares = [p.weight * (p.errors(n, share) / _width(p.column)) ** 2 for p in parts]
+        squares = [p.weight * (p.errors(n, share) / _width(p)) ** 2 for p in parts]
         tried.append((math.sqrt(sum(squares) / sum(p.weight for p in parts)), label, parts, reported))
 
     if strategy in ("auto", "split"):
         even = [part(name, _share(total, Fraction(1, k))) for name in schema]
-        pulls = np.cbrt([p.weight * (p.unit / _width(p.column)) ** 2 for p in even])
+        pulls = np.cbrt([p.weight * (p.errors(n, 1.0) / _width(p)) ** 2 for p in even])
         fractions = [Fraction(int(f * GRAIN), GRAIN) for f in pulls / pulls.sum()]
         if all(fractions):
             attempt("split", tuple(part(name, _share(total, f)) for name, f in zip(schema, fractions, strict=True)), k)
@@ -721,7 +741,7 @@ def _mechanism(column: Column, goal: str, eps: Number) -> tuple[Mechanism, float
         found = solve_kernel(eps, unbiased=True, domain=domain, rtol=RTOL)
         return found.mechanism, math.sqrt(found.value)
     name, unit = _best(goal, eps)
-    return dict(_makers(domain, eps, goal))[name](), unit * domain.width
+    return dict(_makers(domain, eps, goal))[name](), unit * (1.0 if goal == "distribution" else domain.width)
 
 
 def _makers(domain: Any, eps: Number, goal: str) -> list[tuple[str, Callable[[], Any]]]:
