@@ -19,8 +19,9 @@ from hypothesis import given
 
 import optdp
 from optdp import files
-from optdp.cli import main, table
+from optdp.cli import main
 from optdp.cli.columns import randomize_csv
+from optdp.exact import table
 
 COMMON = ["randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "100", "--mechanism", "optimal"]
 

@@ -88,9 +88,10 @@ def _make_plan(args: argparse.Namespace) -> int:
             return {name: Column.read(Fields(entry, f"{args.schema}.{name}")) for name, entry in fields.data.items()}
 
         schema = load(args.schema, columns)
+    number = options.parse_float
     made: dict[str, Callable[..., Any]] = {
-        "number": lambda lower, upper, unit="": optdp.Number(float(lower), float(upper), unit),
-        "integer": lambda lower, upper, unit="": optdp.Integer(float(lower), float(upper), unit),
+        "number": lambda lower, upper, unit="": optdp.Number(number(lower), number(upper), unit),
+        "integer": lambda lower, upper, unit="": optdp.Integer(number(lower), number(upper), unit),
         "date": optdp.Date, "category": lambda values: optdp.Category(values.split(",")), "flag": optdp.Flag,
     }  # fmt: skip
     for kind, make in made.items():
@@ -102,6 +103,8 @@ def _make_plan(args: argparse.Namespace) -> int:
                 schema[name] = make(*parts)
             except TypeError:
                 raise ValueError(f"--{kind} {text!r} is not allowed: see `optdp plan --help` for its form") from None
+            except ValueError as error:
+                raise ValueError(f"--{kind} {text!r} is not allowed: {error}") from None
     weights = {name: options.parse_float(weight) for name, _, weight in (text.rpartition(":") for text in args.weight)}
     plan = options.call(optdp.plan, args, schema=schema, weights=weights, progress=True)
     plan.save(args.out)

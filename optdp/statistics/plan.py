@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -45,9 +46,10 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
-from optdp.statistics.estimate import Estimate, averaged, estimate
+from optdp.statistics.estimate import Estimate, NotIdentified, averaged, clopper_pearson, estimate, project
+from optdp.statistics.portable import NUMBER
 from optdp.statistics.recommend import BINS, RTOL, candidates, unit_error
-from optdp.statistics.schema import Category, Column
+from optdp.statistics.schema import Category, Column, missing
 from optdp.statistics.tally import Tally
 
 if TYPE_CHECKING:
@@ -156,6 +158,11 @@ class Plan(tables.Printed):
             found.setdefault(part.group or -1 - i, []).append(part)
         return tuple(map(tuple, found.values()))
 
+    @property
+    def _counted(self) -> str:
+        """What the units are."""
+        return "columns" if len(self.units) == len(self.parts) else "groups of columns"
+
     def __getitem__(self, name: str) -> Part:
         for part in self.parts:
             if part.name == name:
@@ -262,6 +269,7 @@ class Plan(tables.Printed):
         **Arguments:** `private`: what `randomize` gave, or the path of the file; files and dask DataFrames are tallied part by
         part, in constant memory or on the cluster; `level`: of the intervals.
         """
+        require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         look = partial(_tallied if tables.streamed(private) else _outputs, self)
         parts = list(tables.each(private, look))
         if not parts:  # a Parquet file without rows
@@ -280,7 +288,7 @@ class Plan(tables.Printed):
         told = [
             "What you enter stays on this device; what is sent is drawn at random. Whatever is sent, your entries make it at "
             f"most {factor:.2f} times as likely as any other entries would{whole} "
-            f"(local differential privacy, epsilon = {float(self.eps):.4g})."
+            f"(local differential privacy, epsilon = {rounded_up(self.eps)})."
         ]
         if m < k:
             what = "entries" if k == len(self.parts) else "groups of entries"
@@ -296,11 +304,11 @@ class Plan(tables.Printed):
     def summary(self) -> str:
         """What is sent, how private it is, and how accurate with n people, in words."""
         units = self.units
-        k, what = len(units), "columns" if len(units) == len(self.parts) else "groups of columns"
+        k, what = len(units), self._counted
         how = f"reports {self.reported} of the {k} {what}, chosen at random"
         spent = f"{self.reported} times {show(self.parts[0].eps)}"
         if self.reported == k:
-            how, spent = "reports all columns", " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
+            how, spent = "reports all columns", "about " + " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
         ratio: Any = self.guarantee().eps
         factor = above(enclosures.round_up(ratio.argument), 4)
         lines = [
@@ -319,7 +327,7 @@ class Plan(tables.Printed):
             what, kind = PREDICTED[part.goal]
             lines.append(
                 f"  {part.name}: {what} within about {error:.3g} {unit}".rstrip()
-                + f" ({kind}), by {type(part.mechanism).__name__} with eps = {float(part.eps):.4g}"
+                + f" ({kind}), by {type(part.mechanism).__name__} with eps = {rounded_up(part.eps)}"
             )
         if self.compared:
             lines.append(
@@ -332,7 +340,8 @@ class Plan(tables.Printed):
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<Plan for {', '.join(self.names)}: {show(self.eps)}-LDP, {self.reported} of {len(self.parts)} columns reported>"
+        counted = f"{self.reported} of {len(self.units)} {self._counted}"
+        return f"<Plan for {', '.join(self.names)}: {show(self.eps)}-LDP, {counted} reported>"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""
@@ -385,6 +394,11 @@ class Plan(tables.Printed):
     def load(cls, path: str | Path) -> Plan:
         """Read a plan that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
         return load(path, cls.read)
+
+
+def rounded_up(eps: Number) -> str:
+    """An epsilon that is promised or spent, rounded up to four digits."""
+    return above(enclosures.log_above(eps.argument) if isinstance(eps, Log) else enclosures.round_up(Fraction(eps)), 4)
 
 
 def truth(unit: tuple[Part, ...]) -> int:
@@ -480,27 +494,49 @@ def _sum(parts: Iterable[Any]) -> Any:
 
 
 def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(which rows report the column, their outputs): the inverse of `_sent`."""
-    if not isinstance(part.mechanism, FrequencyOracle):
-        if column.dtype.kind == "f":
-            numbers = column
-        else:
-            try:
-                numbers = np.array([math.nan if v is None or v == "" else float(v) for v in column.tolist()])
-            except (TypeError, ValueError):
-                raise ValueError(f"column {part.name!r} holds entries that this plan does not send") from None
-        there = ~np.isnan(numbers)
-        return there, numbers[there]
-    there = np.array([isinstance(v, str) and v != "" for v in column.tolist()], dtype=bool)
-    texts = column[there].tolist()
+    """(which rows report the column, their outputs): the inverse of `_sent`; also of tables that made numbers of texts."""
+    if column.dtype.kind == "f" and not isinstance(part.mechanism, FrequencyOracle):
+        there = ~np.isnan(column)
+        return there, column[there]
+    entries = column.tolist()
+    there = ~missing(entries)
+    sent = [entry for entry, reported in zip(entries, there.tolist(), strict=True) if reported]
     try:
+        if any(isinstance(entry, bool | np.bool_) for entry in sent):
+            raise TypeError("no bool is sent, and one would pass for 0 or 1")
+        if not isinstance(part.mechanism, FrequencyOracle):
+            return there, np.array([_real(entry) for entry in sent], dtype=float)
         if part.mechanism.message == ():
-            place = {str(v): i for i, v in enumerate(part.mechanism.domain.labels)}
-            return there, np.array([place[v] for v in texts], dtype=np.int64)
-        rows = [[int(v) for v in text.split()] for text in texts]
+            place = _places(part.mechanism.domain.labels)
+            return there, np.array([place[entry] for entry in sent], dtype=np.int64)
+        rows = [
+            list(map(int, entry.split())) if isinstance(entry, str) else [operator.index(_whole(entry))]
+            for entry in sent
+        ]
         return there, np.array(rows, dtype=np.int64).reshape(-1, *part.mechanism.message)
-    except (KeyError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         raise ValueError(f"column {part.name!r} holds entries that this plan does not send") from None
+
+
+def _real(entry: Any) -> float:
+    if isinstance(entry, str) and not NUMBER.fullmatch(entry):
+        raise ValueError("no number")
+    return float(entry)
+
+
+def _whole(entry: Any) -> Any:
+    """1 for 1.0."""
+    return int(entry) if isinstance(entry, float) and entry.is_integer() else entry
+
+
+def _places(labels: Iterable[Any]) -> dict[Any, int]:
+    """Where categories stand, by text; and by number, for tables that read "1" as 1 or 1.0, where one category alone has it."""
+    texts = {str(label): i for i, label in enumerate(labels)}
+    numbers: dict[float, list[int]] = {}
+    for text, i in texts.items():
+        if NUMBER.fullmatch(text):
+            numbers.setdefault(float(text), []).append(i)
+    return texts | {number: found[0] for number, found in numbers.items() if len(found) == 1}
 
 
 def _products(parts: list[Part], table: Any) -> tuple[int, np.ndarray, np.ndarray]:
@@ -522,12 +558,26 @@ def _combinations(parts: list[Part], sent: list[Any]) -> tuple[int, np.ndarray, 
     if not np.array_equal(there, sent[1][0]):
         raise ValueError(f"columns {parts[0].name!r}, {parts[1].name!r}: this plan sends both or none")
     sizes: Any = [part.mechanism.domain.d for part in parts]
-    oracle: Any = parts[0].mechanism
-    true = (sizes[0] * oracle.coins - COINS) / ((sizes[0] - 1) * COINS)
-    other = (1 - true) / math.prod(sizes)
+    true, other = _pair_rates(parts)
     counts = np.bincount(sent[0][1] * sizes[1] + sent[1][1], minlength=math.prod(sizes)).reshape(sizes).astype(float)
     n = int(there.sum())
     return n, (counts - n * other) / true, (counts * (1 - 2 * other) + n * other**2) / true**2
+
+
+def _pair_rates(parts: list[Part]) -> tuple[float, float]:
+    """(probability that both are true, probability of each other pair) for columns that are answered together."""
+    sizes: Any = [part.mechanism.domain.d for part in parts]
+    oracle: Any = parts[0].mechanism
+    true = (sizes[0] * oracle.coins - COINS) / ((sizes[0] - 1) * COINS)
+    return true, (1 - true) / math.prod(sizes)
+
+
+def _scores(average: np.ndarray, error: np.ndarray, n: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """All t with n (average - t)^2 <= z^2 (t (1 - t) + the noise's variance): Wilson's intervals where there is no noise."""
+    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    noise = np.maximum(n * error**2 - average * (1 - average), 0.0)
+    middle, root = 2 * n * average + z2, z2 * z2 + 4 * n * z2 * (average * (1 - average) + noise * (1 + z2 / n))
+    return (middle - np.sqrt(root)) / (2 * (n + z2)), (middle + np.sqrt(root)) / (2 * (n + z2))
 
 
 @dataclass(frozen=True, repr=False)
@@ -547,8 +597,26 @@ class Answers(Mapping[str, Estimate]):
         return self.about(name, what, **({"q": 0.5} if what == "quantile" else {}))
 
     def about(self, name: str, what: str, **options: Any) -> Estimate:
-        """Another question about a column; arguments as in `optdp.estimate`."""
-        return estimate(self.plan[name].mechanism, self.outputs[name][1], what, level=self.level, **options)
+        """Another question about a column; arguments as in `optdp.estimate`. **Raises** ValueError naming the column."""
+        part, outputs = self.plan[name], self.outputs[name][1]
+        if not (outputs.n if isinstance(outputs, Tally) else len(outputs)):
+            raise ValueError(f"column {name!r} has no answers, which is not allowed: somebody must report it")
+        try:
+            return estimate(part.mechanism, outputs, what, level=self.level, **options)
+        except ValueError as error:
+            kind = NotIdentified if isinstance(error, NotIdentified) else ValueError
+            raise kind(f"column {name!r}: {error}") from None
+
+    def every(self) -> tuple[dict[str, Estimate], dict[str, str]]:
+        """(the estimates by column, why there is none of the other columns)."""
+        found: dict[str, Estimate] = {}
+        refused: dict[str, str] = {}
+        for name in self:
+            try:
+                found[name] = self[name]
+            except ValueError as error:
+                refused[name] = str(error)
+        return found, refused
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.plan.names)
@@ -560,8 +628,13 @@ class Answers(Mapping[str, Estimate]):
         """The table of two categories: probabilities of all pairs of their values, from the people who report both.
 
         The noises of two columns are independent, so that the products of their unbiased indicators are unbiased for the pairs;
-        columns that are answered together have unbiased indicators of their pairs.
+        columns that are answered together have unbiased indicators of their pairs. The values are the nearest probabilities that
+        sum to 1; the errors are those of the averages. **Raises** ValueError naming the columns.
         """
+        for name in (one, two):
+            if name not in self.plan.names:
+                told = ", ".join(map(repr, self.plan.names))
+                raise ValueError(f"{name!r} is not allowed: it must be a column of the plan: {told}")
         parts = [self.plan[name] for name in (one, two)]
         n, sums, squares = 0, np.zeros((1, 1)), np.zeros((1, 1))
         if one != two and all(isinstance(p.mechanism, FrequencyOracle) for p in parts):
@@ -571,26 +644,39 @@ class Answers(Mapping[str, Estimate]):
             raise ValueError(
                 f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
             )
-        value = (sums / n).reshape(-1)
-        error = np.sqrt(np.maximum((squares / n).reshape(-1) - value**2, 0.0) / n)
-        corners = np.outer(parts[0].mechanism.support(), parts[1].mechanism.support())  # those of pairs lie between
-        value, span = np.clip(value, 0, 1), (float(corners.min()), float(corners.max()))
-        levels = self.level, self.level ** (1 / value.size)
-        ends = [tuple(np.clip(e, 0, 1) for e in averaged(value, error, n, span, level)) for level in levels]
+        average = (sums / n).reshape(-1)
+        error = np.sqrt(np.maximum((squares / n).reshape(-1) - average**2, 0.0) / n)
+        value, levels = project(average), (self.level, self.level ** (1 / average.size))
+        if parts[0].group and parts[0].group == parts[1].group:
+            true, other = _pair_rates(parts)
+            counts = n * (np.clip(average, 0, 1) * true + other)  # one below what chance gives counts as that
+            rates = [clopper_pearson(counts, n, level) for level in levels]
+            ends = [tuple((rate - other) / true for rate in pair) for pair in rates]
+            method = "averages of unbiased indicators of the pairs; exact binomial intervals"
+        else:
+            corners = np.outer(parts[0].mechanism.support(), parts[1].mechanism.support())  # those of pairs lie between
+            span = float(corners.min()), float(corners.max())
+            near = np.clip(average, 0, 1)
+            each_level = [(averaged(near, error, n, span, level), _scores(near, error, n, level)) for level in levels]
+            ends = [(np.minimum(a[0], b[0]), np.maximum(a[1], b[1])) for a, b in each_level]
+            method = "averages of products of unbiased indicators; score intervals that hold the normal ones, or those of bounded numbers"
+        method += "; the values are the nearest probabilities that sum to 1"
+        interval, band = (
+            (np.minimum(np.clip(low, 0, 1), value), np.maximum(np.clip(high, 0, 1), value)) for low, high in ends
+        )
         labels = [p.column.domain.labels for p in parts]  # type: ignore[union-attr]
         points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
         told = "the inputs are independent draws from one population, whose distribution is estimated"
-        together = parts[0].group and parts[0].group == parts[1].group
-        method = (
-            f"averages of {'' if together else 'products of '}unbiased indicators{' of the pairs' if together else ''}"
-        )
         unit = error * math.sqrt(n)
-        return Estimate("pair", value, error, ends[0], ends[1], self.level, n, method, told, points, unit)
+        return Estimate("pair", value, error, interval, band, self.level, n, method, told, points, unit)
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas table of all estimates, a row for each number. **Raises** RuntimeError without pandas (`optdp[tables]`)."""
+        """A pandas table of all estimates, a row for each number; columns of which there is none are left out (`every`).
+
+        **Raises** RuntimeError without pandas (`optdp[tables]`).
+        """
         rows, index = [], []
-        for name, found in self.items():
+        for name, found in self.every()[0].items():
             points = found.points if np.ndim(found.value) else (found.what,)
             for i, point in enumerate(points):
                 at = lambda v, i=i: np.atleast_1d(v)[i]  # noqa: E731
@@ -605,7 +691,10 @@ class Answers(Mapping[str, Estimate]):
         return f"<Answers about {', '.join(self.plan.names)}; to_frame() shows them>"
 
     def __str__(self) -> str:
-        return "\n".join(f"{self.title(name)}: {found}" for name, found in self.items())
+        found, refused = self.every()
+        return "\n".join(
+            f"{self.title(name)}: {found[name] if name in found else f'no estimate: {refused[name]}'}" for name in self
+        )
 
     def title(self, name: str) -> str:
         """A column with what its numbers are."""
@@ -650,19 +739,23 @@ def plan(
             "schema is not allowed: it must map column names to optdp.Number, Integer, Date, Category or Flag"
         )
     for name, column in schema.items():
-        if not isinstance(name, str) or not isinstance(column, Column):
+        if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+            raise ValueError(f"schema[{name!r}] is not allowed: names must be texts of 1 to 200 printable characters")
+        if not isinstance(column, Column):
             raise TypeError(
                 f"schema[{name!r}] is not allowed: it must be optdp.Number, Integer, Date, Category or Flag"
             )
     require.choice("strategy", strategy, STRATEGIES)
     require.choice("repeat", repeat, REPEATS)
     n = 1000 if n is None else require.integer("n", n, low=1)
+    if weights is not None and not isinstance(weights, Mapping):
+        raise TypeError("weights is not allowed: it must map columns to numbers above 0")
     for given, what in ((goal, "goal"), (weights or {}, "weights")):
         if isinstance(given, Mapping):
             for name in given:
                 if name not in schema:
                     raise ValueError(f"{what}[{name!r}] is not allowed: the schema has no such column")
-    if isinstance(goal, str):
+    if not isinstance(goal, Mapping):
         require.choice("goal", goal, GOALS)
     wanted = {name: goal if isinstance(goal, str) else goal.get(name, "mean") for name in schema}
     wanted |= {name: "frequencies" for name, column in schema.items() if isinstance(column, Category)}

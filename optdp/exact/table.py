@@ -58,6 +58,11 @@ def _zero(text: str) -> bool:
     return not re.search("[1-9]", text.lower().partition("e")[0])
 
 
+def one_line(text: str) -> bool:
+    """Whether a field can hold a text: no line breaks, control characters or halves of surrogate pairs."""
+    return not (_CONTROL.search(text) or "\n" in text or "\r" in text or re.search("[\ud800-\udfff]", text))
+
+
 def separator(text: str) -> str:
     r"""The one character that separates fields; "\t" is the tab. **Raises** ValueError."""
     found = "\t" if text == r"\t" else text
