@@ -225,7 +225,9 @@ def randomize_csv(
     delimiter = table.separator(delimiter)
     if files.same(source, target) and not in_place:
         raise ValueError("output is not allowed to be the input, which would be lost: give another name, or --in-place")
-    with table.reading(source, delimiter, multiline=multiline) as found, files.replacing(target, newline="") as sink:
+    hint = " (--multiline allows line breaks)"
+    reading = table.reading(source, delimiter, multiline=multiline, hint=hint)
+    with reading as found, files.replacing(target, newline="") as sink:
         place = found.column(column)
         places = _columns(found, place, keep, only)
         sink.write(table.written([found.header[p] for p in places], delimiter))

@@ -60,7 +60,7 @@ def parse_number(text: str) -> Number:
 
 
 def parse_float(text: str) -> float:
-    """A float in the grammar of `optdp.exact.table`; "nan" and "inf" too, which are then refused by the name of their argument."""
+    """A float in the grammar of `optdp.exact.table`; "nan" and "inf" too, which are then refused by their argument."""
     found = float(text) if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else table.real(text)
     if found is None:
         raise NotANumber(f"{text[:60]!r} is not a number: use 0.5 or 1e-6")

@@ -5,7 +5,7 @@ reported. "sample" reports a random m of the k columns with eps/m each (m = 1: o
 n m/k people. Which columns are reported does not depend on the data, so that both are eps-LDP for the whole row, by composition.
 
 **Which is better** is computed: with u_j(eps) the error of column j's estimate times the square root of n (`optdp.recommend`),
-and s_j^2 the variance of the column's own share in it (that of evenly spread entries), the squared error about the people asked is
+and s_j^2 the variance of the column's share in it (that of evenly spread entries), the squared error about the people asked is
 
     split:   u_j(eps_j)^2 / n,            sample:   (u_j(eps/m)^2 + (1 - m/k) s_j^2) / (n m/k),
 
@@ -15,8 +15,8 @@ group is 1 + D c/(1 - c), D the number of its combinations. For the other strate
 is sampled. For two flags that is better than sampling one of them from eps = log(1 + 2 sqrt 2) = 1.34 on.
 
 The plan takes the strategy with the least sum of the squared errors in units of the columns' widths (probabilities as they are),
-times their weights. Shares are eps_j in proportion to (weight_j error_j^2)^(1/3), the best for errors that fall like 1/eps. For the
-goal "answers" the error is that of one answer, whatever n is; one that is not sent counts as a guess in the middle.
+times their weights. Shares are eps_j in proportion to (weight_j error_j^2)^(1/3), the best for errors that fall like 1/eps. Of
+"answers" the error is that of one, whatever n is; one that is not sent counts as a guess in the middle.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ PREDICTED = {
 class Part:
     """What a plan does with one column: `column` of the schema, the goal, its `mechanism` and the epsilon of it, its `weight`,
     and `unit`: the predicted error of its estimate times the square root of the number of people who report it, or for "answers"
-    that of one answer. Columns of one `group` > 0 are answered together: `eps` is that of all of them, and the mechanism what comes
-    out for this one.
+    that of one answer. Columns of one `group` > 0 are answered together: `eps` is that of all of them, and the mechanism what
+    comes out for this one.
     """
 
     name: Annotated[str, Within(most=200)]
@@ -189,8 +189,8 @@ class Plan(tables.Printed):
         here, on its cluster, for that reason.
 
         **Arguments:** `table`: a pandas or polars frame, a pyarrow table, a dict of arrays, a dask DataFrame, or a path of a CSV
-        or Parquet file, which is streamed in constant memory to `target`, written whole or not at all; `rng` as in
-        `Mechanism.randomize`; `progress`: a bar on stderr for files.
+        file ("-": standard input; read strictly, as `optdp.exact.table` says) or a Parquet file, which is streamed in constant
+        memory to `target`, written whole or not at all; `rng` as in `Mechanism.randomize`; `progress`: a bar on stderr for files.
 
         Numbers become numbers; a category becomes the name of one, or the integers of its message as a text. What a person does
         not report is missing. **Returns** the table (for files the number of rows).
@@ -202,7 +202,7 @@ class Plan(tables.Printed):
         if isinstance(table, str | Path):
             if target is None:
                 raise ValueError("target = None is not allowed for a file: it must be the path of the private one")
-            if Path(table).resolve() == Path(target).resolve():
+            if files.same(table, target):
                 raise ValueError("target is not allowed to be the table itself")
             return tables.map_file(table, target, lambda part: self._columns(part, rng), progress)
         if hasattr(table, "to_delayed"):
@@ -227,10 +227,15 @@ class Plan(tables.Printed):
         """The names of the columns of a table. **Raises** ValueError unless they are those of the plan."""
         found = tables.names(table)
         unknown, gone = [c for c in found if c not in self.names], [c for c in self.names if c not in found]
-        if unknown or gone:
-            what = f"has the unknown column {unknown[0]!r}" if unknown else f"has no column {gone[0]!r}"
+        if unknown or gone:  # by its place: in a file without a header, names are private values
+            place = (
+                f"a column (number {found.index(unknown[0]) + 1} of {len(found)}) that the plan does not know"
+                if unknown
+                else ""
+            )
             raise ValueError(
-                f"the table {what}, which is not allowed: the plan is for {', '.join(map(repr, self.names))} alone"
+                f"the table has {place or f'no column {gone[0]!r}'}, which is not allowed: "
+                f"the plan is for {', '.join(map(repr, self.names))} alone"
             )
         return found
 
@@ -272,8 +277,6 @@ class Plan(tables.Printed):
         require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         look = partial(_tallied if tables.streamed(private) else _outputs, self)
         parts = list(tables.each(private, look))
-        if not parts:  # a Parquet file without rows
-            parts = [{part.name: (None, Tally(part.mechanism)) for part in self.parts}]
         told = parts[0] if len(parts) == 1 else {name: (None, _sum(p[name][1] for p in parts)) for name in self.names}
         return Answers(self, told, level, private)
 
@@ -659,7 +662,9 @@ class Answers(Mapping[str, Estimate]):
             near = np.clip(average, 0, 1)
             each_level = [(averaged(near, error, n, span, level), _scores(near, error, n, level)) for level in levels]
             ends = [(np.minimum(a[0], b[0]), np.maximum(a[1], b[1])) for a, b in each_level]
-            method = "averages of products of unbiased indicators; score intervals that hold the normal ones, or those of bounded numbers"
+            method = (
+                "averages of products of unbiased indicators; score and normal intervals, or those of bounded numbers"
+            )
         method += "; the values are the nearest probabilities that sum to 1"
         interval, band = (
             (np.minimum(np.clip(low, 0, 1), value), np.maximum(np.clip(high, 0, 1), value)) for low, high in ends
