@@ -106,7 +106,7 @@ def test_what_is_not_strictly_a_table_is_refused_with_its_row(capsys, here, name
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_plans_read_files_as_strictly(capsys, here, name):
-    """There were tracebacks at quotes and long fields, rows that a quoted line break made, and names and bytes of private files."""
+    """There were tracebacks at quotes and long fields, rows that a line break made, and names and bytes of private files."""
     content, words = REFUSED[name]
     if name in ("no such column", "no header"):
         words = "a column (number 1 of 2) that the plan does not know"
@@ -128,7 +128,8 @@ def test_plans_read_files_as_strictly(capsys, here, name):
 def test_headers_of_collected_files_are_refused_without_their_names(capsys, here):
     """A traceback of the csv module."""
     optdp.plan({"age": optdp.Number(0, 100)}, 1.0).save(here / "plan.json")
-    for content, words in ((b'"age\n1\n', "the header has a quote that is not closed"), (b'"age"Smith\n1\n', "a quote inside a field"),
+    for content, words in ((b'"age\n1\n', "the header has a quote that is not closed"),
+                           (b'"age"Smith\n1\n', "a quote inside a field"),
                            (b"x" * 131_073 + b"\n", "a field longer than 131072"), (b"M\xfcller\n", "is not UTF-8")):  # fmt: skip
         (here / "in.csv").write_bytes(content)
         status, _, err = run(capsys, "collect", "--plan", "plan.json", "--out", "answers", "in.csv")
