@@ -203,7 +203,12 @@ def solve_command(commands: Commands, problem: str, text: str, *, eps: bool = Tr
 
 
 def solve(args: argparse.Namespace, **given: object) -> Solution:
-    """The solution that the options of a `solve_command` ask for."""
+    """The solution that the options of a `solve_command` ask for; figures that cannot be written are refused before it."""
+    for name in ("plot", "errors", "structure"):
+        if getattr(args, name, None):
+            from optdp.report.plots import can_save
+
+            can_save(getattr(args, name))
     solution: Solution = call(getattr(optdp, f"solve_{args.problem}"), args, progress=True, **given)
     return solution
 

@@ -488,8 +488,13 @@ def _outputs(plan: Plan, table: Any) -> dict[str, Any]:
 
 def _tallied(plan: Plan, table: Any) -> dict[str, Any]:
     """The same, as tallies."""
-    found = _outputs(plan, table)
-    return {part.name: (None, Tally(part.mechanism).add(found[part.name][1])) for part in plan.parts}
+    found, tallies = _outputs(plan, table), {}
+    for part in plan.parts:
+        try:
+            tallies[part.name] = None, Tally(part.mechanism).add(found[part.name][1])
+        except ValueError as error:
+            raise ValueError(f"column {part.name!r}: {error}") from None
+    return tallies
 
 
 def _sum(parts: Iterable[Any]) -> Any:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
-from optdp.exact import Tagged, Within, require
+from optdp.exact import Fields, Tagged, Within, require
+from optdp.exact.fields import hints
 from optdp.exact.table import one_line
 from optdp.problem.domains import Interval, OneHot
 from optdp.statistics.portable import DAY, NUMBER
@@ -33,6 +35,13 @@ class Column(Tagged, root=True):
     def encode(self, values: Any, name: str) -> np.ndarray:
         """The inputs of a mechanism on `domain`. **Raises** ValueError naming column and row, never a value."""
         raise NotImplementedError(f"{type(self).__name__} has no inputs")
+
+    @classmethod
+    def _read(cls, fields: Fields) -> Self:
+        """What a schema leaves out has its default."""
+        kinds, own = hints(cls), dataclasses.fields(cls)  # type: ignore[arg-type]
+        asked = [f.name for f in own if f.name in fields.data or f.default is dataclasses.MISSING]
+        return cls(**{name: fields.typed(name, kinds[name]) for name in asked})
 
     @property
     def scale(self) -> str:
