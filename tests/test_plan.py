@@ -15,6 +15,7 @@ from optdp.closed_forms.cube import best_signs, gain
 from optdp.exact import enclosures
 from optdp.exact.fields import FieldError
 from optdp.statistics import client, portable, tables
+from optdp.statistics.plan import Answers
 from optdp.statistics.schema import MISSING, OTHER
 
 RNG = np.random.default_rng(0)
@@ -551,6 +552,7 @@ def test_errors_of_columns_name_the_argument_and_no_entry():
         (lambda: optdp.Category("ab").encode([["a"]], "a"), "column 'a' has shape"),
         (lambda: optdp.Ledger(3).add(optdp.plan({"a": optdp.Flag()}, 1.0), 5), "changed is a int"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0).estimate({"a": ["1"]}, level=5), "level = 5"),
+        (lambda: Answers(optdp.plan({"a": optdp.Flag()}, 1.0), {}, 5), "level = 5"),
         (lambda: optdp.plan({"a": optdp.Flag()}, 1.0).randomize({"a": [True]}, -1), "rng = -1"),
         (lambda: optdp.plan({"a\nb": optdp.Flag()}, 1.0), "schema"),
     ):  # fmt: skip

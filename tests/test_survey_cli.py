@@ -199,6 +199,35 @@ def test_names_are_drawn_as_they_are_written():
     pyplot().close(ax.figure)
 
 
+def test_line_breaks_in_a_column_that_was_kept(people, capsys):
+    """What `randomize --multiline` wrote is read where it is said, and a plan's private tables have none."""
+    (people / "notes.csv").write_text('age,note\n30,"a\nb"\n40,c\n')
+    words = [
+        "--eps",
+        2,
+        "--column",
+        "age",
+        "--lower",
+        0,
+        "--upper",
+        120,
+        "--keep",
+        "note",
+        "--multiline",
+        "--save-mechanism",
+        "m.json",
+    ]
+    assert run(capsys, "randomize", *words, "notes.csv", "private.csv")[0] == 0
+    words = ["estimate", "--mechanism", "m.json", "--column", "age", "--json"]
+    status, _, err = run(capsys, *words, "private.csv")
+    assert status == 2 and "private.csv, row 1 has a quote that is not closed on its line" in err
+    status, out, _ = run(capsys, *words, "--multiline", "private.csv")
+    assert status == 0 and json.loads(out)["age"]["n"] == 2
+    assert run(capsys, "plan", "--eps", 1, "--number", "age:0:120", "--out", "plan.json")[0] == 0
+    status, _, err = run(capsys, "estimate", "--plan", "plan.json", "--multiline", "private.csv")
+    assert status == 2 and "--multiline is not allowed with --plan" in err
+
+
 def test_a_frequency_oracle_is_drawn_beside_its_file(tmp_path, monkeypatch, capsys):
     """The figure failed after the solve, and the solution was lost."""
     monkeypatch.chdir(tmp_path)

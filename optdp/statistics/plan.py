@@ -274,7 +274,7 @@ class Plan(tables.Printed):
         **Arguments:** `private`: what `randomize` gave, or the path of the file; files and dask DataFrames are tallied part by
         part, in constant memory or on the cluster; `level`: of the intervals.
         """
-        require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+        _level(level)  # before anything is read
         look = partial(_tallied if tables.streamed(private) else _outputs, self)
         parts = list(tables.each(private, look))
         told = parts[0] if len(parts) == 1 else {name: (None, _sum(p[name][1] for p in parts)) for name in self.names}
@@ -450,6 +450,10 @@ def _together(columns: Mapping[str, Column], eps: Number, weight: Mapping[str, f
     return parts
 
 
+def _level(level: float) -> None:
+    require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+
+
 def _words(part: Part, inputs: np.ndarray) -> np.ndarray:
     """Inputs as the mechanism reads them: the names of categories."""
     domain = part.mechanism.domain
@@ -598,6 +602,9 @@ class Answers(Mapping[str, Estimate]):
     level: float
     #: The private table, for questions about pairs of columns.
     table: Any = None
+
+    def __post_init__(self) -> None:
+        _level(self.level)
 
     def __getitem__(self, name: str) -> Estimate:
         part = self.plan[name]
