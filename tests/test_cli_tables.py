@@ -19,8 +19,9 @@ from hypothesis import given
 
 import optdp
 from optdp import files
-from optdp.cli import main, table
+from optdp.cli import main
 from optdp.cli.columns import randomize_csv
+from optdp.exact import table
 
 COMMON = ["randomize", "--eps", "1", "--column", "age", "--lower", "0", "--upper", "100", "--mechanism", "optimal"]
 
@@ -103,6 +104,49 @@ def test_what_is_not_strictly_a_table_is_refused_with_its_row(capsys, here, name
     assert os.listdir(here) == ["in.csv"]
 
 
+@pytest.mark.parametrize("name", REFUSED)
+def test_plans_read_files_as_strictly(capsys, here, name):
+    """There were tracebacks at quotes and long fields, rows that a line break made, and names and bytes of private files."""
+    content, words = REFUSED[name]
+    if name in ("no such column", "no header"):
+        words = "a column (number 1 of 2) that the plan does not know"
+    (here / "in.csv").write_bytes(content)
+    survey = optdp.plan({"age": optdp.Number(0, 100), "note": optdp.Category("ab", other="category")}, 1.0)
+    survey.save(here / "plan.json")
+    for line in (["randomize", "--plan", "plan.json", "in.csv", "out.csv"],
+                 ["client", "--plan", "plan.json", "--vectors", "in.csv", "--out", "out.jsonl"],
+                 ["estimate", "--plan", "plan.json", "in.csv"]):  # fmt: skip
+        status, out, err = run(capsys, *line)
+        if line[0] == "estimate" and name in ("no such column", "no header"):
+            words = "no column 'age'"
+        assert status == 2 and words in err and err.count("\n") == 1 and len(err) < 400, err
+        assert not out and not any(secret in err for secret in SECRETS) and "--multiline" not in err
+        assert "in.csv" in err or "the plan does not know" in words or "no column" in words
+    assert sorted(os.listdir(here)) == ["in.csv", "plan.json"]
+
+
+def test_headers_of_collected_files_are_refused_without_their_names(capsys, here):
+    """A traceback of the csv module."""
+    optdp.plan({"age": optdp.Number(0, 100)}, 1.0).save(here / "plan.json")
+    for content, words in ((b'"age\n1\n', "the header has a quote that is not closed"),
+                           (b'"age"Smith\n1\n', "a quote inside a field"),
+                           (b"x" * 131_073 + b"\n", "a field longer than 131072"), (b"M\xfcller\n", "is not UTF-8")):  # fmt: skip
+        (here / "in.csv").write_bytes(content)
+        status, _, err = run(capsys, "collect", "--plan", "plan.json", "--out", "answers", "in.csv")
+        assert status == 2 and "in.csv, the header" in err and words in err and "Smith" not in err and len(err) < 300
+
+
+def test_plans_and_standard_streams_and_compressed_files(here):
+    """ "-" was refused with --plan; of a compressed file only the name was."""
+    optdp.plan({"f": optdp.Flag()}, 1.0).save(here / "plan.json")
+    found = process("randomize", "--plan", "plan.json", "--seed", "1", "-", "-", input=b"f\n1\n0\n")
+    assert found.returncode == 0 and found.stdout.splitlines()[0] == b"f" and len(found.stdout.splitlines()) == 3
+    found = process("randomize", "--plan", "plan.json", "in.csv.gz", "out.csv.gz")
+    assert found.returncode == 2 and b"what is compressed must be unpacked first" in found.stderr
+    found = process("randomize", "--plan", "plan.json", "--seed", "-1", "-", "-", input=b"f\n1\n")
+    assert found.returncode == 2 and b"--seed -1 is not allowed: it must be at least 0" in found.stderr
+
+
 NUMBERS = ["1_0", "1٢", "１２", "nan", "inf", "-inf", "1,5", "1 000", "1'000", " 61", "61 ", "0x1f", "1e", "e5", ".", "+", "",
            "1.2.3", "--1", "1e5.0", "½", "②", "1e+", "true", "1f", "1d0", "٣", "1\u00a0000", "−5", "1j", "9" * 1001]  # fmt: skip
 
@@ -176,7 +220,7 @@ def test_any_bytes_are_rows_or_refused(parts):
     try:
         rows = list(table.Records(io.BytesIO(raw), "t").rows())
     except ValueError as error:
-        assert str(error).startswith("row ")
+        assert str(error).startswith("t, row ")
         return
     assert list(csv.reader(io.StringIO(raw.decode(), newline=""), strict=True)) == rows
     assert len(rows) == raw.count(b"\n") + (not raw.endswith(b"\n") and bool(raw))

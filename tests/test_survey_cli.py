@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
+import optdp
 from optdp.cli import main
+from optdp.statistics import tables
 
 RNG = np.random.default_rng(0)
 AGES, JOBS = RNG.normal(40, 12, 3000).clip(0, 120).round(1), RNG.choice(["a", "b"], 3000, p=[0.7, 0.3])
@@ -121,3 +123,128 @@ def test_one_column_by_its_goal(people, capsys):
 def test_recommendations(capsys):
     status, out, _ = run(capsys, "recommend", "--eps", "1", "--categories", "20", "--n", "100")
     assert status == 0 and "recommended: " in out and "k-RR" in out
+
+
+def test_the_schema_in_the_help_is_taken(tmp_path, monkeypatch, capsys):
+    """ "doc.json.age.unit is missing": what has a default may be left out."""
+    monkeypatch.chdir(tmp_path)
+    schema = {"age": {"type": "number", "lower": 0, "upper": 120}, "job": {"type": "category", "values": ["a", "b"]},
+              "born": {"type": "date", "first": "1990-01-01", "last": "2020-12-31"}, "f": {"type": "flag"}}  # fmt: skip
+    (tmp_path / "doc.json").write_text(json.dumps(schema))
+    assert run(capsys, "plan", "--schema", "doc.json", "--eps", 2, "--out", "plan.json")[0] == 0
+    plan = optdp.Plan.load("plan.json")
+    assert plan["age"].column == optdp.Number(0, 120) and plan["f"].column == optdp.Flag()
+    (tmp_path / "doc.json").write_text(json.dumps({"age": {"type": "number", "lower": 0}}))
+    status, _, err = run(capsys, "plan", "--schema", "doc.json", "--eps", 2, "--out", "plan.json")
+    assert status == 2 and "doc.json.age.upper is missing" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--date", "d:2020-13-01:2021-01-01"],
+            "--date 'd:2020-13-01:2021-01-01' is not allowed: first = '2020-13-01'",
+        ),
+        (["--number", "x:a:1"], "--number 'x:a:1' is not allowed: 'a' is not a number"),
+        (["--category", "c:a,,b"], "--category 'c:a,,b' is not allowed: values with ''"),
+        (["--integer", "x:0.1:0.9"], "--integer 'x:0.1:0.9' is not allowed: lower = 0.1"),
+    ],
+)
+def test_columns_that_are_refused_are_named(people, capsys, words, said):
+    status, _, err = run(capsys, "plan", "--eps", 1, *words, "--out", "plan.json")
+    assert status == 2 and said in err and err.count("\n") == 1
+
+
+def test_estimates_without_answers_figures_of_any_names_and_json_without_infinity(tmp_path, monkeypatch, capsys):
+    """A column without answers refused all; "$" broke the figure; one output had an infinite error, which is no JSON."""
+    monkeypatch.chdir(tmp_path)
+    columns = {
+        "pay": optdp.Category(["$20k-$50k", r"$\foo$"]),
+        "born": optdp.Date("1990-01-01", "2020-12-31"),
+        "x": optdp.Number(0, 1),
+    }
+    survey = optdp.plan(columns, 3.0, strategy="split")
+    survey.save("plan.json")
+    private = survey.randomize({"pay": ["$20k-$50k"], "born": ["2000-01-01"], "x": [0.5]}, 1)
+    tables.write_file("one.csv", private | {"x": np.array([np.nan])})
+    status, out, _ = run(capsys, "estimate", "--plan", "plan.json", "--html", "page.html", "--json", "one.csv")
+    found = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert (
+        status == 0 and found["born"]["standard_error"] is None and "column 'x' has no answers" in found["x"]["refused"]
+    )
+    page = (tmp_path / "page.html").read_text()
+    assert "<h2>born (days since 1990-01-01)</h2>" in page and "No estimate: column" in page
+    status, out, _ = run(capsys, "estimate", "--plan", "plan.json", "one.csv")
+    assert status == 0 and "x: no estimate: column 'x' has no answers" in out and "pay: Estimate" in out
+    status, _, err = run(capsys, "estimate", "--plan", "plan.json", "--column", "x", "one.csv")
+    assert status == 2 and "column 'x' has no answers" in err
+    status, _, err = run(capsys, "estimate", "--plan", "plan.json", "--pair", "pay", "nope", "one.csv")
+    assert status == 2 and "'nope' is not allowed: it must be a column of the plan" in err
+    status, _, err = run(capsys, "collect", "--plan", "plan.json", "--jobs", -2, "--out", "answers", "one.csv")
+    assert status == 2 and "jobs = -2 is not allowed" in err
+
+
+def test_names_are_drawn_as_they_are_written():
+    """What stood between two dollar signs was set as mathematics."""
+    from optdp.report.plots import new_axes, plain, pyplot, titled
+
+    ax = titled(new_axes(), "$20k-$50k")
+    ax.set_yticks([0, 1, 2], [plain(name) for name in ("$20k-$50k", r"$\foo$", "5 $")])
+    texts = [*ax.get_yticklabels(), ax.title, ax._left_title]
+    ax.figure.canvas.draw()
+    assert [text._preprocess_math(text.get_text()) for text in texts] == [
+        ("$20k-$50k", False), (r"$\foo$", False), ("5 $", False), ("", False), ("$20k-$50k", False)
+    ]  # fmt: skip
+    pyplot().close(ax.figure)
+
+
+def test_line_breaks_in_a_column_that_was_kept(people, capsys):
+    """What `randomize --multiline` wrote is read where it is said, and a plan's private tables have none."""
+    (people / "notes.csv").write_text('age,note\n30,"a\nb"\n40,c\n')
+    words = [
+        "--eps",
+        2,
+        "--column",
+        "age",
+        "--lower",
+        0,
+        "--upper",
+        120,
+        "--keep",
+        "note",
+        "--multiline",
+        "--save-mechanism",
+        "m.json",
+    ]
+    assert run(capsys, "randomize", *words, "notes.csv", "private.csv")[0] == 0
+    words = ["estimate", "--mechanism", "m.json", "--column", "age", "--json"]
+    status, _, err = run(capsys, *words, "private.csv")
+    assert status == 2 and "private.csv, row 1 has a quote that is not closed on its line" in err
+    status, out, _ = run(capsys, *words, "--multiline", "private.csv")
+    assert status == 0 and json.loads(out)["age"]["n"] == 2
+    assert run(capsys, "plan", "--eps", 1, "--number", "age:0:120", "--out", "plan.json")[0] == 0
+    status, _, err = run(capsys, "estimate", "--plan", "plan.json", "--multiline", "private.csv")
+    assert status == 2 and "--multiline is not allowed with --plan" in err
+
+
+def test_a_frequency_oracle_is_drawn_beside_its_file(tmp_path, monkeypatch, capsys):
+    """The figure failed after the solve, and the solution was lost."""
+    monkeypatch.chdir(tmp_path)
+    status, _, _ = run(
+        capsys, "solve", "frequency", "--eps", 1, "--categories", 5, "--plot", "f.png", "--out", "f.json"
+    )
+    assert status == 0 and sorted(p.name for p in tmp_path.iterdir()) == ["f.json", "f.png"]
+    monkeypatch.setattr("optdp.solve_frequency", lambda **_: pytest.fail("solved before the figure was refused"))
+    status, _, err = run(capsys, "solve", "frequency", "--eps", 1, "--categories", 5, "--plot", "f.txt")
+    assert status == 2 and "a figure is written as .png, .svg, .pdf" in err
+
+
+def test_an_empty_parquet_file_stays_a_parquet_file(tmp_path):
+    """It became a file of 0 bytes."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    survey = optdp.plan({"x": optdp.Number(0, 1), "f": optdp.Flag()}, 2.0, strategy="split")
+    tables.write_file(tmp_path / "in.parquet", {"x": np.array([], dtype=float), "f": np.array([], dtype=object)})
+    assert survey.randomize(tmp_path / "in.parquet", 1, target=tmp_path / "out.parquet") == 0
+    assert parquet.read_table(tmp_path / "out.parquet").column_names == ["x", "f"]
+    assert "no answers" in str(survey.estimate(tmp_path / "out.parquet"))

@@ -39,6 +39,8 @@ def _audit(args: argparse.Namespace) -> int:
     from optdp.audit import audit as module
 
     decide = getattr(module, args.command)
+    if args.jobs < 1:
+        raise ValueError(f"jobs = {args.jobs} is not allowed: it must be at least 1")
     if args.jobs > 1 and not args.claim:
         with ProcessPoolExecutor(args.jobs) as pool:
             found = decide(executor=pool)

@@ -13,8 +13,9 @@ import numpy as np
 
 import optdp
 from optdp import files
-from optdp.cli import Commands, options, survey, table
+from optdp.cli import Commands, options, survey
 from optdp.cli.options import option
+from optdp.exact import table
 from optdp.mechanisms import baselines
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ def _read(path: str, column: str) -> np.ndarray:
 def _run(args: argparse.Namespace) -> int:
     from optdp.exact.sampling import as_rng
 
+    if args.seed is not None and args.seed < 0:
+        raise ValueError(f"--seed {args.seed} is not allowed: it must be at least 0")
     if args.plan is not None:
         for name in (*NEEDED, *ALONE):
             if getattr(args, name) not in (None, False, ","):
@@ -212,7 +215,7 @@ def randomize_csv(
 
     **Arguments:** `source`, `target`: paths, or "-" for the standard streams; `keep`: columns that are copied in clear; `only`:
     the other columns are left out (else there must be none); `multiline`: fields may hold line breaks; `in_place`: the target
-    may be the source. What a row and a number are: `optdp.cli.table`.
+    may be the source. What a row and a number are: `optdp.exact.table`.
 
     **Raises** ValueError naming the row (1 is the first after the header) for a value that is missing, not a number, or
     outside the domain unless `clip`; for a header without the column or with columns that nobody named. Then nothing is written.
@@ -222,7 +225,9 @@ def randomize_csv(
     delimiter = table.separator(delimiter)
     if files.same(source, target) and not in_place:
         raise ValueError("output is not allowed to be the input, which would be lost: give another name, or --in-place")
-    with table.reading(source, delimiter, multiline=multiline) as found, files.replacing(target, newline="") as sink:
+    hint = " (--multiline allows line breaks)"
+    reading = table.reading(source, delimiter, multiline=multiline, hint=hint)
+    with reading as found, files.replacing(target, newline="") as sink:
         place = found.column(column)
         places = _columns(found, place, keep, only)
         sink.write(table.written([found.header[p] for p in places], delimiter))

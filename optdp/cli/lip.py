@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import optdp
 from optdp import files
-from optdp.cli import Commands, options, table
+from optdp.cli import Commands, options
 from optdp.cli.options import option, report_command, solve_command
+from optdp.exact import table
 
 if TYPE_CHECKING:
     from optdp.mechanisms.lip import LIPMechanism

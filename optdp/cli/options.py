@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import optdp
 from optdp import files
-from optdp.cli import table
+from optdp.exact import table
 
 if TYPE_CHECKING:
     from optdp.cli import Commands, Subparsers
@@ -60,7 +60,7 @@ def parse_number(text: str) -> Number:
 
 
 def parse_float(text: str) -> float:
-    """A float in the grammar of `optdp.cli.table`; "nan" and "inf" too, which are then refused by the name of their argument."""
+    """A float in the grammar of `optdp.exact.table`; "nan" and "inf" too, which are then refused by their argument."""
     found = float(text) if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else table.real(text)
     if found is None:
         raise NotANumber(f"{text[:60]!r} is not a number: use 0.5 or 1e-6")
@@ -155,6 +155,8 @@ def workers(args: argparse.Namespace) -> Iterator[Executor | None]:
             raise RuntimeError("--dask needs the package distributed: pip install 'optdp[dask]'") from None
         with Client(args.dask) as client:
             yield client.get_executor()
+    elif args.jobs < 1:
+        raise ValueError(f"jobs = {args.jobs} is not allowed: it must be at least 1")
     elif args.jobs > 1:
         with ProcessPoolExecutor(args.jobs) as pool:
             yield pool
@@ -201,7 +203,12 @@ def solve_command(commands: Commands, problem: str, text: str, *, eps: bool = Tr
 
 
 def solve(args: argparse.Namespace, **given: object) -> Solution:
-    """The solution that the options of a `solve_command` ask for."""
+    """The solution that the options of a `solve_command` ask for; figures that cannot be written are refused before it."""
+    for name in ("plot", "errors", "structure"):
+        if getattr(args, name, None):
+            from optdp.report.plots import can_save
+
+            can_save(getattr(args, name))
     solution: Solution = call(getattr(optdp, f"solve_{args.problem}"), args, progress=True, **given)
     return solution
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -60,7 +61,8 @@ def _plan(commands: Commands) -> None:
         "estimates. The plan is written as JSON for `optdp randomize --plan` and `optdp estimate --plan`.",
     )
     options.add_eps(parser)
-    option(parser, "--schema", None, 'JSON: {"age": {"type": "number", "lower": 0, "upper": 120}, ...}', metavar="FILE")
+    text = 'JSON: {"age": {"type": "number", "lower": 0, "upper": 120}, ...}; what is left out is as in Python'
+    option(parser, "--schema", None, text, metavar="FILE")
     for kind, form in (("number", "NAME:LOWER:UPPER[:UNIT]"), ("integer", "NAME:LOWER:UPPER[:UNIT]"), ("date", "NAME:FIRST:LAST"),
                        ("category", "NAME:VALUE,VALUE,..."), ("flag", "NAME")):  # fmt: skip
         text = f"{'an' if kind == 'integer' else 'a'} {kind} column; may be repeated"
@@ -88,9 +90,10 @@ def _make_plan(args: argparse.Namespace) -> int:
             return {name: Column.read(Fields(entry, f"{args.schema}.{name}")) for name, entry in fields.data.items()}
 
         schema = load(args.schema, columns)
+    number = options.parse_float
     made: dict[str, Callable[..., Any]] = {
-        "number": lambda lower, upper, unit="": optdp.Number(float(lower), float(upper), unit),
-        "integer": lambda lower, upper, unit="": optdp.Integer(float(lower), float(upper), unit),
+        "number": lambda lower, upper, unit="": optdp.Number(number(lower), number(upper), unit),
+        "integer": lambda lower, upper, unit="": optdp.Integer(number(lower), number(upper), unit),
         "date": optdp.Date, "category": lambda values: optdp.Category(values.split(",")), "flag": optdp.Flag,
     }  # fmt: skip
     for kind, make in made.items():
@@ -102,6 +105,8 @@ def _make_plan(args: argparse.Namespace) -> int:
                 schema[name] = make(*parts)
             except TypeError:
                 raise ValueError(f"--{kind} {text!r} is not allowed: see `optdp plan --help` for its form") from None
+            except ValueError as error:
+                raise ValueError(f"--{kind} {text!r} is not allowed: {error}") from None
     weights = {name: options.parse_float(weight) for name, _, weight in (text.rpartition(":") for text in args.weight)}
     plan = options.call(optdp.plan, args, schema=schema, weights=weights, progress=True)
     plan.save(args.out)
@@ -191,25 +196,43 @@ def _estimate(commands: Commands) -> None:
     option(parser, "--bins", None, "the number of bins", type=int)
     option(parser, "--level", 0.95, "of the intervals")
     option(parser, "--pair", None, "the table of two categories of a plan", nargs=2, metavar=("A", "B"))
-    option(parser, "--json", False, "print JSON")
+    option(parser, "--multiline", False, "with --mechanism: allow line breaks in quoted fields")
+    option(parser, "--json", False, "print JSON; numbers that are not finite are null")
     option(parser, "--html", None, "write a page with figures", metavar="FILE")
     parser.add_argument("input", help="the private file, .csv or .parquet, or the folder of `optdp collect`")
     parser.set_defaults(run=_answer)
 
 
 def _answer(args: argparse.Namespace) -> int:
-    found, title = _answers(args)
+    found, refused, title = _answers(args)
+    if not found:
+        raise ValueError("; ".join(refused.values()))
     if args.html:
-        files.write_text(args.html, _page(found, args.input))
+        files.write_text(args.html, _page(found, refused, title, args.input))
     if args.json:
-        print(json.dumps({name: answer.to_dict() for name, answer in found.items()}, indent=2, default=str))
+        answers = {name: answer.to_dict() for name, answer in found.items()}
+        print(
+            json.dumps(
+                _finite(answers | {name: {"refused": why} for name, why in refused.items()}), indent=2, default=str
+            )
+        )
     else:
-        print("\n".join(f"{title(name)}: {answer}" for name, answer in found.items()))
+        lines = [f"{title(name)}: {answer}" for name, answer in found.items()]
+        print("\n".join(lines + [f"{title(name)}: no estimate: {why}" for name, why in refused.items()]))
     return 0
 
 
-def _answers(args: argparse.Namespace) -> tuple[dict[str, Estimate], Callable[[str], str]]:
-    """(estimates by column, how a column is called in words)."""
+def _finite(data: Any) -> Any:
+    """What JSON can hold: null for numbers that are not finite, such as the standard error of a single output."""
+    if isinstance(data, dict):
+        return {name: _finite(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def _answers(args: argparse.Namespace) -> tuple[dict[str, Estimate], dict[str, str], Callable[[str], str]]:
+    """(estimates by column, why there is none of others, how a column is called in words)."""
     from optdp.statistics import tables
 
     extra = {name: getattr(args, name) for name in ("q", "bins") if getattr(args, name) is not None}
@@ -219,39 +242,41 @@ def _answers(args: argparse.Namespace) -> tuple[dict[str, Estimate], Callable[[s
         raise ValueError(
             "--pair is not allowed with --mechanism, --column, --what, --q or --bins: it is about a plan alone"
         )
+    if args.multiline and args.mechanism is None:
+        raise ValueError("--multiline is not allowed with --plan, whose private tables have no line breaks")
     if args.mechanism is not None:
         if args.column is None:
             raise ValueError("--column is missing: which column did the mechanism make private?")
         mechanism = optdp.Mechanism.load(args.mechanism)
-        table = tables.read_file(args.input)
+        table = tables.read_file(args.input, multiline=args.multiline)
         if args.column not in table:
             raise ValueError(f"column = {args.column!r} is not allowed: {Path(args.input).name} has no such column")
         values = table[args.column]
         with suppress(ValueError):  # texts stay texts
             values = values.astype(float)
         what = args.what or "mean"
-        return {args.column: optdp.estimate(mechanism, values, what, level=args.level, **extra)}, str
+        return {args.column: optdp.estimate(mechanism, values, what, level=args.level, **extra)}, {}, str
     answers = optdp.Plan.load(args.plan).estimate(args.input, level=args.level)
     if args.pair:
-        return {" x ".join(args.pair): answers.pair(*args.pair)}, str
+        return {" x ".join(args.pair): answers.pair(*args.pair)}, {}, str
     if args.column is None and args.what:
         raise ValueError("--column is missing: --what is about one column")
     if extra and not args.what:
         raise ValueError(f"--{next(iter(extra))} is not allowed without --what")
     if args.column is None:
-        return dict(answers), answers.title
+        return *answers.every(), answers.title
     if args.column not in answers.plan.names:
         raise ValueError(f"column = {args.column!r} is not allowed: the plan is for {', '.join(map(repr, answers))}")
     found = answers.about(args.column, args.what, **extra) if args.what else answers[args.column]
-    return {args.column: found}, answers.title
+    return {args.column: found}, {}, answers.title
 
 
-def _page(found: dict[str, Estimate], source: str) -> str:
+def _page(found: dict[str, Estimate], refused: dict[str, str], title: Callable[[str], str], source: str) -> str:
     """A self-contained page: a figure with error bars and a table for each answer."""
     import io
     from html import escape
 
-    from optdp.report.plots import pyplot
+    from optdp.report.plots import plain, pyplot
 
     parts = []
     for name, answer in found.items():
@@ -260,14 +285,15 @@ def _page(found: dict[str, Estimate], source: str) -> str:
         places = range(len(frame))[::-1]
         axes.hlines(places, frame["low"], frame["high"], lw=3, alpha=0.5)
         axes.plot(frame["value"], places, "o")
-        axes.set_yticks(list(places), [str(label) for label in frame.index])
+        axes.set_yticks(list(places), [plain(label) for label in frame.index])
         axes.set_xlabel(f"{answer.what}, {100 * answer.level:g} % intervals")
         stream = io.StringIO()
         figure.savefig(stream, format="svg")
         pyplot().close(figure)
         picture = stream.getvalue()
         parts.append(
-            f"<h2>{escape(name)}</h2>{picture[picture.index('<svg') :]}{frame.to_html(border=0)}"
+            f"<h2>{escape(title(name))}</h2>{picture[picture.index('<svg') :]}{frame.to_html(border=0)}"
             f"<p>{escape(answer.method)}. Assumes: {escape(answer.assumptions)}. n = {answer.n}.</p>"
         )
+    parts += [f"<h2>{escape(title(name))}</h2><p>No estimate: {escape(why)}.</p>" for name, why in refused.items()]
     return f'<!doctype html><meta charset="utf-8"><title>{escape(source)}</title><h1>{escape(source)}</h1>{"".join(parts)}\n'

@@ -26,8 +26,14 @@ def as_rng(rng: Seed) -> np.random.Generator:
     **Arguments:** `rng`: None for the process's own cryptographic generator (`SystemGenerator`). An integer seed or a numpy
     Generator makes an experiment repeatable and protects nobody: who knows the seed, or recovers the state of a generator
     that is not cryptographic from its outputs, can undo the privacy.
+
+    **Raises** TypeError or ValueError for anything else.
     """
-    return _system() if rng is None else np.random.default_rng(rng)
+    try:
+        return _system() if rng is None else np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        told = f"rng = {rng!r} is not allowed: it must be None, an integer of at least 0 or a numpy Generator"
+        raise type(error)(told) from None
 
 
 class SystemGenerator(np.random.Generator):

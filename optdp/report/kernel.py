@@ -16,7 +16,7 @@ from optdp.mechanisms.kernel import KernelMechanism
 from optdp.problem import DomainLike, Interval, LossLike, Problem, WorstCase, as_interval
 from optdp.report.compare import Own, named
 from optdp.report.gap import Levels, several, table
-from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plot_losses, pyplot, titled
+from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plain, plot_losses, pyplot, titled
 from optdp.report.report import Report
 from optdp.solution import Solution
 
@@ -151,8 +151,8 @@ def plot_table(mechanism: FiniteMechanism, ax: Axes | None = None, inputs: Array
     ax = new_axes(ax)
     image = ax.imshow(mechanism.table.rows, aspect="auto", cmap="viridis")
     ax.figure.colorbar(image, ax=ax, label="P(y | x)")
-    ax.set_xticks(range(len(mechanism.outputs)), map(str, mechanism.outputs))
-    ax.set_yticks(range(len(mechanism.domain)), map(str, mechanism.domain.symbols))
+    ax.set_xticks(range(len(mechanism.outputs)), map(plain, mechanism.outputs))
+    ax.set_yticks(range(len(mechanism.domain)), map(plain, mechanism.domain.symbols))
     ax.set(xlabel="output y", ylabel="input x")
     return titled(ax, repr(mechanism))
 

@@ -15,7 +15,7 @@ from optdp.design.lip import NOTIONS, solve_lip
 from optdp.exact import require
 from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.priors import Prior, PriorLike
-from optdp.report.plots import curves, figure_of, new_axes, titled
+from optdp.report.plots import curves, figure_of, new_axes, plain, titled
 from optdp.report.report import Column, Report
 from optdp.solution import Solution
 from optdp.statistics.simulation import Simulation, lip_simulate
@@ -245,9 +245,9 @@ def plot_kernel(mechanism: LIPMechanism, *, ax: Axes | None = None, inputs: Arra
     ax.figure.colorbar(image, ax=ax, label="log(posterior / prior)")
     few_x, few_y = len(chosen) <= 24, len(mechanism.labels) <= 24
     if few_x:
-        ax.set_xticks(range(len(chosen)), [str(mechanism.categories[i]) for i in chosen])
+        ax.set_xticks(range(len(chosen)), [plain(mechanism.categories[i]) for i in chosen])
     if few_y:
-        ax.set_yticks(range(len(mechanism.labels)), [str(label) for label in mechanism.labels])
+        ax.set_yticks(range(len(mechanism.labels)), [plain(label) for label in mechanism.labels])
     ax.set(xlabel="category" if few_x else "category (position)", ylabel="output" if few_y else "output (position)",
            title=f"LIP eps = {mechanism.epsilon():.4g}")  # fmt: skip
     return ax

@@ -14,7 +14,7 @@ from optdp.mechanisms.plane import PlaneMechanism
 from optdp.mechanisms.product import share_of
 from optdp.problem.problem import Problem
 from optdp.report.kernel import plot_table
-from optdp.report.plots import COLOURS, OUTSIDE, new_axes, titled
+from optdp.report.plots import COLOURS, OUTSIDE, new_axes, plain, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def plot_map(mechanism: MetricMechanism, ax: Axes | None = None, inputs: ArrayLi
     across, up = where.T
     ax.plot(across, up, ".", color="#999999", ms=3, zorder=1)
     for k, x in enumerate(chosen):
-        colour, name = COLOURS[k % len(COLOURS)], str(mechanism.domain.symbols[x])
+        colour, name = COLOURS[k % len(COLOURS)], plain(mechanism.domain.symbols[x])
         if mechanism.outputs == mechanism.domain.symbols:
             ax.scatter(across, up, s=900 * mechanism.table.rows[x], color=colour, alpha=0.45, lw=0, zorder=2)
         ax.plot(across[x], up[x], "x", color=colour, ms=7, mew=2, label=name, zorder=3)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
+    from optdp.mechanisms.frequency import FrequencyOracle
     from optdp.mechanisms.noise import AdditiveNoise
 
 #: Okabe and Ito's palette, the optimum always first.
@@ -48,10 +49,17 @@ def new_axes(ax: Axes | None = None, *, size: tuple[float, float] = (6.4, 4.0)) 
     return ax
 
 
+def plain(text: object) -> str:
+    """A name as it is written: matplotlib sets what stands between two dollar signs as mathematics, and fails if it is none."""
+    return str(text).replace("$", r"\$")
+
+
 def titled(ax: Axes, title: str) -> Axes:
     """The axes under a title of any length, wrapped to their width, in place of the one they have."""
     ax.set_title("")
-    ax.set_title("\n".join(textwrap.wrap(title, int(11.5 * figure_of(ax).get_figwidth()))), fontsize=9, loc="left")
+    ax.set_title(
+        "\n".join(textwrap.wrap(plain(title), int(11.5 * figure_of(ax).get_figwidth()))), fontsize=9, loc="left"
+    )
     return ax
 
 
@@ -110,11 +118,17 @@ def curves(
 FORMATS = (".png", ".svg", ".pdf")
 
 
+def can_save(path: str | Path) -> None:
+    """**Raises** ValueError or RuntimeError where `save_figure` would: to be called before what takes long."""
+    if Path(path).suffix.lower() not in FORMATS:
+        raise ValueError(f"path = {str(path)!r} is not allowed: a figure is written as {', '.join(FORMATS)}")
+    pyplot()
+
+
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure as .png, .svg or .pdf, by the file's ending, whole or not at all, and close it."""
     try:
-        if Path(path).suffix.lower() not in FORMATS:
-            raise ValueError(f"path = {str(path)!r} is not allowed: a figure is written as {', '.join(FORMATS)}")
+        can_save(path)
         with files.replacing(path, "wb") as stream:
             figure.savefig(stream, format=Path(path).suffix.lstrip("."), dpi=160)
     finally:
@@ -134,6 +148,7 @@ MECHANISMS = {
     "RadialMechanism": ("optdp.report.vector", "plot_radial"),
     "SignMechanism": ("optdp.report.vector", "plot_signs"),
     "ProductMechanism": ("optdp.report.vector", "plot_product"),
+    "FrequencyOracle": ("optdp.report.plots", "plot_oracle"),
     "Mechanism": ("optdp.report.plots", "plot_densities"),
 }
 
@@ -179,6 +194,17 @@ def plot_noise(mechanism: AdditiveNoise, *, ax: Axes | None = None, inputs: Arra
     ax.set(xlabel="noise" if inputs is None else "output", ylabel="probability" if discrete else "density")
     ax.set_title(_guarantee(mechanism), fontsize=10)
     ax.set_ylim(bottom=0)
+    return ax
+
+
+def plot_oracle(mechanism: FrequencyOracle, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
+    """The two probabilities of a frequency oracle, the same for all inputs: its message supports a category. Returns the axes."""
+    ax = new_axes(ax)
+    rates = [float(rate) for rate in mechanism.exact_rates]
+    bars = ax.bar(("the own category", "each other category"), rates, color=COLOURS[:2], width=0.5)
+    ax.bar_label(bars, [f"{rate:.4g}" for rate in rates])
+    ax.set(ylabel="probability that the message supports it", ylim=(0, 1.1 * max(rates)))
+    ax.set_title(_guarantee(mechanism), fontsize=10)
     return ax
 
 

@@ -22,6 +22,7 @@ from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import COINS, PiecewiseMechanism
 from optdp.statistics.plan import Part, Plan, truth, unit_ratio
 from optdp.statistics.schema import MISSING, OTHER, Category, Date, Flag, Integer, Number
+from optdp.statistics.tables import Refused
 
 #: The file without a plan, and the line of it that the plan replaces.
 TEMPLATES = {"python": ("portable.py", "PLAN: dict[str, Any] = {}\n"), "js": ("portable.mjs", "const PLAN = {};\n")}
@@ -83,10 +84,6 @@ def _column(part: Part) -> dict[str, Any]:
     texts = [str(v) for v in names]
     if any(isinstance(v, int) and abs(v) > EXACT for v in names):
         raise _refuse(part, "its values must be texts, or numbers up to 2^53")
-    if len(set(texts)) < len(texts):
-        raise _refuse(part, "two of its values are written alike")
-    if "" in texts:
-        raise _refuse(part, "an empty text is no value: it means that the column is not reported")
     own = {"missing": names.index(MISSING) if column.missing == "category" else None}
     own |= {"other": names.index(OTHER) if column.other == "category" else None}
     if all(type(v) in (str, int) for v in names):  # a text is itself, and an integer its digits
@@ -162,7 +159,10 @@ def vectors(plan: Plan, records: Sequence[Mapping[str, Any]], label: str = "optd
     for number, record in enumerate(records):
         stream = _Stream(f"{label} {number}")
         row = {name: [value] for name, value in record.items()}
-        drawn = plan.randomize(row, Tape(stream))
+        try:
+            drawn = plan.randomize(row, Tape(stream))
+        except Refused as entry:
+            raise Refused(entry.name, number + 1, entry.why) from None
         private = {name: _plain(drawn[name][0]) for name in plan.names}
         yield {"record": dict(record), "words": stream.data[: stream.used].hex(), "private": private}
 

@@ -26,6 +26,7 @@ from optdp import files
 from optdp.design.sweep import sweep
 from optdp.exact import require
 from optdp.exact.fields import Fields, load
+from optdp.exact.table import Table
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
 from optdp.mechanisms.kernel import KernelMechanism
@@ -242,9 +243,8 @@ def _csv(source: Path, start: int) -> Iterator[Any]:
         if first is None:
             yield [], 0, source.stat().st_size > 0
             return
-        header = next(csv.reader([(first[0] or "").removeprefix("\ufeff")], strict=True), [])
-        if not header or len(set(header)) < len(header):
-            raise ValueError(f"{source.name} is not allowed: it must start with a header of different names")
+        stream.seek(0)
+        header = Table(stream, source.name).header
         yield from _chunks(_rows(stream, header, max(start, first[1])), source, max(start, first[1]))
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from optdp import files
 from optdp.exact import require
 from optdp.exact.fields import Fields, load
-from optdp.exact.numbers import Log, Number, encode
+from optdp.exact.numbers import Log, Number, below, encode, plain, show
 from optdp.problem.privacy import LDP
-from optdp.statistics.plan import Plan
+from optdp.statistics.plan import Plan, rounded_up
 
 
 class Exhausted(ValueError):
@@ -78,12 +78,16 @@ class Ledger:
         if not isinstance(plan, Plan):
             raise TypeError(f"plan is a {type(plan).__name__}, which is not allowed: it must be an optdp.Plan")
         again = plan.digest in self._answers
-        names = set(plan.names if changed is None else [changed] if isinstance(changed, str) else changed)
-        if names - set(plan.names):
+        if changed is not None and not isinstance(changed, Iterable):
+            raise TypeError(
+                f"changed is a {type(changed).__name__}, which is not allowed: it must name columns of the plan"
+            )
+        names = list(plan.names if changed is None else [changed] if isinstance(changed, str) else changed)
+        if any(name not in plan.names for name in names):
             raise ValueError(f"changed is not allowed: it must name columns of the plan: {', '.join(plan.names)}")
         if again and changed is None and plan.repeat == "memoised":
             raise TypeError("changed is missing: which entries of the memoised plan were never answered before?")
-        if not again and names != set(plan.names):
+        if not again and set(names) != set(plan.names):
             raise ValueError(
                 "changed is not allowed: the plan was not answered before, so that all of its entries are new"
             )
@@ -94,8 +98,8 @@ class Ledger:
             return "a second answer is not allowed: the plan is answered once"
         total: Any = self.guarantee().eps
         if not LDP(self.limit).check(total.argument * cost).passed:
-            spent = f"{float(total):.4g} of {float(self.limit):.4g}"
-            return f"the answer is not allowed: epsilon {float(Log(cost)):.4g} is wanted where {spent} is spent"
+            spent = f"{rounded_up(total)} of {self._most()}"
+            return f"the answer is not allowed: epsilon {rounded_up(Log(cost))} is wanted where {spent} is spent"
         return None
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,5 +137,10 @@ class Ledger:
         return load(path, cls.read)
 
     def __repr__(self) -> str:
-        spent = float(self.guarantee().eps)
-        return f"<Ledger, plans answered: {len(self._answers)}, epsilon {spent:.4g} of {float(self.limit):.4g}>"
+        total: Any = self.guarantee().eps
+        return f"<Ledger, plans answered: {len(self._answers)}, epsilon {rounded_up(total)} of {self._most()}>"
+
+    def _most(self) -> str:
+        """The limit, or where it is long rounded down."""
+        exact = plain(self.limit) if isinstance(self.limit, float) else show(self.limit)
+        return exact if len(exact) <= 20 else below(math.nextafter(float(self.limit), 0.0), 4)

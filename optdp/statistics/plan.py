@@ -5,7 +5,7 @@ reported. "sample" reports a random m of the k columns with eps/m each (m = 1: o
 n m/k people. Which columns are reported does not depend on the data, so that both are eps-LDP for the whole row, by composition.
 
 **Which is better** is computed: with u_j(eps) the error of column j's estimate times the square root of n (`optdp.recommend`),
-and s_j^2 the variance of the column itself (that of evenly spread entries), the squared error about the people asked is
+and s_j^2 the variance of the column's share in it (that of evenly spread entries), the squared error about the people asked is
 
     split:   u_j(eps_j)^2 / n,            sample:   (u_j(eps/m)^2 + (1 - m/k) s_j^2) / (n m/k),
 
@@ -14,8 +14,9 @@ column is then a randomised response by itself, and a pair of columns one on the
 group is 1 + D c/(1 - c), D the number of its combinations. For the other strategies it is one column: the budget is split, or one
 is sampled. For two flags that is better than sampling one of them from eps = log(1 + 2 sqrt 2) = 1.34 on.
 
-The plan takes the strategy with the least sum of the squared errors in units of the columns' widths, times their weights. Shares
-are eps_j in proportion to (weight_j u_j^2)^(1/3), the best for errors that fall like 1/eps.
+The plan takes the strategy with the least sum of the squared errors in units of the columns' widths (probabilities as they are),
+times their weights. Shares are eps_j in proportion to (weight_j error_j^2)^(1/3), the best for errors that fall like 1/eps. Of
+"answers" the error is that of one, whatever n is; one that is not sent counts as a guess in the middle.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -44,9 +46,10 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
-from optdp.statistics.estimate import Estimate, averaged, estimate
-from optdp.statistics.recommend import RTOL, candidates, unit_error
-from optdp.statistics.schema import Category, Column
+from optdp.statistics.estimate import Estimate, NotIdentified, averaged, clopper_pearson, estimate, project
+from optdp.statistics.portable import NUMBER
+from optdp.statistics.recommend import BINS, RTOL, candidates, unit_error
+from optdp.statistics.schema import Category, Column, missing
 from optdp.statistics.tally import Tally
 
 if TYPE_CHECKING:
@@ -67,13 +70,22 @@ CONTENDERS = {
 GRAIN = 2**20
 #: What an estimate says for a goal.
 WHAT = {goal: goal for goal in GOALS} | {"distribution": "histogram", "answers": "mean"}
+#: What is predicted for a goal: of what, and which error.
+PREDICTED = {
+    "mean": ("mean", "one standard error"),
+    "quantile": ("median", "one standard error"),
+    "distribution": ("distribution", f"root mean square standard error of the probabilities of {BINS} bins"),
+    "frequencies": ("frequencies", "root mean square standard error of a frequency"),
+    "answers": ("answers", "mean absolute error of one answer, for the worst entry"),
+}
 
 
 @dataclass(frozen=True)
 class Part:
     """What a plan does with one column: `column` of the schema, the goal, its `mechanism` and the epsilon of it, its `weight`,
-    and `unit`: the predicted error of its estimate times the square root of the number of people who report it. Columns of one
-    `group` > 0 are answered together: `eps` is that of all of them, and the mechanism what comes out for this one.
+    and `unit`: the predicted error of its estimate times the square root of the number of people who report it, or for "answers"
+    that of one answer. Columns of one `group` > 0 are answered together: `eps` is that of all of them, and the mechanism what
+    comes out for this one.
     """
 
     name: Annotated[str, Within(most=200)]
@@ -86,18 +98,25 @@ class Part:
     group: Annotated[int, Within(0, 10_000)] = field(default=0, metadata=OPTIONAL)
 
     def errors(self, n: int, share: float) -> float:
-        """The predicted error about n people of whom this share reports the column."""
-        return math.sqrt((self.unit**2 + (1 - share) * _spread(self.column)) / (n * share))
+        """The predicted error about n people of whom this share reports the column; of "answers": of one, sent or guessed."""
+        if self.goal == "answers":
+            return share * self.unit + (1 - share) * _width(self) / 2
+        return math.sqrt((self.unit**2 + (1 - share) * _spread(self)) / (n * share))
 
 
-def _spread(column: Column) -> float:
-    """The variance of evenly spread entries: of a number, or on average of the indicator of a category."""
-    domain = column.domain
-    return (1 - 1 / domain.d) / domain.d if isinstance(domain, OneHot) else domain.width**2 / 12
+def _spread(part: Part) -> float:
+    """The variance of what one of evenly spread entries adds to the estimate: of probabilities on average."""
+    domain = part.column.domain
+    if isinstance(domain, OneHot) or part.goal == "distribution":
+        d = domain.d if isinstance(domain, OneHot) else BINS
+        return (1 - 1 / d) / d
+    return domain.width**2 / (4 if part.goal == "quantile" else 12)
 
 
-def _width(column: Column) -> float:
-    return 1.0 if isinstance(column.domain, OneHot) else column.domain.width
+def _width(part: Part) -> float:
+    """What errors are measured by: probabilities are errors as they are."""
+    domain = part.column.domain
+    return 1.0 if isinstance(domain, OneHot) or part.goal == "distribution" else domain.width
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,6 +158,11 @@ class Plan(tables.Printed):
             found.setdefault(part.group or -1 - i, []).append(part)
         return tuple(map(tuple, found.values()))
 
+    @property
+    def _counted(self) -> str:
+        """What the units are."""
+        return "columns" if len(self.units) == len(self.parts) else "groups of columns"
+
     def __getitem__(self, name: str) -> Part:
         for part in self.parts:
             if part.name == name:
@@ -165,8 +189,8 @@ class Plan(tables.Printed):
         here, on its cluster, for that reason.
 
         **Arguments:** `table`: a pandas or polars frame, a pyarrow table, a dict of arrays, a dask DataFrame, or a path of a CSV
-        or Parquet file, which is streamed in constant memory to `target`, written whole or not at all; `rng` as in
-        `Mechanism.randomize`; `progress`: a bar on stderr for files.
+        file ("-": standard input; read strictly, as `optdp.exact.table` says) or a Parquet file, which is streamed in constant
+        memory to `target`, written whole or not at all; `rng` as in `Mechanism.randomize`; `progress`: a bar on stderr for files.
 
         Numbers become numbers; a category becomes the name of one, or the integers of its message as a text. What a person does
         not report is missing. **Returns** the table (for files the number of rows).
@@ -178,7 +202,7 @@ class Plan(tables.Printed):
         if isinstance(table, str | Path):
             if target is None:
                 raise ValueError("target = None is not allowed for a file: it must be the path of the private one")
-            if Path(table).resolve() == Path(target).resolve():
+            if files.same(table, target):
                 raise ValueError("target is not allowed to be the table itself")
             return tables.map_file(table, target, lambda part: self._columns(part, rng), progress)
         if hasattr(table, "to_delayed"):
@@ -203,10 +227,15 @@ class Plan(tables.Printed):
         """The names of the columns of a table. **Raises** ValueError unless they are those of the plan."""
         found = tables.names(table)
         unknown, gone = [c for c in found if c not in self.names], [c for c in self.names if c not in found]
-        if unknown or gone:
-            what = f"has the unknown column {unknown[0]!r}" if unknown else f"has no column {gone[0]!r}"
+        if unknown or gone:  # by its place: in a file without a header, names are private values
+            place = (
+                f"a column (number {found.index(unknown[0]) + 1} of {len(found)}) that the plan does not know"
+                if unknown
+                else ""
+            )
             raise ValueError(
-                f"the table {what}, which is not allowed: the plan is for {', '.join(map(repr, self.names))} alone"
+                f"the table has {place or f'no column {gone[0]!r}'}, which is not allowed: "
+                f"the plan is for {', '.join(map(repr, self.names))} alone"
             )
         return found
 
@@ -245,10 +274,9 @@ class Plan(tables.Printed):
         **Arguments:** `private`: what `randomize` gave, or the path of the file; files and dask DataFrames are tallied part by
         part, in constant memory or on the cluster; `level`: of the intervals.
         """
+        _level(level)  # before anything is read
         look = partial(_tallied if tables.streamed(private) else _outputs, self)
         parts = list(tables.each(private, look))
-        if not parts:  # a Parquet file without rows
-            parts = [{part.name: (None, Tally(part.mechanism)) for part in self.parts}]
         told = parts[0] if len(parts) == 1 else {name: (None, _sum(p[name][1] for p in parts)) for name in self.names}
         return Answers(self, told, level, private)
 
@@ -263,7 +291,7 @@ class Plan(tables.Printed):
         told = [
             "What you enter stays on this device; what is sent is drawn at random. Whatever is sent, your entries make it at "
             f"most {factor:.2f} times as likely as any other entries would{whole} "
-            f"(local differential privacy, epsilon = {float(self.eps):.4g})."
+            f"(local differential privacy, epsilon = {rounded_up(self.eps)})."
         ]
         if m < k:
             what = "entries" if k == len(self.parts) else "groups of entries"
@@ -279,11 +307,11 @@ class Plan(tables.Printed):
     def summary(self) -> str:
         """What is sent, how private it is, and how accurate with n people, in words."""
         units = self.units
-        k, what = len(units), "columns" if len(units) == len(self.parts) else "groups of columns"
+        k, what = len(units), self._counted
         how = f"reports {self.reported} of the {k} {what}, chosen at random"
         spent = f"{self.reported} times {show(self.parts[0].eps)}"
         if self.reported == k:
-            how, spent = "reports all columns", " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
+            how, spent = "reports all columns", "about " + " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
         ratio: Any = self.guarantee().eps
         factor = above(enclosures.round_up(ratio.argument), 4)
         lines = [
@@ -297,14 +325,17 @@ class Plan(tables.Printed):
             f"Predicted errors with {self.n} people:",
         ]
         for part in self.parts:
-            error = part.errors(self.n, self.reported / k)
-            unit = getattr(part.column, "unit", "")
+            error = part.unit if part.goal == "answers" else part.errors(self.n, self.reported / k)
+            unit = "" if part.goal == "distribution" else getattr(part.column, "unit", "")
+            what, kind = PREDICTED[part.goal]
             lines.append(
-                f"  {part.name}: {part.goal} within about {error:.3g} {unit}".rstrip()
-                + f" (one standard error), by {type(part.mechanism).__name__} with eps = {float(part.eps):.4g}"
+                f"  {part.name}: {what} within about {error:.3g} {unit}".rstrip()
+                + f" ({kind}), by {type(part.mechanism).__name__} with eps = {rounded_up(part.eps)}"
             )
         if self.compared:
-            lines.append("Strategies (root mean square error in units of the columns' widths):")
+            lines.append(
+                "Strategies (root mean square error; means, medians and answers in units of the columns' widths):"
+            )
             lines += [f"  {name}: {error:.4g}" for name, error in self.compared]
         return "\n".join(lines)
 
@@ -312,7 +343,8 @@ class Plan(tables.Printed):
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<Plan for {', '.join(self.names)}: {show(self.eps)}-LDP, {self.reported} of {len(self.parts)} columns reported>"
+        counted = f"{self.reported} of {len(self.units)} {self._counted}"
+        return f"<Plan for {', '.join(self.names)}: {show(self.eps)}-LDP, {counted} reported>"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""
@@ -367,6 +399,11 @@ class Plan(tables.Printed):
         return load(path, cls.read)
 
 
+def rounded_up(eps: Number) -> str:
+    """An epsilon that is promised or spent, rounded up to four digits."""
+    return above(enclosures.log_above(eps.argument) if isinstance(eps, Log) else enclosures.round_up(Fraction(eps)), 4)
+
+
 def truth(unit: tuple[Part, ...]) -> int:
     """c 2^124 for columns that are answered together, from their mechanisms. **Raises** ValueError unless these agree."""
     found = set()
@@ -413,6 +450,10 @@ def _together(columns: Mapping[str, Column], eps: Number, weight: Mapping[str, f
     return parts
 
 
+def _level(level: float) -> None:
+    require.real("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+
+
 def _words(part: Part, inputs: np.ndarray) -> np.ndarray:
     """Inputs as the mechanism reads them: the names of categories."""
     domain = part.mechanism.domain
@@ -451,8 +492,13 @@ def _outputs(plan: Plan, table: Any) -> dict[str, Any]:
 
 def _tallied(plan: Plan, table: Any) -> dict[str, Any]:
     """The same, as tallies."""
-    found = _outputs(plan, table)
-    return {part.name: (None, Tally(part.mechanism).add(found[part.name][1])) for part in plan.parts}
+    found, tallies = _outputs(plan, table), {}
+    for part in plan.parts:
+        try:
+            tallies[part.name] = None, Tally(part.mechanism).add(found[part.name][1])
+        except ValueError as error:
+            raise ValueError(f"column {part.name!r}: {error}") from None
+    return tallies
 
 
 def _sum(parts: Iterable[Any]) -> Any:
@@ -460,27 +506,49 @@ def _sum(parts: Iterable[Any]) -> Any:
 
 
 def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(which rows report the column, their outputs): the inverse of `_sent`."""
-    if not isinstance(part.mechanism, FrequencyOracle):
-        if column.dtype.kind == "f":
-            numbers = column
-        else:
-            try:
-                numbers = np.array([math.nan if v is None or v == "" else float(v) for v in column.tolist()])
-            except (TypeError, ValueError):
-                raise ValueError(f"column {part.name!r} holds entries that this plan does not send") from None
-        there = ~np.isnan(numbers)
-        return there, numbers[there]
-    there = np.array([isinstance(v, str) and v != "" for v in column.tolist()], dtype=bool)
-    texts = column[there].tolist()
+    """(which rows report the column, their outputs): the inverse of `_sent`; also of tables that made numbers of texts."""
+    if column.dtype.kind == "f" and not isinstance(part.mechanism, FrequencyOracle):
+        there = ~np.isnan(column)
+        return there, column[there]
+    entries = column.tolist()
+    there = ~missing(entries)
+    sent = [entry for entry, reported in zip(entries, there.tolist(), strict=True) if reported]
     try:
+        if any(isinstance(entry, bool | np.bool_) for entry in sent):
+            raise TypeError("no bool is sent, and one would pass for 0 or 1")
+        if not isinstance(part.mechanism, FrequencyOracle):
+            return there, np.array([_real(entry) for entry in sent], dtype=float)
         if part.mechanism.message == ():
-            place = {str(v): i for i, v in enumerate(part.mechanism.domain.labels)}
-            return there, np.array([place[v] for v in texts], dtype=np.int64)
-        rows = [[int(v) for v in text.split()] for text in texts]
+            place = _places(part.mechanism.domain.labels)
+            return there, np.array([place[entry] for entry in sent], dtype=np.int64)
+        rows = [
+            list(map(int, entry.split())) if isinstance(entry, str) else [operator.index(_whole(entry))]
+            for entry in sent
+        ]
         return there, np.array(rows, dtype=np.int64).reshape(-1, *part.mechanism.message)
-    except (KeyError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         raise ValueError(f"column {part.name!r} holds entries that this plan does not send") from None
+
+
+def _real(entry: Any) -> float:
+    if isinstance(entry, str) and not NUMBER.fullmatch(entry):
+        raise ValueError("no number")
+    return float(entry)
+
+
+def _whole(entry: Any) -> Any:
+    """1 for 1.0."""
+    return int(entry) if isinstance(entry, float) and entry.is_integer() else entry
+
+
+def _places(labels: Iterable[Any]) -> dict[Any, int]:
+    """Where categories stand, by text; and by number, for tables that read "1" as 1 or 1.0, where one category alone has it."""
+    texts = {str(label): i for i, label in enumerate(labels)}
+    numbers: dict[float, list[int]] = {}
+    for text, i in texts.items():
+        if NUMBER.fullmatch(text):
+            numbers.setdefault(float(text), []).append(i)
+    return texts | {number: found[0] for number, found in numbers.items() if len(found) == 1}
 
 
 def _products(parts: list[Part], table: Any) -> tuple[int, np.ndarray, np.ndarray]:
@@ -502,12 +570,26 @@ def _combinations(parts: list[Part], sent: list[Any]) -> tuple[int, np.ndarray, 
     if not np.array_equal(there, sent[1][0]):
         raise ValueError(f"columns {parts[0].name!r}, {parts[1].name!r}: this plan sends both or none")
     sizes: Any = [part.mechanism.domain.d for part in parts]
-    oracle: Any = parts[0].mechanism
-    true = (sizes[0] * oracle.coins - COINS) / ((sizes[0] - 1) * COINS)
-    other = (1 - true) / math.prod(sizes)
+    true, other = _pair_rates(parts)
     counts = np.bincount(sent[0][1] * sizes[1] + sent[1][1], minlength=math.prod(sizes)).reshape(sizes).astype(float)
     n = int(there.sum())
     return n, (counts - n * other) / true, (counts * (1 - 2 * other) + n * other**2) / true**2
+
+
+def _pair_rates(parts: list[Part]) -> tuple[float, float]:
+    """(probability that both are true, probability of each other pair) for columns that are answered together."""
+    sizes: Any = [part.mechanism.domain.d for part in parts]
+    oracle: Any = parts[0].mechanism
+    true = (sizes[0] * oracle.coins - COINS) / ((sizes[0] - 1) * COINS)
+    return true, (1 - true) / math.prod(sizes)
+
+
+def _scores(average: np.ndarray, error: np.ndarray, n: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """All t with n (average - t)^2 <= z^2 (t (1 - t) + the noise's variance): Wilson's intervals where there is no noise."""
+    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    noise = np.maximum(n * error**2 - average * (1 - average), 0.0)
+    middle, root = 2 * n * average + z2, z2 * z2 + 4 * n * z2 * (average * (1 - average) + noise * (1 + z2 / n))
+    return (middle - np.sqrt(root)) / (2 * (n + z2)), (middle + np.sqrt(root)) / (2 * (n + z2))
 
 
 @dataclass(frozen=True, repr=False)
@@ -521,14 +603,35 @@ class Answers(Mapping[str, Estimate]):
     #: The private table, for questions about pairs of columns.
     table: Any = None
 
+    def __post_init__(self) -> None:
+        _level(self.level)
+
     def __getitem__(self, name: str) -> Estimate:
         part = self.plan[name]
         what = WHAT[part.goal]
         return self.about(name, what, **({"q": 0.5} if what == "quantile" else {}))
 
     def about(self, name: str, what: str, **options: Any) -> Estimate:
-        """Another question about a column; arguments as in `optdp.estimate`."""
-        return estimate(self.plan[name].mechanism, self.outputs[name][1], what, level=self.level, **options)
+        """Another question about a column; arguments as in `optdp.estimate`. **Raises** ValueError naming the column."""
+        part, outputs = self.plan[name], self.outputs[name][1]
+        if not (outputs.n if isinstance(outputs, Tally) else len(outputs)):
+            raise ValueError(f"column {name!r} has no answers, which is not allowed: somebody must report it")
+        try:
+            return estimate(part.mechanism, outputs, what, level=self.level, **options)
+        except ValueError as error:
+            kind = NotIdentified if isinstance(error, NotIdentified) else ValueError
+            raise kind(f"column {name!r}: {error}") from None
+
+    def every(self) -> tuple[dict[str, Estimate], dict[str, str]]:
+        """(the estimates by column, why there is none of the other columns)."""
+        found: dict[str, Estimate] = {}
+        refused: dict[str, str] = {}
+        for name in self:
+            try:
+                found[name] = self[name]
+            except ValueError as error:
+                refused[name] = str(error)
+        return found, refused
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.plan.names)
@@ -540,8 +643,13 @@ class Answers(Mapping[str, Estimate]):
         """The table of two categories: probabilities of all pairs of their values, from the people who report both.
 
         The noises of two columns are independent, so that the products of their unbiased indicators are unbiased for the pairs;
-        columns that are answered together have unbiased indicators of their pairs.
+        columns that are answered together have unbiased indicators of their pairs. The values are the nearest probabilities that
+        sum to 1; the errors are those of the averages. **Raises** ValueError naming the columns.
         """
+        for name in (one, two):
+            if name not in self.plan.names:
+                told = ", ".join(map(repr, self.plan.names))
+                raise ValueError(f"{name!r} is not allowed: it must be a column of the plan: {told}")
         parts = [self.plan[name] for name in (one, two)]
         n, sums, squares = 0, np.zeros((1, 1)), np.zeros((1, 1))
         if one != two and all(isinstance(p.mechanism, FrequencyOracle) for p in parts):
@@ -551,26 +659,41 @@ class Answers(Mapping[str, Estimate]):
             raise ValueError(
                 f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
             )
-        value = (sums / n).reshape(-1)
-        error = np.sqrt(np.maximum((squares / n).reshape(-1) - value**2, 0.0) / n)
-        corners = np.outer(parts[0].mechanism.support(), parts[1].mechanism.support())  # those of pairs lie between
-        value, span = np.clip(value, 0, 1), (float(corners.min()), float(corners.max()))
-        levels = self.level, self.level ** (1 / value.size)
-        ends = [tuple(np.clip(e, 0, 1) for e in averaged(value, error, n, span, level)) for level in levels]
+        average = (sums / n).reshape(-1)
+        error = np.sqrt(np.maximum((squares / n).reshape(-1) - average**2, 0.0) / n)
+        value, levels = project(average), (self.level, self.level ** (1 / average.size))
+        if parts[0].group and parts[0].group == parts[1].group:
+            true, other = _pair_rates(parts)
+            counts = n * (np.clip(average, 0, 1) * true + other)  # one below what chance gives counts as that
+            rates = [clopper_pearson(counts, n, level) for level in levels]
+            ends = [tuple((rate - other) / true for rate in pair) for pair in rates]
+            method = "averages of unbiased indicators of the pairs; exact binomial intervals"
+        else:
+            corners = np.outer(parts[0].mechanism.support(), parts[1].mechanism.support())  # those of pairs lie between
+            span = float(corners.min()), float(corners.max())
+            near = np.clip(average, 0, 1)
+            each_level = [(averaged(near, error, n, span, level), _scores(near, error, n, level)) for level in levels]
+            ends = [(np.minimum(a[0], b[0]), np.maximum(a[1], b[1])) for a, b in each_level]
+            method = (
+                "averages of products of unbiased indicators; score and normal intervals, or those of bounded numbers"
+            )
+        method += "; the values are the nearest probabilities that sum to 1"
+        interval, band = (
+            (np.minimum(np.clip(low, 0, 1), value), np.maximum(np.clip(high, 0, 1), value)) for low, high in ends
+        )
         labels = [p.column.domain.labels for p in parts]  # type: ignore[union-attr]
         points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
         told = "the inputs are independent draws from one population, whose distribution is estimated"
-        together = parts[0].group and parts[0].group == parts[1].group
-        method = (
-            f"averages of {'' if together else 'products of '}unbiased indicators{' of the pairs' if together else ''}"
-        )
         unit = error * math.sqrt(n)
-        return Estimate("pair", value, error, ends[0], ends[1], self.level, n, method, told, points, unit)
+        return Estimate("pair", value, error, interval, band, self.level, n, method, told, points, unit)
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas table of all estimates, a row for each number. **Raises** RuntimeError without pandas (`optdp[tables]`)."""
+        """A pandas table of all estimates, a row for each number; columns of which there is none are left out (`every`).
+
+        **Raises** RuntimeError without pandas (`optdp[tables]`).
+        """
         rows, index = [], []
-        for name, found in self.items():
+        for name, found in self.every()[0].items():
             points = found.points if np.ndim(found.value) else (found.what,)
             for i, point in enumerate(points):
                 at = lambda v, i=i: np.atleast_1d(v)[i]  # noqa: E731
@@ -585,7 +708,10 @@ class Answers(Mapping[str, Estimate]):
         return f"<Answers about {', '.join(self.plan.names)}; to_frame() shows them>"
 
     def __str__(self) -> str:
-        return "\n".join(f"{self.title(name)}: {found}" for name, found in self.items())
+        found, refused = self.every()
+        return "\n".join(
+            f"{self.title(name)}: {found[name] if name in found else f'no estimate: {refused[name]}'}" for name in self
+        )
 
     def title(self, name: str) -> str:
         """A column with what its numbers are."""
@@ -630,19 +756,23 @@ def plan(
             "schema is not allowed: it must map column names to optdp.Number, Integer, Date, Category or Flag"
         )
     for name, column in schema.items():
-        if not isinstance(name, str) or not isinstance(column, Column):
+        if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+            raise ValueError(f"schema[{name!r}] is not allowed: names must be texts of 1 to 200 printable characters")
+        if not isinstance(column, Column):
             raise TypeError(
                 f"schema[{name!r}] is not allowed: it must be optdp.Number, Integer, Date, Category or Flag"
             )
     require.choice("strategy", strategy, STRATEGIES)
     require.choice("repeat", repeat, REPEATS)
     n = 1000 if n is None else require.integer("n", n, low=1)
+    if weights is not None and not isinstance(weights, Mapping):
+        raise TypeError("weights is not allowed: it must map columns to numbers above 0")
     for given, what in ((goal, "goal"), (weights or {}, "weights")):
         if isinstance(given, Mapping):
             for name in given:
                 if name not in schema:
                     raise ValueError(f"{what}[{name!r}] is not allowed: the schema has no such column")
-    if isinstance(goal, str):
+    if not isinstance(goal, Mapping):
         require.choice("goal", goal, GOALS)
     wanted = {name: goal if isinstance(goal, str) else goal.get(name, "mean") for name in schema}
     wanted |= {name: "frequencies" for name, column in schema.items() if isinstance(column, Category)}
@@ -665,12 +795,12 @@ def plan(
 
     def attempt(label: str, parts: tuple[Part, ...], reported: int, units: int = k) -> None:
         share = reported / units
-        squares = [p.weight * (p.errors(n, share) / _width(p.column)) ** 2 for p in parts]
+        squares = [p.weight * (p.errors(n, share) / _width(p)) ** 2 for p in parts]
         tried.append((math.sqrt(sum(squares) / sum(p.weight for p in parts)), label, parts, reported))
 
     if strategy in ("auto", "split"):
         even = [part(name, _share(total, Fraction(1, k))) for name in schema]
-        pulls = np.cbrt([p.weight * (p.unit / _width(p.column)) ** 2 for p in even])
+        pulls = np.cbrt([p.weight * (p.errors(n, 1.0) / _width(p)) ** 2 for p in even])
         fractions = [Fraction(int(f * GRAIN), GRAIN) for f in pulls / pulls.sum()]
         if all(fractions):
             attempt("split", tuple(part(name, _share(total, f)) for name, f in zip(schema, fractions, strict=True)), k)
@@ -721,7 +851,7 @@ def _mechanism(column: Column, goal: str, eps: Number) -> tuple[Mechanism, float
         found = solve_kernel(eps, unbiased=True, domain=domain, rtol=RTOL)
         return found.mechanism, math.sqrt(found.value)
     name, unit = _best(goal, eps)
-    return dict(_makers(domain, eps, goal))[name](), unit * domain.width
+    return dict(_makers(domain, eps, goal))[name](), unit * (1.0 if goal == "distribution" else domain.width)
 
 
 def _makers(domain: Any, eps: Number, goal: str) -> list[tuple[str, Callable[[], Any]]]:

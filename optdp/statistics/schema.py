@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
-from optdp.exact import Tagged, Within, require
+from optdp.exact import Fields, Tagged, Within, require
+from optdp.exact.fields import hints
+from optdp.exact.table import one_line
 from optdp.problem.domains import Interval, OneHot
 from optdp.statistics.portable import DAY, NUMBER
 from optdp.statistics.tables import Refused
@@ -31,6 +36,13 @@ class Column(Tagged, root=True):
         """The inputs of a mechanism on `domain`. **Raises** ValueError naming column and row, never a value."""
         raise NotImplementedError(f"{type(self).__name__} has no inputs")
 
+    @classmethod
+    def _read(cls, fields: Fields) -> Self:
+        """What a schema leaves out has its default."""
+        kinds, own = hints(cls), dataclasses.fields(cls)  # type: ignore[arg-type]
+        asked = [f.name for f in own if f.name in fields.data or f.default is dataclasses.MISSING]
+        return cls(**{name: fields.typed(name, kinds[name]) for name in asked})
+
     @property
     def scale(self) -> str:
         """What its numbers are, for those who read estimates."""
@@ -42,8 +54,8 @@ def _refuse(bad: np.ndarray, name: str, why: str) -> None:
         raise Refused(name, int(np.flatnonzero(bad)[0]) + 1, why)
 
 
-def _missing(values: Any) -> np.ndarray:
-    """Which entries of an array of objects are None, NaN, NaT, pandas.NA or an empty text."""
+def missing(values: Any) -> np.ndarray:
+    """Which entries are None, NaN, NaT, pandas.NA or an empty text; nothing else is missing."""
     return np.array([_is_missing(v) for v in values], dtype=bool)
 
 
@@ -53,19 +65,21 @@ def _is_missing(value: Any) -> bool:
     try:
         return bool(value != value)
     except TypeError:  # pandas.NA: comparisons with it have no truth value
-        return True
+        return type(value).__name__ == "NAType"
+    except ValueError:  # an array
+        return False
 
 
-def _objects(values: Any) -> np.ndarray:
+def _objects(values: Any, name: str) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim != 1:
-        raise ValueError(f"a column has shape {array.shape}, which is not allowed: it must be one-dimensional")
+        raise ValueError(f"column {name!r} has shape {array.shape}, which is not allowed: it must be one-dimensional")
     return array
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:
     """Entries as floats, texts read as clients read them. **Raises** ValueError for what is missing or no number."""
-    array = _objects(values)
+    array = _objects(values, name)
     if array.dtype.kind in "iuf":
         found = array.astype(float)
     elif array.dtype.kind == "b":
@@ -73,13 +87,13 @@ def _numbers(values: Any, name: str) -> np.ndarray:
             f"column {name!r} holds true and false, which is not allowed: it must hold numbers; use optdp.Flag()"
         )
     else:
-        _refuse(_missing(array), name, "it is missing")
+        _refuse(missing(array), name, "it is missing")
         found = np.empty(array.size)
         for i, value in enumerate(array.tolist()):
             text = value.strip() if isinstance(value, str) else "" if isinstance(value, bool) else "0"
             try:
                 found[i] = float(value if NUMBER.fullmatch(text) else "nan")
-            except (TypeError, ValueError):
+            except (OverflowError, TypeError, ValueError):
                 found[i] = math.nan
     _refuse(np.isnan(found), name, "it is missing or not a number")
     return found
@@ -112,6 +126,10 @@ class Number(Column):
         ends = Interval(self.lower, self.upper)
         object.__setattr__(self, "lower", ends.lower)
         object.__setattr__(self, "upper", ends.upper)
+        if not isinstance(self.unit, str) or len(self.unit) > 40 or not (self.unit + ".").isprintable():
+            raise TypeError(
+                f"unit = {self.unit!r} is not allowed: it must be a text of at most 40 printable characters"
+            )
         require.choice("outside", self.outside, ("refuse", "clip"))
 
     @property
@@ -128,9 +146,16 @@ class Number(Column):
 
 @dataclass(frozen=True)
 class Integer(Number):
-    """An integer from `lower` to `upper`; arguments as for `Number`."""
+    """An integer from `lower` to `upper`, of which there must be one; arguments as for `Number`."""
 
     tag = "integer"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if math.ceil(self.lower) > self.upper:
+            raise ValueError(
+                f"lower = {self.lower!r}, upper = {self.upper!r} are not allowed: no integer is between them"
+            )
 
     def encode(self, values: Any, name: str) -> np.ndarray:
         found = super().encode(values, name)
@@ -153,7 +178,11 @@ class Date(Column):
     def __post_init__(self) -> None:
         for name in ("first", "last"):
             given: Any = getattr(self, name)
-            day = given if isinstance(given, datetime.date) else datetime.date.fromisoformat(given)
+            try:
+                day = given if isinstance(given, datetime.date) else datetime.date.fromisoformat(given)
+            except (TypeError, ValueError) as error:
+                told = f"{name} = {given!r} is not allowed: it must be a date such as '2026-01-31'"
+                raise type(error)(told) from None
             object.__setattr__(self, name, day.isoformat()[:10])
         if not self.first < self.last:
             raise ValueError(f"first = {self.first!r} is not allowed: it must be before last = {self.last!r}")
@@ -165,9 +194,9 @@ class Date(Column):
         return Interval(0, float((np.datetime64(self.last) - np.datetime64(self.first)).astype(int)))
 
     def encode(self, values: Any, name: str) -> np.ndarray:
-        array = _objects(values)
+        array = _objects(values, name)
         if array.dtype.kind != "M":
-            _refuse(_missing(array), name, "it is missing")
+            _refuse(missing(array), name, "it is missing")
             days = [_day(str(v)) for v in array.tolist()]
             _refuse(
                 np.array([day is None for day in days], dtype=bool),
@@ -189,12 +218,38 @@ class Date(Column):
         return f"days since {self.first}"
 
 
+def _hashed(value: Any) -> Any:
+    """An entry that can be looked up; for a list or a dict one that is none of the values."""
+    try:
+        hash(value)
+    except TypeError:
+        return object()
+    return value
+
+
+def _values(given: Any) -> tuple[Any, ...]:
+    """Categories as they are given. **Raises** TypeError, ValueError."""
+    allowed = "each must be a text of one line that is not empty, or a finite number"
+    if not isinstance(given, Iterable) or isinstance(given, Mapping):
+        raise TypeError(
+            f"values is a {type(given).__name__}, which is not allowed: it must be a list of texts or numbers"
+        )
+    found = tuple(v.item() if isinstance(v, np.generic) else v for v in given)
+    for v in found:
+        if not isinstance(v, str | int | float):
+            raise TypeError(f"values with a {type(v).__name__} are not allowed: {allowed}")
+        if (isinstance(v, float) and not math.isfinite(v)) or (isinstance(v, str) and not (v and one_line(v))):
+            raise ValueError(f"values with {v!r} are not allowed: {allowed}")
+    return found
+
+
 @dataclass(frozen=True)
 class Category(Column):
     """One of several values.
 
-    **Arguments:** `values`: different strings or numbers; `missing`, `other`: "refuse" entries that are missing, or none of the
-    values, or make them a "category" of their own, which is as private as the others.
+    **Arguments:** `values`: strings that are not empty, or numbers, that differ as texts too (not 1 and "1"), without line breaks
+    and other control characters; `missing`, `other`: "refuse" entries that are missing, or none of the values, or make them a
+    "category" of their own, which is as private as the others.
     """
 
     tag = "category"
@@ -204,10 +259,17 @@ class Category(Column):
     what = "frequencies"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))
         for name in ("missing", "other"):
             require.choice(name, getattr(self, name), ("refuse", "category"))
-        OneHot(self.names)  # type: ignore[arg-type]  # refuses names that are not different
+        object.__setattr__(self, "values", _values(self.values))
+        texts = [str(name) for name in self.names]
+        text, count = Counter(texts).most_common(1)[0] if texts else ("", 0)
+        if count > 1:
+            raise ValueError(f"values are not allowed: two are written {text!r}, and they must differ as texts")
+        if len(set(self.names)) < max(len(texts), 2):
+            raise ValueError(
+                "values are not allowed: there must be at least two, all different (1 and True are the same)"
+            )
 
     @property
     def names(self) -> tuple[Any, ...]:
@@ -220,14 +282,14 @@ class Category(Column):
         return OneHot(self.names)  # type: ignore[arg-type]
 
     def encode(self, values: Any, name: str) -> np.ndarray:
-        entries = _objects(values).tolist()
+        entries = [_hashed(v) for v in _objects(values, name).tolist()]
         place: dict[Any, int] = {v: i for i, v in enumerate(self.names)}
         as_text = {str(v): i for v, i in place.items()}
         found = np.array(
             [place.get(v, as_text.get(v, -1)) if isinstance(v, str) else place.get(v, -1) for v in entries],
             dtype=np.int64,
         )
-        gone = _missing(np.array(entries, dtype=object)) & (found < 0)
+        gone = missing(entries) & (found < 0)
         if self.missing == "refuse":
             _refuse(gone, name, "it is missing")
         else:
@@ -254,7 +316,9 @@ class Flag(Category):
 
     def encode(self, values: Any, name: str) -> np.ndarray:
         words = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
-        entries = [words.get(v.strip().lower(), v) if isinstance(v, str) else v for v in _objects(values).tolist()]
+        entries = [
+            words.get(v.strip().lower(), v) if isinstance(v, str) else v for v in _objects(values, name).tolist()
+        ]
         array = np.empty(len(entries), dtype=object)
         array[:] = [int(v) if isinstance(v, bool) else v for v in entries]
         return super().encode(array, name)

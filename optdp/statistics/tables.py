@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from optdp import files
+from optdp.exact import table as csv_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,11 +88,14 @@ def like(table: Any, columns: dict[str, np.ndarray]) -> Any:
 def map_file(
     source: str | Path, target: str | Path, change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]], progress: bool
 ) -> int:  # fmt: skip
-    """Write `change` of each chunk of a CSV or Parquet file to another of the same kind. **Returns** the number of rows."""
+    """Write `change` of each chunk of a CSV or Parquet file to another of the same kind. **Returns** the number of rows.
+
+    "-" is standard input or output, and CSV.
+    """
     from tqdm import tqdm
 
-    kinds = {Path(p).suffix.lower() for p in (source, target)}
-    if kinds not in ({".csv"}, {".parquet"}):
+    kinds = {kind(p) for p in (source, target)}
+    if len(kinds) > 1:
         raise ValueError(f"files {source} and {target} are not allowed: both must be .csv, or both .parquet")
     done = 0
     with tqdm(unit=" rows", disable=not progress, leave=False) as bar:
@@ -104,21 +108,29 @@ def map_file(
     return done
 
 
-def each(table: Any, function: Callable[[Any], Part]) -> Iterator[Part]:
+def kind(path: str | Path) -> str:
+    """ ".csv" (also of "-", a standard stream) or ".parquet", by the name of a file. **Raises** ValueError."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    found = ".csv" if str(path) == "-" else suffixes[-1] if suffixes else ""
+    if found not in (".csv", ".parquet"):
+        inner = len(suffixes) > 1 and suffixes[-2] in (".csv", ".parquet")
+        why = "what is compressed must be unpacked first" if inner else "it must be .csv or .parquet"
+        raise ValueError(f"file {path} is not allowed: {why}")
+    return found
+
+
+def each(table: Any, function: Callable[[Any], Part], *, multiline: bool = False) -> Iterator[Part]:
     """`function` of each part of a table: of the chunks of a file or of the parts in a folder that `collect` filled, of the
-    partitions of a dask DataFrame (on its cluster), or of the table itself.
+    partitions of a dask DataFrame (on its cluster), or of the table itself. `multiline`: fields of CSV may hold line breaks.
     """
     if isinstance(table, str | Path) and Path(table).is_dir():
         found = sorted(Path(table).glob("part-*"))
         if not found:
             raise ValueError(f"{table} is not allowed: there are no parts in it")
         for part in found:
-            yield from each(part, function)
+            yield from each(part, function, multiline=multiline)
     elif isinstance(table, str | Path):
-        suffix = Path(table).suffix.lower()
-        if suffix not in (".csv", ".parquet"):
-            raise ValueError(f"file {table} is not allowed: it must be .csv or .parquet")
-        yield from map(function, _batches(table) if suffix == ".parquet" else _chunks(table))
+        yield from map(function, _batches(table) if kind(table) == ".parquet" else _chunks(table, multiline=multiline))
     elif hasattr(table, "to_delayed"):
         import dask  # there is a dask DataFrame, so that it is installed; else: optdp[dask]
 
@@ -132,9 +144,9 @@ def streamed(table: Any) -> bool:
     return isinstance(table, str | Path) or hasattr(table, "to_delayed")
 
 
-def read_file(source: str | Path) -> dict[str, np.ndarray]:
+def read_file(source: str | Path, *, multiline: bool = False) -> dict[str, np.ndarray]:
     """A whole CSV or Parquet file as columns: texts, or what Parquet holds; or all parts in a folder that `collect` filled."""
-    parts = list(each(source, lambda part: part))
+    parts = list(each(source, lambda part: part, multiline=multiline))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
 
@@ -179,26 +191,22 @@ def _batches(source: str | Path) -> Iterator[dict[str, np.ndarray]]:
     with _arrow().ParquetFile(source, pre_buffer=False) as file:
         for batch in file.iter_batches(batch_size=CHUNK):
             yield {name: column(batch, name) for name in batch.schema.names}
+        if not file.metadata.num_rows:
+            yield {name: np.array([], dtype=object) for name in file.schema_arrow.names}
 
 
-def _chunks(source: str | Path) -> Iterator[dict[str, np.ndarray]]:
-    with Path(source).open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
-        header = next(reader, None)
-        if not header or len(set(header)) < len(header):
-            raise ValueError(f"{source} is not allowed: it must start with a header of different names")
+def _chunks(source: str | Path, *, multiline: bool = False) -> Iterator[dict[str, np.ndarray]]:
+    """The rows of a CSV file, read as `optdp.exact.table` says."""
+    with csv_table.reading(source, multiline=multiline) as found:
         rows: list[list[str]] = []
-        number = 0
-        for row in reader:
-            number += 1
-            if len(row) != len(header):
-                raise ValueError(f"{source}, row {number} has {len(row)} fields where the header has {len(header)}")
+        some = False
+        for row in found.rows():
             rows.append(row)
             if len(rows) == CHUNK:
-                yield _transposed(header, rows)
-                rows = []
-        if rows or not number:
-            yield _transposed(header, rows)
+                yield _transposed(found.header, rows)
+                rows, some = [], True
+        if rows or not some:
+            yield _transposed(found.header, rows)
 
 
 def _transposed(header: list[str], rows: list[list[str]]) -> dict[str, np.ndarray]:

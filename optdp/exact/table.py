@@ -58,6 +58,11 @@ def _zero(text: str) -> bool:
     return not re.search("[1-9]", text.lower().partition("e")[0])
 
 
+def one_line(text: str) -> bool:
+    """Whether a field can hold a text: no line breaks, control characters or halves of surrogate pairs."""
+    return not (_CONTROL.search(text) or "\n" in text or "\r" in text or re.search("[\ud800-\udfff]", text))
+
+
 def separator(text: str) -> str:
     r"""The one character that separates fields; "\t" is the tab. **Raises** ValueError."""
     found = "\t" if text == r"\t" else text
@@ -72,13 +77,16 @@ def separator(text: str) -> str:
 class Records:
     """The lines of a CSV file, split into fields.
 
-    **Arguments:** `stream`: its bytes; `name`: the file in messages; `multiline`: whether fields may hold line breaks.
+    **Arguments:** `stream`: its bytes; `name`: the file in messages; `multiline`: whether fields may hold line breaks; `hint`:
+    how to allow them.
 
     **Raises** ValueError where the format above is not kept, naming the row, never a value: it may be private.
     """
 
-    def __init__(self, stream: IO[bytes], name: str, delimiter: str = ",", *, multiline: bool = False) -> None:
-        self.name, self.delimiter, self.multiline = name, separator(delimiter), multiline
+    def __init__(
+        self, stream: IO[bytes], name: str, delimiter: str = ",", *, multiline: bool = False, hint: str = ""
+    ) -> None:
+        self.name, self.delimiter, self.multiline, self.hint = name, separator(delimiter), multiline, hint
         self.read = 0  # bytes
         self._stream, self._where = stream, "row 1"
         mark = re.escape(self.delimiter)
@@ -97,7 +105,7 @@ class Records:
             number += 1
 
     def _refuse(self, told: str) -> ValueError:
-        return ValueError(f"{self._where} {told}")
+        return ValueError(f"{self.name}, {self._where} {told}")
 
     def _next(self) -> list[str] | None:
         line = self._line()
@@ -111,9 +119,8 @@ class Records:
             while line.count('"') % 2:
                 more = self._line() if self.multiline else None
                 if more is None or len(line) > ROW:
-                    told = "has a quote that is not closed"
                     raise self._refuse(
-                        told + ("" if self.multiline else " on its line (--multiline allows line breaks)")
+                        "has a quote that is not closed" + ("" if self.multiline else f" on its line{self.hint}")
                     )
                 line += "\n" + more
             row = self._split(line)
@@ -154,8 +161,10 @@ class Records:
 class Table(Records):
     """A CSV file with a header, of which all rows have a field for each column. Row 1 is the first after the header."""
 
-    def __init__(self, stream: IO[bytes], name: str, delimiter: str = ",", *, multiline: bool = False) -> None:
-        super().__init__(stream, name, delimiter, multiline=multiline)
+    def __init__(
+        self, stream: IO[bytes], name: str, delimiter: str = ",", *, multiline: bool = False, hint: str = ""
+    ) -> None:
+        super().__init__(stream, name, delimiter, multiline=multiline, hint=hint)
         self._where = "the header"
         header = self._next()
         if header is None:
@@ -187,10 +196,11 @@ class Table(Records):
 
 
 @contextmanager
-def reading(path: str | Path, delimiter: str = ",", *, multiline: bool = False) -> Iterator[Table]:
+def reading(path: str | Path, delimiter: str = ",", *, multiline: bool = False, hint: str = "") -> Iterator[Table]:
     """The table in a file, or in standard input for "-"."""
     with files.reading(path) as stream:
-        yield Table(stream, "standard input" if str(path) == "-" else str(path), delimiter, multiline=multiline)
+        name = "standard input" if str(path) == "-" else str(path)
+        yield Table(stream, name, delimiter, multiline=multiline, hint=hint)
 
 
 def size(path: str | Path) -> int | None:
