@@ -11,15 +11,20 @@ then c(pi) cannot be identified, and is refused. The value reported is c at the 
 asymptotically the same average; the interval is built around the average, whose distribution knows no boundary.
 
 **Intervals are score intervals.** They hold the c that are not rejected by the average's distance from c in units of its standard
-deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval, good at
-0 and 1 too. Frequency oracles have exact (Clopper-Pearson) intervals.
+deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval. Where few
+numbers differ from the others the average is no normal variable: the interval then holds that of Clopper and Pearson for two values
+with the same three moments, too. Frequency oracles have exact (Clopper-Pearson) intervals.
 
 **Few outputs** say little of their own variance: three equal ones have none. Functions g that are chosen before the outputs are
 seen lie between known ends, and below 30 outputs intervals are those of Clopper and Pearson for the share of the way that their
 average goes from one end to the other: proven for two values; for others they cover in simulations, which is no proof. From 30 on
-the variance of a mean is at least the noise's, which is known, and its interval holds what a few people at an end of the domain
-explain of whom there may be none among those who answered. No interval is empty: where it would lie outside the range of what is
+the variance of a mean is at least the noise's, which is known, and intervals for means, directions, probabilities and distribution
+functions hold what a few people at an end of the domain explain of whom there may be none among those who answered. (Inputs without
+ends may lie anywhere: their average is taken for normal.) No interval is empty: where it would lie outside the range of what is
 estimated, the average counts as one at the end of this range.
+
+**Quantiles** of numbers are estimated in bins. Their value and standard error take inputs for evenly spread within each; the interval
+does not, and so is not shorter than what the outputs tell of places: about a bin, however many there are.
 
 Bands hold all numbers at once: the critical value is the quantile of the largest of normal variables with the correlations of the
 averages, or Sidak's bound on it.
@@ -29,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import cached_property, lru_cache
 from numbers import Integral
@@ -71,6 +76,9 @@ UNSEEN = 1e-60
 #: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
 GRID, BASIS, CHECKED = 257, 16, 512
 NORMAL = "the average is normally distributed: it is not where a few inputs, which have no ends here, lie far from the others"
+#: For quantiles: places in a bin at which the distribution function is estimated; mixtures of its estimates at two neighbouring ends
+#: of bins that bound the quantile; inputs at which their means are computed.
+STEPS, MIXED, PLACES = 32, 4, 1024
 POPULATION = "the inputs are independent draws from one population, whose {} is estimated"
 
 
@@ -570,7 +578,12 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
     names = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     told = POPULATION.format("distribution") + f"; they are spread evenly within each of the {len(names)} bins"
     if ask.what == "quantile":
-        return _quantile(matrix, counts, edges, names, ask, told)
+        x, rows = (
+            _fine(mechanism, float(edges[0]), float(edges[-1]), span)
+            if channel.fixed
+            else _inputs(channel, edges[0], edges[-1])
+        )
+        return _quantile(matrix, counts, edges, names, ask, told, (x, rows[used]))
     below = np.tril(np.ones((len(names), len(names))))
     wanted = {"histogram": np.eye(len(names)), "cdf": below, "mean": (edges[:-1] + edges[1:])[None] / 2}[ask.what]
     points: Any = {"histogram": names, "cdf": edges[1:].tolist(), "mean": ()}[ask.what]
@@ -580,6 +593,21 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
 @kept
 def _mixed(mechanism: Mechanism, edges: tuple[float, ...], span: tuple[float, float] | None) -> np.ndarray:
     return mixed(Channel.of(mechanism, (), span), np.array(edges))
+
+
+@kept
+def _fine(
+    mechanism: Mechanism, low: float, high: float, span: tuple[float, float] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    return _inputs(Channel.of(mechanism, (), span), low, high)
+
+
+def _inputs(channel: Channel, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """(inputs between the ends, in order; P(cell | input))."""
+    x = np.linspace(low, high, PLACES + 1)
+    if channel.mechanism.domain.tag == "integers":
+        x = np.unique(np.round(np.linspace(np.ceil(low), np.floor(high), PLACES + 1)))
+    return x, channel.matrix(x)
 
 
 @kept
@@ -620,21 +648,68 @@ def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
     )
 
 
-def _quantile(matrix: np.ndarray, counts: np.ndarray, edges: np.ndarray, names: Any, ask: _Ask, told: str) -> Estimate:
-    """Where the estimated distribution function crosses q; the interval holds the t at which F(t) = q is not rejected."""
-    bins, q, n, steps = len(names), ask.q, int(counts.sum()), 32
+def _quantile(
+    matrix: np.ndarray, counts: np.ndarray, edges: np.ndarray, names: Any, ask: _Ask, told: str, fine: tuple[Any, Any]
+) -> Estimate:  # fmt: skip
+    """Where the estimated distribution function crosses q, if inputs are spread evenly in bins; the interval is without this if.
+
+    **Arguments:** `fine`: inputs in order, and P(cell | input).
+    """
+    bins, q, n = len(names), ask.q, int(counts.sum())
     assert q is not None
-    at = np.linspace(0, bins, bins * steps + 1)
-    places = np.interp(at, np.arange(bins + 1), edges)
     if ask.prior is not None:
         shares = bayes.posterior(matrix, counts, _dirichlet(ask, names))
         return _credible(np.array([_crossing(np.cumsum(s), edges, q) for s in shares]), n, told, ask)
     found = Averages.of(matrix, counts, np.tril(np.ones((bins + 1, bins)), -1), names)
-    here = _crossing(found.values[1:], edges, q)
-    low, high = found.between(_z(ask.level), steps)
+    here, z = _crossing(found.values[1:], edges, q), _z(ask.level)
+    # The standard error: as if inputs were spread evenly, from the places at which no score test rejects F = q then.
+    at = np.linspace(0, bins, bins * STEPS + 1)
+    places = np.interp(at, np.arange(bins + 1), edges)
+    low, high = found.between(z, STEPS)
     first, last = int(np.argmax(high >= q)), at.size - 1 - int(np.argmax(low[::-1] <= q))
-    least, most = _between(places, high, max(first - 1, 0), q), _between(places, low, min(last, at.size - 2), q)
-    return _inverted(here, (min(here, least), max(here, most)), n, told, ask)
+    error = (_between(places, low, min(last, at.size - 2), q) - _between(places, high, max(first - 1, 0), q)) / (2 * z)
+    least, most = _anyhow(found, ask.level, fine, q)
+    reach = min(here, least), max(here, most)
+    method = (
+        f"value and standard error by maximum likelihood, as if inputs were spread evenly within each of the {bins} bins; "
+        "the interval follows from a band that holds however they are spread"
+    )
+    if n < FEW:
+        method += f"; {BOUNDED}"
+    return ask.answer(n, method, POPULATION.format("distribution"), here, error if n > 1 else math.inf, reach, reach)
+
+
+def _anyhow(found: Averages, level: float, fine: tuple[Any, Any], q: float) -> tuple[float, float]:
+    """Ends of an interval for the quantile that holds whatever the distribution is within the bins.
+
+    Let h(x) = E[g | x]. If less than q of the inputs are at most t, then E g <= q max h(x <= t) + (1 - q) max h(x > t), or the
+    second maximum if it is larger: the quantile is at most t where the band for E g lies above. The other end likewise. The band
+    holds the averages E g at all ends of bins at once, and so their mixtures, which reach between these.
+    """
+    x, matrix = fine
+    each = found.functions.T @ matrix
+    ranges = each.min(axis=1), each.max(axis=1)  # of E g, which is no probability
+    low, high = replace(found, ranges=ranges, values=np.clip(found.linear, *ranges)).intervals(found.critical(level))
+    share = np.arange(MIXED)[:, None, None] / MIXED
+
+    def blend(rows: np.ndarray) -> np.ndarray:
+        """Of neighbours among the ends of bins inside; at the outer ones the distribution function is 0 and 1 anyway."""
+        inner = rows[1:-1]
+        between = ((1 - share) * inner[:-1] + share * inner[1:]).transpose(1, 0, 2)
+        return np.concatenate([between.reshape(-1, rows.shape[1]), inner[-1:]])
+
+    h = blend(each)
+    most = _exceeded(blend(low[:, None]), h, q)
+    least = _exceeded(1 - blend(high[:, None]), 1 - h[:, ::-1], 1 - q)  # 1 - F, from the other end
+    return float(x[x.size - 1 - least]), float(x[most])
+
+
+def _exceeded(low: np.ndarray, h: np.ndarray, q: float) -> int:
+    """The first place for which less than q of the inputs are not at most there: the last one if there is none."""
+    upto, beyond = np.maximum.accumulate(h, axis=1), np.maximum.accumulate(h[:, ::-1], axis=1)[:, ::-1]
+    limit = np.maximum(q * upto[:, :-1] + (1 - q) * beyond[:, 1:], beyond[:, 1:])
+    found = np.flatnonzero((low > limit + 1e-9).any(axis=0))
+    return int(found[0]) if found.size else h.shape[1] - 1
 
 
 def _credible(draws: np.ndarray, n: int, told: str, ask: _Ask) -> Estimate:
@@ -642,15 +717,6 @@ def _credible(draws: np.ndarray, n: int, told: str, ask: _Ask) -> Estimate:
     value, error, interval, _ = bayes.summary(draws[:, None], ask.level)
     ends = [e[0] for e in interval]
     return ask.answer(n, bayes.METHOD, f"{told}; {bayes.ASSUMPTIONS}", value[0], error[0], ends, ends)
-
-
-def _inverted(here: float, reach: tuple[float, float], n: int, told: str, ask: _Ask) -> Estimate:
-    """A quantile with the values that no score test rejects."""
-    spread = (reach[1] - reach[0]) / (2 * _z(ask.level))
-    method = f"maximum likelihood; the interval inverts {'score tests' if n >= FEW else 'tests'}"
-    if n < FEW:
-        method += f"; {BOUNDED}"
-    return ask.answer(n, method, told, here, spread, reach, reach)
 
 
 def _between(places: np.ndarray, ends: np.ndarray, k: int, q: float) -> float:
@@ -686,7 +752,11 @@ def _ordered_quantile(matrix: np.ndarray, counts: np.ndarray, symbols: np.ndarra
     before = np.concatenate([[-np.inf], low[:-1]])
     inside = symbols[(before < q) & (high >= q)]
     reach = float(inside.min(initial=here)), float(inside.max(initial=here))
-    return _inverted(here, reach, n, told, ask)
+    method = f"maximum likelihood; the interval inverts {'score tests' if n >= FEW else 'tests'}"
+    if n < FEW:
+        method += f"; {BOUNDED}"
+    error = (reach[1] - reach[0]) / (2 * _z(ask.level)) if n > 1 else math.inf
+    return ask.answer(n, method, told, here, error, reach, reach)
 
 
 def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, progress: bool) -> Estimate:
