@@ -12,19 +12,19 @@ asymptotically the same average; the interval is built around the average, whose
 
 **Intervals are score intervals.** They hold the c that are not rejected by the average's distance from c in units of its standard
 deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval. Where few
-numbers differ from the others the average is no normal variable: the interval then holds that of Clopper and Pearson for two values
-with the same three moments, too. Frequency oracles have exact (Clopper-Pearson) intervals.
+numbers differ from the others the average is no normal variable: the interval then holds that of Clopper and Pearson too, for two
+values with the same three moments. Frequency oracles have exact (Clopper-Pearson) intervals.
 
 **Few outputs** say little of their own variance: three equal ones have none. Functions g that are chosen before the outputs are
 seen lie between known ends, and below 30 outputs intervals are those of Clopper and Pearson for the share of the way that their
 average goes from one end to the other: proven for two values; for others they cover in simulations, which is no proof. From 30 on
-the variance of a mean is at least the noise's, which is known, and intervals for means, directions, probabilities and distribution
-functions hold what a few people at an end of the domain explain of whom there may be none among those who answered. (Inputs without
-ends may lie anywhere: their average is taken for normal.) No interval is empty: where it would lie outside the range of what is
-estimated, the average counts as one at the end of this range.
+the variance of a mean is at least the noise's, which is known, and intervals hold what a few people at an end of the domain
+explain of whom there may be none among those who answered. (Inputs without ends may lie anywhere: their average is taken for
+normal.) No interval is empty: where it would lie outside the range of what is estimated, the average counts as one at the end of
+this range.
 
-**Quantiles** of numbers are estimated in bins. Their value and standard error take inputs for evenly spread within each; the interval
-does not, and so is not shorter than what the outputs tell of places: about a bin, however many there are.
+**Quantiles** of numbers are estimated in bins. Their value and standard error take inputs for evenly spread within each; the
+interval does not, and so is not much shorter than a bin, however many outputs there are.
 
 Bands hold all numbers at once: the critical value is the quantile of the largest of normal variables with the correlations of the
 averages, or Sidak's bound on it.
@@ -76,7 +76,7 @@ UNSEEN = 1e-60
 #: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
 GRID, BASIS, CHECKED = 257, 16, 512
 NORMAL = "the average is normally distributed: it is not where a few inputs, which have no ends here, lie far from the others"
-#: For quantiles: places in a bin at which the distribution function is estimated; mixtures of its estimates at two neighbouring ends
+#: For quantiles: places in a bin at which the distribution function is estimated; mixtures of its estimates at neighbouring ends
 #: of bins that bound the quantile; inputs at which their means are computed.
 STEPS, MIXED, PLACES = 32, 4, 1024
 POPULATION = "the inputs are independent draws from one population, whose {} is estimated"
