@@ -676,11 +676,11 @@ def test_vectors_that_are_alike_have_the_errors_of_the_noise():
     assert 50 * found.standard_error**2 == pytest.approx(cube.variance(np.zeros(4)))
 
 
-@pytest.mark.parametrize(("eps", "n"), [(20.0, 30), (20.0, 1000), (14.0, 1000), (10.0, 1000), (2.0, 200_000)])
+@pytest.mark.parametrize(("eps", "n"), [(20.0, 30), (20.0, 1000), (14.0, 1000), (10.0, 1000)])
 def test_directions_are_covered_where_the_interval_is_narrow(eps, n):
-    """Ends were nodes of a grid of 24/4096: 0 %, 1 %, 30 %, 81 % and 67 % at most."""
+    """Ends were nodes of a grid with steps of 24/4096: it was 0, 1, 30 and 81 % of the intervals that held the direction."""
     mechanism = optdp.solve_piecewise(eps, loss="abs", domain=optdp.Circle(24.0)).mechanism
-    runs, rng = 40 if n > 1000 else 200, np.random.default_rng(1)
+    runs, rng = 200, np.random.default_rng(1)
     hits, angle = 0, optdp.estimate(mechanism, mechanism.randomize(np.full(n, 5.0), rng))
     assert angle.interval[0] < angle.value < angle.interval[1] and angle.standard_error > 0
     for _ in range(runs):

@@ -90,7 +90,8 @@ class NotIdentified(ValueError):
 class Estimate(Printed):
     """An estimate from private outputs, with its uncertainty.
 
-    - `value`: a float, or an array for several numbers; `standard_error`: of the same shape.
+    - `value`: a float, or an array for several numbers; `standard_error`: of the same shape, inf for one output; of a
+      quantile that of normal variables whose interval is as wide (in bins: as it is if inputs are spread evenly within each).
     - `interval`: (low, high), each of this shape: contains the truth with probability `level`, for each number by itself.
     - `band`: (low, high) that contain all numbers at once with probability `level`.
     - `points`: what each number belongs to: names of categories, (lower, upper) of bins, points of a distribution function.
@@ -825,15 +826,15 @@ def bounded(average: Any, n: int, ends: tuple[Any, Any], level: float) -> tuple[
 
 
 def averaged(
-    average: np.ndarray, error: np.ndarray, n: int, ends: tuple[float, float], level: float, far: Any = None
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    average: np.ndarray, error: np.ndarray, n: int, ends: tuple[float, float], level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Intervals for means of numbers between `ends` with these averages and standard errors: Student's, but `bounded` for few
-    numbers, or where few differ from the others; `far`: the largest deviation, if it is known to be less than the ends allow.
+    numbers, or where few differ from the others.
     """
     half = _z(level, n) * error
     if not np.isfinite(ends).all():
         return average - half, average + half
-    far = np.maximum(ends[1] - average, average - ends[0]) if far is None else far
+    far = np.maximum(ends[1] - average, average - ends[0])
     few = (n < FEW) | (n * error <= math.sqrt(RARE) * far)  # a sum of squared deviations is n^2 error^2
     low, high = bounded(average, n, ends, level)
     return np.where(few, low, average - half), np.where(few, high, average + half)
