@@ -799,6 +799,13 @@ def test_ordinary_numbers_are_printed_short():
     assert "1700000001: 0.5" in str(points)
 
 
+def test_one_output_without_ends_says_nothing_of_the_mean():
+    """Noise on a lattice goes on for ever: there is neither an error nor a range of outputs."""
+    mechanism = baselines.get("discrete Laplace on a lattice").make(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs"))
+    found = optdp.estimate(mechanism, mechanism.randomize([0.5], 1))
+    assert found.interval == (0, 1) and found.standard_error == math.inf
+
+
 def test_means_of_numbers_without_ends_say_what_they_assume():
     mechanism = optdp.solve_additive(1.0, 0.1, rtol=0.05).mechanism
     assert (

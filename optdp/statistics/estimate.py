@@ -1001,7 +1001,9 @@ def reach(
 
 def unseen(n: int, error: np.ndarray, far: Any, level: float) -> np.ndarray:
     """How far from an average a mean may be for a share of people `far` away, of whom nobody is among n: see `hidden`."""
-    s, share = hidden(n, level, max(n - 1, 1))
+    if n == 1:  # which has no error
+        return np.full(np.shape(error), np.inf)
+    s, share = hidden(n, level, n - 1)
     return np.asarray((np.multiply.outer(s, error) + np.multiply.outer(share, far)).max(axis=0))
 
 
