@@ -3,12 +3,14 @@
 import json
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, chisquare, norm
+from scipy.stats import beta, binom, chisquare, norm
+from scipy.stats import t as student
 
 import optdp
 from optdp.exact.rounding import TOTAL, Table
@@ -19,7 +21,9 @@ from optdp.mechanisms.vector import OneCoordinate
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, mixed
 from optdp.statistics.estimate import (
+    RARE,
     Averages,
+    Estimate,
     NotIdentified,
     bounded,
     clopper_pearson,
@@ -92,8 +96,15 @@ def test_for_one_proportion_the_score_interval_is_wilsons(successes, level):
         z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)),
     )
     low, high = found.intervals(z)
-    if 0 < successes < n:
-        assert low[0] == pytest.approx(middle - half, abs=1e-9) and high[0] == pytest.approx(middle + half, abs=1e-9)
+    ends = np.array([middle - half, middle + half])
+    if min(successes, n - successes) > RARE:
+        assert np.allclose([low[0], high[0]], ends, atol=1e-9)
+    elif successes in (0, n):  # how large a share may be of which there is nobody, as improbable as the tail
+        tail = (1 - level) / 2
+        assert high[0] - low[0] == pytest.approx(1 - (tail / (1 - tail)) ** (1 / n))
+    else:  # few that differ: the exact interval too
+        exact = clopper_pearson(np.array(successes), n, level)
+        assert low[0] <= min(ends[0], exact[0]) + 1e-9 and high[0] >= max(ends[1], exact[1]) - 1e-9
     assert low[0] <= p <= high[0]
 
 
@@ -611,3 +622,207 @@ def test_a_recommended_mechanism_answers_what_was_asked():
     low, high = optdp.estimate(ranked.mechanism, sent, "quantile", q=0.5).interval
     assert low < 0.5 < high
     assert "kernel, squared" in {name for name, _ in ranked.refused}
+
+
+# --- what nobody seen explains
+
+
+def two_points(mechanism, sent, n, ends, level):
+    """The probability that intervals hold the mean where k of n people are at the first of two ends: exactly, at many shares."""
+    counts = np.arange(n + 1)
+    found = [optdp.estimate(mechanism, sent(np.arange(n) < k), level=level) for k in counts]
+    low, high = (np.array([np.ravel(end)[0] for end in e]) for e in zip(*(f.interval for f in found), strict=True))
+    share = np.linspace(0.0, 1.0, 401)[:, None]
+    mean, close = ends[1] + (ends[0] - ends[1]) * share, 1e-4 * abs(ends[0] - ends[1])
+    return (binom.pmf(counts, n, share) * (low <= mean + close) * (mean - close <= high)).sum(axis=1).min()
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_means_of_vectors_and_symbols_allow_for_people_nobody_saw(n):
+    """At a share of 2 % of 30 people the intervals held the mean with a probability of 0.45."""
+    sphere, cube = optdp.solve_vector(20.0, 2).mechanism, optdp.solve_vector(30.0, 3, norm="linf").mechanism
+    symbols = optdp.solve_lip({0: 0.4, 1: 0.3, 50: 0.3}, 16.0, task="histogram", notion="ldp").mechanism
+    cases = (
+        (sphere, lambda k: np.where(k[:, None], [-1.0, 0.0], [1.0, 0.0]), (-1.0, 1.0)),
+        (cube, lambda k: np.where(k[:, None], [1.0, 1.0, -1.0], [-1.0, 1.0, -1.0]), (1.0, -1.0)),
+        (symbols, lambda k: np.where(k, 50, 0), (50.0, 0.0)),
+    )
+    for (
+        mechanism,
+        sent,
+        ends,
+    ) in cases:  # Wilson's own interval, for more than RARE symbols, has 0.921 at 30 and 0.927 at 100
+        assert two_points(mechanism, sent, n, ends, 0.95) > (0.92 if mechanism is symbols else 0.93)
+
+
+def test_symbols_of_middle_value_do_not_hide_rare_ones():
+    """Two symbols are seen, so that averages have a variance; the third has nearly all of the mean. The coverage was 0.56."""
+    mechanism = optdp.solve_lip({0: 0.4, 1: 0.3, 50: 0.3}, 16.0, task="histogram", notion="ldp").mechanism
+    rng, hits, runs = np.random.default_rng(0), 0, 300
+    for x in rng.choice([0, 1, 50], (runs, 100), p=[0.693, 0.297, 0.01]):
+        low, high = optdp.estimate(mechanism, mechanism.randomize(x, rng)).interval
+        hits += low <= 0.797 <= high
+    assert hits >= binom.ppf(1e-3, runs, 0.95)
+
+
+def test_vectors_that_are_alike_have_the_errors_of_the_noise():
+    """Of a sphere's mechanism the whole variance is known, of one that reports a coordinate that of each."""
+    sphere = optdp.solve_vector(1.0, 3).mechanism
+    sent = np.repeat(sphere.randomize([[1.0, 0.0, 0.0]], 1), 50, axis=0)
+    found = optdp.estimate(sphere, sent)
+    assert 50 * (found.standard_error**2).sum() == pytest.approx(sphere.variance([1.0, 0.0, 0.0]))
+    cube = OneCoordinate(baselines.get("Duchi").make(optdp.Problem(optdp.LDP(1.0), (-1, 1), "abs")), 4)
+    found = optdp.estimate(cube, np.zeros((50, 4)))
+    assert 50 * found.standard_error**2 == pytest.approx(cube.variance(np.zeros(4)))
+
+
+@pytest.mark.parametrize(("eps", "n"), [(20.0, 30), (20.0, 1000), (14.0, 1000), (10.0, 1000)])
+def test_directions_are_covered_where_the_interval_is_narrow(eps, n):
+    """Ends were nodes of a grid with steps of 24/4096: it was 0, 1, 30 and 81 % of the intervals that held the direction."""
+    mechanism = optdp.solve_piecewise(eps, loss="abs", domain=optdp.Circle(24.0)).mechanism
+    runs, rng = 200, np.random.default_rng(1)
+    hits, angle = 0, optdp.estimate(mechanism, mechanism.randomize(np.full(n, 5.0), rng))
+    assert angle.interval[0] < angle.value < angle.interval[1] and angle.standard_error > 0
+    for _ in range(runs):
+        low, high = optdp.estimate(mechanism, mechanism.randomize(np.full(n, 5.0), rng)).interval
+        hits += low <= 5 <= high
+    assert hits >= binom.ppf(1e-3, runs, 0.95)
+
+
+def test_ends_of_directions_are_those_of_the_test():
+    """Student's test of the normal component, solved by the quadratic formula of Fieller."""
+    mechanism = optdp.solve_piecewise(2.0, loss="abs", domain=optdp.Circle(24.0)).mechanism
+    y = mechanism.randomize(np.random.default_rng(0).normal(5, 2, 4000) % 24, 1)
+    found, angles = optdp.estimate(mechanism, y), 2 * np.pi * y / 24
+    x = np.stack([np.cos(angles - 2 * np.pi * found.value / 24), np.sin(angles - 2 * np.pi * found.value / 24)])
+    t2 = student.ppf(0.975, 3999) ** 2
+    (cc, cs), (_, ss) = x @ x.T / 4000
+    c = x[0].mean()  # tan^2 (4000 c^2 + t2 c^2 - t2 cc) + 2 tan t2 cs - t2 ss = 0
+    ends = np.roots([(4000 + t2) * c * c - t2 * cc, 2 * t2 * cs, -t2 * ss])
+    reach = np.sort(np.arctan(ends)) * 24 / (2 * np.pi)
+    assert np.array(found.interval) - found.value == pytest.approx(reach, rel=1e-6)
+
+
+@pytest.mark.parametrize(("eps", "n"), [(8.0, 30), (10.0, 100)])
+def test_empty_bins_are_covered(eps, n):
+    """Noise sends few people there, and their number is no normal variable: the coverage was 0.88."""
+    mechanism, rng, runs = optdp.solve_piecewise(eps, loss="abs").mechanism, np.random.default_rng(3), 400
+    x = (rng.integers(1, 3, (runs, n)) + rng.random((runs, n))) / 4
+    found = [
+        optdp.estimate(mechanism, t, "histogram", bins=4)
+        for t in optdp.Tally.each(mechanism, mechanism.randomize(x, rng))
+    ]
+    low, high = (np.array([e.interval[k] for e in found]) for k in (0, 1))
+    assert (((low <= [0, 0.5, 0.5, 0]) & (high >= [0, 0.5, 0.5, 0])).sum(axis=0) >= binom.ppf(1e-3, runs, 0.95)).all()
+
+
+# --- quantiles
+
+
+def test_quantiles_of_skewed_incomes_are_covered():
+    """All of them lie in the first of the bins, near its end: the interval held the median in none of 100 surveys."""
+    survey = optdp.plan({"income": optdp.Number(0, 1e6, outside="clip")}, 1.0, goal="quantile", n=2000)
+    rng = np.random.default_rng(2)
+    for _ in range(15):
+        found = survey.estimate(survey.randomize({"income": rng.lognormal(10, 1, 2000)}, rng))["income"]
+        assert found.interval[0] <= math.exp(10) <= found.interval[1] < 4e5
+    assert "as if inputs were spread evenly" in found.method and "spread" not in found.assumptions
+
+
+@pytest.mark.parametrize("eps", [1.0, 4.0, 20.0])
+def test_quantiles_are_covered_wherever_inputs_are_in_their_bins(eps):
+    """At one place each, at two around the end of a bin, and near the end of the domain."""
+    mechanism, rng, runs = optdp.solve_piecewise(eps, loss="abs").mechanism, np.random.default_rng(4), 12
+    shares = {
+        "one": ([0.21], [1.0]),
+        "two": ([0.175, 0.6], [0.55, 0.45]),
+        "three": ([0.3, 0.34, 0.9], [0.45, 0.1, 0.45]),
+    }
+    for n in (200, 20_000):
+        cases = [(rng.choice(at, (runs, n), p=p), np.array(at), np.cumsum(p)) for at, p in shares.values()]
+        cases.append(
+            (rng.beta(0.5, 4, (runs, n)), np.linspace(0, 1, 20_001), beta.cdf(np.linspace(0, 1, 20_001), 0.5, 4))
+        )
+        for x, at, cdf in cases:
+            tallies = optdp.Tally.each(mechanism, mechanism.randomize(x, rng))
+            for q in (0.1, 0.5, 0.9):
+                truth = at[np.searchsorted(cdf, q)]
+                ends = np.array([optdp.estimate(mechanism, t, "quantile", q=q).interval for t in tallies])
+                assert ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).sum() >= runs - 2
+                if eps == 20 and len(at) == 1 and n > 200:  # not of the whole domain either
+                    assert np.diff(ends).max() < 0.1
+
+
+# --- what is said
+
+
+def test_no_standard_error_is_0_where_nothing_or_everything_is_counted():
+    for n in (1, 3, 20):
+        oracle = optdp.solve_frequency(1.0, 3).mechanism
+        found = optdp.estimate(oracle, oracle.randomize(np.zeros(n, dtype=int), 1), "frequencies")
+        assert (found.standard_error > 0).all() and np.isinf(found.standard_error).all() == (n == 1)
+    oracle = optdp.solve_frequency(8.0, ["a", "b", "c"]).mechanism
+    own, other = map(float, oracle.exact_rates)
+    found = optdp.estimate(oracle, np.repeat(oracle.randomize(["a"], 1), 200, axis=0), "frequencies")
+    noise = np.sqrt(np.array([own * (1 - own), other * (1 - other), other * (1 - other)]) / 200) / (own - other)
+    assert found.standard_error == pytest.approx(noise)
+    table = response(3, 1.0)
+    assert np.isinf(optdp.estimate(table, [1], "frequencies").standard_error).all()
+
+
+@given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e6), st.floats(0, 1))
+def test_what_is_printed_holds_the_interval_and_tells_its_ends_apart(low, width, share):
+    high = low + width
+    value = low + share * (high - low)
+    found = Estimate("mean", value, width / 4, (low, high), (low, high), 0.95, 100, "", "")
+    shown, first, last = map(float, re.search(r": (\S+) \+- .* interval \[(\S+), (\S+)\]", repr(found)).groups())
+    assert first <= low and high <= last and first <= shown <= last
+    if width > 1e-3:  # more digits than floats have else
+        assert last - first <= 1.21 * (high - low) + 2.1e-5 * max(abs(low), abs(high)) * (
+            max(abs(low), abs(high)) < 1e5 * width
+        )
+
+
+def test_ordinary_numbers_are_printed_short():
+    found = Estimate("mean", 40.40437, 2.7, (35.16337, 45.67391), (35.1, 45.6), 0.95, 2000, "", "")
+    assert "40.4044 +- 2.7, 95 % interval [35.1633, 45.674]" in repr(found)
+    far = Estimate("mean", 1.7e9 + 25.23, 0.93, (1.7e9 + 23.41, 1.7e9 + 27.05), (0.0, 0.0), 0.95, 2000, "", "")
+    assert "1700000025.2 +- 0.93, 95 % interval [1700000023.4, 1700000027.1]" in repr(far)
+    bins = tuple((1.7e9 + k, 1.7e9 + k + 1) for k in (0.0, 1.0))
+    pair = Estimate(
+        "histogram", np.full(2, 0.5), *[np.full(2, 0.1)], (np.zeros(2), np.ones(2)), (0, 1), 0.95, 9, "", "", bins
+    )
+    assert "[1700000000, 1700000001): 0.5 in [0, 1]" in str(pair)
+    points = Estimate(
+        "cdf", np.full(2, 0.5), np.full(2, 0.1), (np.zeros(2), np.ones(2)), (0, 1), 0.95, 9, "", "", (1.7e9, 1.7e9 + 1)
+    )
+    assert "1700000001: 0.5" in str(points)
+
+
+def test_one_output_without_ends_says_nothing_of_the_mean():
+    """Noise on a lattice goes on for ever: there is neither an error nor a range of outputs."""
+    mechanism = baselines.get("discrete Laplace on a lattice").make(optdp.Problem(optdp.LDP(1.0), (0, 1), "abs"))
+    found = optdp.estimate(mechanism, mechanism.randomize([0.5], 1))
+    assert found.interval == (0, 1) and found.standard_error == math.inf
+
+
+def test_means_of_numbers_without_ends_say_what_they_assume():
+    mechanism = optdp.solve_additive(1.0, 0.1, rtol=0.05).mechanism
+    assert (
+        "the average is normally distributed"
+        in optdp.estimate(mechanism, mechanism.randomize([1.0] * 40, 1)).assumptions
+    )
+    mechanism = optdp.solve_piecewise(1.0, placement="linear").mechanism
+    assert "normally" not in optdp.estimate(mechanism, mechanism.randomize([0.5] * 40, 1)).assumptions
+
+
+def test_bins_are_integers_of_any_kind_or_ends():
+    mechanism = optdp.solve_piecewise(1.0, placement="linear").mechanism
+    y = mechanism.randomize([0.5] * 50, 0)
+    whole = optdp.estimate(mechanism, y, "histogram", bins=3)
+    assert np.array_equal(optdp.estimate(mechanism, y, "histogram", bins=np.int64(3)).value, whole.value)
+    for bins in ("a", ["a", "b", "c"], [0, None, 1], True, 4.0, [[0, 1], [0]], [0, 0.5j, 1]):
+        with pytest.raises(
+            (TypeError, ValueError), match=r"bins = .* is not allowed: it must be an integer >= 2 or at least 3"
+        ):
+            optdp.estimate(mechanism, y, "histogram", bins=bins)

@@ -11,15 +11,20 @@ then c(pi) cannot be identified, and is refused. The value reported is c at the 
 asymptotically the same average; the interval is built around the average, whose distribution knows no boundary.
 
 **Intervals are score intervals.** They hold the c that are not rejected by the average's distance from c in units of its standard
-deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval, good at
-0 and 1 too. Frequency oracles have exact (Clopper-Pearson) intervals.
+deviation *under c*, along the least favourable line through the estimate: for one proportion this is Wilson's interval. Where few
+numbers differ from the others the average is no normal variable: the interval then holds that of Clopper and Pearson too, for two
+values with the same three moments. Frequency oracles have exact (Clopper-Pearson) intervals.
 
 **Few outputs** say little of their own variance: three equal ones have none. Functions g that are chosen before the outputs are
 seen lie between known ends, and below 30 outputs intervals are those of Clopper and Pearson for the share of the way that their
 average goes from one end to the other: proven for two values; for others they cover in simulations, which is no proof. From 30 on
-the variance of a mean is at least the noise's, which is known, and its interval holds what a few people at an end of the domain
-explain of whom there may be none among those who answered. No interval is empty: where it would lie outside the range of what is
-estimated, the average counts as one at the end of this range.
+the variance of a mean is at least the noise's, which is known, and intervals hold what a few people at an end of the domain
+explain of whom there may be none among those who answered. (Inputs without ends may lie anywhere: their average is taken for
+normal.) No interval is empty: where it would lie outside the range of what is estimated, the average counts as one at the end of
+this range.
+
+**Quantiles** of numbers are estimated in bins. Their value and standard error take inputs for evenly spread within each; the
+interval does not, and so is not much shorter than a bin, however many outputs there are.
 
 Bands hold all numbers at once: the critical value is the quantile of the largest of normal variables with the correlations of the
 averages, or Sidak's bound on it.
@@ -28,8 +33,11 @@ averages, or Sidak's bound on it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import cached_property, lru_cache
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +46,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import FrequencyOracle
-from optdp.problem import Alphabet, Box, Circle, Interval, Prior, PriorLike
+from optdp.problem import Alphabet, Ball, Box, Circle, Interval, Prior, PriorLike, Sphere
 from optdp.statistics import bayes
 from optdp.statistics.channel import Channel, kept, mixed
 from optdp.statistics.likelihood import maximise
@@ -67,6 +75,10 @@ LEAST, MOST = 1e-100, 1e100
 UNSEEN = 1e-60
 #: Inputs at which the mean's estimator is fitted, bins of the distribution for which it is best, inputs at which it is checked.
 GRID, BASIS, CHECKED = 257, 16, 512
+NORMAL = "the average is normally distributed: it is not where a few inputs, which have no ends here, lie far from the others"
+#: For quantiles: places in a bin at which the distribution function is estimated; mixtures of its estimates at neighbouring ends
+#: of bins that bound the quantile; inputs at which their means are computed.
+STEPS, MIXED, PLACES = 32, 4, 1024
 POPULATION = "the inputs are independent draws from one population, whose {} is estimated"
 
 
@@ -78,7 +90,8 @@ class NotIdentified(ValueError):
 class Estimate(Printed):
     """An estimate from private outputs, with its uncertainty.
 
-    - `value`: a float, or an array for several numbers; `standard_error`: of the same shape.
+    - `value`: a float, or an array for several numbers; `standard_error`: of the same shape, inf for one output; of a
+      quantile that of normal variables whose interval is as wide (in bins: as it is if inputs are spread evenly within each).
     - `interval`: (low, high), each of this shape: contains the truth with probability `level`, for each number by itself.
     - `band`: (low, high) that contain all numbers at once with probability `level`.
     - `points`: what each number belongs to: names of categories, (lower, upper) of bins, points of a distribution function.
@@ -116,18 +129,19 @@ class Estimate(Printed):
 
     def __repr__(self) -> str:
         if np.ndim(self.value) == 0:
-            low, high = self.interval
+            value, low, high = _told(self.value, *self.interval)
             return (
-                f"<Estimate of the {self.what}: {self.value:.6g} +- {self.standard_error:.2g}, "
-                f"{100 * self.level:g} % interval [{low:.6g}, {high:.6g}], n = {self.n}>"
+                f"<Estimate of the {self.what}: {value} +- {self.standard_error:.2g}, "
+                f"{100 * self.level:g} % interval [{low}, {high}], n = {self.n}>"
             )
         return f"<Estimate of the {self.what}: {np.size(self.value)} numbers, n = {self.n}; to_frame() shows them>"
 
     def __str__(self) -> str:
         lines = [repr(self)[1:-1]]
         if np.ndim(self.value):
-            rows = list(zip(self.points, self.value, *self.interval, strict=True))
-            lines += [f"  {_name(p)}: {v:.4g} in [{a:.4g}, {b:.4g}]" for p, v, a, b in rows[:40]]
+            names = _names(self.points)
+            rows = [_told(*row, digits=4) for row in zip(self.value, *self.interval, strict=True)]
+            lines += [f"  {p}: {v} in [{a}, {b}]" for p, (v, a, b) in list(zip(names, rows, strict=True))[:40]]
             lines += [f"  ... {len(rows) - 40} more"] * (len(rows) > 40)
         return "\n".join([*lines, f"  method: {self.method}", f"  assumes: {self.assumptions}"])
 
@@ -136,9 +150,44 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, tuple) else np.asarray(value).tolist()
 
 
+def _told(value: float, low: float, high: float, digits: int = 6) -> tuple[str, str, str]:
+    """A number and its interval, with `digits` of the largest and at least two of the width; ends are rounded outwards."""
+    last = _last_digit((value, low, high), high - low, digits)
+    ways = ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING
+    one, two, three = (_rounded(v, last, way) for v, way in zip((value, low, high), ways, strict=True))
+    return one, two, three
+
+
+def _last_digit(numbers: Any, width: float, digits: int) -> int:
+    """The power of ten of the last digit that is shown of numbers that differ by this width."""
+    largest = max((abs(v) for v in numbers if math.isfinite(v)), default=0.0)
+    last = math.floor(math.log10(largest)) + 1 - digits if largest else 0
+    return min(last, math.floor(math.log10(width)) - 1) if 0 < width < math.inf else last
+
+
+def _rounded(number: float, last: int, way: str = ROUND_HALF_EVEN) -> str:
+    """Up to the digit of this power of ten, without zeros at the end."""
+    if not math.isfinite(number) or not number:
+        return f"{number:g}"
+    exact = Decimal(repr(float(number)))
+    if exact.adjusted() - last > 20:  # more than a float has
+        return repr(float(number))
+    exact = exact.quantize(Decimal(1).scaleb(last), way)
+    return f"{float(exact):.{max(exact.adjusted() - last + 1, 1)}g}"
+
+
+def _names(points: Any) -> list[str]:
+    """How numbers, bins and symbols are shown: neighbours differently."""
+    numbers = [p for p in points if isinstance(p, float)]
+    step = float(np.diff(np.unique(numbers)).min()) if len(set(numbers)) > 1 else 0.0
+    last = _last_digit(numbers, step, 6)
+    return [_rounded(p, last) if isinstance(p, float) else _name(p) for p in points]
+
+
 def _name(point: Any) -> str:
     if isinstance(point, tuple):
-        return f"[{point[0]:g}, {point[1]:g})"
+        last = _last_digit(point, point[1] - point[0], 6)
+        return f"[{_rounded(point[0], last)}, {_rounded(point[1], last)})"
     return f"{point:g}" if isinstance(point, float) else str(point)
 
 
@@ -320,18 +369,34 @@ class Averages:
         """From E g, E g^2 and E g^2 (g - E g) under the fitted distribution, the averages, and the least and the largest g."""
         from scipy.special import ndtr
 
-        n, z2, (least, most) = self.n, critical**2, ranges
+        n, (least, most), level = self.n, ranges, 1 - 2 * float(ndtr(-critical))
         if n < FEW:
-            low, high = bounded(np.clip(linear, least, most), n, reach, 1 - 2 * float(ndtr(-critical)))
+            low, high = bounded(np.clip(linear, least, most), n, reach, level)
             return np.minimum(np.clip(low, least, most), v), np.maximum(np.clip(high, least, most), v)
         variance = second - value**2
         known = variance <= 1e-14 * (1 + second)  # a sum of all probabilities
+        variance = np.where(known, 0.0, variance)
         rise = third / np.where(known, 1.0, variance)
-        a, b, c = n + z2, -2 * n * linear - z2 * rise, n * linear**2 - z2 * (second - rise * value)
-        root = np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
-        low, high = (-b - root) / (2 * a), (-b + root) / (2 * a)
-        half = critical * np.sqrt(np.where(known, 0.0, variance) / n)
-        low, high = np.where(low > most, most - half, low), np.where(high < least, least + half, high)
+        s, share = (v[:, None] for v in hidden(n, level))
+        a, b, c = n + s**2, -2 * n * linear - s**2 * rise, n * linear**2 - s**2 * (second - rise * value)
+        root = np.sign(s) * np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
+        lows, highs = (-b - root) / (2 * a), (-b + root) / (2 * a)
+        half = critical * np.sqrt(variance / n)
+        low, high = (
+            np.where(lows[-1] > most, most - half, lows[-1]),
+            np.where(highs[-1] < least, least + half, highs[-1]),
+        )
+        # Inputs at which the functional is least or largest and of which there are none here have no part in the fitted line.
+        low = np.minimum(low, (lows - share * np.clip(linear - least, 0.0, most - least)).min(axis=0))
+        high = np.maximum(high, (highs + share * np.clip(most - linear, 0.0, most - least)).max(axis=0))
+        # Where few numbers differ from the others the average is binomial rather than normal: of two values with these moments.
+        odd = np.where(known, 0.0, third - 2 * value * variance) / np.where(known, 1.0, variance**1.5)
+        width, upper = np.sqrt(variance * (4 + odd**2)), (1 - odd / np.sqrt(4 + odd**2)) / 2
+        few = ~known & (n * np.minimum(upper, 1 - upper) <= RARE)
+        if few.any():
+            first = value - upper * width
+            ends = bounded(np.clip(linear, least, most), n, (first, first + width), level)
+            low, high = np.where(few, np.minimum(low, ends[0]), low), np.where(few, np.maximum(high, ends[1]), high)
         # The value is in the interval even where the average is far outside the range.
         return np.minimum(np.clip(low, least, most), v), np.maximum(np.clip(high, least, most), v)
 
@@ -439,7 +504,8 @@ def _functionals(
     told: tuple[Any, ...]  # value, standard error, interval, band
     if ask.prior is None:
         found = Averages.of(matrix, counts, wanted, names)
-        told = found.values, found.errors, found.intervals(_z(ask.level)), found.intervals(found.critical(ask.level))
+        error = found.errors if n > 1 else np.full(len(wanted), np.inf)
+        told = found.values, error, found.intervals(_z(ask.level)), found.intervals(found.critical(ask.level))
     else:
         told = bayes.summary(bayes.posterior(matrix, counts, _dirichlet(ask, names)) @ wanted.T, ask.level)
         method, assumptions = bayes.METHOD, f"{assumptions}; {bayes.ASSUMPTIONS}"
@@ -469,15 +535,22 @@ def _dirichlet(ask: _Ask, names: Any) -> np.ndarray:
 def _edges(mechanism: Mechanism, bins: Any) -> np.ndarray | None:
     """Ends of bins from a number or a list; None if they are to be chosen."""
     domain = mechanism.domain
-    if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
+    if bins is None or (isinstance(bins, Integral) and not isinstance(bins, bool)):
         if not np.isfinite(domain.lower):
             raise ValueError(f"bins = {bins!r} is not allowed on {domain}: give the ends of bins that hold all inputs")
         if bins is None:
             return None
         return np.linspace(domain.lower, domain.upper, require.integer("bins", bins, low=2, high=1000) + 1)
-    ends = np.asarray(bins, dtype=float)
+    allowed = f"bins = {bins!r} is not allowed: it must be an integer >= 2 or at least 3 increasing ends"
+    try:
+        ends = np.asarray(bins)
+    except ValueError:  # rows of several lengths
+        raise ValueError(allowed) from None
+    if ends.dtype.kind not in "iuf":
+        raise TypeError(allowed)
+    ends = ends.astype(float)
     if ends.ndim != 1 or ends.size < 3 or not np.isfinite(ends).all() or (np.diff(ends) <= 0).any():
-        raise ValueError("bins is not allowed: it must be an integer >= 2 or at least 3 increasing ends")
+        raise ValueError(allowed)
     if np.isfinite(domain.lower) and (ends[0] != domain.lower or ends[-1] != domain.upper):
         raise ValueError(
             f"bins is not allowed: the ends must go from {domain.lower:g} to {domain.upper:g}, the domain's own"
@@ -506,7 +579,12 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
     names = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     told = POPULATION.format("distribution") + f"; they are spread evenly within each of the {len(names)} bins"
     if ask.what == "quantile":
-        return _quantile(matrix, counts, edges, names, ask, told)
+        x, rows = (
+            _fine(mechanism, float(edges[0]), float(edges[-1]), span)
+            if channel.fixed
+            else _inputs(channel, edges[0], edges[-1])
+        )
+        return _quantile(matrix, counts, edges, names, ask, told, (x, rows[used]))
     below = np.tril(np.ones((len(names), len(names))))
     wanted = {"histogram": np.eye(len(names)), "cdf": below, "mean": (edges[:-1] + edges[1:])[None] / 2}[ask.what]
     points: Any = {"histogram": names, "cdf": edges[1:].tolist(), "mean": ()}[ask.what]
@@ -516,6 +594,21 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
 @kept
 def _mixed(mechanism: Mechanism, edges: tuple[float, ...], span: tuple[float, float] | None) -> np.ndarray:
     return mixed(Channel.of(mechanism, (), span), np.array(edges))
+
+
+@kept
+def _fine(
+    mechanism: Mechanism, low: float, high: float, span: tuple[float, float] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    return _inputs(Channel.of(mechanism, (), span), low, high)
+
+
+def _inputs(channel: Channel, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """(inputs between the ends, in order; P(cell | input))."""
+    x = np.linspace(low, high, PLACES + 1)
+    if channel.mechanism.domain.tag == "integers":
+        x = np.unique(np.round(np.linspace(np.ceil(low), np.floor(high), PLACES + 1)))
+    return x, channel.matrix(x)
 
 
 @kept
@@ -556,21 +649,68 @@ def choose_bins(channel: Channel, n: int, what: str) -> np.ndarray:
     )
 
 
-def _quantile(matrix: np.ndarray, counts: np.ndarray, edges: np.ndarray, names: Any, ask: _Ask, told: str) -> Estimate:
-    """Where the estimated distribution function crosses q; the interval holds the t at which F(t) = q is not rejected."""
-    bins, q, n, steps = len(names), ask.q, int(counts.sum()), 32
+def _quantile(
+    matrix: np.ndarray, counts: np.ndarray, edges: np.ndarray, names: Any, ask: _Ask, told: str, fine: tuple[Any, Any]
+) -> Estimate:  # fmt: skip
+    """Where the estimated distribution function crosses q, if inputs are spread evenly in bins; the interval is without this if.
+
+    **Arguments:** `fine`: inputs in order, and P(cell | input).
+    """
+    bins, q, n = len(names), ask.q, int(counts.sum())
     assert q is not None
-    at = np.linspace(0, bins, bins * steps + 1)
-    places = np.interp(at, np.arange(bins + 1), edges)
     if ask.prior is not None:
         shares = bayes.posterior(matrix, counts, _dirichlet(ask, names))
         return _credible(np.array([_crossing(np.cumsum(s), edges, q) for s in shares]), n, told, ask)
     found = Averages.of(matrix, counts, np.tril(np.ones((bins + 1, bins)), -1), names)
-    here = _crossing(found.values[1:], edges, q)
-    low, high = found.between(_z(ask.level), steps)
+    here, z = _crossing(found.values[1:], edges, q), _z(ask.level)
+    # The standard error: as if inputs were spread evenly, from the places at which no score test rejects F = q then.
+    at = np.linspace(0, bins, bins * STEPS + 1)
+    places = np.interp(at, np.arange(bins + 1), edges)
+    low, high = found.between(z, STEPS)
     first, last = int(np.argmax(high >= q)), at.size - 1 - int(np.argmax(low[::-1] <= q))
-    least, most = _between(places, high, max(first - 1, 0), q), _between(places, low, min(last, at.size - 2), q)
-    return _inverted(here, (min(here, least), max(here, most)), n, told, ask)
+    error = (_between(places, low, min(last, at.size - 2), q) - _between(places, high, max(first - 1, 0), q)) / (2 * z)
+    least, most = _anyhow(found, ask.level, fine, q)
+    reach = min(here, least), max(here, most)
+    method = (
+        f"value and standard error by maximum likelihood, as if inputs were spread evenly within each of the {bins} bins; "
+        "the interval follows from a band that holds however they are spread"
+    )
+    if n < FEW:
+        method += f"; {BOUNDED}"
+    return ask.answer(n, method, POPULATION.format("distribution"), here, error if n > 1 else math.inf, reach, reach)
+
+
+def _anyhow(found: Averages, level: float, fine: tuple[Any, Any], q: float) -> tuple[float, float]:
+    """Ends of an interval for the quantile that holds whatever the distribution is within the bins.
+
+    Let h(x) = E[g | x]. If less than q of the inputs are at most t, then E g <= q max h(x <= t) + (1 - q) max h(x > t), or the
+    second maximum if it is larger: the quantile is at most t where the band for E g lies above. The other end likewise. The band
+    holds the averages E g at all ends of bins at once, and so their mixtures, which reach between these.
+    """
+    x, matrix = fine
+    each = found.functions.T @ matrix
+    ranges = each.min(axis=1), each.max(axis=1)  # of E g, which is no probability
+    low, high = replace(found, ranges=ranges, values=np.clip(found.linear, *ranges)).intervals(found.critical(level))
+    share = np.arange(MIXED)[:, None, None] / MIXED
+
+    def blend(rows: np.ndarray) -> np.ndarray:
+        """Of neighbours among the ends of bins inside; at the outer ones the distribution function is 0 and 1 anyway."""
+        inner = rows[1:-1]
+        between = ((1 - share) * inner[:-1] + share * inner[1:]).transpose(1, 0, 2)
+        return np.concatenate([between.reshape(-1, rows.shape[1]), inner[-1:]])
+
+    h = blend(each)
+    most = _exceeded(blend(low[:, None]), h, q)
+    least = _exceeded(1 - blend(high[:, None]), 1 - h[:, ::-1], 1 - q)  # 1 - F, from the other end
+    return float(x[x.size - 1 - least]), float(x[most])
+
+
+def _exceeded(low: np.ndarray, h: np.ndarray, q: float) -> int:
+    """The first place for which less than q of the inputs are not at most there: the last one if there is none."""
+    upto, beyond = np.maximum.accumulate(h, axis=1), np.maximum.accumulate(h[:, ::-1], axis=1)[:, ::-1]
+    limit = np.maximum(q * upto[:, :-1] + (1 - q) * beyond[:, 1:], beyond[:, 1:])
+    found = np.flatnonzero((low > limit + 1e-9).any(axis=0))
+    return int(found[0]) if found.size else h.shape[1] - 1
 
 
 def _credible(draws: np.ndarray, n: int, told: str, ask: _Ask) -> Estimate:
@@ -578,15 +718,6 @@ def _credible(draws: np.ndarray, n: int, told: str, ask: _Ask) -> Estimate:
     value, error, interval, _ = bayes.summary(draws[:, None], ask.level)
     ends = [e[0] for e in interval]
     return ask.answer(n, bayes.METHOD, f"{told}; {bayes.ASSUMPTIONS}", value[0], error[0], ends, ends)
-
-
-def _inverted(here: float, reach: tuple[float, float], n: int, told: str, ask: _Ask) -> Estimate:
-    """A quantile with the values that no score test rejects."""
-    spread = (reach[1] - reach[0]) / (2 * _z(ask.level))
-    method = f"maximum likelihood; the interval inverts {'score tests' if n >= FEW else 'tests'}"
-    if n < FEW:
-        method += f"; {BOUNDED}"
-    return ask.answer(n, method, told, here, spread, reach, reach)
 
 
 def _between(places: np.ndarray, ends: np.ndarray, k: int, q: float) -> float:
@@ -622,7 +753,11 @@ def _ordered_quantile(matrix: np.ndarray, counts: np.ndarray, symbols: np.ndarra
     before = np.concatenate([[-np.inf], low[:-1]])
     inside = symbols[(before < q) & (high >= q)]
     reach = float(inside.min(initial=here)), float(inside.max(initial=here))
-    return _inverted(here, reach, n, told, ask)
+    method = f"maximum likelihood; the interval inverts {'score tests' if n >= FEW else 'tests'}"
+    if n < FEW:
+        method += f"; {BOUNDED}"
+    error = (reach[1] - reach[0]) / (2 * _z(ask.level)) if n > 1 else math.inf
+    return ask.answer(n, method, told, here, error, reach, reach)
 
 
 def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, progress: bool) -> Estimate:
@@ -630,14 +765,16 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, pro
     if ask.prior is not None:
         raise ValueError("prior is not allowed here: it is for mechanisms on an alphabet or an interval")
     sums, squares, n = data.supports(categories, progress)
+    own, other = map(float, oracle.exact_rates)
     labels = oracle.domain.labels if categories is None else np.ravel(np.asarray(categories)).tolist()
     value = oracle.frequencies(sums / n)
     every = categories is None
     k = sums.size
     sidak = ask.level ** (1 / k)
-    own, other = map(float, oracle.exact_rates)
     if oracle.binary:
-        error = np.sqrt(np.maximum(sums / n * (1 - sums / n), 0.0) / n) / (own - other)
+        here = np.clip(value, 0.0, 1.0)
+        least = here * own * (1 - own) + (1 - here) * other * (1 - other)
+        error = np.sqrt(np.maximum(sums / n * (1 - sums / n), least) / n) / (own - other)
         ends = [_rates(sums, n, other, own, p) for p in (ask.level, sidak)]
         interval, band = ([np.clip(oracle.frequencies(e), 0.0, 1.0) for e in pair] for pair in ends)
         method = "counts of supporting messages, corrected; exact binomial intervals"
@@ -648,9 +785,13 @@ def _oracle(oracle: FrequencyOracle, data: Data, ask: _Ask, categories: Any, pro
             [np.clip(e, 0.0, 1.0) for e in averaged(centre, error, n, oracle.support(), p)] for p in (ask.level, sidak)
         )  # fmt: skip
         method = "averages of the messages' statistics, corrected; normal intervals, or those of bounded numbers"
+        # Where all messages say the same of a category: the noise, whose sum over the categories is known.
+        total = float(oracle.variance(np.array(oracle.domain.labels)).min()) / oracle.domain.d
+        error = np.where(error > 0, error, math.sqrt(total / n))
     value = project(value) if every else np.clip(value, 0.0, 1.0)
     if every:
         method += "; the values are the nearest probabilities that sum to 1"
+    error = error if n > 1 else np.full(k, np.inf)
     interval = [np.minimum(interval[0], value), np.maximum(interval[1], value)]
     band = [np.minimum(band[0], value), np.maximum(band[1], value)]
     return ask.answer(n, method, POPULATION.format("distribution"), value, error, interval, band, labels)
@@ -685,15 +826,15 @@ def bounded(average: Any, n: int, ends: tuple[Any, Any], level: float) -> tuple[
 
 
 def averaged(
-    average: np.ndarray, error: np.ndarray, n: int, ends: tuple[float, float], level: float, far: Any = None
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    average: np.ndarray, error: np.ndarray, n: int, ends: tuple[float, float], level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Intervals for means of numbers between `ends` with these averages and standard errors: Student's, but `bounded` for few
-    numbers, or where few differ from the others; `far`: the largest deviation, if it is known to be less than the ends allow.
+    numbers, or where few differ from the others.
     """
     half = _z(level, n) * error
     if not np.isfinite(ends).all():
         return average - half, average + half
-    far = np.maximum(ends[1] - average, average - ends[0]) if far is None else far
+    far = np.maximum(ends[1] - average, average - ends[0])
     few = (n < FEW) | (n * error <= math.sqrt(RARE) * far)  # a sum of squared deviations is n^2 error^2
     low, high = bounded(average, n, ends, level)
     return np.where(few, low, average - half), np.where(few, high, average + half)
@@ -779,35 +920,104 @@ def _average(
     and the variance of one of these numbers at each.
 
     The interval holds the means x that are at most t standard errors away with the variance of people who all have the input x,
-    or with that along the least favourable line, a parabola; and those that a share w of people at an end of the domain explains,
-    of whom there is nobody in the sample: that has a probability of (1 - w)^n, and together with an average that is s standard
-    errors away it is as improbable as t of them alone.
+    and what `reach` says.
     """
-    from scipy.special import stdtr
-
     (n, value, squares, cubes), domain, (x, least) = moments, mechanism.domain, noise
     value = float(np.clip(value, domain.lower, domain.upper))
     spread = squares / (n - 1) if n > 1 else math.inf
     error = math.sqrt(max(spread, np.interp(value, x, least)) / n)
     t = _z(ask.level, n)
+    told = POPULATION.format("mean")
     if n < FEW and np.isfinite(ends).all():
         method += f"; {BOUNDED}"
         low, high = map(float, bounded(value, n, ends, ask.level))
     elif x.size == 1:
         low, high = (value + s * t * error for s in (-1, 1))
+        told += f"; {NORMAL}"
     else:
         half = t * np.sqrt(least / n)
-        lean = t * t * cubes / squares * (n - 1) / n if squares > 0 else 0.0
-        s, reach = np.linspace(-t, t, 65), []
-        share = -np.expm1(np.log((1 - ask.level) / 2 / stdtr(n - 1, -s)) / n)
-        for sign, noisy in ((-1, _lowest(x, value - x - half)), (1, -_lowest(-x[::-1], (x - value - half)[::-1]))):
-            skewed = (sign * lean + math.sqrt(lean**2 + 4 * (n + t * t) * t * t * spread)) / (2 * (n + t * t))
-            end = domain.upper - value if sign > 0 else value - domain.lower
-            reach.append(max(sign * (noisy - value), skewed, float((s * error + share * end).max())))
-        low, high = value - reach[0], value + reach[1]
+        noisy = value - _lowest(x, value - x - half), -_lowest(-x[::-1], (x - value - half)[::-1]) - value
+        found = reach(
+            n,
+            np.array([value]),
+            np.array([squares]),
+            np.array([cubes]),
+            np.array([error]),
+            domain_ends(mechanism),
+            ask.level,
+        )
+        low, high = value - max(noisy[0], float(found[0][0])), value + max(noisy[1], float(found[1][0]))
     low, high = (float(np.clip(v, domain.lower, domain.upper)) for v in (low - bias, high + bias))
-    told = POPULATION.format("mean") + (f"; the interval allows for a bias of {bias:.2g}" if bias else "")
+    told += f"; the interval allows for a bias of {bias:.2g}" if bias else ""
     return ask.answer(n, method, told, value, error, (low, high), (low, high))
+
+
+def _last(rejected: Callable[[np.ndarray], np.ndarray]) -> float:
+    """An angle beyond which all up to a quarter turn are rejected, by 1e-9 of it too large at most; 0 is not rejected."""
+    inner, outer, shares = 0.0, np.pi / 2, np.concatenate([[0.0], np.geomspace(1e-9, 1.0, 257)])
+    while outer - inner > 1e-9 * outer:
+        nodes = inner + (outer - inner) * shares
+        last = int(np.flatnonzero(~rejected(nodes)).max(initial=0))
+        if last == nodes.size - 1:
+            return outer
+        inner, outer = float(nodes[last]), float(nodes[last + 1])
+    return outer
+
+
+@kept
+def direction_noise(mechanism: Mechanism) -> tuple[float, float]:
+    """E sin^2 and |E cos| of the angle between input and output."""
+    domain: Any = mechanism.domain
+    turn, x = 2 * np.pi / domain.period, np.array([domain.start + domain.period / 2])
+    least = mechanism._expectation(x, lambda point, y: np.sin(turn * (y - point)) ** 2)
+    length = mechanism._expectation(x, lambda point, y: np.cos(turn * (y - point)))
+    return float(least[0]), abs(float(length[0]))
+
+
+def domain_ends(mechanism: Any) -> tuple[Any, Any]:
+    """Between which numbers an input lies, or each coordinate of one."""
+    domain = (mechanism if isinstance(mechanism, Mechanism) else mechanism.mechanism).domain
+    if isinstance(domain, Box):
+        return np.array(domain.lower), np.array(domain.upper)
+    return (-1.0, 1.0) if isinstance(domain, Sphere | Ball) else (domain.lower, domain.upper)
+
+
+def reach(
+    n: int, average: np.ndarray, squares: np.ndarray, cubes: np.ndarray, error: np.ndarray, ends: tuple[Any, Any], level: float
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """How far intervals for means of inputs between `ends` go (below, above) averages of n numbers with these sums of squared
+    and cubed deviations: along the least favourable line, a parabola, and to what the `unseen` explain.
+    """
+    t = _z(level, n)
+    spread = squares / max(n - 1, 1)
+    lean = np.where(squares > 0, t * t * cubes * (n - 1) / n / np.where(squares > 0, squares, 1.0), 0.0)
+    root = np.sqrt(lean**2 + 4 * (n + t * t) * t * t * spread)
+    low, high = (
+        np.maximum((sign * lean + root) / (2 * (n + t * t)), unseen(n, error, far, level))
+        for sign, far in ((-1, average - ends[0]), (1, ends[1] - average))
+    )
+    return low, high
+
+
+def unseen(n: int, error: np.ndarray, far: Any, level: float) -> np.ndarray:
+    """How far from an average a mean may be for a share of people `far` away, of whom nobody is among n: see `hidden`."""
+    if n == 1:  # which has no error
+        return np.full(np.shape(error), np.inf)
+    s, share = hidden(n, level, n - 1)
+    return np.asarray((np.multiply.outer(s, error) + np.multiply.outer(share, far)).max(axis=0))
+
+
+def hidden(n: int, level: float, freedom: float = math.inf) -> tuple[np.ndarray, np.ndarray]:
+    """(s from -t to t, shares w of a population): nobody of the share w is among n with a probability of (1 - w)^n, and this
+    together with an average that is s standard errors away is as improbable as one that is t of them away.
+
+    `freedom`: of Student's distribution of the average in units of its error; infinite for the normal one.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    t = float(stdtrit(freedom, (1 + level) / 2))
+    s = np.linspace(-t, t, 65)
+    return s, -np.expm1(np.log((1 - level) / 2 / stdtr(freedom, -s)) / n)
 
 
 def _lowest(x: np.ndarray, excess: np.ndarray) -> float:
@@ -917,17 +1127,25 @@ def _direction(mechanism: Mechanism, data: Data, ask: _Ask) -> Estimate:
     c, s, cc, ss, sc = (sums / n).tolist()
     middle = math.atan2(s, c)
     across = ss * math.cos(middle) ** 2 + cc * math.sin(middle) ** 2 - 2 * sc * math.sin(middle) * math.cos(middle)
-    error = math.sqrt(max(across, 0.0) / n) / math.hypot(c, s) if n > 1 else math.inf
-    # All directions whose normal component of the mean vector is not rejected; everything where its length is not either.
-    around = np.linspace(-np.pi, np.pi, 4097)
-    phi = middle + around
-    normal = s * np.cos(phi) - c * np.sin(phi)  # the average of sin(angle - phi), and that of its square
-    second = ss * np.cos(phi) ** 2 + cc * np.sin(phi) ** 2 - 2 * sc * np.sin(phi) * np.cos(phi)
-    deviation = np.sqrt(np.maximum(second - normal**2, 0.0) / n)
-    ends = averaged(normal, deviation, n, (-1.0, 1.0), ask.level, np.zeros(()))
-    kept = around[(ends[0] <= 0) & (ends[1] >= 0) & (np.abs(around) < np.pi / 2)]
-    low, high = (float(kept.min()), float(kept.max())) if kept.size else (0.0, 0.0)
-    if max(-low, high) > np.pi / 2 - 0.01:
+    least, length = direction_noise(mechanism)
+    error = math.sqrt(max(across, least) / n) / math.hypot(c, s) if n > 1 else math.inf
+    t = _z(ask.level, n)
+
+    def rejected(around: np.ndarray) -> np.ndarray:
+        """Directions, seen from the mean one, whose normal component of the mean vector is too far from 0."""
+        phi = middle + around
+        normal = s * np.cos(phi) - c * np.sin(phi)  # the average of sin(angle - phi), and that of its square
+        if n < FEW:
+            low, high = bounded(normal, n, (-1.0, 1.0), ask.level)
+            return np.asarray((low > 0) | (high < 0))
+        second = ss * np.cos(phi) ** 2 + cc * np.sin(phi) ** 2 - 2 * sc * np.sin(phi) * np.cos(phi)
+        deviation = np.sqrt(np.maximum(second - normal**2, least) / n)
+        return np.asarray(
+            np.abs(normal) > np.maximum(t * deviation, unseen(n, deviation, length + np.abs(normal), ask.level))
+        )
+
+    low, high = -_last(lambda u: rejected(-u)), _last(rejected)
+    if max(-low, high) >= np.pi / 2:  # the length of the mean vector is not told from 0 either
         low, high = -np.pi, np.pi
     value = domain.start + (middle % (2 * np.pi)) / turn
     reach = value + low / turn, value + high / turn
@@ -948,12 +1166,40 @@ def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
     if y.ndim < 2 or y.shape[-1] != d or not y.size or not np.isfinite(y).all():
         raise ValueError(f"outputs are not allowed: they must be finite vectors, with {d} as their last axis")
     rows = y.reshape(-1, d)
-    n, value = len(rows), rows.mean(axis=0)
-    error = rows.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(d, np.inf)
-    ends = mechanism.support()
-    far = np.abs(rows - value).max(axis=0)
-    interval, band = (averaged(value, error, n, ends, p, far) for p in (ask.level, ask.level ** (1 / d)))
-    return ask.answer(n, "average of the outputs", POPULATION.format("mean"), value, error, interval, band, range(d))
+    n, value, ends = len(rows), rows.mean(axis=0), mechanism.support()
+    away = rows - value
+    squares, cubes = (away**2).sum(axis=0), (away**3).sum(axis=0)
+    least = vector_noise(mechanism, value, squares / n)
+    error = np.sqrt(np.maximum(squares / (n - 1), least) / n) if n > 1 else np.full(d, np.inf)
+    method, levels = "average of the outputs", (ask.level, ask.level ** (1 / d))
+    told, found = POPULATION.format("mean"), []
+    if n < FEW and np.isfinite(ends).all():
+        method += f"; {BOUNDED}"
+        found = [bounded(value, n, ends, level) for level in levels]
+    else:
+        for level in levels:
+            half = _z(level, n) * error
+            low, high = reach(n, value, squares, cubes, error, domain_ends(mechanism), level)
+            found.append((value - np.maximum(half, low), value + np.maximum(half, high)))
+    return ask.answer(n, method, told, value, error, found[0], found[1], range(d))
+
+
+def vector_noise(mechanism: Any, value: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Variances of the coordinates with this `spread`, made as large as the noise's of a person at `value` if they are less.
+
+    Mechanisms for whole vectors know the sum alone: all are then raised by one factor.
+    """
+    domain: Any = (mechanism if isinstance(mechanism, Mechanism) else mechanism.mechanism).domain
+    if not isinstance(mechanism, Mechanism):
+        return np.asarray(mechanism.variance(np.clip(value, domain.lower, domain.upper)))
+    if isinstance(domain, Box):
+        place = np.clip(value, domain.lower, domain.upper)
+    else:
+        place = value / max(float(np.linalg.norm(value)), 1.0)
+        if isinstance(domain, Sphere):  # where the noise is the same everywhere
+            place = np.eye(1, value.size)[0]
+    total, seen = float(mechanism.variance(place)), float(spread.sum())
+    return spread * max(total / seen, 1.0) if seen > 0 else np.full(value.size, total / value.size)
 
 
 def _keeps_mean(mechanism: Mechanism) -> bool:
