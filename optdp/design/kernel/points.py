@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from optdp.design.kernel.master import FINE, Cuts, unlimited
 from optdp.design.kernel.prior import Dual, PriorProgram
@@ -38,6 +37,8 @@ def solve(
 
     The unknowns are nu and mu of each point, and of each ray r = slope y - level at 0, level - slope y at 1 both numbers.
     """
+    from scipy.sparse import csr_matrix
+
     assert task.prior is not None
     (x, chances), unit, growth = task.prior, 1 / task.scale, task.growth
     n, chances, signs = x.size, chances * (1 - 1e-12), np.array([1.0, -1.0])
