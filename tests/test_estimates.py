@@ -826,3 +826,35 @@ def test_bins_are_integers_of_any_kind_or_ends():
             (TypeError, ValueError), match=r"bins = .* is not allowed: it must be an integer >= 2 or at least 3"
         ):
             optdp.estimate(mechanism, y, "histogram", bins=bins)
+
+
+@pytest.mark.parametrize(("d", "n", "c"), [(50, 40, 0.3), (50, 100, 0.5), (50, 200, 0.9)])
+def test_vectors_of_which_few_coordinates_are_sent_are_covered(d, n, c):
+    """Outputs that are 0 in nearly all coordinates, and far from it in the others: their averages are no normal variables."""
+    rng = np.random.default_rng(0)
+    mechanism = optdp.solve_vector(1.0, d, norm="linf").mechanism
+    each, whole = [], []
+    for _ in range(30):
+        people = np.where(rng.random((n, d)) < (1 + c) / 2, 1.0, -1.0)
+        found = optdp.estimate(mechanism, mechanism.randomize(people, rng))
+        assert (found.standard_error > 0).all()
+        each.append(np.mean((found.interval[0] <= c) & (c <= found.interval[1])))
+        whole.append(((found.band[0] <= c) & (c <= found.band[1])).all())
+    assert np.mean(each) >= 0.94 and np.mean(whole) >= 0.9
+
+
+def test_bands_hold_intervals_and_wider_levels_narrower_ones():
+    """An average beyond the range gave a band that just touched it, far inside of the interval."""
+    mechanism = optdp.solve_kernel(1.0, unbiased=True, rtol=1e-2).mechanism
+    for seed in range(12):
+        y = mechanism.randomize(np.random.default_rng(seed).beta(2, 8, 100), seed)
+        found, wider = (optdp.estimate(mechanism, y, "histogram", bins=4, level=level) for level in (0.95, 0.99))
+        for inner, outer in ((found.interval, found.band), (found.interval, wider.interval)):
+            assert (outer[0] <= inner[0] + 1e-9).all() and (inner[1] <= outer[1] + 1e-9).all()
+
+
+def test_nothing_is_printed_as_minus_zero_or_with_more_digits_than_floats_have():
+    from optdp.statistics.estimate import _names, _told
+
+    assert _told(-1e-9, -1.0, -1e-9)[0] == "0" and _told(-0.0, -0.0, 0.0) == ("0", "0", "0")
+    assert _told(0.1, 0.1, math.nextafter(0.1, 1))[0] == "0.1" and _names((-0.0, 0.0)) == ["0", "0"]

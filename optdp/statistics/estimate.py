@@ -168,12 +168,12 @@ def _last_digit(numbers: Any, width: float, digits: int) -> int:
 def _rounded(number: float, last: int, way: str = ROUND_HALF_EVEN) -> str:
     """Up to the digit of this power of ten, without zeros at the end."""
     if not math.isfinite(number) or not number:
-        return f"{number:g}"
+        return f"{number + 0.0:g}"
     exact = Decimal(repr(float(number)))
-    if exact.adjusted() - last > 20:  # more than a float has
+    if exact.adjusted() - last > 15:  # more than a float has
         return repr(float(number))
     exact = exact.quantize(Decimal(1).scaleb(last), way)
-    return f"{float(exact):.{max(exact.adjusted() - last + 1, 1)}g}"
+    return f"{float(exact) + 0.0:.{max(exact.adjusted() - last + 1, 1)}g}"
 
 
 def _names(points: Any) -> list[str]:
@@ -280,6 +280,7 @@ class _Ask:
         self, n: int, method: str, assumptions: str, value: Any, error: Any, interval: Any, band: Any, points: Any = ()
     ) -> Estimate:
         one = np.ndim(value) == 0
+        band = np.minimum(band[0], interval[0]), np.maximum(band[1], interval[1])  # both are approximate
         ends: list[Any] = [tuple(float(e) if one else np.asarray(e) for e in pair) for pair in (interval, band)]
         value, error = (float(value), float(error)) if one else (np.asarray(value), np.asarray(error))
         return Estimate(
@@ -382,10 +383,8 @@ class Averages:
         root = np.sign(s) * np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
         lows, highs = (-b - root) / (2 * a), (-b + root) / (2 * a)
         half = critical * np.sqrt(variance / n)
-        low, high = (
-            np.where(lows[-1] > most, most - half, lows[-1]),
-            np.where(highs[-1] < least, least + half, highs[-1]),
-        )
+        low = np.where(linear > most, np.minimum(lows[-1], most - half), lows[-1])
+        high = np.where(linear < least, np.maximum(highs[-1], least + half), highs[-1])
         # Inputs at which the functional is least or largest and of which there are none here have no part in the fitted line.
         low = np.minimum(low, (lows - share * np.clip(linear - least, 0.0, most - least)).min(axis=0))
         high = np.maximum(high, (highs + share * np.clip(most - linear, 0.0, most - least)).max(axis=0))
@@ -1177,17 +1176,24 @@ def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
         method += f"; {BOUNDED}"
         found = [bounded(value, n, ends, level) for level in levels]
     else:
+        few = np.sqrt(squares) <= math.sqrt(RARE) * np.abs(away).max(
+            axis=0
+        )  # outputs that differ from the others, or none
+        few &= np.isfinite(ends).all()
         for level in levels:
             half = _z(level, n) * error
             low, high = reach(n, value, squares, cubes, error, domain_ends(mechanism), level)
-            found.append((value - np.maximum(half, low), value + np.maximum(half, high)))
+            low, high = value - np.maximum(half, low), value + np.maximum(half, high)
+            rare = bounded(value, n, ends, level) if few.any() else (low, high)
+            found.append((np.where(few, np.minimum(low, rare[0]), low), np.where(few, np.maximum(high, rare[1]), high)))
+    found = [(np.minimum(low, value), np.maximum(high, value)) for low, high in found]
     return ask.answer(n, method, told, value, error, found[0], found[1], range(d))
 
 
 def vector_noise(mechanism: Any, value: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """Variances of the coordinates with this `spread`, made as large as the noise's of a person at `value` if they are less.
 
-    Mechanisms for whole vectors know the sum alone: all are then raised by one factor.
+    Mechanisms for whole vectors know the sum alone: all are then raised by one factor, those of none to an equal share.
     """
     domain: Any = (mechanism if isinstance(mechanism, Mechanism) else mechanism.mechanism).domain
     if not isinstance(mechanism, Mechanism):
@@ -1199,7 +1205,8 @@ def vector_noise(mechanism: Any, value: np.ndarray, spread: np.ndarray) -> np.nd
         if isinstance(domain, Sphere):  # where the noise is the same everywhere
             place = np.eye(1, value.size)[0]
     total, seen = float(mechanism.variance(place)), float(spread.sum())
-    return spread * max(total / seen, 1.0) if seen > 0 else np.full(value.size, total / value.size)
+    even = total / value.size
+    return np.where(spread > 1e-12 * even, spread * max(total / max(seen, 1e-300), 1.0), even)
 
 
 def _keeps_mean(mechanism: Mechanism) -> bool:
