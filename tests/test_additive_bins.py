@@ -183,6 +183,17 @@ def test_a_scaled_problem_has_the_same_optimum():
     assert wide.value == pytest.approx(plain.value, rel=1e-6) and wide.mechanism.bins
 
 
+def test_limits_that_floats_put_just_beyond_the_end_of_a_cell_cost_no_more():
+    """0.9 is more than three times 0.3 in floats, and 0.45 than 3/2 of it: values were up to 15 times those of exact numbers."""
+    for limit, times in ((0.9, 3.0), (0.45, 1.5)):
+        assert Fraction(limit) > Fraction(0.3) * Fraction(times)
+        exact = optdp.solve_additive(optdp.KL(0.5), loss=optdp.Threshold(times))
+        found = optdp.solve_additive(optdp.KL(0.5, 0.3), loss=optdp.Threshold(limit))
+        assert found.value == pytest.approx(exact.value, rel=1e-5) and found.verify()
+        assert 0 < found.lower_bound <= exact.value * (1 + 1e-9)
+        assert found.program.model.value == pytest.approx(found.value, rel=1e-3)
+
+
 def test_the_smallest_bounds_have_an_answer():
     """These ended with "no usable solution", or a gap of 0.6: the reference was cut where ratios had not settled."""
     for privacy in (optdp.RDP(2, 0.1), optdp.RDP(1.5, 0.1), optdp.RDP(2, 0.05)):

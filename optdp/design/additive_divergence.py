@@ -32,6 +32,7 @@ from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.peak import PeakNoise
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers
+from optdp.problem.losses import Pieces
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import KL, RDP
 from optdp.problem.problem import Problem
@@ -110,6 +111,22 @@ class _Task:
                 return n
         return aligned(points, self.jumps, self.loss.steps) if self.jumps else points
 
+    def moved_in(self) -> _Task | None:
+        """The problem with steps that are just beyond ends of cells, as floats are that are more than their digits, at these
+        ends: of its noise hardly any is between. None where there are no such steps.
+        """
+        if not self.loss.steps or self.discrete:
+            return None
+        breaks, rows = self.loss.polynomials
+        for n in range(1, JUMPY + 1):
+            for end in (Fraction(1, 2), Fraction(0)):
+                off = [1 - beyond(n, [b], end) for b in self.jumps]
+                if 0 < max((x % 1 for x in off), default=0) < 1e-9:
+                    ends = [b - Fraction(self.width) * (x % 1) / n for b, x in zip(breaks[1:], off, strict=False)]
+                    loss = Pieces((breaks[0], *ends, *breaks[1 + len(ends) :]), rows)
+                    return _Task(replace(self.problem, objective=WorstCase(loss)))
+        return None
+
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
         rounding = "bins" if self.bins(n) else "nodes"
@@ -175,7 +192,7 @@ class _Task:
                     break
             if found is None:
                 break
-            made = _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps)
+            made = _Point(found.p, fall, found.multipliers, found.level, found.value, n, found.steps, self.problem)
             if not self.beyond:
                 break
             steep, last = self.decay(found.multipliers, found.level), steep
@@ -371,7 +388,9 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Point:
-    """Masses p_0..p_K, the fall of what follows, the shifts' multipliers, what a unit of mass costs, the value, the steps."""
+    """Masses p_0..p_K, the fall of what follows, the shifts' multipliers, what a unit of mass costs, the value, the steps, and
+    which problem's they are.
+    """
 
     p: np.ndarray
     fall: float
@@ -380,6 +399,7 @@ class _Point:
     value: float
     n: int
     steps: int
+    problem: Problem
 
 
 @dataclass(frozen=True)
@@ -449,7 +469,10 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         )
     points = points if fixed else task.aligned(points)
     best: _Bracket | None = None
-    failed = 0
+    near, failed = None if fixed else task.moved_in(), 0
+    if near is not None and (made := _bracket(near, near.aligned(1), deadline)) is not None:
+        value = made.mechanism.enclose_loss(task.loss, sent=True)[1]  # type: ignore[call-arg]
+        best = replace(made, value=value, lower=0.0)  # what is proven is about the other loss
     while True:
         run.progress(f"{points} lattice points per sensitivity", *((best.lower, best.value) if best else ()))
         found = _bracket(task, points, deadline)
@@ -484,7 +507,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     told = Program(
         f"{point.p.size} masses on a lattice of {point.n} points per sensitivity, with geometric tails",
         f"divergences at shifts 1..{point.n}", f"Newton's method (optdp), {point.steps} steps on the last lattice",
-        run.seconds, run.rtol, point.value, stopped=run.seconds > run.time_limit, build=_model, arguments=(problem, point.n),
+        run.seconds, run.rtol, point.value, stopped=run.seconds > run.time_limit, build=_model,
+        arguments=(point.problem, point.n),
     )  # fmt: skip
     return _solution(run, whole, told)
 
