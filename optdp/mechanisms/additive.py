@@ -632,11 +632,12 @@ class AdditiveMechanism(AdditiveNoise):
 
     def _moment(self, q: int) -> Fraction:
         """E|Z|^q for q = 1, 2, exactly."""
-        n, b = self.n, self._b
-        work.count(0.5 * len(self.weights) + 1.5 * len(self.tail))
-        size, middle = len(self.weights), self._middle
-        body = sum(w * (a + middle) ** q for a, w in enumerate(self.weights))
-        places = [a + middle for a in range(size, size + len(self.tail))]
+        # Integers: distances from 0 in cells, or in halves of cells.
+        size, unit, b = len(self.weights), 1 + self.bins, self._b
+        n = self.n * unit
+        work.count(0.5 * size + 1.5 * len(self.tail))
+        body = sum(w * (unit * a + self.bins) ** q for a, w in enumerate(self.weights))
+        places = range(unit * size + self.bins, unit * (size + len(self.tail)) + self.bins, unit)
         mean = b * n / (1 - b)  # of n times the number of further periods
         ours, first = sum(self.tail), sum(r * t for r, t in zip(places, self.tail, strict=True))
         if q == 1:
@@ -644,7 +645,7 @@ class AdditiveMechanism(AdditiveNoise):
         else:
             second = sum(r * r * t for r, t in zip(places, self.tail, strict=True))
             tail = second + 2 * mean * first + n * n * b * (1 + b) / (1 - b) ** 2 * ours
-        cells = 2 * (body + tail)
+        cells = Fraction(2 * (body + tail)) / unit**q
         if not self.discrete:  # the spread within a cell
             cells += Fraction((not self.bins) * self.weights[0], 4) if q == 1 else Fraction(self.total - self.atom, 12)
         return Fraction(cells) * self.step**q / self.total
