@@ -117,13 +117,12 @@ class _Task:
         """
         if not self.loss.steps or self.discrete:
             return None
-        breaks, rows = self.loss.polynomials
+        (breaks, rows), width = self.loss.polynomials, Fraction(self.width)
         for n in range(1, JUMPY + 1):
             for end in (Fraction(1, 2), Fraction(0)):
-                off = [1 - beyond(n, [b], end) for b in self.jumps]
-                if 0 < max((x % 1 for x in off), default=0) < 1e-9:
-                    ends = [b - Fraction(self.width) * (x % 1) / n for b, x in zip(breaks[1:], off, strict=False)]
-                    loss = Pieces((breaks[0], *ends, *breaks[1 + len(ends) :]), rows)
+                off = [(1 - beyond(n, [b / width], end)) % 1 for b in breaks[1:]]
+                if 0 < max(off) < 1e-9:
+                    loss = Pieces((breaks[0], *(b - width * x / n for b, x in zip(breaks[1:], off, strict=True))), rows)
                     return _Task(replace(self.problem, objective=WorstCase(loss)))
         return None
 
@@ -282,9 +281,8 @@ class _Task:
         rounding: Any = "bins" if self.bins(n) else "nodes"
         for settled in (True, False) if self.beyond else (False,):
             w, fall = (self._settled if settled else self._followed)(found, multipliers, used)
-            made = DivergenceCertificate(
-                n, tuple(multipliers.tolist()), tuple(w.tolist()), found.level, rounding, fall
-            )  # fmt: skip
+            level = 0.0 if fall else found.level
+            made = DivergenceCertificate(n, tuple(multipliers.tolist()), tuple(w.tolist()), level, rounding, fall)
             proven = self._proves(made)
             if best is None or proven > best[1]:
                 best = made, proven
