@@ -787,6 +787,7 @@ def test_sign_vectors_by_enumeration(d, k, least):
     y = mechanism.randomize(np.tile(x, (n, 1)), 1)
     used = np.abs(y) > 0
     assert (used.sum(axis=1) == k).all() and set(np.abs(y[used])) <= set(mechanism._floats)
+    assert not np.signbit(y[~used]).any()  # a minus zero would tell the sign of an input that is not sent
     agree = ((y * x) > 0).sum(axis=1)
     inside, tail = mechanism.coins / 2**124, binom.sf(least - 1, k, 0.5)
     j = np.arange(k + 1)

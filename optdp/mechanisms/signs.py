@@ -124,7 +124,8 @@ class SignMechanism(UnbiasedVectors):
         with ctx.workprec(PRECISION):
             upper = self._below(lambda: (self._scale() - arb(low)) / (arb(high) - arb(low)), count, rng)
         size = np.where(upper, high, low)
-        return signs * self._vertices(x, rng) * size[:, None]
+        # The product is one of integers: among floats 0 times -1 is -0.0, whose sign bit tells the sign of the input.
+        return (signs * self._vertices(x, rng)) * size[:, None]
 
     def _agreements(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Binomial numbers with the given chance of `least` or more, by inversion."""
@@ -217,7 +218,7 @@ class SignMechanism(UnbiasedVectors):
             # x lies in the cell of the toss: the place of x in it is the chance.
             rest = (Fraction(float(x.flat[i])) - Fraction(float(wanted.flat[i]))) / Fraction(step)
             up.flat[i] = tossed(int(rng.integers(0, LIMB)), rest, rng)
-        return np.where(up, 1.0, -1.0)
+        return np.where(up, np.int8(1), np.int8(-1))
 
     # --- what every mechanism can do
 
