@@ -424,7 +424,7 @@ def test_a_users_base_is_refused_with_the_reason():
         ({"eps": 1.0, "objective": "best"}, "objective = 'best'"),
         ({"eps": 1.0, "backend": "sgd"}, "backend = 'sgd'"),
         ({"eps": 1.0, "rule": "any"}, "rule = 'any'"),
-        ({"eps": 1.0, "inputs": (1.0, 0.0)}, "domain"),
+        ({"eps": 1.0, "inputs": (1.0, 0.0)}, "inputs = "),
         ({"eps": 1.0, "activation": np.cos, "activation_support": (1.0, 0.0)}, "support"),
     ],
 )

@@ -190,6 +190,11 @@ def test_names_statements_files(tmp_path):
         optdp.OneHot(3).check([0, 3])
 
 
+def test_nobody_sends_nothing():
+    for categories in (4, 1009, ["a", "b"]):
+        assert len(optdp.solve_frequency(1.0, categories).mechanism.randomize([])) == 0
+
+
 def test_the_command_line_solves_it(capsys):
     from optdp.cli import main
 

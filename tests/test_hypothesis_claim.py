@@ -16,6 +16,13 @@ def test_three_pieces_are_proven_optimal_at_every_draw(loss):
     assert "HOLDS at 300 of 300" in str(found)
 
 
+def test_a_notebook_shows_a_table():
+    found = optdp.check_hypothesis(3, 4)
+    assert found.pieces == (4,) and "<table>" in found._repr_html_()
+    for shown in (found, optdp.audit("OPTT-1"), optdp.discoveries("D-LIP-1"), optdp.atlas()):
+        assert len(repr(shown)) < 200 and type(shown).__name__ in repr(shown)
+
+
 def test_an_attack_by_local_search_does_not_get_below_the_bound():
     found = optdp.check_hypothesis(5, [4, 5], "abs", seed=2, attack=2, eps_range=(0.5, 3))
     assert len(found.attack) == 2 and set(next(iter(found.attack.values()))) == {4, 5}

@@ -289,6 +289,13 @@ def test_bad_input_is_named(loss, options, error, words):
         optdp.solve_kernel(1, loss, domain=optdp.Alphabet(3), **options)
 
 
+def test_names_have_no_mean():
+    mechanism = optdp.solve_kernel(1.0, np.ones((2, 2)) - np.eye(2), domain=optdp.Alphabet(["a", "b"])).mechanism
+    for ask in (mechanism.mean, mechanism.variance):
+        with pytest.raises(TypeError, match="names"):
+            ask("a")
+
+
 @pytest.mark.parametrize("symbols", [1, [1], ["a", "a"], 2.5, [[1], [2]]])
 def test_bad_alphabets(symbols):
     with pytest.raises((TypeError, ValueError), match="symbols"):

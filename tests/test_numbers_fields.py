@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -61,6 +62,13 @@ def test_strings_are_read_exactly():
     assert number("log(0.5)", "x") == optdp.log("1/2")
     assert show(Fraction(6, 4)) == "3/2" and show(optdp.log("0.1")) == "log(1/10)"
     assert exp_of(optdp.log(3)) == "3" and exp_of(1.0) == "e^1.0" and exp_of(Fraction(1, 3)) == "e^1/3"
+
+
+def test_decimals_are_read_exactly():
+    assert number(Decimal("0.1"), "x") == Fraction(1, 10) and optdp.LDP(Decimal("0.5")) == optdp.LDP("1/2")
+    for bad in ("NaN", "Infinity", "1e999999999", "1e-999999999"):
+        with pytest.raises(ValueError, match="eps"):
+            number(Decimal(bad), "eps")
 
 
 BAD_TEXT = ("", " ", "1e5", "nan", "inf", "-inf", "0x10", "1_000", "٣", "1/0", "--1", "1/2/3", "1.2.3", ".", "/", "+", "log",

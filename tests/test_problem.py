@@ -220,6 +220,61 @@ def test_alphabets():
             optdp.Alphabet(bad)
 
 
+def test_arrays_ranges_and_series_are_lists():
+    assert optdp.Alphabet(np.array([1, 2])) == optdp.Alphabet(range(1, 3)) == optdp.Alphabet([1, 2])
+    assert optdp.Alphabet(np.int64(3)) == optdp.Alphabet(3)
+    assert Problem(optdp.LDP(1.0), np.array([0, 1]), "abs").domain == optdp.Interval(0, 1)
+    assert optdp.solve_frequency(1.0, np.int64(4)).value == optdp.solve_frequency(1.0, range(4)).value
+    points = optdp.Average("abs", np.array([[0.0, 1.0], [0.5, 0.5]]))
+    assert points == optdp.Average("abs", ([0, 1], [0.5, 0.5]))
+
+
+def test_strings_and_numbers_stay_apart():
+    """numpy makes strings of a mixture: the category 1 was taken for "1", and sent as "1"."""
+    loss, mixed = [[0, 1], [1, 0]], ["1", 1]
+    for mechanism in (
+        optdp.solve_kernel(20.0, loss, domain=optdp.Alphabet(mixed)).mechanism,
+        optdp.solve_lip({"1": 0.5, 1: 0.5}, 20.0, values={"1": 0, 1: 1}).mechanism,
+    ):
+        sent = mechanism.randomize([1, "1", 1, 1, "1"], 1).tolist()
+        assert sent == [1, "1", 1, 1, "1"]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Problem(optdp.LDP(1.0), "x", "abs"), "another optdp.Domain"),
+        (lambda: optdp.solve_kernel(1.0, domain=["a", "b", "c"]), "Alphabet or Box"),
+        (lambda: optdp.solve_kernel(1.0, backend="scip"), "must be one of 'auto', 'dense'$"),
+        (lambda: optdp.solve_kernel(1.0, metric="euclid"), "a matrix of distances"),
+        (lambda: optdp.solve_kernel(1.0, prior="flat"), "points, probabilities"),
+        (
+            lambda: optdp.solve_kernel(1.0, prior=([0, 0], [0.5, 0.5])),
+            "prior is not allowed: its points must be distinct",
+        ),
+        (lambda: optdp.solve_kernel(1.0, "sqaured"), "optdp.Power"),
+        (lambda: optdp.solve_kernel(1.0, optdp.Huber), "loss = <class"),
+        (lambda: optdp.solve_ptt(1.0, objective="best"), "an input in"),
+        (lambda: optdp.solve_composite(1.0, [1]), "'A3', a function"),
+        (lambda: optdp.solve_composite(1.0, inputs=(1, 0)), "inputs = "),
+        (lambda: optdp.solve_frequency(1.0, 2.5), "categories = 2.5"),
+        (lambda: optdp.solve_frequency(1.0, {"a", "b"}), "categories = {"),  # a set has no order
+        (lambda: optdp.solve_frequency(1.0, ["a"]), "categories are not allowed"),
+        (lambda: optdp.solve_additive(1.0, 0.1, discrete=1), "discrete = 1"),
+        (lambda: optdp.solve_additive(1.0, 0.1, discrete=True, sensitivity=2.5), "^sensitivity = 2.5"),
+        (lambda: optdp.LDP(1.0).implied_by(1.0), "other = 1.0"),
+        (
+            lambda: optdp.solve_piecewise(1.0).mechanism.randomize([[0.1], [0.2, 0.3]]),
+            "x must be an array of one shape",
+        ),
+        (lambda: optdp.check_hypothesis(3, "3-5"), "pieces = '3-5'"),
+    ],
+)
+def test_errors_name_the_argument_and_all_that_is_allowed(call, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        call()
+
+
 def test_symbols_cannot_speak_in_the_statement():
     sly = optdp.Alphabet(("a", "b} to any outputs\n", "c" * 500))
     assert "\n" not in str(sly) and len(str(sly)) < 200 and "'b} to any outputs" in str(sly)

@@ -251,6 +251,55 @@ def test_comparisons_name_a_wrong_argument(eps, mechanisms, words):
         optdp.gap_report([])
 
 
+def test_names_of_other_rows_and_columns_are_taken():
+    """A mechanism named "optimum" had the optimum's value, and one named "value" its own in place of the attained one."""
+    mine = optdp.solve_piecewise(1.0).mechanism
+    for name in ("optimum", "moved PM", "value", "gap"):
+        for call in (
+            optdp.compare,
+            lambda _, mechanisms: optdp.gap_report(optdp.solve_piecewise(1.0), mechanisms=mechanisms),
+        ):
+            with pytest.raises(ValueError, match=f"'{name}' is the name of another"):
+                call(1.0, mechanisms={name: mine})
+
+
+def test_a_mechanism_that_breaks_a_constraint_is_told():
+    mine = optdp.solve_piecewise(1.0, loss="squared").mechanism
+    unbiased = optdp.Problem(optdp.LDP(1.0), (0, 1), "squared", constraints=(optdp.Unbiased(),))
+    fair = baselines.get("Duchi").build(unbiased)  # samples floats, so that its mean has no proof, and is right
+    notes = optdp.compare(unbiased, mechanisms={"mine": mine, "fair": fair}, rtol=0.1).notes
+    assert "Not shown to be unbiased, so that the bound need not hold for them: mine." in notes
+    within = optdp.Problem(optdp.LDP(1.0), (0, 1), "squared", constraints=(optdp.Outputs(0.2, 0.8),))
+    assert any(note.endswith("for them: mine.") for note in optdp.compare(within, mechanisms={"mine": mine}).notes)
+    assert not any("Not shown" in note for note in optdp.compare(1.0, mechanisms={"mine": mine}).notes)
+
+
+def test_a_solution_is_compared_as_it_is_and_a_wide_bracket_is_told():
+    cube = optdp.solve_vector(2.0, 5, norm="linf")
+    report = optdp.compare(cube)
+    assert next(row for row in report.rows if row["mechanism"] == "optimum")["value"] == cube.value and cube.gap > 0.1
+    assert any('which the row "optimum" attains' in note for note in report.notes)
+    narrow = optdp.compare(optdp.solve_frequency(1.0, 4))
+    assert not any("attains" in note for note in narrow.notes)
+    for shown in (report, narrow):  # no inputs on an axis: bars
+        assert [bar.get_width() for bar in shown.plot().axes[0].patches] == [row["value"] for row in shown.rows]
+
+
+@pytest.mark.parametrize("problem", ["piecewise", "kernel", "unbiased", "composite", "additive", "lip", "vector"])
+def test_an_empty_grid_is_refused(problem):
+    with pytest.raises(ValueError, match="eps is not allowed to be empty"):
+        optdp.gap_report({"problem": problem, "eps": []})
+
+
+def test_probabilities_are_not_drawn_as_densities():
+    atoms, both = optdp.solve_kernel(2.0, metric="abs", rtol=0.1), baselines.get("clamped Laplace").build(
+        optdp.Problem(optdp.LDP(1.0), (0, 1), "abs")
+    )  # fmt: skip
+    assert draw(atoms).get_ylabel() == "probability given x" and len(draw(atoms).get_lines()) == 3
+    assert draw(both).get_ylabel() == "density given x (dots: probability)"
+    assert draw(optdp.solve_piecewise(1.0)).get_ylabel() == "density given x"
+
+
 def test_the_best_of_all_stands_beside_the_best_of_a_family():
     """Ratios to either differ by one factor, that of the family to all; on a circle they are the same and one column is left."""
     rows = optdp.compare(1.0).rows
@@ -295,6 +344,10 @@ def test_wide_tables_have_headings_of_two_lines():
     wide = Report("t", columns, [{"a": 1.0}]).to_text().splitlines()
     assert "first mechanism" in wide[2] and "/ best of family" in wide[3] and max(map(len, wide)) < 100
     assert len(Report("t", columns[:2], [{"a": 1.0}]).to_text().splitlines()) == len(wide) - 1
+    long = Report("t", [Column("a", "a" * 120)], [{"a": 1.0}]).to_text().splitlines()  # nothing for a second line
+    assert long[3].startswith("---")
+    short = optdp.compare(optdp.solve_additive(1.0, 0.1)).columns
+    assert [c.heading for c in short if c.key == "guarantee"] == ["(1.0, 0.1)-DP"]
 
 
 def test_curves_differ_in_colour_line_or_marker():

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from optdp.audit import comp, lip, ogpm, optt, tlap
 from optdp.audit.claim import CLAIMS, DISCOVERIES, Finding, Paper, Proof, Verdict
 from optdp.design.sweep import sweep
-from optdp.report.report import Column, Report
+from optdp.report.report import Column, Report, Tabled
 
 #: The papers by short name, in the order of the audit: each has a package `optdp.audit.<name>` with a module `claims`.
 PAPERS: dict[str, Paper] = {paper.PAPER.name: paper.PAPER for paper in (optt, ogpm, tlap, lip, comp)}
@@ -52,8 +52,8 @@ class Row:
     seconds: float
 
 
-@dataclass(frozen=True)
-class AuditReport:
+@dataclass(frozen=True, repr=False)
+class AuditReport(Tabled):
     """One row per published claim. `.to_report()`, `.to_markdown()`, `.to_json()`; `.settled` if every check went through."""
 
     rows: tuple[Row, ...]
@@ -169,7 +169,7 @@ def audit(
     return AuditReport(_decide_all(chosen, executor, progress))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DiscoveryReport(AuditReport):
     """One row per discovery: what none of the papers states, with its proof or certificate."""
 

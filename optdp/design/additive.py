@@ -901,6 +901,11 @@ def solve_additive(
 
 def additive_noise(privacy: Privacy, loss: LossLike | Objective, discrete: bool) -> Problem:
     """The problem of additive noise on the line or the integers."""
+    if not isinstance(discrete, bool):
+        raise TypeError(f"discrete = {discrete!r} is not allowed: it must be True or False")
+    width = getattr(privacy, "sensitivity", 1.0)
+    if discrete and width != int(width):
+        raise ValueError(f"sensitivity = {width!r} is not allowed on the integers: it must be an integer")
     objective = loss if isinstance(loss, Objective) else WorstCase(loss)
     return Problem(privacy, Integers() if discrete else Line(), objective, Additive())
 

@@ -111,7 +111,7 @@ def solve_composite(
         start = require.real("lower", lower)
         area = Interval(-half, half)
     else:
-        area = as_interval(inputs, "a query")
+        area = as_interval(inputs, "a query", "inputs")
     problem = Problem(LDP(eps), area, _objective(objective, area), family, (Unbiased(),))
     solution = solve(
         problem, 1e-9, time_limit, backend, target=target, step=step, iterations=iterations, seed=seed, progress=progress

@@ -27,7 +27,7 @@ from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
 from optdp.exact import Number, enclosures, require
 from optdp.mechanisms.frequency import AffineOracle, SubsetOracle, prime_at_least
-from optdp.problem import LDP, Average, OneHot, Problem, Unbiased, WorstCase
+from optdp.problem import LDP, Average, OneHot, Problem, Unbiased, WorstCase, listed
 from optdp.solution import Solution
 from optdp.solvers.conic import solved
 from optdp.solvers.lp import SolverFailure
@@ -72,8 +72,12 @@ def solve_frequency(
         >>> best.mechanism.message, best.gap < 1e-12
         ((2,), True)
     """
-    names = categories if isinstance(categories, int) else tuple(categories)
-    privacy, domain = LDP(require.exact_epsilon(eps, least=FAINTEST)), OneHot(names)  # type: ignore[arg-type]
+    privacy, names = LDP(require.exact_epsilon(eps, least=FAINTEST)), listed(categories)
+    if names is None:
+        require.integer("categories", categories, low=2, high=10**9)
+    elif len(names) < 2:
+        raise ValueError("categories are not allowed: there must be at least 2, their number or a list of them")
+    domain = OneHot(categories if names is None else names)  # type: ignore[arg-type]
     problem = Problem(privacy, domain, WorstCase("squared"), constraints=(Unbiased(),))
     return solve(problem, rtol, method=require.choice("backend", backend, METHODS), progress=progress, message=message)
 

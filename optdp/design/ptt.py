@@ -76,7 +76,7 @@ def solve_ptt(
     eps = require.exact_epsilon(eps)
     require.choice("backend", backend, METHODS)
     if isinstance(objective, str):
-        require.choice("objective", objective, ("worst",))
+        require.choice("objective", objective, ("worst",), "an input in [-1, 1]")
         goal: WorstCase | At = WorstCase("squared")
     else:
         goal = At("squared", require.real("objective", objective, low=-1.0, high=1.0))

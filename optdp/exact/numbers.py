@@ -63,16 +63,21 @@ def rational(value: object, name: str) -> Fraction:
 
 
 def number(value: object, name: str) -> Number:
-    """`value` as an exact number: a float (an int becomes one), a Fraction (strings are read as one) or a `Log` ("log(p/q)").
+    """`value` as an exact number: a float (an int becomes one), a Fraction (a Decimal or a string such as "1/2" or "0.001" is
+    read as one) or a `Log` ("log(p/q)").
 
     **Raises** TypeError for anything else (bool is no number), ValueError for NaN, infinity, a malformed or oversized one.
     """
-    allowed = f"{name} must be a finite float, a Fraction, a decimal string or optdp.log(Fraction)"
+    allowed = f"{name} must be a finite float, a Fraction, a string such as '1/2' or '0.001', or optdp.log(Fraction)"
     found: Number
     if isinstance(value, Log):
         found = value
     elif isinstance(value, str):
         found = _parse(value, f"{name} = {value[:60]!r} is not allowed: {allowed}")
+    elif isinstance(value, decimal.Decimal):
+        if not value.is_finite() or abs(value.adjusted()) > BITS:
+            raise ValueError(f"{name} = {value!r} is not allowed: {allowed}")
+        found = Fraction(value)
     elif isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
     elif isinstance(value, numbers.Integral):

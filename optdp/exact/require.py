@@ -74,12 +74,16 @@ def exact_epsilon(value: object, *, zero: bool = False, least: float = 0.0) -> N
     return found
 
 
-def choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    """`value`, if it is one of the strings `allowed`. **Raises** TypeError or ValueError otherwise."""
+def choice(name: str, value: object, allowed: tuple[str, ...], *others: str) -> str:
+    """`value`, if it is one of the strings `allowed`. **Raises** TypeError or ValueError otherwise, which name `others` too:
+    what the caller takes beside them.
+    """
     if isinstance(value, str) and value in allowed:
         return value
     kind = ValueError if isinstance(value, str) else TypeError
-    raise kind(f"{name} = {value!r} is not allowed: {name} must be one of {', '.join(map(repr, allowed))}")
+    words = [*map(repr, dict.fromkeys(allowed)), *others]
+    one = f"one of {', '.join(words)}" if len(words) > 1 else words[0]
+    raise kind(f"{name} = {value!r} is not allowed: {name} must be {one}")
 
 
 def label(name: str, value: object) -> str:
@@ -113,3 +117,13 @@ def unmasked(x: ArrayLike, name: str = "x") -> ArrayLike:
             f"{name} (entry {int(np.argmax(hidden))}) is masked, which is not allowed: leave it out, as with {name}.compressed()"
         )
     return x
+
+
+def array(x: ArrayLike, name: str = "x") -> np.ndarray:
+    """`x` as an array. **Raises** TypeError where its rows have several lengths, ValueError where an entry is masked."""
+    try:
+        return np.asarray(unmasked(x, name))
+    except ValueError:
+        if isinstance(x, np.ndarray):  # masked
+            raise
+        raise TypeError(f"{name} is not allowed: {name} must be an array of one shape") from None

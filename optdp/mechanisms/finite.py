@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import Check, Log, Seed, Within, as_rng, dyadic, enclosures, work
 from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms.base import Mechanism
-from optdp.problem import LDP, Alphabet, Apart, Loss, LossLike, MetricLDP, Privacy, as_loss, places
+from optdp.problem import LDP, Alphabet, Apart, Loss, LossLike, MetricLDP, Privacy, as_loss, places, symbol_array
 from optdp.problem.objectives import Average, Objective, WorstCase
 
 
@@ -96,14 +96,18 @@ class FiniteMechanism(TableMechanism):
         return np.where(column >= 0, self.table.rows[row, np.maximum(column, 0)], 0.0)
 
     def atoms(self) -> np.ndarray:
-        return np.array(self.outputs)
+        return symbol_array(self.outputs, self.outputs)
 
     def mean(self, x: ArrayLike) -> np.ndarray:
-        return np.asarray(self.table.rows[self.domain.index(x)] @ np.array(self.outputs, dtype=float))
+        return np.asarray(self.table.rows[self.domain.index(x)] @ self._numbers())
 
     def variance(self, x: ArrayLike) -> np.ndarray:
-        values = np.array(self.outputs, dtype=float)
-        return np.asarray(self.table.rows[self.domain.index(x)] @ values**2 - np.square(self.mean(x)))
+        return np.asarray(self.table.rows[self.domain.index(x)] @ self._numbers() ** 2 - np.square(self.mean(x)))
+
+    def _numbers(self) -> np.ndarray:
+        if any(isinstance(output, str) for output in self.outputs):
+            raise TypeError("mean and variance are not allowed: outputs are names, no numbers")
+        return np.array(self.outputs, dtype=float)
 
     def _loss(self, loss: Any) -> Loss:
         law: Loss = as_loss(loss)

@@ -433,7 +433,7 @@ class KernelMechanism(CellWindow):
         return a + low, a + high, min(Fraction(int(share.p), int(share.q)), Fraction(1))
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        raw, domain = np.asarray(x), self.domain
+        raw, domain = require.array(x), self.domain
         whole = raw.dtype.kind in "iu" and self._whole is not None
         law: KernelMechanism = self._whole if whole else self  # type: ignore[assignment]
         inputs = domain.check_integers(raw) if whole else domain.check(x)

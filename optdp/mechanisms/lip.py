@@ -14,7 +14,19 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Alias, Check, Log, Seed, Within, as_rng, enclosures, require, work
 from optdp.mechanisms.base import Mechanism, asked_for
-from optdp.problem import LDP, LIP, Aggregate, Alphabet, BayesRisk, LossLike, Objective, Prior, Privacy, places
+from optdp.problem import (
+    LDP,
+    LIP,
+    Aggregate,
+    Alphabet,
+    BayesRisk,
+    LossLike,
+    Objective,
+    Prior,
+    Privacy,
+    places,
+    symbol_array,
+)
 
 #: Probabilities are multiples of 2^-124.
 BITS = 124
@@ -198,7 +210,7 @@ class LIPMechanism(Mechanism):
         return Alias(list(zip(*self.kernel, strict=True)), UNIT)
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
-        return np.array(self.labels)[self.randomize_positions(self.prior.positions(x), rng)]
+        return symbol_array(self.labels, self.labels)[self.randomize_positions(self.prior.positions(x), rng)]
 
     def randomize_positions(self, position: ArrayLike, rng: Seed = None) -> np.ndarray:
         """The same in numbers: from positions of categories (0 to d - 1) to positions of outputs."""

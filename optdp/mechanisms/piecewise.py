@@ -76,7 +76,7 @@ class CellWindow(Mechanism):
         Integers on a domain so far from 0 that floats are coarser than they are read, and answered, as integers.
         """
         domain: Any = self.domain
-        raw = np.asarray(x)
+        raw = require.array(x)
         if raw.dtype.kind not in "iu" or self._lattices[0].step <= 1:
             return domain.check(x), self._lattices[0]
         return domain.check_integers(raw), self._lattices[1]

@@ -16,6 +16,8 @@ from optdp.problem.domains import (
     Sphere,
     as_domain,
     as_interval,
+    listed,
+    symbol_array,
 )  # fmt: skip
 from optdp.problem.families import Additive, AffineWindow, AllMechanisms, Composite, Family, Piecewise, Rule, Windows
 from optdp.problem.losses import Absolute, DistanceLoss, Loss, LossLike, Squared, as_loss
@@ -34,5 +36,5 @@ __all__ = [
     "Integers", "Interval", "Line", "Loss", "LossLike", "Metric", "MetricLDP", "Objective", "OneHot", "Outputs", "Piecewise",
     "Points", "Prior", "PriorLike", "Privacy", "Problem", "Profile", "Quantile", "Quartic", "Rectangle", "Rule", "Shape",
     "Sphere", "Squared", "Steps", "Triangle", "Unbiased", "Windows", "WorstCase", "as_domain", "as_interval",
-    "as_loss", "as_metric", "base_name", "places",
+    "as_loss", "as_metric", "base_name", "listed", "places", "symbol_array",
 ]  # fmt: skip

@@ -64,10 +64,22 @@ class _Bounded(Domain):
 
 
 def _real(x: ArrayLike, name: str, where: Domain) -> np.ndarray:
-    raw = np.asarray(require.unmasked(x, name))
+    raw = require.array(x, name)
     if raw.dtype.kind not in "iuf":
         raise TypeError(f"{name} is of type {raw.dtype}, which is not allowed: {name} must be real numbers in {where}")
     return raw.astype(float, copy=False)
+
+
+def listed(values: Any) -> list[Any] | None:
+    """The entries of a list, tuple, range, one-dimensional array or pandas Series, as Python objects; None for anything else:
+    a set has no order, and a string is one name.
+    """
+    if isinstance(values, list | tuple | range):
+        return list(values)
+    if not hasattr(values, "__array__") or np.ndim(values) != 1:
+        return None
+    found: list[Any] = np.asarray(values).tolist()
+    return found
 
 
 def matrix_of(rows: Any) -> np.ndarray | None:
@@ -219,6 +231,12 @@ class Integers(Domain):
         return "the integers"
 
 
+def symbol_array(x: ArrayLike, symbols: tuple[Any, ...]) -> np.ndarray:
+    """`x` as an array; as objects where strings and numbers are mixed among the symbols: numpy would make strings of all."""
+    mixed = len({isinstance(s, str) for s in symbols}) > 1
+    return np.asarray(x, dtype=object) if mixed else np.asarray(x)
+
+
 #: Symbols that an alphabet may be asked for by their number.
 MOST = 10**7
 
@@ -234,11 +252,12 @@ class Alphabet(Domain):
     symbols: Annotated[tuple[Any, ...], Within(least=2, most=100_000)]
 
     def __post_init__(self) -> None:
-        symbols = self.symbols
-        if isinstance(symbols, int) and not isinstance(symbols, bool):
+        symbols: Any = self.symbols
+        if isinstance(symbols, int | np.integer) and not isinstance(symbols, bool):
             symbols = tuple(range(require.integer("symbols", symbols, low=2, high=MOST)))
-        if not isinstance(symbols, tuple | list):
-            raise TypeError(f"symbols = {symbols!r} is not allowed: symbols must be an integer or a list")
+        symbols = listed(symbols)
+        if symbols is None:
+            raise TypeError(f"symbols = {self.symbols!r} is not allowed: symbols must be an integer or a list")
         readable = all(isinstance(s, str | int) or (isinstance(s, float) and math.isfinite(s)) for s in symbols)
         if len(symbols) < 2 or not readable or len(set(symbols)) < len(symbols):
             allowed = "they must be at least 2 different strings or numbers"
@@ -250,16 +269,11 @@ class Alphabet(Domain):
 
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         self.index(x, name)
-        return self._array(x)
-
-    def _array(self, x: ArrayLike) -> np.ndarray:
-        """`x` as an array; as objects where strings and numbers are mixed, which numpy would turn into strings."""
-        mixed = len({isinstance(s, str) for s in self.symbols}) > 1
-        return np.asarray(x, dtype=object) if mixed else np.asarray(x)
+        return symbol_array(x, self.symbols)
 
     def index(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """The positions of the symbols `x`, in the shape of `x`. **Raises** ValueError naming the first entry that is none."""
-        array = self._array(require.unmasked(x, name))
+        array = symbol_array(require.unmasked(x, name), self.symbols)
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
         found = np.array([place.get(entry, -1) for entry in array.reshape(-1).tolist()], dtype=np.int64)
         _inside(found >= 0, array, name, f"{name} must be one of the symbols of {self}")
@@ -295,10 +309,11 @@ class OneHot(Domain):
 
     def __post_init__(self) -> None:
         given: Any = self.d
-        if isinstance(given, tuple | list):
-            object.__setattr__(self, "names", tuple(given))
-            object.__setattr__(self, "d", len(given))
-        require.integer("d", self.d, low=2, high=10**9)
+        names = listed(given)
+        if names is not None:
+            object.__setattr__(self, "names", tuple(names))
+            object.__setattr__(self, "d", len(names))
+        object.__setattr__(self, "d", require.integer("d", self.d, low=2, high=10**9))
         if self.names:
             Alphabet(self.names)  # refuses what is no list of different names
             object.__setattr__(self, "names", tuple(self.names))
@@ -322,8 +337,8 @@ class OneHot(Domain):
         """The numbers of the categories `x`, in its shape."""
         if self.names:
             return Alphabet(self.names).index(x, name)
-        raw = np.asarray(x)
-        if raw.dtype.kind not in "iu":
+        raw = require.array(x, name)
+        if raw.dtype.kind not in "iu" and raw.size:
             raise TypeError(
                 f"{name} is of type {raw.dtype}, which is not allowed: {name} must be integers below {self.d}"
             )
@@ -346,7 +361,7 @@ class _Vectors(Domain):
         return found
 
     def _vectors(self, x: ArrayLike, name: str) -> np.ndarray:
-        raw = np.asarray(require.unmasked(x, name))
+        raw = require.array(x, name)
         array = raw if raw.dtype == np.float32 else _real(raw, name, self)
         if array.ndim == 0 or array.shape[-1] != self.dimension:
             allowed = f"its last axis must have length {self.dimension}"
@@ -361,7 +376,7 @@ class _Round(_Vectors):
     dim: Annotated[int, Within(1, 10**9)]
 
     def __post_init__(self) -> None:
-        require.integer("dim", self.dim, low=1, high=10**9)
+        object.__setattr__(self, "dim", require.integer("dim", self.dim, low=1, high=10**9))
 
     @property
     def dimension(self) -> int:  # type: ignore[override]
@@ -495,25 +510,29 @@ def _shown(symbol: str | float) -> str:
 
 
 #: What `as_domain` reads.
-DomainLike = Domain | tuple[float, float] | list[float]
+DomainLike = Domain | tuple[float, float] | list[float] | np.ndarray
 
 
-def as_domain(domain: DomainLike) -> Interval | Circle:
-    """An `Interval` or `Circle` as it is, or a pair (lower, upper) as an `Interval`.
+def as_domain(domain: DomainLike, name: str = "domain", others: str = "an optdp.Circle") -> Interval | Circle:
+    """An `Interval` or `Circle` as it is, or a pair (lower, upper) as an `Interval`. `others`: what errors say is allowed too.
 
     **Raises** TypeError for anything else, ValueError for an empty or reversed interval.
     """
     if isinstance(domain, Interval | Circle):
         return domain
-    if isinstance(domain, tuple | list) and len(domain) == 2:
-        return Interval(*domain)
-    allowed = "domain must be a pair (lower, upper), an optdp.Interval or an optdp.Circle"
-    raise TypeError(f"domain = {domain!r} is not allowed: {allowed}")
+    ends = listed(domain)
+    if ends is not None and len(ends) == 2:
+        try:
+            return Interval(*ends)
+        except (TypeError, ValueError) as error:
+            raise type(error)(str(error).replace("domain", name)) from None
+    allowed = f"{name} must be a pair (lower, upper), an optdp.Interval or {others}"
+    raise TypeError(f"{name} = {domain!r} is not allowed: {allowed}")
 
 
-def as_interval(domain: DomainLike, what: str = "this mechanism") -> Interval:
+def as_interval(domain: DomainLike, what: str = "this mechanism", name: str = "domain") -> Interval:
     """The same, but a `Circle` is refused. **Raises** ValueError saying that `what` needs an interval."""
-    area = as_domain(domain)
+    area = as_domain(domain, name)
     if isinstance(area, Circle):
-        raise ValueError(f"domain = a Circle is not allowed: {what} needs an interval")
+        raise ValueError(f"{name} = a Circle is not allowed: {what} needs an interval")
     return area

@@ -917,13 +917,13 @@ def as_loss(loss: LossLike, reach: Fraction | float | None = None) -> Any:
     **Raises** TypeError or ValueError if it is none of these, or a function that is not a loss.
     """
     if isinstance(loss, str):
-        return _NAMED[require.choice("loss", loss, tuple(_NAMED))]
+        return _NAMED[require.choice("loss", loss, tuple(_NAMED), "a Loss such as optdp.Power(q)", "a function")]
     if isinstance(loss, Loss):
         return loss if reach is None else loss.on(reach)
-    if callable(loss):
+    if callable(loss) and not isinstance(loss, type):
         return CustomLoss(loss, None if reach is None else float(reach), name=getattr(loss, "__name__", "custom"))
-    if isinstance(loss, list | tuple | np.ndarray):
-        return MatrixLoss(loss)  # type: ignore[arg-type]
+    if isinstance(loss, list | tuple) or hasattr(loss, "__array__"):
+        return MatrixLoss(np.asarray(loss) if hasattr(loss, "__array__") else loss)  # type: ignore[arg-type]
     raise TypeError(
         f"loss = {loss!r} is not allowed: loss must be 'abs', 'squared', a Loss such as optdp.Power(q), or a nondecreasing "
         "function of the distance"

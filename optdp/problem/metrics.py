@@ -290,7 +290,7 @@ def as_metric(metric: MetricLike) -> Metric:
     if isinstance(metric, Metric):
         return metric
     if isinstance(metric, str):
-        require.choice("metric", metric, ("abs",))
+        require.choice("metric", metric, ("abs",), "a matrix of distances, optdp.Points, Graph or Distances")
         return Apart()
     if isinstance(metric, np.ndarray | list | tuple):
         return Distances(metric)  # type: ignore[arg-type]

@@ -102,7 +102,9 @@ class Average(_OfLoss):
         if not isinstance(self.prior, Distribution | str):
             object.__setattr__(self, "prior", _as_prior(self.prior))
         elif isinstance(self.prior, str):
-            require.choice("prior", self.prior, ("uniform",))
+            require.choice(
+                "prior", self.prior, ("uniform",), "a pair (points, probabilities), an optdp.Prior or optdp.Density"
+            )
 
     @property
     def phrase(self) -> str:
@@ -175,10 +177,15 @@ class Average(_OfLoss):
 
 def _as_prior(prior: Any) -> Prior:
     """(points, probabilities), or whatever `Prior.of` reads."""
-    if isinstance(prior, tuple | list) and len(prior) == 2 and np.ndim(prior[0]) == 1:
+    if isinstance(prior, tuple | list | np.ndarray) and len(prior) == 2 and np.ndim(prior[0]) == 1:
         if np.shape(prior[0]) != np.shape(prior[1]):
             raise TypeError("prior is not allowed: it must be a pair (points, probabilities) of equally long lists")
-        return Prior.of(list(prior[1]), [float(point) for point in prior[0]])
+        points = [float(point) for point in prior[0]]
+        if len(set(points)) < len(points):
+            raise ValueError(
+                "prior is not allowed: its points must be distinct (add up the probabilities of equal ones)"
+            )
+        return Prior.of(list(prior[1]), points)
     return Prior.of(prior)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from optdp.exact import require, work
 from optdp.exact.fields import LONGEST, Tagged, Within
 from optdp.exact.numbers import BITS
+from optdp.problem.domains import symbol_array
 
 #: How far from 1 the entries of a prior may sum: what decimals typed by hand and sums of floats leave.
 TOLERANCE = Fraction(1, 10**9)
@@ -91,7 +92,8 @@ class Prior(Distribution):
             pairs = list(prior.items())
             categories, prior = [_plain(key) for key, _ in pairs], [value for _, value in pairs]
         if isinstance(prior, (str, bytes)) or not isinstance(prior, Iterable):
-            raise TypeError(f"prior = {prior!r} is not allowed: prior must be a sequence of probabilities or a mapping")
+            allowed = "prior must be a sequence of probabilities or a mapping from categories to them"
+            raise TypeError(f"prior = {prior!r} is not allowed: {allowed}")
         entries = list(prior)
         names = list(range(len(entries))) if categories is None else [_plain(name) for name in categories]
         if len(names) != len(entries):
@@ -195,13 +197,15 @@ def _some(names: tuple[Any, ...]) -> str:
 
 def places(names: tuple[Any, ...], asked: ArrayLike) -> np.ndarray:
     """The place of each entry of `asked` among the distinct `names`, in its shape; -1 where it is none of them."""
-    array = np.asarray(asked)
+    array = symbol_array(asked, names)
     if array.dtype.kind in "iu" and names == tuple(range(len(names))):
         return np.where((array >= 0) & (array < len(names)), array, -1).astype(np.int64)
-    known = np.array(names)
-    order = np.argsort(known, kind="stable")
-    known = known[order]
-    if array.dtype.kind == known.dtype.kind or (array.dtype.kind in "iuf" and known.dtype.kind in "iuf"):
+    known = symbol_array(names, names)
+    if known.dtype.kind != "O" and (
+        array.dtype.kind == known.dtype.kind or {array.dtype.kind, known.dtype.kind} <= set("iuf")
+    ):
+        order = np.argsort(known, kind="stable")
+        known = known[order]
         near = np.minimum(np.searchsorted(known, array), len(names) - 1)
         return np.where(known[near] == array, order[near], -1)
     table = {name: i for i, name in enumerate(names)}

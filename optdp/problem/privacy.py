@@ -59,6 +59,8 @@ class Privacy(Tagged, root=True):
         >>> optdp.LDP(1.0).implied_by(optdp.LDP(0.5)), optdp.LDP(0.5).implied_by(optdp.LDP(1.0))
         (True, False)
         """
+        if not isinstance(other, Privacy):
+            raise TypeError(f"other = {other!r} is not allowed: it must be a privacy notion such as optdp.LDP(1.0)")
         answer = self._implied_by(other)
         return None if answer and other.ideal and not self.ideal else answer
 

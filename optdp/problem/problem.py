@@ -42,7 +42,9 @@ class Problem(Tagged, root=True):
     constraints: Annotated[tuple[Constraint, ...], Within(most=16)] = ()
 
     def __post_init__(self) -> None:
-        domain = self.domain if isinstance(self.domain, Domain) else as_domain(self.domain)
+        domain = (
+            self.domain if isinstance(self.domain, Domain) else as_domain(self.domain, others="another optdp.Domain")
+        )
         objective = self.objective if isinstance(self.objective, Objective) else WorstCase(self.objective)
         for name, value, kind in (("privacy", self.privacy, Privacy), ("family", self.family, Family)):
             if not isinstance(value, kind):

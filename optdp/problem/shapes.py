@@ -364,7 +364,7 @@ def as_activation(activation: ShapeLike, support: tuple[float, float] = (-1.0, 1
         return activation
     if callable(activation):
         return _from_function("activation", activation, support)
-    return ACTIVATIONS[require.choice("activation", activation, tuple(ACTIVATIONS))]
+    return ACTIVATIONS[require.choice("activation", activation, tuple(ACTIVATIONS), "a function")]
 
 
 def as_base(base: ShapeLike, support: tuple[float, float] = (-1.0, 1.0)) -> Shape | str:
@@ -377,7 +377,7 @@ def as_base(base: ShapeLike, support: tuple[float, float] = (-1.0, 1.0)) -> Shap
     elif callable(base):
         shape = _from_function("base", base, support)
     else:
-        return Rectangle() if require.choice("base", base, BASES) == "B1" else "B2"
+        return Rectangle() if require.choice("base", base, BASES, "a function") == "B1" else "B2"
     if shape.least <= 0:
         raise ValueError(f"base = {str(shape)!r} is not allowed: a base must be positive on the whole support")
     return shape

@@ -279,7 +279,7 @@ def certify(chart: str, level: float, problem: Problem, rtol: float) -> Point:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Atlas:
     """Certified optima over grids: `points`, in the order of the charts, computed by the `version` of this package.
 
@@ -301,6 +301,9 @@ class Atlas:
     def charts(self) -> tuple[str, ...]:
         """The names of the charts that have points."""
         return tuple(dict.fromkeys(point.chart for point in self.points))
+
+    def __repr__(self) -> str:
+        return f"<Atlas of version {self.version}: {len(self.points)} points in {len(self.charts)} charts>"
 
     def find(self, problem: Problem) -> Point | None:
         """The point of a problem, if it is in the atlas."""

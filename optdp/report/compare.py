@@ -17,7 +17,7 @@ from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, AllMechanisms, At, Average, LossLike, Objective, Piecewise, Problem, Quantile, WorstCase
 from optdp.problem.density import Density
 from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
-from optdp.report.plots import figure_of, plot_losses, titled
+from optdp.report.plots import bars, figure_of, plot_losses, titled
 from optdp.report.report import Column, Report
 from optdp.solution import Solution
 
@@ -33,16 +33,24 @@ NUMERICAL = (
 )
 
 
+#: What rows of reports hold beside the mechanisms by their names.
+COLUMNS = {"optimum", "eps", "dim", "lower", "value", "gap", "verified", "seconds", "problem", "all lower", "all value", "of all",
+           "A2", "A3", "I-PTT = A1", "II-PTT = A3", "paper"}  # fmt: skip
+
+#: A bracket whose relative gap is larger is told beside the table.
+WIDE = 1e-2
+
+
 def compare(
-    problem_or_eps: Problem | Number | str, loss: LossLike = "abs", *, domain: DomainLike = (0.0, 1.0),
+    problem_or_eps: Problem | Solution | Number | str, loss: LossLike = "abs", *, domain: DomainLike = (0.0, 1.0),
     mechanisms: Own = None, rtol: float = 1e-3, time_limit: float = 60.0,
 ) -> Report:  # fmt: skip
     """The objective of a problem for every mechanism at hand: the optimum where a design solves it, all baselines, your own.
 
     **Arguments:**
 
-    - `problem_or_eps`: an `optdp.Problem`; or an epsilon, with `loss` and `domain` as in `optdp.solve_piecewise`, for the best
-      piecewise mechanism and its rivals.
+    - `problem_or_eps`: an `optdp.Problem`; or a `Solution`, which is then the row "optimum"; or an epsilon, with `loss` and
+      `domain` as in `optdp.solve_piecewise`, for the best piecewise mechanism and its rivals.
     - `mechanisms`: a `Mechanism` of your own, several, {name: mechanism}, or a function of the problem that gives these; on the
       problem's domain. It needs `randomize` and `density` or `probability`; what is then computed by quadrature is marked
       "numerical".
@@ -50,23 +58,27 @@ def compare(
 
     **Returns** a `Report`, the least objective first; its plot shows the expected loss at every input.
 
-    **Raises** TypeError or ValueError naming a mechanism that is none, or that is for another domain.
+    **Raises** TypeError or ValueError naming a mechanism that is none, that is for another domain, or that has the name of
+    another row.
 
         >>> import optdp
         >>> report = optdp.compare(1.0, "squared")
         >>> [row["mechanism"] for row in report.rows][:2]
         ['optimum', 'moved PTT']
     """
-    if isinstance(problem_or_eps, Problem):
-        problem = problem_or_eps
+    best = problem_or_eps if isinstance(problem_or_eps, Solution) else None
+    if isinstance(problem_or_eps, Problem | Solution):
+        problem = problem_or_eps if isinstance(problem_or_eps, Problem) else problem_or_eps.problem
     else:
         problem = Problem(LDP(require.exact_epsilon(problem_or_eps)), as_domain(domain), WorstCase(loss), Piecewise(3))
-    shown = dict(baselines.applicable(problem)) | named(mechanisms, problem)
-    best, notes = None, []
-    if any(design.accepts(problem) is None for design in registry.designs()):
+    own, notes = named(mechanisms, problem), []
+    shown = dict(baselines.applicable(problem)) | own
+    if best is None and any(design.accepts(problem) is None for design in registry.designs()):
         best = registry.solve(problem, rtol, time_limit)
+    if best is not None:
         shown = {"optimum": best.mechanism, **shown}
-        notes.append(f"Proven: {problem.statement()} is at least {below(best.lower_bound, 9)}.")
+        wide = f', and at most {above(best.value, 9)}, which the row "optimum" attains' if best.gap > WIDE else ""
+        notes.append(f"Proven: {problem.statement()} is at least {below(best.lower_bound, 9)}{wide}.")
     else:
         notes.append("No design solves this problem: there is no optimum to compare with.")
     rows = [_row(name, mechanism, problem) for name, mechanism in shown.items()]
@@ -84,6 +96,9 @@ def compare(
     rows.sort(key=lambda row: row["value"])
     if best is not None and not all(row["family"] == "yes" for row in rows):
         notes.append("in the family: the bound holds for these only; other mechanisms may go below it.")
+    if outside := [name for name, mechanism in own.items() if not _keeps(mechanism, problem)]:
+        asked = "unbiased" if problem.unbiased else "within the range of outputs"
+        notes.append(f"Not shown to be {asked}, so that the bound need not hold for them: {', '.join(outside)}.")
     if any(row["numbers"] == "numerical" for row in rows):
         notes.append(NUMERICAL)
     worst = isinstance(problem.objective, WorstCase) and isinstance(problem.domain, Interval)
@@ -92,15 +107,31 @@ def compare(
         *([] if best is None else [Column("ratio", "/ optimum" if anyone else "/ best of family", ".4f")]),
         *([] if everyone is None else [Column("of all", "/ best of all", ".4f")]),
         *([Column("average", "uniform average"), Column("worst_input", "worst input", ".4g")] if worst else []),
-        Column("numbers", "numbers"), Column("guarantee", str(problem.privacy)),
+        Column("numbers", "numbers"), Column("guarantee", problem.privacy.adjective),
         *([] if anyone else [Column("family", "in the family")]),
     ]  # fmt: skip
     title = problem.statement()[0].upper() + problem.statement()[1:]
 
     def figure() -> Figure:
-        return figure_of(titled(plot_losses(shown, problem.loss), title))
+        if isinstance(problem.domain, Interval):
+            return figure_of(titled(plot_losses(shown, problem.loss), title))
+        values = {row["mechanism"]: row["value"] for row in rows}
+        return bars(values, problem.objective.name, title, first="optimum")
 
-    return Report(title, columns, rows, notes, figure if isinstance(problem.domain, Interval) else None)
+    return Report(title, columns, rows, notes, figure)
+
+
+def _keeps(mechanism: Mechanism, problem: Problem) -> bool:
+    """Whether a mechanism is shown to keep the problem's constraints, exactly or (where its mean has no proof) numerically."""
+    for check in mechanism.feasible(problem):
+        if check.name not in ("unbiased", "outputs") or check.passed:
+            continue
+        if check.name == "outputs" or not isinstance(problem.domain, Interval):
+            return False
+        x = np.linspace(problem.domain.lower, problem.domain.upper, 9)
+        if not np.allclose(mechanism.mean(x), x, rtol=0, atol=1e-6 * problem.domain.width):
+            return False
+    return True
 
 
 def best_of_all(problem: Problem, rtol: float, time_limit: float) -> Solution | None:
@@ -121,11 +152,16 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
         allowed = "it must be a Mechanism, several, or a mapping from names to them"
         raise TypeError(f"mechanisms = {mechanisms!r} is not allowed: {allowed}")
     given: dict[str, Mechanism] = dict(mechanisms) if isinstance(mechanisms, Mapping) else {}
+    taken = COLUMNS | baselines.baselines().keys()
     if not isinstance(mechanisms, Mapping):
         for mechanism in [mechanisms] if isinstance(mechanisms, Mechanism) else mechanisms:
             name = type(mechanism).__name__
-            given[name if name not in given else f"{name} ({len(given) + 1})"] = mechanism
+            given[name if name not in taken | given.keys() else f"{name} ({len(given) + 1})"] = mechanism
     for name, mechanism in given.items():
+        if name in taken:
+            raise ValueError(
+                f"mechanisms: {name!r} is the name of another row or column, which is not allowed: choose another"
+            )
         if not isinstance(mechanism, Mechanism):
             kind = type(mechanism).__name__
             raise TypeError(f"mechanisms: {name} is a {kind}, which is not allowed: subclass optdp.Mechanism")

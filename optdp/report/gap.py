@@ -57,12 +57,11 @@ def gap_report(
             spec["mechanisms"] = mechanisms
         report: Report = build(**spec)
         return report
-    solutions = [solutions_or_spec] if isinstance(solutions_or_spec, Solution) else list(solutions_or_spec)
-    wrong = next((s for s in solutions if not isinstance(s, Solution)), None)
-    if wrong is not None or not solutions:
-        shown = solutions_or_spec if wrong is None else wrong
+    given: Any = solutions_or_spec
+    solutions: list[Solution] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    if not solutions or not all(isinstance(s, Solution) for s in solutions):
         allowed = "it must be one or more Solutions, or a mapping with 'problem'"
-        raise TypeError(f"solutions_or_spec = {shown!r} is not allowed: {allowed}")
+        raise TypeError(f"solutions_or_spec = {solutions_or_spec!r} is not allowed: {allowed}")
     return table(
         solutions, "Certified brackets", lambda problem: named(mechanisms, problem), Column("problem", "problem")
     )
@@ -70,7 +69,9 @@ def gap_report(
 
 def several(name: str, values: Levels) -> list[Number]:
     """One number or several of a grid, each of them exact. **Raises** TypeError or ValueError naming the argument."""
-    many = values if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    many = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    if not many:
+        raise ValueError(f"{name} is not allowed to be empty: it must be one number or several")
     return [number(value, name) for value in many]
 
 

@@ -15,6 +15,7 @@ from optdp.design.lip import NOTIONS, solve_lip
 from optdp.exact import require
 from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.priors import Prior, PriorLike
+from optdp.report.gap import Levels, several
 from optdp.report.plots import curves, figure_of, new_axes, plain, titled
 from optdp.report.report import Column, Report
 from optdp.solution import Solution
@@ -31,7 +32,7 @@ EPS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 
 
 def gap_report(
-    prior: PriorLike = (0.9, 0.1), eps: ArrayLike = EPS, task: str = "sum", values: Sequence[float] | None = None,
+    prior: PriorLike = (0.9, 0.1), eps: Levels = EPS, task: str = "sum", values: Sequence[float] | None = None,
     categories: Sequence[object] | None = None,
 ) -> Report:  # fmt: skip
     """The optimum under "lip" with its bracket at every epsilon, beside "lip-lower", "ldp" and the context-free schemes.
@@ -41,7 +42,8 @@ def gap_report(
     free = ["randomised response", "oue"] if task == "histogram" else ["randomised response"]
     rows: list[dict[str, Any]] = []
     phrase = ""
-    for e in np.atleast_1d(np.asarray(eps, dtype=float)).tolist():
+    for level in several("eps", eps):
+        e = float(level)
         row, best = _optima(prior, e, task=task, values=values, categories=categories)
         objective = best.problem.objective
         phrase = objective.phrase.rstrip(",")

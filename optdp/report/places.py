@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,12 +42,14 @@ def plot_map(mechanism: MetricMechanism, ax: Axes | None = None, inputs: ArrayLi
     for k, x in enumerate(chosen):
         colour, name = COLOURS[k % len(COLOURS)], plain(mechanism.domain.symbols[x])
         if mechanism.outputs == mechanism.domain.symbols:
-            ax.scatter(across, up, s=900 * mechanism.table.rows[x], color=colour, alpha=0.45, lw=0, zorder=2)
+            ax.scatter(
+                across, up, s=900 * mechanism.table.rows[x], color=colour, alpha=0.45, lw=0, zorder=2, clip_on=False
+            )
         ax.plot(across[x], up[x], "x", color=colour, ms=7, mew=2, label=name, zorder=3)
     earth = getattr(mechanism.metric, "kind", "") == "haversine"
     ax.set_aspect(1 / np.cos(np.radians(up.mean())) if earth else "equal")
-    ax.set(xlabel="longitude" if earth else "", ylabel="latitude" if earth else "")
-    ax.legend(frameon=False, title="input", **OUTSIDE)
+    ax.set(xlabel="longitude" if earth else "first coordinate", ylabel="latitude" if earth else "second coordinate")
+    ax.legend(frameon=False, title="input; areas:\nprobabilities\nof outputs", **OUTSIDE)
     return titled(ax, repr(mechanism))
 
 
@@ -75,12 +77,14 @@ def plot_plane(mechanism: PlaneMechanism, ax: Axes | None = None, inputs: ArrayL
     rows = mechanism.rows(chosen) - floors
     area = 3000 / max(float(floors.max()), float(rows.max()))
     area = min(area, 9000.0)
-    ax.scatter(across, up, s=area * floors, color="#999999", alpha=0.6, lw=0, zorder=1)
+    discs: dict[str, Any] = {"lw": 0, "clip_on": False}
+    ax.scatter(across, up, s=area * floors, color="#999999", alpha=0.6, zorder=1, **discs)
     for k, (x, row) in enumerate(zip(chosen, rows, strict=True)):
         colour = COLOURS[k % len(COLOURS)]
-        ax.scatter(across, up, s=area * row, color=colour, alpha=0.35, lw=0, zorder=2)
+        ax.scatter(across, up, s=area * row, color=colour, alpha=0.35, zorder=2, **discs)
         ax.plot(*x, "x", color=colour, ms=8, mew=2, label=f"({x[0]:.3g}, {x[1]:.3g})", zorder=3)
     ax.plot(*np.array([low, (high[0], low[1]), high, (low[0], high[1]), low]).T, color="#999999", lw=0.8)
     ax.set_aspect("equal")
-    ax.legend(frameon=False, title="input", **OUTSIDE)
+    ax.set(xlabel="first coordinate", ylabel="second coordinate")
+    ax.legend(frameon=False, title="input; areas:\nprobabilities\n(grey: of all inputs)", **OUTSIDE)
     return titled(ax, repr(mechanism))

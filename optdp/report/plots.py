@@ -114,6 +114,19 @@ def curves(
     return ax
 
 
+def bars(values: Mapping[str, float], xlabel: str, title: str, *, first: str = "") -> Figure:
+    """One labelled horizontal bar for each value, in their order from the top, that of `first` in its own colour."""
+    told = textwrap.wrap(plain(title), 90)  # above the names too, which may be long
+    ax = new_axes(size=(7.2, 0.9 + 0.32 * len(values) + 0.16 * len(told)))
+    drawn = ax.barh(list(values), list(values.values()), color=[COLOURS[0 if name == first else 6] for name in values])
+    ax.bar_label(drawn, [f"{value:.4g}" for value in values.values()], padding=3, fontsize=8)
+    ax.invert_yaxis()
+    ax.set(xlabel=xlabel, xlim=(0, 1.15 * max(values.values()) or None))
+    figure = figure_of(ax)
+    figure.suptitle("\n".join(told), fontsize=9, x=0.01, ha="left")
+    return figure
+
+
 #: Formats of figures.
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -201,15 +214,17 @@ def plot_oracle(mechanism: FrequencyOracle, *, ax: Axes | None = None, inputs: A
     """The two probabilities of a frequency oracle, the same for all inputs: its message supports a category. Returns the axes."""
     ax = new_axes(ax)
     rates = [float(rate) for rate in mechanism.exact_rates]
-    bars = ax.bar(("the own category", "each other category"), rates, color=COLOURS[:2], width=0.5)
-    ax.bar_label(bars, [f"{rate:.4g}" for rate in rates])
-    ax.set(ylabel="probability that the message supports it", ylim=(0, 1.1 * max(rates)))
+    drawn = ax.bar(("the user's category", "each other category"), rates, color=COLOURS[:2], width=0.5)
+    ax.bar_label(drawn, [f"{rate:.4g}" for rate in rates])
+    ax.set(ylabel="probability of being supported", ylim=(0, 1.1 * max(rates)))
     ax.set_title(_guarantee(mechanism), fontsize=10)
     return ax
 
 
 def plot_densities(mechanism: Mechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
-    """The output density for a few inputs, atoms as dots at their probability. Returns the axes."""
+    """The output density for a few inputs, atoms as dots at their probability, and that alone where there is no density.
+    Returns the axes.
+    """
     if np.ndim(getattr(mechanism.domain, "lower", ())):
         raise TypeError(
             f"a mechanism on {mechanism.domain} is not allowed here: its inputs and outputs must be numbers"
@@ -222,11 +237,15 @@ def plot_densities(mechanism: Mechanism, *, ax: Axes | None = None, inputs: Arra
     places = np.union1d(mechanism.atoms(), [low, high])
     chosen = np.atleast_1d([a, a + 0.3 * (b - a), a + 0.5 * (b - a)] if inputs is None else inputs)
     y = np.linspace(low, high, 4001)
-    for colour, x in zip(COLOURS * (1 + len(chosen) // len(COLOURS)), chosen, strict=False):
-        ax.plot(y, mechanism.density(y, x), color=colour, label=f"x = {x:g}", lw=1.6)
-        atoms = mechanism.probability(places, x)
-        ax.plot(places[atoms > 0], atoms[atoms > 0], "o", color=colour, ms=5)
-    ax.set(xlabel="output y", ylabel="density given x", ylim=(0, None))
+    drawn = [(x, mechanism.density(y, x), mechanism.probability(places, x)) for x in chosen]
+    smooth, dotted = (any(np.any(part > 0) for part in parts) for parts in zip(*(d[1:] for d in drawn), strict=True))
+    for colour, (x, density, atoms) in zip(COLOURS * (1 + len(chosen) // len(COLOURS)), drawn, strict=False):
+        label = f"x = {x:g}"
+        if smooth:
+            ax.plot(y, density, color=colour, label=label, lw=1.6)
+        ax.plot(places[atoms > 0], atoms[atoms > 0], "o", color=colour, ms=5, label=None if smooth else label)
+    told = "density given x" + " (dots: probability)" * dotted if smooth else "probability given x"
+    ax.set(xlabel="output y", ylabel=told, ylim=(0, None))
     ax.set_title(_guarantee(mechanism), fontsize=10)
     ax.legend(frameon=False)
     return ax

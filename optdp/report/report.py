@@ -69,6 +69,7 @@ class Report:
         if sum(map(len, head)) + 2 * len(head) > WIDE:
             parts = [cell.partition(" / ") for cell in head]
             heads = [[first for first, _, _ in parts], [slash.lstrip() + rest for _, slash, rest in parts]]
+            heads = heads if any(heads[1]) else [head]
         widths = [max(map(len, column)) for column in zip(*heads, *cells, strict=True)]
 
         def line(row: list[str]) -> str:
@@ -180,6 +181,23 @@ class Report:
 
     def _repr_html_(self) -> str:
         return f"<p><b>{html.escape(self.title)}</b></p>\n{self._html_table()}"  # `plot()` draws the figure
+
+
+class Tabled:
+    """What shows itself as the table that its `to_report()` gives. Dataclasses among these need `repr=False`."""
+
+    def to_report(self) -> Report:
+        """The table."""
+        raise NotImplementedError(f"{type(self).__name__} has no table")
+
+    def __str__(self) -> str:
+        return self.to_report().to_text()
+
+    def __repr__(self) -> str:
+        return repr(self.to_report()).replace("Report", type(self).__name__, 1)
+
+    def _repr_html_(self) -> str:
+        return self.to_report()._repr_html_()
 
 
 #: A table of more characters gets headings of two lines.

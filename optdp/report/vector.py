@@ -35,9 +35,11 @@ def gap_report(
     **Arguments:** `eps`, `dim`: one or several; `norm`, `inputs`, `rtol`: as in `optdp.solve_vector`;
     `mechanisms`: as in `optdp.gap_report`.
     """
-    dims = [dim] if isinstance(dim, int) else list(dim)
+    dims = list(dim) if isinstance(dim, Iterable) else [dim]
     inputs = inputs or ("sphere" if norm == "l2" else "ball")
     solutions = [solve_vector(e, d, norm=norm, inputs=inputs, rtol=rtol) for d in dims for e in several("eps", eps)]
+    if not solutions:
+        raise ValueError("dim is not allowed to be empty: it must be one integer or several")
     domain = solutions[0].problem.domain
     title = f"Unbiased vectors on {domain}" if len(dims) == 1 else "Unbiased vectors"
 
@@ -106,6 +108,7 @@ def plot_signs(mechanism: SignMechanism, *, ax: Axes | None = None, inputs: Arra
     ax.plot(n, uniform, ":", marker=".", color="grey", label="random signs")
     ax.plot(n, found, marker=".", lw=1.5, label="output")
     ax.set(xlabel=f"signs of {mechanism.k} that agree with the input", ylabel="probability", ylim=(0, None))
+    ax.locator_params(axis="x", integer=True)
     ax.legend(frameon=False)
     return ax
 

@@ -19,14 +19,14 @@ from optdp.design.sweep import sweep
 from optdp.exact import require
 from optdp.problem.domains import as_domain
 from optdp.problem.losses import as_loss
-from optdp.report.report import Column, Report
+from optdp.report.report import Column, Report, Tabled
 
 #: The relative gap below which a value and a bound count as equal.
 RTOL = 1e-9
 
 
-@dataclass(frozen=True)
-class HypothesisReport:
+@dataclass(frozen=True, repr=False)
+class HypothesisReport(Tabled):
     """What was found at each epsilon.
 
     - `eps`: the draws, sorted; `value`: what the three-piece mechanism attains, shape of `eps`; `bound`: what no
@@ -82,13 +82,10 @@ class HypothesisReport:
                          f"{self.best_attack:+.1e} (relative).")  # fmt: skip
         return Report(f"Can more than three pieces help? Loss {self.loss}", columns, rows, notes)
 
-    def __str__(self) -> str:
-        return self.to_report().to_text()
-
 
 def check_hypothesis(
     samples: int = 10_000,
-    pieces: Iterable[int] = range(3, 10),
+    pieces: int | Iterable[int] = range(3, 10),
     loss: Any = "abs",
     *,
     domain: Any = (0.0, 1.0),
@@ -100,14 +97,15 @@ def check_hypothesis(
 ) -> HypothesisReport:
     """Decide, at random epsilons, whether m pieces can beat three: by certificate.
 
-    **Arguments:** `samples`: how many epsilons, drawn uniformly from `eps_range`; `pieces`: the m asked about, each
-    >= 3; `loss`, `domain`: as in `solve_piecewise`; `attack`: at so many of the epsilons, SLSQP also tries to beat the
+    **Arguments:** `samples`: how many epsilons, drawn uniformly from `eps_range`; `pieces`: the m asked about, one
+    or several, each >= 3; `loss`, `domain`: as in `solve_piecewise`; `attack`: at so many of them, SLSQP also tries to beat the
     bound with every m (a test of the certificate); `executor`, `progress`: as in `optdp.design.sweep.sweep`.
 
     **Returns** a `HypothesisReport`. **Raises** TypeError or ValueError naming the argument.
     """
     samples = require.integer("samples", samples, low=1)
-    numbers = tuple(sorted({require.integer("pieces", m, low=3) for m in pieces}))
+    asked = pieces if isinstance(pieces, Iterable) and not isinstance(pieces, str) else [pieces]
+    numbers = tuple(sorted({require.integer("pieces", m, low=3) for m in asked}))
     if not numbers:
         raise ValueError("pieces = () is not allowed: pieces must name at least one m >= 3")
     low = require.epsilon(eps_range[0], name="eps_range[0]")

@@ -140,7 +140,9 @@ def solve_kernel(
     require.choice("backend", backend, (*METHODS, *finite_kernel.METHODS))
     if not isinstance(unbiased, bool):
         raise TypeError(f"unbiased = {unbiased!r} is not allowed: it must be True or False")
-    area = domain if isinstance(domain, Alphabet | Box) else as_domain(domain)
+    area = (
+        domain if isinstance(domain, Alphabet | Box) else as_domain(domain, others="an optdp.Circle, Alphabet or Box")
+    )
     if not isinstance(area, Interval):
         for name, value in (("unbiased", unbiased), ("outputs", outputs)):
             if value not in (None, False):
