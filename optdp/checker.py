@@ -73,7 +73,7 @@ privacy ldp eps:any-eps -- {eps}-LDP
 privacy approx eps delta:rational sensitivity:gap -- ({eps}, {delta})-DP (neighbours: {sensitivity} apart)
 privacy lip eps prior lower_only:flag -- {eps}-LIP (one-sided: {lower_only}, with the prior {prior})
 domain interval lower:real upper:real -- [{lower}, {upper}]
-domain circle period:real start:real -- the circle of period {period} written from {start}
+domain circle period:real start:real -- the circle of period {period} that starts at {start} (|.| is the shorter arc)
 domain line,integers -- the {type}
 domain alphabet symbols:*label -- the alphabet {symbols}
 objective worst-case loss -- worst-case E{loss}

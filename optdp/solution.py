@@ -243,7 +243,7 @@ class Solution:
             from sympy import latex
 
             names = {s: rf"\{'varepsilon' if s.name == 'eps' else s.name}" for s in form.free_symbols}
-            parts.append(latex(form, symbol_names=names))
+            parts.append(rf"\text{{closed form: }} {latex(form, symbol_names=names)}")
         return "\\begin{gather*}\n" + " \\\\\n".join(parts) + "\n\\end{gather*}\n"
 
     def _repr_html_(self) -> str:

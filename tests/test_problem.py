@@ -134,8 +134,25 @@ def test_latex_is_balanced_and_has_no_loose_text_characters(problem):
     latex = problem.latex()
     assert latex.count("{") - latex.count(r"\{") == latex.count("}") - latex.count(r"\}")
     for inner in texts(latex):
-        outside = re.sub(r"\$[^$]*\$", "", inner)
-        assert not re.search(r"(?<!\\)[\^_#%&]", outside), inner
+        outside = re.sub(r"(?<!\\)\$[^$]*\$", "", inner)
+        assert not re.search(r"(?<!\\)[\^_#%&]|[|<>]", outside), inner  # bars are dashes in text
+
+
+def test_latex_says_what_is_minimised():
+    prior = optdp.Prior.of([0.5, 0.5])
+    wanted = {kind: optdp.BayesRisk(Aggregate(kind, values), prior).latex(optdp.Alphabet(2))
+              for kind, values in (("sum", (0, 1)), ("histogram", None))}  # fmt: skip
+    assert (
+        "v(X)" in wanted["sum"]
+        and "e_X" in wanted["histogram"]
+        and all(r"X \sim P" in text for text in wanted.values())
+    )
+    assert "+" not in optdp.ApproxDP(1.0).latex() and r"+ \tfrac{1}{10}" in optdp.ApproxDP(1.0, "0.1").latex()
+
+
+def test_a_circle_says_its_distance():
+    problem = Problem(optdp.MetricLDP(1.0, "abs"), optdp.Circle(24), "abs")
+    assert "from the circle of period 24 that starts at 0 (|.| is the shorter arc) to itself" in problem.statement()
 
 
 def texts(latex):

@@ -336,6 +336,7 @@ def test_tables_and_solutions_in_latex(tmp_path):
     text = optdp.solve_piecewise(1.0).to_latex()
     assert r"\text{optimum} \in [0.377540668, 0.377540669]" in text and r"\varepsilon" in text
     assert text.count("\\begin") == text.count("\\end")
+    assert r"\text{closed form: } " in optdp.solve_piecewise(1.0).to_latex().splitlines()[3]
     assert len(optdp.solve_kernel(2.0, rtol=0.1).to_latex().splitlines()) == 4  # no closed form: problem and bracket
 
 

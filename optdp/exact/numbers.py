@@ -167,7 +167,7 @@ def prose(text: str) -> str:
             parts[i] = f"$e^{{{part[2:]}}}$"
         else:
             escaped = re.sub(r"([#%&_{}$])", r"\\\1", part.replace("\\", r"\textbackslash "))
-            parts[i] = escaped.replace("^", r"\^{}")
+            parts[i] = re.sub(r"([|<>]=?)", r"$\1$", escaped.replace("^", r"\^{}"))  # dashes and the like in text
     return "".join(parts)
 
 

@@ -75,7 +75,7 @@ def listed(values: Any) -> list[Any] | None:
     a set has no order, and a string is one name.
     """
     if isinstance(values, list | tuple | range):
-        return list(values)
+        return [value.item() if isinstance(value, np.generic) else value for value in values]
     if not hasattr(values, "__array__") or np.ndim(values) != 1:
         return None
     found: list[Any] = np.asarray(values).tolist()
@@ -186,7 +186,7 @@ class Circle(_Bounded):
         return rf"\mathbb{{R}} / {plain(self.period)} \mathbb{{Z}}"
 
     def __str__(self) -> str:
-        return f"the circle of period {plain(self.period)} written from {plain(self.start)}"
+        return f"the circle of period {plain(self.period)} that starts at {plain(self.start)} (|.| is the shorter arc)"
 
 
 @dataclass(frozen=True)

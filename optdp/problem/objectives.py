@@ -283,4 +283,6 @@ class BayesRisk(Objective):
         return self.task.name
 
     def latex(self, domain: Domain) -> str:
-        return r"\mathbb{E}\left[(v(X) - \mathbb{E}[v(X) \mid Y])^2\right]"
+        if self.task.kind == "histogram":
+            return r"\mathbb{E}_{X \sim P}\left[\|e_X - \mathbb{E}[e_X \mid Y]\|^2\right]"
+        return r"\mathbb{E}_{X \sim P}\left[(v(X) - \mathbb{E}[v(X) \mid Y])^2\right]"

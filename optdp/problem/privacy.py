@@ -189,7 +189,8 @@ class ApproxDP(_Central):
         return f"({show(self.eps)}, {show(self.delta)})-DP"
 
     def latex(self) -> str:
-        return self._latex(rf"K(S \mid x) \le e^{{{latex(self.eps)}}} K(S \mid x') + {latex(self.delta)}")
+        more = f" + {latex(self.delta)}" if self.delta else ""
+        return self._latex(rf"K(S \mid x) \le e^{{{latex(self.eps)}}} K(S \mid x'){more}")
 
     def _implied_by(self, other: Privacy) -> bool | None:
         if isinstance(other, LDP):  # all inputs are neighbours there
