@@ -9,5 +9,5 @@ class Status(enum.Enum):
     """How a solve ended. The bracket [lower_bound, value] is valid whatever it says."""
 
     OPTIMAL = "the certified gap is within the tolerance"
-    GAP = "the tolerance was not reached: the bracket is valid but wider; allow more work or another method"
+    GAP = "the tolerance was not reached: the bracket is valid but wider"
     TIME_LIMIT = "the time limit stopped the solver: the bracket is valid but wider; raise time_limit"

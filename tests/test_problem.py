@@ -150,6 +150,23 @@ def test_latex_says_what_is_minimised():
     assert "+" not in optdp.ApproxDP(1.0).latex() and r"+ \tfrac{1}{10}" in optdp.ApproxDP(1.0, "0.1").latex()
 
 
+def test_guarantees_of_many_digits_are_told_rounded_up():
+    """A delta just below 0.05 was told as a fraction of a hundred digits, also in the titles of figures."""
+    third = Fraction(10**40, 3 * 10**40 + 1)
+    for notion, said in (
+        (
+            optdp.ApproxDP(1.0, third),
+            "(1.0, 0.333333333334)-DP, where neighbours are inputs at most 1.0 apart (delta rounded up)",
+        ),
+        (optdp.LDP(Fraction(2 * 10**30 - 1, 10**30)), "2-LDP (eps rounded up)"),
+        (optdp.LDP(Fraction(2 * 10**30 + 1, 10**30)), "2.00000000001-LDP (eps rounded up)"),
+        (optdp.LDP("1/3"), "1/3-LDP"),
+        (optdp.LDP(optdp.log(3)), "log(3)-LDP"),
+    ):
+        assert str(notion) == said
+    assert str(optdp.solve_piecewise(1.0).mechanism.guarantee()) == "1-LDP (eps rounded up)"
+
+
 def test_a_circle_says_its_distance():
     problem = Problem(optdp.MetricLDP(1.0, "abs"), optdp.Circle(24), "abs")
     assert "from the circle of period 24 that starts at 0 (|.| is the shorter arc) to itself" in problem.statement()

@@ -291,6 +291,13 @@ def test_an_empty_grid_is_refused(problem):
         optdp.gap_report({"problem": problem, "eps": []})
 
 
+def test_titles_fit_and_axes_are_axes():
+    title = draw(optdp.solve_additive(1.0, 0.05, rtol=0.1).mechanism).get_title()
+    assert "(1.0, 0.05)-DP" in title and max(map(len, title.splitlines())) <= 72
+    with pytest.raises(TypeError, match=r"ax = 0\.3"):
+        optdp.solve_piecewise(1.0).plot(0.3)
+
+
 def test_probabilities_are_not_drawn_as_densities():
     atoms, both = optdp.solve_kernel(2.0, metric="abs", rtol=0.1), baselines.get("clamped Laplace").build(
         optdp.Problem(optdp.LDP(1.0), (0, 1), "abs")

@@ -219,7 +219,7 @@ def test_a_growing_session_equals_from_scratch(solver):
 @pytest.mark.parametrize(
     ("make", "says"),
     [(lambda: Highs("newton"), "method"), (lambda: Highs(threads=0), "threads"), (lambda: Highs(tolerance=0.0), "tolerance"),
-     (lambda: Highs(threads=1.5), "threads"), (lambda: diet().solve().dual("no"), "blocks"), (lambda: diet().solve().value("no"), "variables"),  # noqa: E501
+     (lambda: Highs(threads=1.5), "threads"), (lambda: diet().solve().dual("no"), "blocks"), (lambda: LinearProgram([1.0], [[1.0]], [1.0], [1.0]).solve().dual("no"), "blocks"), (lambda: diet().solve().value("no"), "variables"),  # noqa: E501
      (lambda: LinearProgram(np.ones(2), csr_matrix(np.ones((1, 3))), [0], [1]), "sizes"),
      (lambda: LinearProgram(np.ones(2), csr_matrix(np.ones((1, 2))), [0, 1], [1]), "sizes")],
 )  # fmt: skip

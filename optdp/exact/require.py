@@ -82,7 +82,7 @@ def choice(name: str, value: object, allowed: tuple[str, ...], *others: str) -> 
         return value
     kind = ValueError if isinstance(value, str) else TypeError
     words = [*map(repr, dict.fromkeys(allowed)), *others]
-    one = f"one of {', '.join(words)}" if len(words) > 1 else words[0]
+    one = f"one of {', '.join(words)}" if len(words) != 1 else words[0]
     raise kind(f"{name} = {value!r} is not allowed: {name} must be {one}")
 
 

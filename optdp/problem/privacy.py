@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp.exact import OPTIONAL, Check, Tagged, Within, enclosures, require, work
-from optdp.exact.numbers import Log, Number, exp_of, latex, number, prose, show
+from optdp.exact.numbers import Log, Number, above, exp_of, latex, number, prose, show
 from optdp.exact.pairs import Pair
 from optdp.problem.priors import Prior
 
@@ -87,11 +87,18 @@ class Privacy(Tagged, root=True):
         return replace(self, ideal=True)  # type: ignore[type-var]
 
     def __str__(self) -> str:
-        """For people: statements use `adjective` and `clause`, which are exact however long."""
-        eps = getattr(self, "eps", None)
-        text = f"{self.adjective}{self.clause}"
-        if isinstance(eps, Log) and len(show(eps)) > 30:
-            text = text.replace(show(eps), f"{float(eps):.12g}...", 1) + " (eps is the log of an exact ratio)"
+        """For people: numbers of many digits are rounded up, to a guarantee that is implied. Statements use `adjective` and
+        `clause`, which are exact however long.
+        """
+        text, rounded = f"{self.adjective}{self.clause}", []
+        for name in ("eps", "delta"):
+            value = getattr(self, name, 0.0)
+            if len(show(value)) > 30:
+                near = f"{float(value):.12g}"
+                if not enclosures.at_most(value, Fraction(near)):
+                    near = above(float(value) * (1 + 1e-15), 12)
+                text, rounded = text.replace(show(value), near), [*rounded, name]
+        text += f" ({' and '.join(rounded)} rounded up)" if rounded else ""
         return text + (" (in real arithmetic; floats are sampled)" if self.ideal else "")
 
 

@@ -45,6 +45,8 @@ def new_axes(ax: Axes | None = None, *, size: tuple[float, float] = (6.4, 4.0)) 
     """`ax`, or the axes of a new figure, without the top and right frame."""
     if ax is None:
         _, ax = pyplot().subplots(figsize=size, layout="constrained")
+    if not hasattr(ax, "spines"):
+        raise TypeError(f"ax = {ax!r} is not allowed: it must be matplotlib axes (inputs are passed as inputs=...)")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -257,7 +259,7 @@ def _guarantee(mechanism: Mechanism) -> str:
     what = "no guarantee claimed" if own is None else str(own)
     if isinstance(own, LDP):
         what = f"{float(own.eps):.4g}-LDP" + (" in real arithmetic" if own.ideal else "")
-    return f"{type(mechanism).__name__}: {what}"
+    return textwrap.fill(plain(f"{type(mechanism).__name__}: {what}"), 72)
 
 
 def plot_losses(mechanisms: Mapping[str, Mechanism], loss: LossLike = "abs", *, ax: Axes | None = None) -> Axes:
