@@ -263,6 +263,13 @@ def test_arrays_ranges_and_series_are_lists():
     assert points == optdp.Average("abs", ([0, 1], [0.5, 0.5]))
 
 
+def test_a_list_of_names_is_an_alphabet():
+    loss, names = [[0, 1], [1, 0]], ["here", "there"]
+    for options in ({}, {"metric": optdp.Points([(0, 0), (0, 1)])}):
+        one, two = (optdp.solve_kernel(1.0, loss, domain=area, **options) for area in (names, optdp.Alphabet(names)))
+        assert one == two
+
+
 def test_strings_and_numbers_stay_apart():
     """numpy makes strings of a mixture: the category 1 was taken for "1", and sent as "1"."""
     loss, mixed = [[0, 1], [1, 0]], ["1", 1]
@@ -278,7 +285,12 @@ def test_strings_and_numbers_stay_apart():
     ("call", "words"),
     [
         (lambda: Problem(optdp.LDP(1.0), "x", "abs"), "another optdp.Domain"),
-        (lambda: optdp.solve_kernel(1.0, domain=["a", "b", "c"]), "Alphabet or Box"),
+        (lambda: optdp.solve_kernel(1.0, domain=[0, 1, 2]), "Alphabet or Box"),
+        (lambda: optdp.solve_kernel(1.0, domain=["a", "b", "c"]), "must be a matrix"),
+        (
+            lambda: optdp.solve_kernel(1.0, domain=optdp.Circle(1), backend="dense"),
+            "backend = 'dense' is not allowed with",
+        ),
         (lambda: optdp.solve_kernel(1.0, backend="scip"), "must be one of 'auto', 'dense'$"),
         (lambda: optdp.solve_kernel(1.0, metric="euclid"), "a matrix of distances"),
         (lambda: optdp.solve_kernel(1.0, prior="flat"), "points, probabilities"),

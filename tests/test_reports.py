@@ -275,6 +275,8 @@ def test_a_mechanism_that_breaks_a_constraint_is_told():
 
 
 def test_a_solution_is_compared_as_it_is_and_a_wide_bracket_is_told():
+    noise = optdp.compare(optdp.solve_additive(1.0, 0.1)).notes
+    assert "truncated staircase: not published, but found here (discovery D-TLAP-2)." in noise
     cube = optdp.solve_vector(2.0, 5, norm="linf")
     report = optdp.compare(cube)
     assert next(row for row in report.rows if row["mechanism"] == "optimum")["value"] == cube.value and cube.gap > 0.1
@@ -289,6 +291,11 @@ def test_a_solution_is_compared_as_it_is_and_a_wide_bracket_is_told():
 def test_an_empty_grid_is_refused(problem):
     with pytest.raises(ValueError, match="eps is not allowed to be empty"):
         optdp.gap_report({"problem": problem, "eps": []})
+
+
+def test_dimensions_stand_beside_epsilons():
+    report = optdp.gap_report({"problem": "vector", "eps": 1.0, "dim": [2, 3]})
+    assert [c.heading for c in report.columns][:3] == ["eps", "d", "lower bound"]
 
 
 def test_titles_fit_and_axes_are_axes():

@@ -90,7 +90,8 @@ class Privacy(Tagged, root=True):
         """For people: numbers of many digits are rounded up, to a guarantee that is implied. Statements use `adjective` and
         `clause`, which are exact however long.
         """
-        text, rounded = f"{self.adjective}{self.clause}", []
+        text = f"{self.adjective}{self.clause}"
+        rounded: list[str] = []
         for name in ("eps", "delta"):
             value = getattr(self, name, 0.0)
             if len(show(value)) > 30:

@@ -96,6 +96,10 @@ def compare(
     rows.sort(key=lambda row: row["value"])
     if best is not None and not all(row["family"] == "yes" for row in rows):
         notes.append("in the family: the bound holds for these only; other mechanisms may go below it.")
+    for name in shown:
+        source = baselines.baselines()[name].source if name not in own and name != "optimum" else ""
+        if found := source.partition("optdp, discovery ")[2]:
+            notes.append(f"{name}: not published, but found here (discovery {found}).")
     if outside := [name for name, mechanism in own.items() if not _keeps(mechanism, problem)]:
         asked = "unbiased" if problem.unbiased else "within the range of outputs"
         notes.append(f"Not shown to be {asked}, so that the bound need not hold for them: {', '.join(outside)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,10 +50,9 @@ def gap_report(
     report = table(solutions, title, rivals, Column("dim", "d"), note="is at least the lower bound.")
     for row, solution in zip(report.rows, solutions, strict=True):
         row["dim"] = solution.problem.domain.dimension
-    if len(dims) == 1:
-        return report
+    first, *rest, dim_column = report.columns
     # A figure over epsilon has no place for several dimensions.
-    return Report(report.title, report.columns, report.rows, report.notes, None)
+    return replace(report, columns=[first, dim_column, *rest], figure=report.figure if len(dims) == 1 else None)
 
 
 def plot_cap(mechanism: CapMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:

@@ -46,7 +46,7 @@ from optdp.exact.numbers import Number, number, plain
 from optdp.mechanisms.kernel import KernelMechanism, spacing
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.problem.constraints import Constraint, Outputs, Unbiased
-from optdp.problem.domains import Alphabet, Box, Circle, DomainLike, Interval, as_domain
+from optdp.problem.domains import Alphabet, Box, Circle, DomainLike, Interval, as_domain, listed
 from optdp.problem.families import AllMechanisms
 from optdp.problem.losses import LossLike
 from optdp.problem.metrics import MetricLDP, MetricLike, as_metric
@@ -88,7 +88,7 @@ STRETCHES, ROOMS = 20, (2.0**-40, 2.0**-35, 2.0**-30)
 
 
 def solve_kernel(
-    eps: Number | str, loss: LossLike | None = None, *, domain: DomainLike | Box = (0.0, 1.0), unbiased: bool = False,
+    eps: Number | str, loss: LossLike | None = None, *, domain: DomainLike | list[str] = (0.0, 1.0), unbiased: bool = False,
     outputs: Sequence[float] | None = None, prior: PriorLike | str | None = None, metric: MetricLike | None = None,
     rtol: float = 1e-3, time_limit: float = 60.0, backend: str = "auto",
     solver: LinearSolver | None = None, progress: ProgressLike = None,
@@ -103,8 +103,8 @@ def solve_kernel(
       Lipschitz constants; for an `optdp.Alphabet`, a matrix with the loss of each output (column) for each input (row), or an
       `optdp.PairLoss` if symbols are numbers. With `unbiased=True` it is the variance: "squared", also
       the default then. On a circle any loss that `optdp.solve_piecewise` takes; on a box "abs" or "squared", Euclidean.
-    - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`; an `optdp.Box` with two
-      sides, for places in a rectangle.
+    - `domain`: a pair (lower, upper) or `optdp.Interval`; an `optdp.Circle`; an `optdp.Alphabet`, or a list of names for
+      one; an `optdp.Box` with two sides, for places in a rectangle.
     - `unbiased`: ask for E[Y | x] = x at every x of the interval.
     - `outputs`: a pair (lowest, highest) that outputs must stay between; None: the domain itself, or, if unbiased, no
       limit.
@@ -140,14 +140,17 @@ def solve_kernel(
     require.choice("backend", backend, (*METHODS, *finite_kernel.METHODS))
     if not isinstance(unbiased, bool):
         raise TypeError(f"unbiased = {unbiased!r} is not allowed: it must be True or False")
-    area = (
-        domain if isinstance(domain, Alphabet | Box) else as_domain(domain, others="an optdp.Circle, Alphabet or Box")
-    )
-    if not isinstance(area, Interval):
-        for name, value in (("unbiased", unbiased), ("outputs", outputs)):
-            if value not in (None, False):
-                kind = type(area).__name__
-                raise ValueError(f"{name} = {value!r} is not allowed with domain = {kind}: leave it out")
+    names = listed(domain)
+    if names is not None and all(isinstance(name, str) for name in names):
+        domain = Alphabet(tuple(names))
+    others = "an optdp.Circle, Alphabet or Box"
+    area = domain if isinstance(domain, Alphabet | Box) else as_domain(domain, others=others)  # type: ignore[arg-type]
+    asked: dict[str, object] = {} if isinstance(area, Interval) else {"unbiased": unbiased or None, "outputs": outputs}
+    if isinstance(area, Circle) and metric is None:  # solved without a program
+        asked |= {"backend": None if backend == "auto" else backend, "solver": solver}
+    for name, value in asked.items():
+        if value is not None:
+            raise ValueError(f"{name} = {value!r} is not allowed with domain = {type(area).__name__}: leave it out")
     constraints: list[Constraint] = [Unbiased()] if unbiased else []
     if outputs is not None:
         if not isinstance(outputs, tuple | list) or len(outputs) != 2:
