@@ -274,6 +274,36 @@ def test_a_mechanism_that_breaks_a_constraint_is_told():
     assert not any("Not shown" in note for note in optdp.compare(1.0, mechanisms={"mine": mine}).notes)
 
 
+class Mine(optdp.Mechanism):
+    """Uniform outputs, with a density of this height."""
+
+    def __init__(self, height=1.0, claim=None):
+        self.domain, self.height, self.claim = optdp.Interval(0, 1), height, claim
+
+    def randomize(self, x, rng=None):
+        return np.random.default_rng(rng).random(np.shape(x))
+
+    def density(self, y, x):
+        return self.height * np.ones(np.broadcast(y, x).shape)
+
+    def guarantee(self):
+        return self.claim
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"height": 0.5}, r"add up to 0\.5"), ({"height": np.nan}, "add up to nan"),
+     ({"claim": 1.0}, r"guarantee\(\) of Mine gave 1\.0"), ("domain", "Mine has no domain")],
+)  # fmt: skip
+def test_what_is_wrong_with_ones_own_mechanism_is_said(change, words):
+    mine = Mine() if isinstance(change, str) else Mine(**change)
+    assert optdp.compare(1.0, mechanisms=Mine()).rows
+    if isinstance(change, str):
+        delattr(mine, change)
+    with pytest.raises((TypeError, ValueError), match=words):
+        optdp.compare(1.0, mechanisms=mine)
+
+
 def test_a_solution_is_compared_as_it_is_and_a_wide_bracket_is_told():
     noise = optdp.compare(optdp.solve_additive(1.0, 0.1)).notes
     assert "truncated staircase: not published, but found here (discovery D-TLAP-2)." in noise

@@ -209,7 +209,7 @@ class Mechanism(ABC):
         inputs = self.domain.check(x)
         parts = [self._mass_and_mean(p, function) for p in np.array_split(inputs.reshape(-1), inputs.size // 512 + 1)]
         mass, mean = np.concatenate(parts, axis=1)
-        if np.abs(mass - 1).max(initial=0.0) > 1e-6:
+        if not np.abs(mass - 1).max(initial=0.0) <= 1e-6:  # a NaN is no mass either
             total = f"{type(self).__name__} add up to {mass[np.argmax(np.abs(mass - 1))]:.9g} instead of 1"
             told = "define `support` and `atoms` if outputs are missed, else correct them"
             raise ValueError(f"density and probability of {total}: {told}")

@@ -14,7 +14,19 @@ from optdp.exact import require
 from optdp.exact.numbers import Number, above, below
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
-from optdp.problem import LDP, AllMechanisms, At, Average, LossLike, Objective, Piecewise, Problem, Quantile, WorstCase
+from optdp.problem import (
+    LDP,
+    AllMechanisms,
+    At,
+    Average,
+    LossLike,
+    Objective,
+    Piecewise,
+    Privacy,
+    Problem,
+    Quantile,
+    WorstCase,
+)
 from optdp.problem.density import Density
 from optdp.problem.domains import Circle, DomainLike, Interval, as_domain
 from optdp.report.plots import bars, figure_of, plot_losses, titled
@@ -169,6 +181,10 @@ def named(mechanisms: Own, problem: Problem) -> dict[str, Mechanism]:
         if not isinstance(mechanism, Mechanism):
             kind = type(mechanism).__name__
             raise TypeError(f"mechanisms: {name} is a {kind}, which is not allowed: subclass optdp.Mechanism")
+        if not hasattr(mechanism, "domain"):
+            raise TypeError(
+                f"mechanisms: {name} has no domain, which is not allowed: set it, as in self.domain = optdp.Interval(0, 1)"
+            )
         if mechanism.domain != problem.domain:
             raise ValueError(f"mechanisms: {name} takes inputs from {mechanism.domain}, not from {problem.domain}")
     return given
@@ -214,6 +230,9 @@ def guarantees(mechanism: Mechanism, problem: Problem) -> str:
     own = mechanism.guarantee()
     if own is None:
         return "not claimed"
+    if not isinstance(own, Privacy):
+        allowed = "it must be a privacy notion such as optdp.LDP(1.0), or None"
+        raise TypeError(f"guarantee() of {type(mechanism).__name__} gave {own!r}, which is not allowed: {allowed}")
     answer = problem.privacy.implied_by(own)
     if answer is None and own.ideal and problem.privacy.in_real_arithmetic().implied_by(own):
         return "in real arithmetic"
