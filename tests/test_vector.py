@@ -802,6 +802,16 @@ def test_sign_vectors_by_enumeration(d, k, least):
     assert optdp.Mechanism.from_dict(mechanism.to_dict()) == mechanism
 
 
+@pytest.mark.parametrize("eps", [0.5, 4.0])
+def test_no_zero_has_a_sign(eps):
+    """The optimum and every baseline on the cube: coordinates that are not sent look alike whatever the input is."""
+    best = optdp.solve_vector(eps, 5, norm="linf")
+    x = np.where(np.arange(5) % 2, 1.0, -1.0)
+    for mechanism in (best.mechanism, *baselines.applicable(best.problem).values()):
+        y = mechanism.randomize(np.tile(x, (500, 1)), 3)
+        assert not np.signbit(y[y == 0]).any(), mechanism
+
+
 def test_agreements_by_balls_have_the_same_law():
     mechanism, rng = SignMechanism.private(6.0, optdp.Box.cube(12), 12, 9), as_rng(2)
     for inside in (True, False):
