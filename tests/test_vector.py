@@ -867,6 +867,15 @@ def test_baselines_are_unbiased_and_have_the_stated_error(domain):
             assert other.k == (1 if name.startswith("OPTT") else published_size(6.0, domain))
 
 
+@pytest.mark.parametrize("domain", [optdp.Sphere(5), optdp.Ball(4), optdp.Box.cube(5)], ids=str)
+def test_zeros_that_are_sent_have_no_sign(domain):
+    """-0 beside 0 would tell the sign of a coordinate that is not sent."""
+    best = optdp.solve(problem(1.0, domain)).mechanism
+    for name, made in {"best": best, **baselines.applicable(problem(1.0, domain))}.items():
+        y = made.randomize(np.full((500, domain.dimension), -1 / math.sqrt(domain.dimension)), 1)
+        assert not (np.signbit(y) & (y == 0)).any(), name
+
+
 def test_mean_vectors_with_regions():
     """The region for the whole vector and the intervals of the coordinates cover as often as they say."""
     for best in (optdp.solve_vector(2.0, 6, inputs="ball"), optdp.solve_vector(2.0, 6, norm="linf")):
