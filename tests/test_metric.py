@@ -72,6 +72,31 @@ def test_brackets_contain_the_optimum_for_any_losses(n, m, eps, seed, average):
     assert found.gap < 1e-6
 
 
+@pytest.mark.parametrize("method", ["auto", "dense"])
+@pytest.mark.parametrize(("n", "eps"), [(3, 23.0), (5, 11.62), (5, 17.5), (4, 0.75)])
+def test_far_places_and_losses_with_zeros_end_with_a_bracket(n, eps, method):
+    """Where the interior point has too few digits, and the plain program perhaps none."""
+    where = optdp.Points([(float(i), 0.0) for i in range(n)])
+    for loss in (where.array, (where.array > 1) * 1.0, (np.arange(n * n).reshape(n, n) % 3 > 0) * 1.0):
+        found = optdp.solve_kernel(eps, loss, domain=optdp.Alphabet(n), metric=where, backend=method)
+        assert found.verify()
+        assert method == "dense" or found.value - found.lower_bound < 1e-8, (found.lower_bound, found.value)
+
+
+def test_an_optimum_of_0_is_attained():
+    """Outputs that are never sent have no unit either."""
+    metric = optdp.Points([(0.0, 0.0), (1.0, 0.0), (0.0, 2.0)])
+    found = optdp.solve_kernel(1.0, [[1, 0], [0, 0], [1, 0]], domain=optdp.Alphabet(3), metric=metric)
+    assert found.value == found.lower_bound == 0 and found.verify()
+
+
+@pytest.mark.parametrize("near", [2e-9, 3e-8, 5e-7])
+def test_places_that_are_next_to_each_other_cost_next_to_nothing(near):
+    metric = optdp.Points([(0.0, 0.0), (near, 0.0), (0.6, 0.8), (0.1, 1.5)])
+    found = optdp.solve_kernel(2.0, domain=optdp.Alphabet(4), metric=metric)
+    assert found.gap < 3e-4 and found.verify()
+
+
 def test_equal_distances_are_local_privacy():
     loss = np.random.default_rng(1).random((5, 4))
     far = 1 - np.eye(5)

@@ -9,6 +9,7 @@ nearly follow from those of near ones. The mechanism is the solution lifted to w
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ SMALL, DIGITS = 40, 1e-9
 PLAIN = 5_000
 #: eps d between the nearest symbols is at least this: below it floats cannot tell private from not private.
 NEAREST = 1e-9
+#: Factors of the plain program are e to this at most: HiGHS takes no number above 1e15, and is unsure of those next to it.
+LOUDEST = 30.0
 
 
 def loss_of_distances(loss: LossLike | None, metric: Metric) -> Any:
@@ -115,8 +118,9 @@ def design(run: Run) -> Solution:
         keep(found)
     short = kept["value"] - kept["bound"] > 10 * asked * kept["value"]
     if short and not dense and losses.any() and n * n * m <= PLAIN and not found.stopped:
-        found = _plain(run, losses, prior)  # a vertex: more digits than an interior point has
-        keep(found)
+        with suppress(SolverFailure):  # which leaves the bracket that there is
+            keep(vertex := _plain(run, losses, prior))  # more digits than an interior point has
+            found = vertex
     proof: MetricCertificate = kept["proof"]
     return run.solution(
         kept["made"], proof,
@@ -175,7 +179,7 @@ def build_model(problem: Problem) -> LinearProgram:
     losses = problem.loss.array
     y, i, j = _inequalities(problem)
     m, count = losses.shape[1], np.arange(y.size)
-    factor = np.exp(np.minimum(float(privacy.eps) * privacy.metric.array[i, j], 40.0))
+    factor = np.exp(np.minimum(float(privacy.eps) * privacy.metric.array[i, j], LOUDEST))
     places = np.tile(count, 2), np.concatenate([i * m + y, j * m + y])
     body = csr_matrix((np.concatenate([np.ones(y.size), -factor]), places), shape=(y.size, losses.size))
     rows = [("privacy", body, np.full(y.size, -np.inf), np.zeros(y.size))]

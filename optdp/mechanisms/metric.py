@@ -15,6 +15,8 @@ from optdp.problem import Alphabet, Metric, MetricLDP
 
 #: The design keeps this share of eps away from the limit, so that floats decide most of the exact test.
 SHAVED = 1e-11
+#: Symbols with eps d below this have one row: what rows lack could not agree as closely, and no loss changes by a larger share.
+SAME = 1e-7
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,12 +42,16 @@ class MetricMechanism(FiniteMechanism):
         **Arguments:** `rows`: (inputs, outputs), about private; `losses`: what tells which output takes the rest.
 
         Each column is lifted to the least one above it that keeps the guarantee, k_x = max_z k_z e^(-eps d(x, z)), and all are
-        scaled by one factor; rounded down to integers, plus g units each, they keep it exactly, as
+        scaled by one factor; rounded down to integers, plus g units each where an output is sent at all, they keep it exactly, as
         a <= E b implies a + g <= E (b - 1 + g) for g >= E / (E - 1). What a row lacks goes to one output: these lacks nearly
         agree, and must keep the guarantee too, for which the factor is lowered until they do.
         """
-        near = float(privacy.growth[~np.eye(len(domain), dtype=bool)].min())
-        shrink = np.exp(privacy.growth * (min(max(SHAVED, 4e-15 / near), 0.5) - 1))
+        far = np.where(privacy.growth < SAME, 0.0, privacy.growth)
+        if (far == 0).sum() > len(far):  # symbols that are hidden so well have one row
+            for z in range(len(far)):
+                far = np.minimum(far, far[:, z, None] + far[None, z])
+        near = float(far[far > 0].min(initial=1.0))
+        shrink = np.exp(far * (min(max(SHAVED, 4e-15 / near), 0.5) - 1))
         lifted = np.stack([(column * shrink).max(axis=1) for column in np.maximum(rows, 0.0).T], axis=1)
         lifted /= lifted.sum(axis=1).max()
         units = min(math.ceil(1 / -math.expm1(-near)) + 2, TOTAL // (4 * rows.shape[1]))
@@ -53,7 +59,7 @@ class MetricMechanism(FiniteMechanism):
         rest, share = int(np.argmin(costs)), 2.0**-44 + 2.0 * units * rows.shape[1] / TOTAL
         while True:
             share = min(share, 1.0)
-            weights = np.floor(lifted * ((1 - share) * TOTAL)).astype(np.int64) + units
+            weights = np.floor(lifted * ((1 - share) * TOTAL)).astype(np.int64) + units * lifted.any(axis=0)
             if share == 1.0:
                 weights[:] = 0
             weights[:, rest] += TOTAL - weights.sum(axis=1)

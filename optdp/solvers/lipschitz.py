@@ -249,7 +249,10 @@ def _interior(
         if near or not np.isfinite(gap) or iteration - since > IDLE:
             break
         stopped = left() <= 0
-        found = None if stopped else newton(k, w, s, u, z, lam, rests, gap, mean)
+        try:
+            found = None if stopped else newton(k, w, s, u, z, lam, rests, gap, mean)
+        except np.linalg.LinAlgError:  # rounding has made the system singular: the best point so far it is
+            found = None
         if found is None:
             break
         (dk, dw, ds, du, dz, dlam, dnu, dt), ahead, behind = found
