@@ -24,6 +24,7 @@ from optdp.closed_forms import vector as formulas
 from optdp.closed_forms.caps import TINY, caps
 from optdp.closed_forms.cube import best_signs, gain, moment, share, threshold
 from optdp.closed_forms.vector import any_cap
+from optdp.design.cube import certify
 from optdp.design.radial import plain_program
 from optdp.exact import enclosures, work
 from optdp.exact.sampling import as_rng
@@ -32,6 +33,7 @@ from optdp.mechanisms.baselines.vector import SampledCoordinates, published_size
 from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.radial import RadialMechanism
+from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
 from optdp.solvers.layers import Layers, Spheres, limit
 from optdp.solvers.radial import Caps, attained, start_floor
@@ -436,8 +438,8 @@ def test_no_multipliers_prove_more_than_is_attained(data):
 def test_a_radial_bound_is_for_its_problem_only():
     best = radial(4.0, 3)
     own = best.certificate
-    for other in (optdp.Sphere(3), optdp.Ball(1), optdp.Box.cube(3)):
-        with pytest.raises(Refusal, match="ball of two dimensions"):
+    for other in (optdp.Sphere(3), optdp.Ball(1), optdp.Box.cube(3, 0, 1)):
+        with pytest.raises(Refusal, match="of two dimensions"):
             own.bound(problem(4.0, other))
     for eps, d in ((1.0, 3), (4.0, 2), (4.0, 10), (8.0, 3)):
         assert own.bound(problem(eps, optdp.Ball(d))).value <= optdp.solve_vector(eps, d, inputs="ball", rtol=0.5).value
@@ -740,10 +742,51 @@ def test_brackets_of_the_cube(d, eps):
     best = optdp.solve_vector(eps, d, norm="linf")
     assert best.verify() and 0 < best.lower_bound < best.value
     a = threshold(eps, best_signs(eps, d)[0])[0]
-    assert best.lower_bound <= (d / a) ** 2 - d + 1e-9
-    assert a <= best.certificate.gain < 1.12 * a
+    assert best.lower_bound <= (d / a) ** 2 - d + 1e-9 and best.value <= (d / a) ** 2 * (1 + 1e-9)
+    if isinstance(best.certificate, CubeCertificate):
+        assert a <= best.certificate.gain < 1.12 * a
     for name, other in baselines.applicable(best.problem).items():
         assert other.worst_case_loss("squared") >= best.lower_bound, name
+
+
+@pytest.mark.parametrize("d, eps", [(2, 5.0), (3, 8.0), (10, 30.0), (100, 8.0)])
+def test_the_balls_in_and_around_a_cube(d, eps):
+    """The unit ball bounds the cube from below, and the one of radius sqrt(d) from above, where both say more than vertices."""
+    best, ball = optdp.solve_vector(eps, d, norm="linf"), optdp.solve_vector(eps, d, inputs="ball", rtol=1e-2)
+    assert best.verify() and isinstance(best.mechanism, ScaledMechanism)
+    assert best.lower_bound >= ball.lower_bound and best.value <= d * ball.value * (1 + 2e-5)
+    assert best.value < SignMechanism.private(eps, optdp.Box.cube(d)).worst_case_loss()
+    assert best.mechanism.guarantee() == ball.mechanism.guarantee()
+    for proof in (ball.certificate, optdp.solve_vector(eps, d).certificate):
+        assert 0 < proof.bound(best.problem).value <= best.value
+        with pytest.raises(Refusal):
+            proof.bound(problem(eps, optdp.Box.cube(d, 0, 1)))
+    again = optdp.Solution.from_dict(json.loads(json.dumps(best.to_dict())))
+    assert again.mechanism == best.mechanism and again.verify()
+
+
+@pytest.mark.parametrize("d, eps", [(2, 5.0), (3, 4.0), (70, 6.0)])
+def test_a_cube_in_a_ball_is_sampled_without_bias(d, eps):
+    made, rng, n = optdp.solve_vector(eps, d, norm="linf").mechanism, np.random.default_rng(3), 60_000
+    assert isinstance(made, ScaledMechanism) and made.check_unbiased().passed
+    for x in (np.ones(d), np.zeros(d), rng.uniform(-1, 1, d), made.worst_input()):
+        y = made.randomize(np.tile(x, (n, 1)), rng)
+        error = ((y - x) ** 2).sum(axis=1)
+        assert np.abs((y.mean(axis=0) - x) / (y.std(axis=0) / math.sqrt(n))).max() < 4.5
+        assert error.mean() - made.enclose(optdp.WorstCase("squared"))[1] < 4.5 * error.std() / math.sqrt(n)
+        assert abs(error.mean() - made.variance(x)) < 4.5 * error.std() / math.sqrt(n)
+    steps = y / (made.scale * (made.whole.whole if isinstance(made.whole, LiftedMechanism) else made.whole).step)
+    assert (steps == np.rint(steps)).all()
+
+
+def test_a_cube_in_a_ball_that_is_none():
+    whole, cube = CapMechanism.private(5.0, optdp.Ball(2)), optdp.Box.cube(2)
+    for domain, ball, scale in (
+        (optdp.Box((0, 0), (1, 1)), whole, 1.5), (cube, whole, 1.4), (cube, whole, 1.4142135623730954),
+        (cube, CapMechanism.private(5.0, optdp.Ball(3)), 2.0), (cube, CapMechanism.private(5.0, optdp.Sphere(2)), 2.0),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="not allowed"):
+            ScaledMechanism(domain, ball, scale)
 
 
 def test_the_bound_of_the_cube_holds_for_every_direction():
@@ -751,7 +794,7 @@ def test_the_bound_of_the_cube_holds_for_every_direction():
     rng = np.random.default_rng(1)
     signs = np.array(np.meshgrid(*[[-1, 1]] * 8)).reshape(8, -1).T
     for eps in (1.0, 3.0, 6.0):
-        certificate = optdp.solve_vector(eps, 8, norm="linf").certificate
+        certificate = certify(problem(eps, optdp.Box.cube(8)))[0]
         for _ in range(300):
             u = rng.standard_normal(8) * (rng.random(8) < rng.random())
             u = u if u.any() else np.eye(8)[0]

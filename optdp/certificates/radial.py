@@ -35,7 +35,7 @@ from optdp.certificates.base import Bound, Certificate
 from optdp.closed_forms.caps import DIMS, TINY, UNIT, caps
 from optdp.exact import enclosures, require, work
 from optdp.exact.fields import Within
-from optdp.problem.domains import Ball
+from optdp.problem.domains import Ball, Box
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import LDP
 
@@ -60,7 +60,7 @@ Numbers = Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, 1, NORMS)]
 class RadialCertificate(Certificate):
     """Norms of inputs with weights >= 0, multipliers of the mean `slopes` (mu >= 0) and of the mass `levels` (nu).
 
-    **Proves** bounds for the worst case of |Y - x|^2 over unbiased mechanisms on the unit ball.
+    **Proves** bounds for the worst case of |Y - x|^2 over unbiased mechanisms on the unit ball, and on the cube around it.
     """
 
     tag = "radial"
@@ -73,8 +73,11 @@ class RadialCertificate(Certificate):
         privacy, domain, objective = problem.privacy, problem.domain, problem.objective
         if not isinstance(privacy, LDP) or not enclosures.at_most(privacy.eps, require.MAX_EPS):
             self._refuse("it is for local differential privacy with eps at most 30")
-        if not isinstance(domain, Ball) or not 2 <= domain.dim <= DIMS or not problem.unbiased:
-            self._refuse(f"it is for unbiased mechanisms on a ball of two dimensions or more, and at most {DIMS}")
+        known = isinstance(domain, Ball) or (isinstance(domain, Box) and domain.is_cube)
+        if not known or not 2 <= (domain.dimension or 0) <= DIMS or not problem.unbiased:
+            self._refuse(
+                f"it is for unbiased mechanisms on a ball or cube of two dimensions or more, and at most {DIMS}"
+            )
         if not isinstance(objective, WorstCase) or objective.loss.exponent != 2:
             self._refuse("it is for the worst case of the squared error")
         if not 1 <= len(self.norms) == len(self.weights) == len(self.slopes) == len(self.levels) <= NORMS:
@@ -110,7 +113,7 @@ class _Prices:
     """g for rows (w, mu, nu) with w > 0."""
 
     def __init__(self, problem: Problem, rows: list[tuple[float, float, float]]) -> None:
-        self.dim: int = problem.domain.dim
+        self.dim: int = problem.domain.dimension
         work.count(10.0 * len(rows))
         with ctx.workprec(PRECISION):
             self.more = enclosures.round_up(enclosures.exp(problem.eps) - 1)  # type: ignore[arg-type]

@@ -7,8 +7,8 @@ every multiplier c the average error is
 
 where the second step minimises over the length of y, and a bounds the mean of <y/|y|, v> under any density over v with
 k <= e^eps k'. At c = 1/a^2 that is 1/a^2 - 1. That a is such a bound is one inequality of the incomplete beta function
-(`optdp.closed_forms.vector.beaten`), decided in ball arithmetic. A ball contains its sphere, on which the worst case is at least
-the average.
+(`optdp.closed_forms.vector.beaten`), decided in ball arithmetic. The ball and the cube [-1, 1]^d contain the sphere, on which the
+worst case is at least the average.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from flint import arb, ctx
 from optdp.certificates.base import Bound, Threshold
 from optdp.closed_forms.vector import PRECISION, beaten
 from optdp.exact import enclosures, require
-from optdp.problem.domains import Ball, Sphere
+from optdp.problem.domains import Ball, Box, Sphere
 from optdp.problem.objectives import Average, WorstCase
 from optdp.problem.privacy import LDP
 
@@ -34,7 +34,7 @@ class SphereCertificate(Threshold):
     """A number t such that 1/sqrt(1 + t) is proven to bound the mean of an output direction along the input.
 
     **Proves** bounds for the worst case (on a sphere also the average under the uniform prior) of |Y - x|^2, over unbiased
-    mechanisms on unit vectors and on the unit ball.
+    mechanisms on unit vectors, on the unit ball and on the cube.
     """
 
     tag = "sphere"
@@ -43,8 +43,9 @@ class SphereCertificate(Threshold):
         privacy, domain, objective = problem.privacy, problem.domain, problem.objective
         if not isinstance(privacy, LDP) or not enclosures.at_most(privacy.eps, require.MAX_EPS):
             self._refuse("it is for local differential privacy with eps at most 30")
-        if not isinstance(domain, Sphere | Ball) or not problem.unbiased:
-            self._refuse("it is for unbiased mechanisms on a sphere or a ball")
+        cube = isinstance(domain, Box) and domain.is_cube
+        if not (isinstance(domain, Sphere | Ball) or cube) or not problem.unbiased:
+            self._refuse("it is for unbiased mechanisms on a sphere, a ball or the cube [-1, 1]^d")
         averaged = isinstance(domain, Sphere) and isinstance(objective, Average) and objective.prior == "uniform"
         if not (averaged or isinstance(objective, WorstCase)) or objective.loss.exponent != 2:
             self._refuse("it is for the worst case, or on a sphere the uniform average, of the squared error")
@@ -54,7 +55,7 @@ class SphereCertificate(Threshold):
     def holds(self, problem: Problem) -> bool:
         with ctx.workprec(PRECISION):
             gained = 1 / (1 + arb(self.threshold)).sqrt()
-            return beaten(problem.eps, problem.domain.dim, gained)  # type: ignore[arg-type]
+            return beaten(problem.eps, problem.domain.dimension, gained)  # type: ignore[arg-type]
 
 
 def certify(problem: Problem, estimate: float) -> SphereCertificate:

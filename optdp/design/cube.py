@@ -1,13 +1,14 @@
 """Unbiased mechanisms for the vectors of a cube, between a proven bound and what is attained.
 
 **The mechanism.** The signs of k random coordinates, of which at least a threshold agree with the input (rounded at random to
-a vertex) with the probability that e^eps allows; or every coordinate by itself with the optimal kernel for numbers at eps/d,
-whichever has the smaller error. k and the threshold are those of the largest mean per unit of length, found by going through
-them.
+a vertex) with the probability that e^eps allows; or every coordinate by itself with the optimal kernel for numbers at eps/d; or
+the mechanism for the ball around the cube (`optdp.mechanisms.scaled`), whichever has the smallest error. k and the threshold are
+those of the largest mean per unit of length, found by going through them.
 
 **The bound** (`optdp.certificates.cube`) is about the vertices alone, on which the error is d^2/a^2 - d if a is the best mean
 per unit of length of any output direction. Which direction is best is not known for all eps; the moments of random signs bound
 a from above by a linear program in their multipliers. Up to eps = log 3 that bound is attained by one coordinate at a time.
+Where eps is large, what is known of the unit ball in the cube says more: the bracket is at most about d wide then.
 """
 
 from __future__ import annotations
@@ -23,16 +24,21 @@ from optdp.certificates.cube import CubeCertificate
 from optdp.closed_forms.cube import best_signs, threshold
 from optdp.design.kernel import solve_kernel
 from optdp.design.registry import Run, register
+from optdp.design.vector import solve_vector
 from optdp.exact import require
 from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.product import ProductMechanism, share_of
+from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
+from optdp.mechanisms.unbiased_vectors import UnbiasedVectors
 from optdp.problem import LDP, Box, Problem, WorstCase
 from optdp.solution import Solution
 from optdp.solvers.lp import LinearProgram
 
 #: The bound is raised above what the linear program, on points, says: it must hold between them too.
 MARGIN = 1e-5
+#: The gap that is asked for on the ball, which is not the cube.
+ROUGH = 1e-2
 #: The least eps, as for vectors of a sphere.
 FAINTEST = 1e-20
 
@@ -74,6 +80,14 @@ def design(run: Run) -> Solution:
         each = solve_kernel(eps, "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol)
         other = CoordinatesCertificate(each.certificate)  # type: ignore[arg-type]
         certificate = max((vertices, other), key=lambda c: c.bound(problem).value)
+    value = mechanism.enclose(problem.objective)[1]
+    if d > 1 and value - certificate.bound(problem).value > run.rtol * value:
+        run.progress("the balls in and around the cube")
+        ball = solve_vector(eps, d, inputs="ball", rtol=ROUGH)
+        assert isinstance(ball.mechanism, UnbiasedVectors)
+        around = ScaledMechanism.private(domain, ball.mechanism)
+        mechanism = min((mechanism, around), key=lambda m: m.enclose(problem.objective)[1])
+        certificate = max((certificate, ball.certificate), key=lambda c: c.bound(problem).value)
     return run.solution(
         mechanism, certificate, f"{columns} multipliers", f"{rows} points", "HiGHS", build=moment_program,
         arguments=(float(eps), d, gain),

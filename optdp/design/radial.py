@@ -81,7 +81,7 @@ def layered(run: Run, best: tuple[float, float], made: Mechanism, proof: Certifi
     (lower, value), eps = best, float(problem.eps)  # type: ignore[arg-type]
     spheres, each = PLANE if domain.dim == 2 else LAYERED
     found = layers.Layers(eps, domain.dim, spheres)
-    found.run(min(run.rtol / 100, 1e-5), lambda low, high: run.progress("a floor of layers", low, high))
+    found.run(run.rtol / 100, lambda low, high: run.progress("a floor of layers", low, high))
     norms, weights, centers, reaches = found.dual(each)
     if weights.any():
         used = weights > 0

@@ -20,6 +20,7 @@ from optdp.mechanisms.noise import AdditiveNoise
 from optdp.mechanisms.plane import PlaneMechanism
 from optdp.mechanisms.product import ProductMechanism
 from optdp.mechanisms.radial import RadialMechanism
+from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
 from optdp.problem.domains import Integers
 from optdp.report.vector import cap_curves, sign_curves
@@ -79,7 +80,7 @@ def picture(mechanism: Mechanism) -> Picture:
         rows = ((_short(own), _short(other)),)
         up = "probability that a message supports the category"
         return Picture("category", up, table=rows, inputs=("",), outputs=("own", "another"))
-    if isinstance(mechanism, LiftedMechanism):
+    if isinstance(mechanism, LiftedMechanism | ScaledMechanism):
         return picture(mechanism.whole)
     if isinstance(mechanism, ProductMechanism):
         shown = picture(mechanism.part)

@@ -16,6 +16,7 @@ from optdp.mechanisms.cap import CapMechanism
 from optdp.mechanisms.lifted import LiftedMechanism
 from optdp.mechanisms.product import ProductMechanism
 from optdp.mechanisms.radial import RadialMechanism
+from optdp.mechanisms.scaled import ScaledMechanism
 from optdp.mechanisms.signs import SignMechanism
 from optdp.problem import Problem
 from optdp.report.compare import Own, named
@@ -83,9 +84,12 @@ def plot_radial(mechanism: RadialMechanism, *, ax: Axes | None = None, inputs: A
     return ax
 
 
-def plot_lifted(mechanism: LiftedMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None) -> Axes:
-    """The mechanism on the sphere of one dimension more, all but whose last coordinate is sent."""
-    return plot_cap(mechanism.whole, ax=ax, inputs=inputs)
+def plot_whole(
+    mechanism: LiftedMechanism | ScaledMechanism, *, ax: Axes | None = None, inputs: ArrayLike | None = None
+) -> Axes:
+    """The mechanism on the ball of one dimension more, or around the cube."""
+    chosen: dict[str, Any] = {} if inputs is None else {"inputs": inputs}
+    return mechanism.whole.plot(ax, **chosen)
 
 
 def cap_curves(mechanism: CapMechanism) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
