@@ -1,5 +1,6 @@
 """Metric privacy on an interval: brackets that hold for all inputs and outputs."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -39,6 +40,19 @@ def test_brackets_of_several_grids_overlap(loss):
     lows = [s.lower_bound / k for s, k in zip(brackets, (1, 1, unit), strict=True)]
     highs = [s.value / k for s, k in zip(brackets, (1, 1, unit), strict=True)]
     assert max(lows) <= min(highs)
+
+
+@pytest.mark.parametrize(("eps", "loss", "gap"), [(2.0, "abs", 1e-3), (5.0, "squared", 0.02), (20.0, "abs", 0.05)])
+def test_cells_with_a_row_of_their_own(eps, loss, gap):
+    """Brackets close like the square of the cells' width, and the mechanism is better than Laplace noise that is clamped."""
+    best, half = optdp.solve_kernel(eps, loss, domain=(0, 1), metric="abs", rtol=gap), eps / 2
+    assert best.gap <= gap and best.verify(), str(best.verify())
+    fall = math.exp(-half)
+    assert best.value < ((1 - fall) / eps if loss == "abs" else 2 / eps**2 * (1 - fall * (1 + half)))
+    made, x = best.mechanism, np.linspace(0, 1, 4097)
+    rows = made.probability(made.atoms()[:, None], x)
+    assert (np.abs(np.diff(np.log(rows[rows.max(axis=1) > 0]), axis=1)) <= eps / 4096 * (1 + 1e-9)).all()
+    assert made.expected_loss(x, loss).max() <= best.value * (1 + 1e-9)
 
 
 def test_log_probabilities_are_lipschitz_at_any_two_inputs(found):

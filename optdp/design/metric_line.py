@@ -3,11 +3,23 @@
 From above: the grid's problem with factors 1 + eps h from point to point, whose mechanism is private for all inputs when it is
 mixed in between (`optdp.mechanisms.metric_line`). From below: the grid's problem with factors e^(eps h), a relaxation
 (`optdp.certificates.metric_line`). Both meet as h falls, and cells are halved until they do.
+
+**Cells with a row of their own.** That mixture loses a share of eps h. Where the interval is longer than 1/eps, rows are given at
+the points of a much finer grid, whose share is small, by few of them: between two points of the coarse one, k fine steps from one
+and M - k from the other, a probability is w + A q^k + B q^-k, q = 1 + eps h/M. It is u and v at the ends, and w belongs to the
+cell: the row w is mixed in where u and v leave mass, which is 0 at both ends. Such a sequence changes by factors of at most q if,
+with E = q^M and c = 1 + 1/q,
+
+    c u <= c E v - g w,    c v <= c E u - g w,    g = c E - c - E + 1/E,        (at the ends, where it is steepest)
+
+so that this is a linear program in u, v and w. It loses a share of the order of (eps h)^2.
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,16 +28,21 @@ from optdp.certificates.metric import certify
 from optdp.certificates.metric_line import MetricLineCertificate, on_grid
 from optdp.design.registry import Run, register
 from optdp.exact.numbers import Log
+from optdp.exact.rounding import TOTAL, Table
 from optdp.mechanisms.metric import MetricMechanism
 from optdp.mechanisms.metric_line import MetricLineMechanism, below
 from optdp.problem import AllMechanisms, Apart, Graph, Interval, MetricLDP, Problem, WorstCase
 from optdp.solution import Solution
 from optdp.solvers.lipschitz import solve_columns
+from optdp.solvers.lp import Highs, LinearProgram
 
 #: Cells of the first grid and of the last.
 FIRST, LAST = 16, 128
 #: eps times the width is at most this.
 MOST = 30.0
+#: Cells have rows of their own where eps times the width is at least this, and there are at most so many; steps of the fine
+#: grid, and places in a cell where the program looks at the loss.
+LONG, PEAKED, FINE, LOOKS = 1.0, 64, 2048, 4
 
 
 def accepts(problem: Problem) -> str | None:
@@ -89,17 +106,102 @@ def _level(run: Run, cells: int, kept: dict[str, Any]) -> None:
     bound = made.bound(problem).value
     if bound > kept["bound"]:
         kept.update(bound=bound, proof=made)
+    kept["stopped"] = lower.stopped
+    if float(privacy.eps) * domain.width >= LONG:
+        if cells <= PEAKED:
+            _keep(problem, kept, *_peaked(run, cells))
+        if kept["value"] < np.inf:
+            return
     factor = 1 + below(privacy.eps) * domain.exact_width / cells
     chain = MetricLDP(Log(factor), Graph(grid.metric.edges))
     upper = solve_columns(losses, chain.growth, None, tolerance=asked, left=run.left, pairs=chain.direct)
     table = MetricMechanism.of_rows(relaxed.domain, range(count), upper.kernel, chain, losses).table
-    ends = Fraction(domain.lower), domain.exact_width / cells
-    outputs = tuple(min(max(float(ends[0] + k * ends[1]), domain.lower), domain.upper) for k in range(count))
-    mechanism = MetricLineMechanism(domain, outputs, table)
+    kept["stopped"] |= upper.stopped
+    _keep(problem, kept, table, upper.value)
+
+
+def _keep(problem: Problem, kept: dict[str, Any], table: Table | None, objective: float) -> None:
+    """The mechanism with a table for outputs on a grid, if it is better."""
+    if table is None:
+        return
+    domain: Any = problem.domain
+    start, last = Fraction(domain.lower), table.weights.shape[1] - 1
+    places = (float(start + k * domain.exact_width / last) for k in range(last + 1))
+    mechanism = MetricLineMechanism(domain, tuple(min(max(y, domain.lower), domain.upper) for y in places), table)
     value = mechanism.enclose(problem.objective)[1]
-    kept["stopped"] = lower.stopped or upper.stopped
-    if value < kept["value"]:
-        kept.update(value=value, made=mechanism, objective=upper.value)
+    if value < kept["value"] and mechanism.check_privacy(problem.privacy)[0].passed:
+        kept.update(value=value, made=mechanism, objective=objective)
+
+
+def _shares(q: float, steps: int) -> np.ndarray:
+    """What the rows of both ends and of the cell are mixed with, 0, ..., `steps` - 1 steps from the first end."""
+    k = np.arange(steps)
+    one, two = np.sinh((steps - k) * math.log(q)), np.sinh(k * math.log(q))
+    ends = np.stack([one, two]) / math.sinh(steps * math.log(q))
+    return np.concatenate([ends, 1 - ends.sum(axis=0, keepdims=True)])
+
+
+def peaked_program(eps: float, cells: int, power: int) -> LinearProgram:
+    """The program with a row for each point of a grid on [0, 1] and for each cell; outputs are its points and the middles."""
+    from scipy.sparse import csr_matrix, eye, hstack, kron, vstack
+
+    steps = FINE // cells
+    q, m = 1 + eps / FINE, 2 * cells + 1
+    big, c = q**steps, 1 + 1 / q
+    g, one = c * big - c - big + 1 / big, eye(m)
+    first = csr_matrix((np.ones(cells), (np.arange(cells), np.arange(cells))), shape=(cells, cells + 1))
+    second = csr_matrix((np.ones(cells), (np.arange(cells), 1 + np.arange(cells))), shape=(cells, cells + 1))
+    slopes = [kron(hstack([c * (a - big * b), g * eye(cells)]), one) for a, b in ((first, second), (second, first))]
+    looks = steps * np.arange(LOOKS) // LOOKS
+    u, v, w = _shares(q, steps)[:, looks]
+    y, rows = np.arange(m) / (m - 1), []
+    for i in range(cells):
+        far = np.abs((i + looks[:, None] / steps) / cells - y) ** power
+        row = [csr_matrix((LOOKS, m))] * (2 * cells + 1)
+        row[i], row[i + 1], row[cells + 1 + i] = (csr_matrix(part[:, None] * far) for part in (u, v, w))
+        rows.append(hstack(row))
+    rows.append(hstack([csr_matrix((1, cells * m)), csr_matrix(((1 - y) ** power)[None]), csr_matrix((1, cells * m))]))
+    losses, size = vstack(rows), (2 * cells + 1) * m
+    count, none = losses.shape[0], csr_matrix((2 * cells * m, 1))
+    body = vstack([
+        hstack([vstack(slopes), none]), hstack([losses, csr_matrix(-np.ones((count, 1)))]),
+        hstack([kron(eye(2 * cells + 1), np.ones((1, m))), csr_matrix((2 * cells + 1, 1))]),
+    ])  # fmt: skip
+    free, mass = np.full(2 * cells * m + count, -np.inf), np.ones(2 * cells + 1)
+    high = np.concatenate([np.zeros(free.size), mass])
+    return LinearProgram(np.append(np.zeros(size), 1.0), body, np.append(free, mass), high, name="peaked")
+
+
+def _peaked(run: Run, cells: int) -> tuple[Table | None, float]:
+    """(the table on the fine grid, the program's value in units of the loss); None where there is none."""
+    problem, domain = run.problem, run.problem.domain
+    privacy, power = problem.privacy, int(problem.loss.exponent)
+    eps = float(privacy.eps) * domain.width  # type: ignore[attr-defined]
+    found = peaked_program(eps, cells, power).solve(
+        Highs(method="ipm", crossover=False), time_limit=max(run.left(), 0.1)
+    )
+    if not found.usable:
+        return None, math.inf
+    rows = np.maximum(found.x[:-1], 0.0).reshape(2 * cells + 1, -1)
+    shares = _shares(1 + eps / FINE, FINE // cells)
+    parts = np.stack([rows[:cells], rows[1 : cells + 1], rows[cells + 1 :]])
+    fine = np.concatenate([np.einsum("pk,pcy->cky", shares, parts).reshape(FINE, -1), rows[cells : cells + 1]])
+    fall = 1 / (1 + eps / FINE * (1 - 1e-9))
+    for way in (slice(None), slice(None, None, -1)):  # the least columns above these that change by no more
+        turned = fine[way]
+        for i in range(FINE):
+            np.maximum(turned[i + 1], turned[i] * fall, out=turned[i + 1])
+    fine /= fine.sum(axis=1).max()
+    units, middle = math.ceil(FINE / eps) + 2, cells
+    share, limit = 2.0**-44 + 2.0 * units * fine.shape[1] / TOTAL, below(privacy.eps) * domain.exact_width / FINE  # type: ignore[attr-defined]
+    while share < 0.1:
+        weights = np.floor(fine * ((1 - share) * TOTAL)).astype(np.int64) + units * fine.any(axis=0)
+        weights[:, middle] += TOTAL - weights.sum(axis=1)
+        rest = weights[:, middle].tolist()
+        if min(rest) > 0 and all(abs(a - b) <= limit * min(a, b) for a, b in pairwise(rest)):
+            return Table(weights), found.objective * domain.width**power
+        share *= 4
+    return None, math.inf
 
 
 register(
