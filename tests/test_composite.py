@@ -51,6 +51,13 @@ PRINTED_H1 = {
 }
 
 
+@pytest.mark.parametrize("eps", [1e-12, 1e-9, 1.0])
+@pytest.mark.parametrize("activation", ["A1", "A2", "A3"])
+def test_the_quartic_base_is_as_close_to_a_constant_as_eps_needs(activation, eps):
+    best = optdp.solve_composite(eps, activation, "B2")
+    assert best.gap < 1e-6 and best.verify()
+
+
 @pytest.mark.parametrize(
     ("name", "eps", "value"), [("A1", 1.0, 0.91753), ("A1", 0.5, 4.42261), ("A2", 1.0, 1.78856), ("A3", 1.0, 2.65535)]
 )

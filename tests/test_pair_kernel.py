@@ -369,3 +369,16 @@ def test_losses_that_vanish_or_are_too_large_end_in_a_bracket_or_a_sentence():
         assert found.verify() and found.value <= 1e-2
     with pytest.raises(ValueError, match="'large' is not allowed: its values must be at most"):
         optdp.solve_kernel(1.0, optdp.PairLoss(lambda x, y: 1e300 + np.abs(y - x), "large", 1.0))
+
+
+def test_the_last_point_has_its_own_row():
+    """Also where the toss is so near to 1 that it is 1 as a float."""
+
+    class Highest(np.random.Generator):
+        def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
+            return np.full(() if size is None else size, high - 1, dtype=dtype)
+
+    table = Table(np.array([[TOTAL, 0], [0, TOTAL]]))
+    made = MixtureMechanism(optdp.Interval(0, 1), (0.0, 1.0), (0.0, 1.0), table)
+    rng = Highest(np.random.PCG64(0))
+    assert made.randomize([0.0, 1.0], rng).tolist() == [0.0, 1.0]

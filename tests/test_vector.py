@@ -57,6 +57,14 @@ def test_the_sphere_is_solved_to_twelve_digits(d):
         assert best.gap < 1e-12 and best.verify(), (eps, d)
 
 
+@pytest.mark.parametrize("shape", [{"inputs": "ball"}, {"norm": "linf"}], ids=str)
+def test_the_least_eps_of_one_number(shape):
+    """Below what the kernel of one number takes the ends of the interval decide: 4/eps^2 but for a share of eps^2."""
+    for eps in (1e-20, 1e-12, 9e-7):
+        best = optdp.solve_vector(eps, 1, **shape)
+        assert best.gap <= 1e-4 and best.verify() and best.value == pytest.approx(4 / eps**2, rel=1e-4)
+
+
 def test_small_dimensions_have_known_optima():
     """d = 1: Duchi's mechanism; d = 3: the closed form; d = 2: a linear program over densities on the circle."""
     for eps in (0.1, 1.0, 5.0):

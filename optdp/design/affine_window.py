@@ -6,6 +6,7 @@ the programs of the two papers, their own algorithms, and the functions `solve_p
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -20,8 +21,8 @@ from optdp.solution import Solution
 from optdp.solvers import nlp
 from optdp.solvers.lp import LinearSolver
 
-#: How close B2 is taken to the constant that it approaches: t = (1 - 2^-40) y.
-EDGE = 1 - Fraction(1, 2**40)
+#: How close B2 is taken to the constant that it approaches: t = (1 - 2^-40 eps) y, eps rounded down to a power of two, at most 1.
+EDGE = Fraction(1, 2**40)
 
 
 def accepts(problem: Problem) -> str | None:
@@ -62,7 +63,11 @@ def design(
         walk = None if method == "grid" else (_goal(target, least, half), step, iterations, seed)
         mechanism, program = _by_search(problem, program, walk)
     else:
-        base = Quartic(EDGE) if isinstance(family.base, str) else family.base
+        base = (
+            Quartic(1 - EDGE * Fraction(2) ** min(math.frexp(float(eps))[1] - 1, 0))
+            if isinstance(family.base, str)
+            else family.base
+        )
         shapes, shift = (family.activation, base), shift * side
         mechanism = CompositeMechanism.private(eps, share, area, *shapes, shift=shift, rule=family.rule)
     return run.solution(mechanism, certify(problem, least), **program)

@@ -22,6 +22,7 @@ from optdp.certificates.base import Certificate, Refusal
 from optdp.certificates.coordinates import CoordinatesCertificate
 from optdp.certificates.cube import CubeCertificate
 from optdp.closed_forms.cube import best_signs, threshold
+from optdp.design.kernel import FAINTEST as KERNEL
 from optdp.design.kernel import solve_kernel
 from optdp.design.registry import Run, register
 from optdp.design.vector import solve_vector
@@ -65,7 +66,8 @@ def design(run: Run) -> Solution:
     assert eps is not None
     mechanism: Mechanism = SignMechanism.private(eps, domain)
     attained = mechanism.enclose(problem.objective)[1]
-    if d == 1 or float(eps) > d:  # less than 1 for each of several coordinates is never enough
+    numbers = float(eps) >= KERNEL if d == 1 else float(eps) > d
+    if numbers:  # less than 1 for each of several coordinates is never enough
         run.progress("every coordinate by itself")
         part = solve_kernel(share_of(eps, d), "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol).mechanism
         product = ProductMechanism(domain, part)
@@ -76,7 +78,7 @@ def design(run: Run) -> Solution:
     certificate: Certificate = vertices
     gain = vertices.gain
     rows, columns = model.rows.shape
-    if d == 1 or float(eps) > d:  # the vertices tell less than the numbers between them
+    if numbers:  # the vertices tell less than the numbers between them
         each = solve_kernel(eps, "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol)
         other = CoordinatesCertificate(each.certificate)  # type: ignore[arg-type]
         certificate = max((vertices, other), key=lambda c: c.bound(problem).value)

@@ -12,7 +12,7 @@ with such a density attain the bound on the sphere.
 dimension more, (x, sqrt(1 - |x|^2)), and the last coordinate of the output is dropped: with the best cap the error is the same
 for all x, and where d is large it is that of the sphere but for a share of about 1/d^2. Where the better one's gap is larger than
 asked for, a floor on radii (`optdp.design.radial`) closes it. For d = 1 it is the problem of one number, which the kernel design
-solves.
+solves from eps = 1e-6 on: below, the two ends are all that matters, but for a share of eps^2.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from optdp.certificates.base import Certificate
 from optdp.certificates.coordinates import CoordinatesCertificate
 from optdp.certificates.vector import certify
 from optdp.design import radial
+from optdp.design.kernel import FAINTEST as KERNEL
 from optdp.design.kernel import solve_kernel
 from optdp.design.progress import ProgressLike
 from optdp.design.registry import Run, register, solve
@@ -106,7 +107,7 @@ def design(run: Run) -> Solution:
     problem, told = run.problem, "closed form (incomplete beta function)"
     domain: Any = problem.domain
     eps: Any = problem.eps
-    if isinstance(domain, Ball) and domain.dim == 1:
+    if isinstance(domain, Ball) and domain.dim == 1 and float(eps) >= KERNEL:
         run.progress("the kernel of one number")
         inner = solve_kernel(eps, "squared", unbiased=True, domain=(-1, 1), rtol=run.rtol, time_limit=run.time_limit)
         certificate: Certificate = CoordinatesCertificate(inner.certificate)  # type: ignore[arg-type]

@@ -89,7 +89,7 @@ class MixtureMechanism(TableMechanism):
         inputs, source = np.asarray(self.domain.check(x), dtype=float), as_rng(rng)
         low, high, share = self._place(inputs.reshape(-1))
         toss = source.integers(0, LIMB, size=low.size)
-        rows = np.where(toss / LIMB < share, high, low)
+        rows = np.where((toss / LIMB < share) | (share == 1), high, low)  # a toss next to 2^62 is 1 as a float
         # Where floats do not decide, rationals do.
         for k in np.flatnonzero(np.abs(toss / LIMB - share) <= ROUNDING).tolist():
             value, a, b = (Fraction(v) for v in (inputs.flat[k], self.points[low[k]], self.points[high[k]]))
