@@ -295,6 +295,8 @@ function readyMean(m) {
 // --- entries
 
 const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/, DAY = /^([0-9]{4})-([0-9]{2})-([0-9]{2})([T ].*)?$/;
+/** Without the white space that may stand around numbers and flags: other languages have other lists of spaces. */
+const strip = (text) => text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, "");
 const WORDS = new Map([["true", 1], ["yes", 1], ["1", 1], ["false", 0], ["no", 0], ["0", 0]]);
 
 function refuse(why) {
@@ -314,7 +316,7 @@ const read = {
   number(column, value) {
     if (typeof value !== "number") {
       if (value === undefined || value === null || value === "") refuse("it is missing");
-      if (typeof value !== "string" || !NUMBER.test((value = value.trim()))) refuse("it is not a number");
+      if (typeof value !== "string" || !NUMBER.test((value = strip(value)))) refuse("it is not a number");
       value = Number(value);
     }
     if (Number.isNaN(value)) refuse("it is missing");
@@ -333,15 +335,24 @@ const read = {
     return read.number(column, days);
   },
 
+  /**
+   * The place of an entry: of the category that it is, or is written like, or that is the same number. Tables make numbers of texts,
+   * and files texts of numbers: 1 is the text "1" if no other category is this number, "1.0" is the number 1.
+   */
   category(column, value) {
-    if (column.flag && typeof value === "string") value = WORDS.get(value.trim().toLowerCase()) ?? value;
-    if (typeof value === "boolean") value = Number(value);
+    const text = typeof value === "string", number = typeof value === "number" || typeof value === "bigint";
+    if (text && column.flag) value = WORDS.get(strip(value).toLowerCase()) ?? value;
+    if (typeof value === "boolean" || number) value = Number(value);
     let found = typeof value === "string" || typeof value === "number" ? column.places.get(value) : undefined;
-    if (found === undefined && typeof value === "string") found = column.asText.get(value);
     if (found !== undefined) return found;
     const missing = value === undefined || value === null || value === "" || Number.isNaN(value);
     if (missing) return column.missing ?? refuse("it is missing");
-    return column.other ?? refuse("it is none of the values of the plan");
+    const read = text && NUMBER.test(strip(value)) ? Number(strip(value)) : number ? value : NaN;
+    if (Math.abs(read) < 2 ** 53) found = (text ? column.places : column.numbers).get(read);
+    if (found === -1) refuse("it is a number that several values are written like: it must be a text");
+    if (found === undefined && column.other === null) refuse("it is none of the values of the plan");
+    if (found === undefined && !text && !number) refuse("it is neither a text nor a number");
+    return found ?? column.other;
   },
 };
 
@@ -350,8 +361,11 @@ for (const column of PLAN.columns ?? []) {
   if (column.type === "date") column.start = day(column.first);
   if (column.type === "category") {
     if (!column.texts.length) column.texts = column.values.map(String);
-    column.places = new Map(column.values.map((v, i) => [v, i]));
-    column.asText = new Map(column.texts.map((v, i) => [v, i]));
+    column.places = new Map([...column.values.entries(), ...column.texts.entries()].map(([i, v]) => [v, i]));
+    column.numbers = new Map();
+    column.texts.forEach((v, i) => {
+      if (NUMBER.test(v)) column.numbers.set(Number(v), column.numbers.has(Number(v)) ? -1 : i);
+    });
   }
   if (m.kind === "piecewise") {
     m.final = m.last - m.window[0] * HALF - m.window[1];

@@ -33,7 +33,8 @@ from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import PiecewiseMechanism
 from optdp.statistics import tables
 from optdp.statistics.client import STAMP
-from optdp.statistics.plan import Part, Plan
+from optdp.statistics.plan import Part, Plan, places, whole
+from optdp.statistics.schema import missing
 
 KINDS = (".jsonl", ".ndjson", ".csv", ".parquet")
 #: Records at a time, their bytes, and the longest line.
@@ -303,9 +304,12 @@ class _Judge:
             columns[part.name], good, there = column, good & possible, there + reported * (part.name in first)
             if part.group:
                 whole &= together.setdefault(part.group, reported) == reported
-        whole &= there == self.plan.reported
-        refused["another number of columns than the plan reports"] += int((good & ~whole).sum())
-        good &= whole
+        for fits, why in (
+            (whole, "columns that are answered together, some of them alone"),
+            (there == self.plan.reported, f"another number of {self.plan.counted} than the plan reports"),
+        ):
+            refused[why] += int((good & ~fits).sum())
+            good &= fits
         for why in [why for why, count in refused.items() if not count]:
             del refused[why]
         return {name: column[good] for name, column in columns.items()}, int(good.sum())
@@ -318,10 +322,10 @@ class _Judge:
 
 def _read(part: Part, entries: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(the column, which of its entries are possible, which are reported)."""
-    gone = np.array([v is None or v == "" for v in entries], dtype=bool)
+    gone = missing(entries)
     if isinstance(part.mechanism, FrequencyOracle):
         column = np.full(len(entries), None, dtype=object)
-        column[~gone] = [v for v in entries if not (v is None or v == "")]
+        column[~gone] = _texts(part.mechanism, [v for v, off in zip(entries, gone, strict=True) if not off])
         possible = gone.copy()
         possible[~gone] = _messages(part.mechanism, column[~gone].tolist())
         return column, possible, ~gone
@@ -339,6 +343,19 @@ def _float(value: Any) -> float:
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.inf
     except OverflowError:
         return math.inf
+
+
+def _texts(oracle: FrequencyOracle, entries: list[Any]) -> list[Any]:
+    """Entries as they were sent, where a table made numbers of the texts."""
+    alone = oracle.message == ()
+    labels, known = (oracle.domain.labels, places(oracle.domain.labels)) if alone else ((), {})
+
+    def text(entry: Any) -> Any:
+        if isinstance(entry, bool) or not isinstance(entry, int | float):
+            return entry
+        return str(labels[known[entry]] if entry in known else whole(entry))
+
+    return [text(entry) for entry in entries]
 
 
 def _messages(oracle: FrequencyOracle, texts: list[Any]) -> np.ndarray:

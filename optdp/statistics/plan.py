@@ -159,7 +159,7 @@ class Plan(tables.Printed):
         return tuple(map(tuple, found.values()))
 
     @property
-    def _counted(self) -> str:
+    def counted(self) -> str:
         """What the units are."""
         return "columns" if len(self.units) == len(self.parts) else "groups of columns"
 
@@ -307,7 +307,7 @@ class Plan(tables.Printed):
     def summary(self) -> str:
         """What is sent, how private it is, and how accurate with n people, in words."""
         units = self.units
-        k, what = len(units), self._counted
+        k, what = len(units), self.counted
         how = f"reports {self.reported} of the {k} {what}, chosen at random"
         spent = f"{self.reported} times {show(self.parts[0].eps)}"
         if self.reported == k:
@@ -343,7 +343,7 @@ class Plan(tables.Printed):
         return self.summary()
 
     def __repr__(self) -> str:
-        counted = f"{self.reported} of {len(self.units)} {self._counted}"
+        counted = f"{self.reported} of {len(self.units)} {self.counted}"
         return f"<Plan for {', '.join(self.names)}: {show(self.eps)}-LDP, {counted} reported>"
 
     def to_dict(self) -> dict[str, Any]:
@@ -519,10 +519,10 @@ def _received(part: Part, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not isinstance(part.mechanism, FrequencyOracle):
             return there, np.array([_real(entry) for entry in sent], dtype=float)
         if part.mechanism.message == ():
-            place = _places(part.mechanism.domain.labels)
+            place = places(part.mechanism.domain.labels)
             return there, np.array([place[entry] for entry in sent], dtype=np.int64)
         rows = [
-            list(map(int, entry.split())) if isinstance(entry, str) else [operator.index(_whole(entry))]
+            list(map(int, entry.split())) if isinstance(entry, str) else [operator.index(whole(entry))]
             for entry in sent
         ]
         return there, np.array(rows, dtype=np.int64).reshape(-1, *part.mechanism.message)
@@ -536,12 +536,12 @@ def _real(entry: Any) -> float:
     return float(entry)
 
 
-def _whole(entry: Any) -> Any:
+def whole(entry: Any) -> Any:
     """1 for 1.0."""
     return int(entry) if isinstance(entry, float) and entry.is_integer() else entry
 
 
-def _places(labels: Iterable[Any]) -> dict[Any, int]:
+def places(labels: Iterable[Any]) -> dict[Any, int]:
     """Where categories stand, by text; and by number, for tables that read "1" as 1 or 1.0, where one category alone has it."""
     texts = {str(label): i for i, label in enumerate(labels)}
     numbers: dict[float, list[int]] = {}

@@ -19,7 +19,7 @@ import os
 import re
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -33,6 +33,8 @@ COLUMNS: tuple[str, ...] = tuple(column["name"] for column in PLAN.get("columns"
 #: Kernels are drawn from so many cells; tosses have 62 bits.
 _CELLS, _LIMB = 2**50, 2**62
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+#: What may stand around numbers and flags: other languages have other lists of spaces.
+SPACE = " \t\r\n"
 DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ].*)?")
 _WORDS = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
 
@@ -294,7 +296,7 @@ def _number(column: dict[str, Any], value: Any) -> float:
         if value is None or value == "":
             raise Refused("it is missing")
         if isinstance(value, str):
-            text = value.strip()
+            text = value.strip(SPACE)
             if not NUMBER.fullmatch(text):
                 raise Refused("it is not a number")
             value = float(text)
@@ -324,27 +326,60 @@ def _date(column: dict[str, Any], value: Any) -> float:
     return _number(column, value.toordinal() - column["first"])
 
 
-def _category(column: dict[str, Any], value: Any) -> int:
-    if column["flag"] and isinstance(value, str):
-        value = _WORDS.get(value.strip().lower(), value)
-    places = column["places"]
+def missing(value: Any) -> bool:
+    """Whether an entry is None, NaN, NaT, pandas.NA or an empty text; nothing else is missing."""
+    if value is None or isinstance(value, str):
+        return not value
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA: comparisons with it have no truth value
+        return type(value).__name__ == "NAType"
+    except ValueError:  # an array
+        return False
+
+
+def lookup(names: Sequence[Any], texts: Sequence[str]) -> dict[str, dict[Any, int]]:
+    """Where categories stand: `places`, by themselves and as texts; `numbers`, by the number that a text is, -1 for several."""
+    found: dict[float, int] = {}
+    for i, text in enumerate(texts):
+        if NUMBER.fullmatch(text):
+            found[float(text)] = -1 if float(text) in found else i
+    return {"places": {name: i for pair in (names, texts) for i, name in enumerate(pair)}, "numbers": found}
+
+
+def category(column: dict[str, Any], value: Any) -> int:
+    """The place of an entry: of the category that it is, or is written like, or that is the same number.
+
+    Tables make numbers of texts, and files texts of numbers: 1 and 1.0 are the text "1" if no other category is this number,
+    "1.0" is the number 1. Truth values are the numbers 0 and 1 and no texts. **Raises** Refused.
+    """
+    is_text, places = isinstance(value, str), column["places"]
+    if is_text and column["flag"]:
+        value = _WORDS.get(value.strip(SPACE).lower(), value)
     try:
         found = places.get(value)
-        if found is None and isinstance(value, str):
-            found = column["as_text"].get(value)
-        missing = value is None or value == "" or bool(value != value)
-    except (TypeError, ValueError):  # a list, an array
-        found, missing = None, False
+    except TypeError:  # a list, an array
+        found = None
     if found is not None:
         return int(found)
-    if missing and column["missing"] is None:
-        raise Refused("it is missing")
-    if not missing and column["other"] is None:
+    if missing(value):
+        if column["missing"] is None:
+            raise Refused("it is missing")
+        return int(column["missing"])
+    number = isinstance(value, numbers.Number) and not isinstance(value, bool)
+    text = value.strip(SPACE) if is_text else str(value) if number and abs(value) < 2**53 else ""
+    if NUMBER.fullmatch(text) and abs(float(text)) < 2**53:
+        found = (places if is_text else column["numbers"]).get(float(text))
+    if found == -1:
+        raise Refused("it is a number that several values are written like: it must be a text")
+    if found is None and column["other"] is None:
         raise Refused("it is none of the values of the plan")
-    return int(column["missing"] if missing else column["other"])
+    if found is None and not (is_text or number):
+        raise Refused("it is neither a text nor a number")
+    return int(column["other"] if found is None else found)
 
 
-_READ: dict[str, Callable[..., Any]] = {"number": _number, "date": _date, "category": _category}
+_READ: dict[str, Callable[..., Any]] = {"number": _number, "date": _date, "category": category}
 
 
 def _ready(plan: dict[str, Any]) -> dict[str, Any]:
@@ -352,8 +387,7 @@ def _ready(plan: dict[str, Any]) -> dict[str, Any]:
     for column in plan.get("columns", ()):
         if column["type"] == "category":
             column["texts"] = column["texts"] or [str(v) for v in column["values"]]
-            column["places"] = {v: i for i, v in enumerate(column["values"])}
-            column["as_text"] = {t: i for i, t in enumerate(column["texts"])}
+            column |= lookup(column["values"], column["texts"])
         if column["type"] == "date":
             column["first"] = datetime.date.fromisoformat(column["first"]).toordinal()
         m = column["mechanism"]

@@ -16,6 +16,7 @@ from optdp.exact import Fields, Tagged, Within, require
 from optdp.exact.fields import hints
 from optdp.exact.table import one_line
 from optdp.problem.domains import Interval, OneHot
+from optdp.statistics import portable
 from optdp.statistics.portable import DAY, NUMBER
 from optdp.statistics.tables import Refused
 
@@ -55,19 +56,8 @@ def _refuse(bad: np.ndarray, name: str, why: str) -> None:
 
 
 def missing(values: Any) -> np.ndarray:
-    """Which entries are None, NaN, NaT, pandas.NA or an empty text; nothing else is missing."""
-    return np.array([_is_missing(v) for v in values], dtype=bool)
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or isinstance(value, str):
-        return not value
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA: comparisons with it have no truth value
-        return type(value).__name__ == "NAType"
-    except ValueError:  # an array
-        return False
+    """Which entries are missing: see `portable.missing`."""
+    return np.array([portable.missing(v) for v in values], dtype=bool)
 
 
 def _objects(values: Any, name: str) -> np.ndarray:
@@ -90,7 +80,7 @@ def _numbers(values: Any, name: str) -> np.ndarray:
         _refuse(missing(array), name, "it is missing")
         found = np.empty(array.size)
         for i, value in enumerate(array.tolist()):
-            text = value.strip() if isinstance(value, str) else "" if isinstance(value, bool) else "0"
+            text = value.strip(portable.SPACE) if isinstance(value, str) else "" if isinstance(value, bool) else "0"
             try:
                 found[i] = float(value if NUMBER.fullmatch(text) else "nan")
             except (OverflowError, TypeError, ValueError):
@@ -218,15 +208,6 @@ class Date(Column):
         return f"days since {self.first}"
 
 
-def _hashed(value: Any) -> Any:
-    """An entry that can be looked up; for a list or a dict one that is none of the values."""
-    try:
-        hash(value)
-    except TypeError:
-        return object()
-    return value
-
-
 def _values(given: Any) -> tuple[Any, ...]:
     """Categories as they are given. **Raises** TypeError, ValueError."""
     allowed = "each must be a text of one line that is not empty, or a finite number"
@@ -250,6 +231,9 @@ class Category(Column):
     **Arguments:** `values`: strings that are not empty, or numbers, that differ as texts too (not 1 and "1"), without line breaks
     and other control characters; `missing`, `other`: "refuse" entries that are missing, or none of the values, or make them a
     "category" of their own, which is as private as the others.
+
+    An entry is the value that it is, or is written like, or that is the same number: 1 and 1.0 are the text "1" (tables make
+    numbers of texts), and the text "1.0" is the number 1. A number that two texts may be ("1" and "01") is refused.
     """
 
     tag = "category"
@@ -282,23 +266,18 @@ class Category(Column):
         return OneHot(self.names)  # type: ignore[arg-type]
 
     def encode(self, values: Any, name: str) -> np.ndarray:
-        entries = [_hashed(v) for v in _objects(values, name).tolist()]
-        place: dict[Any, int] = {v: i for i, v in enumerate(self.names)}
-        as_text = {str(v): i for v, i in place.items()}
-        found = np.array(
-            [place.get(v, as_text.get(v, -1)) if isinstance(v, str) else place.get(v, -1) for v in entries],
-            dtype=np.int64,
-        )
-        gone = missing(entries) & (found < 0)
-        if self.missing == "refuse":
-            _refuse(gone, name, "it is missing")
-        else:
-            found[gone] = place[MISSING]
-        if self.other == "refuse":
-            _refuse(found < 0, name, "it is none of the values of the schema")
-        else:
-            found[found < 0] = place[OTHER]
-        return found
+        array, found = _objects(values, name), []
+        column: dict[str, Any] = {"flag": isinstance(self, Flag)}
+        column |= portable.lookup(self.names, [str(v) for v in self.names])
+        for kind, own in (("missing", MISSING), ("other", OTHER)):
+            column[kind] = self.names.index(own) if getattr(self, kind) == "category" else None
+        # as they are: a list of floats would have more digits than those of 32 bits, one of dates integers
+        for row, value in enumerate(array if array.dtype.kind in "fmM" else array.tolist(), 1):
+            try:
+                found.append(portable.category(column, value))
+            except portable.Refused as why:
+                raise Refused(name, row, str(why)) from None
+        return np.array(found, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -313,12 +292,3 @@ class Flag(Category):
             raise ValueError("values are not allowed here: a flag is true or false")
         object.__setattr__(self, "values", (0, 1))
         super().__post_init__()
-
-    def encode(self, values: Any, name: str) -> np.ndarray:
-        words = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
-        entries = [
-            words.get(v.strip().lower(), v) if isinstance(v, str) else v for v in _objects(values, name).tolist()
-        ]
-        array = np.empty(len(entries), dtype=object)
-        array[:] = [int(v) if isinstance(v, bool) else v for v in entries]
-        return super().encode(array, name)
