@@ -15,6 +15,7 @@ from optdp.closed_forms.cube import best_signs, gain
 from optdp.exact import enclosures
 from optdp.exact.fields import FieldError
 from optdp.statistics import client, portable, tables
+from optdp.statistics import plan as plan_module
 from optdp.statistics.plan import Answers
 from optdp.statistics.schema import MISSING, OTHER
 
@@ -582,6 +583,28 @@ def test_tables_of_pairs_are_probabilities_with_intervals_that_cover():
             low, high = survey.estimate(private).pair("a", "b").interval
             covered += (low <= shares) & (shares <= high)
         assert (covered / runs > 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)).all()
+
+
+@pytest.mark.parametrize("strategy", ["split", "joint"])
+@pytest.mark.parametrize(("eps", "n"), [(4.0, 40), (12.0, 300), (30.0, 100)])
+def test_no_standard_error_of_a_pair_is_0_where_nothing_or_everything_is_counted(strategy, eps, n):
+    """It was 0 where all answers were alike; the noise of people who are all alike is known, and the errors are near it."""
+    survey = optdp.plan({"a": optdp.Flag(), "b": optdp.Category("wxyz")}, eps, strategy=strategy)
+    rng, people = np.random.default_rng(0), {"a": np.ones(n), "b": np.full(n, "w")}
+    found = [survey.estimate(survey.randomize(people, rng)).pair("a", "b") for _ in range(200)]
+    errors = np.array([one.standard_error for one in found])
+    assert (errors > 0).all() and np.isfinite(errors).all()
+    if strategy == "split":
+        first, second = (plan_module._second_moments(survey[name].mechanism) for name in "ab")
+        true = first * second - [1, 0]
+    else:
+        own, other = np.add(*plan_module._pair_rates(survey.parts)), plan_module._pair_rates(survey.parts)[1]
+        true = np.array([own * (1 - own), other * (1 - other)]) / (own - other) ** 2
+    least = np.sqrt(np.where(np.arange(8) == 4, *true) / n)  # of the pair of all people, and of the others
+    assert (errors.mean(axis=0) >= 0.9 * least).all()
+    assert errors.mean(axis=0)[4] == pytest.approx(least[4], rel=0.2)
+    alone = survey.estimate(survey.randomize({name: values[:1] for name, values in people.items()}, 1)).pair("a", "b")
+    assert np.isinf(alone.standard_error).all()
 
 
 def test_what_is_promised_is_not_rounded_down():

@@ -584,6 +584,15 @@ def _pair_rates(parts: list[Part]) -> tuple[float, float]:
     return true, (1 - true) / math.prod(sizes)
 
 
+def _second_moments(oracle: Any) -> np.ndarray:
+    """E[Y_c^2 | x] of the unbiased indicators Y, for x = c and for others (of statistics that are not 0 or 1: on average)."""
+    own, other = map(float, oracle.exact_rates)
+    noise = np.array([own * (1 - own), other * (1 - other)]) / (own - other) ** 2
+    if not oracle.binary:
+        noise[:] = float(oracle.exact_value) / oracle.domain.d
+    return np.asarray(noise + np.array([1.0, 0.0]))
+
+
 def _scores(average: np.ndarray, error: np.ndarray, n: int, level: float) -> tuple[np.ndarray, np.ndarray]:
     """All t with n (average - t)^2 <= z^2 (t (1 - t) + the noise's variance): Wilson's intervals where there is no noise."""
     z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
@@ -660,11 +669,13 @@ class Answers(Mapping[str, Estimate]):
                 f"columns {one!r}, {two!r} are not allowed: they must be two categories that some people both report"
             )
         average = (sums / n).reshape(-1)
-        error = np.sqrt(np.maximum((squares / n).reshape(-1) - average**2, 0.0) / n)
+        spread = np.maximum((squares / n).reshape(-1) - average**2, 0.0)
+        error = np.sqrt(spread / n)
         value, levels = project(average), (self.level, self.level ** (1 / average.size))
         if parts[0].group and parts[0].group == parts[1].group:
             true, other = _pair_rates(parts)
             counts = n * (np.clip(average, 0, 1) * true + other)  # one below what chance gives counts as that
+            pure = [rate * (1 - rate) / true**2 for rate in (true + other, other)]
             rates = [clopper_pearson(counts, n, level) for level in levels]
             ends = [tuple((rate - other) / true for rate in pair) for pair in rates]
             method = "averages of unbiased indicators of the pairs; exact binomial intervals"
@@ -672,6 +683,8 @@ class Answers(Mapping[str, Estimate]):
             corners = np.outer(parts[0].mechanism.support(), parts[1].mechanism.support())  # those of pairs lie between
             span = float(corners.min()), float(corners.max())
             near = np.clip(average, 0, 1)
+            both = np.multiply(*(_second_moments(part.mechanism) for part in parts))
+            pure = [both[0] - 1, both[1]]
             each_level = [(averaged(near, error, n, span, level), _scores(near, error, n, level)) for level in levels]
             ends = [(np.minimum(a[0], b[0]), np.maximum(a[1], b[1])) for a, b in each_level]
             method = (
@@ -680,6 +693,13 @@ class Answers(Mapping[str, Estimate]):
         method += "; the values are the nearest probabilities that sum to 1"
         interval, band = (
             (np.minimum(np.clip(low, 0, 1), value), np.maximum(np.clip(high, 0, 1), value)) for low, high in ends
+        )
+        # What the noise alone makes of this share of people with the pair: also where nothing or everything is counted.
+        share = np.clip(average, 0, 1)
+        error = (
+            np.sqrt(np.maximum(spread, share * pure[0] + (1 - share) * pure[1]) / n)
+            if n > 1
+            else np.full(share.size, np.inf)
         )
         labels = [p.column.domain.labels for p in parts]  # type: ignore[union-attr]
         points = tuple(f"{a}, {b}" for a in labels[0] for b in labels[1])
