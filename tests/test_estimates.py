@@ -858,3 +858,50 @@ def test_nothing_is_printed_as_minus_zero_or_with_more_digits_than_floats_have()
 
     assert _told(-1e-9, -1.0, -1e-9)[0] == "0" and _told(-0.0, -0.0, 0.0) == ("0", "0", "0")
     assert _told(0.1, 0.1, math.nextafter(0.1, 1))[0] == "0.1" and _names((-0.0, 0.0)) == ["0", "0"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "symbols",
+    [(0, 1e-8, 4e-8), (1e8, 1e8 + 1, 1e8 + 4), (0, 1e-300, 4e-300), (-1e300, -5e299, 1e300), (-1e308, -5e307, 1e308)],
+)
+@pytest.mark.parametrize("prior", [None, "uniform"])
+def test_means_of_any_symbols_are_those_of_small_ones(symbols, prior):
+    """Squares overflowed with a warning or were 0: the interval was [6.4e-301, 6.7e-301] where it is [5.1e-301, 8.1e-301]."""
+    made = response(3, 1.0)
+    small, same = (FiniteMechanism(optdp.Alphabet(a), made.outputs, made.table) for a in ([0, 1, 4], symbols))
+    rng = np.random.default_rng(0)
+    half = [s / 2 for s in symbols]
+    for n in (1, 7, 300):
+        outputs = rng.integers(0, 3, n)
+        wanted = optdp.estimate(small, outputs, prior=prior)
+        found = optdp.estimate(same, outputs, prior=prior)
+        assert str(found) and symbols[0] <= found.interval[0] <= found.value <= found.interval[1] <= symbols[2]
+        for number, alike in zip((found.value, *found.interval), (wanted.value, *wanted.interval), strict=True):
+            assert (number / 2 - half[0]) / (half[2] - half[0]) == pytest.approx(alike / 4, abs=3e-7)
+        assert found.standard_error / 2 / (half[2] - half[0]) == pytest.approx(wanted.standard_error / 4, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        optdp.solve_vector(1.0, 3).mechanism, optdp.solve_vector(1.0, 3, inputs="ball").mechanism,
+        optdp.solve_vector(1.0, 3, norm="linf").mechanism,
+    ],
+    ids=lambda mechanism: str(mechanism.domain),
+)  # fmt: skip
+@pytest.mark.parametrize("n", [1, 10, 100])
+def test_intervals_of_vectors_end_where_the_domain_does_and_cover(mechanism, n):
+    """An interval of a coordinate of unit vectors was [0.80, 2.07]."""
+    rng, runs, truth = np.random.default_rng(0), 300, np.eye(3)[0]
+    covered, bands = np.zeros(3), 0
+    for _ in range(runs):
+        found = optdp.estimate(mechanism, mechanism.randomize(np.tile(truth, (n, 1)), rng))
+        for low, high in (found.interval, found.band):
+            assert (
+                (low >= -1).all() and (low <= found.value).all() and (found.value <= high).all() and (high <= 1).all()
+            )
+        low, high = found.interval
+        covered += (low <= truth) & (truth <= high)
+        bands += (found.band[0] <= truth).all() and (truth <= found.band[1]).all()
+    assert min(*covered, bands) / runs > 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)

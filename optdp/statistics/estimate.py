@@ -179,7 +179,7 @@ def _rounded(number: float, last: int, way: str = ROUND_HALF_EVEN) -> str:
 def _names(points: Any) -> list[str]:
     """How numbers, bins and symbols are shown: neighbours differently."""
     numbers = [p for p in points if isinstance(p, float)]
-    step = float(np.diff(np.unique(numbers)).min()) if len(set(numbers)) > 1 else 0.0
+    step = 2 * float(np.diff(np.unique(numbers) / 2).min()) if len(set(numbers)) > 1 else 0.0
     last = _last_digit(numbers, step, 6)
     return [_rounded(p, last) if isinstance(p, float) else _name(p) for p in points]
 
@@ -498,7 +498,11 @@ def _functionals(
     matrix: np.ndarray, counts: np.ndarray, wanted: np.ndarray, points: Any, names: Any, ask: _Ask, assumptions: str
 ) -> Estimate:
     """Linear functionals by maximum likelihood with score intervals, or their posterior."""
-    n = int(counts.sum())
+    n, first, last = int(counts.sum()), float(wanted.min()), float(wanted.max())
+    half = 1.0 if math.isfinite(last - first) else 0.5
+    width = half * last - half * first
+    if ask.what == "mean":  # of numbers in [0, 1], whose squares are floats, and tell what varies from what does not
+        wanted = (half * wanted - half * first) / (width or 1.0)
     method = "maximum likelihood" + (", score intervals" if n >= FEW else f"; {BOUNDED}")
     told: tuple[Any, ...]  # value, standard error, interval, band
     if ask.prior is None:
@@ -510,8 +514,9 @@ def _functionals(
         method, assumptions = bayes.METHOD, f"{assumptions}; {bayes.ASSUMPTIONS}"
     value, error, interval, band = told
     if ask.what == "mean":
-        value, error, interval = value[0], error[0], [e[0] for e in interval]
-        band = interval
+        back = [min((half * first + width * float(u[0])) / half, last) for u in (value, *interval)]
+        spread = width and width * float(error[0]) / half
+        return ask.answer(n, method, assumptions, back[0], spread, back[1:], back[1:])
     return ask.answer(n, method, assumptions, value, error, interval, band, points)
 
 
@@ -1186,8 +1191,13 @@ def _coordinates(mechanism: Any, outputs: Any, ask: _Ask) -> Estimate:
             low, high = value - np.maximum(half, low), value + np.maximum(half, high)
             rare = bounded(value, n, ends, level) if few.any() else (low, high)
             found.append((np.where(few, np.minimum(low, rare[0]), low), np.where(few, np.maximum(high, rare[1]), high)))
-    found = [(np.minimum(low, value), np.maximum(high, value)) for low, high in found]
-    return ask.answer(n, method, told, value, error, found[0], found[1], range(d))
+    domain = domain_ends(mechanism)
+    centre = np.clip(value, *domain)  # as near the mean as the average, or nearer; intervals go with it
+    if (centre != value).any():
+        method += ", and where it lies beyond the domain the domain's end"
+    reach_of = [(np.minimum(low, value), np.maximum(high, value)) for low, high in found]
+    ends = [tuple(np.clip(end + (centre - value), *domain) for end in pair) for pair in reach_of]
+    return ask.answer(n, method, told, centre, error, ends[0], ends[1], range(d))
 
 
 def vector_noise(mechanism: Any, value: np.ndarray, spread: np.ndarray) -> np.ndarray:
