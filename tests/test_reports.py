@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import sys
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ import optdp
 from optdp import files
 from optdp.design.sweep import sweep
 from optdp.mechanisms import baselines
-from optdp.report import plots
+from optdp.report import lip, plots, releases
 from optdp.report.gap import gap_page
 from optdp.report.plots import draw
 from optdp.report.report import Column, Report
@@ -404,3 +406,18 @@ def test_curves_differ_in_colour_line_or_marker():
 def test_what_a_notebook_shows_of_a_report_has_no_figure():
     shown = optdp.compare(1.0)._repr_html_()
     assert "<table>" in shown and "<svg" not in shown
+
+
+@pytest.mark.parametrize("eps", [1.00004, 1.0000004, optdp.log(3), 0.1, 1.0])
+def test_titles_do_not_understate_epsilon(eps):
+    """1.00004 was "1-LDP" in a figure, 1.0000004 in the titles of reports; what has few digits is written as it is."""
+    mechanism = optdp.solve_piecewise(eps, 3).mechanism
+    titles = [mechanism.plot().get_title(), repr(mechanism), optdp.recommend((0, 1), eps, "answers").statement]
+    titles += [releases.gap_report(eps, 1e-6, releases=[1]).title, lip.size_report(float(eps), [2]).title]
+    titles.append(lip.plot_kernel(optdp.solve_lip([0.5, 0.5], eps).mechanism).get_title())
+    plots.pyplot().close("all")
+    for title in titles:
+        (told,) = re.findall(r"([0-9][0-9.]*)-LDP|eps = ([0-9][0-9.]*)$|\(([0-9][0-9.]*), 1e-06\)-DP", title)
+        told = "".join(told)
+        assert Fraction(told) >= Fraction(float(eps)) or float(told) == eps, title
+        assert float(told) <= 1.001 * float(eps) and (len(str(eps)) > 4 or told == f"{eps:g}")

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-from optdp.exact.numbers import Log, Number
+from optdp.exact.numbers import Log, Number, above
 
 #: Working precision in bits: floats carry 53, so that about 140 guard bits absorb cancellation.
 PRECISION = 192
@@ -132,3 +132,18 @@ def log_above(ratio: Fraction) -> float:
         return 0.0
     with ctx.workprec(PRECISION):
         return round_up(ball(ratio).log())
+
+
+def rounded_up(number: Number, digits: int = 4) -> str:
+    """A number that is promised or spent, rounded up to so many digits; a float that has no more of them as it is written.
+
+    >>> rounded_up(1.00004), rounded_up(0.1), rounded_up(Fraction(1, 3)), rounded_up(Log(Fraction(3)))
+    ('1.001', '0.1', '0.3334', '1.099')
+    """
+    exact = number if isinstance(number, float | Log) else Fraction(number)
+    value = (
+        log_above(exact.argument) if isinstance(exact, Log) else exact if isinstance(exact, float) else round_up(exact)
+    )
+    short = f"{value:.{digits}g}"
+    kept = float(short) == value and (not isinstance(exact, Fraction) or Fraction(short) >= exact)
+    return short if kept else above(value, digits)

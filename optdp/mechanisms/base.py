@@ -267,6 +267,10 @@ class Mechanism(ABC):
         with ctx.workprec(enclosures.PRECISION):
             return own.eps if isinstance(own.eps, float) else enclosures.round_up(enclosures.ball(own.eps))
 
+    def _told(self) -> str:
+        """The same as it is printed: rounded up to six digits."""
+        return enclosures.rounded_up(self.privacy(), 6)
+
     # --- verification: statements about a problem
 
     def feasible(self, problem: Problem) -> list[Check]:

@@ -198,7 +198,7 @@ class CapMechanism(UnbiasedVectors):
     def __repr__(self) -> str:
         return (
             f"CapMechanism on {self.domain}: {math.sqrt(self._square[1]):.6g} times a direction in the cap "
-            f"<u, x> >= {self.height:.6g} with probability {self.coins / COINS:.6g}; eps = {self.privacy():.6g}"
+            f"<u, x> >= {self.height:.6g} with probability {self.coins / COINS:.6g}; eps = {self._told()}"
         )
 
 

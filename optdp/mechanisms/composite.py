@@ -350,7 +350,7 @@ class CompositeMechanism(CellWindow):
     def __repr__(self) -> str:
         low, high = self.support()
         name = f"CompositeMechanism {self.activation}{base_name(self.base)} on {self.domain}"
-        sizes = f"window {2 * self._halfwidth:.6g}, base mass {self.floor_mass:.6g}; eps = {self.privacy():.6g}"
+        sizes = f"window {2 * self._halfwidth:.6g}, base mass {self.floor_mass:.6g}; eps = {self._told()}"
         return f"{name}: outputs in [{low:.6g}, {high:.6g}], {sizes}"
 
 

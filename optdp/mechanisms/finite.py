@@ -38,7 +38,7 @@ class TableMechanism(Mechanism):
         return [kept, self.table.check_mass()]
 
     def _tail(self) -> str:
-        return "no eps-LDP" if self.table.exact_ratio() is None else f"eps = {self.privacy():.6g}"
+        return "no eps-LDP" if self.table.exact_ratio() is None else f"eps = {self._told()}"
 
 
 @dataclass(frozen=True, repr=False)

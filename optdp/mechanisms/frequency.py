@@ -185,7 +185,7 @@ class FrequencyOracle(Vectors):
         own, other = map(float, self.exact_rates)
         return (
             f"{type(self).__name__} for {self.domain.d} categories: {self._short()}; the own category is supported with "
-            f"{own:.6g}, any other with {other:.6g}; eps = {self.privacy():.6g}"
+            f"{own:.6g}, any other with {other:.6g}; eps = {self._told()}"
         )
 
     def _short(self) -> str:

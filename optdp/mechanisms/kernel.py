@@ -954,7 +954,7 @@ class KernelMechanism(CellWindow):
         low, high = self.support()
         return (
             f"KernelMechanism on {self.domain}: {len(self.cells)} pieces of floor in [{low:.6g}, {high:.6g}], window with the "
-            f"share {float(self.exact_window):.6g} of it; eps = {self.privacy():.6g}"
+            f"share {float(self.exact_window):.6g} of it; eps = {self._told()}"
         )
 
 

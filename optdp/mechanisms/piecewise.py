@@ -332,4 +332,4 @@ class PiecewiseMechanism(CellWindow):
 
     def __repr__(self) -> str:
         window = f"a {self.placement} window of width {self.window:.6g}, {self.floor:.6g} elsewhere"
-        return f"PiecewiseMechanism on {self.domain}: density {self.peak:.6g} in {window}; eps = {self.privacy():.6g}"
+        return f"PiecewiseMechanism on {self.domain}: density {self.peak:.6g} in {window}; eps = {self._told()}"

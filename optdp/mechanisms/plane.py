@@ -281,7 +281,7 @@ class PlaneMechanism(Mechanism):
         return [privacy.check(self._ratio), Check("mass", held, told)]
 
     def __repr__(self) -> str:
-        return f"PlaneMechanism on {self.domain}: {len(self.outputs)} outputs; eps = {self.privacy():.6g}"
+        return f"PlaneMechanism on {self.domain}: {len(self.outputs)} outputs; eps = {self._told()}"
 
 
 def _cells(sides: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -368,7 +368,7 @@ class RadialMechanism(UnbiasedVectors):
     def __repr__(self) -> str:
         return (
             f"RadialMechanism on {self.domain}: {len(self.radii)} radii from {self.radii[0]:.4g} to {self.radii[-1]:.4g}, "
-            f"{len(self.slopes)} rows; eps = {self.privacy():.6g}"
+            f"{len(self.slopes)} rows; eps = {self._told()}"
         )
 
 

@@ -254,7 +254,7 @@ class SignMechanism(UnbiasedVectors):
     def __repr__(self) -> str:
         return (
             f"SignMechanism on {self.domain}: the signs of {self.k} coordinates, at least {self.least} of them right with "
-            f"probability {self.coins / COINS:.6g}, times {self._floats[0]:.6g}; eps = {self.privacy():.6g}"
+            f"probability {self.coins / COINS:.6g}, times {self._floats[0]:.6g}; eps = {self._told()}"
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from optdp.design.lip import NOTIONS, solve_lip
 from optdp.exact import require
+from optdp.exact.enclosures import rounded_up
 from optdp.mechanisms.lip import LIPMechanism
 from optdp.problem.priors import Prior, PriorLike
 from optdp.report.gap import Levels, several
@@ -66,7 +67,7 @@ def size_report(eps: float = 1.0, sizes: Sequence[int] = range(2, 21), task: str
     """Equally likely categories, more and more of them (Context-aware LIP, Figure 6b): where the paper's form breaks down."""
     sizes = [require.integer("sizes", d, low=2) for d in sizes]
     rows = [{"d": d, **_optima(np.full(d, 1 / d), eps, task=task)[0]} for d in sizes]
-    title = f"Mean square error per user of a {task}, equally likely categories, eps = {float(eps):g}"
+    title = f"Mean square error per user of a {task}, equally likely categories, eps = {rounded_up(float(eps), 6)}"
     notes = ["The paper's closed form keeps eps-LIP up to 1 + e^eps categories; beyond, see the epsilon that it keeps."]
     return _report(title, [Column("d", "categories"), *BRACKET, *RIVALS], rows, notes)
 
@@ -251,5 +252,5 @@ def plot_kernel(mechanism: LIPMechanism, *, ax: Axes | None = None, inputs: Arra
     if few_y:
         ax.set_yticks(range(len(mechanism.labels)), [plain(label) for label in mechanism.labels])
     ax.set(xlabel="category" if few_x else "category (position)", ylabel="output" if few_y else "output (position)",
-           title=f"LIP eps = {mechanism.epsilon():.4g}")  # fmt: skip
+           title=f"LIP eps = {rounded_up(mechanism.epsilon())}")  # fmt: skip
     return ax

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optdp import files
+from optdp.exact.enclosures import rounded_up
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Integers, LossLike
 from optdp.solution import Solution
@@ -255,11 +256,11 @@ def plot_densities(mechanism: Mechanism, *, ax: Axes | None = None, inputs: Arra
 
 
 def _guarantee(mechanism: Mechanism) -> str:
-    """The title of a mechanism: its class, and what it guarantees, with a rounded epsilon."""
+    """The title of a mechanism: its class, and what it guarantees, with an epsilon that is rounded up."""
     own = mechanism.guarantee()
     what = "no guarantee claimed" if own is None else str(own)
     if isinstance(own, LDP):
-        what = f"{float(own.eps):.4g}-LDP" + (" in real arithmetic" if own.ideal else "")
+        what = f"{rounded_up(own.eps)}-LDP" + (" in real arithmetic" if own.ideal else "")
     return textwrap.fill(plain(f"{type(mechanism).__name__}: {what}"), 72)
 
 

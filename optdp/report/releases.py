@@ -9,6 +9,7 @@ from optdp.design.additive import additive_noise
 from optdp.design.additive_releases import budgets
 from optdp.design.registry import solve
 from optdp.exact import Number, number, require
+from optdp.exact.enclosures import rounded_up
 from optdp.mechanisms.accounting import composed_delta, gaussian_budget
 from optdp.mechanisms.baselines.calibrated import GaussianNoise
 from optdp.problem import GDP, LossLike, Privacy, as_loss
@@ -63,9 +64,9 @@ def gap_report(
         Column("releases", "releases", "g"), Column("accounting", "accounting"), Column("privacy", "one release is"),
         Column("lower", "lower bound", ".5g", "down"), Column("value", "optimum", ".5g", "up"), Column("gap", "gap", ".1e"),
         Column("gaussian", "Gaussian", ".5g"), Column("ratio", "optimum / Gaussian", ".4f"),
-        Column("delta", f"delta at eps = {float(total):g}", ".3g"), Column("verified", "verified"),
+        Column("delta", f"delta at eps = {rounded_up(total, 6)}", ".3g"), Column("verified", "verified"),
     ]  # fmt: skip
-    title = f"{law.name} of one of k releases that are ({float(total):g}, {float(share):g})-DP together"
+    title = f"{law.name} of one of k releases that are ({rounded_up(total, 6)}, {rounded_up(share, 6)})-DP together"
     notes = [
         "basic: (eps/k, delta/k) for each; gaussian: mu/sqrt(k)-GDP for each, mu-GDP implying the total; numerical: the "
         "largest mu for which the noise itself, composed numerically, keeps the total.",
@@ -80,8 +81,8 @@ def gap_report(
 def _told(privacy: Any) -> str:
     """Shorter than the exact adjective."""
     if isinstance(privacy, GDP):
-        return f"{float(privacy.mu):.5g}-GDP"
-    return f"({float(privacy.eps):.5g}, {float(privacy.delta):.5g})-DP"
+        return f"{rounded_up(privacy.mu, 5)}-GDP"
+    return f"({rounded_up(privacy.eps, 5)}, {rounded_up(privacy.delta, 5)})-DP"
 
 
 def _figure(rows: list[dict[str, Any]], title: str) -> Callable[[], Figure]:

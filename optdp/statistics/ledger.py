@@ -11,10 +11,11 @@ from typing import Any
 
 from optdp import files
 from optdp.exact import require
+from optdp.exact.enclosures import rounded_up
 from optdp.exact.fields import Fields, load
 from optdp.exact.numbers import Log, Number, below, encode, plain, show
 from optdp.problem.privacy import LDP
-from optdp.statistics.plan import Plan, rounded_up
+from optdp.statistics.plan import Plan
 
 
 class Exhausted(ValueError):

@@ -40,6 +40,7 @@ from optdp.design.frequency import solve_frequency
 from optdp.design.kernel import solve_kernel
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import OPTIONAL, Fields, Log, Number, Seed, Within, as_rng, coin, enclosures, require, show, written
+from optdp.exact.enclosures import rounded_up
 from optdp.exact.fields import load
 from optdp.exact.numbers import above
 from optdp.mechanisms.base import Mechanism
@@ -311,7 +312,7 @@ class Plan(tables.Printed):
         how = f"reports {self.reported} of the {k} {what}, chosen at random"
         spent = f"{self.reported} times {show(self.parts[0].eps)}"
         if self.reported == k:
-            how, spent = "reports all columns", "about " + " + ".join(f"{float(unit[0].eps):.4g}" for unit in units)
+            how, spent = "reports all columns", "about " + " + ".join(rounded_up(unit[0].eps) for unit in units)
         ratio: Any = self.guarantee().eps
         factor = above(enclosures.round_up(ratio.argument), 4)
         lines = [
@@ -397,11 +398,6 @@ class Plan(tables.Printed):
     def load(cls, path: str | Path) -> Plan:
         """Read a plan that `save` wrote. **Raises** OSError or FieldError (a ValueError) in one sentence."""
         return load(path, cls.read)
-
-
-def rounded_up(eps: Number) -> str:
-    """An epsilon that is promised or spent, rounded up to four digits."""
-    return above(enclosures.log_above(eps.argument) if isinstance(eps, Log) else enclosures.round_up(Fraction(eps)), 4)
 
 
 def truth(unit: tuple[Part, ...]) -> int:

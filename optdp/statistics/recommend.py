@@ -32,6 +32,7 @@ from optdp.design.kernel import solve_kernel
 from optdp.design.piecewise import solve_piecewise
 from optdp.design.progress import Progress, ProgressLike
 from optdp.exact import Number, require
+from optdp.exact.enclosures import rounded_up
 from optdp.exact.numbers import above
 from optdp.mechanisms import baselines
 from optdp.mechanisms.base import Mechanism
@@ -241,7 +242,7 @@ def _ranked(
         else "under the uniform prior"
     )
     return Recommendation(
-        goal, eps, n, f"{what} about {n} people {told}, eps = {float(eps):g}", rows, tuple(refused),
+        goal, eps, n, f"{what} about {n} people {told}, eps = {rounded_up(eps, 6)}", rows, tuple(refused),
         None if bound is None else bound / root,
     )  # fmt: skip
 
