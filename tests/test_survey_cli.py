@@ -11,6 +11,8 @@ from optdp.statistics import tables
 
 RNG = np.random.default_rng(0)
 AGES, JOBS = RNG.normal(40, 12, 3000).clip(0, 120).round(1), RNG.choice(["a", "b"], 3000, p=[0.7, 0.3])
+#: One column to be made private.
+AGE = ["--eps", 2, "--column", "age", "--lower", 0, "--upper", 120]
 
 
 @pytest.fixture
@@ -90,20 +92,7 @@ def test_a_plan_takes_no_option_of_one_column(people, capsys, option):
 
 def test_one_column_by_its_goal(people, capsys):
     (people / "ages.csv").write_text("age\n" + "\n".join(map(str, AGES.tolist())) + "\n")
-    common = [
-        "--eps",
-        2,
-        "--column",
-        "age",
-        "--lower",
-        0,
-        "--upper",
-        120,
-        "--save-mechanism",
-        "m.json",
-        "ages.csv",
-        "private.csv",
-    ]
+    common = [*AGE, "--save-mechanism", "m.json", "ages.csv", "private.csv"]
     for choice, told in (
         ([], "Mechanism: unbiased kernel, recommended for the goal 'mean': standard error of the mean"),
         (["--goal", "distribution"], "recommended for the goal 'distribution': "),
@@ -183,6 +172,7 @@ def test_estimates_without_answers_figures_of_any_names_and_json_without_infinit
     assert status == 2 and "'nope' is not allowed: it must be a column of the plan" in err
     status, _, err = run(capsys, "collect", "--plan", "plan.json", "--jobs", -2, "--out", "answers", "one.csv")
     assert status == 2 and "jobs = -2 is not allowed" in err
+    assert run(capsys, "audit", "--claim", "OGPM-6", "--jobs", 0)[0] == 2  # by the same check
 
 
 def test_names_are_drawn_as_they_are_written():
@@ -202,21 +192,7 @@ def test_names_are_drawn_as_they_are_written():
 def test_line_breaks_in_a_column_that_was_kept(people, capsys):
     """What `randomize --multiline` wrote is read where it is said, and a plan's private tables have none."""
     (people / "notes.csv").write_text('age,note\n30,"a\nb"\n40,c\n')
-    words = [
-        "--eps",
-        2,
-        "--column",
-        "age",
-        "--lower",
-        0,
-        "--upper",
-        120,
-        "--keep",
-        "note",
-        "--multiline",
-        "--save-mechanism",
-        "m.json",
-    ]
+    words = [*AGE, "--keep", "note", "--multiline", "--save-mechanism", "m.json"]
     assert run(capsys, "randomize", *words, "notes.csv", "private.csv")[0] == 0
     words = ["estimate", "--mechanism", "m.json", "--column", "age", "--json"]
     status, _, err = run(capsys, *words, "private.csv")

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from optdp.cli import options
 from optdp.cli.options import option
 
 if TYPE_CHECKING:
@@ -28,24 +29,19 @@ def register(commands: Commands) -> None:
         option(parser, "--json", False, "print everything as JSON")
         option(parser, "--markdown", False, "print the whole document as Markdown")
         option(parser, "--out", None, "write the document to a file, or pages into a folder (NAME/)", metavar="FILE")
-        option(parser, "--jobs", 2, "processes")
+        options.add_workers(parser, 2)
         parser.set_defaults(run=_audit)
 
 
 def _audit(args: argparse.Namespace) -> int:
-    from concurrent.futures import ProcessPoolExecutor
-
     from optdp import files
     from optdp.audit import audit as module
 
     decide = getattr(module, args.command)
-    if args.jobs < 1:
-        raise ValueError(f"jobs = {args.jobs} is not allowed: it must be at least 1")
-    if args.jobs > 1 and not args.claim:
-        with ProcessPoolExecutor(args.jobs) as pool:
-            found = decide(executor=pool)
-    else:
-        found = decide(args.claim)
+    if args.claim:  # few: other processes would take longer to start
+        args.jobs = min(args.jobs, 1)
+    with options.workers(args) as pool:
+        found = decide(args.claim, executor=pool)
     if args.json:
         print(json.dumps(found.to_json_rows(), indent=2, default=str))
     elif args.markdown or (args.claim and not args.out):

@@ -66,8 +66,7 @@ def register(commands: Commands) -> None:
         "an exponent (12, -0.5, 6.02e23) and nothing else.",
     )
     option(parser, "--plan", None, "what `optdp plan` wrote: all columns of the table instead of one", metavar="FILE")
-    text = "privacy parameter, at most 30: 0.5, or exactly 1/2 or log(3)"
-    parser.add_argument("--eps", type=options.parse_number, action=options.Once, help=text)
+    options.add_eps(parser, required=False)
     text = "name of the column in the header; one column at a time"
     parser.add_argument("--column", action=options.Once, help=text)
     text = "lower end of the range, known without looking"

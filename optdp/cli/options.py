@@ -139,9 +139,9 @@ def add_time_limit(parser: Options, text: str = "seconds", default: float = 60.0
     option(parser, "--time-limit", default, text)
 
 
-def add_workers(parser: Options) -> None:
+def add_workers(parser: Options, jobs: int = 1) -> None:
     """`--jobs` and `--dask`, which `workers` reads."""
-    option(parser, "--jobs", 1, "processes")
+    option(parser, "--jobs", jobs, "processes")
     option(parser, "--dask", None, "the address of a dask scheduler instead", metavar="ADDRESS")
 
 
