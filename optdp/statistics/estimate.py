@@ -684,6 +684,27 @@ def _quantile(
     return ask.answer(n, method, POPULATION.format("distribution"), here, error if n > 1 else math.inf, reach, reach)
 
 
+def simulated_quantile(mechanism: Mechanism, n: int, q: float, shares: np.ndarray, draws: int = 64) -> float:
+    """The root mean square error of `estimate` about the q-quantile of the n people asked, from as many simulated surveys as
+    `draws`, with a fixed seed.
+
+    **Arguments:** `shares`: the population's probabilities of equal bins of the domain, within which people are spread evenly.
+    **Raises** NotIdentified.
+    """
+    places = np.linspace(mechanism.domain.lower, mechanism.domain.upper, shares.size + 1)
+    edges = np.array(_chosen(mechanism, n, "quantile"))
+    matrix, rows = _mixed(mechanism, tuple(edges.tolist()), None), _mixed(mechanism, tuple(places.tolist()), None).T
+    rows, used = rows / rows.sum(axis=1, keepdims=True), matrix.max(axis=1) > 0
+    rng, errors = np.random.default_rng(0), np.empty(draws)
+    for i in range(draws):
+        people = rng.multinomial(n, shares)
+        counts = rng.multinomial(people[people > 0], rows[people > 0]).sum(axis=0)[used]
+        errors[i] = _crossing(np.cumsum(maximise(matrix[used], counts)), edges, q) - _crossing(
+            np.cumsum(people), places, q
+        )
+    return math.sqrt(np.mean(errors**2))
+
+
 def _anyhow(found: Averages, level: float, fine: tuple[Any, Any], q: float) -> tuple[float, float]:
     """Ends of an interval for the quantile that holds whatever the distribution is within the bins.
 

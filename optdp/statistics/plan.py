@@ -47,9 +47,17 @@ from optdp.mechanisms.base import Mechanism
 from optdp.mechanisms.frequency import COINS, FrequencyOracle, SubsetOracle
 from optdp.problem import LDP, Interval, OneHot
 from optdp.statistics import tables
-from optdp.statistics.estimate import Estimate, NotIdentified, averaged, clopper_pearson, estimate, project
+from optdp.statistics.estimate import (
+    Estimate,
+    NotIdentified,
+    averaged,
+    clopper_pearson,
+    estimate,
+    project,
+    simulated_quantile,
+)  # fmt: skip
 from optdp.statistics.portable import NUMBER
-from optdp.statistics.recommend import BINS, RTOL, candidates, unit_error
+from optdp.statistics.recommend import BINS, GOALS, RTOL, candidates, unit_error
 from optdp.statistics.schema import Category, Column, missing
 from optdp.statistics.tally import Tally
 
@@ -60,13 +68,14 @@ REPEATS = ("once", "memoised")
 STRATEGIES = ("auto", "split", "sample", "joint")
 #: Numbers of columns that are answered together.
 TOGETHER = (2, 3, 4, 6)
-GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 #: Mechanisms for numbers that are compared for a goal: all that send what they are proven for and are ever best.
 CONTENDERS = {
-    "quantile": ("piecewise, abs", "piecewise, abs, linear placement", "moved SW"),
+    "quantile": ("piecewise, abs", "moved SW"),
     "distribution": ("piecewise, abs", "piecewise, abs, linear placement", "moved SW"),
     "answers": ("piecewise, abs", "kernel, abs"),
 }
+#: Equal parts of a range in which entries are spread evenly where the error of a median is simulated, and the most people for it.
+EVEN, CROWD = 256, 10**6
 #: Shares of eps are multiples of this part of it.
 GRAIN = 2**20
 #: What an estimate says for a goal.
@@ -74,7 +83,7 @@ WHAT = {goal: goal for goal in GOALS} | {"distribution": "histogram", "answers":
 #: What is predicted for a goal: of what, and which error.
 PREDICTED = {
     "mean": ("mean", "one standard error"),
-    "quantile": ("median", "one standard error"),
+    "quantile": ("median", "root mean square error if entries are spread evenly, simulated"),
     "distribution": ("distribution", f"root mean square standard error of the probabilities of {BINS} bins"),
     "frequencies": ("frequencies", "root mean square standard error of a frequency"),
     "answers": ("answers", "mean absolute error of one answer, for the worst entry"),
@@ -798,12 +807,12 @@ def plan(
     weight = {name: require.real("weights", (weights or {}).get(name, 1.0), low=0.0, open_low=True) for name in schema}
     tell, made = Progress(progress), dict[Any, tuple[Mechanism, float]]()
 
-    def part(name: str, share: Number) -> Part:
-        column = schema[name]
-        key = (column, goals[name], share)
+    def part(name: str, share: Number, reported: float) -> Part:
+        column, people = schema[name], max(round(n * reported), 1)
+        key = (column, goals[name], share, people)
         if key not in made:
             tell(f"{name}: eps = {float(share):.4g}")
-            made[key] = _mechanism(column, goals[name], share)
+            made[key] = _mechanism(column, goals[name], share, people)
         mechanism, unit = made[key]
         return Part(name, column, goals[name], share, mechanism, unit, weight[name])
 
@@ -815,17 +824,19 @@ def plan(
         tried.append((math.sqrt(sum(squares) / sum(p.weight for p in parts)), label, parts, reported))
 
     if strategy in ("auto", "split"):
-        even = [part(name, _share(total, Fraction(1, k))) for name in schema]
+        even = [part(name, _share(total, Fraction(1, k)), 1.0) for name in schema]
         pulls = np.cbrt([p.weight * (p.errors(n, 1.0) / _width(p)) ** 2 for p in even])
         fractions = [Fraction(int(f * GRAIN), GRAIN) for f in pulls / pulls.sum()]
         if all(fractions):
-            attempt("split", tuple(part(name, _share(total, f)) for name, f in zip(schema, fractions, strict=True)), k)
+            attempt(
+                "split", tuple(part(name, _share(total, f), 1.0) for name, f in zip(schema, fractions, strict=True)), k
+            )
         attempt("split evenly", tuple(even), k)
     if strategy in ("auto", "sample") and k > 1:
         for m in sorted({1, 2, math.isqrt(k), k // 2} & set(range(1, k))):
-            attempt(f"sample {m} of {k}", tuple(part(name, _share(total, Fraction(1, m))) for name in schema), m)
+            attempt(f"sample {m} of {k}", tuple(part(name, _share(total, Fraction(1, m)), m / k) for name in schema), m)
     if not tried and strategy != "joint":
-        attempt("all", tuple(part(name, total) for name in schema), k)
+        attempt("all", tuple(part(name, total, 1.0) for name in schema), k)
     sizes = {name: len(c.names) for name, c in schema.items() if isinstance(c, Category)}
     categories = sorted(sizes, key=lambda name: sizes[name])
     if strategy == "joint" and len(categories) < 2:
@@ -843,7 +854,7 @@ def plan(
                 for g, chunk in enumerate(chunks, 1) if len(chunk) > 1
             ]  # fmt: skip
             joint = {p.name: p for group in groups for p in group}
-            ordered = tuple(joint.get(name) or part(name, share) for name in schema)
+            ordered = tuple(joint.get(name) or part(name, share, m / units) for name in schema)
             attempt(f"joint {size}, {m} of {units}", ordered, m, units)
     best = min(tried, key=lambda row: row[0])
     return Plan(best[2], best[3], total, n, tuple((label, error) for error, label, _, _ in tried), repeat)
@@ -857,8 +868,8 @@ def _share(total: Number, fraction: Fraction) -> Number:
     return fraction * (below if isinstance(total, Log) else Fraction(total))
 
 
-def _mechanism(column: Column, goal: str, eps: Number) -> tuple[Mechanism, float]:
-    """(the best mechanism for the column, its error times the square root of n)."""
+def _mechanism(column: Column, goal: str, eps: Number, people: int) -> tuple[Mechanism, float]:
+    """(the best mechanism for the column that so many people report, its error times the square root of their number)."""
     domain = column.domain
     if isinstance(domain, OneHot):
         oracle: Any = solve_frequency(eps, list(domain.names)).mechanism
@@ -866,7 +877,7 @@ def _mechanism(column: Column, goal: str, eps: Number) -> tuple[Mechanism, float
     if goal == "mean":  # the best of all unbiased mechanisms, and so of all estimates that are averages
         found = solve_kernel(eps, unbiased=True, domain=domain, rtol=RTOL)
         return found.mechanism, math.sqrt(found.value)
-    name, unit = _best(goal, eps)
+    name, unit = _best(goal, eps, min(people, CROWD) if goal == "quantile" else 0)
     return dict(_makers(domain, eps, goal))[name](), unit * (1.0 if goal == "distribution" else domain.width)
 
 
@@ -875,10 +886,17 @@ def _makers(domain: Any, eps: Number, goal: str) -> list[tuple[str, Callable[[],
 
 
 @lru_cache(maxsize=256)
-def _best(goal: str, eps: Number) -> tuple[str, float]:
-    """(name, unit error) of the best mechanism on [0, 1]: on other intervals the same one is, in their units."""
-    unit, population = Interval(0, 1), "uniform" if goal in ("distribution", "quantile") else None
-    return min(
-        ((name, unit_error(make(), goal, unit, population)) for name, make in _makers(unit, eps, goal)),
-        key=lambda row: row[1],
-    )
+def _best(goal: str, eps: Number, people: int) -> tuple[str, float]:
+    """(name, unit error) of the best mechanism on [0, 1]: on other intervals the same one is, in their units.
+
+    The error of a median is simulated: it does not fall like 1/sqrt(people), for few of them have wider bins, and their estimated
+    probabilities are not below 0, which matters the more the larger the noise is.
+    """
+    unit, population = Interval(0, 1), "uniform" if goal == "distribution" else None
+
+    def error(mechanism: Mechanism) -> float:
+        if goal != "quantile":
+            return unit_error(mechanism, goal, unit, population)
+        return math.sqrt(people) * simulated_quantile(mechanism, people, 0.5, np.full(EVEN, 1 / EVEN))
+
+    return min(((name, error(make())) for name, make in _makers(unit, eps, goal)), key=lambda row: row[1])
