@@ -589,6 +589,26 @@ def test_errors_of_columns_name_the_argument_and_no_entry():
             made()
 
 
+def test_plans_that_are_made_can_be_read_again():
+    """One for 10^13 people, or with 100,001 categories, was saved and then refused."""
+    for made in (lambda: optdp.plan({"a": optdp.Flag()}, 1.0, n=10**12 + 1), lambda: optdp.Category(range(100_001)),
+                 lambda: optdp.plan({str(i): optdp.Flag() for i in range(10_001)}, 1.0)):  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match="not allowed"):
+            made()
+    largest = optdp.plan({"a": optdp.Category(range(100_000))}, 1.0, n=10**12)
+    assert optdp.Plan.from_dict(json.loads(json.dumps(largest.to_dict()))) == largest
+
+
+def test_what_was_clipped_is_said():
+    """The mean of incomes up to a limit was printed as that of all of them; an integer beyond floats is clipped as by clients."""
+    columns = {"x": optdp.Number(0, 10, outside="clip"), "y": optdp.Number(0, 10)}
+    survey = optdp.plan(columns, 4.0, strategy="split")
+    answers = survey.estimate(survey.randomize({"x": [10**400, -(10**400), 3], "y": [1, 2, 3]}, 1))
+    assert answers["x"].assumptions.endswith("; inputs beyond [0, 10] count as its ends")
+    assert "beyond" not in answers["y"].assumptions
+    assert columns["x"].encode([10**400, -(10**400), "1e400"], "x").tolist() == [10, 0, 10]
+
+
 def test_tables_of_pairs_are_probabilities_with_intervals_that_cover():
     """The clipped averages of two independent columns summed to 3.08, and cells of 0.011 were covered in 0.91 of cases."""
     rng = np.random.default_rng(0)

@@ -136,6 +136,7 @@ def test_the_schema_in_the_help_is_taken(tmp_path, monkeypatch, capsys):
             "--date 'd:2020-13-01:2021-01-01' is not allowed: first = '2020-13-01'",
         ),
         (["--number", "x:a:1"], "--number 'x:a:1' is not allowed: 'a' is not a number"),
+        (["--flag", "a", "--weight", "a"], "--weight 'a' is not allowed: 'a' is not a number"),
         (["--category", "c:a,,b"], "--category 'c:a,,b' is not allowed: values with ''"),
         (["--integer", "x:0.1:0.9"], "--integer 'x:0.1:0.9' is not allowed: lower = 0.1"),
     ],

@@ -107,7 +107,13 @@ def _make_plan(args: argparse.Namespace) -> int:
                 raise ValueError(f"--{kind} {text!r} is not allowed: see `optdp plan --help` for its form") from None
             except ValueError as error:
                 raise ValueError(f"--{kind} {text!r} is not allowed: {error}") from None
-    weights = {name: options.parse_float(weight) for name, _, weight in (text.rpartition(":") for text in args.weight)}
+    weights: dict[str, float] = {}
+    for text in args.weight:
+        name, _, weight = text.rpartition(":")
+        try:
+            weights[name] = number(weight)
+        except ValueError as error:
+            raise ValueError(f"--weight {text!r} is not allowed: {error}") from None
     plan = options.call(optdp.plan, args, schema=schema, weights=weights, progress=True)
     plan.save(args.out)
     print(plan.summary())

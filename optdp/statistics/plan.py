@@ -26,7 +26,7 @@ import json
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from pathlib import Path
@@ -76,6 +76,8 @@ CONTENDERS = {
 }
 #: Equal parts of a range in which entries are spread evenly where the error of a median is simulated, and the most people for it.
 EVEN, CROWD = 256, 10**6
+#: People and columns of a plan.
+MOST = 10**12, 10_000
 #: Shares of eps are multiples of this part of it.
 GRAIN = 2**20
 #: What an estimate says for a goal.
@@ -370,7 +372,7 @@ class Plan(tables.Printed):
     def read(cls, fields: Fields) -> Plan:
         """The same, from entries checked one by one. **Raises** FieldError, or ValueError if rows would not be eps-LDP."""
         fields.integer("plan", 1, 1)
-        parts = fields.typed("parts", tuple[Part, ...], Within(least=1, most=10_000))
+        parts = fields.typed("parts", tuple[Part, ...], Within(least=1, most=MOST[1]))
         compared = []
         for i, entry in enumerate(fields.entries("compared", 0, 100)):
             row = Fields(entry, f"{fields.where}.compared[{i}]")
@@ -380,7 +382,7 @@ class Plan(tables.Printed):
             parts,
             fields.integer("reported", 1, len(parts)),
             fields.number("eps"),
-            fields.integer("n", 1, 10**12),
+            fields.integer("n", 1, MOST[0]),
             tuple(compared),
             fields.choice("repeat", REPEATS) if "repeat" in fields.data else "once",  # older files do not say
         )
@@ -631,10 +633,13 @@ class Answers(Mapping[str, Estimate]):
         if not (outputs.n if isinstance(outputs, Tally) else len(outputs)):
             raise ValueError(f"column {name!r} has no answers, which is not allowed: somebody must report it")
         try:
-            return estimate(part.mechanism, outputs, what, level=self.level, **options)
+            found = estimate(part.mechanism, outputs, what, level=self.level, **options)
         except ValueError as error:
             kind = NotIdentified if isinstance(error, NotIdentified) else ValueError
             raise kind(f"column {name!r}: {error}") from None
+        if getattr(part.column, "outside", "refuse") == "refuse":
+            return found
+        return replace(found, assumptions=f"{found.assumptions}; inputs beyond {part.column.domain} count as its ends")
 
     def every(self) -> tuple[dict[str, Estimate], dict[str, str]]:
         """(the estimates by column, why there is none of the other columns)."""
@@ -776,9 +781,9 @@ def plan(
         True
     """
     total = require.exact_epsilon(eps)
-    if not isinstance(schema, Mapping) or not schema:
+    if not isinstance(schema, Mapping) or not 0 < len(schema) <= MOST[1]:
         raise TypeError(
-            "schema is not allowed: it must map column names to optdp.Number, Integer, Date, Category or Flag"
+            f"schema is not allowed: it must map 1 to {MOST[1]} names to optdp.Number, Integer, Date, Category or Flag"
         )
     for name, column in schema.items():
         if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
@@ -789,7 +794,7 @@ def plan(
             )
     require.choice("strategy", strategy, STRATEGIES)
     require.choice("repeat", repeat, REPEATS)
-    n = 1000 if n is None else require.integer("n", n, low=1)
+    n = 1000 if n is None else require.integer("n", n, low=1, high=MOST[0])
     if weights is not None and not isinstance(weights, Mapping):
         raise TypeError("weights is not allowed: it must map columns to numbers above 0")
     for given, what in ((goal, "goal"), (weights or {}, "weights")):

@@ -22,6 +22,8 @@ from optdp.statistics.tables import Refused
 
 Outside = Literal["refuse", "clip"]
 Unknown = Literal["refuse", "category"]
+#: Values of a category.
+MOST = 100_000
 #: What categories of their own are called.
 MISSING, OTHER = "(missing)", "(other)"
 
@@ -83,7 +85,9 @@ def _numbers(values: Any, name: str) -> np.ndarray:
             text = value.strip(portable.SPACE) if isinstance(value, str) else "" if isinstance(value, bool) else "0"
             try:
                 found[i] = float(value if NUMBER.fullmatch(text) else "nan")
-            except (OverflowError, TypeError, ValueError):
+            except OverflowError:  # an integer beyond floats
+                found[i] = math.inf if value > 0 else -math.inf
+            except (TypeError, ValueError):
                 found[i] = math.nan
     _refuse(np.isnan(found), name, "it is missing or not a number")
     return found
@@ -216,6 +220,8 @@ def _values(given: Any) -> tuple[Any, ...]:
             f"values is a {type(given).__name__}, which is not allowed: it must be a list of texts or numbers"
         )
     found = tuple(v.item() if isinstance(v, np.generic) else v for v in given)
+    if len(found) > MOST:
+        raise ValueError(f"values are not allowed: there are {len(found)}, and may be {MOST} at most")
     for v in found:
         if not isinstance(v, str | int | float):
             raise TypeError(f"values with a {type(v).__name__} are not allowed: {allowed}")
@@ -237,7 +243,7 @@ class Category(Column):
     """
 
     tag = "category"
-    values: Annotated[tuple[Any, ...], Within(least=1, most=100_000)]
+    values: Annotated[tuple[Any, ...], Within(least=1, most=MOST)]
     missing: Unknown = "refuse"
     other: Unknown = "refuse"
     what = "frequencies"
