@@ -905,3 +905,22 @@ def test_intervals_of_vectors_end_where_the_domain_does_and_cover(mechanism, n):
         covered += (low <= truth) & (truth <= high)
         bands += (found.band[0] <= truth).all() and (truth <= found.band[1]).all()
     assert min(*covered, bands) / runs > 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+@pytest.mark.parametrize("what", ["histogram", "cdf"])
+def test_distributions_say_what_their_intervals_need(what):
+    """With inputs that are spread evenly they cover; with five points they need not, and say so; quantiles need nothing of it."""
+    mechanism = optdp.solve_piecewise(4.0, 3, domain=(0, 100)).mechanism
+    rng, n, runs, level = np.random.default_rng(0), 5000, 60, 0.99
+    points = [10.0, 33.0, 34.0, 71.0, 90.0]
+    for draw, held in ((lambda: rng.uniform(0, 100, n), True), (lambda: rng.choice(points, n), False)):
+        covered, share = [], np.full(32, 1 / 32) if held else np.histogram(points, 32, (0, 100))[0] / 5
+        truth = share if what == "histogram" else np.cumsum(share)
+        for _ in range(runs):
+            found = optdp.estimate(mechanism, mechanism.randomize(draw(), rng), what, level=level, bins=32)
+            covered.append((found.interval[0] - 1e-9 <= truth) & (truth <= found.interval[1] + 1e-9))
+        worst = np.mean(covered, axis=0).min()
+        assert worst > 0.9 if held else worst < 0.5
+        assert "intervals may miss the truth where they are not" in found.assumptions
+    outputs = mechanism.randomize(np.full(n, 10.0), rng)
+    assert "spread evenly" not in optdp.estimate(mechanism, outputs, "quantile", q=0.5).assumptions

@@ -26,6 +26,9 @@ this range.
 **Quantiles** of numbers are estimated in bins. Their value and standard error take inputs for evenly spread within each; the
 interval does not, and so is not much shorter than a bin, however many outputs there are.
 
+**Histograms and distribution functions** of numbers, and posteriors, take inputs for evenly spread within each bin, and so do
+their intervals. Where many inputs are at one point and the noise is small, an interval may never hold the truth.
+
 Bands hold all numbers at once: the critical value is the quantile of the largest of normal variables with the correlations of the
 averages, or Sidak's bound on it.
 """
@@ -582,6 +585,8 @@ def _binned(mechanism: Mechanism, data: Data, ask: _Ask, bins: Any) -> Estimate:
     matrix, counts = matrix[used], counts[used]
     names = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     told = POPULATION.format("distribution") + f"; they are spread evenly within each of the {len(names)} bins"
+    if ask.what != "quantile":
+        told += " (intervals may miss the truth where they are not: many at one point, or near one)"
     if ask.what == "quantile":
         x, rows = (
             _fine(mechanism, float(edges[0]), float(edges[-1]), span)
