@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.optimize import brentq
+from scipy.optimize import brentq, linprog
+from scipy.sparse import csr_matrix
 
 import optdp
 from optdp.certificates.base import Refusal
@@ -240,3 +241,92 @@ def test_the_best_certificate_is_that_of_the_closed_form_and_changes_of_it_prove
             wrong.bound(problem)
     with pytest.raises(Refusal, match="rounding must be to nodes"):
         replace(found, n=2, multipliers=(0.1, 0.1)).bound(whole)
+
+
+def step(limit):
+    return optdp.Pieces((0, limit), ((0,), (1,)))
+
+
+def brute(eps, delta, limit, n, reach):
+    """The least mass beyond `limit` of symmetric masses on cells between 0, 1/n, ..., reach, with a slack for every pair."""
+    size, e = n * reach, math.exp(eps)
+    shifts, starts = range(1, n + 1), range(-size - n, size)
+    columns, rows, entries, right = [], [], [], []
+    for s in shifts:
+        for i in starts:
+            row, slack = len(right), size + (s - 1) * (size * 2 + n) + (i + size + n)
+            for at, value in ((i, 1.0), (i + s, -e)):
+                a = at if at >= 0 else -1 - at
+                if a < size:
+                    columns, rows, entries = [*columns, a], [*rows, row], [*entries, value]
+            columns, rows, entries = [*columns, slack], [*rows, row], [*entries, -1.0]
+            right.append(0.0)
+    for s in shifts:
+        first = size + (s - 1) * (size * 2 + n)
+        columns += range(first, first + 2 * size + n)
+        rows += [len(right)] * (2 * size + n)
+        entries += [1.0] * (2 * size + n)
+        right.append(delta)
+    width = size + n * (2 * size + n)
+    cost = np.where(np.arange(width) < size, 2.0 * (np.arange(width) >= round(limit * n)), 0.0)
+    mass = np.where(np.arange(width) < size, 2.0, 0.0)[None, :]
+    table = csr_matrix((entries, (rows, columns)), shape=(len(right), width))
+    return linprog(cost, table, right, mass, [1.0], options={"primal_feasibility_tolerance": 1e-10}).fun
+
+
+@pytest.mark.parametrize("eps, delta", [(1.0, 0.01), (1.5, 0.2), (2.0, 0.05)])
+@pytest.mark.parametrize("limit", ["1/3", "2/5", "2/3", "1", "4/3"])
+def test_limits_at_any_multiples_against_a_program_written_out_on_a_finer_lattice(eps, delta, limit):
+    """Gaps were 1e-3 to 7e-3 (or 1) after a minute: no cell around a point of a lattice ends there."""
+    found = optdp.solve_additive(eps, delta, step(limit))
+    exact = Fraction(limit)
+    direct = brute(eps, delta, float(exact), 2 * exact.denominator, 9)
+    assert found.gap <= 1e-4 and found.verify() and found.mechanism.satisfies(optdp.ApproxDP(eps, delta))
+    assert found.lower_bound <= direct + 1e-9 and found.value == pytest.approx(direct, rel=1e-4, abs=1e-9)
+
+
+@pytest.mark.parametrize("eps", [0.3, 2.0])
+@pytest.mark.parametrize("limit", ["1/5", "1/3", "2/3", "1"])
+def test_limits_within_a_sensitivity_without_delta(eps, limit):
+    """The staircase whose first step is the limit."""
+    rest = 1 / math.expm1(eps)
+    found = optdp.solve_additive(eps, 0, step(limit))
+    assert found.lower_bound <= rest / (float(Fraction(limit)) + rest) <= found.value and found.gap < 1e-10
+
+
+def test_the_geometric_tail_closes_what_a_support_that_ends_leaves():
+    for eps, delta, limit in ((1.0, 0.01, "2/3"), (1e-3, 1e-5, "1/2"), (0.1, 1e-3, "4/3"), (1.0, 1e-6, "5/2")):
+        found = optdp.solve_additive(eps, delta, step(limit), rtol=1e-9)
+        assert found.gap <= 1e-9 and found.verify() and found.mechanism.tail
+        read = optdp.Solution.from_dict(json.loads(json.dumps(found.to_dict())))
+        assert read.verify()
+    assert optdp.solve_additive(1.0, 0.01, step("2/3"), sensitivity=4.0).value > found.value
+
+
+def test_noise_that_never_exceeds_the_limit_ends_before_it():
+    """What is sent may lie just beyond the end of a cell: the chance had been 5e-13, and the gap 1."""
+    for limit in (4 / 3, 1.5):
+        found = optdp.solve_additive(1.5, 0.2, optdp.Threshold(limit))
+        assert found.value == found.lower_bound == 0 and found.verify()
+        assert not (np.abs(found.mechanism.randomize(np.zeros(100_000), 2)) > limit).any()
+
+
+def test_steps_that_floats_put_next_to_ends_of_cells_under_a_pair():
+    for limit, exact in ((0.4, "2/5"), (2 / 3, "2/3")):
+        near, other = (
+            optdp.solve_additive(2.0, 0.05, optdp.Threshold(limit), rtol=0.05),
+            optdp.solve_additive(2.0, 0.05, step(exact)),
+        )
+        assert near.value == pytest.approx(other.value, rel=1e-9) and near.verify()
+        assert near.lower_bound <= other.value * (1 + 1e-9)
+    many = optdp.Pieces((0, "1/3", "2/3", "1", "4/3", "5/3"), ((0,), (1,), (2,), (3,), (4,), (5,)))
+    assert optdp.solve_additive(1.0, 0.01, many).gap <= 1e-5  # all steps count, not the first three
+    tiny = optdp.solve_additive(optdp.KL(1), loss=optdp.Threshold(1e-12), rtol=0.5)  # next to 0, which is no step
+    assert tiny.value <= 1
+
+
+def test_the_certificate_of_bins_under_a_pair_is_for_these_steps():
+    problem = optdp.solve_additive(1.0, 0.01, step("2/3"))
+    made = problem.certificate
+    assert made.rounding == "bins" and made.n == 3
+    assert replace(made, rounding="nodes").bound(problem.problem).value < problem.value * (1 - 1e-3)

@@ -16,7 +16,8 @@ A notion that implies delta(eps) at every eps (a profile, Gaussian DP) has this 
    larger sag of L under its chords on the two sides, and a jump of L within a cell is moved to its outer end. (A step
    function L: X goes to its nearest lattice point, ties towards 0, and c_i = L(|ih| - h/2), the limit from above: nothing is
    lost where a cell ends at a jump. "bins" in place of "nodes": X goes to the bin (kh, (k+1)h] that it falls in, on either side
-   of 0, and c_k = L(kh), on the line again the limit from above: the discretisation of Geng and Viswanath.)
+   of 0 (0 itself with a fair coin), and c_k = L(kh), on the line again the limit from above: the discretisation of Geng and
+   Viswanath for n = 1. A step function whose jumps are multiples of h loses nothing by it.)
    *Ties* do not commute with shifts, and need not: let I be a finite set of cells with union S, D the atoms of X, countably
    many, and d slightly less than sh with D and D - d disjoint. Then T = S less D - d has all of the mass of S, and T + d no atom:
    P(X in S) = P(X in T) <= E P(X in T + d) + delta <= E mu(S + d) + delta with mu the law without its atoms, and

@@ -19,6 +19,10 @@ budget of its shift is exceeded. Left-out pairs are a relaxation, so every round
 **The support is cut without loss.** With p = 0 beyond K, the multipliers beyond it can be constant, and the dual is feasible
 for the infinite program as soon as c_(K+1) >= t + (E - 1) sum lam / 2, which is checked (and K enlarged otherwise).
 
+**Losses that are constant far out.** Cells there are alike, and noise need not end: a geometric tail as below needs nothing of
+delta, which is spent further in, shift n included. For a step function the coarsest lattice with cells that end at its jumps,
+around the points or between them (`bins`), has the value of the line.
+
 **delta = 0** (and delta too small to matter): beyond K the masses are continued geometrically, p_(i+n) = p_i/E, which costs
 nothing once L(Kh) >= t: the staircase. The dual is continued by the matching recursion until it no longer matters.
 """
@@ -55,7 +59,7 @@ from optdp.mechanisms.staircase import LatticeStaircase, noise_of
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers, Line
 from optdp.problem.families import Additive
-from optdp.problem.losses import CustomLoss, Loss, LossLike
+from optdp.problem.losses import CustomLoss, Loss, LossLike, Pieces
 from optdp.problem.objectives import Objective, WorstCase
 from optdp.problem.privacy import GDP, ApproxDP, Privacy
 from optdp.problem.problem import Problem
@@ -80,10 +84,16 @@ MANY = 20_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
 AIM = 0.1
 CHEAP = 10_000
+#: Noise that exceeds a limit with less than this probability may never do so. Where it is then to end: a multiple of 1/(2 n) of
+#: the sensitivity with n up to ENDS; the share of delta that is kept back.
+NOTHING, ENDS, ROOM = 1e-9, 24, 1e-6
 #: Tails that fall more slowly are not tried: what keeps so small an eps with delta = 0 reaches too far.
 FLATTEST = 1e-4
 #: The most points per sensitivity where delta = 0 and the loss jumps.
 FINEST = 1500
+#: Cells that end at all steps of a step function are looked for on lattices up to this many points; as "at" a step counts what is
+#: behind it by less than this share of a cell.
+JUMPY, HARDLY = 48, Fraction(1, 10**9)
 #: Where a loss is bounded noise reaches as far beyond as noise for this share of delta.
 FAR = 1e-3
 #: A delta below this counts as 0 in the lattice program (not in what is guaranteed and proven).
@@ -108,7 +118,8 @@ Proof = AdditiveCertificate | StaircaseCertificate | SpikeCertificate | TailsCer
 
 
 def build_model(
-    eps: float, delta: float, n: int, costs: np.ndarray, size: int, geometric: bool, atom: bool, pairs: dict[int, np.ndarray]
+    eps: float, delta: float, n: int, costs: np.ndarray, size: int, geometric: bool, atom: bool, pairs: dict[int, np.ndarray],
+    bins: bool = False,
 ) -> LinearProgram:  # fmt: skip
     """The lattice program with the rows of `pairs` (see `LatticeProgram`) as a `LinearProgram` with named parts.
 
@@ -117,7 +128,7 @@ def build_model(
     shift s with slacks, (q + sum_i u_(s,i))/delta <= 1 (dual -delta lam_s); "privacy": u_(s,i) >= p_|i| - E p_|i+s| over r_|i|
     (dual -mu_(s,i) r_|i|).
     """
-    program = LatticeProgram(eps, delta, n, costs, points=size, geometric=geometric, atom=atom)
+    program = LatticeProgram(eps, delta, n, costs, points=size, geometric=geometric, atom=atom, bins=bins)
     budgets, rows = sum(bool(program.has_slack(s)) for s in pairs), program.add(pairs)
     model = program.linear
     model.cost = model.cost / program.magnify
@@ -131,31 +142,34 @@ class LatticeProgram:
     """The lattice program as a live linear program that grows by pairs (s, i).
 
     **Arguments:** `eps`, `delta`; `n`: points per sensitivity; `costs`: c_0..c_K; `geometric`: the last n
-    masses are continued geometrically (`costs` then reach far beyond, and K is `points`) and shift n has no slacks; `atom`:
-    whether a mass at 0 may stay there; `method`: see `solve_additive`; `solver`: a `LinearSolver` in place of HiGHS. For
-    delta = 0 there are no slacks at all.
+    masses are continued geometrically (`costs` then reach far beyond, and K is `points`) and shift n has no slacks, or (`loose`)
+    none in the tail, over which `costs` are constant; `atom`: whether a mass at 0 may stay there; `bins`: whether cells lie
+    between the multiples of h, as of `AdditiveMechanism`, so that a and -1 - a are at the same distance; `method`: see
+    `solve_additive`; `solver`: a `LinearSolver` in place of HiGHS. For delta = 0 there are no slacks at all.
 
     Columns and rows are scaled by a reference noise (Laplace down to delta), so that the solver's tolerances are relative.
     """
 
     def __init__(
         self, eps: float, delta: float, n: int, costs: np.ndarray, *, points: int | None = None, geometric: bool = False,
-        atom: bool = False, short: bool = False, method: str = "auto", solver: LinearSolver | None = None,
+        atom: bool = False, short: bool = False, bins: bool = False, loose: bool = False, method: str = "auto",
+        solver: LinearSolver | None = None,
     ) -> None:  # fmt: skip
-        self.eps, self.delta, self.n, self.geometric, self.atom = eps, delta, n, geometric, atom
+        self.eps, self.delta, self.n, self.geometric, self.atom, self.bins = eps, delta, n, geometric, atom, bins
         self.ratio = math.exp(eps)
         self.size, self.costs = costs.size if points is None else points, costs
         self.method, self.solver = method, solver
         #: Indices of rows stay below this: with a geometric tail, rows within it would repeat for ever.
         self.reach = self.size - n if geometric or short else self.size
-        self.short = short
+        self.short, self.loose = short, loose
         index = np.arange(self.size)
-        self.multiplicity = multiplicity = np.where(index == 0, 1.0, 2.0)
+        self.multiplicity = multiplicity = np.where(index > 0, 2.0, 1.0 + bins)
         price = costs[: self.size].copy()
         if geometric:  # the last n columns stand for whole tails, p_r (1 + b + b^2 + ...)
             rest, series = costs[self.size - n :], 1 / -math.expm1(-eps)
             periods = rest.size // n
-            price[-n:] = math.exp(-eps) ** np.arange(periods) @ rest[: periods * n].reshape(periods, n) / series
+            if not loose:
+                price[-n:] = math.exp(-eps) ** np.arange(periods) @ rest[: periods * n].reshape(periods, n) / series
             multiplicity[-n:] *= series
         decay = np.exp(-eps * index / n) * (-math.expm1(-max(eps, delta) / n))
         self.scale = np.maximum(decay, delta / n)
@@ -188,7 +202,7 @@ class LatticeProgram:
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What `build_model` makes the program as it stands from."""
-        return self.eps, self.delta, self.n, self.costs, self.size, self.geometric, self.atom, self.pairs
+        return self.eps, self.delta, self.n, self.costs, self.size, self.geometric, self.atom, self.pairs, self.bins
 
     @property
     def linear(self) -> LinearProgram:
@@ -198,9 +212,13 @@ class LatticeProgram:
     def rows(self) -> int:
         return int(self.session.size[0])
 
+    def _distance(self, index: np.ndarray) -> np.ndarray:
+        """How many cells from 0 these cells are."""
+        return np.where(index < 0, -index - self.bins, index)
+
     def has_slack(self, shift: int | np.ndarray) -> np.ndarray:
         """Which shifts may exceed e^eps by a budget of delta."""
-        return np.asarray(shift < self.n if self.geometric else shift > 0) & (self.delta > 0)
+        return np.asarray(shift < self.n if self.geometric and not self.loose else shift > 0) & (self.delta > 0)
 
     def add(self, pairs: dict[int, np.ndarray]) -> int:
         """Add rows (and slacks) for the pairs (shift, indices) that are not there yet; returns how many."""
@@ -220,7 +238,8 @@ class LatticeProgram:
 
     def _missing(self, shift: int, indices: np.ndarray) -> np.ndarray:
         """Those of the increasing indices that make a row with this shift and are not there yet."""
-        wanted, there = indices[(np.abs(indices) < self.reach) & (2 * indices != -shift)], self.pairs.get(shift)
+        inner, apart = self._distance(indices) < self.reach, 2 * indices != -shift - self.bins
+        wanted, there = indices[inner & apart], self.pairs.get(shift)
         if there is None:
             return wanted
         return wanted[there.take(np.searchsorted(there, wanted), mode="clip") != wanted]
@@ -238,7 +257,7 @@ class LatticeProgram:
     def _append(self, shift: np.ndarray, index: np.ndarray) -> None:
         from scipy.sparse import csc_matrix
 
-        here, there = np.abs(index), np.abs(index + shift)
+        here, there = self._distance(index), self._distance(index + shift)
         weight = self.scale[here]
         within = there < self.size
         if self.geometric:  # masses in the last n columns are those of the first period of the tail
@@ -286,7 +305,7 @@ class LatticeProgram:
         rows, masses = self.linear.rows, slice(0, self.size + 1)
         found = hockeystick.solve(
             self.linear.cost[masses], rows[0, masses].toarray()[0], rows[pair][:, masses], group,
-            self.scale[np.abs(index[pair])] / self.delta, 1 / self.delta, deadline=time.perf_counter() + time_limit,
+            self.scale[self._distance(index[pair])] / self.delta, 1 / self.delta, deadline=time.perf_counter() + time_limit,
         )  # fmt: skip
         if found is None:
             return False
@@ -324,8 +343,9 @@ class LatticeProgram:
         """Pairs not in the program where p exceeds what privacy allows by more than `tolerance` (relative to delta)."""
         p, atom = self.masses()
         pad = p[-self.n :] / self.ratio if self.geometric else np.zeros(self.n)
-        line = np.concatenate([pad[::-1], p[:0:-1], p, pad])
-        out, reach = {}, self.size - 1 + self.n
+        left = p[::-1][: self.size - 1 + self.bins]
+        line = np.concatenate([pad[::-1], left, p, pad])
+        out, reach = {}, left.size + self.n
         for s in range(1, self.n + 1):
             excess = line[:-s] - self.ratio * line[s:]
             if not self.has_slack(s):
@@ -382,7 +402,7 @@ class LatticeProgram:
             rows = np.flatnonzero(shift == s)
             rows = rows[np.argsort(index[rows])]
             if rows.size:
-                mu[s] = (index[rows], np.maximum(-duals[rows], 0.0) / self.scale[np.abs(index[rows])])
+                mu[s] = (index[rows], np.maximum(-duals[rows], 0.0) / self.scale[self._distance(index[rows])])
         return float(duals[0]), mu, lam
 
 
@@ -412,8 +432,8 @@ def multipliers_of(program: LatticeProgram, costs: np.ndarray) -> list[Multiplie
     out = []
     for s, (index, values) in mu.items():
         weight = lam.get(s, 0.0)
-        if not program.has_slack(s):  # what it costs is delta times this
-            weight = max(float(values.max()), float(tail.max(initial=0.0)) if s == n else 0.0)
+        if not program.has_slack(s) or program.loose:  # what it costs is delta times this
+            weight = max(weight, float(values.max()), float(tail.max(initial=0.0)) if s == n else 0.0)
         if weight <= 0:
             continue
         if program.geometric and s == n:
@@ -452,11 +472,12 @@ class _Bracket:
 
 
 def jumps_of(loss: Any, width: float) -> list[Fraction]:
-    """Where the loss jumps, in sensitivities (of many places the first three)."""
+    """Where the loss jumps, in sensitivities (of many places the first three, but all steps of a step function)."""
     if loss.polynomials is None:
         return []
     kinks = zip(loss.polynomials[0][1:], pairwise(loss.polynomials[1]), strict=True)
-    return [b / Fraction(width) for b, (r, s) in kinks if horner(r, b) != horner(s, b)][:3]
+    found = [b / Fraction(width) for b, (r, s) in kinks if horner(r, b) != horner(s, b)]
+    return found if loss.steps else found[:3]
 
 
 def beyond(n: int, jumps: list[Fraction], end: Fraction) -> Fraction:
@@ -466,11 +487,43 @@ def beyond(n: int, jumps: list[Fraction], end: Fraction) -> Fraction:
     return max(((end - b * n) % 1 for b in jumps), default=Fraction(0))
 
 
-def aligned(points: int, jumps: list[Fraction], steps: bool) -> int:
-    """Points per sensitivity near `points`, with one of them where the loss jumps, if there are such; for a step function with
-    the end of a cell there, or as little beyond as there is.
+def in_bins(n: int, jumps: list[Fraction]) -> bool:
+    """Whether cells between the points of a lattice end nearer behind the jumps than those around the points."""
+    return beyond(n, jumps, Fraction(0)) < beyond(n, jumps, Fraction(1, 2))
+
+
+def coarsest(jumps: list[Fraction]) -> int | None:
+    """The fewest points per sensitivity with cells, around the points or between them, that end at all steps of a step function
+    (or hardly beyond): more are no better. None where more than JUMPY would be needed.
     """
-    off = {n: beyond(n, jumps, Fraction(steps, 2)) for n in range(points, points + points // 3 + 2)}
+    fits = (n for n in range(1, JUMPY + 1) if beyond(n, jumps, Fraction(0 if in_bins(n, jumps) else 1, 2)) < HARDLY)
+    return next(fits, None)
+
+
+def moved_in(problem: Problem) -> Problem | None:
+    """The problem with steps that are just beyond ends of cells, as floats are that are more than their digits, at these
+    ends: of its noise hardly any is between. None where there are no such steps.
+    """
+    loss, width = problem.objective.loss, Fraction(problem.privacy.sensitivity)  # type: ignore[attr-defined]
+    if not loss.steps or isinstance(problem.domain, Integers):
+        return None
+    breaks, rows = loss.polynomials
+    for n in range(1, JUMPY + 1):
+        for end in (Fraction(1, 2), Fraction(0)):
+            off = [(Fraction(1, 2) - beyond(n, [b / width], end)) % 1 - Fraction(1, 2) for b in breaks[1:]]
+            moved = [b - width * max(x, Fraction(0)) / n for b, x in zip(breaks[1:], off, strict=True)]
+            fits = all(a < b for a, b in pairwise([Fraction(0), *moved]))
+            if fits and max(off, default=0) > 0 and max(map(abs, off)) < HARDLY:
+                return replace(problem, objective=WorstCase(Pieces((breaks[0], *moved), rows)))
+    return None
+
+
+def aligned(points: int, jumps: list[Fraction], steps: bool, bins: bool = False) -> int:
+    """Points per sensitivity near `points`, with one of them where the loss jumps, if there are such; for a step function with
+    the end of a cell there, or as little beyond as there is (`bins`: also of cells between points).
+    """
+    ends = [Fraction(steps, 2), *[Fraction(0)] * bins]
+    off = {n: min(beyond(n, jumps, end) for end in ends) for n in range(points, points + points // 3 + 2)}
     best = min(off, key=lambda n: off[n])
     return best if steps or off[best] < 1e-9 else points
 
@@ -498,11 +551,22 @@ class _Task:
         self.rounds = integers and (large or (narrow and self.width > 1)) and q in (1, 2) and self.width <= WIDEST
         self.discrete = integers and not self.rounds
         self.narrow = narrow and not self.discrete
-        #: Where the loss jumps, in sensitivities (of many the first three); whether it may grow too slowly to end noise.
+        #: Where the loss jumps, in sensitivities; whether it may grow too slowly to end noise.
         self.jumps = jumps_of(self.loss, self.width)
         self.slow = not self.loss.convex
+        #: From where on the loss is constant, in sensitivities, 0 if it is not.
+        self.beyond = float(self.loss.polynomials[0][-1] / Fraction(self.width)) if self.loss.bounded else 0.0
         #: Where noise is made before it is rounded.
         self.area = Integers() if self.discrete else Line()
+
+    def bins(self, n: int) -> bool:
+        """Whether cells begin where the loss jumps, and are not around these places."""
+        return self.loss.steps and not self.discrete and in_bins(n, self.jumps)
+
+    def proof(self, program: LatticeProgram, costs: np.ndarray) -> AdditiveCertificate:
+        """What the multipliers of a program prove."""
+        rounding: Any = "bins" if program.bins else "nodes"
+        return AdditiveCertificate(program.n, rounding, tuple(multipliers_of(program, costs)))
 
     def about(self, **changes: Any) -> _Task:
         """The same task for a changed problem."""
@@ -513,7 +577,7 @@ class _Task:
         what rounding to others costs is a small share of the loss, `value`.
         """
         if not self.rounds:
-            return aligned(points, self.jumps, self.loss.steps)
+            return aligned(points, self.jumps, self.loss.steps, bins=not self.discrete)
         most = int(self.width)
         points = min(points, most)
         if self.loss.exponent == 2 and value * SPARE > 1 / 12:
@@ -572,7 +636,8 @@ class _Task:
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
-        exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete or self.rounds)
+        rounding = "bins" if self.bins(n) else "nodes"
+        exact = proof.lattice_costs(self.loss, self.width, n, last, self.discrete or self.rounds, rounding)
         if not exact.any():
             told = f"loss = {self.loss.name!r}, sensitivity = {self.width:g} is not allowed"
             raise ValueError(f"{told}: all losses up to {last / n:g} sensitivities are about 0; scale the loss up")
@@ -581,7 +646,8 @@ class _Task:
 
     def lattice(self, n: int, costs: np.ndarray, delta: float, **options: Any) -> LatticeProgram:
         """A lattice program of this problem."""
-        program = LatticeProgram(self.eps, delta, n, costs, method=self.method, solver=self.solver, **options)
+        options |= {"bins": self.bins(n), "method": self.method, "solver": self.solver}
+        program = LatticeProgram(self.eps, delta, n, costs, **options)
         # Of a relaxation the multipliers are asked alone.
         if program.atom and not program.short and not (self.rounds and n == self.width):
             ends, unit = np.arange(-1, 2 * program.size, 2) / (2 * n), 1.0 if self.loss.exponent else self.width
@@ -614,30 +680,41 @@ def as_weights(p: np.ndarray, total: float) -> list[int]:
 
 
 def private_finite(
-    privacy: ApproxDP, domain: Line | Integers, n: int, p: np.ndarray, atom: float = 0.0
-) -> AdditiveMechanism:
-    """Noise close to the masses p_0, p_1, .. (and an atom) that is (eps, delta)-private exactly.
+    privacy: ApproxDP, domain: Line | Integers, n: int, p: np.ndarray, atom: float = 0.0, bins: bool = False,
+    tail: bool = False,
+) -> AdditiveMechanism:  # fmt: skip
+    """Noise close to the masses p_0, p_1, .. (and an atom) that is (eps, delta)-private exactly; `bins` as of the mechanism,
+    `tail`: whether they are continued by p_(i+n) = p_i/E.
 
     The masses become integers; where the exact divergence exceeds delta, they are mixed with a reference noise that
     is private for half of delta, just enough (divergences are convex).
     """
     eps, delta = float(privacy.eps), float(privacy.delta)
     ratio, limit = enclosures.exp_below(privacy.eps), Fraction(privacy.delta)  # type: ignore[arg-type]
-    total = atom + p[0] + 2 * p[1:].sum()
-    used = np.flatnonzero(p > 1e-15 * delta * total / p.size)
-    p = p[: int(used[-1]) + 1] if used.size else p[:1]
+    rest, decay = np.zeros(0), 0
+    if tail:
+        p, rest = p[:-n], p[-n:] / -math.expm1(-eps)
+        decay = -(-LIMB * ratio.denominator // ratio.numerator)
+    total = atom + (1 + bins) * p[0] + 2 * p[1:].sum() + 2 * rest.sum()
+    if not tail:
+        used = np.flatnonzero(p > 1e-15 * delta * total / p.size)
+        p = p[: int(used[-1]) + 1] if used.size else p[:1]
     atom = atom if atom > 1e-6 * delta * total else 0.0
-    # Private with room to spare: a truncated Laplacian for half of delta.
-    count = int((truncated_radius(eps, delta / 2) + 2) * n) + 2
-    reference = _cut(np.exp(-eps * (1 - 1e-9) / n * np.arange(count)), 0.49 * delta, n)
-    wide = np.zeros(max(p.size, reference.size))
-    wide[: reference.size] = reference / (2 * reference.sum() - reference[0])
+    # Private with room to spare: a Laplacian with as long a tail, or one that is truncated, for half of delta.
+    count = p.size + n if tail else int((truncated_radius(eps, delta / 2) + 2) * n) + 2
+    reference = np.exp(-eps * (1 - 1e-9 * (not tail)) / n * np.arange(count))
+    reference = reference if tail else _cut(reference, 0.49 * delta, n, bins)
+    reference[count - n :] /= -math.expm1(-eps) if tail else 1.0
+    wide = np.zeros(max(p.size + rest.size, reference.size))
+    wide[: reference.size] = reference / (2 * reference.sum() - (not bins) * reference[0])
+    whole = np.concatenate([p, rest])
     share = 0.0
     for _ in range(40):
         mixed, stuck = share * wide, (1 - share) * atom / total
-        mixed[: p.size] += (1 - share) * p / total
-        parts = tuple(as_weights(np.trim_zeros(mixed, "b"), 1.0)), as_weights(np.array([stuck]), 1.0)[0]
-        noise = AdditiveMechanism(domain, privacy.sensitivity, n, *parts, eps=privacy.eps)
+        mixed[: whole.size] += (1 - share) * whole / total
+        parts = (mixed[:-n], mixed[-n:]) if tail else (np.trim_zeros(mixed, "b"), rest)
+        weights, ends, (stays,) = (tuple(as_weights(part, 1.0)) for part in (*parts, np.array([stuck])))
+        noise = AdditiveMechanism(domain, privacy.sensitivity, n, weights, stays, ends, decay, privacy.eps, bins=bins)
         excess = noise.exact_delta(ratio) - limit
         if excess <= 0:
             return noise
@@ -649,7 +726,9 @@ def private_finite(
     raise ArithmeticError(f"no exactly private noise was found {where}")
 
 
-def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.ndarray) -> AdditiveMechanism:
+def private_geometric(
+    privacy: ApproxDP, domain: Line | Integers, n: int, p: np.ndarray, bins: bool = False
+) -> AdditiveMechanism:
     """Noise close to the masses p_0, p_1, .., continued by p_(i+n) = p_i/E, that is (eps, 0)-private exactly.
 
     Every mass is raised, from the centre outwards, to at least 1/R of those up to n places further in, R <= E rational.
@@ -659,7 +738,7 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
     decay = -(-LIMB * bottom // top)
     while True:
         # Masses in the tail sink to E^-K: keep their relative precision.
-        total = float(p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
+        total = float((1 + bins) * p[0] + 2 * p[1:-n].sum() + 2 * p[-n:].sum() / -math.expm1(-float(privacy.eps)))
         masses = [max(1, v) for v in as_weights(p, total)]
         for _ in range(4 + len(masses) // n):
             changed, bounds = False, largest_around(masses, n)
@@ -684,7 +763,8 @@ def private_geometric(privacy: ApproxDP, domain: Line | Integers, n: int, p: np.
         p = np.array(masses, dtype=float) / float(
             max(masses)
         )  # raised by so much that they no longer fit: anew from there
-    return AdditiveMechanism(domain, privacy.sensitivity, n, tuple(masses[:-n]), 0, tuple(tail), decay, privacy.eps)
+    weights = tuple(masses[:-n])
+    return AdditiveMechanism(domain, privacy.sensitivity, n, weights, 0, tuple(tail), decay, privacy.eps, bins=bins)
 
 
 def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
@@ -700,31 +780,38 @@ def integer_staircase(privacy: ApproxDP, n: int, k: int) -> AdditiveMechanism:
     return AdditiveMechanism(Integers(), n, n, (first,) * (k + 1), 0, (tail,) * n, decay, privacy.eps)
 
 
-def _cut(p: np.ndarray, delta: float, n: int) -> np.ndarray:
+def _cut(p: np.ndarray, delta: float, n: int, bins: bool = False) -> np.ndarray:
     """Masses cut off as early as delta allows: the last n of what is left have a share of at most delta."""
     sums = np.cumsum(p)
     edge = sums - np.concatenate([np.zeros(n), sums[:-n]])
-    fits = np.flatnonzero(edge[n:] <= delta * (1 - 1e-12) * (2 * sums[n:] - p[0])) + n
+    fits = np.flatnonzero(edge[n:] <= delta * (1 - 1e-12) * (2 * sums[n:] - (not bins) * p[0])) + n
     return p[: int(fits[0]) + 1] if fits.size else p
 
 
 def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
-    """delta = 0, or so small that the noise is the staircase cut off where delta allows."""
+    """delta = 0, or so small that the noise is the staircase cut off where delta allows; or a loss that is constant far out,
+    where noise need not end, and delta is of use further in.
+    """
     eps, delta = task.eps, task.delta
-    start = n * (math.ceil(task.indifferent) + 1)
     reach = 36 / eps if delta == 0 else min(36 / eps, truncated_radius(eps, delta) + 4 / eps)
-    costs = task.costs(n, start + n * (math.ceil(reach) + 2) - 1)
     budget = delta if delta > TINY else 0.0  # below, slacks are not worth their scale
-    program = task.lattice(n, costs, budget, points=start + n, geometric=True)
+    loose = budget > 0 and 0 < task.beyond < task.radius
+    start = n * (math.ceil(task.beyond if loose else task.indifferent) + 1)
+    costs = task.costs(n, start + n * (2 if loose else math.ceil(reach) + 2) - 1)
+    options = {"loose": loose, "atom": loose and not (task.discrete or task.bins(n))}
+    program = task.lattice(n, costs, budget, points=start + n, geometric=True, **options)
     others = {s: np.arange(-s, n) if n <= 24 else np.array([-s, 0]) for s in range(1, n)}
-    program.add({n: np.arange(-(n // 2), start)} | others)
-    solved = program.solve(1e-9 if delta == 0 else 1e-5, task.deadline)
+    program.add({n: np.arange(-(n // 2) - 1, start)} | others)
+    solved = program.solve(1e-9 if delta == 0 or loose else 1e-5, task.deadline)
     if not program.primal.size:
         return None
-    p, _ = program.masses()
+    p, atom = program.masses()
     if not 0 < p.sum() < math.inf:  # a solver that answers anything
         return None
-    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
+    certificate = task.proof(program, costs)
+    if loose:
+        mechanism = private_finite(task.privacy, task.area, n, p, atom, program.bins, tail=True)
+        return task.bracket(mechanism, certificate, solved, program, "geometric tail")
     mechanism = _with_tail(task, n, p)
     if task.slow and delta > 0:  # the program's slacks have no use on a tail that does not end
         pure = _solve_geometric(task.about(privacy=replace(task.privacy, delta=0.0)), n)
@@ -735,13 +822,14 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
 
 def _with_tail(task: _Task, n: int, p: np.ndarray) -> AdditiveMechanism:
     """Noise close to masses whose last n fall geometrically, cut off where delta allows if that is better."""
-    mechanism = private_geometric(task.privacy, task.area, n, p)
+    bins = task.bins(n)
+    mechanism = private_geometric(task.privacy, task.area, n, p, bins)
     if task.delta <= 2.0**-BITS:  # less than a weight may have: the tail stays
         return mechanism
     periods = np.arange(1, int(truncated_radius(task.eps, task.delta)) + 5)  # of the tail, written out
     written = np.concatenate([p, (p[-n:] * np.exp(-task.eps * periods)[:, None]).ravel()])
     try:
-        cut = private_finite(task.privacy, task.area, n, _cut(written, task.delta, n))
+        cut = private_finite(task.privacy, task.area, n, _cut(written, task.delta, n, bins), bins=bins)
     except ArithmeticError:  # delta is below the resolution of the weights: the tail stays
         return mechanism
     return cut if cut.enclose_loss(task.loss)[1] <= mechanism.enclose_loss(task.loss)[1] else mechanism
@@ -787,7 +875,7 @@ def _solve_with_slack(
         p, atom = program.stuck(p, atom)
     if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
         return None
-    certificate = AdditiveCertificate(n, "nodes", tuple(multipliers_of(program, costs)))
+    certificate = task.proof(program, costs)
     mechanism = private_finite(task.privacy, task.area, n, p, atom)
     return task.bracket(mechanism, certificate, solved, program, "finite support")
 
@@ -797,14 +885,13 @@ def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> 
 
     The multipliers are those of a relaxation, without rows for pairs that are further out, or (eps = 0) of the program itself.
     """
-    beyond = float(task.loss.polynomials[0][-1] / Fraction(task.width))
-    size = math.ceil((beyond + min(truncated_radius(task.eps, FAR * task.delta), 2 * task.radius) + 1) * n) + n
-    costs, programs = task.costs(n, size), []
+    size = math.ceil((task.beyond + min(truncated_radius(task.eps, FAR * task.delta), 2 * task.radius) + 1) * n) + n
+    costs, programs, bins = task.costs(n, size), [], task.bins(n)
     first = 1 if n <= 6 or every_shift else max(1, (11 * n) // 20)
     for short in (True, False):
-        program = task.lattice(n, costs, task.delta, points=size, atom=not task.discrete, short=short)
+        program = task.lattice(n, costs, task.delta, points=size, atom=not (task.discrete or bins), short=short)
         start = size if every_shift else n
-        program.add({s: np.arange(-min((s + start) // 2, size), size) for s in range(first, n + 1)})
+        program.add({s: np.arange(-min((s + start) // 2 + bins, size), size) for s in range(first, n + 1)})
         programs.append((program, program.solve(tolerance, task.deadline)))
         if not program.primal.size:
             return None
@@ -814,9 +901,30 @@ def _solve_bounded(task: _Task, n: int, every_shift: bool, tolerance: float) -> 
         p[0], atom = p[0] + atom, 0.0
     if not 0 < p.sum() + atom < math.inf:  # a solver that answers anything
         return None
-    own, other = (AdditiveCertificate(n, "nodes", tuple(multipliers_of(each, costs))) for each in (program, relaxed))
-    mechanism = private_finite(task.privacy, task.area, n, p, atom)
+    own, other = (task.proof(each, costs) for each in (program, relaxed))
+    mechanism = private_finite(task.privacy, task.area, n, p, atom, bins)
     return _proven(task.bracket(mechanism, own, solved, program, "finite support"), task, other)
+
+
+def _ending(task: _Task, best: _Bracket) -> _Bracket:
+    """The bracket with noise that ends before the first step, if there is such for a delta that is a little smaller: with
+    cells that end at the step, what is sent may lie just beyond it.
+    """
+    place = max(Fraction(math.ceil(2 * n * task.jumps[0]) - 1, 2 * n) for n in range(1, ENDS + 1))
+    n = coarsest([place])
+    if not place or not n:
+        return best
+    bins, delta = in_bins(n, [place]), task.delta * (1 - ROOM)
+    size = math.ceil(n * place)
+    options: dict[str, Any] = {"bins": bins, "method": task.method, "solver": task.solver}
+    program = LatticeProgram(task.eps, delta, n, np.zeros(size), **options)
+    program.add({s: np.arange(-size - s, size) for s in range(1, n + 1)})
+    if not program.solve(1e-9, task.deadline):
+        return best
+    noise = private_finite(task.privacy, task.area, n, program.masses()[0], bins=bins)
+    return min(
+        best, task.bracket(noise, best.certificate, program=program, kind="finite support"), key=lambda b: b.value
+    )
 
 
 def solve_additive(
@@ -947,7 +1055,14 @@ def design(run: Run, *, n: int | None = None, every_shift: bool = False) -> Solu
     task = _Task(run.problem, run.began + run.time_limit, method, solver)
     if task.delta > 0:
         task = task.on(task.radius + 4)  # refuses a function that is not convex there
-    best = _refine(task, run, n, every_shift)
+    near, best = None if n else moved_in(run.problem), None
+    if near is not None:
+        best = _refine(_Task(near, task.deadline, method, solver), run, None, every_shift)
+        assert isinstance(best.mechanism, AdditiveMechanism)
+        # What is proven there is about the other loss.
+        nothing = AdditiveCertificate(1, "nodes", ())
+        best = replace(task.bracket(best.mechanism, nothing, program=best.program), kind=best.kind)
+    best = _refine(task, run, n, every_shift, best)
     if not math.isfinite(best.value):
         width = task.width
         raise ValueError(
@@ -995,17 +1110,17 @@ def _small_lattice(task: _Task) -> LatticeProgram:
     return program
 
 
-def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket:
-    """Brackets on finer and finer lattices until the gap is at most rtol."""
+def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: _Bracket | None = None) -> _Bracket:
+    """Brackets on finer and finer lattices until the gap is at most rtol, beside what is there (`best`) before."""
     rtol, radius, q = run.rtol, task.radius, task.loss.exponent
     fixed = n is not None or task.discrete
-    points = n or (int(task.width) if task.discrete else task.allowed(4 if radius < 400 else 1))
+    fits = coarsest(task.jumps) if task.jumps and task.loss.steps and not task.discrete else None
+    points = n or (int(task.width) if task.discrete else fits or task.allowed(4 if radius < 400 else 1))
     small = task.delta == 0
     if not small and task.eps > 0 and q is not None:
         large = not task.discrete or (n is None and not every_shift and points < 24 and points**2 * radius > MANY)
         negligible = large and radius > 6 and _share(task.eps, task.delta, q) < (0.1 if task.discrete else 0.02) * rtol
         small = task.delta <= TINY or negligible
-    best: _Bracket | None = None
     coarse: LatticeProgram | None = None
     many = isinstance(task.problem.domain, Integers) and LATTICE < task.width <= WRITTEN and n is None
     if many and task.delta == 0 and q in (1, 2) and task.eps > FLATTEST:  # the staircase is the optimum: no program
@@ -1036,9 +1151,12 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if small and not task.loss.assumptions:
             found, coarse = _solve_geometric(task, points), None
         else:
-            tolerance = min(1e-4, 0.02 * rtol)
+            tolerance = 1e-9 if points == fits else min(1e-4, 0.02 * rtol)
             if task.loss.bounded:  # where delta is small, there is nothing to be had from it far out
-                found, coarse = _solve_geometric(task, points) if task.eps > 0 and not every_shift else None, None
+                found, coarse = (
+                    _solve_geometric(task, points) if task.eps > FLATTEST and not every_shift else None,
+                    None,
+                )
                 if found is None or found.gap > AIM * rtol:
                     slack = _solve_bounded(task, points, every_shift, tolerance)
                     found = _better(found, slack) if found and slack else slack or found
@@ -1058,6 +1176,9 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool) -> _Bracket
         if fixed and small and task.delta > TINY and best.gap > AIM * rtol:
             small = False
             continue
+        if points == fits and best.lower == 0 and best.value < NOTHING and task.delta > 0:
+            best = _ending(task, best)
+            break
         if fixed or best.gap <= AIM * rtol or time.perf_counter() > task.deadline or not found.solved:
             break
         order = 1.0 if task.jumps else 0.5  # gaps fall like the step, or its square

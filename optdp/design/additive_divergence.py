@@ -24,7 +24,7 @@ from optdp.certificates.base import Refusal
 from optdp.certificates.divergence import DivergenceCertificate
 from optdp.certificates.peak import PeakCertificate
 from optdp.design import additive_narrow, additive_peak
-from optdp.design.additive import aligned, as_weights, beyond, jumps_of, sized
+from optdp.design.additive import JUMPY, aligned, as_weights, coarsest, in_bins, jumps_of, moved_in, sized
 from optdp.design.registry import Run, register
 from optdp.exact import require
 from optdp.exact.sampling import LIMB
@@ -32,7 +32,6 @@ from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.peak import PeakNoise
 from optdp.problem.constraints import Unbiased
 from optdp.problem.domains import Integers
-from optdp.problem.losses import Pieces
 from optdp.problem.objectives import WorstCase
 from optdp.problem.privacy import KL, RDP
 from optdp.problem.problem import Problem
@@ -60,8 +59,6 @@ FURTHER = (2.0, 3.0)
 TAILS, RAREST, FARTHEST = 4, 1e-10, 400.0
 #: How much less than the program's value a reference proves before another one is tried.
 ENOUGH = 1e-4
-#: Lattices of more points are not tried for a loss that jumps.
-JUMPY = 48
 #: Lattices that may fail.
 FAILURES = 3
 #: How often the reference and what lies beyond it are fitted to each other; of more points than these only twice. The noise is
@@ -99,32 +96,12 @@ class _Task:
 
     def bins(self, n: int) -> bool:
         """Whether cells begin where the loss jumps, and are not around these places."""
-        nodes, bins = (beyond(n, self.jumps, end) for end in (Fraction(1, 2), Fraction(0)))
-        return self.loss.steps and not self.discrete and bins < nodes
+        return self.loss.steps and not self.discrete and in_bins(n, self.jumps)
 
     def aligned(self, points: int) -> int:
-        """Points per sensitivity near `points` that suit the jumps: for a step function as few as have cells that end there,
-        if there are such: more are no better.
-        """
-        for n in range(1, JUMPY + 1) if self.loss.steps else ():
-            if min(beyond(n, self.jumps, Fraction(1, 2)), beyond(n, self.jumps, Fraction(0))) < 1e-9:
-                return n
-        return aligned(points, self.jumps, self.loss.steps) if self.jumps else points
-
-    def moved_in(self) -> _Task | None:
-        """The problem with steps that are just beyond ends of cells, as floats are that are more than their digits, at these
-        ends: of its noise hardly any is between. None where there are no such steps.
-        """
-        if not self.loss.steps or self.discrete:
-            return None
-        (breaks, rows), width = self.loss.polynomials, Fraction(self.width)
-        for n in range(1, JUMPY + 1):
-            for end in (Fraction(1, 2), Fraction(0)):
-                off = [(1 - beyond(n, [b / width], end)) % 1 for b in breaks[1:]]
-                if 0 < max(off) < 1e-9:
-                    loss = Pieces((breaks[0], *(b - width * x / n for b, x in zip(breaks[1:], off, strict=True))), rows)
-                    return _Task(replace(self.problem, objective=WorstCase(loss)))
-        return None
+        """Points per sensitivity near `points` that suit the jumps."""
+        fits = coarsest(self.jumps) if self.loss.steps else None
+        return fits or (aligned(points, self.jumps, self.loss.steps) if self.jumps else points)
 
     def costs(self, n: int, last: int) -> np.ndarray:
         """Costs of lattice points in floats."""
@@ -467,8 +444,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         )
     points = points if fixed else task.aligned(points)
     best: _Bracket | None = None
-    near, failed = None if fixed else task.moved_in(), 0
-    if near is not None and (made := _bracket(near, near.aligned(1), deadline)) is not None:
+    near, failed = None if fixed else moved_in(problem), 0
+    if near is not None and (made := _bracket(_Task(near), _Task(near).aligned(1), deadline)) is not None:
         value = made.mechanism.enclose_loss(task.loss, sent=True)[1]  # type: ignore[call-arg]
         best = replace(made, value=value, lower=0.0)  # what is proven is about the other loss
     while True:

@@ -702,7 +702,13 @@ class AdditiveMechanism(AdditiveNoise):
                 ),
                 arb(0),
             )
-            if self.tail:
+            if (
+                self.tail
+                and law.bounded
+                and (size - Fraction(1, 2) - (size + 4) * Fraction(share)) * self.step > law.polynomials[0][-1]
+            ):
+                total += 2 * sum(self.tail) * at(size)  # all of it costs the same
+            elif self.tail:
                 (factor, order), b, n, periods = law.growth, enclosures.ball(self._b), self.n, 8
                 q, unit = enclosures.ball(order), (2 * h).max(arb(1)) if law.exponent is None else h
                 # Terms (K + kn + n)^q b^k fall at least by rho once k >= periods; extend until the rest is negligible.
