@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 import optdp
 from optdp.certificates.additive import SCALE, lattice_costs
@@ -191,3 +193,42 @@ def test_cells_end_at_a_jump_or_as_little_beyond_as_there_is():
     assert aligned(4, [Fraction(9, 10)], True) == 5 and aligned(4, [Fraction(0.9)], True) == 6
     assert aligned(4, [Fraction(7, 10)], True) == aligned(4, [Fraction(0.7)], True) == 5
     assert aligned(4, [Fraction(1, 3)], False) == 6 and aligned(4, [Fraction(0.29)], False) == 4
+
+
+def changed(privacy):
+    """The least P(X != 0) on the integers with sensitivity 1: half-lines, and noise with one ratio of neighbours throughout."""
+    if isinstance(privacy, optdp.ApproxDP):
+        return 2 * (1 - float(privacy.delta)) / (1 + math.exp(privacy.eps))
+    if isinstance(privacy, optdp.GDP):
+        return math.erfc(privacy.mu / 2 / math.sqrt(2))
+    ratio = brentq(lambda x: (math.exp(x) - 1) / (math.exp(x) + 1) * x - privacy.bound, 1e-9, 40.0)
+    return 2 / (math.exp(ratio) + 1)
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [optdp.ApproxDP(1.0, 0.01), optdp.ApproxDP(2.0, 0), optdp.GDP(1.0), optdp.GDP(3.0), optdp.KL(0.5)],
+    ids=str,
+)
+def test_the_chance_that_an_integer_is_changed(privacy):
+    """This was refused: the loss is 1 everywhere but at one point, which on the line has no mass to speak of."""
+    found = optdp.solve_additive(privacy, loss=optdp.Threshold(0), discrete=True)
+    assert found.problem.objective.loss == optdp.Threshold(0) and found.verify() and found.gap < 1e-6
+    assert found.lower_bound * (1 - 1e-12) <= changed(privacy) <= found.value * (1 + 1e-12)
+    assert optdp.Solution.from_dict(json.loads(json.dumps(found.to_dict()))).verify()
+    drawn = found.mechanism.randomize(np.zeros(100_000), 4)
+    assert np.mean(drawn != 0) == pytest.approx(found.value, abs=0.01)
+    assert found.mechanism.noise_loss(optdp.Threshold(0)) == pytest.approx(1 - float(found.mechanism.probability(0, 0)))
+
+
+def test_the_chance_of_a_change_at_larger_sensitivities_and_on_the_line():
+    other = optdp.solve_additive(1.0, 0.05, optdp.Threshold(0.5), sensitivity=4, discrete=True)
+    found = optdp.solve_additive(1.0, 0.05, optdp.Threshold(0), sensitivity=4, discrete=True)
+    assert (found.value, found.lower_bound) == (other.value, other.lower_bound)
+    for privacy in (optdp.ApproxDP(1.0, 0.01), optdp.GDP(1.0), optdp.RDP(2, 1)):
+        with pytest.raises(ValueError, match="limit must be above 0: on the line"):
+            optdp.solve_additive(privacy, loss=optdp.Threshold(0))
+    # The certificate is no proof of another problem.
+    line = optdp.Problem(optdp.ApproxDP(1.0, 0.05, 4.0), optdp.Line(), optdp.Threshold(0), optdp.Additive())
+    with pytest.raises(Refusal, match="limit must be above 0"):
+        found.certificate.bound(line)

@@ -125,6 +125,16 @@ def by_pairs(problem: Problem, bound: Callable[[Problem], Bound]) -> Bound:
     return max(found, key=lambda one: one.value)
 
 
+def on_integers(problem: Problem) -> Problem:
+    """The same problem, on the integers with a loss that is the same there (`DistanceLoss.whole`)."""
+    objective: Any = problem.objective
+    if not isinstance(problem.domain, Integers) or not isinstance(objective, WorstCase | Average | At):
+        return problem
+    loss = objective.loss
+    same = loss.form != "distance" or loss.whole is loss
+    return problem if same else replace(problem, objective=replace(objective, loss=loss.whole))
+
+
 def not_noise(problem: Problem) -> str:
     """Why a problem is not about the expectation E L(|X|) of additive noise X, or an empty string."""
     privacy, objective = problem.privacy, problem.objective
@@ -137,6 +147,9 @@ def not_noise(problem: Problem) -> str:
     if not isinstance(objective, WorstCase | Average | At) or objective.loss.form != "distance":
         return "the objective must be the expectation of a loss of the distance"
     loss = objective.loss
+    if loss.polynomials is None and loss.whole is not loss:
+        told = "P(X != 0) is at least 1 - delta under (eps, delta), which is attained for eps > 0, and 1 under GDP, KL, RDP"
+        return f"the limit must be above 0: on the line {told}"
     if loss.exponent is None and loss.polynomials is None and not loss.assumptions:
         return "the loss must be a power, piecewise polynomial, or (for bounded noise) a convex optdp.CustomLoss"
     return ""
@@ -156,6 +169,7 @@ class AdditiveCertificate(Certificate):
     multipliers: Annotated[tuple[Multiplier, ...], Within(most=POINTS)]
 
     def bound(self, problem: Problem) -> Bound:
+        problem = on_integers(problem)
         if reason := not_noise(problem):
             self._refuse(reason)
         loss, discrete = problem.objective.loss, isinstance(problem.domain, Integers)

@@ -43,7 +43,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from flint import arb, ctx
 
-from optdp.certificates.additive import SCALE, lattice_costs, not_noise, scaled
+from optdp.certificates.additive import SCALE, lattice_costs, not_noise, on_integers, scaled
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import OPTIONAL, Within, enclosures, plain, work
 from optdp.problem import KL, RDP, Integers, Problem
@@ -86,6 +86,7 @@ class DivergenceCertificate(Certificate):
     fall: Annotated[float, Within(0.0, 1.0)] = field(default=0.0, metadata=OPTIONAL)
 
     def bound(self, problem: Problem) -> Bound:
+        problem = on_integers(problem)
         privacy: Any = problem.privacy
         if reason := not_noise(problem):
             self._refuse(reason)

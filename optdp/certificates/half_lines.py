@@ -32,7 +32,7 @@ from typing import Any
 
 from flint import arb, ctx
 
-from optdp.certificates.additive import not_noise
+from optdp.certificates.additive import not_noise, on_integers
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, work
 from optdp.exact.numbers import Number
@@ -58,6 +58,7 @@ class HalfLinesCertificate(Certificate):
     tag = "half-lines"
 
     def bound(self, problem: Problem) -> Bound:
+        problem = on_integers(problem)
         privacy = problem.privacy
         if reason := not_noise(problem):
             self._refuse(reason)

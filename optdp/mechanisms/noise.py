@@ -122,6 +122,8 @@ class AdditiveNoise(Mechanism):
         refusal = f"loss = {law.name!r} is not allowed here: "
         if law.form != "distance":
             raise ValueError(refusal + "for additive noise it must be one of the distance")
+        if self.discrete:
+            law = law.whole
         if np.isfinite(radius):
             return law.on(radius)
         if law.assumptions:

@@ -106,6 +106,11 @@ class DistanceLoss(Loss):
     #: Where L is piecewise polynomial: 0 = b_0 < b_1 < ..., and the coefficients on each [b_i, b_(i+1)), the last without end.
     polynomials: Rows | None = None
 
+    @property
+    def whole(self) -> DistanceLoss:
+        """The same loss at all distances that are integers; piecewise polynomial if it can be."""
+        return self
+
     def exact(self, distance: Fraction) -> Fraction:
         """L(distance >= 0), of a piecewise polynomial."""
         assert self.polynomials is not None
@@ -311,6 +316,10 @@ class Threshold(_OneParameter, DistanceLoss):
         if self.limit == 0:  # 1 everywhere but at one point, where atoms may lie
             return None
         return (Fraction(0), Fraction(self.limit)), ((Fraction(0),), (Fraction(1),))
+
+    @property
+    def whole(self) -> DistanceLoss:
+        return self if self.limit else Threshold(0.5)
 
     def exact(self, distance: Fraction) -> Fraction:
         return Fraction(distance > self.limit)
