@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -330,3 +331,23 @@ def test_the_certificate_of_bins_under_a_pair_is_for_these_steps():
     made = problem.certificate
     assert made.rounding == "bins" and made.n == 3
     assert replace(made, rounding="nodes").bound(problem.problem).value < problem.value * (1 - 1e-3)
+
+
+@pytest.mark.parametrize(
+    "privacy, loss", [(optdp.RDP(8, 10), "abs"), (optdp.RDP(32, 12), "squared"), (optdp.GDP(8), "abs")], ids=str
+)
+def test_time_limits_are_looked_at_within_long_steps(privacy, loss):
+    """These took 3, 5 and more than 300 seconds."""
+    optdp.solve_additive(optdp.KL(1), rtol=0.1)  # what is imported counts for nothing
+    began = time.perf_counter()
+    found = optdp.solve_additive(privacy, loss=loss, time_limit=0.3)
+    assert time.perf_counter() - began < 30 and found.program.stopped  # a loaded machine may take several times as long
+    assert 0 < found.lower_bound <= found.value
+
+
+def test_a_chance_that_is_too_small_for_floats_is_called_so():
+    """It falls doubly exponentially: 2e-8 at 2.5 sensitivities, about 1e-15 at 3."""
+    found = optdp.solve_additive(optdp.KL(1), loss=optdp.Threshold(2.5))
+    assert found.gap < 1e-3 and found.value < 1e-7
+    with pytest.raises(ValueError, match="a chance below about 1e-10"):
+        optdp.solve_additive(optdp.KL(1), loss=optdp.Threshold(3))

@@ -122,9 +122,9 @@ class _Task:
         weight[-n:] /= 1 - fall
         return price, weight
 
-    def starts(self, program: noise.Program) -> list[np.ndarray]:
+    def starts(self, program: noise.Program, deadline: float) -> list[np.ndarray]:
         """Logarithms of masses that keep the bound with some room, the best first: Gaussians with exponential tails, as narrow
-        as may be, and staircases.
+        as may be, and staircases. None where there is no time for it.
         """
         x = np.arange(program.size) / program.n
 
@@ -139,7 +139,11 @@ class _Task:
         for slope in (0.98 * self.steep, near * self.bound):
             # Wide ones break it, too: they fall steeply where variables end.
             widths = self.scale * np.geomspace(1e-3, 10, 40)
-            room = np.array([program.excess(shape(width, slope)).max() for width in widths])
+            room = np.full(widths.size, np.inf)
+            for k, width in enumerate(widths):
+                if time.perf_counter() > deadline:
+                    return []
+                room[k] = program.excess(shape(width, slope)).max()
             first = max(int(np.argmax(room < -0.1)) if room.min() < -0.1 else int(np.argmin(room)), 1)
             low, high = widths[first - 1], widths[first]
             for _ in range(12):
@@ -162,7 +166,8 @@ class _Task:
             price, weight = self.data(n, size, fall)
             limit, shifts = self.bound * (1 - share), np.arange(1, n + 1)
             program = noise.Program(price, weight, n, fall, self.alpha, limit, shifts, bins=self.bins(n))
-            for start in self.starts(program):
+            found = None
+            for start in self.starts(program, deadline):
                 found = program.solve(start, EXACT, deadline)
                 if found is not None or time.perf_counter() > deadline:
                     break
@@ -472,10 +477,16 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         return _solution(run, steep, told=_peaked(run, steep))
     # On a lattice that is too coarse for the peak nothing may be proven: what the peak proves holds beside it.
     whole = _better(best, steep) if best and steep and (best.lower <= 0 or not fixed) else best
+    if best is None and time.perf_counter() > deadline:
+        raise ValueError(
+            f"time_limit = {run.time_limit:g} is not allowed for {problem.privacy.adjective} noise with loss = "
+            f"{problem.objective.loss.name!r}: there is no noise yet on {points} points per sensitivity; raise it"
+        )
     if best is None or whole is None or whole.lower <= 0:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed with loss = {problem.loss.name!r}: the program on {points} points per "
-            "sensitivity has no usable solution; raise or lower the bound, or change the loss or the sensitivity"
+            "sensitivity has no usable solution (nor may it have where the loss of the best noise is too small for floats, such as a "
+            "chance below about 1e-10); raise or lower the bound, or change the loss or the sensitivity"
         )
     point = best.point
     assert point is not None
@@ -504,8 +515,8 @@ def _peaked(run: Run, best: _Bracket) -> Program:
     mechanism: Any = best.mechanism
     return Program(
         f"{len(mechanism.ends)} steps of a peak on a plateau; the model is that of 2 points per sensitivity",
-        "the Renyi divergence of the worst pair", "closed form, no solver", run.seconds, run.rtol, build=_model,
-        arguments=(run.problem, 2),
+        "the Renyi divergence of the worst pair", "closed form, no solver", run.seconds, run.rtol,
+        stopped=run.seconds > run.time_limit, build=_model, arguments=(run.problem, 2),
     )  # fmt: skip
 
 
