@@ -351,3 +351,15 @@ def test_a_chance_that_is_too_small_for_floats_is_called_so():
     assert found.gap < 1e-3 and found.value < 1e-7
     with pytest.raises(ValueError, match="a chance below about 1e-10"):
         optdp.solve_additive(optdp.KL(1), loss=optdp.Threshold(3))
+
+
+def test_orders_next_to_one_are_those_of_the_kl_divergence():
+    """These were refused after a minute."""
+    for privacy, loss in ((optdp.RDP(1.0001, 1), "abs"), (optdp.RDP(1.0005, 0.3), optdp.Threshold(1))):
+        found = optdp.solve_additive(privacy, loss=loss)
+        near = optdp.solve_additive(optdp.KL(privacy.bound), loss=loss, rtol=1e-4)
+        assert found.gap < 2e-3 and found.verify() and found.mechanism.satisfies(privacy)
+        assert near.lower_bound <= found.value and found.lower_bound <= near.value
+        assert optdp.Solution.from_dict(json.loads(json.dumps(found.to_dict()))).verify()
+    with pytest.raises(Refusal, match="KL or RDP"):
+        found.certificate.bound(replace(found.problem, privacy=optdp.GDP(1.0)))

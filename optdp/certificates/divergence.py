@@ -37,7 +37,7 @@ changes at multiples of h alone.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -74,7 +74,8 @@ class DivergenceCertificate(Certificate):
 
     **Arguments:** `multipliers`: lam_1..lam_n of F_s/limit, in units in which the sensitivity is 1 and the loss is
     L(sensitivity x), over sensitivity^q for a power; `reference`: w_0, w_1, ..., w_K > 0; `level`, `rounding`,
-    `fall` (0: it does not go on): see above.
+    `fall` (0: it does not go on): see above; `kl`: whether it is about the KL divergence, also where that of Renyi is bounded,
+    which is no smaller.
     """
 
     tag = "divergence"
@@ -84,6 +85,7 @@ class DivergenceCertificate(Certificate):
     level: Annotated[float, Within(0.0)]
     rounding: Literal["nodes", "bins"] = field(default="nodes", metadata=OPTIONAL)
     fall: Annotated[float, Within(0.0, 1.0)] = field(default=0.0, metadata=OPTIONAL)
+    kl: bool = field(default=False, metadata=OPTIONAL)
 
     def bound(self, problem: Problem) -> Bound:
         problem = on_integers(problem)
@@ -92,6 +94,9 @@ class DivergenceCertificate(Certificate):
             self._refuse(reason)
         if not isinstance(privacy, KL | RDP):
             self._refuse("the privacy must be KL or RDP")
+        if self.kl and isinstance(privacy, RDP):
+            problem = replace(problem, privacy=KL(privacy.bound, privacy.sensitivity))
+            privacy = problem.privacy
         loss, discrete = problem.objective.loss, isinstance(problem.domain, Integers)
         if loss.assumptions:
             self._refuse("the loss must be a power or piecewise polynomial: noise is unbounded")

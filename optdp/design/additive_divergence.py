@@ -11,6 +11,7 @@ exactly, and the bound drawn in until it passes.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from optdp.design import additive_narrow, additive_peak
 from optdp.design.additive import JUMPY, aligned, as_weights, coarsest, in_bins, jumps_of, moved_in, sized
 from optdp.design.registry import Run, register
 from optdp.exact import require
+from optdp.exact.numbers import Number
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.additive import AdditiveMechanism
 from optdp.mechanisms.peak import PeakNoise
@@ -59,6 +61,8 @@ FURTHER = (2.0, 3.0)
 TAILS, RAREST, FARTHEST = 4, 1e-10, 400.0
 #: How much less than the program's value a reference proves before another one is tried.
 ENOUGH = 1e-4
+#: Renyi divergences of orders up to this are bounded as the KL divergence; how often the share is doubled that is kept back.
+NEAR, DOUBLED = 1.001, 9
 #: Lattices that may fail.
 FAILURES = 3
 #: How often the reference and what lies beyond it are fitted to each other; of more points than these only twice. The noise is
@@ -437,6 +441,9 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         n = require.integer("n", n, low=1, high=1000)
     problem, deadline = run.problem, run.began + run.time_limit
     sized(problem)
+    if isinstance(problem.privacy, RDP) and float(problem.privacy.alpha) < NEAR:
+        with contextlib.suppress(ValueError):  # the program below says why
+            return _near_kl(run, n)
     task = _Task(problem)
     fixed = n is not None or task.discrete
     steep = _steep(task)
@@ -485,8 +492,8 @@ def design(run: Run, *, n: int | None = None) -> Solution:
     if best is None or whole is None or whole.lower <= 0:
         raise ValueError(
             f"{problem.privacy.adjective} is not allowed with loss = {problem.loss.name!r}: the program on {points} points per "
-            "sensitivity has no usable solution (nor may it have where the loss of the best noise is too small for floats, such as a "
-            "chance below about 1e-10); raise or lower the bound, or change the loss or the sensitivity"
+            "sensitivity has no usable solution (it may have none where the loss of the best noise is too small for floats, "
+            "such as a chance below about 1e-10); raise or lower the bound, or change the loss or the sensitivity"
         )
     point = best.point
     assert point is not None
@@ -497,6 +504,32 @@ def design(run: Run, *, n: int | None = None) -> Solution:
         arguments=(point.problem, point.n),
     )  # fmt: skip
     return _solution(run, whole, told)
+
+
+def _near_kl(run: Run, n: int | None) -> Solution:
+    """An order near 1: the bound is that for the KL divergence, which is no larger, and the noise has a little less of that.
+
+    **Raises** ValueError where nothing is found.
+    """
+    privacy: Any = run.problem.privacy
+
+    def solved(bound: Number) -> Solution:
+        other = replace(run.problem, privacy=KL(bound, privacy.sensitivity))
+        return design(replace(run, problem=other, rtol=max(run.rtol / 3, 1e-5)), n=n)
+
+    proof: Any = solved(privacy.bound).certificate
+    certificate = replace(proof, kl=True)
+    for k in range(DOUBLED):
+        found = solved(float(privacy.bound) * (1 - min(2**k * (float(privacy.alpha) - 1), 0.5)))
+        noise: Any = found.mechanism
+        noise = replace(noise, notion=privacy)
+        if noise.admitted(privacy):
+            lower = min(certificate.bound(run.problem).value, found.value)
+            told = replace(found.program, seconds=run.seconds, rtol=run.rtol, stopped=run.seconds > run.time_limit)
+            return Solution(run.problem, found.value, lower, noise, certificate, told)
+        if time.perf_counter() > run.began + run.time_limit:
+            break
+    raise ValueError(f"no {privacy.adjective} noise is near enough to that for the KL divergence")
 
 
 def _solution(run: Run, best: _Bracket, told: Program) -> Solution:
