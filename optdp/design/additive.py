@@ -79,6 +79,9 @@ NARROW, FIRST, LIMIT = 0.1, 8, 24
 #: Lattices with more points, or programs with more rows, are not tried.
 MAX_POINTS = 60_000
 MAX_ROWS = 120_000
+#: Lattices of at most so many points per sensitivity are solved exactly where a geometric tail and slacks go together: on finer
+#: ones that takes long.
+COARSE = 24
 #: From so many pairs on, a program on few integers is that of delta = 0 at first, where delta saves next to nothing.
 MANY = 20_000
 #: Where it costs little (n^2 times the radius below CHEAP), refinement goes on to a gap of AIM times rtol.
@@ -795,12 +798,12 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     eps, delta = task.eps, task.delta
     reach = 36 / eps if delta == 0 else min(36 / eps, truncated_radius(eps, delta) + 4 / eps)
     budget = delta if delta > TINY else 0.0  # below, slacks are not worth their scale
-    loose = budget > 0 and 0 < task.beyond < task.radius
+    loose = budget > 0 and n <= COARSE and 0 < task.beyond < task.radius
     start = n * (math.ceil(task.beyond if loose else task.indifferent) + 1)
     costs = task.costs(n, start + n * (2 if loose else math.ceil(reach) + 2) - 1)
     options = {"loose": loose, "atom": loose and not (task.discrete or task.bins(n))}
     program = task.lattice(n, costs, budget, points=start + n, geometric=True, **options)
-    others = {s: np.arange(-s, n) if n <= 24 else np.array([-s, 0]) for s in range(1, n)}
+    others = {s: np.arange(-s, n) if n <= COARSE else np.array([-s, 0]) for s in range(1, n)}
     program.add({n: np.arange(-(n // 2) - 1, start)} | others)
     solved = program.solve(1e-9 if delta == 0 or loose else 1e-5, task.deadline)
     if not program.primal.size:
@@ -1176,7 +1179,7 @@ def _refine(task: _Task, run: Run, n: int | None, every_shift: bool, best: _Brac
         if fixed and small and task.delta > TINY and best.gap > AIM * rtol:
             small = False
             continue
-        if points == fits and best.lower == 0 and best.value < NOTHING and task.delta > 0:
+        if n is None and points == fits and best.lower == 0 and best.value < NOTHING and task.delta > 0:
             best = _ending(task, best)
             break
         if fixed or best.gap <= AIM * rtol or time.perf_counter() > task.deadline or not found.solved:
