@@ -35,6 +35,7 @@ from flint import arb, arb_poly, ctx, fmpq
 from optdp.certificates.base import Bound, Certificate
 from optdp.exact import enclosures, require, sweep, work
 from optdp.exact.fields import OPTIONAL, Within
+from optdp.exact.numbers import Log, Number
 from optdp.exact.polynomial import bernstein
 from optdp.exact.sweep import Branches, Cell, Path, Sweep, exact
 from optdp.problem.domains import Interval
@@ -52,6 +53,7 @@ RAYS = 8
 
 Numbers = Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, most=NODES)]
 Tables = Annotated[tuple[Numbers, ...], Within(most=LAYERS)]
+Rational = float | Fraction
 Ray = Annotated[tuple[float, float], Within(-LARGEST, LARGEST)]
 
 
@@ -82,7 +84,7 @@ class KernelCertificate(Certificate):
     densities: Tables = ()
     reaches: Tables = ()
     centres: Tables = ()
-    points: Annotated[tuple[float, ...], Within(0.0, 1.0, most=ATOMS)] = ()
+    points: Annotated[tuple[Rational, ...], Within(most=ATOMS, kind=tuple[Number, ...])] = ()
     weights: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=ATOMS)] = ()
     point_reaches: Annotated[tuple[float, ...], Within(0.0, LARGEST, most=ATOMS)] = ()
     point_centres: Annotated[tuple[float, ...], Within(-LARGEST, LARGEST, most=ATOMS)] = ()
@@ -123,7 +125,8 @@ class KernelCertificate(Certificate):
 
     def _validate(self) -> None:
         """Refuse what no proof should be run on."""
-        if any(a >= b for a, b in pairwise(self.mesh)) or not all(0 <= x <= 1 for x in (*self.mesh, *self.points)):
+        inside = all(not isinstance(x, Log) and 0 <= x <= 1 for x in (*self.mesh, *self.points))
+        if any(a >= b for a, b in pairwise(self.mesh)) or not inside:
             self._refuse("the mesh must increase within [0, 1], and points must lie there")
         layers = (self.densities, self.reaches, *((self.centres,) if self.centres else ()))
         if {len(t) for t in layers} != {len(self.densities)} or len(self.densities) > LAYERS or len(self.mesh) > NODES:
@@ -155,7 +158,7 @@ class KernelCertificate(Certificate):
     def _symmetric(self) -> bool:
         """Whether inputs x and 1 - x have the same weights, and thresholds that mirror each other, exactly."""
 
-        def mirrored(row: Iterable[float], other: Iterable[float]) -> bool:
+        def mirrored(row: Iterable[Rational], other: Iterable[Rational]) -> bool:
             both = ((min(pair), max(pair)) for pair in zip(row, other, strict=True))
             # From 1/2 to 2 the difference from 1 is a float.
             return all(1 - high == low if high <= 2 else exact(low) + exact(high) == 1 for low, high in both)
@@ -168,7 +171,7 @@ class KernelCertificate(Certificate):
             a[2:] == b[2:] and mirrored(a[:2], b[:2]) for a, b in pairs
         )
 
-    def _spend(self, objective: WorstCase | Average, places: dict[float, tuple[fmpq, Fraction]] | None) -> None:
+    def _spend(self, objective: WorstCase | Average, places: dict[Rational, tuple[fmpq, Fraction]] | None) -> None:
         """Refuse to give inputs more than the probabilities of an average."""
         if isinstance(objective, WorstCase):
             return
@@ -200,7 +203,7 @@ class KernelCertificate(Certificate):
         return exact(low), exact(high)
 
 
-def _places(objective: WorstCase | Average, domain: Interval) -> dict[float, tuple[fmpq, Fraction]] | None:
+def _places(objective: WorstCase | Average, domain: Interval) -> dict[Rational, tuple[fmpq, Fraction]] | None:
     """For a prior of finitely many points: by its nearest float, each point's exact share of the domain, and its probability.
 
     Of two points with the same nearest float one is left out: a bound without it holds.
@@ -306,10 +309,10 @@ class _Dual:
         for y0, y1, total, near in self._pieces(inside):
             g = total + near * growth
             rest = g.coeffs() or [zero]
-            if not self.branches.jumps and sum((c.min(zero) for c in rest[1:]), rest[0]) >= zero:
+            if not self.branches.drops and sum((c.min(zero) for c in rest[1:]), rest[0]) >= zero:
                 continue
             values = bernstein(rest)
-            if self.branches.jumps:  # at a jump the least value that is near counts, for every atom by itself
+            if self.branches.drops:  # at a jump the least value that is near counts, for every atom by itself
                 reached = reached.min(values[-1] + self._drop(y1, growth))
                 if y0 == low:
                     reached = reached.min(values[0] - self._drop(y0, growth, after=True))

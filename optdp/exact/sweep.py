@@ -38,16 +38,20 @@ Terms = list[list[list[tuple[int, arb]]]]
 
 @dataclass(frozen=True)
 class Branches:
-    """L(u) in polynomial pieces: `rows[k]` (a_0, a_1, ...) holds between `knots[k - 1]` and `knots[k]`, the outer ones beyond."""
+    """L(u) in polynomial pieces: `rows[k]` (a_0, a_1, ...) holds between `knots[k - 1]` and `knots[k]`, the outer ones beyond.
+
+    At a knot it is the lesser of the two neighbours, or if `upper` the greater.
+    """
 
     knots: tuple[Fraction, ...]
     rows: tuple[tuple[Fraction, ...], ...]
+    upper: bool = False
 
     def row(self, u: Fraction) -> tuple[Fraction, ...]:
-        """The piece at u; at a knot the lesser of the two neighbours."""
+        """The piece at u."""
         at = bisect_right(self.knots, u)
         if at and self.knots[at - 1] == u:
-            return min(self.rows[at - 1 : at + 1], key=lambda row: horner(row, u))
+            return (max if self.upper else min)(self.rows[at - 1 : at + 1], key=lambda row: horner(row, u))
         return self.rows[at]
 
     def stretched(self, by: Fraction) -> Branches:
@@ -55,13 +59,13 @@ class Branches:
         if by == 1:
             return self
         rows = tuple(tuple(a / by**k for k, a in enumerate(row)) for row in self.rows)
-        return Branches(tuple(k * by for k in self.knots), rows)
+        return Branches(tuple(k * by for k in self.knots), rows, self.upper)
 
     @property
     def capped(self) -> Branches:
         """The pieces on [-1, 1], and beyond the values at these ends."""
         ends = [(horner(self.rows[0], Fraction(-1)),), (horner(self.rows[-1], Fraction(1)),)]
-        return Branches((Fraction(-1), *self.knots, Fraction(1)), (ends[0], *self.rows, ends[1]))
+        return Branches((Fraction(-1), *self.knots, Fraction(1)), (ends[0], *self.rows, ends[1]), self.upper)
 
     @cached_property
     def even(self) -> bool:
@@ -73,6 +77,11 @@ class Branches:
     def jumps(self) -> bool:
         """Whether two neighbouring pieces differ where they meet."""
         return any(horner(a, k) != horner(b, k) for k, (a, b) in zip(self.knots, pairwise(self.rows), strict=True))
+
+    @property
+    def drops(self) -> bool:
+        """Whether it may be less at a knot than on both sides of it."""
+        return self.jumps and not self.upper
 
     @cached_property
     def flat(self) -> bool:

@@ -781,31 +781,31 @@ class KernelMechanism(CellWindow):
             for jump in (nearest(y - k * width) for y in at for k in law.knots):
                 floats |= {math.nextafter(jump, -math.inf), jump, math.nextafter(jump, math.inf)}
             inputs = sorted(x for x in floats if self.domain.lower <= x <= self.domain.upper)
-        work.count(len(inputs) * len(at) * (2 + 2 * work.rational(4)))
+        work.count(len(inputs) * len(law.knots) * (10 + (4 + math.log2(len(at))) * work.rational(4)))
         starts = self._first_cell(np.array(inputs)).tolist()
         edges, size, mass = self._edges.tolist(), self.width_cells, self.exact_floor_mass
         marks = sorted({e - s for e in edges for s in (0, size)})
-        jumps = {}  # the loss itself knows to which side a jump belongs, where it can be asked
-        for knot, *sides in zip(law.knots, law.rows, law.rows[1:], strict=False):
-            values, d = [row[0] for row in sides], abs(knot * width)
-            said = float(objective.loss.of(0.0, math.copysign(d, knot)))
-            jumps[knot] = min(values, key=lambda v: abs(v - said)) if Fraction(float(d)) == d else max(values)
+        values = [row[0] for row in law.rows]
+        sides = [bisect_right if law(k) == value else bisect_left for k, value in zip(law.knots, values, strict=False)]
 
-        def lost(losses: list[Fraction], start: int) -> Fraction:
-            far = sum((v * c for v, c in zip(losses, self.cells, strict=True) if v), Fraction(0))
-            shared = (max(min(b, start + size) - max(a, start), 0) for a, b in pairwise(edges))
-            near = sum((v * c for v, c in zip(losses, shared, strict=True) if v), Fraction(0))
-            return mass * far / CELLS + (1 - mass) * near / size
+        def lost(cuts: list[int], start: int) -> Fraction:
+            """The loss of an input with its window there, if each piece of the loss holds between two of these cells."""
+            near = [min(max(cut, start), start + size) for cut in cuts]
+            shares = zip(values, pairwise(cuts), pairwise(near), strict=True)
+            return sum(
+                (v * (mass * (b - a) / CELLS + (1 - mass) * (q - p) / size) for v, (a, b), (p, q) in shares if v),
+                Fraction(0),
+            )
 
         found, between = [], []
         for k, (x, start) in enumerate(zip(inputs, starts, strict=True)):
-            apart = [(y - Fraction(x)) / width for y in at]
-            losses = [jumps[u] if u in jumps else law(u) for u in apart]
-            found.append(lost(losses, start))
+            passed = (side(at, Fraction(x) + knot * width) for side, knot in zip(sides, law.knots, strict=True))
+            held = [0, *(edges[count] for count in passed), CELLS]
+            found.append(lost(held, start))
             if k + 1 < len(inputs) and inputs[k + 1] > math.nextafter(x, math.inf):
                 inner = marks[bisect_right(marks, start) : bisect_left(marks, starts[k + 1])]
-                work.count(len(inner) * len(at) * (2 + work.rational(4)))
-                between += [lost(losses, a) for a in inner]
+                work.count(len(inner) * len(values) * (2 + work.rational(4)))
+                between += [lost(held, a) for a in inner]
         if isinstance(objective, Average):
             value = sum((c * v for c, v in zip(objective.prior.exact, found, strict=True)), Fraction(0))
             return enclosures.round_down(value), enclosures.round_up(value)

@@ -105,6 +105,8 @@ class DistanceLoss(Loss):
 
     #: Where L is piecewise polynomial: 0 = b_0 < b_1 < ..., and the coefficients on each [b_i, b_(i+1)), the last without end.
     polynomials: Rows | None = None
+    #: Whether L counts from a jump on, and not only beyond it.
+    right_continuous: ClassVar[bool] = False
 
     @property
     def whole(self) -> DistanceLoss:
@@ -157,14 +159,16 @@ class DistanceLoss(Loss):
         return t * d - self.integral_ball(d)
 
     def branches(self, unit: Fraction, below: bool) -> Branches | None:
-        return None if self.polynomials is None else _mirrored(*self.polynomials, unit)
+        return None if self.polynomials is None else _mirrored(*self.polynomials, unit, self.right_continuous)
 
     def mean_ball(self, reach: Fraction) -> arb:
         """An enclosure of the mean of L over distances spread evenly over [0, reach]."""
         return self.integral_ball(enclosures.ball(reach)) / enclosures.ball(reach)
 
 
-def _mirrored(breaks: Sequence[Fraction], rows: Sequence[Sequence[Fraction]], unit: Fraction) -> Branches:
+def _mirrored(
+    breaks: Sequence[Fraction], rows: Sequence[Sequence[Fraction]], unit: Fraction, upper: bool = False
+) -> Branches:
     """A loss of the distance unit |u|, given in pieces from each of the breaks (the first is 0) on."""
     for row in rows:
         work.count(3 * len(row) * work.rational(work.words(row) + len(row) * work.words([unit]) / 2))
@@ -173,8 +177,8 @@ def _mirrored(breaks: Sequence[Fraction], rows: Sequence[Sequence[Fraction]], un
     knots = [b / unit for b in breaks]
     if left[0] == scaled[0]:  # even: one piece around 0
         knots, left = knots[1:], left[1:]
-        return Branches((*(-k for k in reversed(knots)), *knots), (*reversed(left), *scaled))
-    return Branches((*(-k for k in reversed(knots[1:])), *knots), (*reversed(left), *scaled))
+        return Branches((*(-k for k in reversed(knots)), *knots), (*reversed(left), *scaled), upper)
+    return Branches((*(-k for k in reversed(knots[1:])), *knots), (*reversed(left), *scaled), upper)
 
 
 @dataclass(frozen=True)
@@ -357,6 +361,7 @@ class Pieces(DistanceLoss):
     """
 
     tag = "pieces"
+    right_continuous = True
     breaks: Annotated[tuple[Fraction, ...], Within(most=1000)]
     coefficients: Annotated[tuple[Annotated[tuple[Fraction, ...], Within(most=32)], ...], Within(most=1000)]
 

@@ -265,7 +265,7 @@ class _Search:
 
     def __init__(self, task: Task, run: Run) -> None:
         self.task, self.run = task, run
-        self.certificate, self.bound = KernelCertificate(), 0.0
+        self.certificate, self.bound, self.message = KernelCertificate(), 0.0, ""
         known = task.prior is None and task.cost.step is not None
         if task.prior is None:
             self.certificate = steps.packing(task) if known else two_atoms(task)
@@ -277,17 +277,31 @@ class _Search:
             count = len(self.certificate.points) // 2 if known else min(int(1 / (2 * task.cost.step)), FEW // 2)
             for n in (count,) if known else (count or 1, count + 1):
                 simple += steps.covers(task, n)
-        values = [made.enclose(run.problem.objective)[1] for made in simple]
-        self.value = min(values)
-        self.mechanism: KernelMechanism | PiecewiseMechanism = simple[values.index(self.value)]
-        #: Whether proofs need the loss's lesser values at jumps.
-        self.lower = False
-        self.message, self.stopped = "", False
+        self.mechanism: KernelMechanism | PiecewiseMechanism
+        self.value = np.inf
+        self._best(simple)
+        #: Whether what is left of the bracket would need other numbers than floats.
+        self.settled = known and self.value < 1
+        if task.cost.flat and not task.has_density and self.gap > run.rtol:
+            for found, proof, whole in steps.stairs(task, run.solver or steps.HIGHS, run.left):
+                self._take(proof)
+                self._best(found)
+                self.settled |= whole
+                if self.gap <= run.rtol:
+                    break
+        self.stopped = False
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
         #: The prior that promises most, and by how much its windows shrink.
         self.proof: tuple[Dual, float] | None = None
         #: What `points.solve` found.
         self.multipliers: tuple[tuple[PriorProgram, Dual, float], bool] | None = None
+
+    def _best(self, found: Sequence[KernelMechanism]) -> None:
+        """Keep the best of these and what is there."""
+        for made in found:
+            value = made.enclose(self.run.problem.objective)[1]
+            if value < self.value:
+                self.mechanism, self.value = made, value
 
     @property
     def close(self) -> float:
@@ -358,8 +372,8 @@ class _Search:
         if coarse:
             self.message = "the domain's floats are too far apart for a narrower bracket"
         levels = 0 if self.gap <= rtol else 2 if coarse else LEVELS
-        if levels and task.prior is None and task.cost.step is not None and self.value < 1:
-            self.message, levels = "floats are too far apart for a cover and a packing of one size", 0
+        if levels and self.settled:
+            self.message, levels = "floats are too far apart for the best outputs", 0
         if not levels and isinstance(self.mechanism, KernelMechanism):  # the program has it among its solutions
             y = task.mirrored(np.concatenate([y, self.mechanism.lows, self.mechanism.highs]))
         cuts = self._first(y, inputs)
@@ -383,13 +397,9 @@ class _Search:
             if found.attained <= NOTHING:
                 self._keep_value(found)
                 break
-            if dual is not None:
-                if not level and task.cost.jumps:  # whether proofs see lesser values there is better known at once
-                    self._keep_bound(dual, shrink)
-                elif self.proof is None or dual.value * (1 - 2 * shrink) > self.proof[0].value * (
-                    1 - 2 * self.proof[1]
-                ):
-                    self.proof = dual, shrink
+            best = 0.0 if self.proof is None else self.proof[0].value * (1 - 2 * self.proof[1])
+            if dual is not None and (self.proof is None or dual.value * (1 - 2 * shrink) > best):
+                self.proof = dual, shrink
             log.debug(
                 "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s, windows shrink by %.2g; %.2f s",
                 y.size, inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink,
@@ -431,7 +441,7 @@ class _Search:
             self.mechanism, self.certificate,
             f"{2 * y.size + 1} columns: densities and atoms of the floor at {y.size} outputs, the value",
             f"{cuts.x.size} active cuts: inputs with their favoured outputs", f"{name} (cuts, refined meshes)",
-            (self.bound, self.value),
+            (min(self.bound, self.value), self.value),  # what is attained is for floats, the bound for real numbers
             objective=None if found is None else found.value * scale, message=self.message, stopped=self.stopped,
             build=build_model, arguments=arguments,
         )  # fmt: skip
@@ -467,7 +477,7 @@ class _Search:
         self, found: Master, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None
     ) -> tuple[PriorProgram, Dual | None, float]:
         """The best prior for the floor's windows, and how much these must shrink."""
-        task, floor = replace(self.task, lower=self.lower), found.floor
+        task, floor = self.task, found.floor
         if task.smooth:
             return self._thresholds(floor, y, inputs, solver)
         best: tuple[PriorProgram, Dual, float] | None = None
@@ -574,18 +584,20 @@ class _Search:
         if not self.task.cost.jumps:  # powers are proven from pieces below them, which large eps magnify
             shares += [4 * shrink + share for share in (rtol / 4, rtol, 1e-3) if share <= 1e-3]
         for share in shares:
-            made = certificate(self.task, dual, share)
-            try:
-                bound = made.bound(self.run.problem).value
-            except Refusal as reason:
-                self.message = str(reason)
-                continue
-            if bound > self.bound:
-                self.certificate, self.bound = made, bound
+            bound = self._take(certificate(self.task, dual, share))
             if bound >= dual.value * self.task.cost.unit * (1 - 4 * share - rtol / 20):
                 break
-        else:
-            self.lower = bool(self.task.cost.jumps)
+
+    def _take(self, made: KernelCertificate) -> float:
+        """What a certificate proves; it is kept if that is more than before."""
+        try:
+            bound = made.bound(self.run.problem).value
+        except Refusal as reason:
+            self.message = str(reason)
+            return -np.inf
+        if bound > self.bound:
+            self.certificate, self.bound = made, bound
+        return bound
 
     def _keep_value(self, found: Master) -> None:
         """The coarsest pieces of the floor that lose little, exactly: little of the bracket, where that stays wide."""
@@ -638,9 +650,7 @@ class _Search:
                 break
         else:
             return
-        value = made.enclose(self.run.problem.objective)[1]
-        if value < self.value:
-            self.mechanism, self.value = made, value
+        self._best([made])
 
     def _stretched(
         self, masses: np.ndarray, lows: np.ndarray, highs: np.ndarray, room: float

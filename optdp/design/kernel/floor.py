@@ -6,7 +6,7 @@ Everything here is in shares of the domain and in units of the loss that make va
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -20,8 +20,6 @@ from optdp.problem.problem import Problem
 KNOTS = 8
 #: Of fitted pieces: bends closer to 0 than STEEP are one at 0, and integrals are not cut closer to it than FINEST.
 STEEP, FINEST = 1e-3, 1e-5
-#: How far from a jump of the loss (in shares of the domain) the lesser value may count.
-ROUNDING = 2.0**-40
 #: Steps in which windows are placed, at most; the share of their mass that they may lack.
 ROOTS, LACK = 60, 1e-7
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -44,7 +42,7 @@ class Cost:
     `jumps`: the positive ones at which it jumps; `step`: where it does if it is one value up to there and another beyond;
     `flat`: whether it is constant between its knots; `lines`: the slopes of L below and above 0 if those are all;
     `share`: where inputs divide their windows;
-    `cuts`: the knots, and other differences at which integrals are cut.
+    `cuts`: the knots, and other differences at which integrals are cut; `drops`: whether it is the lesser value at jumps.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -60,6 +58,7 @@ class Cost:
     share: float = 0.5
     convex: bool = True
     cuts: tuple[float, ...] = ()
+    drops: bool = False
 
     @classmethod
     def of_problem(cls, problem: Problem) -> Cost:
@@ -98,13 +97,9 @@ class Cost:
         share = float(-a / (b - a))  # exactly the loss's own where that is a float
         step = pieces.knots[1] if one else None
         return cls(
-            of, (float(a), float(b)), tilted, square, knots, unit, rises, step, flat, lines, share, law.convex, cuts
-        )
-
-    @property
-    def lower(self) -> Cost:
-        """The loss with its lesser value at jumps and a rounding beyond, where proofs in exact arithmetic have it."""
-        return replace(self, of=lambda u: self.of(np.sign(u) * np.maximum(np.abs(u) - ROUNDING, 0.0)))
+            of, (float(a), float(b)), tilted, square, knots, unit, rises, step, flat, lines, share, law.convex, cuts,
+            pieces is not None and pieces.drops,
+        )  # fmt: skip
 
     def nu(self, x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The threshold of an input x whose favoured outputs lie between a and b."""

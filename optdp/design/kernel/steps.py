@@ -1,31 +1,76 @@
-"""A loss that is one value up to a distance t and another beyond: the best mechanism is a cover, and the proof a packing.
+"""Losses in steps of the distance: finite programs.
 
-With n atoms whose windows [y - t, y + t] cover the domain, each input favours one of which it is in the window, and misses with
-probability (n - 1)/(E + n - 1). With n inputs further than 2 t apart no output is near two of them, so that nothing misses less.
-The least cover and the largest packing of an interval have the same size, ceil(width/(2 t)).
+**One step, worst case.** The loss is one value up to a distance t and another beyond: the best mechanism is a cover, and the
+proof is a packing. With n atoms whose windows [y - t, y + t] cover the domain, each input favours one of which it is in the
+window, and misses with probability (n - 1)/(E + n - 1). With n inputs further than 2 t apart no output is near two of them,
+so that nothing misses less. The least cover and the largest packing of an interval have the same size, ceil(width/(2 t)).
+
+**Several steps b, worst case.** Let P be the points that steps up and down, without leaving the domain, lead to from its ends
+(and from limits of outputs). If they are finitely many, they are all the outputs that are needed, and one input in each cell
+between two neighbours all the inputs. For steps map cells onto each other, or out of the domain. Take a place in one cell of
+each class that they form, and what they make of it in the others, where a mechanism has no atoms (it has countably many, the
+same for all inputs). Let all inputs of a cell use the row of its place, and move each output to the end of its cell that is
+on its side of the place. It was within b of another cell's place if and only if it now is of all inputs of that cell. So the
+guarantee is kept, outputs are in P, and no input loses more than a place did.
+
+What is at a step exactly counts here as within it. Where the loss counts from b on, all this holds for the steps b (1 -
+iota), iota infinitesimal: points are pairs (p, k) for p + k iota, in lexicographic order. An input between two that are
+infinitesimally near is the number p itself.
+
+**An average over finitely many inputs x.** Outputs at x - b, x + b and the ends of their range are enough: any other output
+may move to either neighbour among these, and all inputs within b of it still are.
+
+**The program** is the dense one: for all inputs x and values nu of the loss, with a floor m,
+
+    V(x) >= nu + sum_y m(y) (r + (E - 1) min(r, 0)),   r = L(x, y) - nu.
+
+(1/E <= m(all) <= 1 need not be asked for: a lighter floor pays for the rest as for an output that is far from everything, and
+of a heavier one that share which has mass 1 costs less already, as nu takes the loss's least value.)
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
 from optdp.certificates.kernel import ATOMS, KernelCertificate
+from optdp.design.kernel.floor import of_pieces
 from optdp.design.kernel.task import Task
 from optdp.exact.lattice import Lattice
 from optdp.exact.numbers import next_float
 from optdp.mechanisms.kernel import KernelMechanism
 from optdp.mechanisms.piecewise import CELLS
+from optdp.problem.objectives import Average
+from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
+
+#: At most so many points of P. Floats that are rationals of at most this denominator but for a share NEAR are taken for these.
+POINTS, OUTPUTS, DENOMINATOR, NEAR = 640, 4096, 1000, 2.0**-42
+#: e^eps beyond which inputs meet no output that they do not favour, but for a share that floats do not see.
+LARGE = 1e8
+#: Its smallest entries are e^-eps times differences of losses.
+HIGHS = Highs(tolerance=1e-10, options=(("small_matrix_value", 1e-12), ("presolve", "off")))
+
+#: p + k iota.
+Point = tuple[Fraction, Fraction]
+#: Steps, the side of them, and whether outputs are numbers that can be sent.
+Program = tuple[tuple[Fraction, ...], int, bool]
+#: Where windows only just meet the float between two atoms belongs to the lower one, or to the upper one.
+SHARES = 0.5, 0.5 - 2.0**-53
 
 
 def packing(task: Task) -> KernelCertificate:
-    """Floats further than 2 t apart, each with a mixture of the two thresholds by which g is 0 at outputs near one of them."""
+    """Floats at least 2 t apart, each with a mixture of the two thresholds by which g is 0 at outputs near one of them."""
     step, points = task.cost.step, [0.0]
     assert step is not None
-    while 2 * len(points) < ATOMS and (x := next_float(Fraction(points[-1]) + 2 * step)) <= 1:
-        points.append(x)
+    while 2 * len(points) < ATOMS and (end := Fraction(points[-1]) + 2 * step) <= 1:
+        met = not task.cost.drops and Fraction(float(end)) == end  # no output is near both
+        points.append(float(end) if met else next_float(end))
+    points = points[: len(points) - (points[-1] > 1)]
     n, t = len(points), float(step)
     share = (n - 1) / (task.growth + n) * (1 - 2.0**-50)
     weights = [(1 - share) / n] * n + [share / n] * n
@@ -35,10 +80,7 @@ def packing(task: Task) -> KernelCertificate:
 
 
 def covers(task: Task, count: int) -> list[KernelMechanism]:
-    """Covers: `count` even ones, and as few numbers that can be sent as have every float of the domain in a window.
-
-    Where windows only just meet the float between two atoms belongs to the lower one: `share` is a rounding below 1/2.
-    """
+    """Covers: `count` even ones, and as few numbers that can be sent as have every float of the domain in a window."""
     domain, width, lower = task.problem.domain, task.problem.domain.exact_width, Fraction(task.problem.domain.lower)
     eps = task.problem.eps
     assert task.cost.step is not None and eps is not None
@@ -60,7 +102,139 @@ def covers(task: Task, count: int) -> list[KernelMechanism]:
         if y[-1] < exact[-1]:
             y[-1] = math.nextafter(y[-1], math.inf)
         window = (CELLS // y.size + 1) / CELLS
-        for share in (0.5, 0.5 - 2.0**-53):
+        for share in SHARES:
             made = KernelMechanism.private(eps, np.ones(y.size), y, y, window, domain, "ends", share)
             found.append(made)
     return found
+
+
+def stairs(
+    task: Task, solver: LinearSolver, left: Callable[[], float]
+) -> Iterator[tuple[list[KernelMechanism], KernelCertificate, bool]]:
+    """Mechanisms and proofs of finite programs: for the loss as it is, and for steps that floats tell from these at both sides.
+
+    With each: whether it is whole, so that a wider bracket is for other numbers than floats to close.
+    """
+    pieces = task.problem.loss.branches(task.problem.domain.exact_width, True)
+    assert pieces is not None
+    sides = [(k, *rows) for k, *rows in zip(pieces.knots, pieces.rows, pieces.rows[1:], strict=False) if 0 < k <= 1]
+    sides = [(k, low, high) for k, low, high in sides if low != high and (k < 1 or pieces.upper)]
+    if not sides:
+        return
+    exact = tuple(k for k, *_ in sides)
+    short = tuple(b if abs(b - k) <= NEAR * k else k for k in exact for b in [k.limit_denominator(DENOMINATOR)])
+    levels = np.array([float(sides[0][1][0]), *(float(high[0]) for *_, high in sides)]) / task.cost.unit
+    side = -1 if pieces.upper else 0
+    own: Program = exact, side, False
+    programs: tuple[Program, ...] = own, (short, -1, False), (short, 1, False)
+    if task.prior is not None:
+        programs = (exact, side, True), own
+    for program in dict.fromkeys(programs):
+        ladder = _Ladder(task, levels, *program)
+        if found := ladder.solve(solver, left()) if ladder.closed or program == own else None:
+            proof = ladder.certificate(found[1], program[:2] == own[:2])
+            yield ladder.mechanisms(found[0]), proof, ladder.closed
+
+
+class _Ladder:
+    """The finite program for steps b (1 + side iota); `sent`: with outputs that are numbers which can be sent."""
+
+    def __init__(
+        self, task: Task, levels: np.ndarray, jumps: Sequence[Fraction], side: int, sent: bool = False
+    ) -> None:
+        self.task, self.jumps, self.levels = task, jumps, levels
+        #: Probabilities of inputs, in an average.
+        self.chances: np.ndarray | None = None
+        ends = [(Fraction(end), Fraction(0)) for end in (0, 1, *task.span)]
+        steps = [(s * b, s * side * b) for b in jumps for s in (-1, 1)]
+
+        objective = task.problem.objective
+        #: What each input's place is between: of a prior's points the point twice.
+        self.cells: list[tuple[Point, Point]]
+        if isinstance(objective, Average):
+            self.cells = [((task.share(x), Fraction(0)),) * 2 for x in objective.prior.categories]
+            self.chances = np.array([float(chance) for chance in objective.prior.exact])
+            points = {*ends[2:], *((x + b, k) for (x, _), _ in self.cells for b, k in steps)}
+            if sent:
+                points = {*ends[2:], *(_sent(task, x, b, side) for (x, _), _ in self.cells for b, _ in steps)}
+            self.closed = len(points) <= OUTPUTS
+        else:
+            points, last = set(ends), ends
+            while last and len(points) <= POINTS:
+                moved = dict.fromkeys((p + b, k + c) for p, k in last for b, c in steps)
+                last = [point for point in moved if ends[0] <= point <= ends[1] and point not in points]
+                points |= set(last)
+            self.closed = len(points) <= POINTS
+            self.cells = list(pairwise(sorted(points)))
+        #: Outputs.
+        self.points = sorted(point for point in points if ends[2] <= point <= ends[3])
+        #: How many steps are between each input and each output.
+        self.table = np.zeros((len(self.cells), len(self.points)), dtype=np.int64)
+        places = np.arange(len(self.points))
+        for row, (start, end) in zip(self.table, self.cells, strict=True):
+            for b in jumps:
+                far = bisect_right(self.points, (start[0] + b, start[1] + side * b))
+                near = bisect_left(self.points, (end[0] - b, end[1] - side * b))
+                row += (places < near) | (places >= far)
+        #: What stands for iota.
+        gap = min((q - p for (p, _), (q, _) in pairwise(sorted(points)) if p < q), default=Fraction(1))
+        self.iota = Fraction(2) ** (math.floor(math.log2(gap)) - 4)
+
+    def solve(self, solver: LinearSolver, time_limit: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """(the floor's masses, multipliers of the values nu for each cell); None if there is no solution.
+
+        By the dual, with multipliers of nu > 0 in units of 1/E: what E multiplies is then 1, and the rest may go if E is large.
+        """
+        growth, nu, n = self.task.growth, self.levels - self.levels[0], len(self.cells)
+        r = nu[self.table] - nu[:, None, None]
+        small = 1 / (1 + growth) if growth < LARGE else 0.0
+        unit = np.where(nu > 0, small, 1.0)[:, None, None]
+        rows = np.where(r < 0, r, unit * r).reshape(-1, r.shape[2])
+        count = np.repeat(nu, n)
+        mass = np.where(count > 0, small, 1.0)
+        mass, goal = (
+            (mass[None], np.ones(1)) if self.chances is None else (mass * np.tile(np.eye(n), nu.size), self.chances)
+        )
+        program = LinearProgram(
+            count, np.vstack([mass, rows.T]), np.append(goal, np.zeros(r.shape[2])),
+            np.append(goal, np.full(r.shape[2], np.inf)), maximise=True, name="optdp-kernel-steps",
+        )  # fmt: skip
+        found = program.solve(solver, time_limit=time_limit)
+        if not found.usable:
+            return None
+        weights = (np.maximum(found.x, 0.0) * np.where(count > 0, 1 / (1 + growth), 1.0)).reshape(nu.size, n)
+        return np.maximum(-found.row_dual[goal.size :], 0.0) / (1 + growth), weights
+
+    def mechanisms(self, masses: np.ndarray) -> list[KernelMechanism]:
+        """The floor's mechanism, for both of an input's places between two outputs."""
+        task, on = self.task, np.flatnonzero(masses)
+        y = np.clip([float(p + k * self.iota) for p, k in (self.points[i] for i in on)], *task.span)
+        window = of_pieces(masses[on], y, y).window(task.growth) / masses.sum()
+        eps, domain = task.problem.eps, task.problem.domain
+        return [KernelMechanism.private(eps, masses[on], y, y, window, domain, "ends", share) for share in SHARES]  # type: ignore[arg-type]
+
+    def certificate(self, multipliers: np.ndarray, exact: bool) -> KernelCertificate:
+        """The prior: inputs at the points themselves between two that are infinitesimally near, if all is `exact`."""
+        reaches = np.convolve([0.0, *map(float, self.jumps), 2.0], [0.5, 0.5], "valid").tolist()
+        middles = [((p + q) / 2 + (0 if exact else (i + j) / 2 * self.iota)) for (p, i), (q, j) in self.cells]
+        # Points of a prior go by their nearest floats.
+        x = [float(q) if self.chances is not None or Fraction(float(q)) == q else q for q in middles]
+        total = multipliers.sum() if self.chances is None else multipliers.sum(axis=0) / (self.chances * (1 - 2.0**-40))
+        multipliers = multipliers / np.where(total > 0, total, 1.0)
+        level, cell = np.nonzero(multipliers)
+        return KernelCertificate(
+            points=tuple(x[c] for c in cell), weights=tuple(multipliers[level, cell].tolist()),
+            point_reaches=tuple(reaches[k] for k in level),
+        )  # fmt: skip
+
+
+def _sent(task: Task, x: Fraction, b: Fraction, side: int) -> Point:
+    """The number that can be sent next to x + b, and within the step of x."""
+    domain, width = task.problem.domain, task.problem.domain.exact_width
+    lower = Fraction(domain.lower)
+    step = Lattice.between(*(lower + width * Fraction(end) for end in task.span)).step
+    exact = (lower + width * (x + b)) / step
+    near = math.floor(exact) if b > 0 else math.ceil(exact)
+    if side and near == exact:
+        near -= 1 if b > 0 else -1
+    return (near * step - lower) / width, Fraction(0)

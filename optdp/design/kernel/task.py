@@ -45,20 +45,18 @@ def between(mesh: np.ndarray, count: int) -> np.ndarray:
 class Task:
     """An interval's problem in shares of its domain.
 
-    `outputs`: nodes of the floor; under a density the inputs of losses in steps lie between those where they do. `lower`: see
-    `Cost.lower`. `fine`: whether a narrow gap is asked for, so that programs are large.
+    `outputs`: nodes of the floor; under a density the inputs of losses in steps lie between those where they do. `fine`: whether
+    a narrow gap is asked for, so that programs are large.
     """
 
     problem: Problem
     outputs: tuple[float, ...] = ()
-    lower: bool = False
     fine: bool = False
 
     @cached_property
     def cost(self) -> Cost:
         """The loss."""
-        cost = Cost.of_problem(self.problem)
-        return cost.lower if self.lower else cost
+        return Cost.of_problem(self.problem)
 
     @property
     def eps(self) -> float:

@@ -1,0 +1,160 @@
+"""`solve_kernel` for losses in steps of the distance: finite programs, and what counts at a step."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import optdp
+from optdp.certificates.kernel import KernelCertificate
+
+#: Two steps, the first at half of the second, the domain a multiple of both; two that have 1/24 in common.
+HALVES = optdp.Pieces((0, "1/4", "1/2"), ((0,), ("1/2",), (1,)))
+EIGHTHS = optdp.Pieces((0, "1/8", "1/3"), ((0,), ("1/4",), (1,)))
+
+
+def dense(eps, loss, inputs, outputs, weights=None):
+    """The least loss of any kernel from these inputs to these outputs, written down as it is defined."""
+    table = np.array([[float(loss.exact(abs(x - y))) for y in outputs] for x in inputs])
+    n, k = table.shape
+    rows = [np.eye(k)[None] * np.where(np.arange(n) == i, 1, np.where(np.arange(n) == j, -math.exp(eps), 0))[:, None, None]
+            for i in range(n) for j in range(n) if i != j]  # fmt: skip
+    private = np.hstack(
+        [np.vstack([row.transpose(1, 0, 2).reshape(k, n * k) for row in rows]), np.zeros((len(rows) * k, 1))]
+    )
+    mass = np.hstack([np.kron(np.eye(n), np.ones(k)), np.zeros((n, 1))])
+    lost = np.hstack([np.kron(np.eye(n), np.ones((1, k))) * np.tile(table.ravel(), (n, 1)), np.full((n, 1), -1.0)])
+    if weights is None:
+        found = linprog(
+            np.append(np.zeros(n * k), 1.0), np.vstack([private, lost]), np.zeros(len(private) + n), mass, np.ones(n)
+        )
+    else:
+        cost = np.append((table * np.array(weights)[:, None]).ravel(), 0.0)
+        found = linprog(cost, private, np.zeros(len(private)), mass, np.ones(n))
+    return found.fun
+
+
+@pytest.mark.parametrize("loss", [HALVES, EIGHTHS], ids=["halves", "eighths"])
+@pytest.mark.parametrize("eps", [0.01, 0.5, 2.0, 6.0, 12.0, 20.0, 30.0])
+def test_worst_cases_of_several_steps_are_solved_exactly(loss, eps):
+    """Brackets were up to 0.43 wide after 40 s, and at eps = 2 the second had the bound 0."""
+    solution = optdp.solve_kernel(eps, loss, rtol=1e-5)
+    assert 0 <= solution.gap <= 1e-5
+    assert solution.verify(), str(solution.verify())
+
+
+@settings(max_examples=12)
+@given(
+    st.sampled_from([4, 5, 6]), st.integers(1, 2), st.integers(1, 2), st.sampled_from([0.3, 1.0, 3.0]),
+    st.sampled_from([(0, 1), (-3, 17), (0, 100)]),
+)  # fmt: skip
+def test_steps_agree_with_the_dense_program(cells, first, more, eps, domain):
+    """Inputs at multiples of the common measure and between; outputs just below and above: nothing else tells steps apart."""
+    low, high = domain
+    unit = Fraction(high - low, cells)
+    loss = optdp.Pieces((0, first * unit, (first + more) * unit), ((0,), ("1/3",), (1,)))
+    marks = [low + k * unit for k in range(cells + 1)]
+    middles = [a + unit / 2 for a in marks[:-1]]
+    outputs = [y for mark in marks for y in (mark - unit / 1000, mark + unit / 1000) if low <= y <= high]
+    expected = dense(eps, loss, marks + middles, outputs)
+    solution = optdp.solve_kernel(eps, loss, domain=domain, rtol=1e-5)
+    assert solution.lower_bound - 1e-6 <= expected <= solution.value + 1e-6
+    assert solution.gap <= 1e-5
+
+
+@settings(max_examples=15)
+@given(st.data())
+def test_averages_over_points_agree_with_the_dense_program(data):
+    """Thresholds hold at their limit, pieces from their break on: outputs at the limits, or a little within."""
+    points = sorted(data.draw(st.sets(st.integers(0, 32), min_size=2, max_size=5)))
+    shares = data.draw(st.lists(st.integers(1, 8), min_size=len(points), max_size=len(points)))
+    weights = [Fraction(share, sum(shares)) for share in shares]
+    step, eps = Fraction(data.draw(st.integers(1, 12)), 32), data.draw(st.sampled_from([0.5, 2.0, 5.0]))
+    closed = data.draw(st.booleans())
+    loss = optdp.Threshold(float(step)) if closed else optdp.Pieces((0, step, 2 * step), ((0,), ("1/4",), (1,)))
+    inputs = [Fraction(point, 32) for point in points]
+    off = Fraction(0) if closed else Fraction(1, 10**6)
+    jumps = [step] if closed else [step, 2 * step]
+    outputs = {y for x in inputs for b in jumps for y in (x - b + off, x + b - off) if 0 <= y <= 1} | {
+        Fraction(0),
+        Fraction(1),
+    }
+    shown = optdp.Pieces((0, step + Fraction(1, 10**9)), ((0,), (1,))) if closed else loss
+    expected = dense(eps, shown, inputs, sorted(outputs), [float(w) for w in weights])
+    solution = optdp.solve_kernel(eps, loss, prior=([float(x) for x in inputs], weights), rtol=1e-5)
+    assert solution.lower_bound - 1e-7 <= expected <= solution.value + 1e-7
+    assert solution.gap <= 1e-5 or expected < 1e-9
+
+
+def test_averages_of_steps_over_many_points():
+    """500 points take a second (30 to 50 seconds by cuts)."""
+    rng = np.random.default_rng(1)
+    points = np.unique(rng.random(300)).tolist()
+    solution = optdp.solve_kernel(1.0, EIGHTHS, prior=(points, [1 / 300] * 300), rtol=1e-6)
+    assert 0 <= solution.gap <= 1e-6
+    assert solution.verify()
+
+
+def test_a_step_that_counts_from_its_break_on_needs_one_output_more():
+    """Four windows of open ends cannot cover an interval of four times their length; closed ones can."""
+    at, beyond = (
+        optdp.solve_kernel(1.0, loss) for loss in (optdp.Pieces((0, "1/8"), ((0,), (1,))), optdp.Threshold(0.125))
+    )
+    for solution, outputs in ((at, 5), (beyond, 4)):
+        assert solution.gap <= 1e-9
+        assert solution.value == pytest.approx((outputs - 1) / (math.e + outputs - 1), rel=1e-9)
+    # So a proof for the one is none for the other.
+    assert at.certificate.bound(beyond.problem).value < beyond.value * 0.9
+
+
+def test_points_of_a_proof_may_be_exact_numbers(tmp_path):
+    """With floats for twenty-fourths there is no proof: some are a little nearer than a step."""
+    solution = optdp.solve_kernel(6.0, EIGHTHS)
+    exact = [point for point in solution.certificate.points if isinstance(point, Fraction)]
+    assert exact
+    path = tmp_path / "steps.json"
+    solution.save(path)
+    again = optdp.Solution.load(path)
+    assert again.certificate == solution.certificate
+    assert again.verify()
+    rounded = KernelCertificate.from_dict(
+        solution.certificate.to_dict() | {"points": [float(p) for p in solution.certificate.points]}
+    )
+    assert rounded.bound(solution.problem).value < solution.lower_bound * 0.99
+    for wrong in ("log(2)", "4/3", "-1/24", "1/0", "x"):
+        solution.save(path)
+        data = json.loads(path.read_text())
+        data["certificate"]["points"][0] = wrong
+        path.write_text(json.dumps(data))
+        with pytest.raises(ValueError, match="points"):
+            optdp.Solution.load(path).certificate.bound(solution.problem)
+
+
+@pytest.mark.parametrize("loss", [HALVES, EIGHTHS], ids=["halves", "eighths"])
+@pytest.mark.parametrize("eps", [0.5, 2.0, 6.0])
+def test_random_proofs_for_steps_prove_no_more_than_is_attained(loss, eps):
+    """Inputs at steps from each other, ties included."""
+    best, rng = optdp.solve_kernel(eps, loss), np.random.default_rng(0)
+    for _ in range(40):
+        count = int(rng.integers(1, 12))
+        at = tuple(Fraction(int(k), 24) for k in rng.integers(0, 25, count))
+        weights, reaches = rng.dirichlet(np.ones(count)), rng.choice([0.05, 0.2, 0.4, 0.6, 0.9], count)
+        proof = KernelCertificate(points=at, weights=tuple(weights.tolist()), point_reaches=tuple(reaches.tolist()))
+        assert proof.bound(best.problem).value <= best.value
+
+
+@pytest.mark.parametrize("eps", [0.5, 2.0, 6.0])
+def test_floats_next_to_multiples_have_an_honest_bracket(eps):
+    """0.3 is not three times 0.1: what is between them is for numbers closer together than floats."""
+    floats = optdp.Pieces((0, 0.1, 0.3, 0.7), ((0,), ("1/2",), (1,), (3,)))
+    exact = optdp.Pieces((0, "1/10", "3/10", "7/10"), ((0,), ("1/2",), (1,), (3,)))
+    near, solution = optdp.solve_kernel(eps, floats), optdp.solve_kernel(eps, exact)
+    assert solution.gap <= 1e-6
+    assert near.value == pytest.approx(solution.value, rel=1e-6)
+    assert 0 < near.gap < 0.5 or near.gap <= 1e-3
+    assert near.verify()
