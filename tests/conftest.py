@@ -4,6 +4,7 @@ import importlib
 import math
 import os
 import pkgutil
+import sys
 
 import hypothesis.strategies as st
 import pytest
@@ -37,6 +38,14 @@ def domains():
     """Intervals and circles."""
     circles = st.builds(optdp.Circle, st.floats(1e-2, 1e3), st.floats(-100, 100))
     return st.one_of(intervals(), circles)
+
+
+@pytest.fixture(autouse=True)
+def _figures_closed():
+    """Figures that a test leaves open are not counted against the next."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture

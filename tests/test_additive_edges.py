@@ -177,9 +177,10 @@ def test_a_users_loss_may_be_in_any_units():
         optdp.solve_additive(1, 0.01, lambda d: d, sensitivity=1e-150)
 
 
-def test_orders_near_one_end_in_a_sentence():
-    with pytest.raises(ValueError, match="RDP is not allowed"):
-        optdp.solve_additive(optdp.RDP(1 + 1e-15, 10), n=2)
+def test_orders_next_to_one_have_the_bound_of_kullback_and_leibler():
+    near, limit = (optdp.solve_additive(privacy, n=2) for privacy in (optdp.RDP(1 + 1e-15, 10), optdp.KL(10)))
+    assert near.lower_bound == limit.lower_bound and near.value == pytest.approx(limit.value, rel=1e-9)
+    assert near.verify() and near.mechanism.satisfies(optdp.RDP(1 + 1e-15, 10))
 
 
 @pytest.mark.parametrize(

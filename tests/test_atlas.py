@@ -62,7 +62,8 @@ def test_every_design_is_in_the_atlas():
         next(d.name for d in registry.designs() if d.accepts(chart.make(1.0)) is None) for chart in CHARTS.values()
     }
     known = {design.name for design in registry.designs() if design.accepts.__module__.startswith("optdp.")}
-    assert first == known - {"pair kernel"}  # for functions of the user's own, which are not saved
+    # Functions of the user's own are not saved, and the chance that an integer is changed is that of an error above 1/2.
+    assert first == known - {"pair kernel", "additive change"}
 
 
 @pytest.mark.parametrize("chart", ["kernel-unbiased", "noise-1e-06-abs", "gdp-squared"])

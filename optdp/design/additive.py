@@ -175,7 +175,7 @@ class LatticeProgram:
                 price[-n:] = math.exp(-eps) ** np.arange(periods) @ rest[: periods * n].reshape(periods, n) / series
             multiplicity[-n:] *= series
         decay = np.exp(-eps * index / n) * (-math.expm1(-max(eps, delta) / n))
-        self.scale = np.maximum(decay, delta / n)
+        self.scale = np.maximum(decay, max(delta / n, 1e-300))  # no quotient of them is 0/0
         top = np.append(np.full(self.size, np.inf), np.inf if atom else 0.0)  # the last column is the atom
         self.cost = self.aim = price * multiplicity * self.scale
         #: The costs of masses that are spread over their cells (that of the atom is 0), where that is to be told apart.
