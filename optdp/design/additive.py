@@ -804,7 +804,7 @@ def _solve_geometric(task: _Task, n: int) -> _Bracket | None:
     options = {"loose": loose, "atom": loose and not (task.discrete or task.bins(n))}
     program = task.lattice(n, costs, budget, points=start + n, geometric=True, **options)
     others = {s: np.arange(-s, n) if n <= COARSE else np.array([-s, 0]) for s in range(1, n)}
-    program.add({n: np.arange(-(n // 2) - 1, start)} | others)
+    program.add({n: np.arange(-(n // 2) - program.bins, start)} | others)
     solved = program.solve(1e-9 if delta == 0 or loose else 1e-5, task.deadline)
     if not program.primal.size:
         return None
