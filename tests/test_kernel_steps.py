@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.optimize import linprog
 
 import optdp
 from optdp.certificates.kernel import KernelCertificate
+from optdp.design.kernel import steps
 
 #: Two steps, the first at half of the second, the domain a multiple of both; two that have 1/24 in common.
 HALVES = optdp.Pieces((0, "1/4", "1/2"), ((0,), ("1/2",), (1,)))
@@ -158,3 +160,38 @@ def test_floats_next_to_multiples_have_an_honest_bracket(eps):
     assert near.value == pytest.approx(solution.value, rel=1e-6)
     assert 0 < near.gap < 0.5 or near.gap <= 1e-3
     assert near.verify()
+
+
+def test_a_step_of_a_millionth_is_no_program():
+    """Points are far too many: no output of those that the program had was of use, and the call raised."""
+    solution = optdp.solve_kernel(1.0, optdp.Pieces((0, "1/1000000"), ((0,), (1,))), time_limit=5)
+    assert 0.99 < solution.lower_bound <= solution.value <= 1
+
+
+@pytest.mark.parametrize("points", [0, 512])
+def test_programs_of_many_steps_stay_small(points, monkeypatch):
+    """Twenty breaks that have no common measure led to 5500 points and tables of 600 million numbers."""
+    sizes, solve = [], steps._Ladder.solve
+
+    def seen(ladder, *arguments):
+        sizes.append(ladder.table.size * ladder.levels.size)
+        return solve(ladder, *arguments) if sizes[-1] <= 2**24 else None
+
+    monkeypatch.setattr(steps._Ladder, "solve", seen)
+    rng = np.random.default_rng(0)
+    breaks = (0, *np.sort(rng.random(19)).tolist())
+    prior = (np.unique(rng.random(points)).tolist(), [Fraction(1, points)] * points) if points else None
+    solution = optdp.solve_kernel(
+        1.0, optdp.Pieces(breaks, [(Fraction(k, 20),) for k in range(20)]), prior=prior, time_limit=3
+    )
+    assert 0 <= solution.lower_bound <= solution.value < 1
+    assert max(sizes, default=0) <= 2**24
+
+
+def test_a_hundred_steps_of_a_loss_are_decided_quickly():
+    """Two minutes in all when each was decided in fractions, for each input."""
+    loss = optdp.Pieces(tuple(Fraction(k, 100) for k in range(100)), tuple((Fraction(k, 100),) for k in range(100)))
+    start = time.process_time()
+    solution = optdp.solve_kernel(1.0, loss)
+    assert solution.gap <= 1e-9
+    assert time.process_time() - start < 30

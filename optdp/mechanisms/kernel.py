@@ -775,36 +775,40 @@ class KernelMechanism(CellWindow):
             ):
                 return None
             inputs = [float(p) for p in objective.prior.categories]
-        else:
-            work.count(30 * len(at) * len(law.knots))
+        work.count(30 * len(at) * len(law.knots))
+        values = [row[0] for row in law.rows]
+        #: For each knot the first float for which the piece before it holds up to each output.
+        firsts = []
+        for knot, value in zip(law.knots, values, strict=False):
+            jumps, closed = [y - knot * width for y in at], law(knot) == value
+            pairs = [(jump, nearest(jump)) for jump in jumps]
+            firsts.append([x if x > q or (closed and x == q) else math.nextafter(x, math.inf) for q, x in pairs])
+        if isinstance(objective, WorstCase):
             floats = {self.domain.lower, self.domain.upper}
-            for jump in (nearest(y - k * width) for y in at for k in law.knots):
-                floats |= {math.nextafter(jump, -math.inf), jump, math.nextafter(jump, math.inf)}
+            floats |= {x for row in firsts for first in row for x in (math.nextafter(first, -math.inf), first)}
             inputs = sorted(x for x in floats if self.domain.lower <= x <= self.domain.upper)
-        work.count(len(inputs) * len(law.knots) * (10 + (4 + math.log2(len(at))) * work.rational(4)))
         starts = self._first_cell(np.array(inputs)).tolist()
         edges, size, mass = self._edges.tolist(), self.width_cells, self.exact_floor_mass
         marks = sorted({e - s for e in edges for s in (0, size)})
-        values = [row[0] for row in law.rows]
-        sides = [bisect_right if law(k) == value else bisect_left for k, value in zip(law.knots, values, strict=False)]
+        unit = math.lcm(*(v.denominator for v in values))
+        whole, words = [int(v * unit) for v in values], work.words([unit, *values])
+        work.count(len(inputs) * (2 * len(values) * (1 + words / 8) + work.rational(4 + words)))
 
         def lost(cuts: list[int], start: int) -> Fraction:
             """The loss of an input with its window there, if each piece of the loss holds between two of these cells."""
             near = [min(max(cut, start), start + size) for cut in cuts]
-            shares = zip(values, pairwise(cuts), pairwise(near), strict=True)
-            return sum(
-                (v * (mass * (b - a) / CELLS + (1 - mass) * (q - p) / size) for v, (a, b), (p, q) in shares if v),
-                Fraction(0),
+            far, close = (
+                sum(v * (b - a) for v, (a, b) in zip(whole, pairwise(row), strict=True)) for row in (cuts, near)
             )
+            return (mass * far / CELLS + (1 - mass) * close / size) / unit
 
         found, between = [], []
         for k, (x, start) in enumerate(zip(inputs, starts, strict=True)):
-            passed = (side(at, Fraction(x) + knot * width) for side, knot in zip(sides, law.knots, strict=True))
-            held = [0, *(edges[count] for count in passed), CELLS]
+            held = [0, *(edges[bisect_right(row, x)] for row in firsts), CELLS]
             found.append(lost(held, start))
             if k + 1 < len(inputs) and inputs[k + 1] > math.nextafter(x, math.inf):
                 inner = marks[bisect_right(marks, start) : bisect_left(marks, starts[k + 1])]
-                work.count(len(inner) * len(values) * (2 + work.rational(4)))
+                work.count(len(inner) * (2 * len(values) * (1 + words / 8) + work.rational(4 + words)))
                 between += [lost(held, a) for a in inner]
         if isinstance(objective, Average):
             value = sum((c * v for c, v in zip(objective.prior.exact, found, strict=True)), Fraction(0))

@@ -48,8 +48,9 @@ from optdp.mechanisms.piecewise import CELLS
 from optdp.problem.objectives import Average
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver
 
-#: At most so many points of P. Floats that are rationals of at most this denominator but for a share NEAR are taken for these.
-POINTS, OUTPUTS, DENOMINATOR, NEAR = 640, 4096, 1000, 2.0**-42
+#: At most so many points of P, and numbers in a program. Floats that are rationals of at most this denominator but for a share
+#: NEAR are taken for these.
+POINTS, ENTRIES, DENOMINATOR, NEAR = 640, 2**24, 1000, 2.0**-42
 #: e^eps beyond which inputs meet no output that they do not favour, but for a share that floats do not see.
 LARGE = 1e8
 #: Its smallest entries are e^-eps times differences of losses.
@@ -131,7 +132,7 @@ def stairs(
         programs = (exact, side, True), own
     for program in dict.fromkeys(programs):
         ladder = _Ladder(task, levels, *program)
-        if found := ladder.solve(solver, left()) if ladder.closed or program == own else None:
+        if found := ladder.solve(solver, left()) if ladder.closed or (program == own and task.prior is None) else None:
             proof = ladder.certificate(found[1], program[:2] == own[:2])
             yield ladder.mechanisms(found[0]), proof, ladder.closed
 
@@ -157,14 +158,20 @@ class _Ladder:
             points = {*ends[2:], *((x + b, k) for (x, _), _ in self.cells for b, k in steps)}
             if sent:
                 points = {*ends[2:], *(_sent(task, x, b, side) for (x, _), _ in self.cells for b, _ in steps)}
-            self.closed = len(points) <= OUTPUTS
+            self.closed = len(points) * len(self.cells) * levels.size <= ENTRIES
+            if not self.closed:
+                return
         else:
-            points, last = set(ends), ends
-            while last and len(points) <= POINTS:
-                moved = dict.fromkeys((p + b, k + c) for p, k in last for b, c in steps)
-                last = [point for point in moved if ends[0] <= point <= ends[1] and point not in points]
-                points |= set(last)
-            self.closed = len(points) <= POINTS
+            points, queue = set(ends), list(dict.fromkeys(ends))
+            most, closed = min(POINTS, math.isqrt(ENTRIES // levels.size)), True
+            led = ((p + b, k + c) for p, k in queue for b, c in steps)  # the queue grows
+            for point in led:
+                if ends[0] <= point <= ends[1] and point not in points:
+                    if not (closed := len(points) < most):
+                        break
+                    points.add(point)
+                    queue.append(point)
+            self.closed = closed
             self.cells = list(pairwise(sorted(points)))
         #: Outputs.
         self.points = sorted(point for point in points if ends[2] <= point <= ends[3])
@@ -202,8 +209,11 @@ class _Ladder:
         found = program.solve(solver, time_limit=time_limit)
         if not found.usable:
             return None
+        masses = np.maximum(-found.row_dual[goal.size :], 0.0) / (1 + growth)
+        if not masses.any():  # more outputs than these would be needed
+            return None
         weights = (np.maximum(found.x, 0.0) * np.where(count > 0, 1 / (1 + growth), 1.0)).reshape(nu.size, n)
-        return np.maximum(-found.row_dual[goal.size :], 0.0) / (1 + growth), weights
+        return masses, weights
 
     def mechanisms(self, masses: np.ndarray) -> list[KernelMechanism]:
         """The floor's mechanism, for both of an input's places between two outputs."""
