@@ -790,6 +790,7 @@ class KernelMechanism(CellWindow):
         starts = self._first_cell(np.array(inputs)).tolist()
         edges, size, mass = self._edges.tolist(), self.width_cells, self.exact_floor_mass
         marks = sorted({e - s for e in edges for s in (0, size)})
+        work.count((sum(v.denominator.bit_length() for v in values) / 64) ** 2 / 200)
         unit = math.lcm(*(v.denominator for v in values))
         whole, words = [int(v * unit) for v in values], work.words([unit, *values])
         work.count(len(inputs) * (2 * len(values) * (1 + words / 8) + work.rational(4 + words)))
