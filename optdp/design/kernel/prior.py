@@ -409,7 +409,7 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     for k in keep:
         low, high = dual.layers[k]
         if cost.tilted:
-            centre = (low + high) / 2
+            centre = np.maximum.accumulate((low + high) / 2)  # but for roundings it increases
             centre = grid((centre + 1 - centre[::-1]) / 2 if task.symmetric else centre)
             reaches.append(_steady(dual.mesh, _shrunk((high - low) / 2, shrink), centre, (-1.0, 1.0)))
             centres.append(tuple(centre.tolist()))
@@ -484,7 +484,7 @@ def _steady(mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tup
     even = bool((mesh + mesh[::-1] == 1).all()) and slopes[0] == -slopes[1] and np.allclose(middle + middle[::-1], 1)
     for i in range(1, (count + 1) // 2 if even else count):
         # middle + slope * reach must not decrease, for both slopes; a relative 2^-40 keeps roundings away.
-        step = (middle[i] - middle[i - 1]) * (1 - 2.0**-40)
+        step = (middle[i] - middle[i - 1]) * (1 - 2.0**-20)
         out[i] = min(max(out[i], out[i - 1] - step / slopes[1]), out[i - 1] - step / slopes[0])
     out = np.maximum(out, 0.0)
     return np.concatenate([out[: count // 2], out[: (count + 1) // 2][::-1]]) if even else out
