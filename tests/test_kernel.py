@@ -524,9 +524,17 @@ def test_unbiased_averages_where_the_ends_of_the_domain_have_no_weight(eps, poin
     assert found.gap <= 1e-3 and found.verify()
 
 
-@pytest.mark.parametrize("density", ["uniform", optdp.Density((0.25, 0.5), ((4,),))], ids=["uniform", "a part"])
-def test_unbiased_averages_under_densities(density):
-    found = optdp.solve_kernel(0.5, unbiased=True, prior=density)
+@pytest.mark.parametrize(
+    ("eps", "density"),
+    [
+        (0.5, "uniform"), (0.5, optdp.Density((0.25, 0.5), ((4,),))),
+        # Hardly any density at an end, and windows one end of which all but stands still.
+        (0.01, optdp.Density.beta(3, 1)), (0.1, optdp.Density.beta(2, 5)), (1.0, optdp.Density.beta(2, 5)),
+    ],
+    ids=["uniform", "a part", "0.01, Beta(3, 1)", "0.1, Beta(2, 5)", "1, Beta(2, 5)"],
+)  # fmt: skip
+def test_unbiased_averages_under_densities(eps, density):
+    found = optdp.solve_kernel(eps, unbiased=True, prior=density)
     assert found.gap <= 1e-3 and found.verify()
 
 

@@ -291,10 +291,10 @@ class _Search:
                     break
         self.stopped = False
         self.reaches: tuple[np.ndarray, np.ndarray] | None = None
-        #: The prior that promises most, and by how much its windows shrink.
-        self.proof: tuple[Dual, float] | None = None
+        #: The prior that promises most.
+        self.proof: Dual | None = None
         #: What `points.solve` found.
-        self.multipliers: tuple[tuple[PriorProgram, Dual, float], bool] | None = None
+        self.multipliers: tuple[Dual, bool] | None = None
 
     def _best(self, found: Sequence[KernelMechanism]) -> None:
         """Keep the best of these and what is there."""
@@ -365,8 +365,6 @@ class _Search:
         task, rtol, solver = self.task, self.run.rtol, self.run.solver
         y, inputs = task.meshes(rtol)
         found: Master | None = None
-        dual: Dual | None = None
-        shrink = 0.0
         # Where the numbers that can be sent are this far apart a finer program makes the value no better.
         coarse = spacing(self.run.problem.domain, 0.0, 1.0) > rtol * task.width / 4
         if coarse:
@@ -378,7 +376,7 @@ class _Search:
             y = task.mirrored(np.concatenate([y, self.mechanism.lows, self.mechanism.highs]))
         cuts = self._first(y, inputs)
         if levels and task.smooth:
-            self.proof = self._thresholds(None, y, inputs)[1:]
+            self.proof = self._thresholds(None, y, inputs)
         for level in range(levels):
             task = self.task
             if not self.run.left():
@@ -388,7 +386,7 @@ class _Search:
             self.run.progress(f"{y.size} outputs, {inputs.size} inputs", self.bound, self.value)
             try:
                 found = master.solve(task, y, cuts, rtol / 20, solver, self.run.left)
-                program, dual, shrink = self._dual(found, y, inputs, solver)
+                dual = self._dual(found, y, inputs, solver)
             except SolverFailure as failure:
                 self.message, self.stopped = str(failure), failure.status is LinearStatus.TIME_LIMIT
                 self._keep(found)
@@ -397,35 +395,32 @@ class _Search:
             if found.attained <= NOTHING:
                 self._keep_value(found)
                 break
-            best = 0.0 if self.proof is None else self.proof[0].value * (1 - 2 * self.proof[1])
-            if dual is not None and (self.proof is None or dual.value * (1 - 2 * shrink) > best):
-                self.proof = dual, shrink
+            if dual is not None and (self.proof is None or dual.worth > self.proof.worth):
+                self.proof = dual
             log.debug(
-                "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s, windows shrink by %.2g; %.2f s",
-                y.size, inputs.size, found.value, found.attained, found.rounds, dual and f"{dual.value:.9g}", shrink,
-                self.run.seconds,
+                "%d outputs, %d inputs: program %.9g, floor %.9g after %d rounds; dual %s; %.2f s", y.size, inputs.size,
+                found.value, found.attained, found.rounds, dual and f"{dual.value:.9g} less {dual.shrink:.2g}", self.run.seconds,
             )  # fmt: skip
+            close = (0.95 if task.has_density else self.close) * rtol
             last = level == (1 if coarse else LEVELS - 1) or max(y.size, inputs.size) > FINEST
-            if dual is not None:
-                near = 1 - dual.value * (1 - 2 * shrink) / found.attained
-                if near <= (0.95 if task.has_density else self.close) * rtol or last:
-                    self._keep_bound(dual, shrink)
-                    if last or self.bound >= found.attained * task.cost.unit * (1 - 0.9 * rtol):
+            good = found.attained * task.cost.unit * (1 - 0.9 * rtol)
+            for made in (dual,) if dual is self.proof else (self.proof, dual):
+                if made is not None and self.bound < good and (last or made.worth >= (1 - close) * found.attained):
+                    self._keep_bound(made)
+            if last or self.bound >= good:
+                self._keep_value(found)
+                if self.gap > rtol and found.attained - found.value > rtol / 100 * found.value:
+                    # A floor nearer to the program's value costs less than finer meshes.
+                    with suppress(SolverFailure):
+                        found = master.solve(task, y, cuts, rtol / 100, solver, self.run.left)
                         self._keep_value(found)
-                        if self.gap > rtol and found.attained - found.value > rtol / 100 * found.value:
-                            # A floor nearer to the program's value costs less than finer meshes.
-                            with suppress(SolverFailure):
-                                found = master.solve(task, y, cuts, rtol / 100, solver, self.run.left)
-                                self._keep_value(found)
             if self.gap <= rtol:
                 break
             if last:
                 if not coarse:
                     self.message = "the finest mesh was reached before the tolerance"
-                if dual is None:
-                    self._keep_value(found)
                 break
-            y, inputs = self._refined(found, program, dual, y, inputs)
+            y, inputs = self._refined(found, dual, y, inputs)
             if task.in_steps:
                 cuts = self._first(y, inputs, found.floor)
         self._keep_piecewise()
@@ -473,120 +468,107 @@ class _Search:
         t = self.task.width / (b - a)
         return Cuts(inputs, inputs + a * t, inputs + b * t)
 
-    def _dual(
-        self, found: Master, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None
-    ) -> tuple[PriorProgram, Dual | None, float]:
-        """The best prior for the floor's windows, and how much these must shrink."""
+    def _dual(self, found: Master, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None) -> Dual | None:
+        """The best prior for the floor's windows."""
         task, floor = self.task, found.floor
         if task.smooth:
             return self._thresholds(floor, y, inputs, solver)
-        best: tuple[PriorProgram, Dual, float] | None = None
-        if task.places.size and task.cost.tilted:
-            best, enough = self.multipliers = self.multipliers or self._multipliers(floor, y, inputs, solver)
+        best: Dual | None = None
+        far = np.empty(0)
+        if task.cost.tilted:
+            far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
+            far = np.concatenate([y[0] - far, [] if task.symmetric else y[-1] + far])
+            far = far if task.limits is None else np.clip(far, *task.limits)
+        if task.places.size and task.cost.tilted:  # what is found does not depend on the meshes
+            start = Cuts(task.places, *floor.ends(task.places, task.cost, task.growth))
+            self.multipliers = self.multipliers or points.solve(
+                task, start, np.union1d(y, far), self.run.rtol, solver, self.run.left
+            )
+            best, enough = self.multipliers
             if enough:
                 return best
-        low, high = task.span
-        if task.prior is None or task.has_density:
+        if task.places.size:  # atoms there, with the floor's windows, others near them, none, and the cuts'
+            assert task.prior is not None
+            x = task.prior[0]
+            layers, atoms = layers_of(floor, x, task)
+            for ends in (*layers, (x, x)):
+                atoms = atoms + Cuts(x, *ends)
+            layers, atoms = [], atoms + found.cuts
+        else:
             layers, atoms = layers_of(floor, inputs, task)
             if task.has_density:
                 atoms = atoms.take(np.flatnonzero(np.isinf(atoms.b - atoms.a)))
             elif task.width > 1e-3:
                 atoms = atoms + found.cuts
-        else:
-            layers, atoms = self._point_layers(floor, found.cuts)
         # The loss of an atom bends there, too: where it has a kink g has a dip.
         kinks = [atoms.x + knot for knot in task.cost.knots]
         kinks += [inputs + knot for knot in task.cost.knots if task.in_steps]
         marks = [inputs, *(end for layer in layers[:1] for end in layer), atoms.a, atoms.b, *kinks]
         base, thin = np.unique(np.concatenate(marks)), task.width < THIN
-        top = task.half if task.symmetric else high
-        base = (
-            base[(base >= low) & (base <= top)]
-            if not task.cost.tilted
-            else base[(base >= y[0]) & (base <= min(top, y[-1]))]
-        )
+        low, high = task.span
+        bottom, top = y[0] if task.cost.tilted else low, task.half if task.symmetric else high
+        top = min(top, y[-1]) if task.cost.tilted else top
+        base = base[(base >= bottom) & (base <= top)]
         base = np.unique(np.concatenate([base, [max(low, y[0]), min(top, y[-1])]]))
         base = base[np.append(True, np.diff(base) > 1e-12)]
-        outputs = between(base, 3 if thin else 1)
-        if task.cost.tilted:
-            far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
-            far = np.concatenate([y[0] - far, [] if task.symmetric else y[-1] + far])
-            outputs = np.union1d(outputs, far if task.limits is None else np.clip(far, *task.limits))
-        program, dual, first = PriorProgram(task, inputs, layers, atoms), None, None
+        outputs = np.union1d(between(base, 3 if thin else 1), far)
+        program = PriorProgram(task, inputs, layers, atoms)
+        dual: Dual | None = None
+        first: Dual | None = None
         goal, worth = self.close * self.run.rtol, found.value * (1 - 1.4 * self.run.rtol)
         # All layers, their means, and all layers once more where these alone are good but for what lies between outputs.
         stages = (1,) if thin or not layers else (0, 1, 2) if task.fine else (0, 1)
         for stage in stages:
             if stage == 2:
                 assert first is not None
-                program, dual = first
+                dual = first
+                program = dual.program
                 if dual.value < found.attained * (1 - 0.95 * goal):
                     break
             close = self.run.rtol / 16 if stage else np.inf
-            made = program.solve(outputs, dual, solver, self.run.left, close=close, worth=worth)
-            if made is None:
+            dual = program.solve(outputs, dual, solver, self.run.left, close=close, worth=worth)
+            if dual is None:
                 break
-            dual, shrink = made
-            first = first or (program, dual)
-            if best is None or dual.value * (1 - 2 * shrink) > best[1].value * (1 - 2 * best[2]):
-                best = program, dual, shrink
-            good = dual.value * (1 - 2 * shrink) >= (found.attained if task.fine else found.value) * (1 - goal)
+            first = first or dual
+            if best is None or dual.worth > best.worth:
+                best = dual
+            good = dual.worth >= (found.attained if task.fine else found.value) * (1 - goal)
             # Windows that must shrink much are of no use on a finer set of outputs, either.
-            enough = stage == stages[-1] or (good and (task.fine or shrink <= self.run.rtol / 16))
-            if enough or shrink > WIDE or not self.run.left():
+            enough = stage == stages[-1] or (good and (task.fine or dual.shrink <= self.run.rtol / 16))
+            if enough or dual.shrink * dual.loss > WIDE * dual.value or not self.run.left():
                 break
             lowest = program.lowest(dual)
-            outputs = np.union1d(outputs, lowest[program.values(lowest, program.columns(dual)) < 0])
+            outputs = np.union1d(outputs, lowest[program.values(lowest, dual.columns) < 0])
             program = program.mixed(dual) if stage == 0 else program
-        return best or (program, None, 0.0)
-
-    def _multipliers(
-        self, floor: Floor, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None
-    ) -> tuple[tuple[PriorProgram, Dual, float], bool]:
-        """The same for an average over points if means are exact: it does not depend on the meshes."""
-        task, x = self.task, self.task.places
-        far = (y[-1] - y[0]) * np.geomspace(1e-3, 4.0, 16)
-        far = np.concatenate([y[0] - far, y[-1] + far])
-        outputs = np.union1d(y, far if task.limits is None else np.clip(far, *task.limits))
-        start = Cuts(x, *floor.ends(x, task.cost, task.growth))
-        return points.solve(task, inputs, start, outputs, self.run.rtol, solver, self.run.left)
+        return best
 
     def _thresholds(
         self, floor: Floor | None, y: np.ndarray, inputs: np.ndarray, solver: LinearSolver | None = None
-    ) -> tuple[PriorProgram, Dual, float]:
+    ) -> Dual:
         """The same for an average under a density: the prior is known, and thresholds are free."""
         start = None if self.reaches is None else np.interp(inputs, *self.reaches)
-        program, dual, lack = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left)
-        start = (dual.layers[0][1] - inputs) / self.task.cost.slopes[1]
-        self.reaches = inputs, start
-        return program, dual, 0.0 if self.task.cost.jumps else lack  # narrower windows jump over what is between
-
-    def _point_layers(self, floor: Floor, cuts: Cuts) -> tuple[list[tuple[np.ndarray, np.ndarray]], Cuts]:
-        """For a prior of finitely many points: atoms there, with the floor's windows, others near them, none, and the cuts'."""
-        assert self.task.prior is not None
-        points = self.task.prior[0]
-        layers, atoms = layers_of(floor, points, self.task)
-        for low, high in (*layers, (points, points)):
-            atoms = atoms + Cuts(points, low, high)
-        return [], atoms + cuts
+        dual = average.solve(self.task, floor, inputs, y, self.run.rtol, start, solver, self.run.left)
+        self.reaches = inputs, (dual.program.layers[0][1] - inputs) / self.task.cost.slopes[1]
+        return dual
 
     def _keep(self, found: Master | None) -> None:
         """What is there when the search stops early: the last floor, and the last prior that there was time for."""
         if self.proof is not None:
-            self._keep_bound(*self.proof)
+            self._keep_bound(self.proof)
         if found is not None:
             self._keep_value(found)
 
-    def _keep_bound(self, dual: Dual, shrink: float) -> None:
+    def _keep_bound(self, dual: Dual) -> None:
         """The exact bound of the dual, with windows that shrink more until it is good."""
-        rtol = self.run.rtol
+        rtol, shrink = self.run.rtol, dual.shrink
         shares = [1.25 * shrink + 1e-12, 4 * shrink + rtol / 200, 4 * shrink + rtol / 20]
         if not self.task.cost.jumps:  # powers are proven from pieces below them, which large eps magnify
             shares += [4 * shrink + share for share in (rtol / 4, rtol, 1e-3) if share <= 1e-3]
         for share in shares:
-            bound = self._take(certificate(self.task, dual, share))
-            if bound >= dual.value * self.task.cost.unit * (1 - 4 * share - rtol / 20):
-                break
+            bound = self._take(certificate(dual, share)) / self.task.cost.unit
+            if bound >= dual.value * (1 - rtol / 20) - 4 * share * dual.loss:
+                return
+        self.proof = None  # another that promises less may prove more
 
     def _take(self, made: KernelCertificate) -> float:
         """What a certificate proves; it is kept if that is more than before."""
@@ -691,13 +673,13 @@ class _Search:
         return x, a, b, floor.values(x, a, b, cost, growth, 2**20 / floor.y.size)
 
     def _refined(
-        self, found: Master, program: PriorProgram, dual: Dual | None, y: np.ndarray, inputs: np.ndarray
+        self, found: Master, dual: Dual | None, y: np.ndarray, inputs: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Both meshes, halved where int g dm and int (V - J) dlam are largest, there and at the other ends of windows."""
         task, floor = self.task, found.floor
         if dual is None or not np.isfinite(found.attained):
             return task.mirrored(between(y, 1)), task.mirrored(between(inputs, 1))
-        shares, columns = (0.1, 0.3, 0.5, 0.7, 0.9), program.columns(dual)
+        shares, program, columns = (0.1, 0.3, 0.5, 0.7, 0.9), dual.program, dual.columns
         points = np.concatenate([y[:-1] + f * np.diff(y) for f in shares])
         g = np.maximum(program.values(points, columns), 0.0).reshape(5, -1)
         heights = np.array([floor.left * (1 - f) + floor.right * f for f in shares])
@@ -709,7 +691,7 @@ class _Search:
             points = np.sort(np.concatenate([inputs[:-1] + f * np.diff(inputs) for f in shares]))
             losses = floor.values(points, *floor.ends(points, task.cost, task.growth), task.cost, task.growth)
         if task.has_density:  # what other windows than its own prove less for an input
-            for (low, high), row in zip(dual.layers, dual.densities, strict=True):
+            for (low, high), row in zip(program.layers, dual.densities, strict=True):
                 a, b, d = (np.interp(points, inputs, v) for v in (low, high, row * task.density(inputs)))
                 lack = d * (losses - floor.values(points, a, b, task.cost, task.growth))
                 under += lack.reshape(-1, 5).mean(axis=1) * np.diff(inputs)
@@ -722,10 +704,10 @@ class _Search:
             slack = np.maximum(found.attained - losses, 0.0).reshape(-1, 5).T
             density = sum(dual.densities, np.zeros(inputs.size))
             under = (slack * [density[:-1] * (1 - f) + density[1:] * f for f in shares]).mean(axis=0) * np.diff(inputs)
-            cells = np.clip(np.searchsorted(inputs, dual.atoms.x) - 1, 0, inputs.size - 2)
+            cells = np.clip(np.searchsorted(inputs, program.atoms.x) - 1, 0, inputs.size - 2)
             np.add.at(under, cells, dual.weights * slack.mean(axis=0)[cells])
-        if dual.layers and not task.in_steps:
-            low, high = dual.layers[0]
+        if program.layers and not task.in_steps:
+            low, high = program.layers[0]
             middle, inner = (y[:-1] + y[1:]) / 2, (inputs[:-1] + inputs[1:]) / 2
             here, there = over.copy(), under.copy()
             for end in (low, high):

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from optdp.design.kernel.floor import Floor
-from optdp.design.kernel.master import Cuts, unlimited
+from optdp.design.kernel.master import Cuts, sparse, unlimited
 from optdp.design.kernel.prior import Dual, PriorProgram, dips
 from optdp.design.kernel.task import Task
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus
@@ -38,7 +38,7 @@ CONSTANTS, LEVELS = 65, 257
 def solve(
     task: Task, floor: Floor | None, mesh: np.ndarray, marks: np.ndarray, rtol: float, start: np.ndarray | None,
     solver: LinearSolver | None = None, left: Callable[[], float] = unlimited,
-) -> tuple[PriorProgram, Dual, float]:  # fmt: skip
+) -> Dual:  # fmt: skip
     """The best thresholds on the mesh: from those of the floor, or (better) from reaches that are known already, on; without a
     floor ones that are good.
 
@@ -72,10 +72,9 @@ def solve(
         if small and change < 1e-2 * RANGE * task.width:
             break
         change *= 0.5 if moved > SHARES[1] * change and not small else SHARES[1]
-    layers = [(mesh + a * best.reaches, mesh + b * best.reaches)]
-    ones = np.ones(mesh.size)
-    dual = Dual(best.value, mesh, layers, [ones], Cuts(), np.empty(0), best.outputs, best.g)
-    return PriorProgram(task, mesh, layers, Cuts()), dual, best.lack
+    program = PriorProgram(task, mesh, [(mesh + a * best.reaches, mesh + b * best.reaches)], Cuts())
+    shrink = 0.0 if task.cost.jumps else best.lack  # narrower windows jump over what is between
+    return Dual(program, np.ones(mesh.size), best.value, best.outputs, best.g, shrink)
 
 
 class _Point:
@@ -149,7 +148,7 @@ class _Point:
         for _ in range(ROUNDS):
             on[new] = True
             cuts = np.hstack([table[new], np.ones((new.size, 1))]) * scale
-            session.add_rows(_sparse(cuts), np.zeros(new.size), np.full(new.size, np.inf))
+            session.add_rows(sparse(cuts), np.zeros(new.size), np.full(new.size, np.inf))
             result = session.solve(time_limit=left())
             if not result.usable or result.status is not LinearStatus.OPTIMAL:
                 return None
@@ -162,12 +161,6 @@ class _Point:
                 return None
         shares = np.maximum(result.x[:-1].reshape(count, n), 0.0)
         return self._reaching((shares * self._nu(options)).sum(axis=0) / shares.sum(axis=0), options)
-
-
-def _sparse(table: np.ndarray) -> object:
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix(table)
 
 
 def _steady(mesh: np.ndarray, reaches: np.ndarray, a: float, b: float) -> np.ndarray:

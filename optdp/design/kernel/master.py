@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optdp.design.kernel.floor import Floor, hat_masses, hats
 from optdp.design.kernel.task import Fold, Task
 from optdp.solvers.lp import Highs, LinearProgram, LinearSolver, LinearStatus, SolverFailure
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 #: The default solver must not drop the small entries of narrow cells; rows and columns have their scales already, and programs
 #: are solved twice as fast as they come.
@@ -141,7 +144,7 @@ def solve(
         head[np.arange(nu.size), 0 if prior is None else group[first]] = 1.0
         owners.append(owner + sum(int(kind.sum()) for kind in kinds))
         session.add_rows(
-            _sparse(np.hstack([head, -scale / thin * fold.rows(smooth), -scale / thin * fold.rows(atoms)])),
+            sparse(np.hstack([head, -scale / thin * fold.rows(smooth), -scale / thin * fold.rows(atoms)])),
             nu * scale,
             np.full(nu.size, np.inf),
         )
@@ -165,7 +168,7 @@ def solve(
             ]
         )
         session.add_rows(
-            _sparse(table), (sign * (ends - goal) + MARGIN * task.width) * thin / size, np.full(ends.size, np.inf)
+            sparse(table), (sign * (ends - goal) + MARGIN * task.width) * thin / size, np.full(ends.size, np.inf)
         )
         kinds.append(np.zeros(ends.size, dtype=bool))
 
@@ -241,7 +244,8 @@ def _peaks(losses: np.ndarray, value: float, top: float, rtol: float) -> np.ndar
     return use if use.size <= CUTS else use[np.argsort(-losses[use])[:CUTS]]
 
 
-def _sparse(table: np.ndarray) -> object:
+def sparse(table: np.ndarray) -> csr_matrix:
+    """The table as solvers take it."""
     from scipy.sparse import csr_matrix
 
     return csr_matrix(table)

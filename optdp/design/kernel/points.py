@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from optdp.design.kernel.master import FINE, Cuts, unlimited
+from optdp.design.kernel.master import FINE, Cuts, sparse, unlimited
 from optdp.design.kernel.prior import Dual, PriorProgram
 from optdp.design.kernel.task import Task, between
 from optdp.solvers.lp import LinearProgram, LinearSolver
@@ -28,17 +28,15 @@ LESS = 1e-7
 
 
 def solve(
-    task: Task, mesh: np.ndarray, start: Cuts, outputs: np.ndarray, rtol: float,
+    task: Task, start: Cuts, outputs: np.ndarray, rtol: float,
     solver: LinearSolver | None = None, left: Callable[[], float] = unlimited,
-) -> tuple[tuple[PriorProgram, Dual, float], bool]:  # fmt: skip
-    """The best windows of the prior's points and the best rays, from the windows `start` on, and by how much they must shrink.
+) -> tuple[Dual, bool]:  # fmt: skip
+    """The best windows of the prior's points and the best rays, from the windows `start` on.
 
     And whether none prove more than a little more.
 
     The unknowns are nu and mu of each point, and of each ray r = slope y - level at 0, level - slope y at 1 both numbers.
     """
-    from scipy.sparse import csr_matrix
-
     assert task.prior is not None
     (x, chances), unit, growth = task.prior, 1 / task.scale, task.growth
     n, chances, signs = x.size, chances * (1 - 1e-12), np.array([1.0, -1.0])
@@ -53,20 +51,18 @@ def solve(
         )
     )  # fmt: skip
 
-    def found(z: np.ndarray) -> tuple[PriorProgram, Dual, float, np.ndarray]:
+    def found(z: np.ndarray) -> tuple[Dual, np.ndarray]:
         """The windows and rays, and the multipliers with windows that shrink."""
         nu, mu, (slope, level) = z[:n], z[n : 2 * n], z[2 * n :].reshape(2, 2).T
         reach = np.sqrt(np.maximum(nu + mu * mu / 4, 0.0))
         bend = np.where(slope > 0, level / np.where(slope > 0, slope, 1.0), np.array([0.0, 1.0]))
         rays = Cuts(np.array([0.0, 1.0]), np.array([-np.inf, bend[1]]), np.array([bend[0], np.inf]))
-        program = PriorProgram(task, mesh, [], Cuts(x, x + mu / 2 - reach, x + mu / 2 + reach) + rays)
-        weights, none = np.append(chances, slope * (1 - LESS)), np.zeros(outputs.size)
-        dual = Dual(float(program.gains() @ weights), mesh, [], [], program.atoms, weights, outputs, none)
+        program = PriorProgram(task, np.array([0.0, 1.0]), [], Cuts(x, x + mu / 2 - reach, x + mu / 2 + reach) + rays)
+        weights = np.append(chances, slope * (1 - LESS))
+        dual = Dual(program, weights, float(program.gains() @ weights), outputs, 0 * outputs)
         y = program.lowest(dual)
-        dual = replace(dual, outputs=y, g=program.values(y, weights))
-        shrink = program.lifted(dual, y)
-        z = np.concatenate([(reach * max(1 - shrink, 0.0)) ** 2 - mu * mu / 4, z[n:]])
-        return program, dual, shrink, z
+        dual = replace(dual, outputs=y, g=program.values(y, weights), shrink=program.lifted(weights, y))
+        return dual, np.concatenate([(reach * max(1 - dual.shrink, 0.0)) ** 2 - mu * mu / 4, z[n:]])
 
     def add(z: np.ndarray, y: np.ndarray) -> None:
         nu, mu, (slope, level) = z[:n], z[n : 2 * n], z[2 * n :].reshape(2, 2).T
@@ -77,12 +73,12 @@ def solve(
         table = np.hstack([-near, -near * off, pairs]) * size
         scale = 1 / np.abs(table).max(axis=1)
         least = -(near * off * off).sum(axis=1) * scale
-        session.add_rows(csr_matrix(table * scale[:, None]), least, np.full(y.size, np.inf))
+        session.add_rows(sparse(table * scale[:, None]), least, np.full(y.size, np.inf))
 
     z = np.concatenate([(start.b - x) * (x - start.a), start.a + start.b - 2 * x, np.zeros(4)])
-    best = found(z)
-    add(z, best[1].outputs)
-    value, top, inside = -np.inf, np.inf, False
+    best, at = found(z)
+    add(z, best.outputs)
+    top, inside = np.inf, False
     for _ in range(ROUNDS):
         result = session.solve(time_limit=left())
         if not result.usable:
@@ -90,15 +86,14 @@ def solve(
         before, top = top, result.objective * unit
         inside = float(np.abs(result.x).max()) < LARGE / 2
         for share in SHARES:
-            z = best[3] + share * (result.x * size - best[3])
-            new = found(z)
-            g = np.concatenate([[np.inf], new[1].g, [np.inf]])
-            add(z, new[1].outputs[(g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]) & (g[1:-1] < 0)])
-            best = max(best, new, key=lambda made: made[1].value - 2 * made[2] * abs(made[1].value))
-        value = best[1].value * (1 - 2 * best[2])
-        if value >= top * (1 - CLOSE * rtol) or top >= before * (1 - LITTLE) or not left():
+            z = at + share * (result.x * size - at)
+            new, fallen = found(z)
+            g = np.concatenate([[np.inf], new.g, [np.inf]])
+            add(z, new.outputs[(g[1:-1] <= g[:-2]) & (g[1:-1] <= g[2:]) & (g[1:-1] < 0)])
+            if new.worth > best.worth:
+                best, at = new, fallen
+        if best.worth >= top * (1 - CLOSE * rtol) or top >= before * (1 - LITTLE) or not left():
             break
-    program, dual, shrink, _ = best
-    y = between(dual.outputs, 1)
-    dual = replace(dual, outputs=y, g=program.values(y, dual.weights))
-    return (program, dual, shrink), inside and value >= top * (1 - rtol / 8)
+    y = between(best.outputs, 1)
+    best = replace(best, outputs=y, g=best.program.values(y, best.columns))
+    return best, inside and best.worth >= top * (1 - rtol / 8)

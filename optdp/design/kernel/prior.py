@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from optdp.certificates.kernel import KernelCertificate
 from optdp.design.kernel.floor import GAUSS, Cost, Floor, hat_masses, hats
-from optdp.design.kernel.master import Cuts, unlimited, usual
+from optdp.design.kernel.master import Cuts, sparse, unlimited, usual
 from optdp.design.kernel.task import Fold, Task, between, grid
 from optdp.solvers.lp import LinearProgram, LinearSolver
 
@@ -31,22 +32,46 @@ LAYERS = (1.0, 0.97, 1.03)
 ROUNDS, CLOSE = 40, 1e-12
 #: Rows that are looked at first, for each column: where g was least.
 FIRST = 3
+#: Columns are scaled to size 1, but for those that are smaller by this factor than the largest one.
+FAINT = 1e-13
 #: Sets of outputs that are looked at, each finer where g was negative.
 LOOKS = 8
 
 
 @dataclass(frozen=True)
 class Dual:
-    """A prior in floats: hats over `mesh` for each layer of windows (a, b), and atoms."""
+    """A prior in floats, by the unknowns of a program, that promises `value`.
 
+    `g`: at the `outputs`; `shrink`: the share by which thresholds must fall for g >= 0 everywhere.
+    """
+
+    program: PriorProgram
+    columns: np.ndarray
     value: float
-    mesh: np.ndarray
-    layers: list[tuple[np.ndarray, np.ndarray]]
-    densities: list[np.ndarray]
-    atoms: Cuts
-    weights: np.ndarray
     outputs: np.ndarray
     g: np.ndarray
+    shrink: float = 0.0
+
+    @cached_property
+    def loss(self) -> float:
+        """What it promises less for each share by which thresholds fall."""
+        return float(self.program.gains(shrinking=True) @ self.columns)
+
+    @property
+    def worth(self) -> float:
+        """What is proven, or a little less."""
+        return self.value - 2 * self.shrink * self.loss if self.shrink < 0.5 else -np.inf
+
+    @property
+    def densities(self) -> list[np.ndarray]:
+        """Of each layer, at the nodes of the mesh."""
+        n, fold = self.program.fold.count, self.program.fold
+        return [fold.full(self.columns[i * n : (i + 1) * n]) for i in range(len(self.program.layers))]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Of the atoms."""
+        return self.columns[self.program.fold.count * len(self.program.layers) :]
 
 
 class PriorProgram:
@@ -155,55 +180,53 @@ class PriorProgram:
             return np.asarray(self._size(x, a, b)[None] * np.where(r < 0, 1 + self.task.growth, 1.0))
         return np.asarray(r + self.task.growth * np.minimum(r, 0.0))
 
-    def gains(self) -> np.ndarray:
-        """int nu of each column."""
-        task, x, steps, parts = self.task, self.mesh, np.diff(self.mesh), []
+    def gains(self, *, shrinking: bool = False) -> np.ndarray:
+        """int nu of each column; `shrinking`: what it loses for each share by which its thresholds fall."""
+        task, x, c, steps, parts = self.task, self.mesh, self.atoms, np.diff(self.mesh), []
+        threshold = self._size if shrinking else task.cost.nu
         for low, high in self.layers:
             out = np.zeros(x.size)
             for g, w in GAUSS:
                 t, a, b = (v[:-1] * (1 - g) + v[1:] * g for v in (x, low, high))
-                value = task.cost.nu(t, a, b) * steps * w * (task.density(t) if task.has_density else 1.0)
+                value = threshold(t, a, b) * steps * w * (task.density(t) if task.has_density else 1.0)
                 out[:-1] += value * (1 - g)
                 out[1:] += value * g
             parts.append(self.fold.rows(out[None])[0])
-        both = 2.0 if task.symmetric else 1.0
-        c = self.atoms
-        nu = -_excess(task.cost, c.x, c.x, c.a, c.b) if task.cost.tilted else task.cost.nu(c.x, c.a, c.b)
-        return np.concatenate([*parts, both * nu])
+        nu = -_excess(task.cost, c.x, c.x, c.a, c.b) if task.cost.tilted and not shrinking else threshold(c.x, c.a, c.b)
+        return np.concatenate([*parts, nu * (2.0 if task.symmetric else 1.0)])
 
     def limits(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows (table, lower, upper) of the prior's mass: 1 in all, or what the problem's prior gives each input."""
         n, k, count = self.fold.count, len(self.layers), self.atoms.x.size
-        if self.task.prior is None:
-            mass = self.fold.rows(hat_masses(self.mesh)[None])[0]
-            both = 2.0 if self.task.symmetric else 1.0
-            atoms = np.where(np.isinf(self.atoms.b - self.atoms.a), 0.0, both)
-            return np.concatenate([np.tile(mass, k), atoms])[None], np.ones(1), np.ones(1)
         if self.task.has_density:
             table = np.hstack([*(np.eye(n) for _ in range(k)), np.zeros((n, count))])
             return table, np.full(n, float(self.task.in_steps) * (1 - 1e-12)), np.full(n, 1 - 1e-12)
-        points, chances = self.task.prior
-        own = (self.atoms.x == points[:, None]) & np.isfinite(self.atoms.b - self.atoms.a)
-        table = np.hstack([np.zeros((points.size, n * k)), own.astype(float)])
-        return table, np.zeros(points.size), chances * (1 - 1e-12)
+        if self.task.prior is not None:
+            points, chances = self.task.prior
+            own = (self.atoms.x == points[:, None]) & np.isfinite(self.atoms.b - self.atoms.a)
+            table = np.hstack([np.zeros((points.size, n * k)), own.astype(float)])
+            return table, np.zeros(points.size), chances * (1 - 1e-12)
+        mass = self.fold.rows(hat_masses(self.mesh)[None])[0]
+        atoms = np.where(np.isinf(self.atoms.b - self.atoms.a), 0.0, 2.0 if self.task.symmetric else 1.0)
+        return np.concatenate([np.tile(mass, k), atoms])[None], np.ones(1), np.ones(1)
 
     def solve(
         self, outputs: np.ndarray, before: Dual | None, solver: LinearSolver | None = None,
         left: Callable[[], float] = unlimited, *, close: float = np.inf, worth: float = 0.0, lacking: bool = False,
-    ) -> tuple[Dual, float] | None:  # fmt: skip
-        """The best prior with g >= 0 at `outputs`, and the share by which windows must shrink for g >= 0 between them.
+    ) -> Dual | None:  # fmt: skip
+        """The best prior with g >= 0 at `outputs`.
 
-        **Arguments:** `before`: one for windows much like these; `close`: priors of at least the value `worth` are to have a
-        share as small: outputs are added where g is least.
+        **Arguments:** `before`: one for windows much like these; `close`: priors of at least the value `worth` are to need no
+        more shrinking: outputs are added where g is least.
 
         **Returns** None if there is none.
         """
         small, gains = min(self.task.scale, 1.0), self.gains()
         table = self.table(outputs) * small
         head, low, high = self.limits()
-        # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are.
+        # Columns of size 1: solvers drop entries that are small, and hats of narrow cells are; not where hardly any density is.
         size = np.abs(table).max(axis=0)
-        size = 1 / np.where(size > 0, size, 1.0)  # of nodes without density all is 0
+        size = 1 / np.maximum(size, FAINT * size.max())
         # Windows that are all too wide have no prior: g may then lack something, at the price of floors of mass 1, the largest.
         width = int(lacking)
         program = LinearProgram(
@@ -218,14 +241,15 @@ class PriorProgram:
             new = np.sort(order[: FIRST * gains.size])
         if np.isinf(self.atoms.a).any():  # rays are unbounded without rows at both ends
             new = np.union1d(new, [0, outputs.size - 1])
-        best: tuple[Dual, float] | None = None
+        best: Dual | None = None
         rounds = looks = 0
         while True:
-            from scipy.sparse import csr_matrix
-
             on[new] = True
-            cuts = np.hstack([table[new] * size, np.ones((new.size, width))])
-            session.add_rows(csr_matrix(cuts), np.zeros(new.size), np.full(new.size, np.inf))
+            session.add_rows(
+                sparse(np.hstack([table[new] * size, np.ones((new.size, width))])),
+                np.zeros(new.size),
+                np.full(new.size, np.inf),
+            )
             result = session.solve(time_limit=left())
             if not result.usable:
                 result = session.solve(time_limit=left(), method="ipm")
@@ -245,34 +269,24 @@ class PriorProgram:
                 if not left():
                     return best
                 continue
-            dual = self._dual(x, gains, outputs, table)
+            dual = Dual(self, x, float(gains @ x), outputs, table @ x)
             lowest = self.lowest(dual)
-            shrink = self.lifted(dual, lowest)
-            log.debug("value %.9g shrink %.2g, %d rows %d columns", dual.value, shrink, *table.shape)
-            if best is None or dual.value * (1 - 2 * shrink) > best[0].value * (1 - 2 * best[1]):
-                best = dual, shrink
+            dual = replace(dual, shrink=self.lifted(x, lowest))
+            log.debug("value %.9g shrink %.2g, %d rows %d columns", dual.value, dual.shrink, *table.shape)
+            if best is None or dual.worth > best.worth:
+                best = dual
             looks += 1
-            more = np.setdiff1d(lowest[self.values(lowest, self.columns(dual)) < 0], outputs)
-            enough = shrink <= close or lack > CLOSE or dual.value < worth
-            enough = enough or (
-                self.task.places.size > 0 and more.size > outputs.size
-            )  # roundings, and more with each look
+            more = np.setdiff1d(lowest[self.values(lowest, x) < 0], outputs)
+            enough = dual.shrink <= close or lack > CLOSE or dual.value < worth
+            # Of points roundings are left, and more with each look.
+            enough = enough or (self.task.places.size > 0 and more.size > outputs.size)
             if enough or looks == LOOKS or not more.size or not left():
                 return best
             rounds, known = 0, outputs.size
             outputs, first = np.unique(np.append(outputs, more), return_index=True)
-            table, on = (
-                np.vstack([table, self.table(more) * small])[first],
-                np.append(on, np.zeros(more.size, dtype=bool))[first],
-            )
+            table = np.vstack([table, self.table(more) * small])[first]
+            on = np.append(on, np.zeros(more.size, dtype=bool))[first]
             new = np.flatnonzero(first >= known)
-
-    def _dual(self, x: np.ndarray, gains: np.ndarray, outputs: np.ndarray, table: np.ndarray) -> Dual:
-        n, count = self.fold.count, len(self.layers)
-        densities = [self.fold.full(x[i * n : (i + 1) * n]) for i in range(count)]
-        return Dual(
-            float(gains @ x), self.mesh, self.layers, densities, self.atoms, x[n * count :], outputs, table @ x
-        )  # fmt: skip
 
     def lowest(self, dual: Dual) -> np.ndarray:
         """Outputs at which g may be least: it bends where a window in use ends."""
@@ -282,11 +296,7 @@ class PriorProgram:
         ends += [used.a, used.b, *(used.x + knot for knot in self.task.cost.knots)]
         bends = np.concatenate([outputs, *ends, *((1 - end for end in ends) if self.task.symmetric else ())])
         fine = between(np.unique(bends[(bends >= outputs[0]) & (bends <= outputs[-1])]), 2)
-        return dips(fine, self.values(fine, self.columns(dual)), everywhere=self.task.places.size > 0)
-
-    def columns(self, dual: Dual) -> np.ndarray:
-        """The unknowns of the dual."""
-        return np.concatenate([*(d[: self.fold.count] for d in dual.densities), dual.weights])
+        return dips(fine, self.values(fine, dual.columns), everywhere=self.task.places.size > 0)
 
     def mixed(self, dual: Dual) -> PriorProgram:
         """With the mean window at each node, no worse than the mixture (g is concave in thresholds), and the atoms in use."""
@@ -301,9 +311,8 @@ class PriorProgram:
         layers = _layers(self.task, self.mesh, low, high, (1.0,)) + self.layers[count:]
         return PriorProgram(self.task, self.mesh, layers, self.atoms.take(np.flatnonzero(dual.weights)))
 
-    def lifted(self, dual: Dual, outputs: np.ndarray) -> float:
-        """The share by which thresholds must shrink for g >= 0 at the outputs."""
-        x = self.columns(dual)
+    def lifted(self, x: np.ndarray, outputs: np.ndarray) -> float:
+        """The share by which thresholds must shrink for g >= 0 at the outputs, with these columns."""
         g = self.values(outputs, x)
         outputs, g = outputs[g < 0], g[g < 0]
         if self.task.in_steps:
@@ -393,29 +402,30 @@ def _layers(
     return [(middle + slopes[0] * t, middle + slopes[1] * t) for t in reaches]
 
 
-def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
+def certificate(dual: Dual, shrink: float) -> KernelCertificate:
     """The dual with all windows narrower by this share, rounded to floats that the certificate can be checked with.
 
     Of losses in steps, under a density: with this share of all of them narrowed to nothing, the last layer.
     """
-    cost, densities = task.cost, dual.densities
+    program, task, cost, densities = dual.program, dual.program.task, dual.program.task.cost, dual.densities
+    mesh, atoms, weights = program.mesh, program.atoms, dual.weights
     if task.in_steps:
+        whole = sum(densities, np.zeros(mesh.size))
         densities = [(1 - shrink) * d for d in densities]
-        densities[-1] += shrink * sum(dual.densities)
+        densities[-1] += shrink * whole
         shrink = 0.0
     keep = [k for k, d in enumerate(densities) if d.max(initial=0.0) > 0]
     slope = cost.slopes[1]
     reaches, centres = [], []
     for k in keep:
-        low, high = dual.layers[k]
+        low, high = program.layers[k]
         if cost.tilted:
             centre = np.maximum.accumulate((low + high) / 2)  # but for roundings it increases
             centre = grid((centre + 1 - centre[::-1]) / 2 if task.symmetric else centre)
-            reaches.append(_steady(dual.mesh, _shrunk((high - low) / 2, shrink), centre, (-1.0, 1.0)))
+            reaches.append(_steady(mesh, _shrunk((high - low) / 2, shrink), centre, (-1.0, 1.0), slack=2.0**-20))
             centres.append(tuple(centre.tolist()))
         else:
-            reaches.append(_steady(dual.mesh, (high - dual.mesh) / slope * (1 - shrink), dual.mesh, cost.slopes))
-    atoms, weights = dual.atoms, dual.weights
+            reaches.append(_steady(mesh, (high - mesh) / slope * (1 - shrink), mesh, cost.slopes))
     far, rays = np.isinf(atoms.b - atoms.a), []
     for sign, bends in ((-1.0, atoms.b), (1.0, atoms.a)):  # the sum of those at one end is one that is no worse
         slopes = weights * (far & np.isfinite(bends))
@@ -429,9 +439,8 @@ def certificate(task: Task, dual: Dual, shrink: float) -> KernelCertificate:
     if task.symmetric:
         x, far, weights, reach = np.append(x, 1 - x), np.append(far, 1 - far), np.tile(weights, 2), np.tile(reach, 2)
     far = far if cost.tilted else np.empty(0)
-    density = bool(keep)
     return KernelCertificate(
-        tuple(dual.mesh.tolist()) if density else (), tuple(tuple(densities[k].tolist()) for k in keep),
+        tuple(mesh.tolist()) if keep else (), tuple(tuple(densities[k].tolist()) for k in keep),
         tuple(tuple(r.tolist()) for r in reaches), tuple(centres),
         tuple(x.tolist()), tuple(weights.tolist()), tuple(reach.tolist()), tuple(far.tolist()), tuple(rays),
     )  # fmt: skip
@@ -478,13 +487,18 @@ def two_atoms(task: Task) -> KernelCertificate:
     )  # fmt: skip
 
 
-def _steady(mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float]) -> np.ndarray:
-    """The reaches, changed by roundings where the ends of windows would decrease in exact arithmetic."""
+def _steady(
+    mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float], *, slack: float = 2.0**-40
+) -> np.ndarray:
+    """The reaches, changed by roundings where the ends of windows would decrease in exact arithmetic.
+
+    **Arguments:** `slack`: by which share of a step the ends move at least.
+    """
     out, count = np.maximum(reach, 0.0), mesh.size
     even = bool((mesh + mesh[::-1] == 1).all()) and slopes[0] == -slopes[1] and np.allclose(middle + middle[::-1], 1)
     for i in range(1, (count + 1) // 2 if even else count):
-        # middle + slope * reach must not decrease, for both slopes; a relative 2^-40 keeps roundings away.
-        step = (middle[i] - middle[i - 1]) * (1 - 2.0**-20)
+        # middle + slope * reach must not decrease, for both slopes.
+        step = (middle[i] - middle[i - 1]) * (1 - slack)
         out[i] = min(max(out[i], out[i - 1] - step / slopes[1]), out[i - 1] - step / slopes[0])
     out = np.maximum(out, 0.0)
     return np.concatenate([out[: count // 2], out[: (count + 1) // 2][::-1]]) if even else out
