@@ -405,8 +405,10 @@ class _Search:
             last = level == (1 if coarse else LEVELS - 1) or max(y.size, inputs.size) > FINEST
             good = found.attained * task.cost.unit * (1 - 0.9 * rtol)
             for made in (dual,) if dual is self.proof else (self.proof, dual):
-                if made is not None and self.bound < good and (last or made.worth >= (1 - close) * found.attained):
+                if made is not None and (last or made.worth >= (1 - close) * found.attained):
                     self._keep_bound(made)
+                if self.bound >= good:
+                    break
             if last or self.bound >= good:
                 self._keep_value(found)
                 if self.gap > rtol and found.attained - found.value > rtol / 100 * found.value:
