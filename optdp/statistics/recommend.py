@@ -39,7 +39,15 @@ from optdp.mechanisms.base import Mechanism
 from optdp.problem import LDP, Average, Density, Prior, PriorLike, Problem, Unbiased, WorstCase
 from optdp.problem.domains import Alphabet, Circle, DomainLike, OneHot, as_domain
 from optdp.statistics.channel import Channel, mixed
-from optdp.statistics.estimate import NotIdentified, affine_mean, choose_bins, mean_tables, output_variances, unbiased
+from optdp.statistics.estimate import (
+    NotIdentified,
+    affine_mean,
+    choose_bins,
+    mean_tables,
+    output_variances,
+    simulated_quantile,
+    unbiased,
+)
 from optdp.statistics.tables import Printed, frame
 
 if TYPE_CHECKING:
@@ -48,6 +56,11 @@ if TYPE_CHECKING:
 GOALS = ("mean", "quantile", "distribution", "frequencies", "answers")
 #: Bins in which distributions are compared, and steps of the search for the worst population.
 BINS, STEPS = 8, 300
+#: Equal parts of a domain in which a population is spread evenly where the error of a quantile is simulated; the most people for
+#: it, and how often their number is changed until the error is the wanted one.
+EVEN, CROWD, CHANGES = 256, 10**6, 12
+#: Mechanisms that are compared for the least eps of a quantile: those that send what they are proven for and are the best ones.
+FOR_QUANTILES = ("piecewise, abs", "piecewise, squared", "moved SW")
 #: So many people that what a mechanism cannot tell is all that matters.
 MANY = 10**6
 #: The relative accuracy of the largest variance.
@@ -64,10 +77,12 @@ class Choice:
 
     - `name`, `mechanism`; `kind`: "optimum" (of its family, certified), "designed" (for the prior, by a program whose bound may
       be loose) or "published".
-    - `error`: of the estimate from n people: the standard error of a mean or a quantile, root mean square standard error of
-      probabilities, the expected loss of an answer; `unit`: times the square root of n (for answers: the same).
+    - `error`: of the estimate from n people: the standard error of a mean, the root mean square error of a quantile in simulated
+      surveys, root mean square standard error of probabilities, the expected loss of an answer; `unit`: times the square root of
+      n (for answers: the same).
     - `ratio`: to the smallest error of the table.
-    - `people`: how many are needed for the wanted error, if one was given.
+    - `people`: how many are needed for the wanted error, if one was given; of a quantile for the recommended mechanism alone, and
+      None where a million are too few.
     - `exact`: whether what is sent is proven to be private (False: in real arithmetic only).
     """
 
@@ -116,7 +131,7 @@ class Recommendation(Printed):
         columns: dict[str, Any] = {k: [getattr(r, k) for r in self.rows] for k in ("kind", "error", "ratio", "exact")}
         if self.bound is not None:
             columns["to_bound"] = [r.error / self.bound for r in self.rows]
-        if self.rows[0].people is not None:
+        if any(row.people is not None for row in self.rows):
             columns["people"] = [r.people for r in self.rows]
         return frame(columns, [r.name for r in self.rows])
 
@@ -147,7 +162,7 @@ def recommend(
 
     - `domain`: of one answer: a pair (lower, upper), an `optdp.Interval` or `Circle`; an `Alphabet` or `OneHot` for categories.
     - `eps`: the privacy parameter of one answer, in (0, 30]; None: one that gives the wanted `error` with `n` people, the
-      least up to 2 % for the mechanisms but kernels, which may need less.
+      least up to 2 % for the mechanisms but kernels, which may need less (for quantiles: up to the simulation's noise).
     - `goal`: "mean"; "quantile" (`q`, 0.5: the median); "distribution": probabilities of 8 bins; "frequencies": of categories;
       "answers": each answer by itself, in the mean absolute error.
     - `n`: the number of people; None: 1,000, or as many as the wanted `error` needs with the recommended mechanism.
@@ -205,32 +220,44 @@ def _ranked(
     area: Any, eps: Number, goal: str, n: int | None, error: float | None, prior: Any, q: float, tell: Progress, *, quick: bool
 ) -> Recommendation:  # fmt: skip
     population = _population(area, prior, goal)
+    squared, crowd = 1.0 if goal == "answers" else 0.5, n or 1000
     key = area, eps, goal, q, quick
+
+    def rated() -> tuple[list[Any], list[Any]]:
+        return _rated(area, eps, goal, population, q, crowd, tell, quick=quick)
+
+    def recommended() -> tuple[float, Mechanism]:
+        return next((unit, mechanism) for unit, _, _, mechanism in units if _sent(mechanism, eps))
+
+    def people(unit: float, mechanism: Mechanism) -> int | None:
+        if error is None or goal == "answers":
+            return None
+        if goal == "quantile":
+            found = unit / math.sqrt(crowd)
+            return _needed(mechanism, population, q, error, crowd, found) if mechanism is recommended()[1] else None
+        return math.ceil((unit / error) ** 2)
+
     if population is not None:
-        units, refused = _rated(area, eps, goal, population, q, tell, quick=quick)
+        units, refused = rated()
     elif key in _RATED:
         units, refused = _RATED[key]
     else:
         if len(_RATED) >= 8:
             _RATED.clear()
-        units, refused = _RATED[key] = _rated(area, eps, goal, population, q, tell, quick=quick)
-    squared = 1.0 if goal == "answers" else 0.5
-    best = next(unit for unit, _, _, mechanism in units if _sent(mechanism, eps))
-
-    def people(unit: float) -> int | None:
-        return None if error is None or goal == "answers" else math.ceil((unit / error) ** 2)
-
-    if n is None:
-        n = 1000 if error is None or goal == "answers" else max(1, people(best) or 1)
-    root = 1.0 if squared == 1.0 else math.sqrt(n)
+        units, refused = _RATED[key] = rated()
+    if n is None and error is not None and goal != "answers":
+        crowd = max(1, people(*recommended()) or CROWD)
+        if goal == "quantile":
+            units, refused = rated()
+    root = 1.0 if squared == 1.0 else math.sqrt(crowd)
     least = units[0][0]
     rows = tuple(
-        Choice(name, mechanism, kind, unit / root, unit, unit / least, people(unit), _sent(mechanism, eps))
+        Choice(name, mechanism, kind, unit / root, unit, unit / least, people(unit, mechanism), _sent(mechanism, eps))
         for unit, name, kind, mechanism in units
     )
     bound = None if quick else _bound(area, eps, goal, population)
     what = {
-        "mean": "standard error of the mean", "quantile": f"standard error of the {q:g}-quantile",
+        "mean": "standard error of the mean", "quantile": f"root mean square error (simulated) of the {q:g}-quantile",
         "distribution": f"root mean square standard error of the probabilities of {BINS} bins",
         "frequencies": "root mean square standard error of a frequency", "answers": "mean absolute error of an answer",
     }[goal]  # fmt: skip
@@ -242,7 +269,7 @@ def _ranked(
         else "under the uniform prior"
     )
     return Recommendation(
-        goal, eps, n, f"{what} about {n} people {told}, eps = {rounded_up(eps, 6)}", rows, tuple(refused),
+        goal, eps, crowd, f"{what} about {crowd} people {told}, eps = {rounded_up(eps, 6)}", rows, tuple(refused),
         None if bound is None else bound / root,
     )  # fmt: skip
 
@@ -252,20 +279,37 @@ _RATED: dict[Any, tuple[list[Any], list[Any]]] = {}
 
 
 def _rated(
-    area: Any, eps: Number, goal: str, population: Any, q: float, tell: Progress, *, quick: bool
+    area: Any, eps: Number, goal: str, population: Any, q: float, n: int, tell: Progress, *, quick: bool
 ) -> tuple[list[Any], list[Any]]:  # fmt: skip
     """([(error times the square root of n, name, kind, mechanism)], best first; [(name, why the goal is not identified)])."""
     units, refused = [], []
     for name, kind, make in candidates(area, eps, goal, quick, population):
+        if quick and goal == "quantile" and name not in FOR_QUANTILES:
+            continue
         tell(f"{goal}: {name}")
         mechanism = make()
         if mechanism is None:
             continue
         try:
-            units.append((_unit(mechanism, goal, population, q), name, kind, mechanism))
+            units.append((_unit(mechanism, goal, population, q, n), name, kind, mechanism))
         except NotIdentified as reason:
             refused.append((name, str(reason)))
     return sorted(units, key=lambda row: row[0]), refused
+
+
+def _needed(mechanism: Mechanism, population: Any, q: float, error: float, n: int, found: float) -> int | None:
+    """How many people are enough for the wanted error of a quantile, which is `found` with n; at most so many that it is a tenth
+    less, where that is met. None if a million are too few.
+    """
+    shares, enough = _binned(population, mechanism.domain, EVEN), None
+    for _ in range(CHANGES):
+        if found <= error:
+            enough = min(n, enough or n)
+        if 0.9 * error <= found <= error or (found > error and n == CROWD):
+            break
+        n = min(math.ceil(1.1 * n * (found / error) ** 2), CROWD)
+        found = simulated_quantile(mechanism, n, q, shares)
+    return enough
 
 
 def _sent(mechanism: Mechanism, eps: Number) -> bool:
@@ -357,16 +401,20 @@ def _bound(area: Any, eps: Number, goal: str, population: Any) -> float | None:
     return solve_kernel(eps, "abs", domain=area, rtol=RTOL).lower_bound if goal == "answers" else None
 
 
-def unit_error(mechanism: Mechanism, goal: str, domain: Any, prior: Any = None, q: float = 0.5) -> float:
+def unit_error(mechanism: Mechanism, goal: str, domain: Any, prior: Any = None, q: float = 0.5, n: int = 1000) -> float:
     """The error of the estimate times the square root of the number of people; arguments as for `recommend`.
 
     **Raises** `NotIdentified`.
     """
-    return _unit(mechanism, goal, _population(domain, prior, goal), q)
+    return _unit(mechanism, goal, _population(domain, prior, goal), q, n)
 
 
-def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
-    """The error times the square root of n. **Raises** `NotIdentified`."""
+def _unit(mechanism: Mechanism, goal: str, population: Any, q: float, n: int) -> float:
+    """The error times the square root of n. **Raises** `NotIdentified`.
+
+    That of a quantile is simulated: it does not fall like 1/sqrt(n), for few people have wider bins, and their estimated
+    probabilities are not below 0, which matters the more the larger the noise is.
+    """
     if goal == "frequencies":
         oracle: Any = mechanism
         return math.sqrt(float(oracle.exact_value) / oracle.domain.d)
@@ -380,23 +428,19 @@ def _unit(mechanism: Mechanism, goal: str, population: Any, q: float) -> float:
     channel = Channel.of(mechanism)
     if goal == "distribution":
         matrix = mixed(channel, np.linspace(domain.lower, domain.upper, BINS + 1))
-        shares = None if population is None else _binned(population, domain, BINS)
+        # With a trace of all of them.
+        shares = None if population is None else 0.999 * _binned(population, domain, BINS) + 0.001 / BINS
         return math.sqrt(noise(matrix, np.eye(BINS), shares) / BINS)
     choose_bins(channel, MANY, goal)  # what tells two bins apart says nothing of where in them the quantile is
-    bins = 2 * BINS
-    matrix = mixed(channel, np.linspace(domain.lower, domain.upper, bins + 1))
-    shares = _binned(population, domain, bins)
-    k = int(np.searchsorted(np.cumsum(shares), q * (1 - 1e-12)))
-    inside = (q - shares[:k].sum()) / shares[k]
-    wanted = np.concatenate([np.ones(k), [inside], np.zeros(bins - k - 1)])[None]
-    return math.sqrt(noise(matrix, wanted, shares)) / (shares[k] * bins) * domain.width
+    n = min(n, CROWD)
+    return math.sqrt(n) * simulated_quantile(mechanism, n, q, _binned(population, domain, EVEN))
 
 
 def _binned(population: Any, domain: Any, bins: int) -> np.ndarray:
-    """The prior's probabilities of equal bins, with a trace of all of them."""
+    """The prior's probabilities of equal bins."""
     points, p = population
     k = np.minimum(((points - domain.lower) / domain.width * bins).astype(int), bins - 1)
-    return np.asarray(0.999 * np.bincount(k, weights=p, minlength=bins) + 0.001 / bins)
+    return np.bincount(k, weights=p, minlength=bins) / p.sum()
 
 
 def noise(matrix: np.ndarray, wanted: np.ndarray, shares: np.ndarray | None) -> float:
