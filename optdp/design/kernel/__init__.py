@@ -170,18 +170,14 @@ def solve_kernel(
     if isinstance(area, Circle) and metric is None:
         return solve(problem, rtol, time_limit, progress=progress)
     if isinstance(area, Box):
-        reason = plane.accepts(problem)
-        if reason is not None:
-            raise ValueError(f"{reason}; asked for was {problem.statement()}")
-        return solve(problem, rtol, time_limit, backend, solver, progress)
-    if metric is not None:
-        chosen = {Alphabet: finite_metric, Circle: metric_circle}.get(type(area), metric_line)
-        reason = chosen.accepts(problem)
-        if reason is not None:
-            raise ValueError(f"{reason}; asked for was {problem.statement()}")
-        return solve(problem, rtol, time_limit, backend, solver, progress)
-    own = pair_kernel.accepts if problem.loss.form == "pair" else accepts
-    refused = (own if isinstance(area, Interval) else finite_kernel.accepts)(problem)
+        accepted = plane.accepts
+    elif metric is not None:
+        accepted = {Alphabet: finite_metric, Circle: metric_circle}.get(type(area), metric_line).accepts
+    elif isinstance(area, Alphabet):
+        accepted = finite_kernel.accepts
+    else:
+        accepted = pair_kernel.accepts if problem.loss.form == "pair" else accepts
+    refused = accepted(problem)
     if refused is not None:
         raise ValueError(f"{refused}; asked for was {problem.statement()}")
     return solve(problem, rtol, time_limit, backend, solver, progress)
