@@ -530,12 +530,18 @@ def test_unbiased_averages_where_the_ends_of_the_domain_have_no_weight(eps, poin
         (0.5, "uniform"), (0.5, optdp.Density((0.25, 0.5), ((4,),))),
         # Hardly any density at an end, and windows one end of which all but stands still.
         (0.01, optdp.Density.beta(3, 1)), (0.1, optdp.Density.beta(2, 5)), (1.0, optdp.Density.beta(2, 5)),
+        (0.2686, optdp.Density.beta(5, 8)),
     ],
-    ids=["uniform", "a part", "0.01, Beta(3, 1)", "0.1, Beta(2, 5)", "1, Beta(2, 5)"],
+    ids=["uniform", "a part", "0.01, Beta(3, 1)", "0.1, Beta(2, 5)", "1, Beta(2, 5)", "0.2686, Beta(5, 8)"],
 )  # fmt: skip
 def test_unbiased_averages_under_densities(eps, density):
     found = optdp.solve_kernel(eps, unbiased=True, prior=density)
     assert found.gap <= 1e-3 and found.verify()
+
+
+def test_an_unbiased_average_under_a_density_that_is_stopped_at_once_has_a_bound():
+    found = optdp.solve_kernel(10.0, unbiased=True, prior=optdp.Density.beta(1, 2), time_limit=1e-9)
+    assert found.lower_bound > 1e-5 and found.verify()
 
 
 def test_means_at_the_ends_of_the_domain_are_all_that_binds():

@@ -266,6 +266,10 @@ class _Search:
         if task.prior is None:
             self.certificate = steps.packing(task) if known else two_atoms(task)
             self.bound = self.certificate.bound(run.problem).value
+        elif task.has_density and task.cost.tilted:  # what is there when the time is up: means may be any
+            free = Task(replace(run.problem, constraints=()))
+            y, inputs = free.meshes(run.rtol)
+            self._take(certificate(average.solve(free, None, inputs, y, run.rtol, None), 1e-3))
         simple = [self._simple()]
         if not task.cost.tilted:
             simple += [self._one(), *([self._two()] if task.symmetric else [])]

@@ -34,6 +34,9 @@ ROUNDS, CLOSE = 40, 1e-12
 FIRST = 3
 #: Columns are scaled to size 1, but for those that are smaller by this factor than the largest one.
 FAINT = 1e-13
+#: Ends of windows that move by less than this share of the middle stand still in proofs, which integrate over inputs between such
+#: ends: powers of slopes as large as these lose all digits.
+STILL = 2.0**-16
 #: Sets of outputs that are looked at, each finer where g was negative.
 LOOKS = 8
 
@@ -422,7 +425,10 @@ def certificate(dual: Dual, shrink: float) -> KernelCertificate:
         if cost.tilted:
             centre = np.maximum.accumulate((low + high) / 2)  # but for roundings it increases
             centre = grid((centre + 1 - centre[::-1]) / 2 if task.symmetric else centre)
-            reaches.append(_steady(mesh, _shrunk((high - low) / 2, shrink), centre, (-1.0, 1.0), slack=2.0**-20))
+            reach = _shrunk((high - low) / 2, shrink)
+            unit = 2.0 ** (np.ceil(np.log2(max(float(np.abs([centre, reach]).max()), 1.0))) - 52)  # sums are exact
+            centre, reach = (np.round(v / unit) * unit for v in (centre, reach))
+            reaches.append(_steady(mesh, reach, centre, (-1.0, 1.0), slack=0.0, still=STILL))
             centres.append(tuple(centre.tolist()))
         else:
             reaches.append(_steady(mesh, (high - mesh) / slope * (1 - shrink), mesh, cost.slopes))
@@ -488,17 +494,21 @@ def two_atoms(task: Task) -> KernelCertificate:
 
 
 def _steady(
-    mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float], *, slack: float = 2.0**-40
-) -> np.ndarray:
+    mesh: np.ndarray, reach: np.ndarray, middle: np.ndarray, slopes: tuple[float, float], *, slack: float = 2.0**-40,
+    still: float = 0.0,
+) -> np.ndarray:  # fmt: skip
     """The reaches, changed by roundings where the ends of windows would decrease in exact arithmetic.
 
-    **Arguments:** `slack`: by which share of a step the ends move at least.
+    **Arguments:** `slack`: by which share of the middle's step both ends move at least; one that moves by less than the share
+    `still` moves by no more than that.
     """
     out, count = np.maximum(reach, 0.0), mesh.size
     even = bool((mesh + mesh[::-1] == 1).all()) and slopes[0] == -slopes[1] and np.allclose(middle + middle[::-1], 1)
     for i in range(1, (count + 1) // 2 if even else count):
         # middle + slope * reach must not decrease, for both slopes.
         step = (middle[i] - middle[i - 1]) * (1 - slack)
-        out[i] = min(max(out[i], out[i - 1] - step / slopes[1]), out[i - 1] - step / slopes[0])
+        least, most = out[i - 1] - step / slopes[1], out[i - 1] - step / slopes[0]
+        near = still * step
+        out[i] = least if out[i] <= least + near else most if out[i] >= most - near else out[i]
     out = np.maximum(out, 0.0)
     return np.concatenate([out[: count // 2], out[: (count + 1) // 2][::-1]]) if even else out
