@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import Field, dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
 from difflib import get_close_matches
@@ -19,7 +20,7 @@ from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from optdp import files
-from optdp.exact import work
+from optdp.exact import require, work
 from optdp.exact.numbers import Log, Number, encode, number
 
 Item = TypeVar("Item")
@@ -39,9 +40,10 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True)
 class Within:
-    """What a file may hold in a field `Annotated[type, Within(...)]`: numbers in [low, high], `least` to `most` entries.
+    """What a field `Annotated[type, Within(...)]` may hold: numbers in [low, high], `least` to `most` entries.
 
-    `kind`: the type as which the field is read, if another; `words`: strings that may stand in its place.
+    `open_low`, `open_high`: whether the ends are left out; `kind`: the type as which the field is read from a file, if another;
+    `words`: strings that may stand in its place there.
     """
 
     low: float = -math.inf
@@ -50,6 +52,8 @@ class Within:
     most: int = LONGEST
     kind: Any = None
     words: tuple[str, ...] = ()
+    open_low: bool = False
+    open_high: bool = False
 
 
 #: Metadata of a dataclass field that is written only where it differs from its default, and of one that is not written
@@ -283,11 +287,28 @@ def enter(known: dict[str, type[Any]], name: str, made: type[Any], shown: str) -
     known[name] = made
 
 
+def sound(name: str, value: Any, kind: Any) -> Any:
+    """The argument `value` of a field with the annotation `kind`, checked and in the one form in which it is kept.
+
+    Numbers with limits are, and strings of a `Literal`; others stay as they are.
+    """
+    if get_origin(kind) is Literal:
+        return require.choice(name, value, get_args(kind))
+    if get_origin(kind) is not Annotated:
+        return value
+    kind, within = get_args(kind)[:2]
+    if kind == Number or kind is float:
+        read = require.exact if kind == Number else require.real
+        ends = {"open_low": within.open_low, "open_high": within.open_high}
+        return read(name, value, low=within.low, high=within.high, **ends)
+    return require.integer(name, value, low=int(within.low), high=int(within.high)) if kind is int else value
+
+
 class Tagged:
     """A value with the JSON form {"type": tag, ...}: frozen dataclasses that a root class reads back by their tag.
 
-    A root is declared with `class Privacy(Tagged, root=True)`; its subclasses set `tag`. Their fields are read by their types
-    (`Fields.into`); one whose fields have other forms defines `to_dict` and `_read`.
+    A root is declared with `class Privacy(Tagged, root=True)`; its subclasses set `tag`. Their fields are checked and read by
+    their annotations (`sound`, `Fields.into`); one whose fields have other forms defines `__post_init__`, `to_dict` and `_read`.
     """
 
     tag: ClassVar[str] = ""
@@ -299,6 +320,13 @@ class Tagged:
             cls._known = {}
         if "tag" in cls.__dict__ and cls.tag:
             enter(cls._known, cls.tag, cls, repr(cls.tag))
+
+    def __post_init__(self) -> None:
+        kinds: dict[str, Any] = {}
+        with suppress(NameError):  # a class inside a function, whose annotations nobody else can read
+            kinds = hints(type(self))
+        for name, value in list(vars(self).items()):
+            object.__setattr__(self, name, sound(name, value, kinds.get(name)))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, exact."""

@@ -98,7 +98,7 @@ def composed(own: Privacy | None, times: int) -> LDP | None:
     if not isinstance(own, LDP):
         return None
     eps: Number = Log(own.eps.argument**times) if isinstance(own.eps, Log) else Fraction(own.eps) * times
-    return LDP(eps, own.ideal)
+    return LDP(eps, ideal=own.ideal)
 
 
 def share_of(eps: Number, parts: int) -> Number:

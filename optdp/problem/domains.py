@@ -375,9 +375,6 @@ class _Round(_Vectors):
 
     dim: Annotated[int, Within(1, 10**9)]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", require.integer("dim", self.dim, low=1, high=10**9))
-
     @property
     def dimension(self) -> int:  # type: ignore[override]
         """dim."""

@@ -186,10 +186,7 @@ class Power(DistanceLoss):
     """L(d) = d^exponent for a distance d >= 0, `exponent` in [0.01, 100]. `Power(1)` is "abs", `Power(2)` "squared"."""
 
     tag = "power"
-    exponent: float = field()  # no default: not the None of other losses
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "exponent", require.real("exponent", self.exponent, low=0.01, high=100.0))
+    exponent: Annotated[float, Within(0.01, 100.0)] = field()  # no default: not the None of other losses
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
@@ -270,12 +267,9 @@ class Huber(_OneParameter, DistanceLoss):
     """d^2/2 up to `corner` and corner (d - corner/2) beyond: squared for small errors, absolute for large ones."""
 
     tag = "huber"
-    corner: float
+    corner: Annotated[float, Within(1e-150, 1e150)]
     convex = True
     words = "H(|Y - x|) with the Huber function of corner {}", "H_{{}}(|Y - x|)"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "corner", require.real("corner", self.corner, low=1e-150, high=1e150))
 
     @property
     def polynomials(self) -> Rows:  # type: ignore[override]
@@ -309,11 +303,8 @@ class Threshold(_OneParameter, DistanceLoss):
     """1 where the distance exceeds `limit`, else 0: its expectation is the probability of an error above the limit."""
 
     tag = "threshold"
-    limit: float
+    limit: Annotated[float, Within(0.0)]
     words = "1[|Y - x| > {}]", r"\mathbf{1}[|Y - x| > {}]"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", require.real("limit", self.limit, low=0.0))
 
     @property
     def polynomials(self) -> Rows | None:  # type: ignore[override]
@@ -478,13 +469,10 @@ class Pinball(_OneParameter):
     """tau (y - x)+ + (1 - tau)(x - y)+, `tau` in (0, 1): outputs that aim at a quantile."""
 
     tag = "pinball"
-    tau: float
+    tau: Annotated[float, Within(0.0, 1.0, open_low=True, open_high=True)]
     form = "difference"
     convex = True
     words = "[{} (Y - x)+ + (1 - {})(x - Y)+]", r"\rho_{{}}(Y - x)"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tau", require.real("tau", self.tau, low=0.0, high=1.0, open_low=True, open_high=True))
 
     @property
     def slopes(self) -> tuple[Fraction, Fraction]:  # type: ignore[override]

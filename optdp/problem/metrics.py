@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from importlib import resources
@@ -22,10 +22,10 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp import files
-from optdp.exact import OPTIONAL, Check, Log, Number, Tagged, Within, enclosures, require, show, work
+from optdp.exact import Check, Log, Number, Tagged, Within, enclosures, require, show, work
 from optdp.exact.numbers import latex
 from optdp.problem.domains import Alphabet, Circle, Domain, Interval, matrix_of
-from optdp.problem.privacy import LDP, Privacy, _nonnegative
+from optdp.problem.privacy import LDP, Privacy
 
 #: A metric has at most this many points: there is a factor e^(eps d) for each pair.
 POINTS = 2000
@@ -135,7 +135,7 @@ class Points(Metric):
     kind: Literal["euclidean", "haversine"] = "euclidean"
 
     def __post_init__(self) -> None:
-        require.choice("kind", self.kind, ("euclidean", "haversine"))
+        super().__post_init__()
         matrix = matrix_of(self.places)
         if matrix is None or not 1 <= matrix.shape[1] <= 100:
             raise TypeError("metric is not allowed: points must be lists of equally many numbers")
@@ -316,12 +316,11 @@ class MetricLDP(Privacy):
     """
 
     tag = "metric-ldp"
-    eps: Number
+    eps: Annotated[Number, Within(0.0)]
     metric: Metric
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", _nonnegative(self.eps, "eps"))
+        super().__post_init__()
         object.__setattr__(self, "metric", as_metric(self.metric))
 
     @property
@@ -334,9 +333,6 @@ class MetricLDP(Privacy):
 
     def latex(self) -> str:
         return rf"K(S \mid x) \le e^{{{latex(self.eps)}\, d(x, x')}} K(S \mid x')"
-
-    def _parameters(self) -> dict[str, Any]:
-        return {"eps": self.eps, "metric": self.metric}
 
     def on(self, domain: Domain) -> Privacy:
         """Itself. **Raises** ValueError where its distances are not those of the domain's inputs."""

@@ -28,6 +28,7 @@ MANY, CHORDS, DEEPEST = 150, 1024, 7
 Corners = list[tuple[Fraction, Fraction]]
 
 
+@dataclass(frozen=True)
 class Privacy(Tagged, root=True):
     """A guarantee with its parameters and its neighbourhood.
 
@@ -36,7 +37,7 @@ class Privacy(Tagged, root=True):
     arithmetic while its sampler works with floats: it implies nothing about the floats that are sent.
     """
 
-    ideal: bool = False
+    ideal: bool = field(default=False, repr=False, kw_only=True, metadata=OPTIONAL)
 
     @property
     def adjective(self) -> str:
@@ -65,7 +66,7 @@ class Privacy(Tagged, root=True):
         return None if answer and other.ideal and not self.ideal else answer
 
     def _implied_by(self, other: Privacy) -> bool | None:
-        return True if type(self) is type(other) and self._parameters() == other._parameters() else None
+        return True if replace(other, ideal=self.ideal) == self else None
 
     def on(self, domain: Any) -> Privacy:
         """The notion with everything that it takes checked against the domain. **Raises** ValueError where it does not fit."""
@@ -79,12 +80,9 @@ class Privacy(Tagged, root=True):
         """Whether neighbours may have these two distributions of outputs: True or False where proven, None where not known."""
         return None
 
-    def _parameters(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "ideal"}
-
     def in_real_arithmetic(self) -> Self:
         """The same guarantee, for the ideal mechanism whose sampler rounds to floats."""
-        return replace(self, ideal=True)  # type: ignore[type-var]
+        return replace(self, ideal=True)
 
     def __str__(self) -> str:
         """For people: numbers of many digits are rounded up, to a guarantee that is implied. Statements use `adjective` and
@@ -103,13 +101,6 @@ class Privacy(Tagged, root=True):
         return text + (" (in real arithmetic; floats are sampled)" if self.ideal else "")
 
 
-def _nonnegative(value: Any, name: str) -> Number:
-    found = number(value, name)
-    if (found.argument < 1) if isinstance(found, Log) else found < 0:
-        raise ValueError(f"{name} = {found!r} is not allowed: {name} must be >= 0")
-    return found
-
-
 @dataclass(frozen=True)
 class LDP(Privacy):
     """eps-local differential privacy: K(S|x) <= e^eps K(S|x') for all inputs x, x' and sets S of outputs.
@@ -121,11 +112,7 @@ class LDP(Privacy):
     """
 
     tag = "ldp"
-    eps: Number
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", _nonnegative(self.eps, "eps"))
+    eps: Annotated[Number, Within(0.0)]
 
     @property
     def adjective(self) -> str:
@@ -148,10 +135,14 @@ class LDP(Privacy):
         return Check("privacy", enclosures.at_most_exp(ratio, self.eps), told)
 
 
+#: How far neighbours may be apart.
+Sensitivity = Annotated[float, Within(1e-150, 1e150)]
+
+
 class _Central(Privacy):
     """Notions whose neighbours are inputs at most `sensitivity` apart."""
 
-    sensitivity: float
+    sensitivity: Sensitivity
 
     @property
     def clause(self) -> str:
@@ -159,9 +150,6 @@ class _Central(Privacy):
 
     def _latex(self, inequality: str) -> str:
         return rf"{inequality}, \quad |x - x'| \le {latex(self.sensitivity)}"
-
-    def _set_sensitivity(self) -> None:
-        object.__setattr__(self, "sensitivity", require.real("sensitivity", self.sensitivity, low=1e-150, high=1e150))
 
 
 @dataclass(frozen=True)
@@ -176,10 +164,10 @@ class ApproxDP(_Central):
     tag = "approx"
     eps: Number
     delta: Number = 0.0
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+    sensitivity: Sensitivity = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=True))
         delta = number(self.delta, "delta")
         require.real("delta", float(delta), low=0.0, high=1.0, open_high=True)
@@ -188,7 +176,6 @@ class ApproxDP(_Central):
         if delta and not (float(delta) > 0 and delta < 1):  # a fraction below all floats, or that is rounded to 1
             raise ValueError("delta is not allowed: delta must be 0 or a number in [5e-324, 1)")
         object.__setattr__(self, "delta", delta)
-        self._set_sensitivity()
         if self.delta == 0 and enclosures.at_most(self.eps, 0):
             raise ValueError("eps = 0, delta = 0 is not allowed: no noise hides everything, so one of them must be > 0")
 
@@ -239,13 +226,12 @@ class LIP(Privacy):
     """
 
     tag = "lip"
-    eps: Number
+    eps: Annotated[Number, Within(0.0)]
     prior: Prior
     lower_only: bool = False
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", _nonnegative(self.eps, "eps"))
+        super().__post_init__()
         object.__setattr__(self, "prior", Prior.of(self.prior))
 
     @property
@@ -424,16 +410,15 @@ class Profile(Divergence):
 
     tag = "profile"
     pairs: Annotated[tuple[tuple[Number, Number], ...], Within(least=1, most=1000)]
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+    sensitivity: Sensitivity = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         made = [ApproxDP(eps, delta, self.sensitivity) for eps, delta in _two_each("pairs", self.pairs, 1, 1000)]
         made.sort(key=lambda pair: float(pair.eps))
         if len({pair.eps for pair in made}) < len(made):
             raise ValueError("pairs are not allowed: each eps may be given once")
         object.__setattr__(self, "pairs", tuple((pair.eps, pair.delta) for pair in made))
-        self._set_sensitivity()
 
     @classmethod
     def under(cls, curve: Callable[[float], float], at: Iterable[float], sensitivity: float = 1.0) -> Profile:
@@ -493,11 +478,10 @@ class Curve(Divergence):
     tag = "curve"
     points: Annotated[tuple[tuple[Number, Number], ...], Within(least=2, most=500)]
     shape: Literal["falling", "convex"] = "convex"
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
+    sensitivity: Sensitivity = 1.0
 
     def __post_init__(self) -> None:
-        require.choice("shape", self.shape, ("falling", "convex"))
+        super().__post_init__()
         given = _two_each("points", self.points, 2, 500)
         made = sorted(((number(e, "eps"), number(d, "delta")) for e, d in given), key=lambda pair: float(pair[0]))
         for eps, delta in made:
@@ -510,7 +494,6 @@ class Curve(Divergence):
         if any(c < d for (_, c), (_, d) in pairwise(made)):  # type: ignore[operator]
             raise ValueError("points are not allowed: delta must not grow with eps")
         object.__setattr__(self, "points", tuple(made))
-        self._set_sensitivity()
         if self.pairs[0] == (0, 0):
             raise ValueError("points are not allowed: such a curve may be 0 at every eps > 0, which no noise keeps")
 
@@ -626,15 +609,8 @@ class GDP(Divergence):
     """
 
     tag = "gdp"
-    mu: Number
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
-
-    def __post_init__(self) -> None:
-        found = number(self.mu, "mu")
-        require.real("mu", float(found), low=0.0, open_low=True, high=8.0)
-        object.__setattr__(self, "mu", found)
-        self._set_sensitivity()
+    mu: Annotated[Number, Within(0.0, 8.0, open_low=True)]
+    sensitivity: Sensitivity = 1.0
 
     @property
     def adjective(self) -> str:
@@ -753,13 +729,8 @@ class KL(Divergence):
     """
 
     tag = "kl"
-    bound: Number
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bound", _positive(self.bound))
-        self._set_sensitivity()
+    bound: Annotated[Number, Within(0.0, 1e6, open_low=True)]
+    sensitivity: Sensitivity = 1.0
 
     @property
     def adjective(self) -> str:
@@ -794,17 +765,9 @@ class RDP(Divergence):
     """
 
     tag = "rdp"
-    alpha: Number
-    bound: Number
-    sensitivity: float = 1.0
-    ideal: bool = field(default=False, repr=False, metadata=OPTIONAL)
-
-    def __post_init__(self) -> None:
-        order = number(self.alpha, "alpha")
-        require.real("alpha", float(order), low=1.0, open_low=True, high=1e4)
-        object.__setattr__(self, "alpha", order)
-        object.__setattr__(self, "bound", _positive(self.bound))
-        self._set_sensitivity()
+    alpha: Annotated[Number, Within(1.0, 1e4, open_low=True)]
+    bound: Annotated[Number, Within(0.0, 1e6, open_low=True)]
+    sensitivity: Sensitivity = 1.0
 
     @property
     def adjective(self) -> str:
@@ -846,9 +809,3 @@ def _renyi_of(privacy: GDP, alpha: Number) -> Fraction | arb:
         with ctx.workprec(enclosures.PRECISION):
             return enclosures.ball(alpha) * enclosures.ball(privacy.mu) ** 2 / 2
     return Fraction(alpha) * Fraction(privacy.mu) ** 2 / 2
-
-
-def _positive(value: Any) -> Number:
-    found = number(value, "bound")
-    require.real("bound", float(found), low=0.0, open_low=True, high=1e6)
-    return found

@@ -41,7 +41,7 @@ class Aggregate(Tagged, root=True):
     values: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        require.choice("kind", self.kind, ("sum", "histogram"))
+        super().__post_init__()
         if (self.values is None) != (self.kind == "histogram"):
             allowed = "a sum needs values, a histogram has none"
             raise ValueError(f"values = {self.values!r} is not allowed for a {self.kind}: {allowed}")

@@ -394,7 +394,7 @@ class UniformNoise(PublishedNoise):
     needs_delta = True
 
     def guarantee(self) -> LDP | ApproxDP:
-        return ApproxDP(0.0, self.target_delta, self.sensitivity, True)
+        return ApproxDP(0.0, self.target_delta, self.sensitivity, ideal=True)
 
     def noise_radius(self) -> float:
         return self.sensitivity / self._delta / 2
