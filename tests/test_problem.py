@@ -345,7 +345,11 @@ SMALL = st.sampled_from(
 NOTION = st.one_of(
     st.builds(optdp.LDP, SMALL, ideal=st.booleans()),
     st.builds(
-        optdp.ApproxDP, SMALL, st.sampled_from([0.0, 0.1, Fraction(1, 10)]), st.sampled_from([0.5, 1.0]), ideal=st.booleans()
+        optdp.ApproxDP,
+        SMALL,
+        st.sampled_from([0.0, 0.1, Fraction(1, 10)]),
+        st.sampled_from([0.5, 1.0]),
+        ideal=st.booleans(),
     ),
     st.builds(optdp.LIP, SMALL, st.sampled_from([HALVES, THIRDS]), st.booleans(), ideal=st.booleans()),
 )

@@ -18,7 +18,8 @@ from flint import ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Check, Number, Seed, Within, as_rng, coin, enclosures, in_blocks, require, show
-from optdp.exact.lattice import Lattice, dither, nearest
+from optdp.exact.enclosures import nearest
+from optdp.exact.lattice import Lattice, dither
 from optdp.mechanisms.piecewise import CELLS, COINS, CellWindow
 from optdp.problem import LDP, At, DomainLike, Interval, Objective, Privacy, Rule, WorstCase, as_interval
 from optdp.problem.losses import DistanceLoss, LossLike

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,6 +24,7 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Number, Tagged, Within, enclosures, fit, plain, polynomial, prose, require, show, work
+from optdp.exact.enclosures import nearest
 from optdp.exact.numbers import rational
 from optdp.exact.sweep import Branches, horner
 from optdp.problem.domains import matrix_of
@@ -262,8 +263,95 @@ class _OneParameter(Loss):
         return self.words[1].replace("{}", self._parameter)
 
 
+class _InPieces(DistanceLoss):
+    """A loss in polynomial pieces, `_rows`: all numbers that are asked of it follow from these."""
+
+    @property
+    def _rows(self) -> Rows:
+        raise NotImplementedError(f"{type(self).__name__} has no pieces")
+
+    @property
+    def polynomials(self) -> Rows | None:  # type: ignore[override]
+        return self._rows
+
+    @property
+    def _parts(self) -> Iterable[tuple[tuple[Fraction, ...], Fraction, Fraction | None]]:
+        """(coefficients, start, end) of each piece."""
+        breaks, rows = self._rows
+        return zip(rows, breaks, (*breaks[1:], None), strict=True)
+
+    @cached_property
+    def _primitives(self) -> tuple[tuple[Fraction, ...], ...]:
+        """Of each piece the primitive that continues the integral from 0."""
+        rows, total = [], Fraction(0)
+        for row, start, end in self._parts:
+            primitive = (Fraction(0), *(a / (k + 1) for k, a in enumerate(row)))
+            rows.append((total - _horner(primitive, start), *primitive[1:]))
+            total = _horner(rows[-1], start if end is None else end)
+        return tuple(rows)
+
+    @cached_property
+    def _floats(self) -> tuple[np.ndarray, ...]:
+        """The breaks, and the coefficients of the pieces and of their primitives (one column for each piece), as floats."""
+        tables = [
+            self._rows[:1],
+            *(zip_longest(*rows, fillvalue=Fraction(0)) for rows in (self._rows[1], self._primitives)),
+        ]
+        breaks, values, integrals = (np.array([list(map(nearest, row)) for row in table]) for table in tables)
+        return breaks[0], values, integrals
+
+    def __call__(self, distance: ArrayLike) -> np.ndarray:
+        return self._values(distance, self._floats[1])
+
+    def integral(self, distance: ArrayLike) -> np.ndarray:
+        return self._values(distance, self._floats[2])
+
+    def _values(self, distance: ArrayLike, columns: np.ndarray) -> np.ndarray:
+        d = np.asarray(distance, dtype=float)
+        place = np.searchsorted(self._floats[0][1:], d, side="right" if self.right_continuous else "left")
+        *lower, found = columns.take(place, axis=1)
+        for coefficients in reversed(lower):
+            found = found * d + coefficients
+        return np.asarray(found)
+
+    def integral_ball(self, distance: Number | arb) -> arb:
+        d = enclosures.ball(distance)
+        ends = (max(end, Fraction(0)) for end in (enclosures.lower(d), enclosures.upper(d)))
+        low, high = (enclosures.ball(self._at(end, self._primitives)) for end in ends)
+        return low.union(high)  # nondecreasing in d
+
+    def exact(self, distance: Fraction) -> Fraction:
+        return self._at(distance, self._rows[1])
+
+    def _at(self, d: Fraction, rows: Sequence[Sequence[Fraction]]) -> Fraction:
+        """The polynomial of the piece around d >= 0, at d."""
+        find = bisect.bisect_right if self.right_continuous else bisect.bisect_left
+        return _horner(rows[find(self._rows[0], d, 1) - 1], d)
+
+    def crossing(self, level: arb) -> arb:
+        """At a break, or by bisection between rationals: L is nondecreasing."""
+        t = enclosures.upper(level)
+        for row, low, end in self._parts:
+            if _horner(row, low) > t:
+                return enclosures.ball(low)
+            high = 2 * low + 1 if end is None else end
+            while end is None and high < 2**1100 and _horner(row, high) <= t:
+                high *= 2
+            if _horner(row, high) <= t:
+                continue
+            for _ in range(ctx.prec):
+                middle = (low + high) / 2
+                low, high = (middle, high) if _horner(row, middle) <= t else (low, middle)
+            return enclosures.ball(low).union(enclosures.ball(high))
+        return arb("inf")
+
+    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
+        below = math.isfinite(threshold) and Fraction(threshold) <= self.exact(Fraction(0))
+        return arb(0) if below else super().deficit_above(threshold, reach)
+
+
 @dataclass(frozen=True)
-class Huber(_OneParameter, DistanceLoss):
+class Huber(_OneParameter, _InPieces):
     """d^2/2 up to `corner` and corner (d - corner/2) beyond: squared for small errors, absolute for large ones."""
 
     tag = "huber"
@@ -271,20 +359,10 @@ class Huber(_OneParameter, DistanceLoss):
     convex = True
     words = "H(|Y - x|) with the Huber function of corner {}", "H_{{}}(|Y - x|)"
 
-    @property
-    def polynomials(self) -> Rows:  # type: ignore[override]
+    @cached_property
+    def _rows(self) -> Rows:
         zero, c = Fraction(0), Fraction(self.corner)
         return (zero, c), ((zero, zero, Fraction(1, 2)), (-c * c / 2, c))
-
-    def __call__(self, distance: ArrayLike) -> np.ndarray:
-        d, c = np.asarray(distance, dtype=float), self.corner
-        return np.where(d <= c, np.minimum(d, c) ** 2 / 2, c * (d - c / 2))
-
-    def integral(self, distance: ArrayLike) -> np.ndarray:
-        d, c = np.asarray(distance, dtype=float), self.corner
-        near, far = np.minimum(d, c), np.maximum(d - c, 0.0)
-        found: np.ndarray = near**3 / 6 + c * far * (c + far) / 2
-        return found
 
     def integral_ball(self, distance: Number | arb) -> arb:
         d, c = enclosures.ball(distance), enclosures.ball(self.corner)
@@ -299,7 +377,7 @@ class Huber(_OneParameter, DistanceLoss):
 
 
 @dataclass(frozen=True)
-class Threshold(_OneParameter, DistanceLoss):
+class Threshold(_OneParameter, _InPieces):
     """1 where the distance exceeds `limit`, else 0: its expectation is the probability of an error above the limit."""
 
     tag = "threshold"
@@ -307,37 +385,23 @@ class Threshold(_OneParameter, DistanceLoss):
     words = "1[|Y - x| > {}]", r"\mathbf{1}[|Y - x| > {}]"
 
     @property
-    def polynomials(self) -> Rows | None:  # type: ignore[override]
-        if self.limit == 0:  # 1 everywhere but at one point, where atoms may lie
-            return None
+    def _rows(self) -> Rows:
         return (Fraction(0), Fraction(self.limit)), ((Fraction(0),), (Fraction(1),))
+
+    @property
+    def polynomials(self) -> Rows | None:  # type: ignore[override]
+        return self._rows if self.limit else None  # 1 everywhere but at one point, where atoms may lie
+
+    def integral_ball(self, distance: Number | arb) -> arb:
+        return (enclosures.ball(distance) - enclosures.ball(self.limit)).max(arb(0))
 
     @property
     def whole(self) -> DistanceLoss:
         return self if self.limit else Threshold(0.5)
 
-    def exact(self, distance: Fraction) -> Fraction:
-        return Fraction(distance > self.limit)
-
-    def __call__(self, distance: ArrayLike) -> np.ndarray:
-        return np.where(np.asarray(distance, dtype=float) > self.limit, 1.0, 0.0)
-
-    def integral(self, distance: ArrayLike) -> np.ndarray:
-        return np.maximum(np.asarray(distance, dtype=float) - self.limit, 0.0)
-
-    def integral_ball(self, distance: Number | arb) -> arb:
-        return (enclosures.ball(distance) - enclosures.ball(self.limit)).max(arb(0))
-
-    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
-        if threshold <= 0:
-            return arb(0)
-        near = enclosures.ball(min(Fraction(self.limit), reach))
-        beyond = (enclosures.ball(threshold) - 1).max(arb(0)) * (enclosures.ball(reach) - near)
-        return enclosures.ball(threshold) * near + beyond
-
 
 @dataclass(frozen=True)
-class Pieces(DistanceLoss):
+class Pieces(_InPieces):
     """A nondecreasing loss of the distance in exact polynomial pieces.
 
     **Arguments:** `breaks`: 0 = b_0 < b_1 < ... < b_n; `coefficients`: for each of the n + 1 pieces [b_i, b_(i+1)), the last
@@ -375,13 +439,8 @@ class Pieces(DistanceLoss):
                 raise ValueError(f"coefficients are not allowed: {reason}")
 
     @property
-    def polynomials(self) -> Rows:  # type: ignore[override]
+    def _rows(self) -> Rows:
         return self.breaks, self.coefficients
-
-    @property
-    def _parts(self) -> Iterable[tuple[tuple[Fraction, ...], Fraction, Fraction | None]]:
-        """(coefficients, start, end) of each piece."""
-        return zip(self.coefficients, self.breaks, (*self.breaks[1:], None), strict=True)
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
@@ -401,57 +460,6 @@ class Pieces(DistanceLoss):
             terms = [f"{show(a)}" + (f" d^{k}" if k else "") for k, a in enumerate(row) if a]
             spelled.append(f"{' + '.join(terms) or '0'} from d = {show(b)}")
         return f"L(|Y - x|), L(d) = {'; '.join(spelled)}"
-
-    def __call__(self, distance: ArrayLike) -> np.ndarray:
-        return self._values(distance, self.coefficients)
-
-    def integral(self, distance: ArrayLike) -> np.ndarray:
-        return self._values(distance, self._primitives)
-
-    def _values(self, distance: ArrayLike, rows: tuple[tuple[Fraction, ...], ...]) -> np.ndarray:
-        d = np.asarray(distance, dtype=float)
-        out = np.zeros(d.shape)
-        place = np.maximum(np.searchsorted(np.array([float(b) for b in self.breaks]), d, side="right") - 1, 0)
-        for i, row in enumerate(rows):
-            out = np.where(place == i, np.polynomial.polynomial.polyval(d, [float(a) for a in row]), out)
-        return out
-
-    @cached_property
-    def _primitives(self) -> tuple[tuple[Fraction, ...], ...]:
-        """Of each piece the primitive that continues the integral from 0."""
-        rows, total = [], Fraction(0)
-        for row, start, end in self._parts:
-            primitive = (Fraction(0), *(a / (k + 1) for k, a in enumerate(row)))
-            rows.append((total - _horner(primitive, start), *primitive[1:]))
-            total = _horner(rows[-1], end or start)
-        return tuple(rows)
-
-    def integral_ball(self, distance: Number | arb) -> arb:
-        d = enclosures.ball(distance)
-        ends = (max(end, Fraction(0)) for end in (enclosures.lower(d), enclosures.upper(d)))
-        low, high = (enclosures.ball(self._exact(end, self._primitives)) for end in ends)
-        return low.union(high)  # nondecreasing in d
-
-    def deficit_above(self, threshold: float, reach: Fraction) -> arb:
-        below = math.isfinite(threshold) and Fraction(threshold) <= self.coefficients[0][0]
-        return arb(0) if below else super().deficit_above(threshold, reach)
-
-    def crossing(self, level: arb) -> arb:
-        """By bisection between rationals: L is nondecreasing."""
-        t = enclosures.upper(level)
-        low, high = Fraction(0), max(self.breaks[-1], Fraction(1))
-        while self._exact(high, self.coefficients) <= t:
-            high *= 2
-            if high > 2**1100:
-                return arb("inf")
-        for _ in range(ctx.prec):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._exact(middle, self.coefficients) <= t else (low, middle)
-        return enclosures.ball(low).union(enclosures.ball(high))
-
-    def _exact(self, d: Fraction, rows: tuple[tuple[Fraction, ...], ...]) -> Fraction:
-        """The polynomial of the piece around d >= 0, at d."""
-        return _horner(rows[bisect.bisect_right(self.breaks, d) - 1], d)
 
 
 def _slope(row: Sequence[Fraction]) -> list[Fraction]:

@@ -25,7 +25,7 @@ from optdp import files
 from optdp.exact import Check, Log, Number, Tagged, Within, enclosures, require, show, work
 from optdp.exact.numbers import latex
 from optdp.problem.domains import Alphabet, Circle, Domain, Interval, matrix_of
-from optdp.problem.privacy import LDP, Privacy
+from optdp.problem.privacy import LDP, Notion, Privacy
 
 #: A metric has at most this many points: there is a factor e^(eps d) for each pair.
 POINTS = 2000
@@ -300,7 +300,7 @@ def as_metric(metric: MetricLike) -> Metric:
 
 
 @dataclass(frozen=True)
-class MetricLDP(Privacy):
+class MetricLDP(Notion):
     """Metric privacy: K(S|x) <= e^(eps d(x, x')) K(S|x') for all inputs x, x' and sets S of outputs.
 
     Near inputs are hidden from each other well, far ones less. With places and d in kilometres it is geo-indistinguishability

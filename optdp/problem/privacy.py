@@ -28,7 +28,6 @@ MANY, CHORDS, DEEPEST = 150, 1024, 7
 Corners = list[tuple[Fraction, Fraction]]
 
 
-@dataclass(frozen=True)
 class Privacy(Tagged, root=True):
     """A guarantee with its parameters and its neighbourhood.
 
@@ -37,7 +36,7 @@ class Privacy(Tagged, root=True):
     arithmetic while its sampler works with floats: it implies nothing about the floats that are sent.
     """
 
-    ideal: bool = field(default=False, repr=False, kw_only=True, metadata=OPTIONAL)
+    ideal: bool = False
 
     @property
     def adjective(self) -> str:
@@ -66,7 +65,8 @@ class Privacy(Tagged, root=True):
         return None if answer and other.ideal and not self.ideal else answer
 
     def _implied_by(self, other: Privacy) -> bool | None:
-        return True if replace(other, ideal=self.ideal) == self else None
+        own, others = ({k: v for k, v in vars(notion).items() if k != "ideal"} for notion in (self, other))
+        return True if type(self) is type(other) and own == others else None
 
     def on(self, domain: Any) -> Privacy:
         """The notion with everything that it takes checked against the domain. **Raises** ValueError where it does not fit."""
@@ -82,7 +82,7 @@ class Privacy(Tagged, root=True):
 
     def in_real_arithmetic(self) -> Self:
         """The same guarantee, for the ideal mechanism whose sampler rounds to floats."""
-        return replace(self, ideal=True)
+        return replace(self, ideal=True)  # type: ignore[type-var]
 
     def __str__(self) -> str:
         """For people: numbers of many digits are rounded up, to a guarantee that is implied. Statements use `adjective` and
@@ -102,7 +102,14 @@ class Privacy(Tagged, root=True):
 
 
 @dataclass(frozen=True)
-class LDP(Privacy):
+class Notion(Privacy):
+    """What all notions here have: they can be those of an ideal mechanism."""
+
+    ideal: bool = field(default=False, repr=False, kw_only=True, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True)
+class LDP(Notion):
     """eps-local differential privacy: K(S|x) <= e^eps K(S|x') for all inputs x, x' and sets S of outputs.
 
     **Arguments:** `eps`: >= 0, an exact number: a float stands for its exact value, "1/3" for the rational, and
@@ -139,7 +146,7 @@ class LDP(Privacy):
 Sensitivity = Annotated[float, Within(1e-150, 1e150)]
 
 
-class _Central(Privacy):
+class _Central(Notion):
     """Notions whose neighbours are inputs at most `sensitivity` apart."""
 
     sensitivity: Sensitivity
@@ -213,7 +220,7 @@ class ApproxDP(_Central):
 
 
 @dataclass(frozen=True)
-class LIP(Privacy):
+class LIP(Notion):
     """eps-local information privacy for a prior P: e^-eps <= P(x) / P(x|y) <= e^eps for all categories x and outputs y.
 
     What anyone knows of a user's category after the output differs from what the prior says by a factor of at most
