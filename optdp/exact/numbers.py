@@ -5,6 +5,8 @@ written p/q; `log(Fraction(3))` is the natural logarithm of 3, so that e^eps = 3
 """
 
 import decimal
+import hashlib
+import json
 import math
 import numbers
 import re
@@ -146,6 +148,12 @@ def above(value: float, digits: int) -> str:
 def _rounded(value: float, digits: int, rounding: str) -> str:
     cut = decimal.Context(prec=digits, rounding=rounding).create_decimal_from_float(float(value))
     return f"{float(cut):.{digits}g}"
+
+
+def digest(content: object) -> str:
+    """What stands in statements for content that is too long: a part of the sha256 of its bytes, or of its JSON form."""
+    raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return f"with sha256 {hashlib.sha256(raw).hexdigest()[:16]}"
 
 
 def latex(value: Number) -> str:

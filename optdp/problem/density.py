@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -17,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import Within, polynomial, require, show, work
-from optdp.exact.numbers import latex, rational
+from optdp.exact.numbers import digest, latex, rational
 from optdp.exact.sweep import horner
 from optdp.problem.domains import Circle, Domain, DomainLike, Interval, as_domain
 from optdp.problem.priors import Distribution
@@ -213,11 +211,9 @@ class Density(Distribution):
         text = "; ".join(f"{_spelled(row)} on [{show(a)}, {show(b)}]" for row, a, b in self.pieces)
         if len(text) <= 240:
             return f"the prior with density {text}"
-        content = json.dumps([list(map(show, row)) for row in (self.breaks, *self.coefficients)]).encode()
-        return (
-            f"the prior with a density in {len(self.coefficients)} polynomial pieces on [{show(self.breaks[0])}, "
-            f"{show(self.breaks[-1])}] with sha256 {hashlib.sha256(content).hexdigest()[:16]}"
-        )
+        where = f"[{show(self.breaks[0])}, {show(self.breaks[-1])}]"
+        content = [list(map(show, row)) for row in (self.breaks, *self.coefficients)]
+        return f"the prior with a density in {len(self.coefficients)} polynomial pieces on {where} {digest(content)}"
 
     def latex(self) -> str:
         """The density as a function of x, in LaTeX."""

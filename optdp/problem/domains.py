@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import re
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optdp.exact import OPTIONAL, Tagged, Within, plain, prose, require
+from optdp.exact.numbers import digest
 
 
 class Domain(Tagged, root=True):
@@ -285,8 +284,7 @@ class Alphabet(Domain):
         shown = ", ".join(map(_shown, self.symbols[:8]))
         if len(self) <= 8 and not any(isinstance(s, str) and len(s) > 40 for s in self.symbols):
             return f"the alphabet {{{shown}}}"
-        digest = hashlib.sha256(json.dumps(self.symbols).encode()).hexdigest()[:16]
-        return f"the alphabet {{{shown}{', ...' * (len(self) > 8)}}} of {len(self)} symbols with sha256 {digest}"
+        return f"the alphabet {{{shown}{', ...' * (len(self) > 8)}}} of {len(self)} symbols {digest(self.symbols)}"
 
 
 @dataclass(frozen=True)
@@ -494,9 +492,8 @@ class Box(_Vectors):
             return " x ".join(map(str, self.sides))
         if len(ends) == 1:
             return f"{Interval(*ends.pop())}^{self.dimension}"
-        digest = hashlib.sha256(json.dumps([self.lower, self.upper]).encode()).hexdigest()[:16]
         shown = " x ".join(str(Interval(*pair)) for pair in list(zip(self.lower, self.upper, strict=True))[:3])
-        return f"the box {shown} x ... in R^{self.dimension} with sha256 {digest}"
+        return f"the box {shown} x ... in R^{self.dimension} {digest([self.lower, self.upper])}"
 
 
 def _shown(symbol: str | float) -> str:

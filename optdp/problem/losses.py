@@ -8,7 +8,6 @@ as a frozen dataclass with a `tag`; `docs/extending/loss.md` is a worked example
 from __future__ import annotations
 
 import bisect
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -25,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Number, Tagged, Within, enclosures, fit, plain, polynomial, prose, require, show, work
 from optdp.exact.enclosures import nearest
-from optdp.exact.numbers import rational
+from optdp.exact.numbers import digest, rational
 from optdp.exact.sweep import Branches, horner
 from optdp.problem.domains import matrix_of
 
@@ -266,9 +265,7 @@ class _OneParameter(Loss):
 class _InPieces(DistanceLoss):
     """A loss in polynomial pieces, `_rows`: all numbers that are asked of it follow from these."""
 
-    @property
-    def _rows(self) -> Rows:
-        raise NotImplementedError(f"{type(self).__name__} has no pieces")
+    _rows: Rows
 
     @property
     def polynomials(self) -> Rows | None:  # type: ignore[override]
@@ -360,7 +357,7 @@ class Huber(_OneParameter, _InPieces):
     words = "H(|Y - x|) with the Huber function of corner {}", "H_{{}}(|Y - x|)"
 
     @cached_property
-    def _rows(self) -> Rows:
+    def _rows(self) -> Rows:  # type: ignore[override]
         zero, c = Fraction(0), Fraction(self.corner)
         return (zero, c), ((zero, zero, Fraction(1, 2)), (-c * c / 2, c))
 
@@ -385,7 +382,7 @@ class Threshold(_OneParameter, _InPieces):
     words = "1[|Y - x| > {}]", r"\mathbf{1}[|Y - x| > {}]"
 
     @property
-    def _rows(self) -> Rows:
+    def _rows(self) -> Rows:  # type: ignore[override]
         return (Fraction(0), Fraction(self.limit)), ((Fraction(0),), (Fraction(1),))
 
     @property
@@ -439,7 +436,7 @@ class Pieces(_InPieces):
                 raise ValueError(f"coefficients are not allowed: {reason}")
 
     @property
-    def _rows(self) -> Rows:
+    def _rows(self) -> Rows:  # type: ignore[override]
         return self.breaks, self.coefficients
 
     @property
@@ -901,8 +898,7 @@ class MatrixLoss(Loss):
     def phrase(self) -> str:
         if len(self.rows) * len(self.rows[0]) <= 16:
             return f"L(x, Y) with L = [{'; '.join(', '.join(map(plain, row)) for row in self.rows)}]"
-        digest = hashlib.sha256(self.array.astype("<f8").tobytes()).hexdigest()[:16]
-        return f"L(x, Y) with the {self.name} L with sha256 {digest}"
+        return f"L(x, Y) with the {self.name} L {digest(self.array.astype('<f8').tobytes())}"
 
     @property
     def array(self) -> np.ndarray:

@@ -7,8 +7,6 @@ on the earth), `Graph` (shortest paths); `Apart` is |x - x'| itself, on an inter
 from __future__ import annotations
 
 import csv
-import hashlib
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from flint import arb, ctx
 
 from optdp import files
 from optdp.exact import Check, Log, Number, Tagged, Within, enclosures, require, show, work
-from optdp.exact.numbers import latex
+from optdp.exact.numbers import digest, latex
 from optdp.problem.domains import Alphabet, Circle, Domain, Interval, matrix_of
 from optdp.problem.privacy import LDP, Notion, Privacy
 
@@ -62,9 +60,6 @@ class Metric(Tagged, root=True):
     #: Where the points are on a map (first across, then up), or None.
     coordinates: np.ndarray | None = None
 
-    def _digest(self, *content: Any) -> str:
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
-
 
 @dataclass(frozen=True)
 class Distances(Metric):
@@ -97,7 +92,7 @@ class Distances(Metric):
     def phrase(self) -> str:
         if len(self) <= 4:
             return f"d = [{'; '.join(', '.join(f'{v:g}' if float(f'{v:g}') == v else repr(v) for v in r) for r in self.rows)}]"
-        return f"d the {len(self)} x {len(self)} distances with sha256 {self._digest(self.rows)}"
+        return f"d the {len(self)} x {len(self)} distances {digest([self.rows])}"
 
     def ball(self, i: int, j: int) -> arb:
         return arb(self.rows[i][j])
@@ -155,7 +150,7 @@ class Points(Metric):
         what = earth if self.kind == "haversine" else "the Euclidean distance"
         if len(self) * len(self.places[0]) <= 16:
             return f"d {what} of {', '.join(map(str, self.places))}"
-        return f"d {what} of {len(self)} points with sha256 {self._digest(self.places)}"
+        return f"d {what} of {len(self)} points {digest([self.places])}"
 
     @cached_property
     def _balls(self) -> list[tuple[arb, ...]]:
@@ -243,8 +238,8 @@ class Graph(Metric):
             named = ", ".join(f"{a}-{b}: {v:g}" for (a, b), v in zip(self.edges, self.lengths, strict=True))
             if all(float(f"{v:g}") == v for v in self.lengths):
                 return f"d the length of shortest paths along {named}"
-        digest = self._digest(self.edges, self.lengths)
-        return f"d the length of shortest paths along {len(self.edges)} edges between {len(self)} symbols with sha256 {digest}"
+        told = f"{len(self.edges)} edges between {len(self)} symbols {digest([self.edges, self.lengths])}"
+        return f"d the length of shortest paths along {told}"
 
     @cached_property
     def _length(self) -> dict[tuple[int, int], float]:

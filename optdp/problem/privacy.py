@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp.exact import OPTIONAL, Check, Tagged, Within, enclosures, require, work
-from optdp.exact.numbers import Log, Number, above, exp_of, latex, number, prose, show
+from optdp.exact.numbers import Log, Number, above, digest, exp_of, latex, number, prose, show
 from optdp.exact.pairs import Pair
 from optdp.problem.priors import Prior
 
@@ -441,13 +440,9 @@ class Profile(Divergence):
     @property
     def adjective(self) -> str:
         if len(self.pairs) > 6:
-            listed = "; ".join(f"{show(e)}, {show(d)}" for e, d in self.pairs)
-            digest = hashlib.sha256(listed.encode()).hexdigest()[:16]
-            first, last = self.pairs[0], self.pairs[-1]
-            return (
-                f"({show(first[0])}, {show(first[1])})- to ({show(last[0])}, {show(last[1])})-DP (at the {len(self.pairs)} "
-                f"pairs with sha256 {digest})"
-            )
+            all_pairs = [f"{show(e)}, {show(d)}" for e, d in self.pairs]
+            told = f"at the {len(all_pairs)} pairs {digest('; '.join(all_pairs).encode())}"
+            return f"({all_pairs[0]})- to ({all_pairs[-1]})-DP ({told})"
         return " and ".join(f"({show(e)}, {show(d)})" for e, d in self.pairs) + "-DP"
 
     def latex(self) -> str:
@@ -575,10 +570,10 @@ class Curve(Divergence):
 
     @property
     def adjective(self) -> str:
-        listed = "; ".join(f"{show(e)}, {show(d)}" for e, d in self.points)
-        if len(self.points) > 4:
-            digest = hashlib.sha256(listed.encode()).hexdigest()[:16]
-            listed = f"{listed.split(';')[0]} to {listed.split('; ')[-1]}: {len(self.points)} with sha256 {digest}"
+        points = [f"{show(e)}, {show(d)}" for e, d in self.points]
+        listed = "; ".join(points)
+        if len(points) > 4:
+            listed = f"{points[0]} to {points[-1]}: {len(points)} {digest(listed.encode())}"
         convex = " that is convex in e^eps" if self.shape == "convex" else ""
         return f"(eps, delta(eps))-DP (for every nonincreasing curve delta{convex} through the points {listed})"
 

@@ -11,8 +11,6 @@ with integers: whole cells of a grid, so that privacy does not hang on rounding.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike
 
 from optdp.exact import Alias, Fields, Within, enclosures, require, written
+from optdp.exact.numbers import digest
 from optdp.exact.sampling import LIMB, limbs
 from optdp.problem.losses import evaluated
 
@@ -328,8 +327,7 @@ class Steps(Shape):
 
     def phrase(self) -> str:
         # By its heights alone: the label is anybody's text.
-        digest = hashlib.sha256(json.dumps(self.heights).encode()).hexdigest()[:16]
-        return f"of {len(self.heights)} steps with sha256 {digest}"
+        return f"of {len(self.heights)} steps {digest(self.heights)}"
 
     def __str__(self) -> str:
         return self.label
