@@ -282,7 +282,7 @@ class _InPieces(DistanceLoss):
         """Of each piece the primitive that continues the integral from 0."""
         rows, total = [], Fraction(0)
         for row, start, end in self._parts:
-            primitive = (Fraction(0), *(a / (k + 1) for k, a in enumerate(row)))
+            primitive = polynomial.primitive(row)
             rows.append((total - _horner(primitive, start), *primitive[1:]))
             total = _horner(rows[-1], start if end is None else end)
         return tuple(rows)
@@ -431,7 +431,7 @@ class Pieces(_InPieces):
             raise ValueError("coefficients are not allowed: the loss must be >= 0 at distance 0")
         for i, (row, start, end) in enumerate(self._parts):
             drops = i > 0 and _horner(row, start) < _horner(rows[i - 1], start)
-            if drops or not polynomial.nonnegative(_slope(row), start, end):
+            if drops or not polynomial.nonnegative(polynomial.slope(row), start, end):
                 reason = f"the loss is not proven nondecreasing from distance {start} on"
                 raise ValueError(f"coefficients are not allowed: {reason}")
 
@@ -445,8 +445,8 @@ class Pieces(_InPieces):
         for i, (row, start, end) in enumerate(self._parts):
             last = self.coefficients[max(i - 1, 0)]
             jumps = _horner(row, start) != _horner(last, start)
-            falls = _horner(_slope(row), start) < _horner(_slope(last), start)
-            if jumps or falls or not polynomial.nonnegative(_slope(_slope(row)), start, end):
+            falls = _horner(polynomial.slope(row), start) < _horner(polynomial.slope(last), start)
+            if jumps or falls or not polynomial.nonnegative(polynomial.slope(polynomial.slope(row)), start, end):
                 return False
         return True
 
@@ -457,11 +457,6 @@ class Pieces(_InPieces):
             terms = [f"{show(a)}" + (f" d^{k}" if k else "") for k, a in enumerate(row) if a]
             spelled.append(f"{' + '.join(terms) or '0'} from d = {show(b)}")
         return f"L(|Y - x|), L(d) = {'; '.join(spelled)}"
-
-
-def _slope(row: Sequence[Fraction]) -> list[Fraction]:
-    """Coefficients of the derivative."""
-    return [k * a for k, a in enumerate(row)][1:] or [Fraction(0)]
 
 
 def _horner(row: Sequence[Fraction], d: Fraction) -> Fraction:
