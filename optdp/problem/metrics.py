@@ -7,6 +7,7 @@ on the earth), `Graph` (shortest paths); `Apart` is |x - x'| itself, on an inter
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp import files
-from optdp.exact import Check, Log, Number, Tagged, Within, enclosures, require, show, work
+from optdp.exact import Check, Log, Number, Tagged, Within, enclosures, require, show, table, work
 from optdp.exact.numbers import digest, latex
 from optdp.problem.domains import Alphabet, Circle, Domain, Interval, matrix_of
 from optdp.problem.privacy import LDP, Notion, Privacy
@@ -450,8 +451,8 @@ def read_metric(path: str | Path) -> tuple[Alphabet, Metric, dict[str, list[str]
     """Places from a CSV file: (their names, their distances, the file's other columns).
 
     The first column has names. With columns "latitude" and "longitude" (degrees) distances are kilometres along the earth, with
-    "x" and "y" they are Euclidean, and otherwise it is a square matrix whose header repeats the names. Lines that begin with #
-    are left out; `path` may be "-" for standard input.
+    "x" and "y" they are Euclidean, and otherwise it is a square matrix whose header repeats the names. The format is that of
+    `optdp.exact.table`, but lines that begin with # are left out; `path` may be "-" for standard input.
 
     **Raises** OSError, or ValueError saying what is wrong.
     """
@@ -459,22 +460,19 @@ def read_metric(path: str | Path) -> tuple[Alphabet, Metric, dict[str, list[str]
         text = stream.read(20_000_001)
     if len(text) > 20_000_000:
         raise ValueError(f"{path} is not allowed: it has more than 20 MB")
-    try:
-        table = list(csv.reader(line for line in text.decode("utf-8-sig").splitlines() if not line.startswith("#")))
-    except (UnicodeDecodeError, csv.Error):
-        raise ValueError(f"{path} is not allowed: it is no CSV text in UTF-8") from None
-    rows = [row for row in table if row]
-    if len(rows) < 3 or any(len(row) != len(rows[0]) for row in rows):
-        raise ValueError(f"{path} is not allowed: it must have a header and at least two rows, all of one length")
-    head, *body = [[cell.strip() for cell in row] for row in rows]
-    columns = dict(zip(head, map(list, zip(*body, strict=True)), strict=False))
+    lines = b"".join(line for line in text.splitlines(keepends=True) if not line.startswith(b"#"))
+    places = table.Table(io.BytesIO(lines), str(path))
+    head, *body = [[cell.strip() for cell in row] for row in (places.header, *places.rows())]
+    if len(body) < 2:
+        raise ValueError(f"{path} is not allowed: it must have a header and at least two rows")
+    columns = dict(zip(head, map(list, zip(*body, strict=True)), strict=True))
     names = [row[0] for row in body]
 
     def numbers(cells: list[str], what: str) -> list[float]:
-        try:
-            return [float(cell) for cell in cells]
-        except ValueError:
-            raise ValueError(f"{path} is not allowed: {what} must be numbers") from None
+        found = [table.real(cell) for cell in cells]
+        if None in found:
+            raise ValueError(f"{path} is not allowed: {what} must be numbers")
+        return found  # type: ignore[return-value]
 
     for kind, wanted in (("haversine", ("latitude", "longitude")), ("euclidean", ("x", "y"))):
         if set(wanted) <= set(head):

@@ -23,6 +23,8 @@ BITS = 96
 #: Corners of a power curve are first compared with chords of the Gaussian's, where there are more than MANY outcomes: between
 #: vertices at normal quantiles 1/CHORDS apart, from -DEEPEST to 0.
 MANY, CHORDS, DEEPEST = 150, 1024, 7
+#: Pairs (eps, delta).
+Pairs = tuple[tuple[Number, Number], ...]
 #: Corners (P(S), Q(S)) of a power curve: what the best tests of one neighbour against the other reach.
 Corners = list[tuple[Fraction, Fraction]]
 
@@ -158,8 +160,21 @@ class _Central(Notion):
         return rf"{inequality}, \quad |x - x'| \le {latex(self.sensitivity)}"
 
 
+class _AtPairs(_Central):
+    """Notions that ask for (eps, delta)-privacy at finitely many pairs, `asked`, or at these and more."""
+
+    asked: Pairs
+
+    def delta_at(self, eps: Number) -> Fraction:
+        """The least delta that the pairs imply at `eps`, rounded up."""
+        return _delta_at(self.asked, eps)
+
+    def admits(self, pair: Pair) -> bool | None:
+        return _admits_pairs(self.asked, pair)
+
+
 @dataclass(frozen=True)
-class ApproxDP(_Central):
+class ApproxDP(_AtPairs):
     """(eps, delta)-differential privacy: P(M(x) in S) <= e^eps P(M(x') in S) + delta whenever |x - x'| <= sensitivity.
 
     **Arguments:** `eps` in [0, 30] and `delta` in [0, 1), not both 0, exact numbers as in `LDP`; `sensitivity` > 0, a float.
@@ -202,14 +217,11 @@ class ApproxDP(_Central):
                 return True
             if other.sensitivity == self.sensitivity and other.eps == self.eps:
                 return False  # same eps, larger delta: mechanisms that need all of it exist
-        return _implies_pairs([(self.eps, self.delta)], other, self.sensitivity)
+        return _implies_pairs(self.asked, other, self.sensitivity)
 
-    def delta_at(self, eps: Number) -> Fraction:
-        """The least delta that the guarantee implies at `eps`, rounded up."""
-        return _delta_at([(self.eps, self.delta)], eps)
-
-    def admits(self, pair: Pair) -> bool | None:
-        return _admits_pairs([(self.eps, self.delta)], pair)
+    @property
+    def asked(self) -> Pairs:  # type: ignore[override]
+        return ((self.eps, self.delta),)
 
     def check(self, divergence: Fraction) -> Check:
         """Whether the largest hockey-stick divergence, bounded from above exactly, is at most delta."""
@@ -276,9 +288,8 @@ class LIP(Notion):
         return Check("privacy", from_below and from_above, ", ".join(sides) + " (exact rationals)")
 
 
-def _delta_at(pairs: Iterable[tuple[Number, Number]], eps: Number) -> Fraction:
+def _delta_at(pairs: Pairs, eps: Number) -> Fraction:
     """The least delta at `eps` that these pairs (eps, delta) imply, rounded up: the largest P(S) - e^eps Q(S) at a corner."""
-    pairs = list(pairs)
     if [e for e, _ in pairs] == [eps]:  # one pair implies no more than itself
         return Fraction(pairs[0][1])  # type: ignore[arg-type]
     direct = [Fraction(d) for e, d in pairs if enclosures.at_most(e, eps)]  # type: ignore[arg-type]
@@ -287,9 +298,7 @@ def _delta_at(pairs: Iterable[tuple[Number, Number]], eps: Number) -> Fraction:
     return min([*direct, max(value - ratio * place for value, place in corners)])
 
 
-def _power_curve(
-    pairs: Iterable[tuple[Number, Number]], rounding: Callable[[Number, int], Fraction] = enclosures.exp_above
-) -> Corners:
+def _power_curve(pairs: Pairs, rounding: Callable[[Number, int], Fraction]) -> Corners:
     """Corners of the largest power curve that these pairs (eps, delta) allow, from (., 0) to (1, 1).
 
     P(S) <= e^eps Q(S) + delta, and the same for the complement of S with P and Q exchanged, are lines above the curve.
@@ -316,7 +325,7 @@ def _meet(steep: tuple[Fraction, Fraction], flat: tuple[Fraction, Fraction]) -> 
     return (flat[1] - steep[1]) / (steep[0] - flat[0])
 
 
-def _implies_pairs(pairs: list[tuple[Number, Number]], other: Privacy, sensitivity: float) -> bool | None:
+def _implies_pairs(pairs: Pairs, other: Privacy, sensitivity: float) -> bool | None:
     """Whether `other` implies (eps, delta)-privacy for all of these pairs, for neighbours up to `sensitivity` apart."""
     near = getattr(other, "sensitivity", None)
     known = [other.delta_at(eps) for eps, _ in pairs]
@@ -330,7 +339,7 @@ def _implies_pairs(pairs: list[tuple[Number, Number]], other: Privacy, sensitivi
     return False if attained and max(excess) > Fraction(1, 2**100) else None
 
 
-def _admits_pairs(pairs: Iterable[tuple[Number, Number]], pair: Pair) -> bool | None:
+def _admits_pairs(pairs: Pairs, pair: Pair) -> bool | None:
     answers = []
     for eps, delta in pairs:
         limit = Fraction(delta)  # type: ignore[arg-type]
@@ -350,19 +359,16 @@ class Divergence(_Central):
         near = self.sensitivity if local else getattr(other, "sensitivity", 0.0)
         if near < self.sensitivity:
             return None
-        if isinstance(other, LDP):
-            found = self._by_curve([(other.eps, 0.0)])
-        elif isinstance(other, ApproxDP):
-            found = self._by_curve([(other.eps, other.delta)])
-        elif isinstance(other, Profile):
-            found = self._by_curve(list(other.pairs))
-        elif isinstance(other, Curve):  # which may ask for more than its points
-            found = self._by_own(other) or (True if self._by_curve(list(other.points)) else None)
+        found: bool | None
+        if isinstance(other, Curve):  # which may ask for more than its points
+            found = self._by_own(other) or (True if self._by_curve(other.asked) else None)
+        elif isinstance(other, LDP | _AtPairs):
+            found = self._by_curve(((other.eps, 0.0),) if isinstance(other, LDP) else other.asked)
         else:
             found = self._by_own(other)
         return None if found is False and near != self.sensitivity else found
 
-    def _by_curve(self, pairs: list[tuple[Number, Number]]) -> bool | None:
+    def _by_curve(self, pairs: Pairs) -> bool | None:
         """By the two distributions with the largest power curve that the pairs allow: they are outputs of some mechanism."""
         if max(float(eps) for eps, _ in pairs) > 300:
             return None
@@ -401,7 +407,7 @@ def _two_each(name: str, given: Iterable[Any], least: int, most: int) -> list[tu
 
 
 @dataclass(frozen=True)
-class Profile(Divergence):
+class Profile(_AtPairs, Divergence):
     """(eps, delta)-differential privacy at several points of the privacy profile at once.
 
     **Arguments:** `pairs`: a list of (eps, delta) as in `ApproxDP`, each eps once; `sensitivity` > 0, a float.
@@ -448,22 +454,19 @@ class Profile(Divergence):
     def latex(self) -> str:
         return self._latex(r"K(S \mid x) \le e^{\varepsilon_j} K(S \mid x') + \delta_j")
 
-    def delta_at(self, eps: Number) -> Fraction:
-        """The least delta that the pairs imply at `eps`, rounded up."""
-        return _delta_at(self.pairs, eps)
-
-    def admits(self, pair: Pair) -> bool | None:
-        return _admits_pairs(self.pairs, pair)
+    @property
+    def asked(self) -> Pairs:  # type: ignore[override]
+        return self.pairs
 
     def _implied_by(self, other: Privacy) -> bool | None:
         if isinstance(other, LDP):
             pure = ApproxDP(other.eps, 0.0, self.sensitivity) if 0 < float(other.eps) <= require.MAX_EPS else None
-            return None if pure is None else True if _implies_pairs(list(self.pairs), pure, self.sensitivity) else None
-        return _implies_pairs(list(self.pairs), other, self.sensitivity)
+            return None if pure is None else True if _implies_pairs(self.pairs, pure, self.sensitivity) else None
+        return _implies_pairs(self.pairs, other, self.sensitivity)
 
 
 @dataclass(frozen=True)
-class Curve(Divergence):
+class Curve(_AtPairs, Divergence):
     """(eps, delta(eps))-differential privacy at every eps >= 0, for a curve delta that is known by points and by its shape.
 
     What keeps every curve of the shape through the points keeps the one that is meant. `pairs` are finitely many that imply it: a
@@ -519,7 +522,7 @@ class Curve(Divergence):
         return cls(tuple((eps, float(function(float(eps)))) for eps in at), shape, sensitivity)
 
     @cached_property
-    def pairs(self) -> tuple[tuple[Number, Number], ...]:
+    def pairs(self) -> Pairs:
         """Pairs that keep every such curve.
 
         Between points, a falling one is above its next value, a convex one above its secants, continued: corners are added.
@@ -580,9 +583,9 @@ class Curve(Divergence):
     def latex(self) -> str:
         return self._latex(r"K(S \mid x) \le e^{\varepsilon} K(S \mid x') + \delta(\varepsilon)")
 
-    def delta_at(self, eps: Number) -> Fraction:
-        """The least delta that the points imply at `eps`, rounded up."""
-        return _delta_at(self.points, eps)
+    @property
+    def asked(self) -> Pairs:  # type: ignore[override]
+        return self.points
 
     def admits(self, pair: Pair) -> bool | None:
         if _admits_pairs(self.pairs, pair):
@@ -592,7 +595,7 @@ class Curve(Divergence):
     def _by_own(self, other: Privacy) -> bool | None:
         if self == other:
             return True
-        return True if _implies_pairs(list(self.pairs), other, self.sensitivity) else None
+        return True if _implies_pairs(self.pairs, other, self.sensitivity) else None
 
 
 @dataclass(frozen=True)
