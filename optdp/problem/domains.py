@@ -128,8 +128,7 @@ class Interval(_Bounded):
 
     def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """|y - x|, elementwise."""
-        found: np.ndarray = np.abs(np.subtract(y, x))
-        return found
+        return np.asarray(np.abs(np.subtract(y, x)))
 
     def latex(self) -> str:
         return str(self)
@@ -178,8 +177,7 @@ class Circle(_Bounded):
     def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Length of the shorter arc between x and y, elementwise."""
         arc = np.mod(np.abs(np.subtract(y, x)), self.period)
-        found: np.ndarray = np.minimum(arc, self.period - arc)
-        return found
+        return np.asarray(np.minimum(arc, self.period - arc))
 
     def latex(self) -> str:
         return rf"\mathbb{{R}} / {plain(self.period)} \mathbb{{Z}}"
@@ -355,8 +353,7 @@ class _Vectors(Domain):
 
     def distance(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """The Euclidean norm of y - x, over the last axis."""
-        found: np.ndarray = np.linalg.norm(np.subtract(y, x, dtype=float), axis=-1)
-        return found
+        return np.asarray(np.linalg.norm(np.subtract(y, x, dtype=float), axis=-1))
 
     def _vectors(self, x: ArrayLike, name: str) -> np.ndarray:
         raw = require.array(x, name)

@@ -204,12 +204,10 @@ class Power(DistanceLoss):
         return {1.0: "|Y - x|", 2.0: "(Y - x)^2"}.get(self.exponent, f"|Y - x|^{{{plain(self.exponent)}}}")
 
     def __call__(self, distance: ArrayLike) -> np.ndarray:
-        found: np.ndarray = np.power(distance, self.exponent)
-        return found
+        return np.asarray(np.power(distance, self.exponent))
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
-        found: np.ndarray = np.power(distance, self.exponent + 1) / (self.exponent + 1)
-        return found
+        return np.asarray(np.power(distance, self.exponent + 1) / (self.exponent + 1))
 
     def integral_ball(self, distance: Number | arb) -> arb:
         q = enclosures.ball(self.exponent)
@@ -486,8 +484,7 @@ class Pinball(_OneParameter):
 
     def of(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         d = np.subtract(y, x)
-        found: np.ndarray = np.where(d >= 0, self.tau * d, (self.tau - 1) * d)
-        return found
+        return np.asarray(np.where(d >= 0, self.tau * d, (self.tau - 1) * d))
 
 
 class _Session(Loss):
@@ -802,8 +799,7 @@ class CustomLoss(_Session, DistanceLoss):
 
     def integral(self, distance: ArrayLike) -> np.ndarray:
         low, high = self.integral_bracket(distance)
-        found: np.ndarray = (low + high) / 2
-        return found
+        return np.asarray((low + high) / 2)
 
     def integral_bracket(self, distance: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) around the integral of L from 0 to distance in [0, reach], elementwise, from the sampled values."""

@@ -670,8 +670,7 @@ class GDP(Divergence):
 
     def _chords(self, level: np.ndarray) -> np.ndarray:
         """The chords' power at levels, but for rounding; beyond the last vertex less."""
-        found: np.ndarray = np.interp(level, *self._vertices)
-        return found
+        return np.asarray(np.interp(level, *self._vertices))
 
     @cached_property
     def _vertices(self) -> tuple[np.ndarray, np.ndarray]:
