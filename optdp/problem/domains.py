@@ -118,8 +118,8 @@ class Interval(_Bounded):
             raise ValueError(f"{given} is not allowed: the lower end must be below the upper end")
         if not np.isfinite(upper - lower) or upper - lower < 1e-300:
             raise ValueError(f"{given} is not allowed: its width must be between 1e-300 and 1.8e308")
-        object.__setattr__(self, "lower", lower + 0.0)
-        object.__setattr__(self, "upper", upper + 0.0)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
 
     @property
     def exact_reach(self) -> Fraction:
@@ -145,17 +145,14 @@ class Circle(_Bounded):
     """
 
     tag = "circle"
-    period: float
-    start: float = 0.0
+    period: Annotated[float, Within(1e-300)]
+    start: Annotated[float, Within()] = 0.0
 
     def __post_init__(self) -> None:
-        period = require.real("period", self.period, low=0.0, open_low=True)
-        start = require.real("start", self.start)
-        if not np.isfinite(start + period) or start + period <= start or period < 1e-300:
-            given = f"period = {period!r}, start = {start!r}"
+        super().__post_init__()
+        if not self.start < self.start + self.period < math.inf:
+            given = f"period = {self.period!r}, start = {self.start!r}"
             raise ValueError(f"{given} is not allowed: start + period must be a larger, finite number")
-        object.__setattr__(self, "period", period)
-        object.__setattr__(self, "start", start + 0.0)
 
     @property
     def lower(self) -> float:  # type: ignore[override]
