@@ -298,9 +298,8 @@ def sound(name: str, value: Any, kind: Any) -> Any:
         return value
     kind, within = get_args(kind)[:2]
     if kind == Number or kind is float:
-        read = require.exact if kind == Number else require.real
-        ends = {"open_low": within.open_low, "open_high": within.open_high}
-        return read(name, value, low=within.low, high=within.high, **ends)
+        read, ends = require.exact if kind == Number else require.real, (within.open_low, within.open_high)
+        return read(name, value, low=within.low, high=within.high, open_low=ends[0], open_high=ends[1])
     return require.integer(name, value, low=int(within.low), high=int(within.high)) if kind is int else value
 
 

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,19 +58,12 @@ def integer(name: str, value: object, *, low: int, high: int | None = None) -> i
     return number
 
 
-def exact(
-    name: str, value: object, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False,
-    open_high: bool = False,
-) -> Number:  # fmt: skip
-    """`value` as an exact number (`optdp.exact.numbers`), if its float is between `low` and `high`, as in `real`.
-
-    Negative numbers are told from 0 exactly.
-    """
+def exact(name: str, value: object, *, low: float = 0.0, **limits: Any) -> Number:
+    """`value` as an exact number (`optdp.exact.numbers`) that is not negative, if its float keeps the limits, as in `real`."""
     found = number(value, name)
-    negative = found.argument < 1 if isinstance(found, Log) else found < 0
-    if low >= 0 and negative:
+    real(name, float(found), low=low, **limits)
+    if (found.argument < 1) if isinstance(found, Log) else found < 0:  # its float may be 0
         raise ValueError(f"{name} = {found!r} is not allowed: {name} must be >= 0")
-    real(name, float(found), low=low, high=high, open_low=open_low, open_high=open_high)
     return found
 
 

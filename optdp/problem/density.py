@@ -154,21 +154,17 @@ class Density(Distribution):
 
     def __call__(self, x: ArrayLike) -> np.ndarray:
         """The density at `x`, elementwise, in floats."""
-        points = np.asarray(x, dtype=float)
-        out, edges = np.zeros(points.shape), [float(b) for b in self.breaks]
-        for k, row in enumerate(self._bernstein):
-            last = k + 2 == len(edges)
-            inside = (points >= edges[k]) & ((points <= edges[k + 1]) if last else (points < edges[k + 1]))
-            share = (points[inside] - edges[k]) / (edges[k + 1] - edges[k])
-            level = [np.full(share.shape, c) for c in row]  # de Casteljau: nothing cancels
-            while len(level) > 1:
-                level = [a + share * (b - a) for a, b in pairwise(level)]
-            out[inside] = level[0]
-        return np.maximum(out, 0.0)
+        return np.asarray(np.nan_to_num(np.maximum(self._law(np.asarray(x, dtype=float)), 0.0)))
 
     @cached_property
-    def _bernstein(self) -> list[list[float]]:
-        return [[float(c) for c in polynomial.bernstein(_substituted(row, a, b - a))] for row, a, b in self.pieces]
+    def _law(self) -> Any:
+        """The density in floats, by Bernstein coefficients, between which nothing cancels; NaN outside."""
+        from scipy.interpolate import BPoly
+
+        terms = max(map(len, self.coefficients))
+        shares = [[*_substituted(row, a, b - a), *[Fraction(0)] * (terms - len(row))] for row, a, b in self.pieces]
+        rows = np.array([polynomial.bernstein(row) for row in shares], dtype=float)
+        return BPoly(rows.T, np.array(self.breaks, dtype=float), extrapolate=False)
 
     @cached_property
     def _before(self) -> list[Fraction]:

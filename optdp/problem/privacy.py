@@ -14,7 +14,7 @@ import numpy as np
 from flint import arb, ctx
 
 from optdp.exact import OPTIONAL, Check, Tagged, Within, enclosures, require, work
-from optdp.exact.numbers import Log, Number, above, digest, exp_of, latex, number, prose, show
+from optdp.exact.numbers import Log, Number, digest, exp_of, latex, prose, show
 from optdp.exact.pairs import Pair
 from optdp.problem.priors import Prior
 
@@ -94,10 +94,7 @@ class Privacy(Tagged, root=True):
         for name in ("eps", "delta"):
             value = getattr(self, name, 0.0)
             if len(show(value)) > 30:
-                near = f"{float(value):.12g}"
-                if not enclosures.at_most(value, Fraction(near)):
-                    near = above(float(value) * (1 + 1e-15), 12)
-                text, rounded = text.replace(show(value), near), [*rounded, name]
+                text, rounded = text.replace(show(value), enclosures.rounded_up(value, 12)), [*rounded, name]
         text += f" ({' and '.join(rounded)} rounded up)" if rounded else ""
         return text + (" (in real arithmetic; floats are sampled)" if self.ideal else "")
 
@@ -184,19 +181,16 @@ class ApproxDP(_AtPairs):
 
     tag = "approx"
     eps: Number
-    delta: Number = 0.0
+    delta: Annotated[Number, Within(0.0, 1.0, open_high=True)] = 0.0
     sensitivity: Sensitivity = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "eps", require.exact_epsilon(self.eps, zero=True))
-        delta = number(self.delta, "delta")
-        require.real("delta", float(delta), low=0.0, high=1.0, open_high=True)
-        if isinstance(delta, Log):
-            raise TypeError(f"delta = {delta!r} is not allowed: delta must be a rational number")
-        if delta and not (float(delta) > 0 and delta < 1):  # a fraction below all floats, or that is rounded to 1
+        if isinstance(self.delta, Log):
+            raise TypeError(f"delta = {self.delta!r} is not allowed: delta must be a rational number")
+        if self.delta and not float(self.delta):
             raise ValueError("delta is not allowed: delta must be 0 or a number in [5e-324, 1)")
-        object.__setattr__(self, "delta", delta)
         if self.delta == 0 and enclosures.at_most(self.eps, 0):
             raise ValueError("eps = 0, delta = 0 is not allowed: no noise hides everything, so one of them must be > 0")
 
@@ -488,10 +482,10 @@ class Curve(_AtPairs, Divergence):
     def __post_init__(self) -> None:
         super().__post_init__()
         given = _two_each("points", self.points, 2, 500)
-        made = sorted(((number(e, "eps"), number(d, "delta")) for e, d in given), key=lambda pair: float(pair[0]))
-        for eps, delta in made:
-            require.real("eps", float(eps), low=0.0, high=require.MAX_EPS)
-            require.real("delta", float(delta), low=0.0, high=1.0)
+        checked = (
+            (require.exact("eps", e, high=require.MAX_EPS), require.exact("delta", d, high=1.0)) for e, d in given
+        )
+        made = sorted(checked, key=lambda pair: float(pair[0]))
         if any(isinstance(x, Log) for pair in made for x in pair):
             raise TypeError("points are not allowed: they must be rational numbers")
         if any(a == b for (a, _), (b, _) in pairwise(made)):
