@@ -13,10 +13,10 @@ from functools import cache
 from heapq import heappop, heappush
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb, ctx, fmpq_mat
 
 from optdp.exact import enclosures, polynomial
-from optdp.exact.sweep import horner
+from optdp.exact.sweep import exact, horner
 
 Rows = list[list[Fraction]]
 
@@ -94,19 +94,11 @@ def _cut(value: arb, bits: int) -> Fraction:
 
 
 def _interpolated(points: Sequence[Fraction], values: Sequence[Fraction]) -> list[Fraction]:
-    """The polynomial through the points, by divided differences."""
-    table = list(values)
-    for j in range(1, len(points)):
-        for i in range(len(points) - 1, j - 1, -1):
-            table[i] = (table[i] - table[i - 1]) / (points[i] - points[i - j])
-    row = [Fraction(0)]
-    for point, c in zip(reversed(points), reversed(table), strict=True):
-        longer = [Fraction(0), *row]
-        for k, a in enumerate(row):
-            longer[k] -= point * a
-        longer[0] += c
-        row = longer
-    return row[: len(points)]
+    """The polynomial through the points, exactly."""
+    size = len(points)
+    powers = fmpq_mat(size, size, [exact(point) ** k for point in points for k in range(size)])
+    found = powers.solve(fmpq_mat(size, 1, list(map(exact, values)))).entries()
+    return [Fraction(int(c.p), int(c.q)) for c in found]
 
 
 def sampled(

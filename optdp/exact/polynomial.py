@@ -75,8 +75,8 @@ def positive(polynomial: arb_poly) -> bool:
 def moved(row: Sequence[Fraction], by: Fraction) -> list[Fraction]:
     """The coefficients of p(d + by), by repeated synthetic division, of the polynomial p with the coefficients `row`."""
     out = list(row)
+    work.count(len(row) ** 2 * work.rational(work.words(row) / 2 + len(row) * work.words([by]) / 4))
     for i in range(len(out) - 1):
-        work.count(2 * (len(out) - i) * work.rational(work.words([*out, by]) / 2))
         for k in range(len(out) - 2, i - 1, -1):
             out[k] += by * out[k + 1]
     return out
