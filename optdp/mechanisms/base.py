@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Where mechanisms are defined: a file's "mechanism" is looked up among these.
 MODULES = (
-    "additive", "cap", "composite", "finite", "frequency", "gaussian", "kernel", "lifted", "lip", "metric", "metric_circle",
+    "additive", "cap", "composite", "finite", "frequency", "gaussian", "kernel", "lifted", "lip", "metric",
     "metric_line", "mixture", "peak", "piecewise", "plane", "product", "radial", "rounded", "scaled", "signs", "staircase",
     "varying_window", "baselines.calibrated", "baselines.clamped", "baselines.frequency", "baselines.noise",
     "baselines.plane", "baselines.unbiased", "baselines.vector",
