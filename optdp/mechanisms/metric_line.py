@@ -1,4 +1,4 @@
-"""Metric privacy on an interval and on a circle: distributions at the points of a grid, and mixtures of two neighbours in between.
+"""Metric privacy on an interval and a circle: distributions at the points of a grid, and mixtures of two neighbours in between.
 
 Where k_i and k_(i+1) are the probabilities of an output at two grid points, k(x) between them is linear, so that
 |k'(x)| = |k_(i+1) - k_i| / h <= eps min(k_i, k_(i+1)) <= eps k(x) if they differ by a factor of at most 1 + eps h: then log k
@@ -26,7 +26,6 @@ from optdp.exact.sampling import LIMB, Alias, tossed
 from optdp.mechanisms.base import Mechanism
 from optdp.problem import Apart, Circle, Interval, LossLike, MetricLDP, Objective, Privacy, WorstCase, places
 
-
 #: Most steps of half a turn.
 STEPS = 2**14
 #: Weights sum to at most this.
@@ -43,6 +42,7 @@ class GridMixture(Mechanism):
     def cells(self) -> int:
         """How many there are between the points."""
 
+    @cached_property
     @abstractmethod
     def _slope(self) -> Fraction | None:
         """The largest relative slope of a probability, per unit of input; None if infinite."""
@@ -65,20 +65,19 @@ class GridMixture(Mechanism):
 
     def guarantee(self) -> MetricLDP | None:
         """Metric privacy with the largest relative slope."""
-        slope = self._slope()
-        return None if slope is None else MetricLDP(number(slope, "eps"), Apart())
+        return None if self._slope is None else MetricLDP(number(self._slope, "eps"), Apart())
 
     def check_privacy(self, privacy: Privacy) -> list[Check]:
         if not isinstance(privacy, MetricLDP) or not isinstance(privacy.metric, Apart):
             return super().check_privacy(privacy)
-        slope = self._slope()
+        slope = self._slope
         told = "probabilities change by at most eps times themselves per unit of input"
         shown = "infinitely much" if slope is None else f"{float(slope):.17g} times"
         kept = slope is not None and slope <= below(privacy.eps)
         return [Check("privacy", kept, f"{told}: the most is {shown} (exact rational)")]
 
     def __repr__(self) -> str:
-        slope = self._slope()
+        slope = self._slope
         told = "no metric privacy" if slope is None else f"eps = {float(slope):.6g} per unit"
         return f"{type(self).__name__} on {self.domain}: {self.cells} cells, {len(self.atoms())} outputs; {told}"
 
@@ -104,7 +103,6 @@ class MetricLineMechanism(GridMixture):
 
     @property
     def cells(self) -> int:
-        """How many there are between the points."""
         return len(self.table.weights) - 1
 
     def randomize(self, x: ArrayLike, rng: Seed = None) -> np.ndarray:
@@ -129,8 +127,8 @@ class MetricLineMechanism(GridMixture):
         points = np.linspace(self.domain.lower, self.domain.upper, self.cells + 1).tolist()
         return sorted({*points, *self.outputs})
 
+    @cached_property
     def _slope(self) -> Fraction | None:
-        """The largest relative slope of a probability, per unit of input; None if infinite."""
         work.count(2.0 * self.table.weights.size)
         largest = Fraction(0)
         for low, high in zip(self.table.weights[:-1].tolist(), self.table.weights[1:].tolist(), strict=True):
@@ -273,6 +271,7 @@ class MetricCircleMechanism(GridMixture):
         inputs = self.domain.start + (np.arange(32) + 0.5) / 32 * self.domain.period / self.steps
         return float(self.expected_loss(inputs, loss).mean())
 
+    @cached_property
     def _slope(self) -> Fraction:
         work.count(4.0 * len(self.weights))
         pairs = zip(self.weights[:-1], self.weights[1:], strict=True)
