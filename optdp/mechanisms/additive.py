@@ -43,7 +43,7 @@ from optdp.exact.numbers import below
 from optdp.exact.pairs import Pair
 from optdp.exact.sampling import LIMB
 from optdp.mechanisms.base import asked_for
-from optdp.mechanisms.noise import AdditiveNoise, added
+from optdp.mechanisms.noise import StairNoise, Stairs, added
 from optdp.problem import (
     RDP,
     ApproxDP,
@@ -76,7 +76,7 @@ FAR = 2**21
 
 
 @dataclass(frozen=True, repr=False)
-class AdditiveMechanism(AdditiveNoise):
+class AdditiveMechanism(StairNoise):
     """Noise with integer weights on cells of width sensitivity/n, an optional atom at 0 and an optional geometric tail.
 
     **Arguments:**
@@ -447,24 +447,20 @@ class AdditiveMechanism(AdditiveNoise):
         return np.array([float(Fraction(w, self.total)) for w in self.weights])
 
     @cached_property
-    def _tails(self) -> np.ndarray:
-        return np.array([float(Fraction(t, self.total)) for t in self.tail])
+    def _law(self) -> Stairs:
+        """Of Z; on the integers of Z and an independent uniform number within half a unit."""
+        size, cells = len(self.weights), np.arange(len(self.weights) + len(self.tail) + 1)
+        ends = np.maximum(cells + float(self._middle) - 0.5, 0.0) * float(self.step)
+        decay = float(self._b)
+        masses = np.concatenate(
+            [self.masses * self._twice / 2, [float(Fraction(t, self.total)) * (1 - decay) for t in self.tail]]
+        )
+        return Stairs(ends, masses, atom=self.atom_mass, start=float(ends[size]), fall=decay if self.tail else 0.0)
 
     @property
     def atom_mass(self) -> float:
         """P(Z = 0) from the atom alone."""
         return float(Fraction(self.atom, self.total))
-
-    def _mass_at(self, a: np.ndarray) -> np.ndarray:
-        """Mass of the cell at distance a >= 0 (integers)."""
-        size = len(self.weights)
-        out = np.where((a >= 0) & (a < size), self.masses[np.clip(a, 0, size - 1)], 0.0)
-        if self.tail:
-            far = a >= size
-            k, r = np.divmod(np.where(far, a - size, 0), self.n)
-            b = float(self._b)
-            out = np.where(far, self._tails[r] * (1 - b) * b ** k.astype(float), out)
-        return out
 
     def noise_radius(self) -> float:
         if self.tail:
@@ -473,76 +469,23 @@ class AdditiveMechanism(AdditiveNoise):
         return enclosures.round_up((len(self.weights) - 1 + self._middle + half) * self.step)
 
     def noise_density(self, z: ArrayLike) -> np.ndarray:
-        if self.discrete:
-            return np.zeros(np.shape(z))
-        h = float(self.step)
-        return self._mass_at(self._cells(np.abs(np.asarray(z, dtype=float)) / h)) / h
-
-    def _cells(self, distance: np.ndarray) -> np.ndarray:
-        """The cells that hold places at these distances from 0, in cells."""
-        return np.floor(distance if self.bins else distance + 0.5).astype(np.int64)
+        return np.zeros(np.shape(z)) if self.discrete else super().noise_density(z)
 
     def noise_probability(self, z: ArrayLike) -> np.ndarray:
-        points = np.abs(np.asarray(z, dtype=float))
-        if self.discrete:
-            return np.where(points == np.round(points), self._mass_at(np.round(points).astype(np.int64)), 0.0)
-        return np.where(points == 0, self.atom_mass, 0.0)
-
-    @cached_property
-    def _cumulative(self) -> np.ndarray:
-        """P(|cell index| <= a), without the atom, for a within `weights`."""
-        return np.cumsum(self._twice * self.masses)
-
-    def _within(self, a: np.ndarray) -> np.ndarray:
-        """P(|cell index| <= a) without the atom; a = -1 gives 0."""
-        size = len(self.weights)
-        out = np.where(a < 0, 0.0, self._cumulative[np.clip(a, 0, size - 1)])
-        if self.tail:
-            k, r = np.divmod(np.maximum(a - size, 0) + 1, self.n)  # k whole periods and r entries of the next
-            b = float(self._b)
-            sums = np.concatenate([[0.0], np.cumsum(self._tails)])
-            more = 2 * (sums[-1] * (1 - b ** k.astype(float)) + (1 - b) * b ** k.astype(float) * sums[r])
-            out = np.where(a >= size, out + more, out)
-        return out
+        if not self.discrete:
+            return super().noise_probability(z)
+        points = np.asarray(z, dtype=float)
+        return np.where(points == np.round(points), super().noise_density(points), 0.0)
 
     def cdf(self, z: ArrayLike) -> np.ndarray:
-        points = np.asarray(z, dtype=float)
-        distance, h = np.abs(points), float(self.step)
-        if self.discrete:
-            a = np.floor(distance).astype(np.int64)
-            inside = self._within(np.where((points < 0) & (distance == a), a - 1, a))
-        else:
-            a, centre = self._cells(distance / h), 0.5 - float(self._middle)
-            one = (a == 0) & (not self.bins)  # the central cell is one, not two
-            share = np.where(one, 2 * distance / h, distance / h + centre - a)
-            inside = self._within(a - 1) * (a > 0) + np.where(one, 1.0, 2.0) * self._mass_at(a) * share
-            inside = inside + self.atom_mass
-        return np.where(points >= 0, (1 + inside) / 2, (1 - inside) / 2)
+        return super().cdf(np.floor(z) + 0.5 if self.discrete else z)
 
     def quantile(self, level: ArrayLike) -> np.ndarray:
-        self._levels(level)
-        levels = np.asarray(level, dtype=float)
-        inside = np.abs(2 * levels - 1)  # P(|Z| <= radius)
-        size = len(self.weights)
-        a = np.searchsorted(self._cumulative + self.atom_mass, inside, side="left")
-        if self.tail:
-            # Beyond the weights: find the cell by its cumulative mass, period by period.
-            b = float(self._b)
-            rest = np.maximum((1 - inside) / (2 * float(self._tails.sum())), 1e-300)
-            k = np.where(a >= size, np.floor(np.log(np.minimum(rest, 1.0)) / np.log(b)), 0).astype(np.int64)
-            guess = size + np.maximum(k - 1, 0) * self.n
-            table = self._within(guess[..., None] + np.arange(3 * self.n)) + self.atom_mass
-            a = np.where(a >= size, guess + (table < inside[..., None]).sum(axis=-1), a)
-        else:
-            a = np.minimum(a, size - 1)
-        if self.discrete:
-            return np.where(levels > 0.5, a, -a) * 1.0 + 0.0
-        before = self._within(a - 1) * (a > 0) + self.atom_mass
-        mass = self._mass_at(a)
-        one = (a == 0) & (not self.bins)
-        share = np.clip((inside - before) / np.where(mass > 0, mass, 1.0) / np.where(one, 1.0, 2.0), 0.0, 1.0)
-        radius = np.where(one, share / 2, a - 0.5 + float(self._middle) + share) * float(self.step)
-        return np.where(levels >= 0.5, radius, -radius) + 0.0
+        found = super().quantile(level)
+        if not self.discrete:
+            return found
+        found = np.ceil(found - 0.5)
+        return found - (self.cdf(found - 1) >= np.asarray(level)) + 0.0  # where a sum was rounded up
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         low, high = self.enclose_loss(loss)

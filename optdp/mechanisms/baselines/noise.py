@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from optdp.exact import Number, Seed, as_rng, enclosures, number, require
 from optdp.mechanisms.base import Mechanism, quadrature
-from optdp.mechanisms.noise import AdditiveNoise, NormalNoise
+from optdp.mechanisms.noise import AdditiveNoise, NormalNoise, StairNoise, Stairs
 from optdp.problem import LDP, ApproxDP, DomainLike, Integers, Interval, Line, as_interval
 from optdp.problem.losses import Absolute, DistanceLoss, LossLike, Squared
 
@@ -184,8 +184,21 @@ class Laplace(PublishedNoise):
         return max(0.0, -math.expm1((require.epsilon(eps, zero=True) - self._eps) / 2))
 
 
+class PublishedStairs(StairNoise, PublishedNoise):
+    """Published noise with a density that is constant on steps."""
+
+    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
+        far = np.asarray(t, dtype=float)
+        ends, heights = self._law.pieces(float(np.max(far, initial=0.0)))
+        return np.asarray(np.diff(law.integral(np.minimum(ends, far[..., None])), axis=-1) @ heights)
+
+    def noise_loss(self, loss: LossLike = "abs") -> float:
+        ends, heights = self._law.pieces()
+        return float(2 * heights @ np.diff(self._loss(loss).integral(ends)))
+
+
 @dataclass(frozen=True, repr=False)
-class Staircase(PublishedNoise):
+class Staircase(PublishedStairs):
     """The staircase density: on each sensitivity a high part (share gamma) and a low one (e^-eps as high).
 
     **Arguments:** as `PublishedNoise`; `steps`: picks gamma for "abs" or for "squared" loss, for which the noise is then optimal
@@ -205,29 +218,10 @@ class Staircase(PublishedNoise):
         """Where in each step the density drops."""
         return staircase_stair(self._eps, self.steps)
 
-    @property
-    def _top(self) -> float:
-        g = self.gamma
-        return -math.expm1(-self._eps) / (2 * self.sensitivity * (g + math.exp(-self._eps) * (1 - g)))
-
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        units = np.abs(np.asarray(z, dtype=float)) / self.sensitivity
-        step = np.floor(units)
-        return self._top * np.exp(-self._eps * (step + (units - step >= self.gamma)))
-
-    def _upper(self, t: np.ndarray) -> np.ndarray:
-        units = t / self.sensitivity
-        step = np.floor(units)
-        inside, b, g = units - step, math.exp(-self._eps), self.gamma
-        used = np.minimum(inside, g) + b * np.maximum(inside - g, 0.0)
-        return np.exp(-self._eps * step) * (0.5 - self._top * self.sensitivity * used)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        step = np.floor(-np.log(2 * tail) / self._eps + 1e-15)
-        rest = (0.5 - tail * np.exp(self._eps * step)) / (self._top * self.sensitivity)
-        g, b = self.gamma, math.exp(-self._eps)
-        return sign * (step + np.where(rest <= g, rest, g + (rest - g) / b)) * self.sensitivity
+    @cached_property
+    def _law(self) -> Stairs:
+        b, g = math.exp(-self._eps), self.gamma
+        return Stairs(self.sensitivity * np.array([0.0, g, 1.0]), np.array([g, b * (1 - g)]), fall=b)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         g, b = self.gamma, math.exp(-self._eps)
@@ -236,31 +230,15 @@ class Staircase(PublishedNoise):
         inside = np.where(low, g + (1 - g) * rng.random(shape), g * rng.random(shape))
         return rng.choice((-1.0, 1.0), shape) * (step + inside) * self.sensitivity
 
-    def _steps(self, reach: float) -> tuple[np.ndarray, np.ndarray]:
-        """(edges in sensitivities, heights) of the pieces on the positive side, down to a negligible tail or up to `reach`."""
-        count = max(1, math.ceil(min(50 / self._eps + 2, reach)))
-        k = np.arange(count)
-        edges = np.append(np.stack([k, k + self.gamma], axis=1).ravel(), count)
-        return edges, self._top * np.exp(-self._eps * np.stack([k, k + 1], axis=1).ravel())
-
-    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
-        far = np.asarray(t, dtype=float)
-        edges, heights = self._steps(float(np.max(far, initial=0.0)) / self.sensitivity)
-        return np.diff(law.integral(np.minimum(edges * self.sensitivity, far[..., None])), axis=-1) @ heights
-
-    def noise_loss(self, loss: LossLike = "abs") -> float:
-        law, (edges, heights) = self._loss(loss), self._steps(math.inf)
-        return float(2 * heights @ np.diff(law.integral(edges * self.sensitivity)))
-
     def delta(self, eps: float) -> float:
         # The divergence is piecewise linear in the shift, with kinks where breakpoints meet.
         e = math.exp(require.epsilon(eps, zero=True))
         if eps >= self._eps:
             return 0.0
-        g, (edges, _) = self.gamma, self._steps(math.inf)
+        g, (edges, _) = self.gamma, self._law.pieces()
         kinks = (abs(a + s * c) for a in (0, g, -g) for c in (0, g, 2 * g) for s in (1, -1))
         shifts = {round(kink % 1, 15) or 1.0 for kink in kinks} | {1.0}
-        line = np.concatenate([-edges[:0:-1], edges]) * self.sensitivity
+        line = np.concatenate([-edges[:0:-1], edges])
         worst = 0.0
         for d in (u * self.sensitivity for u in shifts):
             cuts = np.unique(np.concatenate([line, line - d]))
@@ -384,7 +362,7 @@ class Gaussian(NormalNoise, PublishedNoise):
 
 
 @dataclass(frozen=True, repr=False)
-class UniformNoise(PublishedNoise):
+class UniformNoise(PublishedStairs):
     """Uniform noise over a width of sensitivity/delta: (0, delta)-private, hence (eps, delta)-private for every eps.
 
     **Source:** Geng and Viswanath, "Optimal noise adding mechanisms for approximate differential privacy" (2016).
@@ -399,21 +377,12 @@ class UniformNoise(PublishedNoise):
     def noise_radius(self) -> float:
         return self.sensitivity / self._delta / 2
 
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        return np.where(np.abs(z) <= self.noise_radius(), 0.5 / self.noise_radius(), 0.0)
-
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        return np.clip(0.5 + np.asarray(z, dtype=float) / (2 * self.noise_radius()), 0.0, 1.0)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        return sign * (0.5 - tail) * 2 * self.noise_radius()
+    @cached_property
+    def _law(self) -> Stairs:
+        return Stairs(np.array([0.0, self.noise_radius()]), np.ones(1))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-self.noise_radius(), self.noise_radius(), shape)
-
-    def partial_loss(self, t: ArrayLike, law: DistanceLoss) -> np.ndarray:
-        return law.integral(np.minimum(t, self.noise_radius())) / (2 * self.noise_radius())
 
     def delta(self, eps: float) -> float:
         require.epsilon(eps, zero=True)
