@@ -448,7 +448,6 @@ class AdditiveMechanism(StairNoise):
 
     @cached_property
     def _law(self) -> Stairs:
-        """Of Z; on the integers of Z and an independent uniform number within half a unit."""
         size, cells = len(self.weights), np.arange(len(self.weights) + len(self.tail) + 1)
         ends = np.maximum(cells + float(self._middle) - 0.5, 0.0) * float(self.step)
         decay = float(self._b)
@@ -467,25 +466,6 @@ class AdditiveMechanism(StairNoise):
             return np.inf
         half = Fraction(0) if self.discrete else Fraction(1, 2)
         return enclosures.round_up((len(self.weights) - 1 + self._middle + half) * self.step)
-
-    def noise_density(self, z: ArrayLike) -> np.ndarray:
-        return np.zeros(np.shape(z)) if self.discrete else super().noise_density(z)
-
-    def noise_probability(self, z: ArrayLike) -> np.ndarray:
-        if not self.discrete:
-            return super().noise_probability(z)
-        points = np.asarray(z, dtype=float)
-        return np.where(points == np.round(points), super().noise_density(points), 0.0)
-
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        return super().cdf(np.floor(z) + 0.5 if self.discrete else z)
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        found = super().quantile(level)
-        if not self.discrete:
-            return found
-        found = np.ceil(found - 0.5)
-        return found - (self.cdf(found - 1) >= np.asarray(level)) + 0.0  # where a sum was rounded up
 
     def noise_loss(self, loss: LossLike = "abs") -> float:
         low, high = self.enclose_loss(loss)

@@ -215,12 +215,12 @@ class Stairs:
 
 
 class StairNoise(AdditiveNoise):
-    """Noise with such a law."""
+    """Noise with such a law; on the integers, noise Z for which that is the law of Z + U, U uniform within half a unit of 0."""
 
     @cached_property
     @abstractmethod
     def _law(self) -> Stairs:
-        """Of Z, in floats."""
+        """In floats."""
 
     @property
     def atom_mass(self) -> float:
@@ -228,19 +228,27 @@ class StairNoise(AdditiveNoise):
         return 0.0
 
     def noise_density(self, z: ArrayLike) -> np.ndarray:
-        return self._law.density(np.abs(np.asarray(z, dtype=float)))
+        return np.zeros(np.shape(z)) if self.discrete else self._law.density(np.abs(np.asarray(z, dtype=float)))
 
     def noise_probability(self, z: ArrayLike) -> np.ndarray:
-        return np.where(np.asarray(z) == 0, self.atom_mass, 0.0)
+        points = np.asarray(z, dtype=float)
+        if self.discrete:
+            return np.where(points == np.round(points), self._law.density(np.abs(points)), 0.0)
+        return np.where(points == 0, self.atom_mass, 0.0)
 
     def cdf(self, z: ArrayLike) -> np.ndarray:
-        points = np.asarray(z, dtype=float)
+        points = np.floor(z) + 0.5 if self.discrete else np.asarray(z, dtype=float)
         tail = self._law.beyond(np.abs(points))
         return np.where(points >= 0, 1 - tail, tail)
 
     def quantile(self, level: ArrayLike) -> np.ndarray:
         sign, tail = self._levels(level)
-        return sign * self._law.reach(tail) + 0.0
+        found = sign * self._law.reach(tail) + 0.0
+        if not self.discrete:
+            return found
+        found = np.ceil(found - 0.5)
+        found = found + (self.cdf(found) < level)  # where the place was rounded to the end of a cell
+        return found - (self.cdf(found - 1) >= level) + 0.0
 
 
 class OnLattice(ProvenNoise):

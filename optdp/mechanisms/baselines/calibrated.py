@@ -116,24 +116,11 @@ class GaussianNoise(NormalNoise, Tabulated):
     def noise_probability(self, z: ArrayLike) -> np.ndarray:
         return super().noise_probability(z) if self.discrete else np.zeros(np.shape(z))
 
-    @cached_property
-    def _tails(self) -> np.ndarray:
-        """P(Z > k) for k = 0, 1, ..."""
-        return np.append(np.cumsum(self._half[:0:-1])[::-1], 0.0)
-
     def cdf(self, z: ArrayLike) -> np.ndarray:
-        if not self.discrete:
-            return super().cdf(z)
-        k, last = np.floor(np.asarray(z, dtype=float)), self._tails.size - 1
-        above = self._tails[np.clip(np.where(k >= 0, k, -k - 1), 0, last).astype(np.int64)]
-        return np.where(k >= 0, 1 - above, above)
+        return Tabulated.cdf(self, z) if self.discrete else super().cdf(z)
 
     def quantile(self, level: ArrayLike) -> np.ndarray:
-        if not self.discrete:
-            return super().quantile(level)
-        sign, tail = self._levels(level)
-        first = np.searchsorted(-self._tails, -tail, side="left")  # the least k with P(Z > k) <= tail
-        return np.where(sign > 0, first, -np.searchsorted(-self._tails, -tail, side="right")) * 1.0 + 0.0
+        return Tabulated.quantile(self, level) if self.discrete else super().quantile(level)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         if self.kind == "gaussian":

@@ -389,8 +389,13 @@ class UniformNoise(PublishedStairs):
         return min(1.0, self._delta)
 
 
-class Tabulated(AdditiveNoise):
+class Tabulated(StairNoise):
     """Noise on the integers, by its masses down to a negligible tail."""
+
+    @cached_property
+    def _law(self) -> Stairs:
+        ends = np.append(0.0, np.arange(self._half.size) + 0.5)
+        return Stairs(ends, np.append(self._half[0] / 2, self._half[1:]))
 
     @cached_property
     def _half(self) -> np.ndarray:
@@ -401,11 +406,6 @@ class Tabulated(AdditiveNoise):
     def _sums(self) -> np.ndarray:
         """P(|Z| <= a)."""
         return np.cumsum(np.concatenate([self._half[:1], 2 * self._half[1:]]))
-
-    def noise_probability(self, z: ArrayLike) -> np.ndarray:
-        distance = np.abs(np.asarray(z, dtype=float))
-        index = np.minimum(distance, self._half.size - 1).astype(np.int64)
-        return np.where((distance == np.round(distance)) & (distance < self._half.size), self._half[index], 0.0)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         distance = np.minimum(np.searchsorted(self._sums, rng.random(shape), side="right"), self._sums.size - 1)
@@ -426,18 +426,6 @@ class IntegerNoise(Tabulated, PublishedNoise):
 
     integral = True
 
-    def _upper(self, t: np.ndarray) -> np.ndarray:
-        inside = self._sums[np.minimum(t, self._sums.size - 1).astype(np.int64)]
-        return np.where(t < self._sums.size, (1 - inside) / 2, 0.0)
-
-    def cdf(self, z: ArrayLike) -> np.ndarray:
-        k = np.floor(np.asarray(z, dtype=float))
-        return np.where(k >= 0, 1 - self._upper(np.maximum(k, 0)), self._upper(np.maximum(-k - 1, 0)))
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        return sign * np.minimum(np.searchsorted(self._sums, 1 - 2 * tail, side="left"), self._sums.size - 1) + 0.0
-
 
 def _divergence(half: np.ndarray, shift: int, ratio: float) -> float:
     line = np.concatenate([np.zeros(shift), half[:0:-1], half, np.zeros(shift)])
@@ -457,20 +445,13 @@ class DiscreteLaplace(IntegerNoise):
         return self._eps / self.sensitivity
 
     @cached_property
+    def _law(self) -> Stairs:
+        fall = math.exp(-self.rate)
+        return Stairs(np.array([0.0, 0.5, 1.5]), np.array([0.5, fall]), start=0.5, fall=fall)
+
+    @cached_property
     def _half(self) -> np.ndarray:
-        return math.tanh(self.rate / 2) * np.exp(-self.rate * np.arange(math.ceil(60 / self.rate) + 2))
-
-    def noise_probability(self, z: ArrayLike) -> np.ndarray:
-        distance = np.abs(np.asarray(z, dtype=float))
-        return np.where(distance == np.round(distance), math.tanh(self.rate / 2) * np.exp(-self.rate * distance), 0.0)
-
-    def _upper(self, t: np.ndarray) -> np.ndarray:
-        return np.exp(-self.rate * (np.floor(t) + 1)) / (1 + math.exp(-self.rate))
-
-    def quantile(self, level: ArrayLike) -> np.ndarray:
-        sign, tail = self._levels(level)
-        last = np.log(tail * (1 + math.exp(-self.rate))) / -self.rate
-        return sign * np.maximum(np.ceil(last * (1 - 1e-15)) - 1, 0.0) + 0.0
+        return self._law.pieces()[1]
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         drop = -math.expm1(-self.rate)
